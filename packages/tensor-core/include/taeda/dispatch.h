@@ -1,0 +1,74 @@
+// The operator table: operator x (backend kernel | layer entry), with one boxed calling convention beside the typed one.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "taeda/generator.h"
+#include "taeda/tensor.h"
+
+namespace taeda {
+
+/// One boxed argument or result.
+using Value = std::variant<std::monostate, Tensor, Scalar, int64_t, bool, double, std::string, DType, Device, Shape,
+                           std::vector<Tensor>, std::vector<std::optional<Tensor>>, std::vector<double>, Generator>;
+using Values = std::vector<Value>;
+
+struct OpEntry;
+/// Boxed calling convention of a form: arguments in schema order in, results out.
+using BoxedFn = std::function<Values(const OpEntry& op, KeySet keys, Values arguments)>;
+
+enum class Form : uint8_t { Function, InPlace, Out };
+enum class Kind : uint8_t { Structured, Direct, View, Composite };
+
+/// One form of one operator ("add", "add_", "add.out"): everything dispatch and tools know about it.
+struct OpEntry {
+  const char* name;                // unique: "add", "max.dim", "add_", "add.out"
+  const char* schema;              // "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  Form form;
+  Kind kind;
+  bool core;                       // a backend must implement it
+  uint16_t id = 0;                 // position in the table; 0 is "none"
+  void* layers[kMaxLayers] = {};   // typed entries, null: the call goes through to the next
+  void* direct[kMaxBackends] = {}; // Direct operators: typed full-signature functions per backend
+  void** kernels = nullptr;        // Structured: kMaxBackends typed kernels, shared by the three forms
+  void* composite = nullptr;       // View/Composite: the one typed implementation
+  Values (*call_boxed)(Values arguments) = nullptr;            // calls the operator from its top
+  void* (*boxed_layer_adapter)(int layer) = nullptr;           // typed entry that boxes and calls boxed_layers[layer]
+  BoxedFn boxed_layers[kMaxLayers];
+  void* boxed_kernel_adapter = nullptr;                        // typed kernel (or direct function) that boxes for boxed_kernels[backend of the output]
+  BoxedFn boxed_kernels[kMaxBackends];                         // Structured: arguments are outputs first, then inputs; Direct: inputs
+  std::string registered_by[kMaxBackends];                     // for messages: who registered which kernel
+};
+
+/// Adds to the table at load time; duplicate names are an error.
+TAEDA_API uint16_t register_op(OpEntry* entry);
+/// Null when absent.
+TAEDA_API OpEntry* find_op(std::string_view name);
+TAEDA_API OpEntry* op_by_id(uint16_t id);
+TAEDA_API const std::vector<OpEntry*>& all_ops();
+
+/// Typed registration, used by our own backends through `kernel<op::add>(kCPU, fn)` (generated op tags).
+TAEDA_API void register_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who);
+TAEDA_API void register_layer(OpEntry* op, Layer layer, void* entry);
+/// Boxed registration for Python and C plug-ins.
+TAEDA_API void register_boxed_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who);
+TAEDA_API void register_boxed_layer(OpEntry* op, Layer layer, BoxedFn fn);
+
+/// The backend of a call. Mixed devices: 0-d cpu tensors are let through, anything else is a RuntimeError naming both.
+TAEDA_API BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor* const> arguments);
+/// NotImplementedError listing the backends that have the kernel and who registered it.
+[[noreturn]] TAEDA_API void no_kernel(const OpEntry& op, BackendId backend);
+/// Errors common to in-place and out= forms (read-only storage, dtype that cannot be cast, shape that does not fit, self-overlap).
+TAEDA_API void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype);
+
+/// An operator tag generated per op: `struct add { using Kernel = void(...); static OpEntry entry; }`.
+template <class Op>
+void kernel(BackendId backend, typename Op::Kernel* fn, const char* who = "taeda-tensor-core") {
+  register_kernel(&Op::entry, backend, reinterpret_cast<void*>(fn), who);
+}
+
+}  // namespace taeda

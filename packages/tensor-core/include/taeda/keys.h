@@ -1,0 +1,62 @@
+// Dispatch keys: one bit per backend (low half) and per layer (high half), thread-local include/exclude.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "taeda/device.h"
+#include "taeda/export.h"
+
+namespace taeda {
+
+/// Layers in the order in which a call meets them: the highest bit goes first.
+enum class Layer : uint8_t { Autograd = 0, Transform = 4, Autocast = 8, Tracing = 10, Profiler = 14 };
+inline constexpr int kMaxLayers = 16;
+inline constexpr int kLayerShift = 32;
+
+class KeySet {
+ public:
+  constexpr KeySet() noexcept = default;
+  explicit constexpr KeySet(uint64_t bits) noexcept : bits_(bits) {}
+  static constexpr KeySet of(Layer layer) noexcept { return KeySet(uint64_t(1) << (kLayerShift + int(layer))); }
+  static constexpr KeySet backend(BackendId id) noexcept { return KeySet(uint64_t(1) << id); }
+  constexpr uint64_t bits() const noexcept { return bits_; }
+  constexpr bool has_layers() const noexcept { return bits_ >> kLayerShift; }
+  constexpr bool has(Layer layer) const noexcept { return bits_ & of(layer).bits_; }
+  /// Index into an operator's layer table of the first layer to run; only valid when has_layers().
+  constexpr int top_layer() const noexcept { return 31 - std::countl_zero(uint32_t(bits_ >> kLayerShift)); }
+  constexpr KeySet backends() const noexcept { return KeySet(bits_ & 0xffffffffu); }
+  constexpr KeySet without(Layer layer) const noexcept { return KeySet(bits_ & ~of(layer).bits_); }
+  constexpr KeySet without_layer_index(int i) const noexcept { return KeySet(bits_ & ~(uint64_t(1) << (kLayerShift + i))); }
+  friend constexpr KeySet operator|(KeySet a, KeySet b) noexcept { return KeySet(a.bits_ | b.bits_); }
+  friend constexpr KeySet operator&(KeySet a, KeySet b) noexcept { return KeySet(a.bits_ & b.bits_); }
+  friend constexpr bool operator==(KeySet, KeySet) = default;
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+/// Per-thread state read on every operator call; kept in one cache line, reached without a call.
+struct ThreadState {
+  uint64_t included = 0;               // layers active whatever the arguments (profiler, tracing)
+  uint64_t excluded = 0;               // layers switched off (no_grad, and a layer's own inner call)
+  bool grad_enabled = true;
+  bool inference_mode = false;
+};
+extern thread_local ThreadState thread_state TAEDA_API __attribute__((tls_model("initial-exec")));
+
+inline KeySet active(KeySet of_arguments) noexcept {
+  return KeySet((of_arguments.bits() | thread_state.included) & ~thread_state.excluded);
+}
+
+/// Switches layers off for a scope: what a layer does around its call to the operator below it.
+class Below {
+ public:
+  explicit Below(Layer layer) noexcept : saved_(thread_state.excluded) { thread_state.excluded |= KeySet::of(layer).bits(); }
+  ~Below() { thread_state.excluded = saved_; }
+  Below(const Below&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
+}  // namespace taeda
