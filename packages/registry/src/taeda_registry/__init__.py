@@ -1,0 +1,33 @@
+"""Component slots of taeda: what can be replaced, by whom, and who is active.
+
+A *slot* names a part of the library (``tensor``, ``nn``, ``optim`` ...), an *interface* says what a part must offer,
+and a *provider* is a module that offers it. Packages ask for a part with ``from taeda_registry.slots import tensor``.
+"""
+
+from taeda_registry.errors import (
+    InterfaceMismatchError,
+    ProviderFailedError,
+    ProviderNotFoundError,
+    RegistryError,
+    UnknownSlotError,
+)
+from taeda_registry.resolution import active, resolve
+from taeda_registry.selection import use
+from taeda_registry.table import Slot, add_slot, get_slot, slot_names
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "InterfaceMismatchError",
+    "ProviderFailedError",
+    "ProviderNotFoundError",
+    "RegistryError",
+    "Slot",
+    "UnknownSlotError",
+    "active",
+    "add_slot",
+    "get_slot",
+    "resolve",
+    "slot_names",
+    "use",
+]

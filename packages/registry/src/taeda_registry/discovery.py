@@ -1,0 +1,45 @@
+"""Look-up of third-party providers among the installed entry points."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "taeda.components"
+
+
+class Candidate:
+    """An installed provider: its name, its module and the distribution it came with."""
+
+    __slots__ = ("distribution", "entry_point", "name", "slot", "version")
+
+    def __init__(self, slot: str, name: str, entry_point: EntryPoint) -> None:
+        self.slot = slot
+        self.name = name
+        self.entry_point = entry_point
+        dist = entry_point.dist
+        self.distribution = dist.name if dist is not None else "unknown distribution"
+        self.version = dist.version if dist is not None else "unknown"
+
+    def __repr__(self) -> str:
+        return f"{self.name} ({self.entry_point.value}, from {self.distribution} {self.version})"
+
+
+def candidates(slot: str | None = None) -> list[Candidate]:
+    """List installed providers, of one slot or of all, in a stable order. Nothing is imported."""
+    from importlib.metadata import entry_points
+
+    found: list[Candidate] = []
+    for entry_point in entry_points(group=GROUP):
+        part, _, name = entry_point.name.partition(".")
+        if name and (slot is None or part == slot):
+            found.append(Candidate(part, name, entry_point))
+    return sorted(found, key=lambda item: (item.slot, item.name, item.distribution))
+
+
+def misnamed() -> list[str]:
+    """Entry points of the group whose names lack the form ``<slot>.<provider>``."""
+    from importlib.metadata import entry_points
+
+    return sorted(point.name for point in entry_points(group=GROUP) if "." not in point.name)

@@ -1,0 +1,104 @@
+"""Which provider a slot shall have: program, environment, project file, first party, in this order."""
+
+from __future__ import annotations
+
+import os
+
+from taeda_registry import table
+from taeda_registry.errors import RegistryError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+PROJECT_FILE = "pyproject.toml"
+
+
+class Choice:
+    """A provider (name or module object) and the place where it was chosen."""
+
+    __slots__ = ("origin", "provider")
+
+    def __init__(self, provider: str | ModuleType, origin: str) -> None:
+        self.provider = provider
+        self.origin = origin
+
+    @property
+    def label(self) -> str:
+        """The provider's name as text."""
+        return self.provider if isinstance(self.provider, str) else self.provider.__name__
+
+
+_used: dict[str, Choice] = {}
+
+
+def use(slot: str, provider: str | ModuleType) -> None:
+    """Choose the provider of a slot for this process, before the slot's first use.
+
+    Args:
+        slot: Name of the slot.
+        provider: Name of an installed provider, the import name of a module, a module object, or ``"taeda"``
+            for the first-party provider.
+
+    Raises:
+        UnknownSlotError: No such slot.
+        RegistryError: The slot is in use already with another provider.
+        TypeError: ``provider`` is neither a name nor a module.
+
+    Example:
+        >>> import taeda_registry
+        >>> taeda_registry.use("optim", "taeda")
+    """
+    from taeda_registry import resolution
+
+    declared = table.get_slot(slot)
+    module_type = type(os)
+    if not isinstance(provider, (str, module_type)) or provider == "":
+        raise TypeError(
+            f"use: provider of slot {slot!r} must be a name or a module, got {type(provider).__name__} {provider!r}"
+        )
+    choice = Choice(provider, f"taeda_registry.use({slot!r}, ...)")
+    present = resolution.active(slot)
+    if present is not None and not present.satisfies(choice, declared):
+        raise RegistryError(
+            f"use: slot {slot!r} is already in use with provider {present.name!r} ({present.module.__name__}), "
+            f"chosen by {present.origin}; choose {choice.label!r} before the first use of the slot"
+        )
+    _used[slot] = choice
+
+
+def choose(slot: str) -> Choice:
+    """Return the choice in force for ``slot``."""
+    declared = table.get_slot(slot)
+    chosen = _used.get(slot)
+    if chosen is not None:
+        return chosen
+    from_environment = os.environ.get(declared.variable, "").strip()
+    if from_environment:
+        return Choice(from_environment, f"environment variable {declared.variable}")
+    from_project = _project_choices().get(slot)
+    if from_project is not None:
+        return Choice(from_project, f"[tool.taeda] in {os.path.abspath(PROJECT_FILE)}")
+    return Choice(table.FIRST_PARTY, "default")
+
+
+def _project_choices() -> dict[str, str]:
+    """Read ``[tool.taeda]`` of the working directory's project file, if there is one."""
+    try:
+        with open(PROJECT_FILE, "rb") as file:
+            text = file.read()
+    except OSError:
+        return {}
+    if b"taeda" not in text:
+        return {}
+    import tomllib
+
+    place = os.path.abspath(PROJECT_FILE)
+    try:
+        chosen = tomllib.loads(text.decode("utf-8")).get("tool", {}).get("taeda", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RegistryError(f"cannot read [tool.taeda] from {place}: {error}") from error
+    for slot, provider in chosen.items():
+        if not isinstance(provider, str) or not provider:
+            raise RegistryError(f"[tool.taeda] in {place}: {slot} must be a provider name, got {provider!r}")
+    return chosen

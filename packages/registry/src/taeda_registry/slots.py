@@ -1,0 +1,77 @@
+"""Lazy stand-ins for the active providers: ``from taeda_registry.slots import tensor, nn``.
+
+Importing a stand-in imports nothing. Its first use resolves the slot; each attribute is then kept, so that later
+uses cost what an attribute of any module costs.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from taeda_registry import table
+from taeda_registry.resolution import resolve
+
+__all__ = ["resolve"]
+
+# Asked by tools that inspect modules; they must not trigger an import.
+_INSPECTED = frozenset({"__path__", "__wrapped__", "__file__"})
+
+
+class SlotModule(ModuleType):
+    """Stand-in for the module that provides one slot."""
+
+    def __init__(self, slot: str) -> None:
+        super().__init__(f"{__name__}.{slot}", f"Lazy stand-in for the provider of slot {slot!r}.")
+        self.__dict__["_slot"] = slot
+
+    def __getattr__(self, name: str) -> object:
+        if name in _INSPECTED:
+            raise AttributeError(name)
+        value = _lookup(self._slot, resolve(self._slot), name)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(resolve(self._slot))
+
+    def __repr__(self) -> str:
+        return f"<lazy module of slot {self._slot!r}>"
+
+
+def _lookup(slot: str, module: ModuleType, name: str) -> object:
+    """Return an attribute of a provider, or its submodule of that name."""
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        submodule = _submodule(module, name)
+        if submodule is None:
+            raise AttributeError(
+                f"the provider of slot {slot!r}, module {module.__name__!r}, has no attribute {name!r}",
+                name=name,
+                obj=module,
+            ) from error
+        return submodule
+
+
+def _submodule(module: ModuleType, name: str) -> ModuleType | None:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    full_name = f"{module.__name__}.{name}"
+    if not hasattr(module, "__path__") or find_spec(full_name) is None:
+        return None
+    return import_module(full_name)
+
+
+def __getattr__(name: str) -> SlotModule:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        slot = table.get_slot(name)
+    except table.UnknownSlotError as error:
+        raise AttributeError(str(error)) from error
+    return globals().setdefault(name, SlotModule(slot.name))
+
+
+def __dir__() -> list[str]:
+    return [*table.slot_names(), "resolve"]
