@@ -25,6 +25,7 @@ enum class Form : uint8_t { Function, InPlace, Out };
 enum class Kind : uint8_t { Structured, Direct, View, Composite };
 
 /// One form of one operator ("add", "add_", "add.out"): everything dispatch and tools know about it.
+/// Entries are `constinit`: kernels of other files register into them before or after their own file's initialisers run.
 struct OpEntry {
   const char* name;                // unique: "add", "max.dim", "add_", "add.out"
   const char* schema;              // "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
@@ -38,10 +39,10 @@ struct OpEntry {
   void* composite = nullptr;       // View/Composite: the one typed implementation
   Values (*call_boxed)(Values arguments) = nullptr;            // calls the operator from its top
   void* (*boxed_layer_adapter)(int layer) = nullptr;           // typed entry that boxes and calls boxed_layers[layer]
-  BoxedFn boxed_layers[kMaxLayers];
+  BoxedFn* boxed_layers[kMaxLayers] = {};
   void* boxed_kernel_adapter = nullptr;                        // typed kernel (or direct function) that boxes for boxed_kernels[backend of the output]
-  BoxedFn boxed_kernels[kMaxBackends];                         // Structured: arguments are outputs first, then inputs; Direct: inputs
-  std::string registered_by[kMaxBackends];                     // for messages: who registered which kernel
+  BoxedFn* boxed_kernels[kMaxBackends] = {};                   // Structured: arguments are outputs first, then inputs; Direct: inputs
+  const char* registered_by[kMaxBackends] = {};                // for messages: who registered which kernel
 };
 
 /// Adds to the table at load time; duplicate names are an error.
@@ -64,6 +65,10 @@ TAEDA_API BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<co
 [[noreturn]] TAEDA_API void no_kernel(const OpEntry& op, BackendId backend);
 /// Errors common to in-place and out= forms (read-only storage, dtype that cannot be cast, shape that does not fit, self-overlap).
 TAEDA_API void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype);
+
+/// Whether two tensors may share bytes, and whether they are exactly the same elements in the same places.
+TAEDA_API bool overlaps(const Tensor& a, const Tensor& b);
+TAEDA_API bool same_place(const Tensor& a, const Tensor& b);
 
 /// An operator tag generated per op: `struct add { using Kernel = void(...); static OpEntry entry; }`.
 template <class Op>

@@ -1,0 +1,161 @@
+// The CPU allocator: size-class free-lists per thread for small blocks, one bounded shared cache for large ones.
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+#include "taeda/backend.h"
+#include "taeda/error.h"
+
+namespace taeda {
+namespace {
+
+// Note [CPU memory]
+// Blocks up to kSmall are rounded to a power of two and cached per thread without a lock: what a training step on small
+// tensors frees, the next step takes. Larger blocks are rounded to pages and kept, up to a limit, in one shared cache, so
+// that a loop does not fault the same pages in at every step. Everything is aligned to 64 bytes.
+constexpr size_t kAlign = 64;
+constexpr size_t kSmall = size_t(1) << 16;
+constexpr int kClasses = 11;       // 64 << 0 ... 64 << 10
+constexpr int kPerClass = 64;      // blocks of one class that a thread keeps
+constexpr size_t kPage = 4096;
+
+std::atomic<int64_t> live_bytes{0};
+
+struct SmallCache {
+  void* blocks[kClasses][kPerClass];
+  int count[kClasses] = {};
+  ~SmallCache();
+};
+/// Set while the thread's cache exists: a block freed after its end goes straight to free().
+thread_local SmallCache* small_cache = nullptr;
+thread_local bool small_cache_gone = false;
+
+SmallCache::~SmallCache() {
+  for (int c = 0; c < kClasses; ++c)
+    for (int i = 0; i < count[c]; ++i) std::free(blocks[c][i]);
+  small_cache = nullptr;
+  small_cache_gone = true;
+}
+
+SmallCache* cache_of_thread() {
+  if (small_cache || small_cache_gone) return small_cache;
+  static thread_local SmallCache cache;
+  return small_cache = &cache;
+}
+
+int class_of(size_t nbytes) {
+  return nbytes <= kAlign ? 0 : 64 - __builtin_clzll((nbytes - 1) / kAlign);
+}
+
+struct LargeCache {
+  std::mutex lock;
+  std::unordered_map<size_t, std::vector<void*>> free_blocks;
+  size_t cached = 0;
+  size_t limit = size_t(4) << 30;
+};
+LargeCache& large_cache() {
+  static auto* cache = new LargeCache;  // never destroyed: tensors may outlive static destruction
+  return *cache;
+}
+
+void* system_alloc(size_t nbytes) {
+  void* block = std::aligned_alloc(kAlign, (nbytes + kAlign - 1) / kAlign * kAlign);
+  if (!block) {
+    empty_cpu_cache();
+    block = std::aligned_alloc(kAlign, (nbytes + kAlign - 1) / kAlign * kAlign);
+  }
+  check(block != nullptr, ErrorKind::Memory, "cpu allocator: cannot allocate ", nbytes, " bytes; ", cpu_live_bytes(),
+        " bytes are in use by tensors");
+  return block;
+}
+
+size_t round_large(size_t nbytes) {
+  // Coarse steps (1/16 of the size) let slightly different sizes share blocks.
+  size_t step = kPage;
+  while (step * 16 < nbytes) step <<= 1;
+  return (nbytes + step - 1) / step * step;
+}
+
+void free_small(void* data, size_t nbytes, void*) {
+  const int c = class_of(nbytes);
+  live_bytes.fetch_sub(int64_t(nbytes), std::memory_order_relaxed);
+  SmallCache* cache = cache_of_thread();
+  if (cache && cache->count[c] < kPerClass)
+    cache->blocks[c][cache->count[c]++] = data;
+  else
+    std::free(data);
+}
+
+void free_large(void* data, size_t nbytes, void*) {
+  const size_t size = round_large(nbytes);
+  live_bytes.fetch_sub(int64_t(nbytes), std::memory_order_relaxed);
+  LargeCache& cache = large_cache();
+  {
+    std::lock_guard guard(cache.lock);
+    if (cache.cached + size <= cache.limit) {
+      cache.free_blocks[size].push_back(data);
+      cache.cached += size;
+      return;
+    }
+  }
+  std::free(data);
+}
+
+void* take_large(size_t size) {
+  LargeCache& cache = large_cache();
+  {
+    std::lock_guard guard(cache.lock);
+    auto found = cache.free_blocks.find(size);
+    if (found != cache.free_blocks.end() && !found->second.empty()) {
+      void* block = found->second.back();
+      found->second.pop_back();
+      cache.cached -= size;
+      return block;
+    }
+  }
+  return system_alloc(size);
+}
+
+}  // namespace
+
+namespace detail {
+void cpu_allocate(Storage& storage, size_t nbytes) {
+  if (nbytes <= kSmall) {
+    const int c = class_of(nbytes);
+    SmallCache* cache = cache_of_thread();
+    storage.data = cache && cache->count[c] ? cache->blocks[c][--cache->count[c]] : system_alloc(kAlign << c);
+    storage.release = free_small;
+  } else {
+    storage.data = take_large(round_large(nbytes));
+    storage.release = free_large;
+  }
+  live_bytes.fetch_add(int64_t(nbytes), std::memory_order_relaxed);
+}
+void count_inline_bytes(int64_t delta) { live_bytes.fetch_add(delta, std::memory_order_relaxed); }
+}  // namespace detail
+
+size_t cpu_cached_bytes() {
+  std::lock_guard guard(large_cache().lock);
+  return large_cache().cached;
+}
+size_t cpu_live_bytes() { return size_t(live_bytes.load()); }
+void set_cpu_cache_limit(size_t bytes) {
+  {
+    std::lock_guard guard(large_cache().lock);
+    large_cache().limit = bytes;
+  }
+  if (cpu_cached_bytes() > bytes) empty_cpu_cache();
+}
+void empty_cpu_cache() {
+  LargeCache& cache = large_cache();
+  std::lock_guard guard(cache.lock);
+  for (auto& [size, blocks] : cache.free_blocks)
+    for (void* block : blocks) std::free(block);
+  cache.free_blocks.clear();
+  cache.cached = 0;
+}
+
+}  // namespace taeda

@@ -1,0 +1,100 @@
+// The table of backends and the spelling of devices.
+#include "taeda/device.h"
+
+#include <charconv>
+#include <mutex>
+#include <vector>
+
+#include "core/runtime.h"
+#include "taeda/backend.h"
+#include "taeda/error.h"
+
+namespace taeda {
+
+bool (*discover_backend)(std::string_view name) = nullptr;
+
+namespace {
+
+struct Cpu final : Backend {
+  std::string name() const override { return "cpu"; }
+  void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
+  void copy_from_host(void* device, const void* host, size_t nbytes) override { std::memcpy(device, host, nbytes); }
+  void copy_to_host(void* host, const void* device, size_t nbytes) override { std::memcpy(host, device, nbytes); }
+  bool opaque() const override { return false; }
+};
+
+/// Shapes and dtypes without bytes.
+struct Meta final : Backend {
+  std::string name() const override { return "meta"; }
+  void allocate(Storage&, size_t) override {}
+  void copy_from_host(void*, const void*, size_t) override {}
+  void copy_to_host(void*, const void*, size_t) override {
+    fail(ErrorKind::NotImplemented, "meta tensors have no data: cannot copy out of device 'meta'");
+  }
+  bool has_memory() const override { return false; }
+};
+
+struct Table {
+  std::mutex lock;
+  std::vector<Backend*> backends{new Cpu, new Meta};
+};
+Table& table() {
+  static auto* instance = new Table;
+  return *instance;
+}
+
+int find(std::string_view name) {
+  std::lock_guard guard(table().lock);
+  for (size_t i = 0; i < table().backends.size(); ++i)
+    if (table().backends[i]->name() == name) return int(i);
+  return -1;
+}
+
+std::string known_names() {
+  std::lock_guard guard(table().lock);
+  std::string text;
+  for (Backend* b : table().backends) text += (text.empty() ? "" : ", ") + b->name();
+  return text;
+}
+
+}  // namespace
+
+BackendId register_backend(Backend* backend) {
+  check(find(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(), "' is registered already");
+  std::lock_guard guard(table().lock);
+  check(table().backends.size() < size_t(kMaxBackends), ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
+  table().backends.reserve(kMaxBackends);
+  table().backends.push_back(backend);
+  return BackendId(table().backends.size() - 1);
+}
+Backend& backend(BackendId id) { return *table().backends[id]; }
+int backend_count() {
+  std::lock_guard guard(table().lock);
+  return int(table().backends.size());
+}
+
+std::string to_string(Device device) {
+  std::string text = backend(device.backend).name();
+  if (device.backend > kMeta) text += ":" + std::to_string(device.index);
+  return text;
+}
+
+Device parse_device(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  int index = 0;
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = text.substr(colon + 1);
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    check(status == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 128, ErrorKind::Runtime,
+          "device: expected 'name' or 'name:index', got '", text, "'");
+  }
+  int id = find(name);
+  if (id < 0 && discover_backend && discover_backend(name)) id = find(name);
+  check(id >= 0, ErrorKind::Runtime, "device: unknown device '", text, "'; known devices: ", known_names());
+  check(index < backend(BackendId(id)).device_count(), ErrorKind::Runtime, "device: index ", index, " of '", text,
+        "' is out of range; '", name, "' has ", backend(BackendId(id)).device_count(), " device(s)");
+  return Device{BackendId(id), int8_t(index)};
+}
+
+}  // namespace taeda

@@ -1,0 +1,152 @@
+// The operator table: registration, look-up, and the checks that all stubs share.
+#include "taeda/dispatch.h"
+
+#include <map>
+#include <mutex>
+
+#include "taeda/autograd_api.h"
+#include "taeda/backend.h"
+
+namespace taeda {
+
+AutogradApi autograd_api;
+
+namespace {
+
+struct Table {
+  std::mutex lock;
+  std::vector<OpEntry*> entries{nullptr};  // id 0 is "none"
+  std::map<std::string_view, OpEntry*> by_name;
+};
+Table& table() {
+  static auto* instance = new Table;
+  return *instance;
+}
+
+bool& by_hand(OpEntry* op, BackendId backend) {
+  static auto* known = new std::map<std::pair<OpEntry*, BackendId>, bool>;
+  return (*known)[{op, backend}];
+}
+
+/// Where the typed function of a backend stands for this kind of operator.
+void*& kernel_slot(OpEntry* op, BackendId backend) { return op->kernels ? op->kernels[backend] : op->direct[backend]; }
+
+void set_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who) {
+  check(backend < kMaxBackends, ErrorKind::Value, "register_kernel: backend number ", int(backend), " is out of range");
+  bool& taken = by_hand(op, backend);
+  check(!taken, ErrorKind::Runtime, "register_kernel: operator '", op->name, "' has a kernel for backend ", int(backend),
+        " already, registered by ", op->registered_by[backend]);
+  taken = true;
+  kernel_slot(op, backend) = kernel;
+  op->registered_by[backend] = strdup(who.c_str());  // lives as long as the process
+}
+
+/// Lowest and highest byte that a strided tensor touches.
+std::pair<const char*, const char*> byte_range(const Tensor& t) {
+  const char* low = t.bytes();
+  const char* high = t.bytes() + t.item_bytes();
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    const int64_t span = (t.size(d) - 1) * t.stride(d) * t.item_bytes();
+    (span < 0 ? low : high) += span;
+  }
+  return {low, high};
+}
+
+}  // namespace
+
+uint16_t register_op(OpEntry* entry) {
+  std::lock_guard guard(table().lock);
+  const bool fresh = table().by_name.emplace(entry->name, entry).second;
+  check(fresh, ErrorKind::Runtime, "register_op: an operator named '", entry->name, "' is registered already");
+  entry->id = uint16_t(table().entries.size());
+  table().entries.push_back(entry);
+  return entry->id;
+}
+
+OpEntry* find_op(std::string_view name) {
+  std::lock_guard guard(table().lock);
+  auto found = table().by_name.find(name);
+  return found == table().by_name.end() ? nullptr : found->second;
+}
+OpEntry* op_by_id(uint16_t id) {
+  std::lock_guard guard(table().lock);
+  return id < table().entries.size() ? table().entries[id] : nullptr;
+}
+const std::vector<OpEntry*>& all_ops() { return table().entries; }
+
+void register_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who) {
+  std::lock_guard guard(table().lock);
+  set_kernel(op, backend, kernel, std::move(who));
+}
+void register_layer(OpEntry* op, Layer layer, void* entry) {
+  std::lock_guard guard(table().lock);
+  check(!op->layers[int(layer)] || !entry, ErrorKind::Runtime, "register_layer: operator '", op->name, "' has an entry for layer ",
+        int(layer), " already");
+  op->layers[int(layer)] = entry;
+}
+void register_boxed_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who) {
+  std::lock_guard guard(table().lock);
+  set_kernel(op, backend, op->boxed_kernel_adapter, std::move(who));
+  op->boxed_kernels[backend] = new BoxedFn(std::move(fn));
+}
+void register_boxed_layer(OpEntry* op, Layer layer, BoxedFn fn) {
+  std::lock_guard guard(table().lock);
+  check(!op->layers[int(layer)], ErrorKind::Runtime, "register_boxed_layer: operator '", op->name, "' has an entry for layer ",
+        int(layer), " already");
+  op->boxed_layers[int(layer)] = new BoxedFn(std::move(fn));
+  op->layers[int(layer)] = op->boxed_layer_adapter(int(layer));
+}
+
+BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor* const> arguments) {
+  const uint64_t bits = keys.backends().bits();
+  if (std::has_single_bit(bits)) [[likely]]
+    return BackendId(std::countr_zero(bits));
+  const Tensor* chosen = nullptr;
+  for (const Tensor* t : arguments) {
+    if (!t->defined()) continue;
+    const bool movable = t->device().backend == kCPU && t->dim() == 0;
+    if (movable) continue;
+    check(!chosen || chosen->device() == t->device(), ErrorKind::Runtime, op.name,
+          ": expected all tensors to be on the same device, found ", chosen ? describe(*chosen) : "", " and ", describe(*t));
+    chosen = t;
+  }
+  check(chosen != nullptr || bits == 0, ErrorKind::Runtime, op.name, ": tensors are on different devices");
+  return chosen ? chosen->device().backend : kCPU;
+}
+
+void no_kernel(const OpEntry& op, BackendId id) {
+  std::string have;
+  for (int b = 0; b < backend_count(); ++b)
+    if (op.kernels ? op.kernels[b] : op.direct[b])
+      have += (have.empty() ? "" : ", ") + backend(BackendId(b)).name() + " (by " + op.registered_by[b] + ")";
+  fail(ErrorKind::NotImplemented, op.name, ": backend '", backend(id).name(), "' has no kernel for this operator; backends that have one: ",
+       have.empty() ? "none" : have);
+}
+
+void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype) {
+  check(!self.impl()->storage || !self.impl()->storage->readonly, ErrorKind::Runtime, op.name, ": argument 'self' is read-only memory ",
+        describe(self), "; copy it first with clone()");
+  check(self.sizes().size() == result_sizes.size() && std::equal(result_sizes.begin(), result_sizes.end(), self.sizes().begin()),
+        ErrorKind::Runtime, op.name, ": the result has shape ", shape_text(result_sizes), " and does not fit into argument 'self' of shape ",
+        shape_text(self.sizes()));
+  check(can_cast(result_dtype, self.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(result_dtype),
+        " and cannot be stored into argument 'self' of dtype ", name(self.dtype()));
+  if (!self.dense())
+    for (int64_t d = 0; d < self.dim(); ++d)
+      check(self.stride(d) != 0 || self.size(d) <= 1, ErrorKind::Runtime, op.name, ": argument 'self' is an expanded view of shape ",
+            shape_text(self.sizes()), " in which several elements share one place; clone() it before writing in place");
+}
+
+bool overlaps(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined() || a.numel() == 0 || b.numel() == 0 || a.impl()->storage.get() != b.impl()->storage.get()) return false;
+  const auto [al, ah] = byte_range(a);
+  const auto [bl, bh] = byte_range(b);
+  return al < bh && bl < ah;
+}
+
+bool same_place(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && a.dtype() == b.dtype() && std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end()) &&
+         std::equal(a.strides().begin(), a.strides().end(), b.strides().begin(), b.strides().end());
+}
+
+}  // namespace taeda

@@ -1,0 +1,103 @@
+// Helpers on shapes, dimensions and dtypes of operands; texts for messages.
+#include <algorithm>
+#include <optional>
+
+#include "taeda/spec.h"
+#include "taeda/tensor.h"
+
+namespace taeda {
+
+int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
+  const int64_t range = std::max<int64_t>(ndim, 1);
+  if (dim < -range || dim >= range) [[unlikely]]
+    fail(ErrorKind::Index, op, ": argument 'dim' is out of range (expected ", -range, " to ", range - 1, " for a ", ndim,
+         "-dimensional tensor, got ", dim, ")");
+  return dim < 0 ? dim + range : dim;
+}
+
+std::string shape_text(IntSpan sizes) {
+  std::string text = "(";
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + (sizes.size() == 1 ? ",)" : ")");
+}
+
+std::string describe(const Tensor& tensor) {
+  if (!tensor.defined()) return "None";
+  std::string text(name(tensor.dtype()));
+  text += "[";
+  for (int64_t d = 0; d < tensor.dim(); ++d) text += (d ? ", " : "") + std::to_string(tensor.size(d));
+  return text + "] on " + to_string(tensor.device());
+}
+
+int64_t product(IntSpan sizes) {
+  int64_t total = 1;
+  for (int64_t size : sizes) total *= size;
+  return total;
+}
+
+Shape contiguous_strides(IntSpan sizes) {
+  Shape strides(sizes.size());
+  int64_t step = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = step;
+    step *= std::max<int64_t>(sizes[d], 1);
+  }
+  return strides;
+}
+
+Shape channels_last_strides(IntSpan sizes) {
+  if (sizes.size() != 4) return contiguous_strides(sizes);
+  Shape strides(4);
+  int64_t step = 1;
+  for (int d : {1, 3, 2, 0}) {
+    strides[d] = step;
+    step *= std::max<int64_t>(sizes[d], 1);
+  }
+  return strides;
+}
+
+Shape broadcast_shapes(IntSpan a, IntSpan b, const char* op) {
+  if (a.size() < b.size()) std::swap(a, b);
+  Shape out(a);
+  const size_t lead = a.size() - b.size();
+  for (size_t d = 0; d < b.size(); ++d) {
+    const int64_t x = a[lead + d], y = b[d];
+    if (x == y) continue;
+    check(x == 1 || y == 1, ErrorKind::Runtime, op, ": shapes ", shape_text(a), " and ", shape_text(b),
+          " cannot be broadcast together: sizes ", x, " and ", y, " at dimension ", lead + d, " differ and neither is 1");
+    out[lead + d] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+DType result_type(TensorList operands) {
+  // Three ranks: tensors with dimensions, 0-d tensors, Python numbers. A lower rank counts only by its category.
+  std::optional<DType> ranks[3];
+  for (const Tensor& t : operands) {
+    if (!t.defined()) continue;
+    const bool wrapped = t.is_wrapped_number();
+    DType dtype = t.dtype();
+    if (wrapped) {
+      if (is_complex(dtype)) dtype = complex_of(default_dtype());
+      else if (is_floating(dtype)) dtype = default_dtype();
+    }
+    std::optional<DType>& slot = ranks[wrapped ? 2 : t.dim() == 0 ? 1 : 0];
+    slot = slot ? promote(*slot, dtype) : dtype;
+  }
+  std::optional<DType> result;
+  for (const auto& rank : ranks) {
+    if (!rank) continue;
+    if (!result) result = rank;
+    else if (category(*rank) > category(*result))
+      result = is_complex(*rank) && is_floating(*result) ? complex_of(*result == DType::Float64 ? DType::Float64 : DType::Float32) : promote(*result, *rank);
+  }
+  return result.value_or(default_dtype());
+}
+
+Spec spec_like(IntSpan sizes, DType dtype, const Tensor& like) {
+  Spec out{Shape(sizes), dtype, {}};
+  if (sizes.size() == 4 && like.dim() == 4 && like.channels_last() && !like.contiguous()) out.strides = channels_last_strides(sizes);
+  return out;
+}
+
+}  // namespace taeda

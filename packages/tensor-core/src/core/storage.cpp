@@ -1,0 +1,54 @@
+// Life of a Storage: inline bytes for small ones, the backend's allocator for the rest.
+#include "taeda/storage.h"
+
+#include "core/runtime.h"
+#include "taeda/backend.h"
+
+namespace taeda {
+namespace {
+using StorageMemory = detail::FreeList<Storage, 256>;
+Storage* fresh() { return new (StorageMemory::take()) Storage; }
+}  // namespace
+
+Ref<Storage> new_storage(size_t nbytes, Device device) {
+  Storage* storage = fresh();
+  storage->nbytes = nbytes;
+  storage->device = device;
+  if (device.backend == kCPU && nbytes <= Storage::kInlineBytes) {
+    storage->data = storage->inline_bytes;
+    detail::count_inline_bytes(int64_t(nbytes));
+    return Ref<Storage>::adopt(storage);
+  }
+  Ref<Storage> owner = Ref<Storage>::adopt(storage);
+  if (device.backend == kCPU) {
+    storage->nbytes = 0;  // in case the allocation throws
+    detail::cpu_allocate(*storage, nbytes);
+    storage->nbytes = nbytes;
+  } else {
+    backend(device.backend).allocate(*storage, nbytes);
+  }
+  return owner;
+}
+
+Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool readonly, void (*release)(void*, size_t, void*),
+                            void* context) {
+  Storage* storage = fresh();
+  storage->data = data;
+  storage->nbytes = nbytes;
+  storage->device = device;
+  storage->readonly = readonly;
+  storage->growable = false;
+  storage->release = release;
+  storage->context = context;
+  return Ref<Storage>::adopt(storage);
+}
+
+void destroy(Storage* storage) noexcept {
+  if (storage->data == storage->inline_bytes)
+    detail::count_inline_bytes(-int64_t(storage->nbytes));
+  else if (storage->release)
+    storage->release(storage->data, storage->nbytes, storage->context);
+  StorageMemory::give(storage);
+}
+
+}  // namespace taeda

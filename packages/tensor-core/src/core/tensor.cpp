@@ -1,0 +1,248 @@
+// Life, layout and making of tensors.
+#include "taeda/tensor.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/runtime.h"
+#include "taeda/spec.h"
+
+namespace taeda {
+
+thread_local ThreadState thread_state;
+void (*release_python_wrapper)(void* wrapper) noexcept = nullptr;
+
+namespace {
+
+using TensorMemory = detail::FreeList<TensorImpl, 512>;
+
+Ref<TensorImpl> fresh() { return Ref<TensorImpl>::adopt(new (TensorMemory::take()) TensorImpl); }
+
+int64_t* reserve_dims(TensorImpl* impl, size_t ndim) {
+  check(ndim <= size_t(kMaxDims), ErrorKind::Value, "a tensor has at most ", kMaxDims, " dimensions, asked for ", ndim);
+  if (impl->dims != impl->inline_dims) delete[] impl->dims;
+  impl->dims = ndim <= size_t(TensorImpl::kInlineDims) ? impl->inline_dims : new int64_t[2 * ndim];
+  impl->ndim = uint8_t(ndim);
+  return impl->dims;
+}
+
+void set_dims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
+  int64_t* dims = reserve_dims(impl, sizes.size());
+  std::copy(sizes.begin(), sizes.end(), dims);
+  std::copy(strides.begin(), strides.end(), dims + sizes.size());
+}
+
+/// Number of elements; negative sizes and overflow are errors.
+int64_t checked_product(IntSpan sizes) {
+  int64_t total = 1;
+  for (int64_t size : sizes) {
+    check(size >= 0, ErrorKind::Runtime, "empty: sizes must not be negative, got ", shape_text(sizes));
+    check(!__builtin_mul_overflow(total, size, &total), ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes),
+          " has more elements than can be counted");
+  }
+  return total;
+}
+
+size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
+  int64_t bytes;
+  check(!__builtin_mul_overflow(numel, item_size(dtype), &bytes) && bytes < (int64_t(1) << 47), ErrorKind::Memory,
+        "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype), " does not fit in memory");
+  return size_t(bytes);
+}
+
+Ref<TensorImpl> fresh_on(DType dtype, Device device) {
+  Ref<TensorImpl> impl = fresh();
+  impl->dtype = dtype;
+  impl->device = device;
+  impl->keys = KeySet::backend(device.backend);
+  if (thread_state.inference_mode) impl->flags |= kInference;
+  return impl;
+}
+
+}  // namespace
+
+void destroy(TensorImpl* impl) noexcept {
+  if (impl->flags & kOwnsPython) release_python_wrapper(impl->python);
+  delete impl->grad;
+  if (impl->dims != impl->inline_dims) delete[] impl->dims;
+  impl->~TensorImpl();
+  TensorMemory::give(impl);
+}
+
+void refresh_layout(TensorImpl* impl) noexcept {
+  const int n = impl->ndim;
+  const int64_t* sizes = impl->dims;
+  const int64_t* strides = impl->dims + n;
+  int64_t numel = 1;
+  for (int d = 0; d < n; ++d) numel *= sizes[d];
+  impl->numel = numel;
+  if (numel == 0) {
+    impl->layout = kContiguous | kDense | (n == 4 ? kChannelsLast : 0);
+    return;
+  }
+  bool contiguous = true;
+  for (int64_t d = n - 1, expected = 1; d >= 0; --d) {
+    if (sizes[d] != 1) {
+      if (strides[d] != expected) {
+        contiguous = false;
+        break;
+      }
+      expected *= sizes[d];
+    }
+  }
+  uint8_t layout = contiguous ? kContiguous | kDense : 0;
+  if (n == 4) {
+    bool last = true;
+    int64_t expected = 1;
+    for (int d : {1, 3, 2, 0}) {
+      if (sizes[d] == 1) continue;
+      last = last && strides[d] == expected;
+      expected *= sizes[d];
+    }
+    if (last) layout |= kChannelsLast | kDense;
+  }
+  if (!(layout & kDense)) {
+    // Dense: sorted by stride, each stride is the product of the sizes below it.
+    int order[kMaxDims];
+    int count = 0;
+    for (int d = 0; d < n; ++d)
+      if (sizes[d] != 1) order[count++] = d;
+    std::sort(order, order + count, [&](int a, int b) { return strides[a] < strides[b]; });
+    int64_t expected = 1;
+    bool dense = true;
+    for (int i = 0; i < count && dense; ++i) {
+      dense = strides[order[i]] == expected;
+      expected *= sizes[order[i]];
+    }
+    if (dense) layout |= kDense;
+  }
+  impl->layout = layout;
+}
+
+Tensor empty(IntSpan sizes, DType dtype, Device device) {
+  Ref<TensorImpl> impl = fresh_on(dtype, device);
+  int64_t* dims = reserve_dims(impl.get(), sizes.size());
+  const int n = int(sizes.size());
+  int64_t numel = 1;
+  bool plain = true;
+  for (int d = n - 1; d >= 0; --d) {
+    dims[d] = sizes[d];
+    dims[n + d] = numel;
+    plain &= sizes[d] > 0 && sizes[d] < (int64_t(1) << 31) && numel < (int64_t(1) << 31);
+    numel *= plain ? sizes[d] : 1;
+  }
+  if (!plain) {
+    numel = checked_product(sizes);
+    const Shape strides = contiguous_strides(sizes);
+    std::copy(strides.begin(), strides.end(), dims + n);
+  }
+  impl->numel = numel;
+  if (n == 4) refresh_layout(impl.get());
+  impl->storage = new_storage(checked_bytes(numel, dtype, sizes), device);
+  impl->data = static_cast<char*>(impl->storage->data);
+  return Tensor(std::move(impl));
+}
+
+Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
+  Ref<TensorImpl> impl = fresh_on(dtype, device);
+  const int64_t numel = checked_product(sizes);
+  set_dims(impl.get(), sizes, strides);
+  refresh_layout(impl.get());
+  int64_t extent = numel ? 1 : 0;
+  for (size_t d = 0; numel && d < sizes.size(); ++d) {
+    check(strides[d] >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
+    extent += (sizes[d] - 1) * strides[d];
+  }
+  impl->storage = new_storage(checked_bytes(extent, dtype, sizes), device);
+  impl->data = static_cast<char*>(impl->storage->data);
+  return Tensor(std::move(impl));
+}
+
+Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset) {
+  TensorImpl* from = self.impl();
+  Ref<TensorImpl> impl = fresh();
+  impl->dtype = from->dtype;
+  impl->device = from->device;
+  impl->flags = from->flags & (kDetachedData | kInference);
+  impl->storage = from->storage;
+  impl->data = from->data + offset * item_size(from->dtype);
+  set_dims(impl.get(), sizes, strides);
+  refresh_layout(impl.get());
+  if (from->flags & kInference) {
+    impl->keys = from->keys.backends();
+  } else {
+    impl->base = from->base ? from->base : Ref<TensorImpl>::share(from);
+    impl->keys = from->keys.backends() | KeySet::of(Layer::Autograd);
+  }
+  return Tensor(std::move(impl));
+}
+
+Tensor detached_alias(const Tensor& self) {
+  TensorImpl* from = self.impl();
+  Ref<TensorImpl> impl = fresh_on(from->dtype, from->device);
+  impl->flags |= from->flags & kInference;
+  impl->storage = from->storage;
+  impl->data = from->data;
+  set_dims(impl.get(), self.sizes(), self.strides());
+  impl->numel = from->numel;
+  impl->layout = from->layout;
+  return Tensor(std::move(impl));
+}
+
+Tensor from_storage(Ref<Storage> storage, IntSpan sizes, IntSpan strides, int64_t byte_offset, DType dtype) {
+  Ref<TensorImpl> impl = fresh_on(dtype, storage->device);
+  impl->data = static_cast<char*>(storage->data) + byte_offset;
+  impl->storage = std::move(storage);
+  set_dims(impl.get(), sizes, strides);
+  refresh_layout(impl.get());
+  return Tensor(std::move(impl));
+}
+
+void assign_storage(const Tensor& self, const Tensor& other) {
+  TensorImpl* to = self.impl();
+  TensorImpl* from = other.impl();
+  if (to == from) return;
+  set_dims(to, other.sizes(), other.strides());
+  to->storage = from->storage;
+  to->data = from->data;
+  to->dtype = from->dtype;
+  to->numel = from->numel;
+  to->layout = from->layout;
+}
+
+void resize_output(const Tensor& out, IntSpan sizes, const char* op) {
+  if (std::ranges::equal(out.sizes(), sizes)) return;
+  check(!out.impl()->base, ErrorKind::Runtime, op, ": argument 'out' is a view of shape ", shape_text(out.sizes()),
+        " and cannot be resized to the result's shape ", shape_text(sizes));
+  check(!out.requires_grad(), ErrorKind::Runtime, op, ": argument 'out' requires grad and cannot be resized");
+  assign_storage(out, empty(sizes, out.dtype(), out.device()));
+}
+
+int64_t Tensor::storage_offset() const noexcept {
+  if (!impl_->storage) return 0;
+  return (impl_->data - static_cast<char*>(impl_->storage->data)) / item_bytes();
+}
+
+Tensor::Tensor(const Scalar& number) {
+  const DType dtype = number.dtype();
+  Tensor made = empty({}, dtype);
+  switch (number.kind()) {
+    case Scalar::Kind::Bool: *made.data<bool>() = number.to<bool>(); break;
+    case Scalar::Kind::Int: *made.data<int64_t>() = number.to<int64_t>(); break;
+    case Scalar::Kind::UInt: *made.data<uint64_t>() = number.to<uint64_t>(); break;
+    case Scalar::Kind::Float:
+    case Scalar::Kind::Complex: {
+      // The number is kept in double precision: it meets its operand's dtype only inside the kernel.
+      const bool complex = number.is_complex();
+      made.impl()->dtype = complex ? DType::Complex128 : DType::Float64;
+      if (complex)
+        *made.data<Complex128>() = number.to<Complex128>();
+      else
+        *made.data<double>() = number.to<double>();
+    }
+  }
+  made.impl()->flags |= kWrappedNumber;
+  impl_ = std::move(made.impl_);
+}
+
+}  // namespace taeda
