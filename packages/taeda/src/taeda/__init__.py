@@ -1,0 +1,22 @@
+"""taeda: an imperative deep-learning library, composed from the active providers of its slots.
+
+Importing this package loads no provider. The first use of a name loads the tensor slot, and with it automatic
+differentiation; ``taeda.nn``, ``taeda.optim``, ``taeda.autograd`` and ``taeda.utils.data`` load when used.
+"""
+
+from taeda import _aliases, _names
+
+__version__ = "0.1.0"
+
+_aliases.install()
+
+
+def __getattr__(name: str) -> object:
+    value = _names.lookup(name)
+    # Kept, so that the next use is a plain module attribute.
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return _names.listing()

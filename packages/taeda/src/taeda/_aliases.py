@@ -1,0 +1,70 @@
+"""Import hook: ``taeda.nn.functional`` is the very module object of the slot's provider."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+# Import path under taeda, and the slot whose provider stands there.
+SLOTS = {
+    "taeda.nn": "nn",
+    "taeda.optim": "optim",
+    "taeda.autograd": "autograd",
+    "taeda.utils.data": "data",
+}
+OWN = frozenset({"taeda.utils", "taeda._names", "taeda._aliases"})
+
+
+class _Alias:
+    """Loader that hands out a module which exists under another name."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system has just overwritten it; reload and pickling need the module's own.
+        module.__spec__ = self._spec
+
+
+class _Finder:
+    """Answers imports below ``taeda.`` that belong to a slot."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if not name.startswith("taeda.") or name in OWN:
+            return None
+        module = _module_for(name)
+        if module is None:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))
+
+
+def _module_for(name: str) -> ModuleType | None:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    from taeda_registry.resolution import resolve
+
+    for prefix, slot in SLOTS.items():
+        if name == prefix:
+            return resolve(slot)
+        if name.startswith(prefix + "."):
+            return import_module(resolve(slot).__name__ + name[len(prefix) :])
+    real = resolve("tensor").__name__ + name[len("taeda") :]
+    return import_module(real) if find_spec(real) is not None else None
+
+
+def install() -> None:
+    """Put the hook before the path search, which would load a second copy of the provider's submodules."""
+    if not any(finder is _Finder for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder)

@@ -1,0 +1,101 @@
+"""Where each top-level name of taeda comes from."""
+
+from __future__ import annotations
+
+import taeda_registry
+from taeda_registry.resolution import resolve
+from taeda_registry.table import FIRST_PARTY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+# Top-level modules that are a slot's provider as a whole.
+MODULES = {"nn": "nn", "optim": "optim", "autograd": "autograd"}
+
+# Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
+NAMESPACES = ("tensor", "autograd", "nn")
+# The only names that a slot further down contributes; everything else there stays in its own module.
+CONTRIBUTED = {"autograd": None, "nn": frozenset({"save", "load"})}
+
+
+def lookup(name: str) -> object:
+    """Return the value of a top-level name.
+
+    Raises:
+        AttributeError: No slot offers it.
+    """
+    if name in MODULES or name == "utils":
+        from importlib import import_module
+
+        return import_module(f"taeda.{name}")
+    if name == "__all__":
+        return [item for item in listing() if not item.startswith("_")]
+    if name.startswith("__"):
+        raise AttributeError(f"module 'taeda' has no attribute {name!r}")
+    tensor = _tensor()
+    for slot in NAMESPACES:
+        allowed = CONTRIBUTED.get(slot)
+        if allowed is not None and name not in allowed:
+            continue
+        module = tensor if slot == "tensor" else _optional(slot)
+        if hasattr(module, name):
+            return getattr(module, name)
+    submodule = _submodule(tensor, name)
+    if submodule is not None:
+        return submodule
+    raise AttributeError(
+        f"module 'taeda' has no attribute {name!r}: the provider of slot 'tensor' ({tensor.__name__}) does not offer it"
+    )
+
+
+def listing() -> list[str]:
+    """All top-level names that are known without loading more than the tensor slot."""
+    return sorted({*dir(_tensor()), *MODULES, "utils", "save", "load", "__version__"})
+
+
+def _tensor() -> ModuleType:
+    """Load the tensor slot, and let autograd install its layer before the first tensor exists."""
+    present = taeda_registry.active("tensor")
+    if present is not None and taeda_registry.active("autograd") is not None:
+        return present.module
+    tensor = resolve("tensor")
+    if _autograd_belongs():
+        _optional("autograd")
+    return tensor
+
+
+def _autograd_belongs() -> bool:
+    """The first-party autograd serves the first-party tensors; for others it must have been chosen."""
+    from taeda_registry.selection import choose
+
+    tensor = taeda_registry.active("tensor")
+    return choose("autograd").origin != "default" or (tensor is not None and tensor.name == FIRST_PARTY)
+
+
+_complained: set[str] = set()
+
+
+def _optional(slot: str) -> ModuleType | None:
+    """Load a slot that the tensor slot can do without; a failure is shown once as a warning."""
+    try:
+        return resolve(slot)
+    except taeda_registry.ProviderNotFoundError:
+        return None
+    except taeda_registry.RegistryError as error:
+        if slot not in _complained:
+            import warnings
+
+            _complained.add(slot)
+            warnings.warn(str(error), RuntimeWarning, stacklevel=4)
+        return None
+
+
+def _submodule(module: ModuleType, name: str) -> ModuleType | None:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    full_name = f"{module.__name__}.{name}"
+    if not hasattr(module, "__path__") or find_spec(full_name) is None:
+        return None
+    return import_module(full_name)

@@ -1,0 +1,1 @@
+import taeda_data as data

@@ -1,0 +1,171 @@
+"""What ``import taeda`` offers, composed from stand-in providers in a fresh interpreter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import taeda
+import taeda_registry
+
+PROVIDERS = {
+    "taeda_tensor_core/__init__.py": "Tensor = 'Tensor'\nzeros = 'zeros'\nprint('tensor loaded')",
+    "taeda_tensor_core/linalg.py": "norm = 'norm'",
+    "taeda_autograd/__init__.py": "import taeda_tensor_core\ngrad = 'grad'\nprint('autograd loaded')",
+    "taeda_nn/__init__.py": "Linear = 'Linear'\nsave = 'save'\nload = 'load'",
+    "taeda_nn/functional/__init__.py": "relu = 'relu'\nprint('functional loaded')",
+    "taeda_nn/functional/norms.py": "",
+    "taeda_optim/__init__.py": "SGD = 'SGD'",
+    "taeda_optim/lr_scheduler.py": "StepLR = 'StepLR'",
+    "taeda_data/__init__.py": "DataLoader = 'DataLoader'",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    for name, source in PROVIDERS.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+
+    def run_program(source: str, **environment: str) -> list[str]:
+        ours = [str(Path(module.__file__).parents[1]) for module in (taeda, taeda_registry)]
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("TAEDA_", "PYTHON"))}
+        result = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(source)],
+            env={**clean, "PYTHONPATH": os.pathsep.join([str(tmp_path), *ours]), **environment},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout.splitlines()
+
+    return run_program
+
+
+def test_import_loads_no_provider(run):
+    shown = run("import taeda, sys; print(sorted(name for name in sys.modules if name.startswith('taeda_')))")
+    assert shown == [repr(sorted(name for name in REGISTRY_MODULES))]
+
+
+REGISTRY_MODULES = (
+    "taeda_registry",
+    "taeda_registry.discovery",
+    "taeda_registry.errors",
+    "taeda_registry.resolution",
+    "taeda_registry.selection",
+    "taeda_registry.table",
+)
+
+
+def test_tensor_names_bring_autograd_along_once(run):
+    shown = run("import taeda as torch; print(torch.zeros, torch.Tensor, torch.grad)")
+    assert shown == ["tensor loaded", "autograd loaded", "zeros Tensor grad"]
+
+
+def test_names_are_kept(run):
+    assert run("import taeda; taeda.zeros; print('zeros' in vars(taeda))")[-1] == "True"
+
+
+def test_slots_are_the_providers_own_modules(run):
+    shown = run(
+        """
+        import taeda as torch
+        import taeda_nn, taeda_nn.functional, taeda_optim, taeda_data, taeda_autograd
+        print(torch.nn is taeda_nn, torch.nn.functional is taeda_nn.functional, torch.optim is taeda_optim)
+        print(torch.utils.data is taeda_data, torch.autograd is taeda_autograd)
+        """
+    )
+    assert shown[-2:] == ["True True True", "True True"]
+
+
+def test_import_statements_in_every_form(run):
+    shown = run(
+        """
+        import taeda.nn.functional as F
+        import taeda.optim as optim
+        from taeda import nn
+        from taeda.nn import functional
+        from taeda.optim.lr_scheduler import StepLR
+        from taeda.utils.data import DataLoader
+        import taeda.linalg
+        import taeda.autograd, taeda_nn.functional
+        import taeda_nn.functional as original
+        print(F is original, F is functional, optim.SGD, nn.Linear, StepLR, DataLoader, taeda.linalg.norm)
+        """
+    )
+    assert shown.count("functional loaded") == 1
+    assert shown[-1] == "True True SGD Linear StepLR DataLoader norm"
+
+
+def test_aliased_modules_keep_their_own_identity(run):
+    shown = run(
+        """
+        import importlib, taeda.nn.functional as F
+        print(F.__name__, F.__spec__.name, importlib.reload(F) is F)
+        """
+    )
+    assert shown[-1] == "taeda_nn.functional taeda_nn.functional True"
+
+
+def test_save_and_load_are_top_level_names(run):
+    assert run("import taeda; print(taeda.save, taeda.load)")[-1] == "save load"
+
+
+def test_other_names_of_nn_are_not(run):
+    shown = run("import taeda\ntry:\n    taeda.Linear\nexcept AttributeError as error:\n    print(error)")
+    assert "module 'taeda' has no attribute 'Linear'" in shown[-1]
+
+
+def test_missing_submodule_is_an_import_error(run):
+    shown = run("try:\n    import taeda.nothing\nexcept ModuleNotFoundError as error:\n    print(error.name)")
+    assert shown[-1] == "taeda.nothing"
+
+
+def test_tensors_work_without_autograd(run):
+    shown = run("import sys; sys.modules['taeda_autograd'] = None\nimport taeda; print(taeda.zeros)")
+    assert shown[-1] == "zeros"
+
+
+def test_broken_autograd_is_shown_but_leaves_tensors_usable(run, tmp_path):
+    tmp_path.joinpath("taeda_autograd/__init__.py").write_text("raise OSError('libtorn is torn')")
+    shown = run(
+        """
+        import warnings
+        import taeda
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            print(taeda.zeros)
+        print(len(caught), caught[0].message)
+        try:
+            taeda.autograd
+        except ImportError as error:
+            print(repr(error.__cause__))
+        """
+    )
+    assert shown[1] == "zeros"
+    assert shown[2].startswith("1 slot 'autograd'")
+    assert shown[3] == "OSError('libtorn is torn')"
+
+
+def test_a_swapped_slot_shows_under_the_same_name(run, tmp_path):
+    tmp_path.joinpath("lion.py").write_text("SGD = 'lion'")
+    assert run("import taeda; print(taeda.optim.SGD)", TAEDA_OPTIM="lion")[-1] == "lion"
+
+
+def test_a_swapped_tensor_does_not_load_first_party_autograd(run, tmp_path):
+    tmp_path.joinpath("pure.py").write_text("zeros = 'pure zeros'")
+    assert run("import taeda; print(taeda.zeros)", TAEDA_TENSOR="pure") == ["pure zeros"]
+
+
+def test_dir_lists_tensors_names_and_modules(run):
+    shown = run("import taeda; print({'zeros', 'nn', 'optim', 'autograd', 'utils'} <= set(dir(taeda)))")
+    assert shown[-1] == "True"
