@@ -1,0 +1,58 @@
+"""Builds libtaeda and the extension module with CMake; everything else stands in pyproject.toml."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+from setuptools import setup
+
+ROOT = Path(__file__).resolve().parent
+PACKAGE = "taeda_tensor_core"
+
+
+def load_build_module():
+    """Load the build step by path: the package it belongs to cannot be imported before it is built."""
+    path = ROOT / "src" / PACKAGE / "cmake_build.py"
+    spec = importlib.util.spec_from_file_location("cmake_build", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def installed_file(distribution: str, ending: str) -> Path | None:
+    """Find a file of an installed distribution, also in the isolated environments that pip makes."""
+    try:
+        listed = files(distribution) or []
+    except PackageNotFoundError:
+        return None
+    found = next((file for file in listed if file.as_posix().endswith(ending)), None)
+    return Path(found.locate()).resolve() if found is not None else None
+
+
+cmake_build = load_build_module()
+
+
+def definitions() -> dict[str, str]:
+    """CMake variables: where the vendor libraries are, empty for none."""
+    dnnl = (
+        None if cmake_build.without("onednn") else installed_file("onednn-devel-cpu-gomp", "include/dnnl.hpp")
+    )
+    blas = (
+        None
+        if cmake_build.without("openblas")
+        else installed_file("scipy-openblas32", "scipy_openblas32/__init__.py")
+    )
+    return {
+        "TAEDA_DNNL_ROOT": str(dnnl.parents[1]) if dnnl else "",
+        "TAEDA_OPENBLAS_ROOT": str(blas.parent) if blas else "",
+    }
+
+
+def generate() -> None:
+    """Write the sources that follow from the operator declarations."""
+    cmake_build.run_generator(ROOT, "generate.py", "--ops", str(ROOT / "ops"))
+
+
+setup(**cmake_build.Project(ROOT, PACKAGE, definitions, generate).setup_arguments())
