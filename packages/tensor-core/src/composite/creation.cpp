@@ -1,0 +1,183 @@
+// Tensors from sizes and numbers, in terms of empty tensors and fills.
+#include "taeda/ops/creation.h"
+
+#include <cmath>
+
+#include "taeda/autograd_api.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/shape.h"
+
+namespace taeda::impl {
+namespace {
+
+Tensor with_grad(Tensor made, bool requires_grad) {
+  if (requires_grad) {
+    check(autograd_api.set_requires_grad != nullptr, ErrorKind::Runtime,
+          "requires_grad=True needs an autograd provider and none is loaded; pip install taeda-autograd");
+    autograd_api.set_requires_grad(made, true);
+  }
+  return made;
+}
+
+Tensor fill_with(Tensor made, const Scalar& value) {
+  if (made.device().backend == kCPU && made.dense() && value.equal(0.0))
+    std::memset(made.bytes(), 0, size_t(made.numel() * made.item_bytes()));
+  else
+    ops::fill_(made, value);
+  return made;
+}
+
+/// The layout of `self` where it is dense, else row-major.
+Tensor empty_as(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
+  const DType type = dtype.value_or(self.dtype());
+  const Device place = device.value_or(self.device());
+  if (self.contiguous() || !self.dense()) return empty(self.sizes(), type, place);
+  return empty_strided(self.sizes(), self.strides(), type, place);
+}
+
+DType dtype_of_value(const Scalar& value) { return value.dtype() == DType::UInt64 ? DType::UInt64 : value.dtype(); }
+
+}  // namespace
+
+Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return with_grad(taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
+}
+Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  check(size.size() == stride.size(), ErrorKind::Runtime, "empty_strided: argument 'stride' has ", stride.size(), " items, expected ", size.size());
+  return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
+}
+Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return with_grad(fill_with(taeda::empty(size, dtype.value_or(dtype_of_value(fill_value)), device.value_or(Device{})), fill_value), requires_grad);
+}
+Tensor zeros(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return full(size, 0, dtype.value_or(default_dtype()), device, requires_grad);
+}
+Tensor ones(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return full(size, 1, dtype.value_or(default_dtype()), device, requires_grad);
+}
+Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return with_grad(empty_as(self, dtype, device), requires_grad);
+}
+Tensor full_like(const Tensor& self, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return with_grad(fill_with(empty_as(self, dtype, device), fill_value), requires_grad);
+}
+Tensor zeros_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return full_like(self, 0, dtype, device, requires_grad);
+}
+Tensor ones_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return full_like(self, 1, dtype, device, requires_grad);
+}
+Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return empty(size, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
+}
+Tensor new_full(const Tensor& self, IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
+                bool requires_grad) {
+  return full(size, fill_value, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
+}
+Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return new_full(self, size, 0, dtype, device, requires_grad);
+}
+Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return new_full(self, size, 1, dtype, device, requires_grad);
+}
+Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  return full({}, s, dtype, device, requires_grad);
+}
+
+Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, std::optional<DType> dtype, std::optional<Device> device,
+              bool requires_grad) {
+  const Scalar first = end ? start : Scalar(0);
+  const Scalar last = end ? *end : start;
+  check(!first.is_complex() && !last.is_complex() && !step.is_complex(), ErrorKind::Type, "arange: arguments must be real numbers");
+  const bool integral = first.is_integral() && last.is_integral() && step.is_integral();
+  const double span = last.to_double() - first.to_double(), width = step.to_double();
+  check(width != 0, ErrorKind::Value, "arange: argument 'step' must not be 0");
+  check(std::isfinite(span) && std::isfinite(width), ErrorKind::Value, "arange: arguments must be finite, got start ", first.to_double(), ", end ",
+        last.to_double(), ", step ", width);
+  check(span == 0 || (span > 0) == (width > 0), ErrorKind::Value, "arange: argument 'step' is ", width, ", which does not lead from start ",
+        first.to_double(), " to end ", last.to_double());
+  int64_t count;
+  if (integral) {
+    const int64_t a = first.to<int64_t>(), b = last.to<int64_t>(), s = step.to<int64_t>();
+    count = s > 0 ? (b - a + s - 1) / s : (a - b - s - 1) / -s;
+  } else {
+    const double exact = std::ceil(span / width);
+    check(exact < 9e15, ErrorKind::Memory, "arange: ", exact, " elements are too many");
+    count = int64_t(exact);
+  }
+  const Tensor out = taeda::empty(Shape{count}, dtype.value_or(integral ? DType::Int64 : default_dtype()), device.value_or(Device{}));
+  if (count > 0) ops::arange_fill_(out, first, step);
+  return with_grad(out, requires_grad);
+}
+
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  check(steps >= 0, ErrorKind::Runtime, "linspace: argument 'steps' must not be negative, got ", steps);
+  const DType type = dtype.value_or(default_dtype());
+  const double a = start.to_double(), b = end.to_double();
+  const Tensor exact = taeda::empty(Shape{steps}, DType::Float64, Device{});
+  double* data = exact.data<double>();
+  // From both ends, so that the last element is `end` itself and the row is symmetric.
+  const double width = steps > 1 ? (b - a) / double(steps - 1) : 0;
+  for (int64_t i = 0; i < steps; ++i) data[i] = i < (steps + 1) / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
+  const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));
+  if (steps > 0) ops::copy_(out, exact);
+  return with_grad(out, requires_grad);
+}
+
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<DType> dtype, std::optional<Device> device,
+                bool requires_grad) {
+  const Tensor exact = linspace(start, end, steps, DType::Float64, std::nullopt, false);
+  for (int64_t i = 0; i < steps; ++i) exact.data<double>()[i] = std::pow(base, exact.data<double>()[i]);
+  const Tensor out = taeda::empty(Shape{steps}, dtype.value_or(default_dtype()), device.value_or(Device{}));
+  if (steps > 0) ops::copy_(out, exact);
+  return with_grad(out, requires_grad);
+}
+
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  const int64_t columns = m.value_or(n);
+  check(n >= 0 && columns >= 0, ErrorKind::Runtime, "eye: arguments 'n' and 'm' must not be negative, got ", n, " and ", columns);
+  const Tensor out = zeros(Shape{n, columns}, dtype, device, false);
+  ops::fill_(ops::diagonal(out, 0, 0, 1), 1);
+  return with_grad(out, requires_grad);
+}
+
+namespace {
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, std::optional<DType> dtype, std::optional<Device> device) {
+  std::vector<int64_t> rows, columns;
+  for (int64_t i = 0; i < row; ++i)
+    for (int64_t j = 0; j < col; ++j)
+      if (lower ? j - i <= offset : j - i >= offset) {
+        rows.push_back(i);
+        columns.push_back(j);
+      }
+  const int64_t count = int64_t(rows.size());
+  const Tensor both = taeda::empty(Shape{2, count}, DType::Int64, Device{});
+  if (count) {
+    std::memcpy(both.bytes(), rows.data(), rows.size() * sizeof(int64_t));
+    std::memcpy(both.bytes() + rows.size() * sizeof(int64_t), columns.data(), columns.size() * sizeof(int64_t));
+  }
+  const Tensor out = taeda::empty(Shape{2, count}, dtype.value_or(DType::Int64), device.value_or(Device{}));
+  if (count) ops::copy_(out, both);
+  return out;
+}
+}  // namespace
+
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
+  return triangle_indices(row, col, offset, true, dtype, device);
+}
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
+  return triangle_indices(row, col, offset, false, dtype, device);
+}
+
+Tensor complex(const Tensor& real, const Tensor& imag) {
+  check(real.dtype() == imag.dtype() && is_floating(real.dtype()), ErrorKind::Type, "complex: arguments 'real' and 'imag' must have one floating dtype, got ",
+        name(real.dtype()), " and ", name(imag.dtype()));
+  const Shape sizes = broadcast_shapes(real.sizes(), imag.sizes(), "complex");
+  const DType part = real.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  // Interleaves the parts: a complex number is a pair in memory.
+  const Tensor halves[] = {ops::to_dtype(ops::expand(real, sizes), part), ops::to_dtype(ops::expand(imag, sizes), part)};
+  const Tensor pairs = ops::stack(halves, -1);
+  return ops::reshape(ops::view_dtype(pairs, complex_of(part)), sizes);
+}
+
+}  // namespace taeda::impl

@@ -1,0 +1,87 @@
+// CPU kernels of the shape family: joining and triangles.
+#include "taeda/ops/shape.h"
+
+#include "taeda/ops/cast.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+/// All row-major and of the output's dtype: each input is one run of bytes per outer index.
+bool plain(const Tensor& out, TensorList tensors) {
+  if (!out.contiguous()) return false;
+  for (const Tensor& t : tensors)
+    if (!t.contiguous() || t.dtype() != out.dtype()) return false;
+  return true;
+}
+
+void cat_kernel(const Tensor& out, TensorList tensors, int64_t dim) {
+  const int64_t d = wrap_dim(dim, out.dim(), "cat");
+  const Unlocked unlocked(out.numel() > 32768);
+  if (plain(out, tensors)) {
+    const int64_t outer = product(out.sizes().first(size_t(d)));
+    const int64_t row = outer ? out.numel() / outer * out.item_bytes() : 0;
+    int64_t at = 0;
+    for (const Tensor& t : tensors) {
+      const int64_t run = outer ? t.numel() / outer * t.item_bytes() : 0;
+      if (run == 0) continue;
+      char* const to = out.bytes() + at;
+      const char* const from = t.bytes();
+      parallel_for(outer, std::max<int64_t>(1, (1 << 18) / run), [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) std::memcpy(to + i * row, from + i * run, size_t(run));
+      });
+      at += run;
+    }
+    return;
+  }
+  int64_t at = 0;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    Shape sizes(out.sizes());
+    sizes[d] = t.size(d);
+    ops::copy_(alias(out, sizes, out.strides(), at * out.stride(d)), t);
+    at += t.size(d);
+  }
+}
+
+/// Copies the kept part of every row and clears the rest.
+template <class Keep>
+void triangle(const Tensor& out, const Tensor& self, const Keep& keep) {
+  if (!out.same(self)) ops::copy_(out, self);
+  const int64_t rows = out.size(-2), columns = out.size(-1), bytes = out.item_bytes();
+  const int64_t row_step = out.stride(-2) * bytes, column_step = out.stride(-1) * bytes;
+  const int64_t planes = rows * columns ? out.numel() / (rows * columns) : 0;
+  for (int64_t p = 0; p < planes; ++p) {
+    char* plane = out.bytes();
+    for (int64_t d = out.dim() - 3, rest = p; d >= 0; --d) {
+      plane += rest % out.size(d) * out.stride(d) * bytes;
+      rest /= out.size(d);
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      const auto [begin, end] = keep(i);  // columns to keep
+      const auto clear = [&](int64_t from, int64_t to) {
+        for (int64_t j = from; j < to; ++j) std::memset(plane + i * row_step + j * column_step, 0, size_t(bytes));
+      };
+      clear(0, std::clamp<int64_t>(begin, 0, columns));
+      clear(std::clamp<int64_t>(end, 0, columns), columns);
+    }
+  }
+}
+
+void tril_kernel(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  triangle(out, self, [=](int64_t i) { return std::pair<int64_t, int64_t>(0, i + diagonal + 1); });
+}
+void triu_kernel(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  const int64_t columns = self.size(-1);
+  triangle(out, self, [=](int64_t i) { return std::pair<int64_t, int64_t>(i + diagonal, columns); });
+}
+
+const bool registered = [] {
+  kernel<op::cat>(kCPU, cat_kernel);
+  kernel<op::tril>(kCPU, tril_kernel);
+  kernel<op::triu>(kCPU, triu_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda

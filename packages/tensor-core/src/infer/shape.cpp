@@ -1,0 +1,45 @@
+// Inference of the shape family.
+#include "taeda/ops/shape.h"
+#include "taeda/spec.h"
+
+namespace taeda::infer {
+namespace {
+
+/// NumPy's predecessor of cat let 1-d empty tensors join anything; programs still rely on it.
+bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+
+Spec triangle(const char* op, const Tensor& self) {
+  check(self.dim() >= 2, ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()), ", expected at least 2 dimensions");
+  return spec(self.sizes(), self.dtype());
+}
+
+}  // namespace
+
+Spec cat(TensorList tensors, int64_t dim) {
+  check(!tensors.empty(), ErrorKind::Runtime, "cat: argument 'tensors' is empty, expected at least one tensor");
+  const Tensor* first = nullptr;
+  for (const Tensor& t : tensors) {
+    check(t.dim() > 0, ErrorKind::Runtime, "cat: argument 'tensors' has a 0-dimensional tensor, which cannot be joined");
+    if (!first && !skipped(t)) first = &t;
+  }
+  if (!first) first = &tensors[0];
+  const int64_t d = wrap_dim(dim, first->dim(), "cat");
+  Spec out = spec_like(first->sizes(), result_type(tensors), *first);
+  out.sizes[d] = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    if (skipped(t)) continue;
+    bool fits = t.dim() == first->dim();
+    for (int64_t k = 0; fits && k < t.dim(); ++k) fits = k == d || t.size(k) == first->size(k);
+    check(fits, ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", d, ", found ", shape_text(first->sizes()),
+          " and, at position ", i, ", ", shape_text(t.sizes()));
+    out.sizes[d] += t.size(d);
+  }
+  if (!out.strides.empty()) out.strides = channels_last_strides(out.sizes);
+  return out;
+}
+
+Spec tril(const Tensor& self, int64_t) { return triangle("tril", self); }
+Spec triu(const Tensor& self, int64_t) { return triangle("triu", self); }
+
+}  // namespace taeda::infer
