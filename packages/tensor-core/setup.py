@@ -36,14 +36,11 @@ cmake_build = load_build_module()
 
 def definitions() -> dict[str, str]:
     """CMake variables: where the vendor libraries are, empty for none."""
-    dnnl = (
-        None if cmake_build.without("onednn") else installed_file("onednn-devel-cpu-gomp", "include/dnnl.hpp")
-    )
-    blas = (
-        None
-        if cmake_build.without("openblas")
-        else installed_file("scipy-openblas32", "scipy_openblas32/__init__.py")
-    )
+    dnnl = blas = None
+    if not cmake_build.without("onednn"):
+        dnnl = installed_file("onednn-devel-cpu-gomp", "include/dnnl.hpp")
+    if not cmake_build.without("openblas"):
+        blas = installed_file("scipy-openblas32", "scipy_openblas32/__init__.py")
     return {
         "TAEDA_DNNL_ROOT": str(dnnl.parents[1]) if dnnl else "",
         "TAEDA_OPENBLAS_ROOT": str(blas.parent) if blas else "",

@@ -1,0 +1,92 @@
+"""Sessions of the repository; each makes its own environment and does all set-up in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import nox
+
+nox.options.sessions = ["lint", "tests"]
+nox.needs_version = ">=2024.4.15"
+
+ROOT = Path(__file__).parent
+RIVAL = "torch==2.13.0"
+FORMATTER = "ruff==0.17.5"
+
+
+def install(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
+    """Build all packages and install them into the session's environment."""
+    session.run("python", "tools/install.py", *arguments, env=env or {})
+
+
+def test_folders() -> list[str]:
+    """The packages' own tests and the ones that cross packages."""
+    return [*sorted(str(folder.relative_to(ROOT)) for folder in ROOT.glob("packages/*/tests")), "tests"]
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Train a small convolutional network on handwritten digits and show what it learned."""
+    install(session)
+    session.install("-r", "examples/digits/requirements.txt")
+    session.run("python", "examples/digits/train.py", "--output", "demo-output", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run every test of every package and the cross-package ones."""
+    install(session, "--with", "test")
+    session.install("-r", "tests/requirements.txt")
+    session.run("python", "-m", "pytest", *test_folders(), "--ignore=tests/parity", *session.posargs)
+
+
+@nox.session
+def parity(session: nox.Session) -> None:
+    """Compare operators, gradients and training with PyTorch."""
+    install(session, "--with", "test")
+    session.install("-r", "tests/requirements.txt", RIVAL)
+    session.run("python", "-m", "pytest", "tests/parity", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the same programs on taeda and on PyTorch in turn, and print the ratios."""
+    install(session)
+    session.install(RIVAL)
+    session.run("python", "tools/bench/run.py", *session.posargs)
+
+
+@nox.session
+def sanitizers(session: nox.Session) -> None:
+    """Run the tests on native code built with address and undefined-behaviour sanitizers."""
+    install(session, "--with", "test", env={"TAEDA_SANITIZE": "1"})
+    session.install("-r", "tests/requirements.txt")
+    runtimes = [runtime(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
+    environment = {
+        "LD_PRELOAD": " ".join(runtimes),
+        # The interpreter keeps memory until it ends, which is no leak of ours.
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "PYTHONMALLOC": "malloc",
+    }
+    folders = [*test_folders(), "--ignore=tests/parity"]
+    session.run("python", "-m", "pytest", *folders, *session.posargs, env=environment)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check format, lint rules and the repository's own rules."""
+    session.install(FORMATTER)
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    for check in sorted(ROOT.glob("tools/checks/*.py")):
+        session.run("python", str(check.relative_to(ROOT)))
+
+
+def runtime(library: str) -> str:
+    """Path of one of the compiler's runtime libraries."""
+    compiler = os.environ.get("CXX", "c++")
+    command = [compiler, f"-print-file-name={library}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

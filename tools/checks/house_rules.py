@@ -1,0 +1,64 @@
+"""Check of small rules: a purpose line at the head of each file, equal licence copies, no machine's own paths.
+
+Run as `python tools/checks/house_rules.py`; prints one line per violation and fails when there is any.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HEADS = {
+    ".py": re.compile(r'\A(#!.*\n)?(# .+|r?""".+)'),
+    ".pyi": re.compile(r"\A(# .+|\"\"\".+)"),
+    ".cpp": re.compile(r"\A(// .+|/\*.+)"),
+    ".h": re.compile(r"\A(// .+|/\*.+)"),
+    ".c": re.compile(r"\A(// .+|/\*.+)"),
+    ".yaml": re.compile(r"\A# .+"),
+    ".toml": None,
+    ".md": None,
+}
+# Homes, temporary folders and working folders of some machine.
+MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|tmp|work|Users)/[\w.]+")
+
+
+def tracked() -> list[Path]:
+    """Files under version control, new ones included."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / name for name in names.splitlines() if (ROOT / name).is_file()]
+
+
+def check_file(path: Path) -> list[str]:
+    """Return the complaints about one file."""
+    text = path.read_text(encoding="utf-8")
+    complaints = []
+    head = HEADS[path.suffix]
+    if head is not None and text.strip() and not head.match(text):
+        complaints.append("no purpose line at its head")
+    if found := MACHINE_PATH.search(text):
+        complaints.append(f"names a path of one machine: {found.group()}")
+    return complaints
+
+
+def check() -> list[str]:
+    """Return all complaints about the repository."""
+    complaints = []
+    for path in tracked():
+        if path.suffix in HEADS and path != Path(__file__).resolve():
+            complaints += [f"{path.relative_to(ROOT)}: {text}" for text in check_file(path)]
+    licence = ROOT.joinpath("LICENSE").read_bytes()
+    for copy in sorted(ROOT.glob("packages/*/LICENSE")):
+        if copy.read_bytes() != licence:
+            complaints.append(f"{copy.relative_to(ROOT)}: differs from the repository's LICENSE")
+    return complaints
+
+
+if __name__ == "__main__":
+    problems = check()
+    print("\n".join(problems) or "house rules: fine")
+    sys.exit(bool(problems))
