@@ -7,12 +7,15 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 
 def plot_curves(path: Path, losses: list[float], train: list[float], test: list[float]) -> None:
     """Draw the loss and the two accuracies over the epochs."""
     epochs = range(1, len(losses) + 1)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    for axis in (left, right):
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     left.plot(epochs, losses, color="tab:red")
     left.set(xlabel="epoch", ylabel="mean training loss", yscale="log", title="Loss")
     right.plot(epochs, [100 * value for value in train], label="training")
