@@ -9,6 +9,7 @@ from pathlib import Path
 import nox
 
 nox.options.sessions = ["lint", "tests"]
+nox.options.default_venv_backend = "virtualenv"
 nox.needs_version = ">=2024.4.15"
 
 ROOT = Path(__file__).parent

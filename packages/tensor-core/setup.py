@@ -34,17 +34,31 @@ def installed_file(distribution: str, ending: str) -> Path | None:
 cmake_build = load_build_module()
 
 
+def vendor_file(library: str, distribution: str, ending: str) -> Path | None:
+    """A file of a vendor library's package, None when the library is not to be used or not there."""
+    return None if cmake_build.without(library) else installed_file(distribution, ending)
+
+
 def definitions() -> dict[str, str]:
     """CMake variables: where the vendor libraries are, empty for none."""
-    dnnl = blas = None
-    if not cmake_build.without("onednn"):
-        dnnl = installed_file("onednn-devel-cpu-gomp", "include/dnnl.hpp")
-    if not cmake_build.without("openblas"):
-        blas = installed_file("scipy-openblas32", "scipy_openblas32/__init__.py")
+    dnnl = vendor_file("onednn", "onednn-devel-cpu-gomp", "include/dnnl.hpp")
+    blas = vendor_file("openblas", "scipy-openblas32", "scipy_openblas32/__init__.py")
     return {
         "TAEDA_DNNL_ROOT": str(dnnl.parents[1]) if dnnl else "",
         "TAEDA_OPENBLAS_ROOT": str(blas.parent) if blas else "",
     }
+
+
+def notices() -> dict[str, Path]:
+    """Licence texts of the vendor libraries in the package."""
+    texts = {
+        "oneDNN-LICENSE.txt": vendor_file("onednn", "onednn-devel-cpu-gomp", "onednn/LICENSE"),
+        "oneDNN-THIRD-PARTY-PROGRAMS.txt": vendor_file(
+            "onednn", "onednn-devel-cpu-gomp", "onednn/THIRD-PARTY-PROGRAMS"
+        ),
+        "OpenBLAS-LICENSE.txt": vendor_file("openblas", "scipy-openblas32", "LICENSE.txt"),
+    }
+    return {name: path for name, path in texts.items() if path is not None}
 
 
 def generate() -> None:
@@ -52,4 +66,4 @@ def generate() -> None:
     cmake_build.run_generator(ROOT, "generate.py", "--ops", str(ROOT / "ops"))
 
 
-setup(**cmake_build.Project(ROOT, PACKAGE, definitions, generate).setup_arguments())
+setup(**cmake_build.Project(ROOT, PACKAGE, definitions, generate, notices).setup_arguments())

@@ -30,15 +30,22 @@ class Project:
         definitions: Returns the ``-D`` variables; called when the build starts.
         generate: Writes the generated sources into ``root / "generated"``; called before a build and before an
             sdist is packed. It does nothing where the sources came with an sdist.
+        notices: Returns licence texts of the vendor libraries that travel in the package, by file name.
     """
 
     def __init__(
-        self, root: Path, package: str, definitions: Callable[[], Definitions], generate: Callable[[], None]
+        self,
+        root: Path,
+        package: str,
+        definitions: Callable[[], Definitions],
+        generate: Callable[[], None],
+        notices: Callable[[], dict[str, Path]] = dict,
     ) -> None:
         self.root = root
         self.package = package
         self.definitions = definitions
         self.generate = generate
+        self.notices = notices
 
     def setup_arguments(self) -> dict[str, object]:
         """Arguments for ``setuptools.setup``."""
@@ -88,6 +95,10 @@ class Project:
             shutil.rmtree(prefix / stale, ignore_errors=True)
         stripping = ["--strip"] if strip and not sanitizing() else []
         _run([cmake, "--install", str(folder), "--prefix", str(prefix), *stripping])
+        for name, text in self.notices().items():
+            folder = prefix / "lib" / "licenses"
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(text, folder / name)
 
     def build_folder(self) -> Path:
         """Where objects are kept between builds, one folder per interpreter and kind of build."""
