@@ -17,3 +17,5 @@ inline Spec spec(IntSpan sizes, DType dtype) { return Spec{Shape(sizes), dtype, 
 TAEDA_API Spec spec_like(IntSpan sizes, DType dtype, const Tensor& like);
 
 }  // namespace taeda
+
+#include "taeda/infer.h"  // IWYU pragma: export

@@ -1,0 +1,191 @@
+// Inference shared by the element-wise families: promotion, broadcasting, layout of the result.
+#include <algorithm>
+
+#include "taeda/infer.h"
+
+namespace taeda::infer {
+namespace {
+
+DType float_of(DType d) { return is_integral(d) ? default_dtype() : d; }
+
+[[noreturn]] void unsupported(const char* op, DType d) {
+  fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(d));
+}
+void refuse_complex(const char* op, DType d) {
+  if (is_complex(d)) [[unlikely]]
+    unsupported(op, d);
+}
+
+/// The first operand of the result's shape that is dense decides the layout.
+Spec with_layout(Shape sizes, DType dtype, std::initializer_list<const Tensor*> operands) {
+  Spec out{std::move(sizes), dtype, {}};
+  for (const Tensor* t : operands) {
+    if (!t->dense() || !std::ranges::equal(t->sizes(), IntSpan(out.sizes))) continue;
+    if (!t->contiguous()) out.strides.assign(t->strides());
+    break;
+  }
+  return out;
+}
+Spec like(const Tensor& self, DType dtype) {
+  if (self.contiguous()) return Spec{Shape(self.sizes()), dtype, {}};
+  return with_layout(Shape(self.sizes()), dtype, {&self});
+}
+
+DType promoted(const Tensor& a, const Tensor& b) {
+  const Tensor both[] = {a, b};
+  return result_type(both);
+}
+/// dtype of a binary operator; most calls have one dtype or a number beside a tensor.
+DType common_dtype(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype() && !(a.is_wrapped_number() && b.is_wrapped_number())) return a.dtype();
+  if (b.is_wrapped_number() && !a.is_wrapped_number() && category(b.dtype()) <= category(a.dtype())) return a.dtype();
+  return promoted(a, b);
+}
+Spec broadcast(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
+  if (a.contiguous() && (b.numel() == 1 && b.dim() <= a.dim())) return Spec{Shape(a.sizes()), dtype, {}};
+  if (same_shape(a, b)) return with_layout(Shape(a.sizes()), dtype, {&a, &b});
+  return with_layout(broadcast_shapes(a.sizes(), b.sizes(), op), dtype, {&a, &b});
+}
+
+}  // namespace
+
+Spec unary(const char*, const Tensor& self) { return like(self, self.dtype()); }
+Spec unary_ordered(const char* op, const Tensor& self) {
+  refuse_complex(op, self.dtype());
+  return like(self, self.dtype());
+}
+Spec unary_float(const char*, const Tensor& self) { return like(self, float_of(self.dtype())); }
+Spec unary_float_ordered(const char* op, const Tensor& self) {
+  refuse_complex(op, self.dtype());
+  return like(self, float_of(self.dtype()));
+}
+Spec unary_real(const char*, const Tensor& self) { return like(self, real_of(self.dtype())); }
+Spec unary_angle(const char*, const Tensor& self) { return like(self, float_of(real_of(self.dtype()))); }
+Spec unary_bits(const char* op, const Tensor& self) {
+  if (!is_integral(self.dtype())) unsupported(op, self.dtype());
+  return like(self, self.dtype());
+}
+Spec negation(const char* op, const Tensor& self) {
+  check(self.dtype() != DType::Bool, ErrorKind::Runtime, op, ": argument 'self' is bool, which has no negative; use logical_not");
+  return like(self, self.dtype());
+}
+Spec activation(const char* op, const Tensor& self) {
+  if (!is_floating(self.dtype())) unsupported(op, self.dtype());
+  return like(self, self.dtype());
+}
+Spec predicate(const char*, const Tensor& self) { return like(self, DType::Bool); }
+Spec predicate_ordered(const char* op, const Tensor& self) {
+  refuse_complex(op, self.dtype());
+  return like(self, DType::Bool);
+}
+
+Spec binary_slow(const char* op, const Tensor& a, const Tensor& b) { return broadcast(op, a, b, common_dtype(a, b)); }
+Spec binary_ordered(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary(op, a, b);
+  refuse_complex(op, out.dtype);
+  return out;
+}
+Spec binary_float(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary(op, a, b);
+  out.dtype = float_of(out.dtype);
+  return out;
+}
+Spec binary_int(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary(op, a, b);
+  if (!is_integral(out.dtype) || out.dtype == DType::Bool) unsupported(op, out.dtype);
+  return out;
+}
+Spec binary_bits(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary(op, a, b);
+  if (!is_integral(out.dtype)) unsupported(op, out.dtype);
+  return out;
+}
+Spec compare(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary(op, a, b);
+  refuse_complex(op, out.dtype);
+  out.dtype = DType::Bool;
+  return out;
+}
+Spec compare_any(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary(op, a, b);
+  out.dtype = DType::Bool;
+  return out;
+}
+Spec ternary(const char* op, const Tensor& a, const Tensor& b, const Tensor& c) {
+  const Tensor all[] = {a, b, c};
+  const DType dtype = result_type(all);
+  if (same_shape(a, b) && same_shape(a, c)) return with_layout(Shape(a.sizes()), dtype, {&a, &b, &c});
+  return with_layout(broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), op), c.sizes(), op), dtype, {&a, &b, &c});
+}
+Spec where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  check(condition.dtype() == DType::Bool || condition.dtype() == DType::UInt8, ErrorKind::Runtime,
+        "where: argument 'condition' has dtype ", name(condition.dtype()), ", expected bool");
+  const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), "where"), condition.sizes(), "where");
+  return with_layout(sizes, common_dtype(a, b), {&a, &b, &condition});
+}
+Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_fill: argument 'mask' has dtype ", name(mask.dtype()), ", expected bool");
+  check(value.dim() == 0, ErrorKind::Runtime, "masked_fill: argument 'value' has shape ", shape_text(value.sizes()),
+        ", expected a number or a 0-dimensional tensor");
+  check(can_cast(value.dtype(), self.dtype()), ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
+        " cannot be stored into dtype ", name(self.dtype()));
+  return with_layout(broadcast_shapes(self.sizes(), mask.sizes(), "masked_fill"), self.dtype(), {&self});
+}
+
+namespace {
+void check_alpha(const char* op, DType dtype, const Scalar& alpha) {
+  check(!alpha.is_floating() || !is_integral(dtype), ErrorKind::Runtime, op, ": argument 'alpha' must be an integer for dtype ", name(dtype));
+  check(!alpha.is_complex() || is_complex(dtype), ErrorKind::Runtime, op, ": argument 'alpha' must be real for dtype ", name(dtype));
+  check(alpha.kind() != Scalar::Kind::Bool || dtype == DType::Bool, ErrorKind::Runtime, op, ": argument 'alpha' must not be bool for dtype ", name(dtype));
+}
+}  // namespace
+
+Spec add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  Spec out = binary("add", a, b);
+  if (alpha.kind() != Scalar::Kind::Int) check_alpha("add", out.dtype, alpha);
+  return out;
+}
+Spec sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  Spec out = binary("sub", a, b);
+  check(a.dtype() != DType::Bool || b.dtype() != DType::Bool, ErrorKind::Runtime,
+        "sub: both operands are bool, which have no difference; use logical_xor");
+  if (alpha.kind() != Scalar::Kind::Int) check_alpha("sub", out.dtype, alpha);
+  return out;
+}
+Spec pow(const Tensor& a, const Tensor& b) {
+  Spec out = binary("pow", a, b);
+  if (is_integral(out.dtype) && b.is_wrapped_number() && b.dtype() == DType::Int64)
+    check(*b.data<int64_t>() >= 0, ErrorKind::Runtime, "pow: integers to a negative integer power (", *b.data<int64_t>(), ") are not allowed");
+  return out;
+}
+Spec addcdiv(const Tensor& self, const Tensor& a, const Tensor& b) {
+  check(!(is_integral(a.dtype()) && is_integral(b.dtype())), ErrorKind::Runtime,
+        "addcdiv: arguments 'tensor1' and 'tensor2' are integers; convert them to a floating-point dtype first");
+  return ternary("addcdiv", self, a, b);
+}
+Spec clamp(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+  check(min || max, ErrorKind::Runtime, "clamp: at least one of the arguments 'min' and 'max' must not be None");
+  DType dtype = self.dtype();
+  for (const auto& bound : {min, max})
+    if (bound && category(bound->dtype()) > category(dtype)) dtype = promoted(self, Tensor(*bound));
+  refuse_complex("clamp", dtype);
+  return like(self, dtype);
+}
+Spec clamp_bound(const char* op, const Tensor& self, const Tensor& bound) { return binary_ordered(op, self, bound); }
+
+Spec cast(const Tensor& self, DType dtype) { return like(self, dtype); }
+Spec clone(const Tensor& self, std::optional<std::string_view> memory_format) {
+  if (!memory_format || *memory_format == "preserve_format") return like(self, self.dtype());
+  if (*memory_format == "contiguous_format") return Spec{Shape(self.sizes()), self.dtype(), {}};
+  check(*memory_format == "channels_last", ErrorKind::Value, "clone: argument 'memory_format' is '", *memory_format,
+        "', expected 'preserve_format', 'contiguous_format' or 'channels_last'");
+  check(self.dim() == 4, ErrorKind::Runtime, "clone: channels_last needs a 4-dimensional tensor, got shape ", shape_text(self.sizes()));
+  return Spec{Shape(self.sizes()), self.dtype(), channels_last_strides(self.sizes())};
+}
+std::array<Spec, 2> native_dropout(const Tensor& self, double p) {
+  check(p >= 0 && p <= 1, ErrorKind::Value, "dropout: argument 'p' must lie between 0 and 1, got ", p);
+  if (!is_differentiable(self.dtype())) unsupported("dropout", self.dtype());
+  return {like(self, self.dtype()), like(self, DType::Bool)};
+}
+
+}  // namespace taeda::infer
