@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import taeda_registry
 from taeda_registry.interface import interface
 
