@@ -1,0 +1,271 @@
+// CPU kernels of the index family.
+#include "taeda/ops/index.h"
+
+#include <array>
+#include <cmath>
+
+#include "cpu/indexing.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/shape.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+using cpu::for_each_offset;
+using cpu::IndexPlan;
+
+/// Strides of the kept dimensions and of the picked ones within a tensor of the plan's result shape.
+struct ResultStrides {
+  Shape rest, picked;
+  ResultStrides(const IndexPlan& plan, IntSpan strides) {
+    const size_t at = size_t(plan.picked_at), n = plan.picked.size();
+    for (size_t d = 0; d < strides.size(); ++d) (d >= at && d < at + n ? picked : rest).push_back(strides[d]);
+  }
+};
+
+/// Calls `body(picked element, byte offset of its block in the tensor of result shape)`.
+template <class Body>
+void for_each_picked(const IndexPlan& plan, const ResultStrides& strides, int64_t item, const Body& body) {
+  size_t i = 0;
+  for_each_offset<1>(plan.picked, {IntSpan(strides.picked)}, [&](const auto& offset, const auto&) { body(i++, offset[0] * item); });
+}
+
+Tensor index_kernel(const Tensor& self, TensorList indices) {
+  const IndexPlan plan = cpu::plan_index("index", self, indices);
+  const Tensor out = empty(plan.result, self.dtype(), self.device());
+  if (out.numel() == 0) return out;
+  const ResultStrides strides(plan, out.strides());
+  const int64_t item = self.item_bytes();
+  for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
+    cpu::copy_block(out.bytes() + at, strides.rest, self.bytes() + plan.offsets[i], plan.rest_strides, plan.rest_sizes, item);
+  });
+  return out;
+}
+
+void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
+  const Shape fitted = broadcast_shapes(plan.result, values.sizes(), "index_put_");
+  check(fitted == plan.result, ErrorKind::Runtime, "index_put_: argument 'values' has shape ", shape_text(values.sizes()),
+        ", which cannot be broadcast to the indexed shape ", shape_text(plan.result));
+  Tensor source = ops::to_dtype(values, self.dtype());
+  if (overlaps(source, self)) source = ops::clone(source);
+  const Tensor wide = ops::expand(source, plan.result);
+  if (wide.numel() == 0) return;
+  const ResultStrides strides(plan, wide.strides());
+  const int64_t item = self.item_bytes();
+  for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
+    char* to = self.bytes() + plan.offsets[i];
+    const char* from = wide.bytes() + at;
+    if (!accumulate) return cpu::copy_block(to, plan.rest_strides, from, strides.rest, plan.rest_sizes, item);
+    visit_dtype(self.dtype(), [&]<class T>() {
+      for_each_offset<2>(plan.rest_sizes, {IntSpan(plan.rest_strides), IntSpan(strides.rest)}, [&](const auto& o, const auto&) {
+        T& place = reinterpret_cast<T*>(to)[o[0]];
+        place = cpu::plus(place, reinterpret_cast<const T*>(from)[o[1]]);
+      });
+    });
+  });
+}
+
+Tensor nonzero_kernel(const Tensor& self) {
+  std::vector<int64_t> places;
+  const int64_t n = self.dim();
+  int64_t count = 0;
+  visit_dtype(self.dtype(), [&]<class T>() {
+    for_each_offset<1>(self.sizes(), {self.strides()}, [&](const auto& o, const auto& at) {
+      const T value = self.data<T>()[o[0]];
+      bool set;
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) set = float(value) != 0;
+      else set = value != T(0);
+      if (!set) return;
+      ++count;
+      places.insert(places.end(), at.begin(), at.begin() + n);
+    });
+  });
+  const Tensor out = empty(Shape{count, n}, DType::Int64);
+  if (!places.empty()) std::memcpy(out.bytes(), places.data(), places.size() * sizeof(int64_t));
+  return out;
+}
+
+// --- along one dimension -------------------------------------------------------------------------------------------
+
+/// 0-d tensors are handled as 1-d ones of one element.
+Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : alias(t, Shape{1}, Shape{1}, 0); }
+
+void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
+  const Tensor self = at_least_1d(self_), to = at_least_1d(out);
+  const int64_t d = wrap_dim(dim, self.dim(), "index_select");
+  const std::vector<int64_t> places = cpu::checked_indices("index_select", index, self.size(d), d);
+  const int64_t item = self.item_bytes();
+  Shape sizes(self.sizes()), from_strides(self.strides()), to_strides(to.strides());
+  for (Shape* s : {&sizes, &from_strides, &to_strides}) s->erase(d);
+  const int64_t block = std::max<int64_t>(1, product(sizes) * item);
+  const Unlocked unlocked(out.numel() > 32768);
+  parallel_for(int64_t(places.size()), std::max<int64_t>(1, (1 << 17) / block), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      cpu::copy_block(to.bytes() + i * to.stride(d) * item, to_strides, self.bytes() + places[size_t(i)] * self.stride(d) * item, from_strides, sizes, item);
+  });
+}
+
+void start_from(const Tensor& out, const Tensor& self) {
+  if (!out.same(self)) ops::copy_(out, self);
+}
+
+/// Applies `combine(place, value)` to whole slices of `out` at `index` along `dim`, in order.
+template <class Combine>
+void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& index, const Tensor& source_, const Combine& combine) {
+  const Tensor out = at_least_1d(out_), source = at_least_1d(source_);
+  const int64_t d = wrap_dim(dim, out.dim(), op);
+  const std::vector<int64_t> places = cpu::checked_indices(op, index, out.size(d), d);
+  Shape sizes(out.sizes()), to_strides(out.strides()), from_strides(source.strides());
+  for (Shape* s : {&sizes, &to_strides, &from_strides}) s->erase(d);
+  visit_dtype(out.dtype(), [&]<class T>() {
+    for (size_t i = 0; i < places.size(); ++i) {
+      T* to = out.data<T>() + places[i] * out.stride(d);
+      const T* from = source.data<T>() + int64_t(i) * source.stride(d);
+      for_each_offset<2>(sizes, {IntSpan(to_strides), IntSpan(from_strides)}, [&](const auto& o, const auto&) { combine(to[o[0]], from[o[1]]); });
+    }
+  });
+}
+
+void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  const Tensor safe = overlaps(out, source) ? ops::clone(source) : source;
+  start_from(out, self);
+  const bool scaled = !alpha.equal(1.0);
+  into_slices("index_add", out, dim, index, safe, [&]<class T>(T& place, T value) {
+    place = cpu::plus(place, scaled ? cpu::times(alpha.to<T>(), value) : value);
+  });
+}
+void index_copy_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  const Tensor safe = overlaps(out, source) ? ops::clone(source) : source;
+  start_from(out, self);
+  into_slices("index_copy", out, dim, index, safe, []<class T>(T& place, T value) { place = value; });
+}
+void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  start_from(out, self);
+  Shape sizes(out.sizes());
+  if (out.dim()) sizes[wrap_dim(dim, out.dim(), "index_fill")] = index.numel();
+  into_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes), []<class T>(T& place, T v) { place = v; });
+}
+
+// --- gather and scatter --------------------------------------------------------------------------------------------
+
+/// Visits index elements: `body(offset of the place in `target` without `dim`, wrapped index, offset in `other`)`.
+template <class Body>
+void along(const char* op, const Tensor& target, int64_t dim, const Tensor& index_, const Tensor& other, const Body& body) {
+  const Tensor index = ops::to_dtype(index_, DType::Int64);
+  const int64_t size = target.size(dim);
+  Shape outer(target.strides());
+  outer[dim] = 0;
+  const int64_t* values = index.data<int64_t>();
+  for_each_offset<3>(index.sizes(), {index.strides(), IntSpan(outer), other.strides()}, [&](const auto& o, const auto&) {
+    const int64_t v = values[o[0]];
+    if (v < -size || v >= size) [[unlikely]]
+      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ", size);
+    body(o[1] + (v < 0 ? v + size : v) * target.stride(dim), o[2]);
+  });
+}
+
+void gather_kernel(const Tensor& out_, const Tensor& self_, int64_t dim, const Tensor& index_, bool) {
+  const Tensor out = at_least_1d(out_), self = at_least_1d(self_), index = at_least_1d(index_);
+  const int64_t d = wrap_dim(dim, self.dim(), "gather");
+  visit_dtype(self.dtype(), [&]<class T>() {
+    along("gather", self, d, index, out, [&](int64_t place, int64_t at) { out.data<T>()[at] = self.data<T>()[place]; });
+  });
+}
+
+/// Indices are all checked before the first write, so that a bad one leaves `self` as it was.
+void check_all(const char* op, const Tensor& target, int64_t dim, const Tensor& index) {
+  along(op, target, dim, index, index, [](int64_t, int64_t) {});
+}
+
+template <class Combine>
+void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_t dim, const Tensor& index_, const Tensor& src_, const Combine& combine) {
+  const Tensor out = at_least_1d(out_), index = at_least_1d(index_);
+  if (index.numel() == 0) return start_from(out_, self);
+  const int64_t d = wrap_dim(dim, out.dim(), op);
+  check_all(op, out, d, index);
+  const Tensor src = at_least_1d(overlaps(out, src_) ? ops::clone(src_) : src_);
+  start_from(out_, self);
+  visit_dtype(out.dtype(), [&]<class T>() {
+    along(op, out, d, index, src, [&](int64_t place, int64_t at) { combine(out.data<T>()[place], src.data<T>()[at]); });
+  });
+}
+
+void scatter_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  scatter_with("scatter", out, self, dim, index, src, []<class T>(T& place, T value) { place = value; });
+}
+void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  scatter_with("scatter", out, self, dim, index, ops::expand(ops::to_dtype(Tensor(value), out.dtype()), at_least_1d(index).sizes()),
+               []<class T>(T& place, T v) { place = v; });
+}
+void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  scatter_with("scatter_add", out, self, dim, index, src, []<class T>(T& place, T value) { place = cpu::plus(place, value); });
+}
+
+/// Order of real numbers with NaN above everything, as amax and amin propagate it.
+template <class T>
+bool exceeds(T a, T b) {
+  if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
+    fail(ErrorKind::NotImplemented, "scatter_reduce: 'amax' and 'amin' are not defined for complex numbers");
+  else if constexpr (std::is_integral_v<T>) return a > b;
+  else return std::isnan(double(a)) || (!std::isnan(double(b)) && double(a) > double(b));
+}
+
+void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
+  const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod", largest = reduce == "amax";
+  check(sum || prod || largest || reduce == "amin", ErrorKind::Runtime,
+        "scatter_reduce: argument 'reduce' must be 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce, "'");
+  const Tensor counts = empty(at_least_1d(out).sizes(), DType::Int64);
+  const int64_t d = wrap_dim(dim, counts.dim(), "scatter_reduce");
+  const Tensor index1 = at_least_1d(index);
+  std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
+  if (index1.numel()) check_all("scatter_reduce", counts, d, index1);
+  const Tensor safe = overlaps(out, src) ? ops::clone(src) : src;
+  const Tensor source = at_least_1d(safe), to = at_least_1d(out);
+  start_from(out, self);
+  if (index1.numel() == 0) return;
+  // Both walks visit the same positions in the same order, so one list of counter places serves both.
+  std::vector<int64_t> counter_of;
+  along("scatter_reduce", counts, d, index1, index1, [&](int64_t place, int64_t) { counter_of.push_back(place); });
+  visit_dtype(out.dtype(), [&]<class T>() {
+    size_t i = 0;
+    along("scatter_reduce", to, d, index1, source, [&](int64_t place, int64_t at) {
+      T& into = to.data<T>()[place];
+      const T value = source.data<T>()[at];
+      int64_t& seen = counts.data<int64_t>()[counter_of[i++]];
+      if (seen++ == 0) into = value;
+      else if (sum) into = cpu::plus(into, value);
+      else if (prod) into = cpu::times(into, value);
+      else if (largest ? exceeds(value, into) : exceeds(into, value) || (value != value)) into = value;
+    });
+    if (!mean) return;
+    for_each_offset<2>(to.sizes(), {to.strides(), counts.strides()}, [&](const auto& o, const auto&) {
+      const int64_t n = counts.data<int64_t>()[o[1]];
+      if (n <= 1) return;
+      T& value = to.data<T>()[o[0]];
+      if constexpr (std::is_integral_v<T>) value = T(int64_t(std::floor(double(value) / double(n))));
+      else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) value = T(float(value) / float(n));
+      else value = value / T(n);
+    });
+  });
+}
+
+const bool registered = [] {
+  kernel<op::gather>(kCPU, gather_kernel);
+  kernel<op::index>(kCPU, index_kernel);
+  kernel<op::index_add>(kCPU, index_add_kernel);
+  kernel<op::index_copy>(kCPU, index_copy_kernel);
+  kernel<op::index_fill>(kCPU, index_fill_kernel);
+  kernel<op::index_put_>(kCPU, index_put_kernel);
+  kernel<op::index_select>(kCPU, index_select_kernel);
+  kernel<op::nonzero>(kCPU, nonzero_kernel);
+  kernel<op::scatter>(kCPU, scatter_kernel);
+  kernel<op::scatter_add>(kCPU, scatter_add_kernel);
+  kernel<op::scatter_reduce>(kCPU, scatter_reduce_kernel);
+  kernel<op::scatter_value>(kCPU, scatter_value_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda

@@ -1,0 +1,104 @@
+// Plans of advanced indexing and block copies.
+#include "cpu/indexing.h"
+
+#include <array>
+
+#include "taeda/ops/cast.h"
+#include "taeda/ops/index.h"
+#include "taeda/ops/shape.h"
+
+namespace taeda::cpu {
+namespace {
+
+struct Picked {
+  int64_t dim;   // of self
+  Tensor index;  // int64
+};
+
+/// Integer tensors stay, masks become one index tensor for each dimension they span.
+std::vector<Picked> resolve(const char* op, const Tensor& self, TensorList indices) {
+  std::vector<Picked> out;
+  int64_t dim = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Tensor& index = indices[i];
+    if (!index.defined()) {
+      ++dim;
+      continue;
+    }
+    if (index.dtype() == DType::Bool) {
+      check(dim + index.dim() <= self.dim(), ErrorKind::Index, op, ": too many indices: a mask of shape ", shape_text(index.sizes()),
+            " at dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
+      for (int64_t k = 0; k < index.dim(); ++k)
+        check(index.size(k) == self.size(dim + k), ErrorKind::Index, op, ": the mask of shape ", shape_text(index.sizes()),
+              " does not match the tensor of shape ", shape_text(self.sizes()), " at dimension ", dim + k);
+      const Tensor places = ops::nonzero(index);
+      for (int64_t k = 0; k < index.dim(); ++k) out.push_back({dim + k, ops::select(places, 1, k)});
+      dim += index.dim();
+      continue;
+    }
+    check(is_integral(index.dtype()), ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ", describe(index), " at position ", i);
+    check(dim < self.dim(), ErrorKind::Index, op, ": too many indices for a tensor of shape ", shape_text(self.sizes()));
+    out.push_back({dim++, ops::to_dtype(index, DType::Int64)});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim) {
+  const Tensor plain = ops::contiguous(ops::to_dtype(index, DType::Int64));
+  std::vector<int64_t> out(size_t(plain.numel()));
+  const int64_t* from = plain.data<int64_t>();
+  for (size_t i = 0; i < out.size(); ++i) {
+    const int64_t v = from[i];
+    if (v < -size || v >= size) [[unlikely]]
+      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, " at position ", i, ", out of range for dimension ", dim, " of size ", size);
+    out[i] = v < 0 ? v + size : v;
+  }
+  return out;
+}
+
+IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
+  const std::vector<Picked> picked = resolve(op, self, indices);
+  IndexPlan plan;
+  uint64_t used = 0;
+  for (const Picked& p : picked) {
+    plan.picked = broadcast_shapes(plan.picked, p.index.sizes(), op);
+    used |= uint64_t(1) << p.dim;
+  }
+  // NumPy's rule: index tensors side by side keep their place, separated ones move to the front.
+  bool adjacent = true;
+  for (size_t i = 1; i < picked.size(); ++i) adjacent = adjacent && picked[i].dim == picked[i - 1].dim + 1;
+  plan.picked_at = adjacent && !picked.empty() ? picked[0].dim : 0;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (used >> d & 1) continue;
+    plan.rest_sizes.push_back(self.size(d));
+    plan.rest_strides.push_back(self.stride(d));
+  }
+  for (int64_t d = 0; d < plan.picked_at; ++d) plan.result.push_back(plan.rest_sizes[d]);
+  for (int64_t size : plan.picked) plan.result.push_back(size);
+  for (size_t d = size_t(plan.picked_at); d < plan.rest_sizes.size(); ++d) plan.result.push_back(plan.rest_sizes[d]);
+  plan.offsets.assign(size_t(product(plan.picked)), 0);
+  for (const Picked& p : picked) {
+    const std::vector<int64_t> values = checked_indices(op, ops::expand(p.index, plan.picked), self.size(p.dim), p.dim);
+    const int64_t step = self.stride(p.dim) * self.item_bytes();
+    for (size_t i = 0; i < values.size(); ++i) plan.offsets[i] += values[i] * step;
+  }
+  return plan;
+}
+
+void copy_block(char* to, IntSpan to_strides, const char* from, IntSpan from_strides, IntSpan sizes, int64_t item) {
+  // Dimensions that are contiguous in both from the right go as one run of bytes.
+  int64_t run = item;
+  size_t n = sizes.size();
+  while (n > 0 && (sizes[n - 1] == 1 || (to_strides[n - 1] * item == run && from_strides[n - 1] * item == run))) run *= sizes[--n];
+  if (n == 0) {
+    std::memcpy(to, from, size_t(run));
+    return;
+  }
+  const IntSpan outer = sizes.first(n);
+  for_each_offset<2>(outer, {to_strides.first(n), from_strides.first(n)},
+                     [&](const auto& offset, const auto&) { std::memcpy(to + offset[0] * item, from + offset[1] * item, size_t(run)); });
+}
+
+}  // namespace taeda::cpu
