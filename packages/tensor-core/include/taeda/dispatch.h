@@ -38,7 +38,7 @@ struct OpEntry {
   void** kernels = nullptr;        // Structured: kMaxBackends typed kernels, shared by the three forms
   void* composite = nullptr;       // View/Composite: the one typed implementation
   Values (*call_boxed)(Values arguments) = nullptr;            // calls the operator from its top
-  void* (*boxed_layer_adapter)(int layer) = nullptr;           // typed entry that boxes and calls boxed_layers[layer]
+  void* boxed_layer_adapter = nullptr;                         // typed entry that boxes and calls boxed_layers[its layer]
   BoxedFn* boxed_layers[kMaxLayers] = {};
   void* boxed_kernel_adapter = nullptr;                        // typed kernel (or direct function) that boxes for boxed_kernels[backend of the output]
   BoxedFn* boxed_kernels[kMaxBackends] = {};                   // Structured: arguments are outputs first, then inputs; Direct: inputs

@@ -94,7 +94,7 @@ void register_boxed_layer(OpEntry* op, Layer layer, BoxedFn fn) {
   check(!op->layers[int(layer)], ErrorKind::Runtime, "register_boxed_layer: operator '", op->name, "' has an entry for layer ",
         int(layer), " already");
   op->boxed_layers[int(layer)] = new BoxedFn(std::move(fn));
-  op->layers[int(layer)] = op->boxed_layer_adapter(int(layer));
+  op->layers[int(layer)] = op->boxed_layer_adapter;
 }
 
 BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor* const> arguments) {

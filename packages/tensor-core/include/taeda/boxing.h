@@ -1,0 +1,210 @@
+// Between typed C++ arguments and boxed Values: how Python kernels, layers and tools call and are called.
+#pragma once
+#include <tuple>
+#include <utility>
+
+#include "taeda/dispatch.h"
+
+namespace taeda {
+
+// --- C++ -> Value ---------------------------------------------------------------------------------------------------
+inline Value box(const Tensor& v) { return v.defined() ? Value(v) : Value(); }
+inline Value box(TensorList v) { return std::vector<Tensor>(v.begin(), v.end()); }
+inline Value box(const std::vector<Tensor>& v) { return v; }
+inline Value box(const Scalar& v) { return v; }
+inline Value box(int64_t v) { return v; }
+inline Value box(bool v) { return v; }
+inline Value box(double v) { return v; }
+inline Value box(IntSpan v) { return Shape(v); }
+inline Value box(std::span<const double> v) { return std::vector<double>(v.begin(), v.end()); }
+inline Value box(std::string_view v) { return std::string(v); }
+inline Value box(DType v) { return v; }
+inline Value box(Device v) { return v; }
+inline Value box(const Generator& v) { return v ? Value(v) : Value(); }
+template <class T>
+Value box(const std::optional<T>& v) {
+  return v ? box(*v) : Value();
+}
+
+// --- Value -> C++. `Unboxed<T>` keeps what a parameter of type T refers to alive during the call. ---------------------
+template <class T>
+const T& expect(const Value& v, const char* what) {
+  const T* found = std::get_if<T>(&v);
+  check(found != nullptr, ErrorKind::Type, "boxed call: expected ", what);
+  return *found;
+}
+template <class T>
+struct Unboxed;
+template <>
+struct Unboxed<const Tensor&> {
+  static Tensor get(const Value& v) { return std::holds_alternative<std::monostate>(v) ? Tensor() : expect<Tensor>(v, "a tensor"); }
+};
+template <>
+struct Unboxed<TensorList> {
+  static std::vector<Tensor> get(const Value& v) { return expect<std::vector<Tensor>>(v, "a list of tensors"); }
+};
+template <>
+struct Unboxed<const Scalar&> {
+  static Scalar get(const Value& v) {
+    if (auto* i = std::get_if<int64_t>(&v)) return *i;
+    if (auto* b = std::get_if<bool>(&v)) return *b;
+    if (auto* f = std::get_if<double>(&v)) return *f;
+    return expect<Scalar>(v, "a number");
+  }
+};
+template <>
+struct Unboxed<int64_t> {
+  static int64_t get(const Value& v) { return expect<int64_t>(v, "an int"); }
+};
+template <>
+struct Unboxed<bool> {
+  static bool get(const Value& v) { return expect<bool>(v, "a bool"); }
+};
+template <>
+struct Unboxed<double> {
+  static double get(const Value& v) {
+    if (auto* i = std::get_if<int64_t>(&v)) return double(*i);
+    return expect<double>(v, "a float");
+  }
+};
+template <>
+struct Unboxed<IntSpan> {
+  static Shape get(const Value& v) { return expect<Shape>(v, "a list of ints"); }
+};
+template <>
+struct Unboxed<std::span<const double>> {
+  static std::vector<double> get(const Value& v) { return expect<std::vector<double>>(v, "a list of floats"); }
+};
+template <>
+struct Unboxed<std::string_view> {
+  static std::string get(const Value& v) { return expect<std::string>(v, "a string"); }
+};
+template <>
+struct Unboxed<DType> {
+  static DType get(const Value& v) { return expect<DType>(v, "a dtype"); }
+};
+template <>
+struct Unboxed<Device> {
+  static Device get(const Value& v) { return expect<Device>(v, "a device"); }
+};
+template <>
+struct Unboxed<const Generator&> {
+  static Generator get(const Value& v) { return std::holds_alternative<std::monostate>(v) ? Generator() : expect<Generator>(v, "a generator"); }
+};
+template <class T>
+struct UnboxedOptional {
+  using Held = std::optional<decltype(Unboxed<T>::get(std::declval<const Value&>()))>;
+  static Held get(const Value& v) { return std::holds_alternative<std::monostate>(v) ? Held() : Held(Unboxed<T>::get(v)); }
+};
+template <class T>
+struct Unboxed<std::optional<T>> : UnboxedOptional<T> {};
+template <>
+struct Unboxed<const std::optional<Scalar>&> : UnboxedOptional<const Scalar&> {};
+
+// --- results ----------------------------------------------------------------------------------------------------------
+template <class T>
+Values box_results(const T& result) {
+  Values out;
+  out.push_back(box(result));
+  return out;
+}
+template <class... T>
+Values box_results(const std::tuple<T...>& results) {
+  Values out;
+  std::apply([&](const auto&... r) { (out.push_back(box(r)), ...); }, results);
+  return out;
+}
+template <class R>
+struct Results {
+  static R get(Values& v) {
+    if constexpr (std::is_same_v<R, std::vector<Tensor>>) return expect<std::vector<Tensor>>(v.at(0), "a list of tensors");
+    else if constexpr (std::is_same_v<R, Scalar>) return Unboxed<const Scalar&>::get(v.at(0));
+    else return expect<R>(v.at(0), "the operator's result type");
+  }
+};
+template <>
+struct Results<void> {
+  static void get(Values&) {}
+};
+template <class... T>
+struct Results<std::tuple<T...>> {
+  static std::tuple<T...> get(Values& v) {
+    return [&]<size_t... I>(std::index_sequence<I...>) { return std::tuple<T...>(expect<T>(v.at(I), "a tensor")...); }(std::index_sequence_for<T...>());
+  }
+};
+
+// --- adapters ---------------------------------------------------------------------------------------------------------
+/// Calls the typed function `F` with boxed arguments.
+template <auto F>
+struct Boxed;
+template <class R, class... A, R (*F)(A...)>
+struct Boxed<F> {
+  static Values call(Values arguments) {
+    check(arguments.size() == sizeof...(A), ErrorKind::Type, "boxed call: expected ", sizeof...(A), " arguments, got ", arguments.size());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      auto held = std::make_tuple(Unboxed<A>::get(arguments[I])...);
+      if constexpr (std::is_void_v<R>) {
+        F(std::get<I>(held)...);
+        return Values();
+      } else {
+        return box_results(F(std::get<I>(held)...));
+      }
+    }(std::index_sequence_for<A...>());
+  }
+};
+
+/// Typed layer entry that hands a boxed call to the layer named by the highest key.
+template <class Op, class Fn = typename Op::Fn>
+struct BoxedLayer;
+template <class Op, class R, class... A>
+struct BoxedLayer<Op, R(KeySet, A...)> {
+  static R call(KeySet keys, A... arguments) {
+    Values boxed;
+    boxed.reserve(sizeof...(A));
+    (boxed.push_back(box(arguments)), ...);
+    Values results = (*Op::entry.boxed_layers[keys.top_layer()])(Op::entry, keys, std::move(boxed));
+    return Results<R>::get(results);
+  }
+};
+
+/// Typed kernel that hands the call to the boxed kernel of its output's (or first tensor's) backend.
+template <class Op, class Kernel = typename Op::Kernel>
+struct BoxedKernel;
+template <class Op, class R, class... A>
+struct BoxedKernel<Op, R(A...)> {
+  static R call(A... arguments) {
+    BackendId id = kCPU;
+    bool found = false;
+    const auto look = [&](const auto& v) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(v)>, Tensor>) {
+        if (!found && v.defined() && !v.is_wrapped_number()) {
+          id = v.device().backend;
+          found = true;
+        }
+      } else if constexpr (std::is_same_v<std::decay_t<decltype(v)>, TensorList>) {
+        if (!found && !v.empty() && v[0].defined()) {
+          id = v[0].device().backend;
+          found = true;
+        }
+      }
+    };
+    (look(arguments), ...);
+    Values boxed;
+    boxed.reserve(sizeof...(A));
+    (boxed.push_back(box(arguments)), ...);
+    Values results = (*Op::entry.boxed_kernels[id])(Op::entry, KeySet::backend(id), std::move(boxed));
+    return Results<R>::get(results);
+  }
+};
+
+/// Puts an operator's entry into the table with its adapters.
+template <class Op>
+void declare() {
+  Op::entry.boxed_layer_adapter = reinterpret_cast<void*>(&BoxedLayer<Op>::call);
+  if constexpr (requires { typename Op::Kernel; })
+    if (Op::entry.kind == Kind::Structured || Op::entry.kind == Kind::Direct)
+      Op::entry.boxed_kernel_adapter = reinterpret_cast<void*>(&BoxedKernel<Op>::call);
+  register_op(&Op::entry);
+}
+
+}  // namespace taeda

@@ -1,0 +1,101 @@
+// What the generated stubs share: choosing the place of a call, walking layers, out= and in-place targets.
+#pragma once
+#include "taeda/backend.h"
+#include "taeda/dispatch.h"
+#include "taeda/spec.h"
+
+namespace taeda::ops {
+TAEDA_API void copy_(const Tensor& self, const Tensor& src);
+TAEDA_API Tensor clone(const Tensor& self);
+}  // namespace taeda::ops
+
+namespace taeda::stub {
+
+/// Backend and device index that a call computes on.
+struct Place {
+  Device device;
+};
+
+inline KeySet keys_of(TensorList tensors) {
+  KeySet keys;
+  for (const Tensor& t : tensors) keys = keys | t.keys();
+  return keys;
+}
+
+inline Place place_of(Device device) { return {device}; }
+inline Place place_of(std::optional<Device> device) { return {device.value_or(Device{})}; }
+
+TAEDA_API Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists);
+
+/// One backend among the arguments: its number is its bit. Several devices of it are told apart only when it has several.
+template <class... Lists>
+inline Place place_of(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, const Lists&... lists) {
+  if (keys.backends() == KeySet::backend(kCPU)) [[likely]]
+    return {Device{}};
+  return place_mixed(op, keys, tensors, {TensorList(lists)...});
+}
+
+inline Tensor make(const Spec& spec, Place place) {
+  return spec.strides.empty() ? empty(spec.sizes, spec.dtype, place.device) : empty_strided(spec.sizes, spec.strides, spec.dtype, place.device);
+}
+
+/// The typed kernel; null (nothing to do) for backends without memory.
+template <class Op>
+inline typename Op::Kernel* kernel_of(const OpEntry& op, Place place) {
+  void* found = op.kernels[place.device.backend];
+  if (!found) [[unlikely]] {
+    if (!backend(place.device.backend).has_memory()) return nullptr;
+    no_kernel(op, place.device.backend);
+  }
+  return reinterpret_cast<typename Op::Kernel*>(found);
+}
+template <class Op>
+inline typename Op::Kernel* direct_of(const OpEntry& op, Place place) {
+  void* found = op.direct[place.device.backend];
+  if (!found) [[unlikely]]
+    no_kernel(op, place.device.backend);
+  return reinterpret_cast<typename Op::Kernel*>(found);
+}
+
+/// Calls the entry of the first active layer that has one; a layer calls the operator again with itself excluded.
+template <class Op, auto Compute, class... Arguments>
+[[gnu::noinline]] auto through_layers(KeySet keys, Arguments&&... arguments) {
+  for (KeySet rest = keys; rest.has_layers(); rest = rest.without_layer_index(rest.top_layer()))
+    if (void* layer = Op::entry.layers[rest.top_layer()])
+      return reinterpret_cast<typename Op::Fn*>(layer)(rest, std::forward<Arguments>(arguments)...);
+  return Compute(keys, std::forward<Arguments>(arguments)...);
+}
+
+TAEDA_API void check_writable(const OpEntry& op, const Tensor& self);
+
+/// An input of an in-place call, copied when it shares bytes with the target without being it.
+class Apart {
+ public:
+  Apart(const Tensor& input, const Tensor& target) : input_(&input) {
+    if (overlaps(input, target) && !same_place(input, target)) [[unlikely]]
+      copy_ = ops::clone(input);
+  }
+  const Tensor& tensor() const { return copy_.defined() ? copy_ : *input_; }
+
+ private:
+  const Tensor* input_;
+  Tensor copy_;
+};
+
+/// Where an out= form computes: the given tensor, or a temporary when dtype or memory do not allow that.
+class TAEDA_API OutTarget {
+ public:
+  OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs);
+  const Tensor& tensor() const { return temporary_.defined() ? temporary_ : out_; }
+  void finish() const;
+
+ private:
+  const OpEntry& op_;
+  const Tensor& out_;
+  Tensor temporary_;
+};
+
+/// Stores a computed result into an out= tensor.
+TAEDA_API void store_out(const OpEntry& op, const Tensor& out, const Tensor& result);
+
+}  // namespace taeda::stub

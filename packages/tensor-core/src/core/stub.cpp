@@ -1,0 +1,53 @@
+// The slow paths of generated stubs.
+#include "taeda/stub.h"
+
+namespace taeda::stub {
+
+Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists) {
+  std::vector<const Tensor*> all(tensors.begin(), tensors.end());
+  for (TensorList list : lists)
+    for (const Tensor& t : list) all.push_back(&t);
+  const BackendId id = resolve_backend(op, keys, all);
+  for (const Tensor* t : all)
+    if (t->defined() && t->device().backend == id && (t->dim() > 0 || id != kCPU)) return {t->device()};
+  return {Device{id, 0}};
+}
+
+void check_writable(const OpEntry& op, const Tensor& self) {
+  check(!self.impl()->storage || !self.impl()->storage->readonly, ErrorKind::Runtime, op.name, ": argument is read-only memory ", describe(self),
+        "; copy it first with clone()");
+}
+
+OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs)
+    : op_(op), out_(out) {
+  check(out.device() == place.device, ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(out.device()), ", expected ",
+        to_string(place.device));
+  check(can_cast(spec.dtype, out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(spec.dtype),
+        " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
+  bool apart = out.dtype() == spec.dtype;
+  // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe, and
+  // that cannot be told here, so any shared byte goes through a temporary.
+  for (const Tensor* input : inputs) apart = apart && !overlaps(out, *input);
+  if (apart)
+    resize_output(out, spec.sizes, op.name);
+  else
+    temporary_ = make(spec, place);
+}
+
+void OutTarget::finish() const {
+  if (temporary_.defined()) {
+    resize_output(out_, temporary_.sizes(), op_.name);
+    ops::copy_(out_, temporary_);
+  } else {
+    out_.bump_version(op_.id);
+  }
+}
+
+void store_out(const OpEntry& op, const Tensor& out, const Tensor& result) {
+  check(can_cast(result.dtype(), out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(result.dtype()),
+        " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
+  resize_output(out, result.sizes(), op.name);
+  ops::copy_(out, result);
+}
+
+}  // namespace taeda::stub

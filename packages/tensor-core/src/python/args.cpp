@@ -1,0 +1,464 @@
+// Parsing of Python arguments against signature tables, and the conversions that are not inline.
+#include "python/args.h"
+
+#include <structseq.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace taeda::py {
+namespace {
+
+const char* expected_text(ArgKind kind) {
+  switch (kind) {
+    case ArgKind::Tensor: return "a Tensor";
+    case ArgKind::Operand: return "a Tensor or a number";
+    case ArgKind::OptTensor: return "a Tensor or None";
+    case ArgKind::TensorList: return "a sequence of Tensors";
+    case ArgKind::OptTensorList: return "a sequence of Tensors or None";
+    case ArgKind::Scalar: return "a number";
+    case ArgKind::OptScalar: return "a number or None";
+    case ArgKind::Int: return "an int";
+    case ArgKind::OptInt: return "an int or None";
+    case ArgKind::IntList: return "an int or a sequence of ints";
+    case ArgKind::OptIntList: return "an int, a sequence of ints or None";
+    case ArgKind::Float: return "a float";
+    case ArgKind::OptFloat: return "a float or None";
+    case ArgKind::FloatList: return "a sequence of floats";
+    case ArgKind::Bool: return "a bool";
+    case ArgKind::OptBool: return "a bool or None";
+    case ArgKind::Str: return "a str";
+    case ArgKind::OptStr: return "a str or None";
+    case ArgKind::DType: return "a dtype";
+    case ArgKind::OptDType: return "a dtype or None";
+    case ArgKind::Device: return "a device or a device name";
+    case ArgKind::OptDevice: return "a device, a device name or None";
+    case ArgKind::OptGenerator: return "a Generator or None";
+    case ArgKind::Out: return "a Tensor or a tuple of Tensors";
+  }
+  return "something else";
+}
+
+bool optional_kind(ArgKind kind) {
+  switch (kind) {
+    case ArgKind::OptTensor: case ArgKind::OptScalar: case ArgKind::OptInt: case ArgKind::OptIntList: case ArgKind::OptFloat:
+    case ArgKind::OptBool: case ArgKind::OptStr: case ArgKind::OptDType: case ArgKind::OptDevice: case ArgKind::OptGenerator:
+    case ArgKind::Out: return true;
+    default: return false;
+  }
+}
+
+bool has_index(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index; }
+bool has_float(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float; }
+bool is_integer(PyObject* o) {
+  if (PyLong_Check(o)) return true;
+  if (is_tensor(o)) return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype());
+  return has_index(o) && !PySequence_Check(o);
+}
+bool is_number(PyObject* o) {
+  if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
+  if (is_tensor(o)) return tensor_of(o).dim() == 0;
+  return (has_float(o) || has_index(o)) && !PyUnicode_Check(o) && !(PySequence_Check(o) && PySequence_Size(o) >= 0);
+}
+bool is_int_sequence(PyObject* o) {
+  if (is_integer(o)) return true;
+  if (!PyTuple_Check(o) && !PyList_Check(o)) {
+    PyErr_Clear();
+    return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!is_integer(PySequence_Fast_GET_ITEM(o, i))) return false;
+  return true;
+}
+bool is_tensor_sequence(PyObject* o, bool none) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    if (!is_tensor(item) && !(none && item == Py_None)) return false;
+  }
+  return true;
+}
+
+bool matches(ArgKind kind, PyObject* o) {
+  if (o == Py_None) return optional_kind(kind);
+  switch (kind) {
+    case ArgKind::Tensor: case ArgKind::OptTensor: return is_tensor(o);
+    case ArgKind::Operand: return is_tensor(o) || is_number(o);
+    case ArgKind::TensorList: return is_tensor_sequence(o, false);
+    case ArgKind::OptTensorList: return is_tensor_sequence(o, true);
+    case ArgKind::Scalar: case ArgKind::OptScalar: return is_number(o);
+    case ArgKind::Int: case ArgKind::OptInt: return is_integer(o);
+    case ArgKind::IntList: case ArgKind::OptIntList: return is_int_sequence(o);
+    case ArgKind::Float: case ArgKind::OptFloat: return is_number(o) && !PyComplex_Check(o);
+    case ArgKind::FloatList: return PyTuple_Check(o) || PyList_Check(o);
+    case ArgKind::Bool: case ArgKind::OptBool: return PyBool_Check(o) || (!PyLong_Check(o) && !PyFloat_Check(o) && is_number(o));
+    case ArgKind::Str: case ArgKind::OptStr: return PyUnicode_Check(o);
+    case ArgKind::DType: case ArgKind::OptDType: return is_dtype(o) || o == (PyObject*)&PyFloat_Type || o == (PyObject*)&PyLong_Type || o == (PyObject*)&PyBool_Type;
+    case ArgKind::Device: case ArgKind::OptDevice: return is_device(o) || PyUnicode_Check(o);
+    case ArgKind::OptGenerator: return is_generator(o);
+    case ArgKind::Out: return is_tensor(o) || is_tensor_sequence(o, false);
+  }
+  return false;
+}
+
+std::string type_text(PyObject* o) {
+  if (o == Py_None) return "None";
+  if (is_tensor(o)) return "Tensor " + describe(tensor_of(o));
+  std::string text = Py_TYPE(o)->tp_name;
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    text += " of (";
+    for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(n, 4); ++i) text += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+    text += n > 4 ? ", ...)" : ")";
+  } else if (PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o)) {
+    if (PyObject* shown = PyObject_Repr(o)) {
+      text += " " + std::string(PyUnicode_AsUTF8(shown)).substr(0, 60);
+      Py_DECREF(shown);
+    }
+  }
+  return text;
+}
+
+/// NumPy's and PyTorch's spellings of the same arguments.
+bool synonym(const char* declared, const char* given) {
+  static constexpr const char* kPairs[][2] = {{"dim", "axis"}, {"dims", "axes"}, {"dim", "dims"}, {"keepdim", "keepdims"}, {"self", "input"}, {"self", "x"},
+                                              {"dim0", "axis0"}, {"dim1", "axis1"}, {"tensors", "arrays"}, {"other", "x2"}, {"self", "x1"}, {"shape", "size"}, {"size", "shape"}};
+  for (const auto& pair : kPairs)
+    if (!std::strcmp(declared, pair[0]) && !std::strcmp(given, pair[1])) return true;
+  return false;
+}
+
+int find_keyword(Signature& sig, PyObject* name) {
+  for (int i = 0; i < sig.count; ++i) {
+    if (!sig.specs[i].interned) sig.specs[i].interned = PyUnicode_InternFromString(sig.specs[i].name);
+    if (sig.specs[i].interned == name) return i;
+  }
+  const char* text = PyUnicode_AsUTF8(name);
+  for (int i = 0; i < sig.count; ++i)
+    if (!std::strcmp(sig.specs[i].name, text)) return i;
+  for (int i = 0; i < sig.count; ++i)
+    if (synonym(sig.specs[i].name, text)) return i;
+  return -1;
+}
+
+/// Fills the slots; on failure returns false with, when `loud`, a TypeError set.
+bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots, bool loud) {
+  for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
+  slots.tail = nullptr;
+  slots.tail_count = 0;
+  int at = 0;
+  if (self) slots.values[at++] = self;
+  Py_ssize_t taken = 0;
+  for (; taken < nargs && at < sig.positional; ++taken, ++at) {
+    if (at == sig.varargs && (nargs - taken > 1 || is_integer(args[taken]) || is_tensor(args[taken])) &&
+        !(PyTuple_Check(args[taken]) || PyList_Check(args[taken]))) {
+      slots.tail = args + taken;
+      slots.tail_count = nargs - taken;
+      slots.values[at] = args[taken];
+      taken = nargs;
+      break;
+    }
+    slots.values[at] = args[taken];
+  }
+  if (taken < nargs) {
+    // `x.sum(())`-like calls without any positional argument left, `zeros()` and so on end here too.
+    if (loud) PyErr_Format(PyExc_TypeError, "%s: expected at most %d positional arguments, got %zd; signature: %s", sig.name, sig.positional - (self ? 1 : 0), nargs, sig.text);
+    return false;
+  }
+  const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t k = 0; k < keywords; ++k) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+    const int i = find_keyword(sig, name);
+    if (i < 0 || slots.values[i]) {
+      if (loud) PyErr_Format(PyExc_TypeError, "%s: %s argument '%U'; signature: %s", sig.name, i < 0 ? "unexpected keyword" : "got several values for", name, sig.text);
+      return false;
+    }
+    slots.values[i] = args[nargs + k];
+  }
+  for (int i = 0; i < sig.count; ++i) {
+    if (!slots.values[i] && sig.specs[i].required) {
+      // Varargs may be empty: `x.view()` of a 0-d tensor, `rand()`.
+      if (i == sig.varargs && !kwnames) {
+        static PyObject* const empty = PyTuple_New(0);
+        slots.values[i] = empty;
+        continue;
+      }
+      if (loud) PyErr_Format(PyExc_TypeError, "%s: missing argument '%s' (position %d); expected %s; signature: %s", sig.name, sig.specs[i].name, i + 1, expected_text(sig.specs[i].kind), sig.text);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool fits(Signature& sig, Slots& slots) {
+  for (int i = 0; i < sig.count; ++i) {
+    PyObject* o = slots.values[i];
+    if (!o || (slots.tail && i == sig.varargs)) continue;
+    if (o == Py_None && !sig.specs[i].required) continue;
+    if (!matches(sig.specs[i].kind, o)) return false;
+  }
+  return true;
+}
+
+void no_signature(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  std::string text = std::string(signatures[0].name) + ": no signature fits the arguments (";
+  bool first = true;
+  const auto add = [&](const std::string& item) {
+    text += (first ? "" : ", ") + item;
+    first = false;
+  };
+  if (self) add(type_text(self));
+  for (Py_ssize_t i = 0; i < nargs; ++i) add(type_text(args[i]));
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+    add(std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k))) + "=" + type_text(args[nargs + k]));
+  text += "); expected one of:";
+  for (int s = 0; s < count; ++s) text += std::string("\n  ") + signatures[s].text;
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+}
+
+}  // namespace
+
+void wrong_type(const Signature& sig, int i, PyObject* found) {
+  if (PyErr_Occurred()) PyErr_Clear();
+  fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' (position ", i + 1, ") must be ", expected_text(sig.specs[i].kind), ", found ",
+       found ? type_text(found) : "nothing");
+}
+
+PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  Slots slots;
+  try {
+    if (count == 1) {
+      if (!bind(*signatures, self, args, nargs, kwnames, slots, true)) return nullptr;
+      return signatures->call(*signatures, slots);
+    }
+    for (int s = 0; s < count; ++s)
+      if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots)) return signatures[s].call(signatures[s], slots);
+    no_signature(signatures, count, self, args, nargs, kwnames);
+    return nullptr;
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots) {
+  PyObject* o = slots.values[i];
+  if (!o || !is_tensor(o)) wrong_type(sig, i, o);
+  return tensor_of(o);
+}
+const Tensor& opt_tensor_arg(const Signature& sig, int i, Slots& slots) {
+  static const Tensor none;
+  return slots.given(i) ? tensor_arg(sig, i, slots) : none;
+}
+
+int64_t int_slow(const Signature& sig, int i, PyObject* o) {
+  if (!o || !is_integer(o)) wrong_type(sig, i, o);
+  if (is_tensor(o)) return scalar_of(tensor_of(o), sig.name).to<int64_t>();
+  PyObject* index = PyNumber_Index(o);
+  if (!index) throw PythonError();
+  int overflow;
+  const long long v = PyLong_AsLongLongAndOverflow(index, &overflow);
+  Py_DECREF(index);
+  if (overflow) fail(ErrorKind::Overflow, sig.name, ": argument '", sig.specs[i].name, "' does not fit into 64 bits: ", type_text(o));
+  return v;
+}
+
+Scalar scalar_value(const Signature& sig, int i, PyObject* o) {
+  if (!o) wrong_type(sig, i, o);
+  if (PyBool_Check(o)) return o == Py_True;
+  if (PyLong_Check(o)) {
+    int overflow;
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return int64_t(v);
+    if (overflow > 0) {
+      const unsigned long long u = PyLong_AsUnsignedLongLong(o);
+      if (!PyErr_Occurred()) return uint64_t(u);
+      PyErr_Clear();
+    }
+    fail(ErrorKind::Overflow, sig.name, ": argument '", sig.specs[i].name, "' does not fit into 64 bits: ", type_text(o));
+  }
+  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
+  if (PyComplex_Check(o)) return std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o));
+  if (!is_number(o)) wrong_type(sig, i, o);
+  if (is_tensor(o)) return scalar_of(tensor_of(o), sig.name);
+  if (has_index(o)) return int_slow(sig, i, o);
+  if (PyObject_HasAttrString(o, "imag") && PyObject_HasAttrString(o, "__complex__")) {
+    const Py_complex c = PyComplex_AsCComplex(o);
+    if (!PyErr_Occurred()) return std::complex<double>(c.real, c.imag);
+    PyErr_Clear();
+  }
+  const double v = PyFloat_AsDouble(o);
+  if (v == -1.0 && PyErr_Occurred()) throw PythonError();
+  return v;
+}
+
+double float_arg(const Signature& sig, int i, Slots& slots) {
+  PyObject* o = slots.values[i];
+  if (o && PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
+  const Scalar v = scalar_value(sig, i, o);
+  if (v.is_complex()) wrong_type(sig, i, o);
+  return v.to_double();
+}
+
+bool bool_slow(const Signature& sig, int i, PyObject* o) {
+  if (!o || !(is_number(o) && !PyFloat_Check(o) && !PyComplex_Check(o))) wrong_type(sig, i, o);
+  const int v = PyObject_IsTrue(o);
+  if (v < 0) throw PythonError();
+  return v;
+}
+
+std::string_view str_arg(const Signature& sig, int i, Slots& slots) {
+  PyObject* o = slots.values[i];
+  if (!o || !PyUnicode_Check(o)) wrong_type(sig, i, o);
+  Py_ssize_t size;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+  if (!text) throw PythonError();
+  return {text, size_t(size)};
+}
+
+DType dtype_arg(const Signature& sig, int i, Slots& slots) {
+  PyObject* o = slots.values[i];
+  if (o && is_dtype(o)) return reinterpret_cast<PyDType*>(o)->value;
+  if (o == (PyObject*)&PyFloat_Type) return DType::Float64;
+  if (o == (PyObject*)&PyLong_Type) return DType::Int64;
+  if (o == (PyObject*)&PyBool_Type) return DType::Bool;
+  wrong_type(sig, i, o);
+}
+
+Device device_arg(const Signature& sig, int i, Slots& slots) {
+  PyObject* o = slots.values[i];
+  if (o && is_device(o)) return reinterpret_cast<PyDevice*>(o)->value;
+  if (o && PyUnicode_Check(o)) return parse_device(str_arg(sig, i, slots));
+  wrong_type(sig, i, o);
+}
+
+const Generator& opt_generator_arg(const Signature& sig, int i, Slots& slots) {
+  static const Generator none;
+  if (!slots.given(i)) return none;
+  if (!is_generator(slots.values[i])) wrong_type(sig, i, slots.values[i]);
+  return reinterpret_cast<PyGenerator*>(slots.values[i])->value;
+}
+
+Tensor OperandArg::make(const Signature& sig, int i, PyObject* o) {
+  if (!o || !is_number(o)) wrong_type(sig, i, o);
+  return Tensor(scalar_value(sig, i, o));
+}
+
+TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
+  const bool none_allowed = sig.specs[i].kind == ArgKind::OptTensorList;
+  const auto take = [&](PyObject* item) {
+    if (item == Py_None && none_allowed) return tensors_.emplace_back();
+    if (!is_tensor(item)) {
+      fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' (position ", i + 1, ") must be ", expected_text(sig.specs[i].kind), ", found ",
+           type_text(item), " at item ", tensors_.size());
+    }
+    return tensors_.emplace_back(tensor_of(item));
+  };
+  if (slots.tail && i == sig.varargs) {
+    for (Py_ssize_t k = 0; k < slots.tail_count; ++k) take(slots.tail[k]);
+    return;
+  }
+  PyObject* o = slots.values[i];
+  if (!o || o == Py_None) {
+    if (sig.specs[i].required) wrong_type(sig, i, o);
+    return;
+  }
+  if (is_tensor(o) || PyUnicode_Check(o) || !PySequence_Check(o)) wrong_type(sig, i, o);
+  PyObject* fast = PySequence_Fast(o, "");
+  if (!fast) wrong_type(sig, i, o);
+  const std::unique_ptr<PyObject, void (*)(PyObject*)> owner(fast, [](PyObject* p) { Py_DECREF(p); });
+  tensors_.reserve(size_t(PySequence_Fast_GET_SIZE(fast)));
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(fast); ++k) take(PySequence_Fast_GET_ITEM(fast, k));
+}
+
+IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& missing) {
+  if (slots.tail && i == sig.varargs) {
+    for (Py_ssize_t k = 0; k < slots.tail_count; ++k) values_.push_back(int_value(sig, i, slots.tail[k]));
+    return;
+  }
+  PyObject* o = slots.values[i];
+  if (!o || o == Py_None) {
+    if (!o || !sig.specs[i].required) {
+      values_ = missing;
+      return;
+    }
+    wrong_type(sig, i, o);
+  }
+  if (PyTuple_Check(o) || PyList_Check(o)) [[likely]] {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    for (Py_ssize_t k = 0; k < n; ++k) {
+      PyObject* item = PySequence_Fast_GET_ITEM(o, k);
+      if (!PyLong_Check(item) && !is_integer(item)) wrong_type(sig, i, o);
+      values_.push_back(int_value(sig, i, item));
+    }
+    return;
+  }
+  if (is_integer(o)) {
+    values_.push_back(int_value(sig, i, o));
+    return;
+  }
+  if (!is_int_sequence(o)) wrong_type(sig, i, o);
+  const Py_ssize_t n = PySequence_Size(o);
+  if (n < 0) wrong_type(sig, i, o);
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    PyObject* item = PySequence_GetItem(o, k);
+    if (!item) throw PythonError();
+    const std::unique_ptr<PyObject, void (*)(PyObject*)> owner(item, [](PyObject* p) { Py_DECREF(p); });
+    values_.push_back(int_value(sig, i, item));
+  }
+}
+
+FloatListArg::FloatListArg(const Signature& sig, int i, Slots& slots) {
+  if (!slots.given(i)) return;
+  PyObject* o = slots.values[i];
+  if (!PyTuple_Check(o) && !PyList_Check(o)) wrong_type(sig, i, o);
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) values_.push_back(scalar_value(sig, i, PySequence_Fast_GET_ITEM(o, k)).to_double());
+}
+
+OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(slots.values[i]) {
+  if (count == 1 && is_tensor(given_)) {
+    items_[0] = given_;
+    return;
+  }
+  if ((!PyTuple_Check(given_) && !PyList_Check(given_)) || PySequence_Fast_GET_SIZE(given_) != count)
+    fail(ErrorKind::Type, sig.name, ": argument 'out' must be ", count == 1 ? std::string("a Tensor") : "a tuple of " + std::to_string(count) + " Tensors", ", found ",
+         type_text(given_));
+  for (int k = 0; k < count; ++k) {
+    items_[k] = PySequence_Fast_GET_ITEM(given_, k);
+    if (!is_tensor(items_[k])) wrong_type(sig, i, given_);
+  }
+}
+
+PyObject* wrap(std::vector<Tensor> tensors) {
+  PyObject* out = PyTuple_New(Py_ssize_t(tensors.size()));
+  if (!out) return nullptr;
+  for (size_t i = 0; i < tensors.size(); ++i) PyTuple_SET_ITEM(out, Py_ssize_t(i), wrap(std::move(tensors[i])));
+  return out;
+}
+
+PyTypeObject* result_type(const char* name, const char* const* fields, int count) {
+  auto* described = new PyStructSequence_Field[size_t(count) + 1];  // lives as long as the type, that is forever
+  for (int i = 0; i < count; ++i) described[i] = {fields[i], nullptr};
+  described[count] = {nullptr, nullptr};
+  auto* full_name = new std::string(std::string("taeda.return_types.") + name);
+  PyStructSequence_Desc desc{full_name->c_str(), nullptr, described, count};
+  PyTypeObject* type = PyStructSequence_NewType(&desc);
+  if (!type) throw PythonError();
+  return type;
+}
+
+PyObject* pack_results(PyTypeObject* type, PyObject** items, int count) {
+  PyObject* out = PyStructSequence_New(type);
+  for (int i = 0; i < count; ++i) {
+    if (out)
+      PyStructSequence_SetItem(out, i, items[i]);
+    else
+      Py_XDECREF(items[i]);
+  }
+  return out;
+}
+
+}  // namespace taeda::py

@@ -1,0 +1,9 @@
+// The generated method tables, one of each kind per family; null-terminated lists.
+#pragma once
+#include <Python.h>
+
+namespace taeda::py {
+extern PyMethodDef* const all_functions[];     // top-level and `ops`
+extern PyMethodDef* const all_nn_functions[];  // `ops` only
+extern PyMethodDef* const all_methods[];       // methods of Tensor
+}  // namespace taeda::py

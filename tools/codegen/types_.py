@@ -1,0 +1,104 @@
+"""How schema types read in C++ and in the Python binding."""
+
+from __future__ import annotations
+
+from schema import Argument, Operator
+
+CXX = {
+    "Tensor": "const Tensor&",
+    "Operand": "const Tensor&",
+    "Tensor?": "const Tensor&",
+    "Tensor[]": "TensorList",
+    "Tensor?[]": "TensorList",
+    "Scalar": "const Scalar&",
+    "Scalar?": "const std::optional<Scalar>&",
+    "int": "int64_t",
+    "int?": "std::optional<int64_t>",
+    "int[]": "IntSpan",
+    "int[]?": "std::optional<IntSpan>",
+    "float": "double",
+    "float?": "std::optional<double>",
+    "float[]": "std::span<const double>",
+    "bool": "bool",
+    "bool?": "std::optional<bool>",
+    "str": "std::string_view",
+    "str?": "std::optional<std::string_view>",
+    "DType": "DType",
+    "DType?": "std::optional<DType>",
+    "Device": "Device",
+    "Device?": "std::optional<Device>",
+    "Generator?": "const Generator&",
+}
+RESULT = {
+    "Tensor": "Tensor",
+    "Tensor[]": "std::vector<Tensor>",
+    "bool": "bool",
+    "int": "int64_t",
+    "float": "double",
+    "Scalar": "Scalar",
+    "DType": "DType",
+}
+
+
+def default_value(arg: Argument) -> str | None:
+    """The default as a C++ expression of the parameter's type; None when the argument is required."""
+    text = arg.default
+    if text is None:
+        return None
+    if text == "None":
+        return {"Tensor?": "Tensor()", "Generator?": "Generator()"}.get(arg.type, "std::nullopt")
+    if text in ("True", "False"):
+        return text.lower()
+    if arg.type == "int[]" or arg.type == "float[]":
+        inner = text.strip("[]() ")
+        if arg.type == "int[]":
+            items = inner if inner else ""
+            return f"Shape{{{items}}}" if items else "IntSpan()"
+        return "std::span<const double>()"
+    if arg.type in ("str", "str?"):
+        return '"' + text.strip("\"'") + '"'
+    if text in ("inf", "-inf", "nan"):
+        sign = "-" if text.startswith("-") else ""
+        return sign + ("std::numeric_limits<double>::quiet_NaN()" if text == "nan" else "std::numeric_limits<double>::infinity()")
+    if arg.type == "int?":
+        return f"int64_t({text})"
+    if arg.type == "Scalar" or arg.type == "Scalar?":
+        return f"Scalar({text if any(c in text for c in '.e') else f'int64_t({text})'})"
+    return text
+
+
+def result_type(op: Operator) -> str:
+    if not op.results:
+        return "void"
+    if len(op.results) == 1:
+        return RESULT[op.results[0].type]
+    return "std::tuple<" + ", ".join(RESULT[r.type] for r in op.results) + ">"
+
+
+def parameters(args: tuple[Argument, ...], defaults: bool = False) -> str:
+    out = []
+    for a in args:
+        text = f"{CXX[a.type]} {a.name}"
+        if defaults and can_default(args, a):
+            text += f" = {default_value(a)}"
+        out.append(text)
+    return ", ".join(out)
+
+
+def can_default(args: tuple[Argument, ...], arg: Argument) -> bool:
+    """C++ wants every parameter after a defaulted one defaulted; spans of temporaries are no defaults."""
+    rest = args[args.index(arg) :]
+    return all(a.default is not None for a in rest)
+
+
+def types(args: tuple[Argument, ...]) -> str:
+    return ", ".join(CXX[a.type] for a in args)
+
+
+def names(args: tuple[Argument, ...]) -> str:
+    return ", ".join(a.name for a in args)
+
+
+def string(text: str) -> str:
+    """A C++ string literal."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
