@@ -8,7 +8,6 @@ from schema import Operator
 
 HEAD = """// Generated from ops/{family}.yaml by tools/codegen; edits are lost.
 #include "taeda/boxing.h"
-#include "taeda/ops/cast.h"
 #include "taeda/ops/{family}.h"
 #include "taeda/stub.h"
 #if __has_include("infer/common.h")
@@ -39,35 +38,35 @@ def pick(op: Operator, tag: str, extra: tuple[str, ...] = ()) -> str:
     tensors = [*extra, *(a.name for a in op.arguments if a.is_tensor)]
     lists = [a.name for a in op.arguments if a.is_tensor_list]
     if not tensors and not lists:
-        return f"  const Place place = place_of({device.name if device else 'Device()'});\n"
+        return f"  const Place place_ = place_of({device.name if device else 'Device()'});\n"
     pointers = ", ".join(f"&{name}" for name in tensors)
-    text = f"  const Tensor* const tensors[] = {{{pointers}}};\n" if tensors else "  const std::span<const Tensor* const> tensors;\n"
-    return text + f"  const Place place = place_of(op::{tag}::entry, keys, tensors{''.join(', ' + n for n in lists)});\n"
+    text = f"  const Tensor* const tensors_[] = {{{pointers}}};\n" if tensors else "  const std::span<const Tensor* const> tensors_;\n"
+    return text + f"  const Place place_ = place_of(op::{tag}::entry, keys_, tensors_{''.join(', ' + n for n in lists)});\n"
 
 
 def infer(op: Operator) -> str:
     call = op.infer if op.infer else f"{op.cxx}({t.names(op.arguments)})"
     n = len(op.results)
-    result = "const Spec spec" if n == 1 else f"const std::array<Spec, {n}> specs"
+    result = "const Spec spec_" if n == 1 else f"const std::array<Spec, {n}> specs_"
     return f"  {result} = infer::{call};\n"
 
 
 def spec(op: Operator, i: int) -> str:
-    return "spec" if len(op.results) == 1 else f"specs[{i}]"
+    return "spec_" if len(op.results) == 1 else f"specs_[{i}]"
 
 
 def kernel_call(op: Operator, tag: str, results: list[str], arguments: str, indent: str = "  ") -> str:
     empty = " && ".join(f"{r}.numel() == 0" for r in results)
     args = ", ".join([*results, *([arguments] if arguments else [])])
     return (
-        f"{indent}if (!({empty})) {{\n{indent}  if (auto* kernel = kernel_of<op::{op.cxx}>(op::{tag}::entry, place)) kernel({args});\n"
+        f"{indent}if (!({empty})) {{\n{indent}  if (auto* kernel_ = kernel_of<op::{op.cxx}>(op::{tag}::entry, place_)) kernel_({args});\n"
         f"{indent}}}\n"
     )
 
 
 def compute_function(op: Operator) -> str:
     result = t.result_type(op)
-    text = f"{result} compute_{op.cxx}([[maybe_unused]] KeySet keys{', ' if op.arguments else ''}{t.parameters(op.arguments)}) {{\n"
+    text = f"{result} compute_{op.cxx}([[maybe_unused]] KeySet keys_{', ' if op.arguments else ''}{t.parameters(op.arguments)}) {{\n"
     args = t.names(op.arguments)
     if op.kind in ("view", "composite"):
         return text + f"  return impl::{op.cxx}({args});\n}}\n"
@@ -76,37 +75,37 @@ def compute_function(op: Operator) -> str:
         self_name = op.arguments[0].name if op.in_place_only and op.arguments and op.arguments[0].type == "Tensor" else None
         if self_name:
             text += f"  check_writable(op::{op.cxx}::entry, {self_name});\n"
-        text += f"  auto* kernel = direct_of<op::{op.cxx}>(op::{op.cxx}::entry, place);\n"
+        text += f"  auto* kernel_ = direct_of<op::{op.cxx}>(op::{op.cxx}::entry, place_);\n"
         if not self_name:
-            return text + f"  return kernel({args});\n}}\n"
+            return text + f"  return kernel_({args});\n}}\n"
         if result == "void":
-            return text + f"  kernel({args});\n  {self_name}.bump_version(op::{op.cxx}::entry.id);\n}}\n"
-        return text + f"  {result} result = kernel({args});\n  {self_name}.bump_version(op::{op.cxx}::entry.id);\n  return result;\n}}\n"
+            return text + f"  kernel_({args});\n  {self_name}.bump_version(op::{op.cxx}::entry.id);\n}}\n"
+        return text + f"  {result} result_ = kernel_({args});\n  {self_name}.bump_version(op::{op.cxx}::entry.id);\n  return result_;\n}}\n"
     text += infer(op)
-    names = ["result"] if len(op.results) == 1 else [f"result{i}" for i in range(len(op.results))]
+    names = ["result_"] if len(op.results) == 1 else [f"result_{i}" for i in range(len(op.results))]
     for i, name in enumerate(names):
-        text += f"  Tensor {name} = make({spec(op, i)}, place);\n"
+        text += f"  Tensor {name} = make({spec(op, i)}, place_);\n"
     text += kernel_call(op, op.cxx, names, args)
     if len(names) == 1:
-        return text + "  return result;\n}\n"
+        return text + "  return result_;\n}\n"
     return text + f"  return {{{', '.join(f'std::move({n})' for n in names)}}};\n}}\n"
 
 
 def compute_inplace(op: Operator) -> str:
     tag = op.cxx + "_"
-    text = f"void compute_{tag}([[maybe_unused]] KeySet keys, {t.parameters(op.arguments)}) {{\n"
+    text = f"void compute_{tag}([[maybe_unused]] KeySet keys_, {t.parameters(op.arguments)}) {{\n"
     args = t.names(op.arguments)
     target = op.arguments[0].name
     if op.kind in ("view", "composite"):
         if op.impl_inplace:
             return text + f"  impl::{tag}({args});\n}}\n"
-        return text + f"  check_writable(op::{tag}::entry, {target});\n  const Tensor result = impl::{op.cxx}({args});\n" + (
-            f"  check_inplace(op::{tag}::entry, {target}, result.sizes(), result.dtype());\n  ops::copy_({target}, result);\n}}\n"
+        return text + f"  check_writable(op::{tag}::entry, {target});\n  const Tensor result_ = impl::{op.cxx}({args});\n" + (
+            f"  check_inplace(op::{tag}::entry, {target}, result_.sizes(), result_.dtype());\n  copy_into({target}, result_);\n}}\n"
         )
     if op.kind == "direct":
         return text + (
-            f"  const Tensor result = compute_{op.cxx}(keys, {args});\n"
-            f"  check_inplace(op::{tag}::entry, {target}, result.sizes(), result.dtype());\n  ops::copy_({target}, result);\n}}\n"
+            f"  const Tensor result_ = compute_{op.cxx}(keys_, {args});\n"
+            f"  check_inplace(op::{tag}::entry, {target}, result_.sizes(), result_.dtype());\n  copy_into({target}, result_);\n}}\n"
         )
     text += pick(op, tag) + infer(op)
     text += f"  check_inplace(op::{tag}::entry, {target}, {spec(op, 0)}.sizes, {spec(op, 0)}.dtype);\n"
@@ -125,20 +124,20 @@ def compute_out(op: Operator) -> str:
     tag = op.cxx + "_out"
     names = out_names(op)
     params = ", ".join(filter(None, [outs(op), t.parameters(op.arguments)]))
-    text = f"void compute_{tag}([[maybe_unused]] KeySet keys, {params}) {{\n"
+    text = f"void compute_{tag}([[maybe_unused]] KeySet keys_, {params}) {{\n"
     args = t.names(op.arguments)
     for n in names:
         text += f"  check_writable(op::{tag}::entry, {n});\n"
     if op.kind != "structured":
-        text += f"  const auto result = compute_{op.cxx}(active({keys(op)}), {args});\n"
+        text += f"  const auto result_ = compute_{op.cxx}(active({keys(op)}), {args});\n"
         for i, n in enumerate(names):
-            item = "result" if len(names) == 1 else f"std::get<{i}>(result)"
+            item = "result_" if len(names) == 1 else f"std::get<{i}>(result_)"
             text += f"  store_out(op::{tag}::entry, {n}, {item});\n"
         return text + "}\n"
     text += pick(op, tag, tuple(names)) + infer(op)
     tensors = [a.name for a in op.arguments if a.is_tensor]
     for i, n in enumerate(names):
-        text += f"  const OutTarget {n}_target(op::{tag}::entry, {n}, {spec(op, i)}, place, {{{', '.join('&' + x for x in tensors)}}});\n"
+        text += f"  const OutTarget {n}_target(op::{tag}::entry, {n}, {spec(op, i)}, place_, {{{', '.join('&' + x for x in tensors)}}});\n"
     text += kernel_call(op, tag, [f"{n}_target.tensor()" for n in names], args)
     for n in names:
         text += f"  {n}_target.finish();\n"
@@ -150,10 +149,10 @@ def stub_function(op: Operator, tag: str, result: str, params: str, names: str, 
     comma = ", " if names else ""
     return (
         f"{result} ops::{defined}({params}) {{\n"
-        f"  const KeySet keys = active({key_text});\n"
-        f"  if (keys.has_layers()) [[unlikely]]\n"
-        f"    return through_layers<op::{tag}, compute_{tag}>(keys{comma}{names});\n"
-        f"  return compute_{tag}(keys{comma}{names});\n}}\n"
+        f"  const KeySet keys_ = active({key_text});\n"
+        f"  if (keys_.has_layers()) [[unlikely]]\n"
+        f"    return through_layers<op::{tag}, compute_{tag}>(keys_{comma}{names});\n"
+        f"  return compute_{tag}(keys_{comma}{names});\n}}\n"
     )
 
 

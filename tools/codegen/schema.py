@@ -20,6 +20,9 @@ FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
 
 
+RESERVED = {"std", "and", "or", "not", "xor", "float", "double", "int", "bool", "short", "long", "char", "new", "default"}
+
+
 class DeclarationError(Exception):
     """A declaration that cannot be understood."""
 
@@ -67,7 +70,9 @@ class Operator:
 
     @property
     def cxx(self) -> str:
-        return self.name.replace(".", "_")
+        """The C++ name; words that C++ keeps for itself get a suffix."""
+        name = self.name.replace(".", "_")
+        return name + "_op" if name in RESERVED else name
 
     @property
     def python_name(self) -> str:

@@ -4,12 +4,11 @@
 #include "taeda/dispatch.h"
 #include "taeda/spec.h"
 
-namespace taeda::ops {
-TAEDA_API void copy_(const Tensor& self, const Tensor& src);
-TAEDA_API Tensor clone(const Tensor& self);
-}  // namespace taeda::ops
-
 namespace taeda::stub {
+
+/// `clone` and `copy_` without their headers.
+TAEDA_API Tensor clone_of(const Tensor& tensor);
+TAEDA_API void copy_into(const Tensor& to, const Tensor& from);
 
 /// Backend and device index that a call computes on.
 struct Place {
@@ -73,7 +72,7 @@ class Apart {
  public:
   Apart(const Tensor& input, const Tensor& target) : input_(&input) {
     if (overlaps(input, target) && !same_place(input, target)) [[unlikely]]
-      copy_ = ops::clone(input);
+      copy_ = clone_of(input);
   }
   const Tensor& tensor() const { return copy_.defined() ? copy_ : *input_; }
 

@@ -1,7 +1,12 @@
 // The slow paths of generated stubs.
 #include "taeda/stub.h"
 
+#include "taeda/ops/cast.h"
+
 namespace taeda::stub {
+
+Tensor clone_of(const Tensor& tensor) { return ops::clone(tensor); }
+void copy_into(const Tensor& to, const Tensor& from) { ops::copy_(to, from); }
 
 Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists) {
   std::vector<const Tensor*> all(tensors.begin(), tensors.end());

@@ -50,7 +50,7 @@ void triangle(const Tensor& out, const Tensor& self, const Keep& keep) {
   if (!out.same(self)) ops::copy_(out, self);
   const int64_t rows = out.size(-2), columns = out.size(-1), bytes = out.item_bytes();
   const int64_t row_step = out.stride(-2) * bytes, column_step = out.stride(-1) * bytes;
-  const int64_t planes = rows * columns ? out.numel() / (rows * columns) : 0;
+  const int64_t planes = rows > 0 && columns > 0 ? out.numel() / (rows * columns) : 0;
   for (int64_t p = 0; p < planes; ++p) {
     char* plane = out.bytes();
     for (int64_t d = out.dim() - 3, rest = p; d >= 0; --d) {

@@ -1,6 +1,10 @@
 // Inference of the index family.
 #include "taeda/ops/index.h"
 
+#include <algorithm>
+
+#include "infer/index.h"
+
 #include "taeda/spec.h"
 
 namespace taeda::infer {
