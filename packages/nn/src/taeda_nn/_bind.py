@@ -1,0 +1,41 @@
+"""Binds the active tensor provider once, at import, so that no call pays for a look-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from taeda_registry import ProviderNotFoundError
+from taeda_registry.slots import autograd, tensor
+
+Tensor = tensor.Tensor
+no_grad = tensor.no_grad
+
+with suppress(ProviderNotFoundError):
+    # Gradients are recorded once the autograd provider is imported; without one, inference still works.
+    autograd.Function  # noqa: B018
+
+_places = [place for place in (getattr(tensor, "ops", None), tensor) if place is not None]
+
+
+def op(name: str, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Returns operator ``name`` of the active provider, else ``fallback``, else a stub that says what is missing.
+
+    A provider may lack operators; a network that does not use them must still import and run.
+    """
+    for place in _places:
+        found = getattr(place, name, None)
+        if found is not None:
+            return found
+    if fallback is not None:
+        return fallback
+
+    def missing(*_args: Any, **_kwargs: Any) -> Any:
+        raise NotImplementedError(f"{name}: the active tensor provider has no operator of this name")
+
+    missing.__name__ = name
+    return missing
+
+
+__all__ = ["Tensor", "autograd", "no_grad", "op", "tensor"]

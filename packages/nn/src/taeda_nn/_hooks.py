@@ -1,0 +1,216 @@
+"""Hooks of modules: storage, removal, and the calls around forward and backward."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from taeda_nn._bind import Tensor, autograd, tensor
+
+if TYPE_CHECKING:
+    from taeda_nn.modules.module import Module
+
+_next_id = 0
+
+
+class RemovableHandle:
+    """Removes the hook it was returned for, by ``remove()`` or at the end of a ``with`` block."""
+
+    def __init__(self, hooks: OrderedDict[int, Any]) -> None:
+        global _next_id
+        self.id = _next_id
+        _next_id += 1
+        self._hooks = weakref.ref(hooks)
+
+    def remove(self) -> None:
+        """Removes the hook; calling it again changes nothing."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.remove()
+
+
+class HookSet:
+    """The hooks of one module (or of all modules), by kind, in calling order."""
+
+    kinds = ("forward_pre", "forward", "backward_pre", "backward")
+
+    def __init__(self) -> None:
+        self.forward_pre: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
+        self.forward: OrderedDict[int, tuple[Callable[..., Any], bool, bool]] = OrderedDict()
+        self.backward_pre: OrderedDict[int, tuple[Callable[..., Any]]] = OrderedDict()
+        self.backward: OrderedDict[int, tuple[Callable[..., Any]]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, kind) for kind in self.kinds)
+
+
+def add_hook(hooks: OrderedDict[int, Any], entry: Any, prepend: bool = False) -> RemovableHandle:
+    """Stores ``entry`` in ``hooks`` and returns the handle that removes it."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = entry
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> Any:
+    """Calls ``module.forward`` with the hooks of the module and those registered for all modules."""
+    args, kwargs = _run_pre(module, own, everywhere, args, kwargs)
+    backward = [entry[0] for entry in chain(everywhere.backward.values(), own.backward.values())]
+    backward_pre = [entry[0] for entry in chain(everywhere.backward_pre.values(), own.backward_pre.values())]
+    around = _AroundBackward(module, backward, backward_pre) if backward or backward_pre else None
+    if around is not None:
+        args = around.wrap_inputs(args)
+    forward_hooks = list(chain(everywhere.forward.values(), own.forward.values()))
+    called = 0
+    try:
+        result = module.forward(*args, **kwargs)
+        for called, entry in enumerate(forward_hooks, 1):  # noqa: B007
+            result = _run_post(module, entry, args, kwargs, result)
+    except Exception:
+        for entry in forward_hooks[called:]:
+            if entry[2]:
+                _run_post(module, entry, args, kwargs, None)
+        raise
+    return result if around is None else around.wrap_output(result)
+
+
+def _run_pre(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> tuple:
+    for hook, with_kwargs in list(chain(everywhere.forward_pre.values(), own.forward_pre.values())):
+        if with_kwargs:
+            changed = hook(module, args, kwargs)
+            if changed is None:
+                continue
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(
+                    f"forward pre-hook of {type(module).__name__}: expected None or a pair (args, kwargs), "
+                    f"got {changed!r}"
+                )
+            args, kwargs = changed
+        else:
+            changed = hook(module, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+    return args, kwargs
+
+
+def _run_post(module: Module, entry: tuple, args: tuple, kwargs: dict, result: Any) -> Any:
+    hook, with_kwargs, _always = entry
+    changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+    return result if changed is None else changed
+
+
+class _AroundBackward:
+    """Two identity functions around forward, between which the gradients of one module pass."""
+
+    def __init__(self, module: Module, hooks: list, pre_hooks: list) -> None:
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
+        self.grad_output: tuple | None = None
+        self.inputs: int | None = None
+        self.tensor_at: list[int] = []
+
+    def wrap_inputs(self, args: tuple) -> tuple:
+        self.inputs = len(args)
+        at = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+        if not tensor.is_grad_enabled() or not any(args[i].requires_grad for i in at):
+            return args
+        self.tensor_at = at
+        passed = _identity(self._at_input, [args[i] for i in at])
+        wrapped = list(args)
+        for i, value in zip(at, passed, strict=True):
+            wrapped[i] = value
+        return tuple(wrapped)
+
+    def wrap_output(self, result: Any) -> Any:
+        values = result if isinstance(result, (tuple, list)) else (result,)
+        at = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+        if not any(values[i].requires_grad for i in at):
+            return result
+        total = len(values)
+        passed = _identity(lambda grads: self._at_output(grads, at, total), [values[i] for i in at])
+        if not isinstance(result, (tuple, list)):
+            return passed[0]
+        wrapped = list(result)
+        for i, value in zip(at, passed, strict=True):
+            wrapped[i] = value
+        if isinstance(result, tuple) and hasattr(result, "_fields"):
+            return type(result)(*wrapped)
+        return type(result)(wrapped)
+
+    def _at_output(self, grads: tuple, at: list[int], total: int) -> tuple:
+        full: list[Any] = [None] * total
+        for i, grad in zip(at, grads, strict=True):
+            full[i] = grad
+        grad_output = tuple(full)
+        for hook in self.pre_hooks:
+            changed = hook(self.module, grad_output)
+            if changed is not None:
+                grad_output = self._checked(changed, total, "backward pre-hook")
+        self.grad_output = grad_output
+        if not self.tensor_at:
+            for hook in self.hooks:
+                if hook(self.module, (None,) * (self.inputs or 0), grad_output) is not None:
+                    raise RuntimeError(
+                        f"backward hook of {type(self.module).__name__}: no input requires a gradient, "
+                        "so the hook must return None"
+                    )
+        return tuple(grad_output[i] for i in at)
+
+    def _at_input(self, grads: tuple) -> tuple:
+        total = self.inputs or 0
+        full: list[Any] = [None] * total
+        for i, grad in zip(self.tensor_at, grads, strict=True):
+            full[i] = grad
+        grad_input = tuple(full)
+        for hook in self.hooks:
+            changed = hook(self.module, grad_input, self.grad_output)
+            if changed is not None:
+                grad_input = self._checked(changed, total, "backward hook")
+        self.grad_output = None
+        return tuple(grad_input[i] for i in self.tensor_at)
+
+    def _checked(self, changed: Any, expected: int, what: str) -> tuple:
+        changed = changed if isinstance(changed, tuple) else (changed,)
+        if len(changed) != expected:
+            raise RuntimeError(
+                f"{what} of {type(self.module).__name__}: expected {expected} gradients back, got {len(changed)}"
+            )
+        return changed
+
+
+_identity_function: Any = None
+
+
+def _identity(on_backward: Callable[[tuple], tuple], values: list[Tensor]) -> tuple:
+    """Passes ``values`` on; their gradients pass through ``on_backward``."""
+    global _identity_function
+    if _identity_function is None:
+
+        class Identity(autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, hook: Callable[[tuple], tuple], *inputs: Tensor) -> Any:
+                ctx.hook = hook
+                fixed = [x for x in inputs if not x.is_floating_point() and not x.is_complex()]
+                outputs = tuple(x.view_as(x) for x in inputs)
+                if fixed:
+                    keep = {id(x) for x in fixed}
+                    ctx.mark_non_differentiable(
+                        *(y for x, y in zip(inputs, outputs, strict=True) if id(x) in keep)
+                    )
+                return outputs
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Tensor) -> Any:
+                return (None, *ctx.hook(grads))
+
+        _identity_function = Identity
+    return _identity_function.apply(on_backward, *values)

@@ -1,0 +1,161 @@
+"""One step of each recurrent cell, and whole layers made of such steps where the provider has no fused operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from taeda_nn._bind import Tensor, op, tensor
+
+_linear = op("linear")
+_sigmoid, _tanh, _relu = op("sigmoid"), op("tanh"), op("relu")
+_dropout = op("dropout")
+
+State = tuple[Tensor, ...]
+
+
+def lstm_step(
+    gates: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None = None
+) -> State:
+    """Next (h, c) from the input's share of the gates, in the order input, forget, cell, output."""
+    h, c = state
+    i, f, g, o = (gates + _linear(h, w_hh, b_hh)).chunk(4, -1)
+    c = _sigmoid(f) * c + _sigmoid(i) * _tanh(g)
+    h = _sigmoid(o) * _tanh(c)
+    return (h if w_hr is None else _linear(h, w_hr, None)), c
+
+
+def gru_step(gates: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None) -> State:
+    """Next (h,) from the input's share of the gates, in the order reset, update, new."""
+    (h,) = state
+    r, z, n = gates.chunk(3, -1)
+    hr, hz, hn = _linear(h, w_hh, b_hh).chunk(3, -1)
+    z = _sigmoid(z + hz)
+    n = _tanh(n + _sigmoid(r + hr) * hn)
+    return (n + z * (h - n),)
+
+
+def _rnn_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., State]:
+    def step(gates: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None) -> State:
+        return (activation(gates + _linear(state[0], w_hh, b_hh)),)
+
+    return step
+
+
+STEPS: dict[str, Callable[..., State]] = {
+    "LSTM": lstm_step,
+    "GRU": gru_step,
+    "RNN_TANH": _rnn_step(_tanh),
+    "RNN_RELU": _rnn_step(_relu),
+}
+
+
+def cell(mode: str) -> Callable[..., Any]:
+    """A cell ``f(x, state, w_ih, w_hh, b_ih, b_hh)`` composed of ``STEPS[mode]``."""
+    step = STEPS[mode]
+
+    def run(
+        x: Tensor,
+        state: Any,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Any:
+        several = mode == "LSTM"
+        result = step(_linear(x, w_ih, b_ih), tuple(state) if several else (state,), w_hh, b_hh)
+        return result if several else result[0]
+
+    return run
+
+
+def run_layers(
+    mode: str,
+    input: Tensor,
+    sizes: Sequence[int] | None,
+    states: State,
+    weights: Sequence[Sequence[Tensor | None]],
+    num_layers: int,
+    directions: int,
+    dropout: float,
+    training: bool,
+) -> tuple[Tensor, State]:
+    """Runs all layers and directions over time.
+
+    Args:
+        mode: Key of ``STEPS``.
+        input: (T, B, features), or packed (sum of ``sizes``, features).
+        sizes: Sequences still running at every time, when packed.
+        states: Initial (layers * directions, B, hidden) of every kind.
+        weights: For every layer and direction (w_ih, w_hh, b_ih, b_hh[, w_hr]).
+        num_layers: Number of layers.
+        directions: 1 or 2.
+        dropout: Share dropped between layers while training.
+        training: Whether dropout acts.
+
+    Returns: the last layer's outputs, shaped like ``input``, and the final states.
+    """
+    finals: list[State] = []
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            at = layer * directions + direction
+            state = tuple(kind[at] for kind in states)
+            output, final = _run_direction(mode, input, sizes, state, weights[at], direction == 1)
+            outputs.append(output)
+            finals.append(final)
+        input = outputs[0] if directions == 1 else tensor.cat(outputs, -1)
+        if dropout and training and layer + 1 < num_layers:
+            input = _dropout(input, dropout, True)
+    return input, tuple(tensor.stack(list(kind), 0) for kind in zip(*finals, strict=True))
+
+
+def _run_direction(
+    mode: str, input: Tensor, sizes: Sequence[int] | None, state: State, weights: Sequence[Any], reverse: bool
+) -> tuple[Tensor, State]:
+    step, (w_ih, w_hh, b_ih, b_hh, *projection) = STEPS[mode], weights
+    gates = _linear(input, w_ih, b_ih)
+    if sizes is None:
+        steps = list(gates.unbind(0))
+        outputs: list[Tensor] = []
+        for gate in reversed(steps) if reverse else steps:
+            state = step(gate, state, w_hh, b_hh, *projection)
+            outputs.append(state[0])
+        return tensor.stack(outputs[::-1] if reverse else outputs, 0), state
+    steps = list(gates.split(list(sizes)))
+    run = _packed_backward if reverse else _packed_forward
+    outputs, state = run(lambda gate, now: step(gate, now, w_hh, b_hh, *projection), steps, sizes, state)
+    return tensor.cat(outputs, 0), state
+
+
+def _packed_forward(
+    step: Callable[[Tensor, State], State], steps: list[Tensor], sizes: Sequence[int], state: State
+) -> tuple[list[Tensor], State]:
+    """Sequences end one by one: their states are put aside, shortest first."""
+    outputs, ended = [], []
+    for gate, size in zip(steps, sizes, strict=True):
+        running = state[0].shape[0]
+        if size < running:
+            ended.append(tuple(s[size:] for s in state))
+            state = tuple(s[:size] for s in state)
+        state = step(gate, state)
+        outputs.append(state[0])
+    ended.append(state)
+    return outputs, tuple(tensor.cat(list(kind), 0) for kind in zip(*reversed(ended), strict=True))
+
+
+def _packed_backward(
+    step: Callable[[Tensor, State], State], steps: list[Tensor], sizes: Sequence[int], initial: State
+) -> tuple[list[Tensor], State]:
+    """Sequences join one by one, each with its initial state."""
+    outputs = []
+    state = tuple(s[: sizes[-1]] for s in initial)
+    for gate, size in zip(reversed(steps), reversed(sizes), strict=True):
+        running = state[0].shape[0]
+        if size > running:
+            state = tuple(
+                tensor.cat([s, first[running:size]], 0) for s, first in zip(state, initial, strict=True)
+            )
+        state = step(gate, state)
+        outputs.append(state[0])
+    return outputs[::-1], state

@@ -1,0 +1,272 @@
+"""Activation functions, element-wise except for the soft-max family and ``glu``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from taeda_nn._bind import Tensor, op, tensor
+
+_relu = op("relu")
+_relu_in_place = op("relu_")
+_sigmoid = op("sigmoid")
+_softmax = op("softmax")
+_log_softmax = op("log_softmax")
+
+
+def _finish(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    return input.copy_(result) if inplace else result
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0), element by element."""
+    return _relu_in_place(input) if inplace else _relu(input)
+
+
+relu_ = _relu_in_place
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), element by element."""
+    return _sigmoid(input)
+
+
+tanh = op("tanh")
+
+
+def _gelu_formula(input: Tensor, approximate: str = "none") -> Tensor:
+    if approximate == "tanh":
+        inner = math.sqrt(2.0 / math.pi) * (input + 0.044715 * input * input * input)
+        return 0.5 * input * (1.0 + inner.tanh())
+    return 0.5 * input * (1.0 + (input * math.sqrt(0.5)).erf())
+
+
+_gelu = op("gelu", _gelu_formula)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x times the normal distribution function of x; ``approximate="tanh"`` uses the cheaper formula.
+
+    Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return _gelu(input, approximate=approximate)
+
+
+_silu = op("silu", lambda input: input * _sigmoid(input))
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x)."""
+    return _finish(input, _silu(input), inplace)
+
+
+_leaky_relu = op("leaky_relu", lambda input, slope: tensor.where(input > 0, input, input * slope))
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where positive, else ``negative_slope * x``."""
+    return _finish(input, _leaky_relu(input, negative_slope), inplace)
+
+
+def _elu_formula(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return tensor.where(input > 0, input, alpha * input.clamp(max=0).expm1())
+
+
+_elu = op("elu", _elu_formula)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where positive, else ``alpha * (exp(x) - 1)``."""
+    return _finish(input, _elu(input, alpha), inplace)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+_selu = op("selu", lambda input: _SELU_SCALE * _elu(input, _SELU_ALPHA))
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Scaled ELU with the constants that keep mean 0 and variance 1.
+
+    Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    """
+    return _finish(input, _selu(input), inplace)
+
+
+_celu = op("celu", lambda input, alpha=1.0: _celu_formula(input, alpha))
+
+
+def _celu_formula(input: Tensor, alpha: float) -> Tensor:
+    return tensor.where(input > 0, input, alpha * (input.clamp(max=0) / alpha).expm1())
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    return _finish(input, _celu(input, alpha), inplace)
+
+
+def _softplus_formula(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    scaled = input * beta
+    return tensor.where(scaled > threshold, input, scaled.clamp(max=threshold).exp().log1p() / beta)
+
+
+_softplus = op("softplus", _softplus_formula)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x itself where ``beta * x`` exceeds ``threshold``."""
+    return _softplus(input, beta, threshold)
+
+
+_hardtanh = op("hardtanh", lambda input, low, high: input.clamp(low, high))
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x limited to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val ({min_val}) must not exceed max_val ({max_val})")
+    return _finish(input, _hardtanh(input, min_val, max_val), inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """x limited to [0, 6]."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+_hardsigmoid = op("hardsigmoid", lambda input: (input + 3.0).clamp(0.0, 6.0) / 6.0)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """(x + 3) / 6 limited to [0, 1]."""
+    return _finish(input, _hardsigmoid(input), inplace)
+
+
+_hardswish = op("hardswish", lambda input: input * _hardsigmoid(input))
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * hardsigmoid(x)."""
+    return _finish(input, _hardswish(input), inplace)
+
+
+_mish = op("mish", lambda input: input * _softplus(input, 1.0, 20.0).tanh())
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x))."""
+    return _finish(input, _mish(input), inplace)
+
+
+def _prelu_formula(input: Tensor, weight: Tensor) -> Tensor:
+    if weight.numel() != 1:
+        weight = weight.reshape((-1, *(1,) * max(input.dim() - 2, 0)))
+    return tensor.where(input > 0, input, input * weight)
+
+
+_prelu = op("prelu", _prelu_formula)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where positive, else ``weight * x``, with one learned weight or one per channel (dimension 1)."""
+    return _prelu(input, weight)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """Leaky ReLU whose slope is drawn from [lower, upper] per element while training, else their mean."""
+    slope: Any = (lower + upper) / 2
+    if training:
+        slope = tensor.rand_like(input) * (upper - lower) + lower
+    return _finish(input, tensor.where(input >= 0, input, input * slope), inplace)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where greater than ``threshold``, else ``value``."""
+    kept = tensor.where(input > threshold, input, tensor.full_like(input, value))
+    return _finish(input, kept, inplace)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)), computed without overflow."""
+    return -_softplus(-input, 1.0, 20.0)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x where |x| exceeds ``lambd``, else 0."""
+    return tensor.where(input.abs() > lambd, input, tensor.zeros_like(input))
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by ``lambd``, 0 where it would pass it."""
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: lambd must not be negative, got {lambd}")
+    return input - input.clamp(-lambd, lambd)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """First half times the sigmoid of the second half along ``dim``, whose size must be even."""
+    size = input.shape[dim]
+    if size % 2:
+        raise RuntimeError(
+            f"glu: size of dimension {dim} must be even, got {size} in shape {tuple(input.shape)}"
+        )
+    first, second = input.chunk(2, dim)
+    return first * _sigmoid(second)
+
+
+def _dim_by_rank(name: str, rank: int) -> int:
+    import warnings
+
+    warnings.warn(f"{name}: state dim; it was guessed from the number of dimensions", stacklevel=3)
+    return 0 if rank in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """exp(x) divided by its sum along ``dim``; ``dtype`` is converted to first."""
+    if dim is None:
+        dim = _dim_by_rank("softmax", input.dim())
+    return _softmax(input, dim) if dtype is None else _softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """Logarithm of softmax along ``dim``, computed stably; ``dtype`` is converted to first."""
+    if dim is None:
+        dim = _dim_by_rank("log_softmax", input.dim())
+    return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """Softmax of -x along ``dim``."""
+    return softmax(-input, dim, dtype=dtype)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """Draws from the Gumbel-softmax distribution; ``hard`` gives one-hot rows with the soft rows' gradient.
+
+    Source: Jang et al., "Categorical Reparameterization with Gumbel-Softmax", 2016.
+    """
+    noise = -tensor.empty_like(logits).exponential_().log()
+    soft = _softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    chosen = soft.max(dim, keepdim=True)[1]
+    one_hot = tensor.zeros_like(logits).scatter_(dim, chosen, 1.0)
+    return one_hot - soft.detach() + soft

@@ -1,0 +1,445 @@
+"""Loss functions; ``reduction`` is 'mean' (default), 'sum' or 'none'."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from taeda_nn._bind import Tensor, op, tensor
+
+REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+
+
+def reduction_code(name: str, reduction: str) -> int:
+    """The number by which operators know a reduction; ValueError for an unknown one."""
+    code = REDUCTIONS.get(reduction)
+    if code is None:
+        raise ValueError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    return code
+
+
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Translates the deprecated arguments ``size_average`` and ``reduce``."""
+    if size_average is None and reduce is None:
+        return reduction
+    warnings.warn("size_average and reduce are deprecated: use reduction", stacklevel=3)
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
+def _reduced(loss: Tensor, code: int) -> Tensor:
+    return loss if code == 0 else loss.mean() if code == 1 else loss.sum()
+
+
+def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
+    if tuple(input.shape) != tuple(target.shape):
+        raise ValueError(
+            f"{name}: input and target must have the same shape, got {tuple(input.shape)} and {tuple(target.shape)}"
+        )
+
+
+def _warn_broadcast(name: str, input: Tensor, target: Tensor) -> None:
+    if input.shape != target.shape:
+        warnings.warn(
+            f"{name}: target {tuple(target.shape)} is broadcast against input {tuple(input.shape)}; "
+            "if that is not meant, give them the same shape",
+            stacklevel=3,
+        )
+
+
+_cross_entropy = op("cross_entropy_loss")
+_nll = op("nll_loss")
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross-entropy of unnormalised scores and classes.
+
+    Args:
+        input: Scores, (C,), (N, C) or (N, C, d1, ...).
+        target: Classes (int64; the shape without C) or probabilities (``input``'s shape).
+        weight: Weight of every class, (C,).
+        size_average: Deprecated.
+        ignore_index: Class that does not count.
+        reduce: Deprecated.
+        reduction: 'mean' divides by the sum of the targets' weights.
+        label_smoothing: Share of the target spread evenly over all classes.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    code = REDUCTIONS.get(reduction)
+    if code is None:
+        code = reduction_code("cross_entropy", reduction)
+    return _cross_entropy(input, target, weight, code, ignore_index, label_smoothing)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log-likelihood: minus the log-probability of the target class; arguments as ``cross_entropy``."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    return _nll(input, target, weight, reduction_code("nll_loss", reduction), ignore_index)
+
+
+def _pointwise(name: str, formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The operator ``name``, else ``formula(input, target, ...)`` followed by the reduction."""
+
+    def composed(input: Tensor, target: Tensor, reduction: int = 1, *args: Any) -> Tensor:
+        return _reduced(formula(input, target, *args), reduction)
+
+    return op(name, composed)
+
+
+def _smooth_l1_formula(input: Tensor, target: Tensor, beta: float) -> Tensor:
+    distance = (input - target).abs()
+    return tensor.where(distance < beta, 0.5 * distance * distance / (beta or 1.0), distance - 0.5 * beta)
+
+
+def _huber_formula(input: Tensor, target: Tensor, delta: float) -> Tensor:
+    distance = (input - target).abs()
+    return tensor.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
+
+
+def _kl_formula(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
+    if log_target:
+        return target.exp() * (target - input)
+    positive = target > 0
+    logs = tensor.where(positive, target, tensor.ones_like(target)).log()
+    return tensor.where(positive, target * (logs - input), tensor.zeros_like(target) * input)
+
+
+_mse = _pointwise("mse_loss", lambda input, target: (input - target) * (input - target))
+_l1 = _pointwise("l1_loss", lambda input, target: (input - target).abs())
+_smooth_l1 = _pointwise("smooth_l1_loss", _smooth_l1_formula)
+_huber = _pointwise("huber_loss", _huber_formula)
+_kl = op("kl_div", lambda i, t, code, log_target=False: _reduced(_kl_formula(i, t, log_target), code))
+
+
+def _weighted(name: str, loss: Callable[[int], Tensor], weight: Tensor | None, reduction: str) -> Tensor:
+    code = reduction_code(name, reduction)
+    if weight is None:
+        return loss(code)
+    values = loss(0) * weight
+    return values.sum() / weight.expand(values.shape).sum() if code == 1 else _reduced(values, code)
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Squared difference."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _warn_broadcast("mse_loss", input, target)
+    return _weighted("mse_loss", lambda code: _mse(input, target, code), weight, reduction)
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Absolute difference."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _warn_broadcast("l1_loss", input, target)
+    return _weighted("l1_loss", lambda code: _l1(input, target, code), weight, reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Half the squared difference over ``beta`` where the difference is below ``beta``, else linear."""
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _warn_broadcast("smooth_l1_loss", input, target)
+    code = reduction_code("smooth_l1_loss", reduction)
+    return _l1(input, target, code) if beta == 0 else _smooth_l1(input, target, code, beta)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """Half the squared difference up to ``delta``, linear beyond.
+
+    Source: Huber, "Robust Estimation of a Location Parameter", 1964.
+    """
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss: delta must be positive, got {delta}")
+    _warn_broadcast("huber_loss", input, target)
+    return _weighted("huber_loss", lambda code: _huber(input, target, code, delta), weight, reduction)
+
+
+def _bce_formula(input: Tensor, target: Tensor, weight: Tensor | None, code: int) -> Tensor:
+    loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
+    return _reduced(loss if weight is None else loss * weight, code)
+
+
+_bce = op("binary_cross_entropy", _bce_formula)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross-entropy of probabilities and targets in [0, 1]; logarithms are limited to -100."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _same_shape("binary_cross_entropy", input, target)
+    if weight is not None:
+        weight = weight.expand(target.shape)
+    return _bce(input, target, weight, reduction_code("binary_cross_entropy", reduction))
+
+
+def _bce_logits_formula(
+    input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, code: int
+) -> Tensor:
+    softplus = op("softplus")
+    negative = softplus(input, 1.0, 20.0)
+    if pos_weight is None:
+        loss = negative - target * input
+    else:
+        loss = (1 - target) * negative + pos_weight * target * softplus(-input, 1.0, 20.0)
+    return _reduced(loss if weight is None else loss * weight, code)
+
+
+_bce_logits = op("binary_cross_entropy_with_logits", _bce_logits_formula)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Cross-entropy of logits and targets in [0, 1], computed stably; ``pos_weight`` multiplies the positives."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _same_shape("binary_cross_entropy_with_logits", input, target)
+    code = reduction_code("binary_cross_entropy_with_logits", reduction)
+    return _bce_logits(input, target, weight, pos_weight, code)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Kullback-Leibler divergence of log-probabilities ``input`` from ``target``; 'batchmean' divides by N."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction == "batchmean":
+        total = _kl(input, target, 2, log_target=log_target)
+        return total / input.shape[0] if input.dim() else total
+    if reduction == "mean":
+        warnings.warn("kl_div: 'mean' divides by all elements; 'batchmean' is the divergence", stacklevel=2)
+    return _kl(input, target, reduction_code("kl_div", reduction), log_target=log_target)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log-likelihood of counts; ``full`` adds Stirling's approximation of log(target!)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        safe = target.clamp(min=1)
+        stirling = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
+        loss = loss + tensor.where(target > 1, stirling, tensor.zeros_like(stirling))
+    return _reduced(loss, reduction_code("poisson_nll_loss", reduction))
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log-likelihood of normal targets with mean ``input`` and variance ``var`` (at least ``eps``)."""
+    if not isinstance(var, Tensor):
+        var = tensor.full_like(input, var)
+    if bool((var < 0).any()):
+        raise ValueError("gaussian_nll_loss: var must not be negative")
+    if var.dim() == input.dim() - 1 and tuple(var.shape) == tuple(input.shape[:-1]):
+        var = var.unsqueeze(-1)
+    # The limit changes the value but lets the gradient pass.
+    var = var + (var.detach().clamp(min=eps) - var.detach())
+    loss = 0.5 * (var.log() + (input - target) * (input - target) / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction_code("gaussian_nll_loss", reduction))
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """x where the target is 1, max(0, margin - x) where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    zero = tensor.zeros_like(input)
+    positive = tensor.where(target == -1, zero, input)
+    negative = tensor.where(target == 1, zero, (margin - input).clamp(min=0))
+    return _reduced(positive + negative, reduction_code("hinge_embedding_loss", reduction))
+
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, -target * (input1 - input2) + margin)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    loss = (-target * (input1 - input2) + margin).clamp(min=0)
+    return _reduced(loss, reduction_code("margin_ranking_loss", reduction))
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """log(1 + exp(-target * x)) for targets 1 and -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _same_shape("soft_margin_loss", input, target)
+    return _reduced(op("softplus")(-target * input, 1.0, 20.0), reduction_code("soft_margin_loss", reduction))
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    eps = 1e-12
+    squares = ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
+    cosine = (input1 * input2).sum(-1) / squares.sqrt()
+    zero = tensor.zeros_like(cosine)
+    positive = tensor.where(target == 1, 1 - cosine, zero)
+    negative = tensor.where(target == -1, (cosine - margin).clamp(min=0), zero)
+    return _reduced(positive + negative, reduction_code("cosine_embedding_loss", reduction))
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
+    from taeda_nn.functional.linear import pairwise_distance
+
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"triplet_margin_loss: margin must be positive, got {margin}")
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = tensor.minimum(far, pairwise_distance(positive, negative, p, eps))
+    return _reduced((near - far + margin).clamp(min=0), reduction_code("triplet_margin_loss", reduction))
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Mean over the other classes of max(0, margin - x[target] + x[class])^p; input (N, C) or (C,)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: p must be 1 or 2, got {p}")
+    single = input.dim() == 1
+    scores = input.unsqueeze(0) if single else input
+    index = target.reshape(-1, 1)
+    gaps = (margin - scores.gather(1, index) + scores).clamp(min=0)
+    gaps = gaps if p == 1 else gaps * gaps
+    if weight is not None:
+        gaps = gaps * weight[index.reshape(-1)].unsqueeze(1)
+    others = tensor.ones_like(gaps).scatter_(1, index, 0.0)
+    loss = (gaps * others).sum(1) / scores.shape[1]
+    code = reduction_code("multi_margin_loss", reduction)
+    return loss.squeeze(0) if single and code == 0 else _reduced(loss, code)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Mean over classes of the binary cross-entropy of logits; input and target (N, C) or (C,)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    loss = _bce_logits(input, target, weight, None, 0).mean(-1)
+    return _reduced(loss, reduction_code("multilabel_soft_margin_loss", reduction))

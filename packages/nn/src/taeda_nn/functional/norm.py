@@ -1,0 +1,178 @@
+"""Normalisation layers as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from taeda_nn._bind import Tensor, op, tensor
+
+_batch_norm = op("batch_norm")
+_layer_norm = op("layer_norm")
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises every channel over batch and space, then scales by ``weight`` and shifts by ``bias``.
+
+    Args:
+        input: (N, C, ...).
+        running_mean: (C,), used unless training; updated in place when training.
+        running_var: (C,), likewise.
+        weight: (C,).
+        bias: (C,).
+        training: Whether to use the batch's own statistics.
+        momentum: Weight of the batch in the running statistics.
+        eps: Added to the variance.
+
+    Source: Ioffe and Szegedy, "Batch Normalization", 2015.
+    """
+    if training:
+        _need_several_values("batch_norm", input)
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def _need_several_values(name: str, input: Tensor) -> None:
+    shape = input.shape
+    if len(shape) > 1 and shape[1] and input.numel() // shape[1] == 1:
+        raise ValueError(f"{name}: training needs more than one value per channel, got shape {tuple(shape)}")
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises over the trailing dimensions ``normalized_shape``, then scales and shifts.
+
+    Source: Ba et al., "Layer Normalization", 2016.
+    """
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def _group_norm_formula(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    shape = input.shape
+    grouped = input.reshape(shape[0], num_groups, -1)
+    mean = grouped.mean(-1, keepdim=True)
+    centred = grouped - mean
+    var = (centred * centred).mean(-1, keepdim=True)
+    result = (centred * (var + eps).rsqrt()).reshape(shape)
+    per_channel = (1, -1, *(1,) * (len(shape) - 2))
+    if weight is not None:
+        result = result * weight.reshape(per_channel)
+    return result if bias is None else result + bias.reshape(per_channel)
+
+
+_group_norm = op("group_norm", _group_norm_formula)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises every sample over groups of channels, then scales and shifts per channel.
+
+    Source: Wu and He, "Group Normalization", 2018.
+    """
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"group_norm: input must have at least 2 dimensions, got shape {tuple(input.shape)}"
+        )
+    if num_groups <= 0 or input.shape[1] % num_groups:
+        raise RuntimeError(
+            f"group_norm: channels ({input.shape[1]}) must be divisible by num_groups ({num_groups})"
+        )
+    return _group_norm(input, num_groups, weight, bias, eps)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises every channel of every sample over space, then scales and shifts.
+
+    Source: Ulyanov et al., "Instance Normalization", 2016.
+    """
+    if not use_input_stats:
+        return _batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    n, c = input.shape[:2]
+    if input.numel() == n * c:
+        raise ValueError(
+            f"instance_norm: more than one spatial element is needed, got shape {tuple(input.shape)}"
+        )
+    if running_mean is not None and running_var is not None:
+        _update_running(input.detach(), running_mean, running_var, momentum)
+    return _group_norm(input, c, weight, bias, eps)
+
+
+def _update_running(input: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float) -> None:
+    flat = input.reshape(input.shape[0], input.shape[1], -1)
+    running_mean.mul_(1 - momentum).add_(flat.mean(-1).mean(0) * momentum)
+    running_var.mul_(1 - momentum).add_(flat.var(-1).mean(0) * momentum)
+
+
+def _rms_norm_formula(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    dims = tuple(range(-len(normalized_shape), 0))
+    eps = tensor.finfo(input.dtype).eps if eps is None else eps
+    result = input * ((input * input).mean(dims, keepdim=True) + eps).rsqrt()
+    return result if weight is None else result * weight
+
+
+_rms_norm = op("rms_norm", _rms_norm_formula)
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """Divides by the root mean square over the trailing dimensions, then scales.
+
+    Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
+    """
+    return _rms_norm(input, tuple(normalized_shape), weight, eps)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Divides by a power of the mean square over ``size`` neighbouring channels.
+
+    Source: Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012.
+    """
+    if input.dim() < 3:
+        raise ValueError(
+            f"local_response_norm: input must have at least 3 dimensions, got shape {tuple(input.shape)}"
+        )
+    from taeda_nn.functional.conv import pad
+
+    channels = input.shape[1]
+    squares = pad(input * input, (0, 0) * (input.dim() - 2) + (size // 2, (size - 1) // 2))
+    window = squares.narrow(1, 0, channels)
+    for shift in range(1, size):
+        window = window + squares.narrow(1, shift, channels)
+    return input / (window * (alpha / size) + k).pow(beta)

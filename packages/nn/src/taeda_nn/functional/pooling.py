@@ -1,0 +1,178 @@
+"""Pooling: maxima and means over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taeda_nn._bind import Tensor, op
+
+Ints = int | Sequence[int]
+
+_max_pool1d = op("max_pool1d")
+_max_pool2d = op("max_pool2d")
+_max_pool2d_with_indices = op("max_pool2d_with_indices")
+_avg_pool1d = op("avg_pool1d")
+_avg_pool2d = op("avg_pool2d")
+_adaptive_avg_pool1d = op("adaptive_avg_pool1d")
+_adaptive_avg_pool2d = op("adaptive_avg_pool2d")
+_adaptive_max_pool2d = op("adaptive_max_pool2d")
+
+
+def _ints(value: Any, n: int) -> tuple[int, ...]:
+    return (value,) * n if isinstance(value, int) else tuple(value) * (n // len(value))
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Maximum over windows of the last dimension.
+
+    Args:
+        input: (N, C, L) or (C, L).
+        kernel_size: Length of the window.
+        stride: Step of the window; its length by default.
+        padding: Places of -inf added on both sides, at most half the window.
+        dilation: Distance between the window's elements.
+        ceil_mode: Whether an incomplete last window counts.
+        return_indices: Whether to return the places of the maxima too.
+    """
+    stride = kernel_size if stride is None else stride
+    if return_indices:
+        values, places = _max_pool2d_with_indices(
+            input.unsqueeze(-2),
+            (1, *_ints(kernel_size, 1)),
+            (1, *_ints(stride, 1)),
+            (0, *_ints(padding, 1)),
+            (1, *_ints(dilation, 1)),
+            ceil_mode,
+        )
+        return values.squeeze(-2), places.squeeze(-2)
+    return _max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Maximum over windows of the last two dimensions.
+
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        kernel_size: Size of the window.
+        stride: Steps of the window; its size by default.
+        padding: Places of -inf added on both sides, at most half the window.
+        dilation: Distances between the window's elements.
+        ceil_mode: Whether incomplete last windows count.
+        return_indices: Whether to return the places of the maxima (in the flattened plane) too.
+    """
+    stride = kernel_size if stride is None else stride
+    pool = _max_pool2d_with_indices if return_indices else _max_pool2d
+    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any
+) -> tuple[Tensor, Tensor]:
+    """``max_pool1d`` with ``return_indices=True``."""
+    return max_pool1d(input, kernel_size, *args, **kwargs, return_indices=True)
+
+
+def max_pool2d_with_indices(
+    input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any
+) -> tuple[Tensor, Tensor]:
+    """``max_pool2d`` with ``return_indices=True``."""
+    return max_pool2d(input, kernel_size, *args, **kwargs, return_indices=True)
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Mean over windows of the last dimension; arguments as ``avg_pool2d``."""
+    stride = kernel_size if stride is None else stride
+    return _avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Mean over windows of the last two dimensions.
+
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        kernel_size: Size of the window.
+        stride: Steps of the window; its size by default.
+        padding: Zeros added on both sides, at most half the window.
+        ceil_mode: Whether incomplete last windows count.
+        count_include_pad: Whether the padding counts in the divisor.
+        divisor_override: The divisor to use instead of the number of elements.
+    """
+    stride = kernel_size if stride is None else stride
+    return _avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _full_output(output_size: Any, input: Tensor, n: int) -> tuple[int, ...]:
+    """Replaces None by the input's size."""
+    sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    return tuple(given if size is None else size for size, given in zip(sizes, input.shape[-n:], strict=True))
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Ints) -> Tensor:
+    """Mean over ``output_size`` windows that cover the last dimension evenly."""
+    return _adaptive_avg_pool1d(input, _full_output(output_size, input, 1))
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Mean over windows that cover the last two dimensions evenly; None keeps a dimension's size."""
+    return _adaptive_avg_pool2d(input, _full_output(output_size, input, 2))
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Ints, return_indices: bool = False) -> Any:
+    """Maximum over ``output_size`` windows that cover the last dimension evenly."""
+    values, places = _adaptive_max_pool2d(input.unsqueeze(-2), (1, *_full_output(output_size, input, 1)))
+    return (values.squeeze(-2), places.squeeze(-2)) if return_indices else values.squeeze(-2)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maximum over windows that cover the last two dimensions evenly; None keeps a dimension's size."""
+    values, places = _adaptive_max_pool2d(input, _full_output(output_size, input, 2))
+    return (values, places) if return_indices else values
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: int, stride: int | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The ``norm_type``-th root of the sum of powers over windows of the last dimension."""
+    sums = avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode) * _ints(kernel_size, 1)[0]
+    return (sums.sign() * sums.abs().relu()).pow(1.0 / norm_type)
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The ``norm_type``-th root of the sum of powers over windows of the last two dimensions."""
+    height, width = _ints(kernel_size, 2)
+    sums = avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode) * (height * width)
+    return (sums.sign() * sums.abs().relu()).pow(1.0 / norm_type)

@@ -1,0 +1,251 @@
+"""Ways to fill new parameters; every function changes its tensor in place and returns it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from taeda_nn._bind import Tensor, no_grad, tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _in_place(fill: F) -> F:
+    """Runs an initialisation without recording it."""
+
+    @wraps(fill)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with no_grad():
+            return fill(*args, **kwargs)
+
+    return run  # type: ignore[return-value]
+
+
+_GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75, "linear": 1.0}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Returns the factor by which a nonlinearity's input should be scaled to keep the variance.
+
+    Args:
+        nonlinearity: ``linear``, ``conv1d`` ..., ``sigmoid``, ``tanh``, ``relu``, ``leaky_relu`` or ``selu``.
+        param: The negative slope of ``leaky_relu``, 0.01 by default.
+
+    Raises:
+        ValueError: Unknown name, or a slope that is no number.
+    """
+    if nonlinearity.startswith("conv"):
+        return 1.0
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ValueError(f"calculate_gain: the slope of leaky_relu must be a number, got {slope!r}")
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"calculate_gain: unknown nonlinearity {nonlinearity!r}")
+    return _GAINS[nonlinearity]
+
+
+@_in_place
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Fills with samples of the uniform distribution on [a, b)."""
+    return tensor.uniform_(a, b, generator=generator)
+
+
+@_in_place
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Fills with samples of the normal distribution."""
+    return tensor.normal_(mean, std, generator=generator)
+
+
+@_in_place
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Fills with samples of the normal distribution restricted to [a, b], by inverting its distribution function."""
+
+    def below(x: float) -> float:
+        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+    low, high = below((a - mean) / std), below((b - mean) / std)
+    tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
+    tensor.erfinv_()
+    tensor.mul_(std * math.sqrt(2.0))
+    tensor.add_(mean)
+    return tensor.clamp_(min=a, max=b)
+
+
+@_in_place
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fills with one value."""
+    return tensor.fill_(val)
+
+
+@_in_place
+def ones_(tensor: Tensor) -> Tensor:
+    """Fills with ones."""
+    return tensor.fill_(1.0)
+
+
+@_in_place
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fills with zeros."""
+    return tensor.zero_()
+
+
+@_in_place
+def eye_(tensor: Tensor) -> Tensor:
+    """Fills a matrix with ones on the diagonal and zeros elsewhere."""
+    _need_dims("eye_", tensor, (2,))
+    return tensor.copy_(_eye(*tensor.shape, tensor))
+
+
+@_in_place
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fills a convolution's weight so that it passes its input on, channel by channel in every group."""
+    _need_dims("dirac_", tensor, (3, 4, 5))
+    out_channels = tensor.shape[0]
+    if out_channels % groups:
+        raise ValueError(f"dirac_: dimension 0 ({out_channels}) must be divisible by groups ({groups})")
+    per_group = out_channels // groups
+    tensor.zero_()
+    centre = tuple(size // 2 for size in tensor.shape[2:])
+    for group in range(groups):
+        for channel in range(min(per_group, tensor.shape[1])):
+            tensor[(group * per_group + channel, channel, *centre)] = 1
+    return tensor
+
+
+def _need_dims(name: str, tensor: Tensor, allowed: tuple[int, ...]) -> None:
+    if tensor.dim() not in allowed:
+        expected = " or ".join(map(str, allowed))
+        raise ValueError(f"{name}: tensor must have {expected} dimensions, got shape {tuple(tensor.shape)}")
+
+
+def _eye(rows: int, columns: int, like: Tensor) -> Tensor:
+    return tensor.eye(rows, columns, dtype=like.dtype, device=like.device)
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    if tensor.dim() < 2:
+        raise ValueError(f"fan in and fan out need at least 2 dimensions, got shape {tuple(tensor.shape)}")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode must be 'fan_in' or 'fan_out', got {mode!r}")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return fan_in if mode == "fan_in" else fan_out
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Fills uniformly so that variances of activations and gradients stay alike (Glorot and Bengio, 2010)."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Fills normally so that variances of activations and gradients stay alike (Glorot and Bengio, 2010)."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Fills uniformly, scaled for layers with rectifiers (He et al., 2015).
+
+    Args:
+        tensor: Weight with at least two dimensions.
+        a: Negative slope of the rectifier after the layer.
+        mode: ``fan_in`` keeps the variance forward, ``fan_out`` backward.
+        nonlinearity: Name for ``calculate_gain``.
+    """
+    if 0 in tensor.shape:
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Fills normally, scaled for layers with rectifiers (He et al., 2015); arguments as ``kaiming_uniform_``."""
+    if 0 in tensor.shape:
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    return normal_(tensor, 0.0, std, generator)
+
+
+@_in_place
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Fills with a (semi-)orthogonal matrix over the flattened trailing dimensions (Saxe et al., 2013)."""
+    if tensor.dim() < 2:
+        raise ValueError(
+            f"orthogonal_: tensor must have at least 2 dimensions, got shape {tuple(tensor.shape)}"
+        )
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.numel() // rows
+    flat = _normal_matrix(max(rows, columns), min(rows, columns), tensor, generator)
+    q = _orthonormal_columns(flat)
+    return tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
+
+
+def _normal_matrix(rows: int, columns: int, like: Tensor, generator: Any) -> Tensor:
+    return tensor.empty(rows, columns, dtype=like.dtype, device=like.device).normal_(
+        0, 1, generator=generator
+    )
+
+
+def _orthonormal_columns(matrix: Tensor) -> Tensor:
+    """Uniformly distributed orthonormal columns: QR with the signs of R's diagonal made positive."""
+    linalg = getattr(tensor, "linalg", None)
+    if linalg is not None and hasattr(linalg, "qr"):
+        q, r = linalg.qr(matrix)
+        return q * r.diagonal().sign()
+    columns: list[Tensor] = []
+    for i in range(matrix.shape[1]):
+        column = matrix[:, i]
+        for _again in range(2):  # a second pass removes the rounding errors of the first
+            for done in columns:
+                column = column - done * (done * column).sum()
+        columns.append(column / (column * column).sum().sqrt())
+    return tensor.stack(columns, 1)
+
+
+@_in_place
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Fills a matrix normally, then zeroes the share ``sparsity`` of every column (Martens, 2010)."""
+    _need_dims("sparse_", tensor, (2,))
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    tensor.normal_(0, std, generator=generator)
+    for column in range(columns):
+        tensor[_permutation(rows, generator)[:zeros], column] = 0
+    return tensor
+
+
+def _permutation(n: int, generator: Any) -> Tensor:
+    return tensor.randperm(n) if generator is None else tensor.randperm(n, generator=generator)

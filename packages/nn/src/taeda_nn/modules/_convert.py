@@ -1,0 +1,124 @@
+"""Moving and converting a module's parameters and buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from taeda_nn._bind import Tensor, no_grad, tensor
+
+if TYPE_CHECKING:
+    from taeda_nn.modules.module import Module
+
+Self = TypeVar("Self", bound="Converting")
+
+
+class Converting:
+    """The conversions of ``Module``; each works in place and returns the module."""
+
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        module: Module = self  # type: ignore[assignment]
+        if recurse:
+            for child in module.children():
+                child._apply(fn)
+        with no_grad():
+            for param in module._parameters.values():
+                if param is None:
+                    continue
+                grad = param.grad
+                param.data = fn(param.data)
+                if grad is not None:
+                    converted = fn(grad.data)
+                    param.grad = converted.requires_grad_(grad.requires_grad)
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    module.__dict__[name] = fn(buffer)
+        return self
+
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+        """Moves or converts all parameters and buffers: ``to(device)``, ``to(dtype)``, ``to(tensor)`` or keywords.
+
+        The dtype, floating-point or complex, is applied to floating-point and complex tensors alone.
+
+        Raises:
+            TypeError: An argument is of no such kind, or the dtype is integral.
+        """
+        device, dtype, options = _parse_to(args, kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"Module.to: dtype must be floating-point or complex, got {dtype}")
+
+        def convert(value: Tensor) -> Tensor:
+            wanted = dict(options)
+            if device is not None:
+                wanted["device"] = device
+            if dtype is not None and (value.is_floating_point() or value.is_complex()):
+                wanted["dtype"] = dtype
+            return value.to(**wanted) if wanted else value
+
+        return self._apply(convert)
+
+    def _to_float(self: Self, dtype: Any) -> Self:
+        return self._apply(lambda value: value.to(dtype=dtype) if value.is_floating_point() else value)
+
+    def float(self: Self) -> Self:
+        """Converts floating-point parameters and buffers to float32."""
+        return self._to_float(tensor.float32)
+
+    def double(self: Self) -> Self:
+        """Converts floating-point parameters and buffers to float64."""
+        return self._to_float(tensor.float64)
+
+    def half(self: Self) -> Self:
+        """Converts floating-point parameters and buffers to float16."""
+        return self._to_float(tensor.float16)
+
+    def bfloat16(self: Self) -> Self:
+        """Converts floating-point parameters and buffers to bfloat16."""
+        return self._to_float(tensor.bfloat16)
+
+    def type(self: Self, dst_type: Any) -> Self:
+        """Converts all parameters and buffers to dtype ``dst_type``."""
+        return self._apply(lambda value: value.to(dtype=dst_type))
+
+    def cpu(self: Self) -> Self:
+        """Moves all parameters and buffers to the CPU."""
+        return self._apply(lambda value: value.to(device="cpu"))
+
+    def cuda(self: Self, device: int | str | None = None) -> Self:
+        """Moves all parameters and buffers to a GPU."""
+        place = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+        return self._apply(lambda value: value.to(device=place))
+
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Gives all parameters and buffers new, uninitialised memory on ``device``."""
+        return self._apply(lambda value: tensor.empty_like(value, device=device), recurse)
+
+    def share_memory(self: Self) -> Self:
+        """Moves all parameters and buffers to memory that other processes can map."""
+        return self._apply(lambda value: value.share_memory_())
+
+
+def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    device, dtype, options = kwargs.pop("device", None), kwargs.pop("dtype", None), {}
+    for name in ("non_blocking", "memory_format"):
+        if kwargs.get(name) not in (None, False):
+            options[name] = kwargs[name]
+        kwargs.pop(name, None)
+    other = kwargs.pop("tensor", None)
+    if kwargs:
+        raise TypeError(f"Module.to: unexpected keyword {next(iter(kwargs))!r}")
+    for arg in (*args, other):
+        if isinstance(arg, Tensor):
+            device, dtype = arg.device, arg.dtype
+        elif isinstance(arg, tensor.dtype):
+            dtype = arg
+        elif isinstance(arg, bool):
+            if arg:
+                options["non_blocking"] = True
+        elif isinstance(arg, (str, int, tensor.device)):
+            device = arg
+        elif arg is not None:
+            raise TypeError(
+                f"Module.to: expected a device, dtype, Tensor or bool (non_blocking), got {type(arg).__name__}"
+            )
+    return device, dtype, options

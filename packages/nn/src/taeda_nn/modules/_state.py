@@ -1,0 +1,300 @@
+"""state_dict and load_state_dict: saving is a flat mapping, loading is all or nothing."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taeda_nn._bind import Tensor, no_grad
+from taeda_nn._hooks import RemovableHandle, add_hook
+from taeda_nn.parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from taeda_nn.modules.module import Module
+
+_EXTRA_STATE = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """What ``load_state_dict`` did not find, and what it found no place for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class LoadPlan(list):
+    """The errors found so far, and the actions to take if there are none.
+
+    It travels in the ``error_msgs`` argument, so that modules with a ``_load_from_state_dict`` of their own take part.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.actions: list[Callable[[], Any]] = []
+
+
+class Stateful:
+    """The saving and loading of ``Module``."""
+
+    _state_hooks: dict[str, OrderedDict[int, Any]] | None = None
+
+    # Saving
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> OrderedDict[str, Any]:
+        """Returns all parameters and persistent buffers by dotted name; the tensors are shared, not copied.
+
+        Args:
+            destination: Mapping to add to.
+            prefix: Text put before every name.
+            keep_vars: Whether to keep gradients' history, instead of detaching.
+        """
+        for name, value in zip(("destination", "prefix", "keep_vars"), args, strict=False):
+            if name == "destination":
+                destination = value
+            elif name == "prefix":
+                prefix = value
+            else:
+                keep_vars = value
+        module: Module = self  # type: ignore[assignment]
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": module._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in module._hooks_of("state_pre"):
+            hook(module, prefix, keep_vars)
+        module._save_to_state_dict(destination, prefix, keep_vars)
+        for name, child in module._modules.items():
+            if child is not None:
+                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in module._hooks_of("state_post"):
+            changed = hook(module, destination, prefix, metadata)
+            if changed is not None:
+                destination = changed
+        return destination
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        for name, value in _persistent(self):
+            destination[prefix + name] = value if keep_vars else value.detach()
+        if type(self).get_extra_state is not Stateful.get_extra_state:
+            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+
+    def get_extra_state(self) -> Any:
+        """What else belongs into ``state_dict``; a subclass that defines it also defines ``set_extra_state``."""
+        raise NotImplementedError(f"{type(self).__name__} defines no get_extra_state")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Takes back what ``get_extra_state`` returned."""
+        raise NotImplementedError(f"{type(self).__name__} defines no set_extra_state")
+
+    # Loading
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copies ``state_dict`` into the parameters and buffers, or changes nothing.
+
+        Everything is checked first; all problems are reported in one error.
+
+        Args:
+            state_dict: Tensors by dotted name, as ``state_dict`` returns them.
+            strict: Whether the names must match exactly.
+            assign: Whether to take the given tensors themselves instead of copying their values.
+
+        Returns:
+            The names that were missing and those that had no place.
+
+        Raises:
+            TypeError: ``state_dict`` is no mapping.
+            RuntimeError: Names (when strict), shapes or types do not fit; the module is as before.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"load_state_dict: expected a mapping, got {type(state_dict).__name__}")
+        module: Module = self  # type: ignore[assignment]
+        missing: list[str] = []
+        unexpected: list[str] = []
+        plan = LoadPlan()
+        source = OrderedDict(state_dict)
+        metadata = getattr(state_dict, "_metadata", None)
+        if metadata is not None:
+            source._metadata = metadata  # type: ignore[attr-defined]
+        _plan_below(module, source, "", metadata or {}, strict, assign, (missing, unexpected, plan))
+        result = IncompatibleKeys(missing, unexpected)
+        _raise_if_bad(module, result, plan, strict)
+        with no_grad():
+            for action in plan.actions:
+                action()
+        for below in module.modules():
+            for hook in below._hooks_of("load_post"):
+                if hook(below, result) is not None:
+                    raise RuntimeError(
+                        "load_state_dict: a post-hook must return None; it may edit the keys in place"
+                    )
+        _raise_if_bad(module, result, plan, strict)
+        return result
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Checks this module's own part and plans its copies; a subclass may edit ``state_dict`` before."""
+        module: Module = self  # type: ignore[assignment]
+        for hook, with_module in module._hooks_of("load_pre"):
+            owner = (module,) if with_module else ()
+            hook(
+                *owner, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+            )
+        actions = error_msgs.actions if isinstance(error_msgs, LoadPlan) else []
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        own = dict(_persistent(module))
+        for name, target in own.items():
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            problem = _mismatch(target, state_dict[key])
+            if problem:
+                error_msgs.append(f"{key}: {problem}")
+            elif assign:
+                actions.append(_assigning(module, name, target, state_dict[key]))
+            else:
+                actions.append(_copying(target, state_dict[key]))
+        if type(self).set_extra_state is not Stateful.set_extra_state:
+            key = prefix + _EXTRA_STATE
+            if key in state_dict:
+                actions.append(lambda: self.set_extra_state(state_dict[key]))
+            elif strict:
+                missing_keys.append(key)
+        elif strict and prefix + _EXTRA_STATE in state_dict:
+            unexpected_keys.append(prefix + _EXTRA_STATE)
+        if strict:
+            unexpected_keys.extend(_without_place(module, state_dict, prefix, own))
+        if not isinstance(error_msgs, LoadPlan):
+            with no_grad():
+                for action in actions:
+                    action()
+
+    # Hooks
+
+    def _hooks_of(self, kind: str) -> list[Any]:
+        hooks = self._state_hooks
+        return list(hooks[kind].values()) if hooks and kind in hooks else []
+
+    def _add_state_hook(self, kind: str, hook: Any) -> RemovableHandle:
+        if self._state_hooks is None:
+            self._state_hooks = {}
+        return add_hook(self._state_hooks.setdefault(kind, OrderedDict()), hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, prefix, keep_vars)`` before ``state_dict`` collects this module."""
+        return self._add_state_hook("state_pre", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict`` collected this module."""
+        return self._add_state_hook("state_post", hook)
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` first."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return self._add_state_hook("load_pre", (hook, with_module))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, incompatible_keys)`` after loading; it may edit the lists."""
+        return self._add_state_hook("load_post", hook)
+
+
+def _persistent(module: Any) -> list[tuple[str, Tensor]]:
+    """The tensors of one module that its state holds, with their names."""
+    values = module.__dict__
+    names = [*module._parameter_names, *(name for name, keep in module._buffer_names.items() if keep)]
+    return [(name, values[name]) for name in names if values[name] is not None]
+
+
+def _plan_below(
+    module: Module,
+    state: dict[str, Any],
+    prefix: str,
+    metadata: Mapping[str, Any],
+    strict: bool,
+    assign: bool,
+    report: tuple[list[str], list[str], LoadPlan],
+) -> None:
+    local = dict(metadata.get(prefix[:-1], {}))
+    if assign:
+        local["assign_to_params_buffers"] = True
+    module._load_from_state_dict(state, prefix, local, True, *report)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            part = OrderedDict((key, value) for key, value in state.items() if key.startswith(below))
+            _plan_below(child, part, below, metadata, strict, assign, report)
+
+
+def _mismatch(target: Tensor, source: Any) -> str | None:
+    if not isinstance(source, Tensor):
+        return f"expected a Tensor, got {type(source).__name__}"
+    if tuple(source.shape) != tuple(target.shape):
+        return f"shape {tuple(source.shape)} given, {tuple(target.shape)} expected"
+    if source.is_complex() and not target.is_complex():
+        return f"dtype {source.dtype} given, {target.dtype} expected"
+    return None
+
+
+def _copying(target: Tensor, source: Tensor) -> Callable[[], Any]:
+    return lambda: target.copy_(source)
+
+
+def _assigning(module: Module, name: str, target: Tensor, source: Tensor) -> Callable[[], Any]:
+    def assign() -> None:
+        value = source
+        if isinstance(target, Parameter):
+            value = Parameter(source.detach(), requires_grad=target.requires_grad)
+        elif isinstance(target, Buffer) and not isinstance(source, Buffer):
+            value = Buffer(source, persistent=target.persistent)
+        module.__dict__[name] = value
+
+    return assign
+
+
+def _without_place(module: Module, state: dict[str, Any], prefix: str, own: dict[str, Any]) -> list[str]:
+    """The keys under ``prefix`` that belong neither to this module nor to a submodule."""
+    unknown = []
+    for key in state:
+        if key.startswith(prefix) and key != prefix + _EXTRA_STATE:
+            first, dot, _rest = key[len(prefix) :].partition(".")
+            if (first not in module._module_names) if dot else (first not in own):
+                unknown.append(key)
+    return unknown
+
+
+def _raise_if_bad(module: Module, result: IncompatibleKeys, plan: LoadPlan, strict: bool) -> None:
+    problems = list(plan)
+    if strict and result.unexpected_keys:
+        problems.append("no place for " + ", ".join(result.unexpected_keys))
+    if strict and result.missing_keys:
+        problems.append("missing " + ", ".join(result.missing_keys))
+    if problems:
+        listed = "".join(f"\n    {problem}" for problem in problems)
+        raise RuntimeError(f"load_state_dict of {type(module).__name__}: nothing was changed:{listed}")

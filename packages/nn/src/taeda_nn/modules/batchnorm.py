@@ -1,0 +1,180 @@
+"""Batch and instance normalisation layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_nn import functional as F
+from taeda_nn import init
+from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn.functional.norm import _need_several_values
+from taeda_nn.modules.module import Module
+from taeda_nn.parameter import Parameter
+
+_batch_norm = op("batch_norm")
+
+
+class _NormBase(Module):
+    """Scale and shift per channel, and running statistics."""
+
+    _version = 2
+    ranks: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        like = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(tensor.empty(num_features, **like)) if affine else None)
+        self.register_parameter(
+            "bias", Parameter(tensor.empty(num_features, **like)) if affine and bias else None
+        )
+        track = track_running_stats
+        self.register_buffer("running_mean", tensor.zeros(num_features, **like) if track else None)
+        self.register_buffer("running_var", tensor.ones(num_features, **like) if track else None)
+        count = tensor.tensor(0, dtype=tensor.int64, device=device) if track else None
+        self.register_buffer("num_batches_tracked", count)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Sets the running mean to 0, the variance to 1 and the count to 0."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Resets the statistics, the scale to 1 and the shift to 0."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in self.ranks:
+            expected = " or ".join(map(str, self.ranks))
+            raise ValueError(
+                f"{type(self).__name__}: input must have {expected} dimensions, got shape {tuple(input.shape)}"
+            )
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+        key = prefix + "num_batches_tracked"
+        version = local_metadata.get("version")
+        # States older than version 2 know no count; they are loaded as if it were the present one.
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            state_dict[key] = self.num_batches_tracked.detach().clone()
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum = self.momentum
+        mean, var = self.running_mean, self.running_var
+        if not self.training:
+            own = mean is None and var is None
+            return _batch_norm(input, self.weight, self.bias, mean, var, own, momentum or 0.0, self.eps)
+        _need_several_values(type(self).__name__, input)
+        if not self.track_running_stats:
+            mean = var = None
+        elif self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        return _batch_norm(input, self.weight, self.bias, mean, var, True, momentum or 0.0, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalises every channel of (N, C) or (N, C, L) over batch and length.
+
+    Args:
+        num_features: C.
+        eps: Added to the variance.
+        momentum: Weight of the batch in the running statistics; None averages all batches alike.
+        affine: Whether a scale and a shift per channel are learned.
+        track_running_stats: Whether running statistics are kept for evaluation.
+        bias: Whether the shift is.
+
+    Source: Ioffe and Szegedy, "Batch Normalization", 2015.
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalises every channel of (N, C, H, W) over batch and space; arguments as ``BatchNorm1d``."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalises every channel of (N, C, D, H, W) over batch and space; arguments as ``BatchNorm1d``."""
+
+    ranks = (5,)
+
+
+class _InstanceNorm(_NormBase):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        single = input.dim() == self.ranks[0]
+        result = F.instance_norm(
+            input.unsqueeze(0) if single else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum or 0.0,
+            self.eps,
+        )
+        return result.squeeze(0) if single else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalises every channel of every sample of (N, C, L) or (C, L).
+
+    Source: Ulyanov et al., "Instance Normalization", 2016.
+    """
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalises every channel of every sample of (N, C, H, W) or (C, H, W)."""
+
+    ranks = (3, 4)

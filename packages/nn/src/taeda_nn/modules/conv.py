@@ -1,0 +1,207 @@
+"""Convolution layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from taeda_nn import functional as F
+from taeda_nn import init
+from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn.modules.module import Module
+from taeda_nn.modules.utils import _pair, _single
+from taeda_nn.parameter import Parameter
+
+_conv1d = op("conv1d")
+_conv2d = op("conv2d")
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    """What the convolution layers share: settings, weight and bias."""
+
+    transposed = False
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: str | tuple[int, ...],
+        dilation: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if groups <= 0:
+            raise ValueError(f"{name}: groups must be positive, got {groups}")
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{name}: in_channels ({in_channels}) and out_channels ({out_channels}) must be divisible by "
+                f"groups ({groups})"
+            )
+        if isinstance(padding, str):
+            if padding not in ("valid", "same"):
+                raise ValueError(f"{name}: padding must be numbers, 'valid' or 'same', got {padding!r}")
+            if padding == "same" and any(step != 1 for step in stride):
+                raise ValueError(f"{name}: padding='same' needs stride 1, got {stride}")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"{name}: padding_mode must be one of {_PADDING_MODES}, got {padding_mode!r}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.output_padding = (0,) * len(kernel_size)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._plain = padding_mode == "zeros" and not isinstance(padding, str)
+        shape = (out_channels, in_channels // groups, *kernel_size)
+        self.weight = Parameter(tensor.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(tensor.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values: uniform within 1 / sqrt(inputs of one output)."""
+        fan_in = self.in_channels // self.groups * math.prod(self.kernel_size)
+        if fan_in:
+            bound = 1 / math.sqrt(fan_in)
+            init.uniform_(self.weight, -bound, bound)
+            if self.bias is not None:
+                init.uniform_(self.bias, -bound, bound)
+
+    def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
+        """The input padded in the layer's mode, and what remains for the operator to pad."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        amounts: list[int] = []
+        if self.padding == "same":
+            for k, d in zip(reversed(self.kernel_size), reversed(self.dilation), strict=True):
+                total = d * (k - 1)
+                amounts += [total // 2, total - total // 2]
+        elif self.padding != "valid":
+            amounts = [amount for amount in reversed(self.padding) for _side in range(2)]
+        return F.pad(input, amounts, mode=self.padding_mode), (0,) * len(self.kernel_size)
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        ]
+        rank = len(self.kernel_size)
+        if self.padding != (0,) * rank:
+            parts.append(f"padding={self.padding}")
+        if self.dilation != (1,) * rank:
+            parts.append(f"dilation={self.dilation}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+class Conv1d(_ConvNd):
+    """Cross-correlation over one dimension: (N, C, L) to (N, out, L').
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: Length of the window.
+        stride: Step of the window.
+        padding: Places added on both sides, or 'valid' (none), or 'same' (output as long as the input).
+        dilation: Distance between the window's elements.
+        groups: Number of groups of channels that do not see one another.
+        bias: Whether a shift per output channel is learned.
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
+
+    Example:
+        >>> nn.Conv1d(16, 33, 3, stride=2)(torch.randn(20, 16, 50)).shape
+        Size([20, 33, 24])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        padding = padding if isinstance(padding, str) else _single(padding)
+        settings = _single(kernel_size), _single(stride), padding, _single(dilation)
+        super().__init__(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self._plain:
+            return _conv1d(
+                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            )
+        input, padding = self._padded(input)
+        return F.conv1d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv2d(_ConvNd):
+    """Cross-correlation over two dimensions: (N, C, H, W) to (N, out, H', W').
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: Size of the window, one number or (height, width); likewise the next three.
+        stride: Steps of the window.
+        padding: Places added on both sides, or 'valid' (none), or 'same' (output as large as the input).
+        dilation: Distances between the window's elements.
+        groups: Number of groups of channels that do not see one another.
+        bias: Whether a shift per output channel is learned.
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
+
+    Attributes:
+        weight: (out, in / groups, height, width).
+        bias: (out,).
+
+    Example:
+        >>> nn.Conv2d(16, 33, 3, stride=2)(torch.randn(20, 16, 50, 100)).shape
+        Size([20, 33, 24, 49])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        padding = padding if isinstance(padding, str) else _pair(padding)
+        settings = _pair(kernel_size), _pair(stride), padding, _pair(dilation)
+        super().__init__(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self._plain:
+            return _conv2d(
+                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            )
+        input, padding = self._padded(input)
+        return F.conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)

@@ -1,0 +1,74 @@
+"""Dropout layers; they do nothing in evaluation."""
+
+from __future__ import annotations
+
+from taeda_nn import functional as F
+from taeda_nn._bind import Tensor, op
+from taeda_nn.modules.module import Module
+
+_dropout = op("dropout")
+
+
+class _DropoutNd(Module):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ValueError(f"{type(self).__name__}: p must lie between 0 and 1, got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_DropoutNd):
+    """While training, zeroes each element with probability ``p`` and divides the others by ``1 - p``.
+
+    Source: Srivastava et al., "Dropout", 2014.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training:
+            return input
+        return F.dropout(input, self.p, True, True) if self.inplace else _dropout(input, self.p, True)
+
+
+class Dropout1d(_DropoutNd):
+    """Dropout of whole channels of (N, C, L) or (C, L)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_DropoutNd):
+    """Dropout of whole channels of (N, C, H, W).
+
+    Source: Tompson et al., "Efficient Object Localization Using Convolutional Networks", 2015.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_DropoutNd):
+    """Dropout of whole channels of (N, C, D, H, W)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_DropoutNd):
+    """Dropout for SELU networks: keeps mean 0 and variance 1.
+
+    Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """``AlphaDropout`` of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

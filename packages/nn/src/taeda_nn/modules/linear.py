@@ -1,0 +1,128 @@
+"""Linear layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from taeda_nn import init
+from taeda_nn._bind import Tensor, tensor
+from taeda_nn.functional.linear import bilinear
+from taeda_nn.functional.linear import linear as _linear
+from taeda_nn.modules.module import Module
+from taeda_nn.parameter import Parameter
+
+
+class Identity(Module):
+    """Returns its input; any arguments are accepted and ignored.
+
+    Example:
+        >>> model.head = nn.Identity()
+    """
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        return input
+
+
+class Linear(Module):
+    """Affine map of the last dimension: ``x W^T + b``.
+
+    Args:
+        in_features: Size of the input's last dimension.
+        out_features: Size of the output's last dimension.
+        bias: Whether ``b`` is learned; without it there is none.
+
+    Attributes:
+        weight: (out_features, in_features), uniform within 1 / sqrt(in_features).
+        bias: (out_features,), likewise.
+
+    Example:
+        >>> nn.Linear(20, 30)(torch.randn(128, 20)).shape
+        Size([128, 30])
+    """
+
+    in_features: int
+    out_features: int
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(tensor.empty((out_features, in_features), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(tensor.empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """``x1^T W x2 + b`` for every output feature.
+
+    Args:
+        in1_features: Size of the first input's last dimension.
+        in2_features: Size of the second input's last dimension.
+        out_features: Size of the output's last dimension.
+        bias: Whether ``b`` is learned; without it there is none.
+    """
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"Bilinear: in1_features must be positive, got {in1_features}")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(tensor.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(tensor.empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        return bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )

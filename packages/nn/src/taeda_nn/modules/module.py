@@ -1,0 +1,420 @@
+"""Module: the base class of layers and models.
+
+Note [Where a module keeps its members]
+Parameters, buffers and submodules live in the instance's ``__dict__`` like any other attribute, so reading one is an
+ordinary attribute access. Three ordered name tables beside them say which attribute is of which kind. ``_parameters``,
+``_buffers`` and ``_modules`` are live views over both; they hold nothing themselves, so no reference cycle arises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from taeda_nn._bind import Tensor, no_grad
+from taeda_nn._errors import note_module
+from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked
+from taeda_nn.modules._convert import Converting
+from taeda_nn.modules._members import Members, set_member
+from taeda_nn.modules._state import Stateful
+from taeda_nn.parameter import Parameter
+
+_MISSING: Any = object()
+# The hooks for all modules; None while there are none, so that a call tests one name.
+_everywhere: HookSet | None = None
+_NO_HOOKS = HookSet()
+
+
+class Module(Converting, Stateful):
+    """Base class of all layers and models.
+
+    A subclass calls ``super().__init__()``, assigns parameters, buffers and submodules to its attributes, and defines
+    ``forward``. Calling the module runs ``forward`` and the registered hooks.
+
+    Raises:
+        An exception raised inside ``forward`` passes through unchanged, with a note naming the submodule.
+
+    Example:
+        >>> class Net(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.head = nn.Linear(8, 2)
+        ...     def forward(self, x):
+        ...         return self.head(x).relu()
+    """
+
+    training: bool = True
+    call_super_init: bool = False
+    _version: int = 1
+    _hooks: HookSet | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            raise TypeError(
+                f"{type(self).__name__}.__init__: Module takes no arguments, got {len(args)} positional and "
+                f"{sorted(kwargs)} by keyword"
+            )
+        setter = object.__setattr__
+        setter(self, "training", True)
+        setter(self, "_hooks", None)
+        setter(self, "_parameter_names", {})
+        setter(self, "_buffer_names", {})
+        setter(self, "_module_names", {})
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes the module's result; every subclass defines it."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward")
+
+    def __call__(self, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        # The first argument stands apart because packing and unpacking it would cost more than the rest of the call.
+        if args or kwargs or input is _MISSING or self._hooks is not None or _everywhere is not None:
+            return self._call_in_full(args if input is _MISSING else (input, *args), kwargs)
+        try:
+            return self.forward(input)
+        except Exception as error:
+            note_module(error, self)
+            raise
+
+    def _call_in_full(self, args: tuple, kwargs: dict) -> Any:
+        hooks = self._hooks
+        if hooks is not None and not hooks:
+            hooks = self._hooks = None
+        try:
+            if hooks is None and _everywhere is None:
+                return self.forward(*args, **kwargs)
+            return call_hooked(self, hooks or _NO_HOOKS, _everywhere or _NO_HOOKS, args, kwargs)
+        except Exception as error:
+            note_module(error, self)
+            raise
+
+    # Members
+
+    __setattr__ = set_member
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        for names in (self._parameter_names, self._buffer_names, self._module_names):
+            names.pop(name, None)
+
+    @property
+    def _parameters(self) -> Members:
+        return Members(self, "parameter")
+
+    @property
+    def _buffers(self) -> Members:
+        return Members(self, "buffer")
+
+    @property
+    def _modules(self) -> Members:
+        return Members(self, "module")
+
+    @property
+    def _non_persistent_buffers_set(self) -> set[str]:
+        return {name for name, persistent in self._buffer_names.items() if not persistent}
+
+    def _check_new_name(self, what: str, name: Any, known: dict[str, Any]) -> None:
+        if "_parameter_names" not in self.__dict__:
+            raise AttributeError(f"register_{what}: call super().__init__() of {type(self).__name__} first")
+        if not isinstance(name, str):
+            raise TypeError(f"register_{what}: name must be a str, got {type(name).__name__}")
+        if "." in name or name == "":
+            raise KeyError(f"register_{what}: name must not be empty or contain '.', got {name!r}")
+        if name not in known and hasattr(self, name):
+            raise KeyError(f"register_{what}: {type(self).__name__} already has an attribute {name!r}")
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Adds a parameter under ``name``; None reserves the name for a parameter that is absent.
+
+        Raises:
+            KeyError: The name is taken, empty, or contains a dot.
+            TypeError: ``param`` is no Parameter.
+            ValueError: ``param`` was computed from others, so it is no leaf.
+        """
+        self._check_new_name("parameter", name, self.__dict__.get("_parameter_names", {}))
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(
+                f"register_parameter: {name!r} must be a Parameter or None, got {type(param).__name__}"
+            )
+        if param is not None and param.grad_fn is not None:
+            raise ValueError(
+                f"register_parameter: {name!r} is the result of a computation; a parameter must be a leaf"
+            )
+        self._parameter_names[name] = None
+        self.__dict__[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds a tensor that is state but not learned; ``persistent`` says whether ``state_dict`` holds it.
+
+        Raises:
+            KeyError: The name is taken, empty, or contains a dot.
+            TypeError: ``tensor`` is no Tensor.
+        """
+        self._check_new_name("buffer", name, self.__dict__.get("_buffer_names", {}))
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"register_buffer: {name!r} must be a Tensor or None, got {type(tensor).__name__}"
+            )
+        self._buffer_names[name] = persistent
+        self.__dict__[name] = tensor
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Adds a submodule under ``name``.
+
+        Raises:
+            KeyError: The name is taken, empty, or contains a dot.
+            TypeError: ``module`` is no Module.
+        """
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"add_module: {name!r} must be a Module or None, got {type(module).__name__}")
+        self._check_new_name("module", name, self.__dict__.get("_module_names", {}))
+        self._module_names[name] = None
+        self.__dict__[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as ``add_module``."""
+        self.add_module(name, module)
+
+    # Walking
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yields (name, submodule) of the direct submodules, each module once."""
+        seen: set[int] = set()
+        values = self.__dict__
+        for name in tuple(self._module_names):
+            module = values[name]
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """Yields the direct submodules, each once."""
+        for _name, module in self.named_children():
+            yield module
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yields (dotted name, module) of this module, whose name is ``prefix``, and all below it."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        values = self.__dict__
+        for name in tuple(self._module_names):
+            module = values[name]
+            if module is not None:
+                below = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, below, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """Yields this module and all below it, each once."""
+        for _name, module in self.named_modules():
+            yield module
+
+    def _named_members(
+        self, get: Callable[[Module], Any], prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        if recurse:
+            holders = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        else:
+            holders = iter([(prefix, self)])
+        for path, module in holders:
+            for name, member in get(module):
+                if member is None or (remove_duplicate and id(member) in seen):
+                    continue
+                seen.add(id(member))
+                yield (f"{path}.{name}" if path else name), member
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yields (dotted name, parameter) of this module and, if ``recurse``, of all below it."""
+        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yields the parameters of this module and, if ``recurse``, of all below it, each once."""
+        for _name, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yields (dotted name, buffer) of this module and, if ``recurse``, of all below it."""
+        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yields the buffers of this module and, if ``recurse``, of all below it, each once."""
+        for _name, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target: str) -> Module:
+        """Returns the module of dotted name ``target``; AttributeError when a part of the path is missing."""
+        module: Module = self
+        for part in target.split(".") if target else ():
+            found = getattr(module, part, _MISSING)
+            if found is _MISSING:
+                raise AttributeError(
+                    f"get_submodule: {type(module).__name__} has no {part!r} (in {target!r})"
+                )
+            if not isinstance(found, Module):
+                raise AttributeError(f"get_submodule: {part!r} (in {target!r}) is a {type(found).__name__}")
+            module = found
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts ``module`` at dotted name ``target``; with ``strict`` there must be one already."""
+        if not target:
+            raise ValueError("set_submodule: target must not be empty")
+        if not isinstance(module, Module):
+            raise ValueError(f"set_submodule: module must be a Module, got {type(module).__name__}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and name not in parent._module_names:
+            raise AttributeError(f"set_submodule: {type(parent).__name__} has no submodule {name!r}")
+        if name not in parent._module_names and hasattr(parent, name):
+            raise AttributeError(f"set_submodule: {name!r} of {type(parent).__name__} is no module")
+        setattr(parent, name, module)
+
+    def _get_member(self, what: str, target: str) -> Any:
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if name not in getattr(owner, f"_{what}_names"):
+            raise AttributeError(f"get_{what}: {type(owner).__name__} has no {what} {name!r} (in {target!r})")
+        return owner.__dict__[name]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Returns the parameter of dotted name ``target``; AttributeError when there is none."""
+        return self._get_member("parameter", target)
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Returns the buffer of dotted name ``target``; AttributeError when there is none."""
+        return self._get_member("buffer", target)
+
+    # Modes
+
+    def apply(self, fn: Callable[[Module], Any]) -> Module:
+        """Calls ``fn`` on every submodule, children first, then on this module, and returns the module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Module:
+        """Switches this module and all below it to training (or, with False, evaluation) behaviour."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train: mode must be a bool, got {type(mode).__name__}")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Module:
+        """Switches this module and all below it to evaluation behaviour."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Sets ``requires_grad`` of every parameter."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears the gradient of every parameter, or fills it with zeros when ``set_to_none`` is False."""
+        for param in self.parameters():
+            grad = param.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+            else:
+                with no_grad():
+                    param.grad = grad.detach().zero_()
+
+    # Hooks
+
+    def _own_hooks(self) -> HookSet:
+        if self._hooks is None:
+            self._hooks = HookSet()
+        return self._hooks
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls ``hook(module, args)`` before forward; what it returns, unless None, replaces the arguments."""
+        return add_hook(self._own_hooks().forward_pre, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Calls ``hook(module, args, output)`` after forward; what it returns, unless None, replaces the output."""
+        return add_hook(self._own_hooks().forward, (hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls ``hook(module, grad_input, grad_output)`` once the gradients of the inputs are known.
+
+        What it returns, unless None, replaces ``grad_input``. Both are tuples with None for what is no tensor.
+        """
+        return add_hook(self._own_hooks().backward, (hook,), prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls ``hook(module, grad_output)`` before the module's gradients are computed."""
+        return add_hook(self._own_hooks().backward_pre, (hook,), prepend)
+
+    # Text
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """The text between the parentheses of the representation; subclasses return their settings."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_indent(repr(module))}" for name, module in self._modules.items()]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({lines[0]})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return "\n  ".join([f"{self._get_name()}(", *lines, *children]) + "\n)"
+
+
+def _indent(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _hooks_everywhere() -> HookSet:
+    global _everywhere
+    if _everywhere is None:
+        _everywhere = HookSet()
+    return _everywhere
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Like ``Module.register_forward_pre_hook``, for all modules."""
+    return add_hook(_hooks_everywhere().forward_pre, (hook, False))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Like ``Module.register_forward_hook``, for all modules."""
+    return add_hook(_hooks_everywhere().forward, (hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Like ``Module.register_full_backward_hook``, for all modules."""
+    return add_hook(_hooks_everywhere().backward, (hook,))

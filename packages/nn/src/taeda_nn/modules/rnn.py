@@ -1,0 +1,420 @@
+"""Recurrent layers and cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from taeda_nn import init
+from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._recurrence import cell, run_layers
+from taeda_nn.modules.module import Module
+from taeda_nn.parameter import Parameter
+from taeda_nn.utils.rnn import PackedSequence
+
+_FUSED = {name: op(name.lower(), False) for name in ("LSTM", "GRU", "RNN_TANH", "RNN_RELU")}  # type: ignore[arg-type]
+_CELLS = {
+    "LSTM": op("lstm_cell", cell("LSTM")),
+    "GRU": op("gru_cell", cell("GRU")),
+    "RNN_TANH": op("rnn_tanh_cell", cell("RNN_TANH")),
+    "RNN_RELU": op("rnn_relu_cell", cell("RNN_RELU")),
+}
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+_lstm_cell = _CELLS["LSTM"]
+
+
+class RNNBase(Module):
+    """What the recurrent layers share: settings, weights per layer and direction, and the run over time."""
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._check_settings(dropout)
+        self._flat_weights_names: list[str] = []
+        out_size = proj_size or hidden_size
+        directions = 2 if bidirectional else 1
+        rows = _GATES[mode] * hidden_size
+        for layer in range(num_layers):
+            in_size = input_size if layer == 0 else out_size * directions
+            for suffix in ("", "_reverse")[:directions]:
+                shapes = {f"weight_ih_l{layer}": (rows, in_size), f"weight_hh_l{layer}": (rows, out_size)}
+                if bias:
+                    shapes |= {f"bias_ih_l{layer}": (rows,), f"bias_hh_l{layer}": (rows,)}
+                if proj_size:
+                    shapes[f"weight_hr_l{layer}"] = (proj_size, hidden_size)
+                for name, shape in shapes.items():
+                    setattr(self, name + suffix, Parameter(tensor.empty(shape, device=device, dtype=dtype)))
+                    self._flat_weights_names.append(name + suffix)
+        self.reset_parameters()
+
+    def _check_settings(self, dropout: Any) -> None:
+        name = type(self).__name__
+        for setting in ("input_size", "hidden_size", "num_layers"):
+            value = getattr(self, setting)
+            if not isinstance(value, int):
+                raise TypeError(f"{name}: {setting} must be an int, got {type(value).__name__}")
+            if value < (0 if setting == "input_size" else 1):
+                raise ValueError(f"{name}: {setting} must be positive, got {value}")
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise ValueError(f"{name}: dropout must be a number between 0 and 1, got {dropout!r}")
+        if not 0 <= self.proj_size < self.hidden_size:
+            raise ValueError(f"{name}: proj_size ({self.proj_size}) must be less than {self.hidden_size}")
+        if dropout > 0 and self.num_layers == 1:
+            import warnings
+
+            warnings.warn(f"{name}: dropout acts between layers, and there is only one", stacklevel=4)
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values: uniform within 1 / sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: weights need no particular place in memory."""
+
+    @property
+    def _flat_weights(self) -> list[Tensor]:
+        values = self.__dict__
+        return [values[name] for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The weights of every layer and direction."""
+        flat = self._flat_weights
+        n = len(flat) // (self.num_layers * (2 if self.bidirectional else 1))
+        return [flat[i : i + n] for i in range(0, len(flat), n)]
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Runs over a sequence (T, B, features), (B, T, features) if ``batch_first``, (T, features) or packed."""
+        several = self.mode == "LSTM"
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        if input.dim() not in (2, 3):
+            raise ValueError(
+                f"{type(self).__name__}: input must have 2 or 3 dimensions, got shape {tuple(input.shape)}"
+            )
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"{type(self).__name__}: last dimension of input {tuple(input.shape)} must be input_size "
+                f"{self.input_size}"
+            )
+        single = input.dim() == 2
+        batch_at = 0 if self.batch_first else 1
+        if single:
+            input = input.unsqueeze(batch_at)
+            if hx is not None:
+                hx = tuple(state.unsqueeze(1) for state in hx) if several else hx.unsqueeze(1)
+        states = self._initial(input, hx, input.shape[batch_at])
+        output, finals = self._run(input, states)
+        if single:
+            output = output.squeeze(batch_at)
+            finals = tuple(state.squeeze(1) for state in finals)
+        return output, finals if several else finals[0]
+
+    def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        data, batch_sizes, order, back = input
+        sizes = batch_sizes.tolist()
+        states = self._initial(data, hx, sizes[0])
+        if hx is not None and order is not None:
+            states = tuple(state.index_select(1, order) for state in states)
+        output, finals = self._compose(data, sizes, states)
+        if back is not None:
+            finals = tuple(state.index_select(1, back) for state in finals)
+        packed = PackedSequence(output, batch_sizes, order, back)
+        return packed, finals if self.mode == "LSTM" else finals[0]
+
+    def _initial(self, input: Tensor, hx: Any, batch: int) -> tuple[Tensor, ...]:
+        """The initial states as a tuple, checked; zeros by default."""
+        several = self.mode == "LSTM"
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if several else 1]
+        if hx is None:
+            like = {"dtype": input.dtype, "device": input.device}
+            return tuple(tensor.zeros((count, batch, size), **like) for size in sizes)
+        states = tuple(hx) if several else (hx,)
+        for state, size, name in zip(states, sizes, ("h_0", "c_0"), strict=False):
+            if tuple(state.shape) != (count, batch, size):
+                raise RuntimeError(
+                    f"{type(self).__name__}: {name} must have shape {(count, batch, size)}, got {tuple(state.shape)}"
+                )
+        return states
+
+    def _run(self, input: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        fused = _FUSED[self.mode]
+        if fused and not self.proj_size:
+            result = fused(
+                input,
+                states if self.mode == "LSTM" else states[0],
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
+                self.batch_first,
+            )
+            return result[0], tuple(result[1:])
+        if not self.batch_first:
+            return self._compose(input, None, states)
+        output, finals = self._compose(input.transpose(0, 1), None, states)
+        return output.transpose(0, 1), finals
+
+    def _compose(
+        self, input: Tensor, sizes: list[int] | None, states: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        weights: list[list[Tensor | None]] = [
+            list(group) if self.bias else [group[0], group[1], None, None, *group[2:]]
+            for group in self.all_weights
+        ]
+        directions = 2 if self.bidirectional else 1
+        return run_layers(
+            self.mode, input, sizes, states, weights, self.num_layers, directions, self.dropout, self.training
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size:
+            text += f", proj_size={self.proj_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if self.batch_first:
+            text += f", batch_first={self.batch_first}"
+        if self.dropout:
+            text += f", dropout={self.dropout}"
+        if self.bidirectional:
+            text += f", bidirectional={self.bidirectional}"
+        return text
+
+
+class RNN(RNNBase):
+    """Elman network: ``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`` over sequences, in one or more layers.
+
+    Args:
+        input_size: Features of the input.
+        hidden_size: Features of the state.
+        num_layers: Number of layers.
+        nonlinearity: 'tanh' or 'relu'.
+        bias: Whether there are biases.
+        batch_first: Whether input and output are (B, T, features).
+        dropout: Share dropped between layers while training.
+        bidirectional: Whether a second run goes backwards.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNN: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
+        mode = f"RNN_{nonlinearity.upper()}"
+        settings = num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
+        super().__init__(mode, input_size, hidden_size, *settings)
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(RNNBase):
+    """Long short-term memory over sequences, in one or more layers.
+
+    Args:
+        input_size: Features of the input.
+        hidden_size: Features of the state.
+        num_layers: Number of layers.
+        bias: Whether there are biases.
+        batch_first: Whether input and output are (B, T, features).
+        dropout: Share dropped between layers while training.
+        bidirectional: Whether a second run goes backwards.
+        proj_size: Features that h is projected to; 0 for no projection.
+
+    Example:
+        >>> output, (h, c) = nn.LSTM(10, 20, 2)(torch.randn(5, 3, 10))
+
+    Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        settings = num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype
+        super().__init__("LSTM", input_size, hidden_size, *settings)
+
+
+class GRU(RNNBase):
+    """Gated recurrent unit over sequences, in one or more layers; arguments as ``LSTM``.
+
+    Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder", 2014.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        settings = num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
+        super().__init__("GRU", input_size, hidden_size, *settings)
+
+
+class RNNCellBase(Module):
+    """What the cells share: sizes and weights."""
+
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+        for name, shape in shapes.items():
+            if bias or name.startswith("weight"):
+                setattr(self, name, Parameter(tensor.empty(shape, device=device, dtype=dtype)))
+            else:
+                self.register_parameter(name, None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values: uniform within 1 / sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _zeros(self, input: Tensor) -> Tensor:
+        return tensor.zeros((input.shape[0], self.hidden_size), dtype=input.dtype, device=input.device)
+
+    def _check(self, input: Tensor) -> None:
+        if input.dim() not in (1, 2):
+            raise ValueError(
+                f"{type(self).__name__}: input must have 1 or 2 dimensions, got shape {tuple(input.shape)}"
+            )
+
+    def _forward(self, mode: str, input: Tensor, hx: Tensor | None) -> Tensor:
+        self._check(input)
+        single = input.dim() == 1
+        x = input.unsqueeze(0) if single else input
+        if hx is None:
+            hx = self._zeros(x)
+        elif single:
+            hx = hx.unsqueeze(0)
+        h = _CELLS[mode](x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return h.squeeze(0) if single else h
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if getattr(self, "nonlinearity", "tanh") != "tanh":
+            text += f", nonlinearity={self.nonlinearity}"
+        return text
+
+
+class RNNCell(RNNCellBase):
+    """One step of an Elman network: (B, input), (B, hidden) to (B, hidden)."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNNCell: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._forward(f"RNN_{self.nonlinearity.upper()}", input, hx)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of a long short-term memory: (B, input), ((B, hidden), (B, hidden)) to the next (h, c)."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        if input.dim() == 2:
+            if hx is None:
+                zeros = self._zeros(input)
+                hx = (zeros, zeros)
+            return _lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        self._check(input)
+        hx = hx if hx is None else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
+        h, c = self.forward(input.unsqueeze(0), hx)
+        return h.squeeze(0), c.squeeze(0)
+
+
+class GRUCell(RNNCellBase):
+    """One step of a gated recurrent unit: (B, input), (B, hidden) to (B, hidden)."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._forward("GRU", input, hx)

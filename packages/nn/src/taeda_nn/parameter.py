@@ -1,0 +1,83 @@
+"""Parameter and Buffer: tensors that a module registers when they are assigned to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_nn._bind import Tensor, tensor
+
+
+def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
+    return Tensor._make_subclass(cls, data, requires_grad)
+
+
+class Parameter(Tensor):
+    """A tensor that is learned: assigning it to a module's attribute registers it.
+
+    Args:
+        data: The values, of any shape; shared, not copied. An empty tensor by default.
+        requires_grad: Whether gradients are computed for it.
+
+    Example:
+        >>> scale = nn.Parameter(torch.ones(3))
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = tensor.empty(0)
+        elif not isinstance(data, Tensor):
+            raise TypeError(f"{cls.__name__}: data must be a Tensor, got {type(data).__name__}")
+        return Tensor._make_subclass(cls, data, requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        copied = memo.get(id(self))
+        if copied is None:
+            copied = _rebuild(type(self), self.detach().clone(), self.requires_grad)
+            memo[id(self)] = copied
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.data, self.requires_grad)
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + repr(self.data)
+
+
+def _rebuild_buffer(cls: type, data: Tensor, persistent: bool) -> Tensor:
+    return cls(data, persistent=persistent)
+
+
+class Buffer(Tensor):
+    """A tensor that belongs to a module's state but is not learned, such as a running mean.
+
+    Args:
+        data: The values, of any shape; shared, not copied. An empty tensor by default.
+        persistent: Whether it is part of the module's ``state_dict``.
+
+    Example:
+        >>> module.mean = nn.Buffer(torch.zeros(3))
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        if data is None:
+            data = tensor.empty(0)
+        elif not isinstance(data, Tensor):
+            raise TypeError(f"{cls.__name__}: data must be a Tensor, got {type(data).__name__}")
+        buffer = Tensor._make_subclass(cls, data, data.requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        copied = memo.get(id(self))
+        if copied is None:
+            copied = _rebuild_buffer(type(self), self.detach().clone(), self.persistent)
+            memo[id(self)] = copied
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild_buffer, (type(self), self.data, self.persistent)
+
+    def __repr__(self) -> str:
+        return repr(self.data)

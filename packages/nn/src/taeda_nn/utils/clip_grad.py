@@ -1,0 +1,82 @@
+"""Limiting gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from taeda_nn._bind import Tensor, no_grad, tensor
+
+
+def _gradients(parameters: Any) -> list[Tensor]:
+    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Returns the norm of all tensors taken as one vector, a tensor without dimensions.
+
+    Raises:
+        RuntimeError: The norm is not finite and ``error_if_nonfinite`` is set.
+    """
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norm_type = float(norm_type)
+    if not tensors:
+        return tensor.tensor(0.0)
+    with no_grad():
+        if norm_type == math.inf:
+            total = tensor.stack([t.abs().max() for t in tensors]).max()
+        elif norm_type == 2.0:
+            total = tensor.stack([(t * t).sum() for t in tensors]).sum().sqrt()
+        else:
+            total = tensor.stack([t.abs().pow(norm_type).sum() for t in tensors]).sum().pow(1.0 / norm_type)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(f"get_total_norm: the norm of order {norm_type} is {total.item()}")
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scales gradients in place by ``max_norm / total_norm`` where that is below 1."""
+    with no_grad():
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in _gradients(parameters):
+            grad.mul_(scale)
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales all gradients in place so that their norm, as one vector, is at most ``max_norm``.
+
+    Returns: the norm before.
+
+    Example:
+        >>> nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+    Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2013.
+    """
+    if not isinstance(parameters, Tensor):
+        parameters = list(parameters)
+    total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
+    return total
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Limits every gradient's elements in place to [-clip_value, clip_value]."""
+    limit = float(clip_value)
+    with no_grad():
+        for grad in _gradients(parameters):
+            grad.clamp_(-limit, limit)

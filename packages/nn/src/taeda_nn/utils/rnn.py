@@ -1,0 +1,201 @@
+"""Batches of sequences of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from taeda_nn._bind import Tensor, tensor
+
+
+class _Packed(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(_Packed):
+    """Sequences stored time by time without padding.
+
+    Attributes:
+        data: (total steps, ...): the first step of every sequence, then the second of those that have one, and so on.
+        batch_sizes: (longest,), int64, on the CPU: how many sequences have each step.
+        sorted_indices: Which sequence was put at each place, longest first; None when they came sorted.
+        unsorted_indices: The inverse permutation.
+    """
+
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> PackedSequence:
+        if batch_sizes is None:
+            raise ValueError(
+                "PackedSequence: batch_sizes must be given; use pack_padded_sequence to make one"
+            )
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Moves or converts the data (and moves the permutations)."""
+        data = self.data.to(*args, **kwargs)
+        moved = [
+            index if index is None else index.to(device=data.device)
+            for index in (self.sorted_indices, self.unsorted_indices)
+        ]
+        return type(self)(data, self.batch_sizes, *moved)
+
+    def cpu(self) -> PackedSequence:
+        """Moves the data to the CPU."""
+        return self.to(device="cpu")
+
+    def cuda(self) -> PackedSequence:
+        """Moves the data to a GPU."""
+        return self.to(device="cuda")
+
+    def float(self) -> PackedSequence:
+        """Converts the data to float32."""
+        return self.to(dtype=tensor.float32)
+
+    def double(self) -> PackedSequence:
+        """Converts the data to float64."""
+        return self.to(dtype=tensor.float64)
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """Returns the inverse of a permutation, None for None."""
+    if permutation is None:
+        return None
+    places = tensor.arange(permutation.numel(), device=permutation.device)
+    return tensor.empty_like(permutation).scatter_(0, permutation, places)
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Packs a padded batch.
+
+    Args:
+        input: (T, B, ...), or (B, T, ...) if ``batch_first``.
+        lengths: Length of every sequence, a list or an int64 tensor on the CPU.
+        batch_first: See ``input``.
+        enforce_sorted: Whether the sequences come longest first; otherwise they are sorted, and the order is kept.
+
+    Raises:
+        RuntimeError: A length is not positive or exceeds T, their number is not B, or they are not sorted.
+    """
+    if batch_first:
+        input = input.transpose(0, 1)
+    sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    if len(sizes) != input.shape[1]:
+        raise RuntimeError(
+            f"pack_padded_sequence: {len(sizes)} lengths for a batch of {input.shape[1]} sequences"
+        )
+    if not sizes or min(sizes) <= 0 or max(sizes) > input.shape[0]:
+        raise RuntimeError(
+            f"pack_padded_sequence: lengths must lie between 1 and {input.shape[0]}, got {sizes}"
+        )
+    order = None
+    if not enforce_sorted:
+        places = sorted(range(len(sizes)), key=lambda i: -sizes[i])
+        order = tensor.tensor(places, dtype=tensor.int64, device=input.device)
+        input, sizes = input.index_select(1, order), [sizes[i] for i in places]
+    elif sizes != sorted(sizes, reverse=True):
+        raise RuntimeError(
+            f"pack_padded_sequence: lengths must be sorted longest first, got {sizes}; or pass enforce_sorted=False"
+        )
+    running = [sum(size > t for size in sizes) for t in range(sizes[0])]
+    data = tensor.cat([input[t, :n] for t, n in enumerate(running)], 0)
+    return PackedSequence(data, tensor.tensor(running, dtype=tensor.int64), order)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Undoes ``pack_padded_sequence``.
+
+    Args:
+        sequence: The packed batch.
+        batch_first: Whether to return (B, T, ...) instead of (T, B, ...).
+        padding_value: What is put behind the shorter sequences.
+        total_length: T of the result; at least the longest length, which is the default.
+
+    Returns: the padded batch and the lengths, int64, in the order given to ``pack_padded_sequence``.
+    """
+    running = sequence.batch_sizes.tolist()
+    longest, batch = len(running), running[0]
+    total = longest if total_length is None else total_length
+    if total < longest:
+        raise ValueError(
+            f"pad_packed_sequence: total_length {total} is less than the longest length {longest}"
+        )
+    data = sequence.data
+    rest = list(data.shape[1:])
+    steps = []
+    for step, n in zip(data.split(running), running, strict=True):
+        if n < batch:
+            fill = tensor.full([batch - n, *rest], padding_value, dtype=data.dtype, device=data.device)
+            step = tensor.cat([step, fill], 0)
+        steps.append(step)
+    padded = tensor.stack(steps, 0)
+    if total > longest:
+        fill = tensor.full(
+            [total - longest, batch, *rest], padding_value, dtype=data.dtype, device=data.device
+        )
+        padded = tensor.cat([padded, fill], 0)
+    lengths = tensor.tensor([sum(n > i for n in running) for i in range(batch)], dtype=tensor.int64)
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices.to(device="cpu")]
+    return (padded.transpose(0, 1) if batch_first else padded), lengths
+
+
+def pad_sequence(
+    sequences: Sequence[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
+    """Stacks tensors (length, ...) of different lengths into (T, B, ...), or (B, T, ...) if ``batch_first``."""
+    if isinstance(sequences, Tensor):
+        sequences = list(sequences.unbind(0))
+    if not isinstance(sequences, Iterable) or not sequences:
+        raise RuntimeError("pad_sequence: expected at least one tensor in a list or tuple")
+    if padding_side not in ("left", "right"):
+        raise ValueError(f"pad_sequence: padding_side must be 'left' or 'right', got {padding_side!r}")
+    total = max(s.shape[0] for s in sequences)
+    padded = []
+    for s in sequences:
+        missing = total - s.shape[0]
+        if missing:
+            fill = tensor.full([missing, *s.shape[1:]], padding_value, dtype=s.dtype, device=s.device)
+            s = tensor.cat([s, fill] if padding_side == "right" else [fill, s], 0)
+        padded.append(s)
+    return tensor.stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """Undoes ``pad_sequence``: a list of tensors of the given lengths."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [row[:n] for row, n in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Packs a list of tensors (length, ...)."""
+    return pack_padded_sequence(
+        pad_sequence(sequences), [s.shape[0] for s in sequences], enforce_sorted=enforce_sorted
+    )
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """Undoes ``pack_sequence``."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
