@@ -1,0 +1,122 @@
+// Index-family operators in terms of others.
+#include "taeda/ops/index.h"
+
+#include <algorithm>
+
+#include "taeda/ops/cast.h"
+#include "taeda/ops/compare.h"
+#include "taeda/ops/creation.h"
+#include "taeda/ops/reduce.h"
+#include "taeda/ops/shape.h"
+
+namespace taeda::impl {
+
+Tensor argwhere(const Tensor& self) { return ops::nonzero(self); }
+
+Tensor masked_select(const Tensor& self, const Tensor& mask) {
+  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_select: argument 'mask' must be bool, got ", name(mask.dtype()));
+  const Shape sizes = broadcast_shapes(self.sizes(), mask.sizes(), "masked_select");
+  const Tensor shown = ops::expand(self, sizes), chosen = ops::expand(mask, sizes);
+  if (sizes.empty()) {
+    const Tensor indices[] = {ops::reshape(chosen, Shape{1})};
+    return ops::index(ops::reshape(shown, Shape{1}), indices);
+  }
+  const Tensor indices[] = {chosen};
+  return ops::index(shown, indices);
+}
+
+Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_scatter: argument 'mask' must be bool, got ", name(mask.dtype()));
+  check(source.dtype() == self.dtype(), ErrorKind::Runtime, "masked_scatter: argument 'source' has dtype ", name(source.dtype()), ", expected ", name(self.dtype()));
+  const Shape sizes = broadcast_shapes(self.sizes(), mask.sizes(), "masked_scatter");
+  const Tensor places = ops::nonzero(ops::reshape(ops::expand(mask, sizes), Shape{-1}));
+  const int64_t count = places.size(0);
+  check(source.numel() >= count, ErrorKind::Runtime, "masked_scatter: argument 'source' has ", source.numel(), " elements, expected at least ", count,
+        " as many as True in 'mask'");
+  const Tensor flat = ops::reshape(ops::expand(self, sizes), Shape{-1});
+  const Tensor values = ops::slice(ops::reshape(source, Shape{-1}), 0, 0, count, 1);
+  return ops::reshape(ops::index_copy(flat, 0, ops::select(places, 1, 0), values), sizes);
+}
+
+Tensor index_put(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  const Tensor out = ops::clone(self);
+  ops::index_put_(out, indices, values, accumulate);
+  return out;
+}
+
+Tensor one_hot(const Tensor& self, int64_t num_classes) {
+  check(self.dtype() == DType::Int64, ErrorKind::Runtime, "one_hot: argument 'self' must be int64, got ", name(self.dtype()));
+  int64_t classes = num_classes;
+  if (self.numel() == 0) {
+    check(classes > 0, ErrorKind::Runtime, "one_hot: argument 'num_classes' is needed for an empty tensor");
+  } else {
+    const Tensor flat = ops::contiguous(self);
+    int64_t highest = 0;
+    for (int64_t i = 0; i < flat.numel(); ++i) {
+      const int64_t v = flat.data<int64_t>()[i];
+      check(v >= 0, ErrorKind::Runtime, "one_hot: argument 'self' must hold class numbers >= 0, found ", v);
+      highest = std::max(highest, v);
+    }
+    if (classes == -1) classes = highest + 1;
+    check(highest < classes, ErrorKind::Runtime, "one_hot: argument 'self' holds class ", highest, ", expected less than num_classes ", classes);
+  }
+  Shape sizes(self.sizes());
+  sizes.push_back(classes);
+  return ops::scatter_value(ops::zeros(sizes, DType::Int64, self.device()), -1, ops::unsqueeze(self, -1), 1);
+}
+
+Tensor take(const Tensor& self, const Tensor& index) {
+  return ops::reshape(ops::index_select(ops::reshape(self, Shape{-1}), 0, ops::reshape(index, Shape{-1})), index.sizes());
+}
+
+namespace {
+/// Shapes of `self` and `indices` broadcast against each other everywhere but in `dim`.
+std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& self, const Tensor& indices, int64_t d) {
+  check(self.dim() == indices.dim(), ErrorKind::Runtime, op, ": argument 'indices' has ", indices.dim(), " dimensions, expected ", self.dim());
+  Shape a(self.sizes()), b(indices.sizes());
+  for (int64_t k = 0; k < self.dim(); ++k) {
+    if (k == d) continue;
+    const Shape common = broadcast_shapes(Shape{a[k]}, Shape{b[k]}, op);
+    a[k] = b[k] = common[0];
+  }
+  return {ops::expand(self, a), ops::expand(indices, b)};
+}
+}  // namespace
+
+Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  if (!dim) return ops::gather(ops::reshape(self, Shape{-1}), 0, ops::reshape(indices, Shape{-1}));
+  const int64_t d = wrap_dim(*dim, self.dim(), "take_along_dim");
+  const auto [from, places] = aligned("take_along_dim", self, indices, d);
+  return ops::gather(from, d, places);
+}
+
+Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& values, int64_t dim) {
+  const int64_t d = wrap_dim(dim, self.dim(), "put_along_axis");
+  const auto [into, places] = aligned("put_along_axis", self, indices, d);
+  return ops::scatter(into, d, places, ops::expand(ops::to_dtype(values, self.dtype()), places.sizes()));
+}
+
+Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim) {
+  const Tensor from = dim ? self : ops::reshape(self, Shape{-1});
+  const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
+  const int64_t size = from.size(d);
+  check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size), ErrorKind::Runtime,
+        "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size, " elements, got ", describe(repeats));
+  const Tensor counts = ops::contiguous(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t n = counts.data<int64_t>()[i];
+    check(n >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, found ", n, " at ", i);
+    places.insert(places.end(), size_t(n), i);
+  }
+  const Tensor index = empty(Shape{int64_t(places.size())}, DType::Int64);
+  std::copy(places.begin(), places.end(), index.data<int64_t>());
+  return ops::index_select(from, d, index);
+}
+
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim) {
+  check(repeats >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, got ", repeats);
+  return repeat_interleave_Tensor(self, ops::full(Shape{1}, repeats, DType::Int64), dim);
+}
+
+}  // namespace taeda::impl

@@ -1,0 +1,292 @@
+// CPU kernels of the sort family.
+#include "taeda/ops/sort.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cpu/order.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/shape.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+using cpu::before;
+using cpu::visit_ordered;
+
+/// One row along the sorted dimension: where it starts in each tensor (elements).
+struct Rows {
+  int64_t count, length, step;
+  Shape sizes, strides;
+  Rows(const Tensor& t, int64_t dim) : sizes(t.sizes()), strides(t.strides()) {
+    length = t.dim() ? t.size(dim) : 1;
+    step = t.dim() ? t.stride(dim) : 1;
+    if (t.dim()) {
+      sizes.erase(size_t(dim));
+      strides.erase(size_t(dim));
+    }
+    count = product(sizes);
+  }
+  int64_t start(int64_t row) const {
+    int64_t at = 0;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      at += row % sizes[d] * strides[d];
+      row /= sizes[d];
+    }
+    return at;
+  }
+};
+
+template <class T>
+struct Item {
+  T value;
+  int64_t index;
+};
+
+/// Calls `body(items of the row, row)` for every row, in parallel.
+template <class T, class Body>
+void for_each_row(const Tensor& self, int64_t dim, const Body& body) {
+  const Rows rows(self, dim);
+  const Unlocked unlocked(self.numel() > 8192);
+  parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)), [&](int64_t begin, int64_t end) {
+    std::vector<Item<T>> items(size_t(rows.length));
+    for (int64_t r = begin; r < end; ++r) {
+      const T* from = self.data<T>() + rows.start(r);
+      for (int64_t i = 0; i < rows.length; ++i) items[size_t(i)] = {from[i * rows.step], i};
+      body(items, r);
+    }
+  });
+}
+
+template <class T>
+void store_row(const std::vector<Item<T>>& items, int64_t count, const Tensor& values, const Tensor& indices, const Rows& value_rows, const Rows& index_rows,
+               int64_t row) {
+  T* v = values.data<T>() + value_rows.start(row);
+  int64_t* x = indices.data<int64_t>() + index_rows.start(row);
+  for (int64_t i = 0; i < count; ++i) {
+    v[i * value_rows.step] = items[size_t(i)].value;
+    x[i * index_rows.step] = items[size_t(i)].index;
+  }
+}
+
+/// Unsigned integers in the same order as the values, so that floats and integers sort by radix.
+template <class T>
+auto radix_key(T value) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    if (value != value) return U(~U(0));
+    const U bits = std::bit_cast<U>(value == T(0) ? T(0) : value);  // -0 and +0 are equal
+    return U(bits >> (sizeof(U) * 8 - 1) ? ~bits : bits | (U(1) << (sizeof(U) * 8 - 1)));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return uint8_t(value);
+  } else {
+    using U = std::make_unsigned_t<T>;
+    return std::is_signed_v<T> ? U(U(value) ^ (U(1) << (sizeof(U) * 8 - 1))) : U(value);
+  }
+}
+
+/// Least-significant-digit radix sort by bytes: stable, linear; passes whose byte is constant are skipped.
+template <class T>
+void radix_sort(std::vector<Item<T>>& items, bool descending) {
+  using Key = decltype(radix_key(T()));
+  struct Keyed {
+    Key key;
+    uint32_t index;
+  };
+  const size_t n = items.size();
+  std::vector<Keyed> a(n), b(n);
+  for (size_t i = 0; i < n; ++i) {
+    const Key key = radix_key(items[i].value);
+    a[i] = {descending ? Key(~key) : key, uint32_t(items[i].index)};
+  }
+  for (size_t byte = 0; byte < sizeof(Key); ++byte) {
+    size_t counts[257] = {};
+    for (const Keyed& k : a) ++counts[((k.key >> (8 * byte)) & 0xff) + 1];
+    if (std::any_of(counts + 1, counts + 257, [&](size_t c) { return c == n; })) continue;
+    std::partial_sum(counts, counts + 257, counts);
+    for (const Keyed& k : a) b[counts[(k.key >> (8 * byte)) & 0xff]++] = k;
+    a.swap(b);
+  }
+  std::vector<Item<T>> sorted(n);
+  for (size_t i = 0; i < n; ++i) sorted[i] = {items[a[i].index].value, int64_t(a[i].index)};
+  items.swap(sorted);
+}
+
+void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending, bool) {
+  const int64_t d = wrap_dim(dim, self.dim(), "sort");
+  const Rows value_rows(values, d), index_rows(indices, d);
+  visit_ordered(self.dtype(), "sort", [&]<class T>() {
+    for_each_row<T>(self, d, [&](std::vector<Item<T>>& items, int64_t row) {
+      if constexpr (!cpu::is_half<T>) {
+        if (items.size() > 256 && items.size() < (size_t(1) << 32)) {
+          radix_sort(items, descending);
+          return store_row(items, int64_t(items.size()), values, indices, value_rows, index_rows, row);
+        }
+      }
+      // NaN counts as the largest value: last when ascending, first when descending.
+      std::stable_sort(items.begin(), items.end(),
+                       [&](const Item<T>& a, const Item<T>& b) { return descending ? before(b.value, a.value) : before(a.value, b.value); });
+      store_row(items, int64_t(items.size()), values, indices, value_rows, index_rows, row);
+    });
+  });
+}
+
+void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
+  const int64_t d = wrap_dim(dim, self.dim(), "topk");
+  const Rows value_rows(values, d), index_rows(indices, d);
+  visit_ordered(self.dtype(), "topk", [&]<class T>() {
+    const auto ahead = [&](const Item<T>& a, const Item<T>& b) {
+      if (largest ? before(b.value, a.value) : before(a.value, b.value)) return true;
+      if (largest ? before(a.value, b.value) : before(b.value, a.value)) return false;
+      return a.index < b.index;
+    };
+    for_each_row<T>(self, d, [&](std::vector<Item<T>>& items, int64_t row) {
+      std::nth_element(items.begin(), items.begin() + std::max<int64_t>(0, k - 1), items.end(), ahead);
+      std::sort(items.begin(), items.begin() + k, ahead);
+      store_row(items, k, values, indices, value_rows, index_rows, row);
+    });
+  });
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all_kernel(const Tensor& self) {
+  const Tensor flat = ops::contiguous(ops::ravel(self));
+  const int64_t n = flat.numel();
+  const Tensor inverse = empty(self.sizes(), DType::Int64);
+  std::vector<int64_t> first, counts;
+  Tensor values;
+  visit_ordered(self.dtype(), "unique_all", [&]<class T>() {
+    const T* data = flat.data<T>();
+    std::vector<Item<T>> items(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) items[size_t(i)] = {data[i], i};
+    std::stable_sort(items.begin(), items.end(), [](const Item<T>& a, const Item<T>& b) { return before(a.value, b.value); });
+    for (int64_t i = 0; i < n; ++i) {
+      const Item<T>& item = items[size_t(i)];
+      // Each NaN is a value of its own, as NaN != NaN.
+      const bool fresh = i == 0 || before(items[size_t(i - 1)].value, item.value) || cpu::is_nan(item.value);
+      if (fresh) {
+        first.push_back(item.index);
+        counts.push_back(0);
+      }
+      ++counts.back();
+      inverse.data<int64_t>()[item.index] = int64_t(first.size()) - 1;
+    }
+    values = empty(Shape{int64_t(first.size())}, self.dtype());
+    for (size_t i = 0; i < first.size(); ++i) values.data<T>()[i] = data[first[i]];
+  });
+  const auto list = [](const std::vector<int64_t>& items) {
+    const Tensor out = empty(Shape{int64_t(items.size())}, DType::Int64);
+    std::copy(items.begin(), items.end(), out.data<int64_t>());
+    return out;
+  };
+  return {values, list(first), inverse, list(counts)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self) {
+  const Tensor flat = ops::contiguous(ops::ravel(self));
+  const Tensor inverse = empty(self.sizes(), DType::Int64);
+  std::vector<int64_t> starts;
+  Tensor values, counts;
+  visit_dtype(self.dtype(), [&]<class T>() {
+    const T* data = flat.data<T>();
+    for (int64_t i = 0; i < flat.numel(); ++i) {
+      bool fresh = i == 0;
+      if constexpr (cpu::is_half<T>) fresh = fresh || float(data[i]) != float(data[i - 1]);
+      else fresh = fresh || data[i] != data[i - 1];
+      if (fresh) starts.push_back(i);
+      inverse.data<int64_t>()[i] = int64_t(starts.size()) - 1;
+    }
+    values = empty(Shape{int64_t(starts.size())}, self.dtype());
+    counts = empty(Shape{int64_t(starts.size())}, DType::Int64);
+    for (size_t i = 0; i < starts.size(); ++i) {
+      values.data<T>()[i] = data[starts[i]];
+      counts.data<int64_t>()[i] = (i + 1 < starts.size() ? starts[i + 1] : flat.numel()) - starts[i];
+    }
+  });
+  return {values, inverse, counts};
+}
+
+Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  check(self.dim() == 1 && is_integral(self.dtype()), ErrorKind::Runtime, "bincount: argument 'self' must be 1-d and of integer dtype, got ", describe(self));
+  check(minlength >= 0, ErrorKind::Runtime, "bincount: argument 'minlength' must not be negative, got ", minlength);
+  check(!weights.defined() || std::ranges::equal(weights.sizes(), self.sizes()), ErrorKind::Runtime, "bincount: argument 'weights' must have the shape of 'self' ",
+        shape_text(self.sizes()));
+  const Tensor index = ops::contiguous(ops::to_dtype(self, DType::Int64));
+  int64_t size = minlength;
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    const int64_t v = index.data<int64_t>()[i];
+    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v, " at position ", i);
+    size = std::max(size, v + 1);
+  }
+  const DType dtype = !weights.defined() ? DType::Int64 : weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
+  const Tensor sums = empty(Shape{size}, dtype == DType::Int64 ? DType::Int64 : DType::Float64);
+  std::memset(sums.bytes(), 0, size_t(sums.numel() * 8));
+  const Tensor w = weights.defined() ? ops::contiguous(ops::to_dtype(weights, DType::Float64)) : Tensor();
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    const int64_t v = index.data<int64_t>()[i];
+    if (w.defined()) sums.data<double>()[v] += w.data<double>()[i];
+    else ++sums.data<int64_t>()[v];
+  }
+  return ops::to_dtype(sums, dtype);
+}
+
+Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
+  check(bins > 0, ErrorKind::Runtime, "histc: argument 'bins' must be positive, got ", bins);
+  const Tensor values = ops::contiguous(ops::to_dtype(self, DType::Float64));
+  const double* data = values.data<double>();
+  const int64_t n = values.numel();
+  double low = min.to_double(), high = max.to_double();
+  if (low == high && n > 0) {
+    const auto [a, b] = std::minmax_element(data, data + n);
+    low = *a;
+    high = *b;
+  }
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  check(low < high && std::isfinite(low) && std::isfinite(high), ErrorKind::Runtime, "histc: arguments 'min' and 'max' must be finite and ordered, got ", low, " and ", high);
+  const Tensor counts = empty(Shape{bins}, DType::Float64);
+  std::memset(counts.bytes(), 0, size_t(bins) * 8);
+  for (int64_t i = 0; i < n; ++i)
+    if (data[i] >= low && data[i] <= high) counts.data<double>()[std::min(bins - 1, int64_t((data[i] - low) / (high - low) * double(bins)))] += 1;
+  return ops::to_dtype(counts, self.dtype());
+}
+
+Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bool right) {
+  const DType dtype = promote(sorted_sequence.dtype(), self.is_wrapped_number() && !is_integral(self.dtype()) ? default_dtype() : self.dtype());
+  const Tensor edges = ops::contiguous(ops::to_dtype(sorted_sequence, dtype)), wanted = ops::contiguous(ops::to_dtype(self, dtype));
+  check(edges.dim() > 0, ErrorKind::Runtime, "searchsorted: argument 'sorted_sequence' must have a dimension");
+  const bool shared = edges.dim() == 1;
+  if (!shared) {
+    bool fits = wanted.dim() == edges.dim();
+    for (int64_t k = 0; fits && k + 1 < edges.dim(); ++k) fits = edges.size(k) == wanted.size(k);
+    check(fits, ErrorKind::Runtime, "searchsorted: argument 'self' of shape ", shape_text(wanted.sizes()), " must agree with 'sorted_sequence' of shape ",
+          shape_text(edges.sizes()), " in all but the last dimension");
+  }
+  const Tensor out = empty(wanted.sizes(), DType::Int64);
+  const int64_t length = edges.size(-1), per_row = shared ? wanted.numel() : wanted.size(-1);
+  visit_ordered(dtype, "searchsorted", [&]<class T>() {
+    for (int64_t i = 0; i < wanted.numel(); ++i) {
+      const T* row = edges.data<T>() + (shared ? 0 : i / per_row * length);
+      const T v = wanted.data<T>()[i];
+      const T* found = right ? std::upper_bound(row, row + length, v, before<T>) : std::lower_bound(row, row + length, v, before<T>);
+      out.data<int64_t>()[i] = found - row;
+    }
+  });
+  return out;
+}
+
+const bool registered = [] {
+  kernel<op::bincount>(kCPU, bincount_kernel);
+  kernel<op::histc>(kCPU, histc_kernel);
+  kernel<op::searchsorted>(kCPU, searchsorted_kernel);
+  kernel<op::sort>(kCPU, sort_kernel);
+  kernel<op::topk>(kCPU, topk_kernel);
+  kernel<op::unique_all>(kCPU, unique_all_kernel);
+  kernel<op::unique_consecutive_all>(kCPU, unique_consecutive_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda
