@@ -39,20 +39,29 @@ def convert(a: Argument, i: int) -> tuple[str, str]:
     if default is not None and not a.type.endswith("?"):
         value_type = {"Scalar": "Scalar", "int": "int64_t", "float": "double", "bool": "bool", "str": "std::string_view",
                       "DType": "DType", "Device": "Device"}[a.type]  # fmt: skip
-        return "", f"slots.given({i}) ? {call} : {value_type}({default})"
+        return "", f"slots.present({i}) ? {call} : {value_type}({default})"
     if a.type.endswith("?") and a.default not in (None, "None") and a.type not in ("Tensor?", "Generator?"):
-        return "", f"slots.given({i}) ? {call} : {t.CXX[a.type].removeprefix('const ').removesuffix('&')}({default})"
+        return (
+            "",
+            f"slots.given({i}) ? {call} : {t.CXX[a.type].removeprefix('const ').removesuffix('&')}({default})",
+        )
     return "", call
 
 
 def snake(kind: str) -> str:
-    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind)).replace("d_type", "dtype")
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind)).replace(
+        "d_type", "dtype"
+    )
 
 
-def specs(op: Operator, ident: str, with_out: bool) -> str:
+def specs(op: Operator, ident: str, with_out: bool, inplace: bool) -> str:
     rows = []
     for a in op.arguments:
-        rows.append(f"    {{{t.string(a.name)}, ArgKind::{KIND[a.type]}, {str(a.default is None).lower()}, {str(a.keyword_only).lower()}}},\n")
+        # A number has no place to write into, and methods have a Tensor as self anyhow.
+        kind = "Tensor" if inplace and not rows else KIND[a.type]
+        rows.append(
+            f"    {{{t.string(a.name)}, ArgKind::{kind}, {str(a.default is None).lower()}, {str(a.keyword_only).lower()}}},\n"
+        )
     if with_out:
         rows.append('    {"out", ArgKind::Out, false, true},\n')
     if not rows:
@@ -64,7 +73,8 @@ def caller(op: Operator, ident: str, form: str) -> str:
     """The function that converts slots and calls the operator."""
     declarations, passed = "", []
     for i, a in enumerate(op.arguments):
-        declaration, expression = convert(a, i)
+        self_written = i == 0 and form == "inplace"
+        declaration, expression = ("", "tensor_arg(sig, 0, slots)") if self_written else convert(a, i)
         declarations += declaration
         passed.append(expression)
     args = ", ".join(passed)
@@ -77,7 +87,11 @@ def caller(op: Operator, ident: str, form: str) -> str:
         outs = ", ".join(f"out[{i}]" for i in range(n))
         text += f"    ops::{op.cxx}_out({outs}, {args});\n    return out.result();\n  }}\n"
     if not op.results:
-        result = "slots.self()" if op.in_place_only and op.arguments and op.arguments[0].type == "Tensor" else "Py_NewRef(Py_None)"
+        result = (
+            "slots.self()"
+            if op.in_place_only and op.arguments and op.arguments[0].type == "Tensor"
+            else "Py_NewRef(Py_None)"
+        )
         return text + f"  ops::{op.cxx}({args});\n  return {result};\n}}\n"
     if len(op.results) == 1:
         return text + f"  return wrap(ops::{op.cxx}({args}));\n}}\n"
@@ -112,13 +126,17 @@ class Group:
         for op in self.ops:
             ident = op.cxx + ("_" if self.inplace else "")
             with_out = "out" in op.forms and not self.inplace
-            text += specs(op, ident, with_out) + caller(op, ident, "inplace" if self.inplace else "function")
+            text += specs(op, ident, with_out, self.inplace) + caller(
+                op, ident, "inplace" if self.inplace else "function"
+            )
             count = len(op.arguments) + with_out
             positional = sum(not a.keyword_only for a in op.arguments)
             names = [a.name for a in op.arguments]
             varargs = names.index(op.varargs) if op.varargs else -1
             shown = signature_text(op, "_" if self.inplace else "", with_out)
-            rows.append(f"    {{{t.string(self.name)}, specs_{ident}, {count}, {positional}, {varargs}, {t.string(shown)}, call_{ident}}},\n")
+            rows.append(
+                f"    {{{t.string(self.name)}, specs_{ident}, {count}, {positional}, {varargs}, {t.string(shown)}, call_{ident}}},\n"
+            )
             docs.append(f"{shown}\n\n" + (f"In-place form of {op.python_name}." if self.inplace else op.doc))
         text += f"Signature signatures_{self.ident}[] = {{\n{''.join(rows)}}};\n"
         text += f"const char doc_{self.ident}[] = {t.string(chr(10).join(docs))};\n"
@@ -172,12 +190,17 @@ def emit(family: str, ops: list[Operator]) -> str:
     return text + "}  // namespace taeda::py\n"
 
 
-def emit_tables(families: list[str]) -> tuple[str, str]:
-    """bindings.h-compatible list of all tables: (unused header text, source)."""
-    declare = "".join(f"extern PyMethodDef {f}_functions[], {f}_nn_functions[], {f}_methods[];\n" for f in families)
-    header = "// Generated by tools/codegen: the method tables of every family.\n#pragma once\n" + f"namespace taeda::py {{\n{declare}}}\n"
-    rows = {kind: ", ".join(f"{f}_{kind}" for f in families) for kind in ("functions", "nn_functions", "methods")}
-    source = '// Generated by tools/codegen.\n#include "python/bindings.h"\n\nnamespace taeda::py {\n' + declare
+def emit_tables(families: list[str]) -> str:
+    """The lists of all families' tables that python/bindings.h declares."""
+    declare = "".join(
+        f"extern PyMethodDef {f}_functions[], {f}_nn_functions[], {f}_methods[];\n" for f in families
+    )
+    rows = {
+        kind: ", ".join(f"{f}_{kind}" for f in families) for kind in ("functions", "nn_functions", "methods")
+    }
+    source = (
+        '// Generated by tools/codegen.\n#include "python/bindings.h"\n\nnamespace taeda::py {\n' + declare
+    )
     for kind, items in rows.items():
         source += f"PyMethodDef* const all_{kind}[] = {{{items}, nullptr}};\n"
-    return header, source + "}  // namespace taeda::py\n"
+    return source + "}  // namespace taeda::py\n"

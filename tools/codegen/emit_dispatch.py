@@ -40,8 +40,15 @@ def pick(op: Operator, tag: str, extra: tuple[str, ...] = ()) -> str:
     if not tensors and not lists:
         return f"  const Place place_ = place_of({device.name if device else 'Device()'});\n"
     pointers = ", ".join(f"&{name}" for name in tensors)
-    text = f"  const Tensor* const tensors_[] = {{{pointers}}};\n" if tensors else "  const std::span<const Tensor* const> tensors_;\n"
-    return text + f"  const Place place_ = place_of(op::{tag}::entry, keys_, tensors_{''.join(', ' + n for n in lists)});\n"
+    text = (
+        f"  const Tensor* const tensors_[] = {{{pointers}}};\n"
+        if tensors
+        else "  const std::span<const Tensor* const> tensors_;\n"
+    )
+    return (
+        text
+        + f"  const Place place_ = place_of(op::{tag}::entry, keys_, tensors_{''.join(', ' + n for n in lists)});\n"
+    )
 
 
 def infer(op: Operator) -> str:
@@ -72,7 +79,11 @@ def compute_function(op: Operator) -> str:
         return text + f"  return impl::{op.cxx}({args});\n}}\n"
     text += pick(op, op.cxx)
     if op.kind == "direct":
-        self_name = op.arguments[0].name if op.in_place_only and op.arguments and op.arguments[0].type == "Tensor" else None
+        self_name = (
+            op.arguments[0].name
+            if op.in_place_only and op.arguments and op.arguments[0].type == "Tensor"
+            else None
+        )
         if self_name:
             text += f"  check_writable(op::{op.cxx}::entry, {self_name});\n"
         text += f"  auto* kernel_ = direct_of<op::{op.cxx}>(op::{op.cxx}::entry, place_);\n"
@@ -80,7 +91,10 @@ def compute_function(op: Operator) -> str:
             return text + f"  return kernel_({args});\n}}\n"
         if result == "void":
             return text + f"  kernel_({args});\n  {self_name}.bump_version(op::{op.cxx}::entry.id);\n}}\n"
-        return text + f"  {result} result_ = kernel_({args});\n  {self_name}.bump_version(op::{op.cxx}::entry.id);\n  return result_;\n}}\n"
+        return (
+            text
+            + f"  {result} result_ = kernel_({args});\n  {self_name}.bump_version(op::{op.cxx}::entry.id);\n  return result_;\n}}\n"
+        )
     text += infer(op)
     names = ["result_"] if len(op.results) == 1 else [f"result_{i}" for i in range(len(op.results))]
     for i, name in enumerate(names):
@@ -99,8 +113,12 @@ def compute_inplace(op: Operator) -> str:
     if op.kind in ("view", "composite"):
         if op.impl_inplace:
             return text + f"  impl::{tag}({args});\n}}\n"
-        return text + f"  check_writable(op::{tag}::entry, {target});\n  const Tensor result_ = impl::{op.cxx}({args});\n" + (
-            f"  check_inplace(op::{tag}::entry, {target}, result_.sizes(), result_.dtype());\n  copy_into({target}, result_);\n}}\n"
+        return (
+            text
+            + f"  check_writable(op::{tag}::entry, {target});\n  const Tensor result_ = impl::{op.cxx}({args});\n"
+            + (
+                f"  check_inplace(op::{tag}::entry, {target}, result_.sizes(), result_.dtype());\n  copy_into({target}, result_);\n}}\n"
+            )
         )
     if op.kind == "direct":
         return text + (
@@ -144,7 +162,9 @@ def compute_out(op: Operator) -> str:
     return text + "}\n"
 
 
-def stub_function(op: Operator, tag: str, result: str, params: str, names: str, key_text: str, defined: str) -> str:
+def stub_function(
+    op: Operator, tag: str, result: str, params: str, names: str, key_text: str, defined: str
+) -> str:
     """The public function: keys, layers out of line, then the computation."""
     comma = ", " if names else ""
     return (
@@ -182,18 +202,24 @@ def emit(family: str, ops: list[Operator]) -> str:
         names = t.names(op.arguments)
         text += entry(op, op.cxx, op.name, "Function", op.cxx)
         registrations.append(op.cxx)
-        text += stub_function(op, op.cxx, t.result_type(op), t.parameters(op.arguments), names, keys(op), op.cxx)
+        text += stub_function(
+            op, op.cxx, t.result_type(op), t.parameters(op.arguments), names, keys(op), op.cxx
+        )
         base, dot, overload = op.name.partition(".")
         if "inplace" in op.forms:
             text += entry(op, op.cxx + "_", base + "_" + dot + overload, "InPlace", op.cxx + "_")
             registrations.append(op.cxx + "_")
-            text += stub_function(op, op.cxx + "_", "void", t.parameters(op.arguments), names, keys(op), op.cxx + "_")
+            text += stub_function(
+                op, op.cxx + "_", "void", t.parameters(op.arguments), names, keys(op), op.cxx + "_"
+            )
         if "out" in op.forms:
             text += entry(op, op.cxx + "_out", op.name + ("_out" if dot else ".out"), "Out", op.cxx + "_out")
             registrations.append(op.cxx + "_out")
             params = ", ".join(filter(None, [outs(op), t.parameters(op.arguments)]))
             call = ", ".join([*out_names(op), *([names] if names else [])])
-            text += stub_function(op, op.cxx + "_out", "void", params, call, keys(op, tuple(out_names(op))), op.cxx + "_out")
+            text += stub_function(
+                op, op.cxx + "_out", "void", params, call, keys(op, tuple(out_names(op))), op.cxx + "_out"
+            )
     text += "\nnamespace {\nconst bool registered = [] {\n"
     for tag in registrations:
         text += f"  declare<op::{tag}>();\n"

@@ -21,7 +21,9 @@ HEAD = """// Generated from ops/{family}.yaml by tools/codegen; edits are lost.
 
 
 def outs(op: Operator) -> str:
-    return ", ".join(f"const Tensor& {'out' if len(op.results) == 1 else r.name + '_out'}" for r in op.results)
+    return ", ".join(
+        f"const Tensor& {'out' if len(op.results) == 1 else r.name + '_out'}" for r in op.results
+    )
 
 
 def out_names(op: Operator) -> list[str]:
@@ -41,7 +43,9 @@ def forms(op: Operator) -> list[tuple[str, str, str]]:
     if "inplace" in op.forms:
         out.append((op.cxx + "_", "void", t.types(op.arguments)))
     if "out" in op.forms:
-        params = ", ".join(["const Tensor&"] * len(op.results) + ([t.types(op.arguments)] if op.arguments else []))
+        params = ", ".join(
+            ["const Tensor&"] * len(op.results) + ([t.types(op.arguments)] if op.arguments else [])
+        )
         out.append((op.cxx + "_out", "void", params))
     return out
 
@@ -51,7 +55,9 @@ def emit(family: str, ops: list[Operator]) -> str:
     text += "namespace taeda::op {\n"
     for op in ops:
         for tag, result, params in forms(op):
-            text += f"struct TAEDA_API {tag} {{\n  using Fn = {result}(KeySet{', ' if params else ''}{params});\n"
+            text += (
+                f"struct TAEDA_API {tag} {{\n  using Fn = {result}(KeySet{', ' if params else ''}{params});\n"
+            )
             if tag == op.cxx:
                 text += f"  using Kernel = {kernel_type(op)};\n"
             text += "  static OpEntry entry;\n};\n"

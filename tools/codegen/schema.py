@@ -14,13 +14,31 @@ TYPES = (
 )  # fmt: skip
 RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
-    "op", "schema", "forms", "aliases", "kind", "core", "infer", "module", "varargs", "impl_inplace", "doc",
+    "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
+    "varargs": str, "impl_inplace": bool, "doc": str,
 }  # fmt: skip
+REQUIRED = {"op", "schema", "forms", "kind", "doc"}
+MODULES = {"both", "nn"}
 FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
 
 
-RESERVED = {"std", "and", "or", "not", "xor", "float", "double", "int", "bool", "short", "long", "char", "new", "default"}
+RESERVED = {
+    "std",
+    "and",
+    "or",
+    "not",
+    "xor",
+    "float",
+    "double",
+    "int",
+    "bool",
+    "short",
+    "long",
+    "char",
+    "new",
+    "default",
+}
 
 
 class DeclarationError(Exception):
@@ -87,7 +105,9 @@ class Operator:
         return bool(self.results) and all(r.type == "Tensor" for r in self.results)
 
 
-_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(?:\?|\[\])*)\s+(?P<name>[a-z_A-Z0-9]+)(?:\s*=\s*(?P<default>.+))?$")
+_ARGUMENT = re.compile(
+    r"^(?P<type>[A-Za-z]+(?:\?|\[\])*)\s+(?P<name>[a-z_A-Z0-9]+)(?:\s*=\s*(?P<default>.+))?$"
+)
 
 
 def _split(text: str) -> list[str]:
@@ -135,17 +155,70 @@ def _results(text: str, where: str) -> tuple[Result, ...]:
     for i, part in enumerate(parts):
         kind, _, name = part.partition(" ")
         if kind not in RESULT_TYPES:
-            raise DeclarationError(f"{where}: cannot read result {part!r}; known types: {', '.join(RESULT_TYPES)}")
+            raise DeclarationError(
+                f"{where}: cannot read result {part!r}; known types: {', '.join(RESULT_TYPES)}"
+            )
         out.append(Result(name or ("result" if len(parts) == 1 else f"result{i}"), kind))
     return tuple(out)
 
 
-def parse_record(record: dict, family: str, path: Path) -> Operator:
-    where = f"{path.name}: {record.get('op', record)}"
-    unknown = set(record) - FIELDS
-    missing = {"op", "schema", "forms", "kind", "doc"} - set(record)
+def _check_fields(record: object, where: str) -> None:
+    """Raises DeclarationError unless the record has the known fields with values of their types."""
+    if not isinstance(record, dict):
+        raise DeclarationError(f"{where}: expected a record, found {record!r}")
+    unknown = set(record) - set(FIELDS)
+    missing = REQUIRED - set(record)
     if unknown or missing:
         raise DeclarationError(f"{where}: unknown fields {sorted(unknown)}, missing fields {sorted(missing)}")
+    for name, value in record.items():
+        if not isinstance(value, FIELDS[name]):
+            raise DeclarationError(
+                f"{where}: field {name!r} must be a {FIELDS[name].__name__}, found {value!r}"
+            )
+    if not record["doc"].strip():
+        raise DeclarationError(f"{where}: field 'doc' is empty")
+
+
+def _check_meaning(op: Operator) -> None:
+    """What can be said of an operator only after its schema is known."""
+    first = op.arguments[0].type if op.arguments else None
+    for form in ("method", "inplace"):
+        if form in op.forms and first not in ("Tensor", "Operand"):
+            raise DeclarationError(
+                f"{op.where}: form {form!r} needs a Tensor as first argument, found {first}"
+            )
+    if op.varargs and op.varargs not in {
+        a.name for a in op.arguments if a.type.startswith(("int[]", "Tensor[]"))
+    }:
+        raise DeclarationError(
+            f"{op.where}: varargs names {op.varargs!r}, which is no int[] or Tensor[] argument"
+        )
+    if op.kind == "structured" and not op.tensor_results:
+        raise DeclarationError(f"{op.where}: a structured operator returns tensors")
+    if op.kind != "structured" and op.infer:
+        raise DeclarationError(f"{op.where}: 'infer' is for structured operators")
+    if "inplace" in op.forms and (len(op.results) != 1 or op.results[0].type != "Tensor"):
+        raise DeclarationError(f"{op.where}: form 'inplace' needs exactly one Tensor result")
+    if op.in_place_only and {"inplace", "out"} & set(op.forms):
+        raise DeclarationError(
+            f"{op.where}: an operator whose name ends in '_' has the forms function and method only"
+        )
+    if op.module not in MODULES:
+        raise DeclarationError(f"{op.where}: module must be of {sorted(MODULES)}, found {op.module!r}")
+    required_after_default = [
+        a
+        for a, b in zip(op.arguments[1:], op.arguments, strict=False)
+        if a.default is None and b.default is not None
+    ]
+    if any(not a.keyword_only for a in required_after_default):
+        raise DeclarationError(
+            f"{op.where}: argument {required_after_default[0].name!r} without default follows one with a default"
+        )
+
+
+def parse_record(record: dict, family: str, path: Path) -> Operator:
+    where = f"{path.name}: {record.get('op', record) if isinstance(record, dict) else record!r}"
+    _check_fields(record, where)
     match = re.match(r"^([A-Za-z_0-9]+)\((.*)\)\s*->\s*(.+)$", record["schema"].strip(), re.S)
     if not match:
         raise DeclarationError(f"{where}: schema must read 'name(type arg, ...) -> result'")
@@ -153,7 +226,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         raise DeclarationError(f"{where}: schema names {match[1]!r}")
     if not set(record["forms"]) <= FORMS or record["kind"] not in KINDS:
         raise DeclarationError(f"{where}: forms must be of {sorted(FORMS)}, kind of {sorted(KINDS)}")
-    return Operator(
+    op = Operator(
         name=record["op"],
         family=family,
         schema=record["schema"].strip(),
@@ -170,6 +243,18 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         impl_inplace=bool(record.get("impl_inplace", False)),
         where=where,
     )
+    _check_meaning(op)
+    return op
+
+
+def _records(path: Path) -> list:
+    try:
+        records = yaml.safe_load(path.read_text()) or []
+    except yaml.YAMLError as error:
+        raise DeclarationError(f"{path.name}: not YAML: {error}") from error
+    if not isinstance(records, list):
+        raise DeclarationError(f"{path.name}: expected a list of records, found a {type(records).__name__}")
+    return records
 
 
 def load(folder: Path) -> dict[str, list[Operator]]:
@@ -181,8 +266,12 @@ def load(folder: Path) -> dict[str, list[Operator]]:
     families: dict[str, list[Operator]] = {}
     seen: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
-        records = yaml.safe_load(path.read_text()) or []
-        ops = [parse_record(r, path.stem, path) for r in records]
+        ops = [parse_record(r, path.stem, path) for r in _records(path)]
+        for before, after in zip(ops, ops[1:], strict=False):
+            if after.name < before.name:
+                raise DeclarationError(
+                    f"{after.where}: records are sorted by name, and this one stands after {before.name!r}"
+                )
         for op in ops:
             if op.name in seen:
                 raise DeclarationError(f"{op.where}: declared already in {seen[op.name]}")

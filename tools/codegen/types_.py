@@ -59,7 +59,11 @@ def default_value(arg: Argument) -> str | None:
         return '"' + text.strip("\"'") + '"'
     if text in ("inf", "-inf", "nan"):
         sign = "-" if text.startswith("-") else ""
-        return sign + ("std::numeric_limits<double>::quiet_NaN()" if text == "nan" else "std::numeric_limits<double>::infinity()")
+        return sign + (
+            "std::numeric_limits<double>::quiet_NaN()"
+            if text == "nan"
+            else "std::numeric_limits<double>::infinity()"
+        )
     if arg.type == "int?":
         return f"int64_t({text})"
     if arg.type == "Scalar" or arg.type == "Scalar?":

@@ -33,6 +33,13 @@ const T& expect(const Value& v, const char* what) {
   check(found != nullptr, ErrorKind::Type, "boxed call: expected ", what);
   return *found;
 }
+/// A list without items does not tell of what it is one.
+inline bool empty_list(const Value& v) {
+  return std::visit([]<class T>(const T& held) {
+    if constexpr (requires { held.begin(); } && !std::is_same_v<T, std::string>) return held.begin() == held.end();
+    else return false;
+  }, v);
+}
 template <class T>
 struct Unboxed;
 template <>
@@ -41,7 +48,15 @@ struct Unboxed<const Tensor&> {
 };
 template <>
 struct Unboxed<TensorList> {
-  static std::vector<Tensor> get(const Value& v) { return expect<std::vector<Tensor>>(v, "a list of tensors"); }
+  static std::vector<Tensor> get(const Value& v) {
+    if (empty_list(v)) return {};
+    if (auto* items = std::get_if<std::vector<std::optional<Tensor>>>(&v)) {
+      std::vector<Tensor> out;
+      for (const auto& item : *items) out.push_back(item.value_or(Tensor()));
+      return out;
+    }
+    return expect<std::vector<Tensor>>(v, "a list of tensors");
+  }
 };
 template <>
 struct Unboxed<const Scalar&> {
@@ -54,7 +69,10 @@ struct Unboxed<const Scalar&> {
 };
 template <>
 struct Unboxed<int64_t> {
-  static int64_t get(const Value& v) { return expect<int64_t>(v, "an int"); }
+  static int64_t get(const Value& v) {
+    if (auto* s = std::get_if<Scalar>(&v); s && s->is_integral()) return s->to<int64_t>();
+    return expect<int64_t>(v, "an int");
+  }
 };
 template <>
 struct Unboxed<bool> {
@@ -64,16 +82,21 @@ template <>
 struct Unboxed<double> {
   static double get(const Value& v) {
     if (auto* i = std::get_if<int64_t>(&v)) return double(*i);
+    if (auto* s = std::get_if<Scalar>(&v); s && !s->is_complex()) return s->to_double();
     return expect<double>(v, "a float");
   }
 };
 template <>
 struct Unboxed<IntSpan> {
-  static Shape get(const Value& v) { return expect<Shape>(v, "a list of ints"); }
+  static Shape get(const Value& v) {
+    if (empty_list(v)) return {};
+    if (auto* i = std::get_if<int64_t>(&v)) return Shape{*i};
+    return expect<Shape>(v, "a list of ints");
+  }
 };
 template <>
 struct Unboxed<std::span<const double>> {
-  static std::vector<double> get(const Value& v) { return expect<std::vector<double>>(v, "a list of floats"); }
+  static std::vector<double> get(const Value& v) { return empty_list(v) ? std::vector<double>() : expect<std::vector<double>>(v, "a list of floats"); }
 };
 template <>
 struct Unboxed<std::string_view> {
@@ -116,10 +139,15 @@ Values box_results(const std::tuple<T...>& results) {
 }
 template <class R>
 struct Results {
+  static R take(const Value& v) {
+    if constexpr (std::is_same_v<R, Tensor>) return Unboxed<const Tensor&>::get(v);
+    else if constexpr (std::is_same_v<R, std::vector<Tensor>>) return Unboxed<TensorList>::get(v);
+    else if constexpr (std::is_same_v<R, Scalar>) return Unboxed<const Scalar&>::get(v);
+    else return expect<R>(v, "the operator's result type");
+  }
   static R get(Values& v) {
-    if constexpr (std::is_same_v<R, std::vector<Tensor>>) return expect<std::vector<Tensor>>(v.at(0), "a list of tensors");
-    else if constexpr (std::is_same_v<R, Scalar>) return Unboxed<const Scalar&>::get(v.at(0));
-    else return expect<R>(v.at(0), "the operator's result type");
+    check(!v.empty(), ErrorKind::Type, "boxed call: expected a result, got none");
+    return take(v[0]);
   }
 };
 template <>
@@ -129,7 +157,8 @@ struct Results<void> {
 template <class... T>
 struct Results<std::tuple<T...>> {
   static std::tuple<T...> get(Values& v) {
-    return [&]<size_t... I>(std::index_sequence<I...>) { return std::tuple<T...>(expect<T>(v.at(I), "a tensor")...); }(std::index_sequence_for<T...>());
+    check(v.size() == sizeof...(T), ErrorKind::Type, "boxed call: expected ", sizeof...(T), " results, got ", v.size());
+    return [&]<size_t... I>(std::index_sequence<I...>) { return std::tuple<T...>(Results<T>::take(v[I])...); }(std::index_sequence_for<T...>());
   }
 };
 

@@ -49,24 +49,33 @@ bool optional_kind(ArgKind kind) {
   }
 }
 
+/// Lists with a default: None stands for it.
+bool list_kind(ArgKind kind) { return kind == ArgKind::IntList || kind == ArgKind::FloatList; }
+
 bool has_index(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index; }
-bool has_float(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float; }
+/// Ints and what stands for one; bools are refused, as a flag in the place of a size is a mistake.
 bool is_integer(PyObject* o) {
-  if (PyLong_Check(o)) return true;
-  if (is_tensor(o)) return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype());
+  if (PyLong_Check(o)) return !PyBool_Check(o);
+  if (is_tensor(o)) return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
   return has_index(o) && !PySequence_Check(o);
 }
 bool is_number(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
   if (is_tensor(o)) return tensor_of(o).dim() == 0;
-  return (has_float(o) || has_index(o)) && !PyUnicode_Check(o) && !(PySequence_Check(o) && PySequence_Size(o) >= 0);
+  // Strings and containers are the usual other arguments; they are told apart without a look at their methods.
+  if (PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o) || o == Py_None) return false;
+  return as_number(o).has_value();
+}
+bool is_numpy_bool(PyObject* o) {
+  const std::string_view type = Py_TYPE(o)->tp_name;
+  return type == "numpy.bool" || type == "numpy.bool_";
+}
+bool is_bool(PyObject* o) {
+  return PyBool_Check(o) || is_numpy_bool(o) || (is_tensor(o) && tensor_of(o).dim() == 0 && tensor_of(o).dtype() == DType::Bool);
 }
 bool is_int_sequence(PyObject* o) {
   if (is_integer(o)) return true;
-  if (!PyTuple_Check(o) && !PyList_Check(o)) {
-    PyErr_Clear();
-    return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
-  }
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   for (Py_ssize_t i = 0; i < n; ++i)
     if (!is_integer(PySequence_Fast_GET_ITEM(o, i))) return false;
@@ -94,9 +103,9 @@ bool matches(ArgKind kind, PyObject* o) {
     case ArgKind::IntList: case ArgKind::OptIntList: return is_int_sequence(o);
     case ArgKind::Float: case ArgKind::OptFloat: return is_number(o) && !PyComplex_Check(o);
     case ArgKind::FloatList: return PyTuple_Check(o) || PyList_Check(o);
-    case ArgKind::Bool: case ArgKind::OptBool: return PyBool_Check(o) || (!PyLong_Check(o) && !PyFloat_Check(o) && is_number(o));
+    case ArgKind::Bool: case ArgKind::OptBool: return is_bool(o);
     case ArgKind::Str: case ArgKind::OptStr: return PyUnicode_Check(o);
-    case ArgKind::DType: case ArgKind::OptDType: return is_dtype(o) || o == (PyObject*)&PyFloat_Type || o == (PyObject*)&PyLong_Type || o == (PyObject*)&PyBool_Type;
+    case ArgKind::DType: case ArgKind::OptDType: return as_dtype(o).has_value();
     case ArgKind::Device: case ArgKind::OptDevice: return is_device(o) || PyUnicode_Check(o);
     case ArgKind::OptGenerator: return is_generator(o);
     case ArgKind::Out: return is_tensor(o) || is_tensor_sequence(o, false);
@@ -125,7 +134,7 @@ std::string type_text(PyObject* o) {
 /// NumPy's and PyTorch's spellings of the same arguments.
 bool synonym(const char* declared, const char* given) {
   static constexpr const char* kPairs[][2] = {{"dim", "axis"}, {"dims", "axes"}, {"dim", "dims"}, {"keepdim", "keepdims"}, {"self", "input"}, {"self", "x"},
-                                              {"dim0", "axis0"}, {"dim1", "axis1"}, {"tensors", "arrays"}, {"other", "x2"}, {"self", "x1"}, {"shape", "size"}, {"size", "shape"}};
+                                              {"dim0", "axis0"}, {"dim1", "axis1"}, {"tensors", "arrays"}, {"other", "x2"}, {"self", "x1"}, {"shape", "size"}, {"size", "shape"}, {"dims", "dim"}, {"dims", "axis"}};
   for (const auto& pair : kPairs)
     if (!std::strcmp(declared, pair[0]) && !std::strcmp(given, pair[1])) return true;
   return false;
@@ -186,7 +195,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
         slots.values[i] = empty;
         continue;
       }
-      if (loud) PyErr_Format(PyExc_TypeError, "%s: missing argument '%s' (position %d); expected %s; signature: %s", sig.name, sig.specs[i].name, i + 1, expected_text(sig.specs[i].kind), sig.text);
+      if (loud) PyErr_Format(PyExc_TypeError, "%s: missing argument '%s', expected %s; signature: %s", sig.name, sig.specs[i].name, expected_text(sig.specs[i].kind), sig.text);
       return false;
     }
   }
@@ -197,7 +206,7 @@ bool fits(Signature& sig, Slots& slots) {
   for (int i = 0; i < sig.count; ++i) {
     PyObject* o = slots.values[i];
     if (!o || (slots.tail && i == sig.varargs)) continue;
-    if (o == Py_None && !sig.specs[i].required) continue;
+    if (o == Py_None && !sig.specs[i].required && list_kind(sig.specs[i].kind)) continue;
     if (!matches(sig.specs[i].kind, o)) return false;
   }
   return true;
@@ -223,7 +232,7 @@ void no_signature(Signature* signatures, int count, PyObject* self, PyObject* co
 
 void wrong_type(const Signature& sig, int i, PyObject* found) {
   if (PyErr_Occurred()) PyErr_Clear();
-  fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' (position ", i + 1, ") must be ", expected_text(sig.specs[i].kind), ", found ",
+  fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind), ", found ",
        found ? type_text(found) : "nothing");
 }
 
@@ -268,31 +277,16 @@ int64_t int_slow(const Signature& sig, int i, PyObject* o) {
 
 Scalar scalar_value(const Signature& sig, int i, PyObject* o) {
   if (!o) wrong_type(sig, i, o);
-  if (PyBool_Check(o)) return o == Py_True;
-  if (PyLong_Check(o)) {
+  if (PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
+  if (PyLong_CheckExact(o)) {
     int overflow;
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (!overflow) return int64_t(v);
-    if (overflow > 0) {
-      const unsigned long long u = PyLong_AsUnsignedLongLong(o);
-      if (!PyErr_Occurred()) return uint64_t(u);
-      PyErr_Clear();
-    }
-    fail(ErrorKind::Overflow, sig.name, ": argument '", sig.specs[i].name, "' does not fit into 64 bits: ", type_text(o));
   }
-  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
-  if (PyComplex_Check(o)) return std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o));
-  if (!is_number(o)) wrong_type(sig, i, o);
-  if (is_tensor(o)) return scalar_of(tensor_of(o), sig.name);
-  if (has_index(o)) return int_slow(sig, i, o);
-  if (PyObject_HasAttrString(o, "imag") && PyObject_HasAttrString(o, "__complex__")) {
-    const Py_complex c = PyComplex_AsCComplex(o);
-    if (!PyErr_Occurred()) return std::complex<double>(c.real, c.imag);
-    PyErr_Clear();
-  }
-  const double v = PyFloat_AsDouble(o);
-  if (v == -1.0 && PyErr_Occurred()) throw PythonError();
-  return v;
+  if (is_tensor(o) && tensor_of(o).dim() == 0) return scalar_of(tensor_of(o), sig.name);
+  if (is_tensor(o) || PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o)) wrong_type(sig, i, o);
+  if (const std::optional<Scalar> number = as_number(o)) return *number;
+  wrong_type(sig, i, o);
 }
 
 double float_arg(const Signature& sig, int i, Slots& slots) {
@@ -304,7 +298,7 @@ double float_arg(const Signature& sig, int i, Slots& slots) {
 }
 
 bool bool_slow(const Signature& sig, int i, PyObject* o) {
-  if (!o || !(is_number(o) && !PyFloat_Check(o) && !PyComplex_Check(o))) wrong_type(sig, i, o);
+  if (!o || !is_bool(o)) wrong_type(sig, i, o);
   const int v = PyObject_IsTrue(o);
   if (v < 0) throw PythonError();
   return v;
@@ -322,16 +316,16 @@ std::string_view str_arg(const Signature& sig, int i, Slots& slots) {
 DType dtype_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
   if (o && is_dtype(o)) return reinterpret_cast<PyDType*>(o)->value;
-  if (o == (PyObject*)&PyFloat_Type) return DType::Float64;
-  if (o == (PyObject*)&PyLong_Type) return DType::Int64;
-  if (o == (PyObject*)&PyBool_Type) return DType::Bool;
+  if (o)
+    if (const std::optional<DType> found = as_dtype(o)) return *found;
   wrong_type(sig, i, o);
 }
 
 Device device_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
   if (o && is_device(o)) return reinterpret_cast<PyDevice*>(o)->value;
-  if (o && PyUnicode_Check(o)) return parse_device(str_arg(sig, i, slots));
+  if (o)
+    if (const std::optional<Device> found = as_device(o)) return *found;
   wrong_type(sig, i, o);
 }
 
@@ -352,7 +346,7 @@ TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
   const auto take = [&](PyObject* item) {
     if (item == Py_None && none_allowed) return tensors_.emplace_back();
     if (!is_tensor(item)) {
-      fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' (position ", i + 1, ") must be ", expected_text(sig.specs[i].kind), ", found ",
+      fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind), ", found ",
            type_text(item), " at item ", tensors_.size());
     }
     return tensors_.emplace_back(tensor_of(item));
@@ -391,7 +385,7 @@ IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& m
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     for (Py_ssize_t k = 0; k < n; ++k) {
       PyObject* item = PySequence_Fast_GET_ITEM(o, k);
-      if (!PyLong_Check(item) && !is_integer(item)) wrong_type(sig, i, o);
+      if (!PyLong_CheckExact(item) && !is_integer(item)) wrong_type(sig, i, o);
       values_.push_back(int_value(sig, i, item));
     }
     return;

@@ -27,6 +27,8 @@ struct Slots {
   PyObject* values[kMaxArguments];
   PyObject* const* tail = nullptr;
   Py_ssize_t tail_count = 0;
+  bool present(int i) const { return values[i] != nullptr; }
+  /// Neither left out nor None.
   bool given(int i) const { return values[i] != nullptr && values[i] != Py_None; }
   PyObject* self() const { return Py_NewRef(values[0]); }
 };
@@ -46,7 +48,7 @@ struct Signature {
 /// Finds the signature that fits, converts and calls; sets the Python error and returns null on failure.
 PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
-/// TypeError "op: argument 'name' (position i) must be X, not Y".
+/// TypeError "op: argument 'name' must be X, found Y".
 [[noreturn]] void wrong_type(const Signature& sig, int i, PyObject* found);
 
 const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots);
@@ -172,7 +174,6 @@ class OutArg {
 };
 
 // --- results ---
-using taeda::py::wrap;
 inline PyObject* wrap(bool v) { return PyBool_FromLong(v); }
 inline PyObject* wrap(int64_t v) { return PyLong_FromLongLong(v); }
 inline PyObject* wrap(double v) { return PyFloat_FromDouble(v); }
