@@ -1,0 +1,72 @@
+// What autograd hangs on a tensor, and the questions asked of it on every recorded call.
+#pragma once
+#include <functional>
+
+#include "taeda/autograd/node.h"
+#include "taeda/dispatch.h"
+
+namespace taeda::autograd {
+
+/// A hook sees a gradient and may return another; undefined keeps it.
+using TensorHook = std::function<Tensor(const Tensor& grad)>;
+struct HookList;
+
+struct AutogradMeta final : GradMeta, Pooled {
+  Ref<Node> grad_fn;                // null for leaves
+  uint32_t output = 0;              // which output of grad_fn
+  uint32_t attr_version = 0;        // views: storage version at which grad_fn was right
+  Tensor grad;                      // of leaves, and of others after retain_grad
+  Node* accumulator = nullptr;      // weak; see accumulate.h
+  HookList* hooks = nullptr;        // of leaves; owned
+  ~AutogradMeta() override;
+  static void operator delete(void* memory, size_t bytes) noexcept { Pool::give(memory, bytes); }
+};
+
+inline AutogradMeta* meta_of(const TensorImpl* impl) noexcept { return static_cast<AutogradMeta*>(impl->grad); }
+inline AutogradMeta* meta_of(const Tensor& t) noexcept { return meta_of(t.impl()); }
+inline AutogradMeta& ensure_meta(TensorImpl* impl) {
+  if (!impl->grad) impl->grad = new AutogradMeta;
+  return *meta_of(impl);
+}
+
+/// Note [Views and their base]
+/// In-place writes through a view rewrite the history of the base (rebase_history). The base's other views then find out by the
+/// storage's version that their grad_fn is old, and get a new one from the base's by strides. A view made before its base became
+/// differentiable has no mark of its own: it is recognised by its base having a grad_fn. Views made under no_grad stay outside.
+bool view_became_tracked(const Tensor& view) noexcept;
+
+/// Whether gradients flow to `t`.
+inline bool tracked(const Tensor& t) noexcept {
+  const TensorImpl* impl = t.impl();
+  if (!impl) return false;
+  if (impl->flags & kRequiresGrad) return true;
+  return impl->base && (impl->base->flags & kRequiresGrad) && view_became_tracked(t);
+}
+inline bool tracked(TensorList list) noexcept {
+  for (const Tensor& t : list)
+    if (tracked(t)) return true;
+  return false;
+}
+
+/// Whether a call with these tensor arguments must be recorded.
+template <class... T>
+inline bool needs_grad(const T&... arguments) noexcept {
+  return thread_state.grad_enabled && (tracked(arguments) || ...);
+}
+
+/// The node and output that produce `t`; for leaves their AccumulateGrad. Null node when untracked.
+Edge slow_edge(const Tensor& t);
+inline Edge collect_edge(const Tensor& t) {
+  if (!t.defined()) return {};
+  const TensorImpl* impl = t.impl();
+  const AutogradMeta* meta = meta_of(impl);
+  if ((impl->flags & kRequiresGrad) && !impl->base && meta && meta->grad_fn) [[likely]]
+    return {meta->grad_fn, meta->output};
+  return slow_edge(t);
+}
+/// grad_fn as users see it (null for leaves); brings that of a view up to date.
+Ref<Node> grad_fn_of(const Tensor& t);
+
+void set_requires_grad(const Tensor& t, bool value);
+
+}  // namespace taeda::autograd
