@@ -15,6 +15,8 @@ struct AutogradApi {
   void* (*grad_fn)(const Tensor& self) = nullptr;
   /// Python-level implementations of `backward`, `register_hook`, `retain_grad`...: looked up by attribute name; new reference or null.
   void* (*attribute)(const char* name) = nullptr;
+  /// The Python wrapper of `impl` died while others still hold it and `impl->grad` is set: the moment to look for cycles.
+  void (*orphaned)(TensorImpl* impl) noexcept = nullptr;
 };
 extern TAEDA_API AutogradApi autograd_api;
 

@@ -28,6 +28,7 @@ enum TensorFlag : uint8_t {
   kInference = 4,       // made under inference_mode
   kDetachedData = 8,    // from `.data`: in-place writes do not bump the version
   kOwnsPython = 16,     // this object keeps its Python wrapper alive (wrapper has state of its own)
+  kUntrackedView = 32,  // a view made while gradients were not recorded
 };
 inline constexpr int kMaxDims = 64;
 

@@ -6,10 +6,12 @@
 
 #include "taeda/autograd_api.h"
 #include "taeda/backend.h"
+#include "taeda/python_api.h"
 
 namespace taeda {
 
 AutogradApi autograd_api;
+PythonApi python_api;
 
 namespace {
 

@@ -173,6 +173,7 @@ Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset)
   } else {
     impl->base = from->base ? from->base : Ref<TensorImpl>::share(from);
     impl->keys = from->keys.backends() | KeySet::of(Layer::Autograd);
+    if (!thread_state.grad_enabled || (from->flags & kUntrackedView)) impl->flags |= kUntrackedView;
   }
   return Tensor(std::move(impl));
 }

@@ -1,0 +1,22 @@
+// What compiled extensions of other packages (autograd) need of the Python objects that tensor-core's extension defines.
+// PyObject* travels as void*, so that libtaeda itself stays free of Python. Filled in when `taeda_tensor_core._C` is imported.
+#pragma once
+#include "taeda/tensor.h"
+
+namespace taeda {
+
+struct PythonApi {
+  uint32_t version = 1;
+  /// Whether the object is a Tensor, and the tensor in it (borrowed; only for Tensors).
+  bool (*is_tensor)(void* object) = nullptr;
+  const Tensor* (*tensor_of)(void* object) = nullptr;
+  /// New reference to the tensor's one wrapper; None when undefined.
+  void* (*wrap)(const Tensor& tensor) = nullptr;
+  /// In a catch block: sets the Python error that the current C++ exception stands for.
+  void (*set_error)() noexcept = nullptr;
+  /// Throws the C++ exception that carries the Python error now set: crosses any C++ frames and comes out unchanged.
+  void (*throw_error)() = nullptr;
+};
+extern TAEDA_API PythonApi python_api;
+
+}  // namespace taeda
