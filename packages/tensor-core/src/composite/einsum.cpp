@@ -1,0 +1,229 @@
+// einsum: operands are aligned by label and contracted pairwise, each contraction one bmm.
+#include <algorithm>
+#include <string>
+
+#include "taeda/ops.h"
+
+namespace taeda::impl {
+namespace {
+
+// Note [Labels]
+// Letters are numbered 0..51 (A-Z, a-z); the dimensions of `...` get the numbers from kEllipsis up, aligned to the right.
+constexpr int kEllipsis = 52;
+constexpr int kLabels = kEllipsis + kMaxDims;
+
+int label_of(char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= 'A' && c <= 'Z' ? c - 'A' : -1; }
+std::string label_text(int label) {
+  return label >= kEllipsis ? "..." : std::string(1, label < 26 ? char('A' + label) : char('a' + label - 26));
+}
+
+struct Term {
+  Tensor tensor;
+  std::vector<int> labels;
+  bool has(int label) const { return std::ranges::find(labels, label) != labels.end(); }
+};
+
+[[noreturn]] void bad(std::string_view equation, const std::string& why) {
+  fail(ErrorKind::Runtime, "einsum: argument 'equation' \"", equation, "\": ", why);
+}
+
+/// Labels of one term; -2 stands for the ellipsis.
+std::vector<int> parse_term(std::string_view equation, std::string_view text) {
+  std::vector<int> labels;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ' ') continue;
+    if (text[i] == '.') {
+      if (text.substr(i, 3) != "..." || std::ranges::find(labels, -2) != labels.end()) bad(equation, "'.' is only allowed once, as '...'");
+      labels.push_back(-2);
+      i += 2;
+      continue;
+    }
+    const int label = label_of(text[i]);
+    if (label < 0) bad(equation, std::string("unexpected character '") + text[i] + "'");
+    labels.push_back(label);
+  }
+  return labels;
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (size_t from = 0;;) {
+    const size_t to = text.find(at, from);
+    parts.push_back(text.substr(from, to == std::string_view::npos ? to : to - from));
+    if (to == std::string_view::npos) return parts;
+    from = to + 1;
+  }
+}
+
+/// Replaces the ellipsis by numbered labels; repeated labels become diagonals.
+Term make_term(std::string_view equation, const Tensor& tensor, const std::vector<int>& parsed, size_t position, int64_t ellipsis_dims) {
+  Term term{tensor, {}};
+  const bool has_ellipsis = std::ranges::find(parsed, -2) != parsed.end();
+  const int64_t rest = tensor.dim() - int64_t(parsed.size()) + (has_ellipsis ? 1 : 0);
+  if (rest < 0 || (rest > 0 && !has_ellipsis))
+    bad(equation, detail::concat("operand ", position, " has shape ", shape_text(tensor.sizes()), " but ", parsed.size() - size_t(has_ellipsis), " labels"));
+  for (int label : parsed) {
+    if (label != -2) term.labels.push_back(label);
+    for (int64_t d = 0; label == -2 && d < rest; ++d) term.labels.push_back(int(kEllipsis + ellipsis_dims - rest + d));
+  }
+  for (size_t i = 0; i < term.labels.size(); ++i)
+    for (size_t j = term.labels.size() - 1; j > i; --j) {
+      if (term.labels[i] != term.labels[j]) continue;
+      if (term.tensor.size(int64_t(i)) != term.tensor.size(int64_t(j)))
+        bad(equation, detail::concat("label ", label_text(term.labels[i]), " names dimensions of sizes ", term.tensor.size(int64_t(i)), " and ",
+                                     term.tensor.size(int64_t(j)), " of operand ", position));
+      // The diagonal comes last; it goes back to the place of the first occurrence.
+      term.tensor = ops::movedim(ops::diagonal(term.tensor, 0, int64_t(i), int64_t(j)), Shape{-1}, Shape{int64_t(i)});
+      term.labels.erase(term.labels.begin() + int64_t(j));
+    }
+  return term;
+}
+
+/// Sums out labels that nobody else needs.
+void reduce(Term& term, const std::vector<char>& needed) {
+  Shape dims;
+  std::vector<int> kept;
+  for (size_t d = 0; d < term.labels.size(); ++d) {
+    if (needed[size_t(term.labels[d])])
+      kept.push_back(term.labels[d]);
+    else
+      dims.push_back(int64_t(d));
+  }
+  if (dims.empty()) return;
+  term.tensor = ops::sum(term.tensor, IntSpan(dims), false, term.tensor.dtype());
+  term.labels = kept;
+}
+
+/// Permutes and folds a term to (batch, first, second) given the labels of each group.
+Tensor folded(const Term& term, const std::vector<int>& batch, const std::vector<int>& first, const std::vector<int>& second, const int64_t* sizes) {
+  Shape order, folded_sizes;
+  Tensor t = term.tensor;
+  const auto add = [&](const std::vector<int>& group, bool broadcast) {
+    int64_t count = 1;
+    for (int label : group) {
+      const auto at = std::ranges::find(term.labels, label) - term.labels.begin();
+      order.push_back(at);
+      count *= broadcast ? sizes[label] : t.size(at);
+    }
+    folded_sizes.push_back(count);
+  };
+  add(batch, true);
+  add(first, true);
+  add(second, true);
+  t = ops::permute(t, order);
+  Shape wide;
+  for (const auto* group : {&batch, &first, &second})
+    for (int label : *group) wide.push_back(sizes[label]);
+  return ops::reshape(ops::expand(t, wide), folded_sizes);
+}
+
+/// Product of two terms, summed over labels that are in both and not needed afterwards.
+Term contract(const Term& a, const Term& b, const std::vector<char>& needed, const int64_t* sizes) {
+  std::vector<int> batch, sum, only_a, only_b;
+  for (int label : a.labels) (b.has(label) ? (needed[size_t(label)] ? batch : sum) : only_a).push_back(label);
+  for (int label : b.labels)
+    if (!a.has(label)) only_b.push_back(label);
+  const Tensor left = folded(a, batch, only_a, sum, sizes), right = folded(b, batch, sum, only_b, sizes);
+  Term out;
+  Shape shape;
+  for (const auto* group : {&batch, &only_a, &only_b})
+    for (int label : *group) {
+      out.labels.push_back(label);
+      shape.push_back(sizes[label]);
+    }
+  // Nothing to sum: an outer or element-wise product needs no bmm.
+  const Tensor result = sum.empty() ? ops::mul(left, right) : ops::bmm(left, right);
+  out.tensor = ops::reshape(result, shape);
+  return out;
+}
+
+}  // namespace
+
+Tensor einsum(std::string_view equation, TensorList tensors) {
+  check(!tensors.empty(), ErrorKind::Value, "einsum: argument 'tensors' is empty, expected at least one operand");
+  const size_t arrow = equation.find("->");
+  const auto texts = split(equation.substr(0, arrow), ',');
+  if (texts.size() != tensors.size()) bad(equation, detail::concat("names ", texts.size(), " operands, ", tensors.size(), " were given"));
+
+  std::vector<std::vector<int>> parsed;
+  int64_t ellipsis_dims = 0;
+  int counts[kLabels] = {};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    parsed.push_back(parse_term(equation, texts[i]));
+    for (int label : parsed[i]) {
+      if (label == -2)
+        ellipsis_dims = std::max(ellipsis_dims, tensors[i].dim() - int64_t(parsed[i].size()) + 1);
+      else
+        ++counts[label];
+    }
+  }
+
+  std::vector<int> output;
+  const auto add_ellipsis = [&] {
+    for (int64_t d = 0; d < ellipsis_dims; ++d) output.push_back(int(kEllipsis + d));
+  };
+  if (arrow == std::string_view::npos) {  // implicit: `...`, then letters that occur once, in order
+    add_ellipsis();
+    for (int label = 0; label < kEllipsis; ++label)
+      if (counts[label] == 1) output.push_back(label);
+  } else {
+    for (int label : parse_term(equation, equation.substr(arrow + 2))) {
+      if (label == -2) {
+        add_ellipsis();
+        continue;
+      }
+      if (counts[label] == 0) bad(equation, "output label '" + label_text(label) + "' is in no operand");
+      if (std::ranges::find(output, label) != output.end()) bad(equation, "output label '" + label_text(label) + "' is given twice");
+      output.push_back(label);
+    }
+  }
+
+  std::vector<Term> terms;
+  int64_t sizes[kLabels];
+  std::fill_n(sizes, kLabels, int64_t(1));
+  const DType dtype = result_type(tensors);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Term term = make_term(equation, tensors[i].dtype() == dtype ? tensors[i] : ops::to_dtype(tensors[i], dtype), parsed[i], i, ellipsis_dims);
+    for (size_t d = 0; d < term.labels.size(); ++d) {
+      int64_t& size = sizes[term.labels[d]];
+      const int64_t found = term.tensor.size(int64_t(d));
+      if (size != 1 && found != 1 && size != found)
+        bad(equation, detail::concat("label ", label_text(term.labels[d]), " is ", size, " before and ", found, " in operand ", i, " of shape ",
+                                     shape_text(tensors[i].sizes())));
+      if (size == 1) size = found;
+    }
+    terms.push_back(std::move(term));
+  }
+
+  // Left to right; a label is needed while the output or a later operand has it.
+  Term result = std::move(terms[0]);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    std::vector<char> needed(kLabels, 0);
+    for (int label : output) needed[size_t(label)] = 1;
+    for (size_t j = i + 1; j < terms.size(); ++j)
+      for (int label : terms[j].labels) needed[size_t(label)] = 1;
+    if (i == 0) {
+      reduce(result, needed);
+      continue;
+    }
+    std::vector<char> with_result = needed;
+    for (int label : result.labels) with_result[size_t(label)] = 1;
+    reduce(terms[i], with_result);
+    std::vector<char> with_term = needed;
+    for (int label : terms[i].labels) with_term[size_t(label)] = 1;
+    reduce(result, with_term);
+    result = contract(result, terms[i], needed, sizes);
+  }
+
+  Shape order, shape;
+  for (int label : output) {
+    order.push_back(std::ranges::find(result.labels, label) - result.labels.begin());
+    shape.push_back(sizes[label]);
+  }
+  Tensor out = ops::expand(ops::permute(result.tensor, order), shape);
+  for (const Tensor& t : tensors)
+    if (out.same(t)) return ops::clone(out);
+  return out;
+}
+
+}  // namespace taeda::impl

@@ -1,0 +1,180 @@
+// Products written in terms of others: matmul with NumPy's rules, outer, kron, tensordot and their like.
+#include "taeda/ops/linalg.h"
+
+#include "taeda/ops.h"
+
+namespace taeda::impl {
+namespace {
+
+/// All but the last `tail` dimensions.
+IntSpan leading(const Tensor& t, int64_t tail) { return t.sizes().first(size_t(t.dim() - tail)); }
+
+void expect_matmul(bool fits, const Tensor& self, const Tensor& other) {
+  check(fits, ErrorKind::Runtime, "matmul: argument 'other' has shape ", shape_text(other.sizes()), ", which does not fit 'self' of shape ",
+        shape_text(self.sizes()), ": expected ", self.size(-1), " in its ", other.dim() == 1 ? "only" : "second last", " dimension");
+}
+
+/// (batch..., n, k) as (product of batch, n, k), the batch broadcast.
+Tensor as_batch(const Tensor& t, const Shape& batch, int64_t count) {
+  Shape wide = batch;
+  wide.push_back(t.size(-2));
+  wide.push_back(t.size(-1));
+  return ops::reshape(ops::expand(t, wide), Shape{count, t.size(-2), t.size(-1)});
+}
+
+Tensor batched_matmul(const Tensor& self, const Tensor& other) {
+  const Tensor a = self.dim() == 1 ? ops::unsqueeze(self, 0) : self;
+  const Tensor b = other.dim() == 1 ? ops::unsqueeze(other, 1) : other;
+  const Shape batch = broadcast_shapes(leading(a, 2), leading(b, 2), "matmul");
+  const int64_t count = product(batch);
+  const Tensor result = ops::bmm(as_batch(a, batch, count), as_batch(b, batch, count));
+  Shape sizes = batch;
+  if (self.dim() > 1) sizes.push_back(a.size(-2));
+  if (other.dim() > 1) sizes.push_back(b.size(-1));
+  return ops::reshape(result, sizes);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& self, const Tensor& other) {
+  const int64_t a = self.dim(), b = other.dim();
+  if (a == 2 && b == 2) [[likely]]
+    return ops::mm(self, other);
+  check(a > 0 && b > 0, ErrorKind::Runtime, "matmul: argument '", a > 0 ? "other" : "self", "' has no dimension, expected at least 1");
+  expect_matmul(self.size(-1) == other.size(b == 1 ? -1 : -2), self, other);
+  if (a == 1 && b == 1) return ops::dot(self, other);
+  if (a == 2 && b == 1) return ops::mv(self, other);
+  if (a == 1 && b == 2) return ops::mv(ops::t(other), self);
+  if (b <= 2) {  // one matrix for the whole batch: a single product
+    const Shape lead(leading(self, 1));
+    const Tensor rows = ops::reshape(self, Shape{product(lead), self.size(-1)});
+    Shape sizes = lead;
+    if (b == 2) sizes.push_back(other.size(1));
+    return ops::reshape(b == 2 ? ops::mm(rows, other) : ops::mv(rows, other), sizes);
+  }
+  return batched_matmul(self, other);
+}
+
+Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+  const Tensor scaled = ops::mul(ops::outer(vec1, vec2), Tensor(alpha));
+  return beta.equal(0) ? scaled : ops::add(ops::mul(self, Tensor(beta)), scaled);
+}
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  const Tensor scaled = ops::mul(ops::sum(ops::bmm(batch1, batch2), Shape{0}), Tensor(alpha));
+  return beta.equal(0) ? scaled : ops::add(ops::mul(self, Tensor(beta)), scaled);
+}
+
+Tensor vdot(const Tensor& self, const Tensor& other) { return ops::dot(is_complex(self.dtype()) ? ops::conj(self) : self, other); }
+Tensor vecdot(const Tensor& self, const Tensor& other, int64_t dim) {
+  return ops::sum(ops::mul(is_complex(self.dtype()) ? ops::conj(self) : self, other), Shape{dim});
+}
+Tensor outer(const Tensor& self, const Tensor& vec2) {
+  check(self.dim() == 1, ErrorKind::Runtime, "outer: argument 'self' has shape ", shape_text(self.sizes()), ", expected 1 dimension");
+  check(vec2.dim() == 1, ErrorKind::Runtime, "outer: argument 'vec2' has shape ", shape_text(vec2.sizes()), ", expected 1 dimension");
+  return ops::mul(ops::unsqueeze(self, 1), vec2);
+}
+Tensor inner(const Tensor& self, const Tensor& other) {
+  if (self.dim() == 0 || other.dim() == 0) return ops::mul(self, other);
+  check(self.size(-1) == other.size(-1), ErrorKind::Runtime, "inner: argument 'other' has shape ", shape_text(other.sizes()), ", expected ", self.size(-1),
+        " in the last dimension to fit 'self' of shape ", shape_text(self.sizes()));
+  return ops::tensordot_axes(self, other, Shape{-1}, Shape{-1});
+}
+Tensor kron(const Tensor& self, const Tensor& other) {
+  const int64_t dims = std::max(self.dim(), other.dim());
+  Shape a, b, sizes;
+  for (int64_t d = dims; d > 0; --d) {
+    const int64_t x = d <= self.dim() ? self.size(-d) : 1, y = d <= other.dim() ? other.size(-d) : 1;
+    a.push_back(x);
+    a.push_back(1);
+    b.push_back(1);
+    b.push_back(y);
+    sizes.push_back(x * y);
+  }
+  return ops::reshape(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
+}
+
+Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
+  check(weight.dim() == 3, ErrorKind::Runtime, "bilinear: argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (out, in1, in2)");
+  const Tensor operands[] = {input1, weight, input2};
+  const Tensor result = ops::einsum("...i,kij,...j->...k", operands);
+  return bias.defined() ? ops::add(result, bias) : result;
+}
+
+Tensor tensordot(const Tensor& self, const Tensor& other, int64_t dims) {
+  check(dims >= 0 && dims <= self.dim() && dims <= other.dim(), ErrorKind::Runtime, "tensordot: argument 'dims' is ", dims,
+        ", expected at most the number of dimensions of 'self' ", shape_text(self.sizes()), " and 'other' ", shape_text(other.sizes()));
+  Shape a, b;
+  for (int64_t d = 0; d < dims; ++d) {
+    a.push_back(self.dim() - dims + d);
+    b.push_back(d);
+  }
+  return ops::tensordot_axes(self, other, a, b);
+}
+
+namespace {
+/// Moves the named dimensions to the front (or the back) and multiplies the others out.
+Tensor fold(const Tensor& t, const Shape& axes, bool axes_first, Shape& kept, int64_t& inner) {
+  Shape order;
+  uint64_t named = 0;
+  inner = 1;
+  for (int64_t d : axes) {
+    check(!(named >> d & 1), ErrorKind::Runtime, "tensordot: dimension ", d, " is named twice");
+    named |= uint64_t(1) << d;
+    inner *= t.size(d);
+  }
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (!(named >> d & 1)) {
+      order.push_back(d);
+      kept.push_back(t.size(d));
+    }
+  const int64_t outer = product(kept);
+  Shape all;
+  for (int64_t d : axes_first ? axes : order) all.push_back(d);
+  for (int64_t d : axes_first ? order : axes) all.push_back(d);
+  return ops::reshape(ops::permute(t, all), axes_first ? Shape{inner, outer} : Shape{outer, inner});
+}
+}  // namespace
+
+Tensor tensordot_axes(const Tensor& self, const Tensor& other, IntSpan dims_self, IntSpan dims_other) {
+  check(dims_self.size() == dims_other.size(), ErrorKind::Runtime, "tensordot: arguments 'dims_self' ", shape_text(dims_self), " and 'dims_other' ",
+        shape_text(dims_other), " must have the same length");
+  Shape a, b, sizes, rest;
+  for (size_t i = 0; i < dims_self.size(); ++i) {
+    a.push_back(wrap_dim(dims_self[i], self.dim(), "tensordot"));
+    b.push_back(wrap_dim(dims_other[i], other.dim(), "tensordot"));
+    check(self.size(a.back()) == other.size(b.back()), ErrorKind::Runtime, "tensordot: dimension ", b.back(), " of 'other' ", shape_text(other.sizes()),
+          " does not fit dimension ", a.back(), " of 'self' ", shape_text(self.sizes()));
+  }
+  int64_t inner_a = 1, inner_b = 1;
+  const Tensor left = fold(self, a, false, sizes, inner_a), right = fold(other, b, true, rest, inner_b);
+  for (int64_t n : rest) sizes.push_back(n);
+  return ops::reshape(ops::mm(left, right), sizes);
+}
+
+Tensor trace(const Tensor& self) {
+  check(self.dim() == 2, ErrorKind::Runtime, "trace: argument 'self' has shape ", shape_text(self.sizes()), ", expected 2 dimensions");
+  return ops::sum(ops::diagonal(self));
+}
+Tensor chain_matmul(TensorList matrices) {
+  check(!matrices.empty(), ErrorKind::Runtime, "chain_matmul: argument 'matrices' is empty, expected at least one");
+  Tensor result = matrices[0];
+  for (const Tensor& next : matrices.subspan(1)) result = ops::mm(result, next);
+  return result;
+}
+Tensor matrix_power(const Tensor& self, int64_t n) {
+  check(self.dim() >= 2 && self.size(-1) == self.size(-2), ErrorKind::Runtime, "matrix_power: argument 'self' has shape ", shape_text(self.sizes()),
+        ", expected square matrices");
+  check(n >= 0, ErrorKind::Value, "matrix_power: argument 'n' must not be negative, got ", n);
+  if (n == 0) {
+    const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), self.device());
+    return ops::clone(ops::expand(identity, self.sizes()));
+  }
+  Tensor power = self, result;
+  for (int64_t rest = n; rest; rest >>= 1) {
+    if (rest & 1) result = result.defined() ? ops::matmul(result, power) : power;
+    if (rest > 1) power = ops::matmul(power, power);
+  }
+  return result.same(self) ? ops::clone(self) : result;
+}
+
+}  // namespace taeda::impl

@@ -1,0 +1,33 @@
+// Matrix products on raw memory: OpenBLAS and oneDNN where built in, plain loops otherwise; cut into fixed pieces.
+#pragma once
+#include "taeda/dtype.h"
+#include "taeda/scalar.h"
+#include "taeda/tensor.h"
+
+namespace taeda::blas {
+
+/// One operand: element (i, j) lies at data[i * ld + j], or at data[j * ld + i] when transposed.
+template <class T>
+struct Operand {
+  const T* data;
+  int64_t ld;
+  bool transposed = false;
+};
+
+/// c = alpha * a @ b + beta * c with a (m, k), b (k, n) and row-major c (m, n); beta 0 does not read c.
+/// T: float, double, Complex64, Complex128 and the integer types. The result does not depend on the number of threads.
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc);
+
+/// y = alpha * a @ x + beta * y with a (m, k).
+template <class T>
+void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy);
+
+/// sum of x[i] * y[i].
+template <class T>
+T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy);
+
+/// Whether products above this many multiplications give up the host lock.
+inline constexpr int64_t kUnlockFlops = 1 << 18;
+
+}  // namespace taeda::blas

@@ -1,0 +1,244 @@
+// CPU kernels of the linalg family: dtype, strides and batches around the products of cpu/blas.h.
+#include "taeda/ops/linalg.h"
+
+#include <algorithm>
+
+#include "cpu/blas.h"
+#include "cpu/prepare.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+using blas::Operand;
+using cpu::row_major;
+
+/// Calls `body.operator()<T>()` for the dtypes that have a product of their own.
+template <class Body>
+void visit_numeric(const char* op, DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::Float32: return body.template operator()<float>();
+    case DType::Float64: return body.template operator()<double>();
+    case DType::Complex64: return body.template operator()<Complex64>();
+    case DType::Complex128: return body.template operator()<Complex128>();
+    case DType::Int8: return body.template operator()<int8_t>();
+    case DType::Int16: return body.template operator()<int16_t>();
+    case DType::Int32: return body.template operator()<int32_t>();
+    case DType::Int64: return body.template operator()<int64_t>();
+    case DType::UInt8: return body.template operator()<uint8_t>();
+    case DType::UInt16: return body.template operator()<uint16_t>();
+    case DType::UInt32: return body.template operator()<uint32_t>();
+    case DType::UInt64: return body.template operator()<uint64_t>();
+    default: fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype));
+  }
+}
+
+/// Whether the last two dimensions can be handed to BLAS as they are: one of them has unit stride.
+bool blas_layout(const Tensor& t, bool& transposed, int64_t& ld) {
+  const int64_t rows = t.size(-2), columns = t.size(-1), row = t.stride(-2), column = t.stride(-1);
+  if ((column == 1 || columns == 1) && (row >= std::max<int64_t>(1, columns) || rows == 1)) {
+    transposed = false;
+    ld = std::max({row, columns, int64_t(1)});
+    return true;
+  }
+  if ((row == 1 || rows == 1) && (column >= std::max<int64_t>(1, rows) || columns == 1)) {
+    transposed = true;
+    ld = std::max({column, rows, int64_t(1)});
+    return true;
+  }
+  return false;
+}
+
+/// A matrix or batch of matrices in a layout that BLAS takes, of the dtype to compute in.
+struct Matrices {
+  Tensor tensor;
+  int64_t ld = 1;
+  bool transposed = false;
+  Matrices(const Tensor& t, DType dtype) : tensor(t) {
+    if (t.dtype() == dtype && blas_layout(t, transposed, ld)) return;
+    tensor = row_major(t, dtype);
+    blas_layout(tensor, transposed, ld);
+  }
+  template <class T>
+  Operand<T> operand(int64_t batch = 0) const {
+    return {tensor.data<T>() + (batch ? batch * tensor.stride(0) : 0), ld, transposed};
+  }
+};
+
+/// out = beta * out + alpha * a @ b for row-major out of the computing dtype; batches along dimension 0 of 3-d tensors.
+template <class T>
+void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, T beta) {
+  const int64_t m = out.size(-2), n = out.size(-1), k = a.tensor.size(-1);
+  const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
+  T* const to = out.data<T>();
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) blas::gemm<T>(m, n, k, alpha, a.operand<T>(i), b.operand<T>(i), beta, to + i * m * n, n);
+  };
+  const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
+  // Many small products are shared out among threads; each large one is cut inside.
+  if (batch > 1 && m * n * k < (int64_t(1) << 22))
+    parallel_for(batch, std::max<int64_t>(1, (1 << 17) / std::max<int64_t>(1, m * n * k)), run);
+  else
+    run(0, batch);
+}
+
+/// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
+void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const cpu::Target target(out, dtype);
+  const bool read = self.defined() && !beta.equal(0);
+  if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
+  const Matrices left(a, dtype), right(b, dtype);
+  visit_numeric(op, dtype, [&]<class T>() { products<T>(target.tensor(), left, right, alpha.to<T>(), read ? beta.to<T>() : T(0)); });
+  target.finish();
+}
+
+void mm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat2) {
+  if (out.dtype() == DType::Float32 && out.contiguous() && self.contiguous() && mat2.contiguous() && !out.same(self) && !out.same(mat2)) [[likely]] {
+    const int64_t m = self.size(0), k = self.size(1), n = mat2.size(1);
+    const Unlocked unlocked(m * n * k > blas::kUnlockFlops);
+    blas::gemm<float>(m, n, k, 1.f, {self.data<float>(), std::max<int64_t>(k, 1)}, {mat2.data<float>(), n}, 0.f, out.data<float>(), n);
+    return;
+  }
+  add_products("mm", out, Tensor(), self, mat2, 0, 1);
+}
+void bmm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat2) { add_products("bmm", out, Tensor(), self, mat2, 0, 1); }
+void addmm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+  add_products("addmm", out, self, mat1, mat2, beta, alpha);
+}
+void baddbmm_kernel(const Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  add_products("baddbmm", out, self, batch1, batch2, beta, alpha);
+}
+
+void addmv_into(const char* op, const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const cpu::Target target(out, dtype);
+  const bool read = self.defined() && !beta.equal(0);
+  if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
+  const Matrices matrix(mat, dtype);
+  const Tensor vector = row_major(vec, dtype);
+  visit_numeric(op, dtype, [&]<class T>() {
+    const Unlocked unlocked(mat.numel() > blas::kUnlockFlops);
+    T* const y = target.data<T>();
+    const T factor = read ? beta.to<T>() : T(0);
+    if (mat.size(1) == 0) {
+      for (int64_t i = 0; i < mat.size(0); ++i) y[i] = read ? T(factor * y[i]) : T(0);
+      return;
+    }
+    constexpr int64_t kRows = 512;  // a fixed piece of the result
+    parallel_for(mat.size(0), mat.numel() > (1 << 18) ? kRows : mat.size(0), [&](int64_t begin, int64_t end) {
+      Operand<T> a = matrix.operand<T>();
+      a.data += a.transposed ? begin : begin * a.ld;
+      blas::gemv<T>(end - begin, mat.size(1), alpha.to<T>(), a, vector.data<T>(), 1, factor, y + begin, 1);
+    });
+  });
+  target.finish();
+}
+void mv_kernel(const Tensor& out, const Tensor& self, const Tensor& vec) { addmv_into("mv", out, Tensor(), self, vec, 0, 1); }
+void addmv_kernel(const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
+  addmv_into("addmv", out, self, mat, vec, beta, alpha);
+}
+
+void dot_kernel(const Tensor& out, const Tensor& self, const Tensor& tensor) {
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const cpu::Target target(out, dtype);
+  const Tensor a = self.dtype() == dtype ? self : row_major(self, dtype), b = tensor.dtype() == dtype ? tensor : row_major(tensor, dtype);
+  const int64_t n = a.size(0);
+  visit_numeric("dot", dtype, [&]<class T>() {
+    const Unlocked unlocked(n > 32768);
+    // An expanded operand (stride 0) is left to the plain loop inside.
+    *target.data<T>() = n == 0 ? T(0) : blas::dot<T>(n, a.data<T>(), a.stride(0), b.data<T>(), b.stride(0));
+  });
+  target.finish();
+}
+
+template <class T>
+void fill_rows(T* out, const T* row, int64_t rows, int64_t columns) {
+  parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, columns)), [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::copy_n(row, columns, out + i * columns);
+  });
+}
+
+template <class T>
+void linear_typed(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  const int64_t in = input.size(-1), rows = in ? input.numel() / in : out.numel() / (weight.dim() == 2 ? weight.size(0) : 1);
+  const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1;
+  const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
+  T* const to = out.data<T>();
+  if (bias.defined()) fill_rows(to, bias.data<T>(), rows, columns);
+  const T beta = bias.defined() ? T(1) : T(0);
+  // Row-major weight (columns, in) is the transposed right operand.
+  blas::gemm<T>(rows, columns, in, T(1), {input.data<T>(), std::max<int64_t>(in, 1)}, {weight.data<T>(), std::max<int64_t>(in, 1), true}, beta, to, columns);
+}
+
+void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const cpu::Target target(out, dtype);
+  const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
+  visit_numeric("linear", dtype, [&]<class T>() { linear_typed<T>(target.tensor(), x, w, b); });
+  target.finish();
+}
+
+/// Sums of columns: blocks of rows first, so that long columns lose little precision; the order is fixed.
+template <class T>
+void column_sums(T* out, const T* rows_data, int64_t rows, int64_t columns) {
+  constexpr int64_t kRows = 64;
+  parallel_for(columns, 256, [=](int64_t begin, int64_t end) {
+    T part[256];
+    const int64_t width = end - begin;
+    std::fill_n(out + begin, width, T(0));
+    for (int64_t block = 0; block < rows; block += kRows) {
+      std::fill_n(part, width, T(0));
+      for (int64_t i = block; i < std::min(rows, block + kRows); ++i) {
+        const T* const row = rows_data + i * columns + begin;
+        for (int64_t j = 0; j < width; ++j) part[j] += row[j];
+      }
+      for (int64_t j = 0; j < width; ++j) out[begin + j] += part[j];
+    }
+  });
+}
+
+std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t output_mask) {
+  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1, in = weight.size(-1);
+  const int64_t rows = columns ? grad.numel() / columns : 0;
+  const Tensor g = row_major(grad, dtype);
+  Tensor grad_input, grad_weight, grad_bias;
+  const int64_t ldg = std::max<int64_t>(columns, 1), ldi = std::max<int64_t>(in, 1);
+  visit_numeric("linear_backward", dtype, [&]<class T>() {
+    if (output_mask & 1) {
+      grad_input = empty(input.sizes(), dtype);
+      const Tensor w = row_major(weight, dtype);
+      const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
+      if (grad_input.numel()) blas::gemm<T>(rows, in, columns, T(1), {g.data<T>(), ldg}, {w.data<T>(), ldi}, T(0), grad_input.data<T>(), ldi);
+    }
+    if (output_mask & 2) {
+      grad_weight = empty(weight.sizes(), dtype);
+      const Tensor x = row_major(input, dtype);
+      const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
+      if (grad_weight.numel()) blas::gemm<T>(columns, in, rows, T(1), {g.data<T>(), ldg, true}, {x.data<T>(), ldi}, T(0), grad_weight.data<T>(), ldi);
+    }
+    if (output_mask & 4) {
+      grad_bias = empty(weight.sizes().first(size_t(weight.dim() - 1)), dtype);
+      if (grad_bias.numel()) column_sums(grad_bias.data<T>(), g.data<T>(), rows, columns);
+    }
+  });
+  const auto back = [&](const Tensor& t) { return t.defined() && t.dtype() != grad.dtype() ? row_major(t, grad.dtype()) : t; };
+  return {back(grad_input), back(grad_weight), back(grad_bias)};
+}
+
+const bool registered = [] {
+  kernel<op::mm>(kCPU, mm_kernel);
+  kernel<op::bmm>(kCPU, bmm_kernel);
+  kernel<op::addmm>(kCPU, addmm_kernel);
+  kernel<op::baddbmm>(kCPU, baddbmm_kernel);
+  kernel<op::mv>(kCPU, mv_kernel);
+  kernel<op::addmv>(kCPU, addmv_kernel);
+  kernel<op::dot>(kCPU, dot_kernel);
+  kernel<op::linear>(kCPU, linear_kernel);
+  kernel<op::linear_backward>(kCPU, linear_backward_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda

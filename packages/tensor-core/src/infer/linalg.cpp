@@ -1,0 +1,137 @@
+// Inference of the linalg family.
+#include "taeda/ops/linalg.h"
+
+namespace taeda::infer {
+namespace {
+
+void expect_dims(const char* op, const char* argument, const Tensor& t, int64_t dims) {
+  check(t.dim() == dims, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected ", dims, " dimension",
+        dims == 1 ? "" : "s");
+}
+void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype, const char* like = "self") {
+  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()), ", expected ", name(dtype),
+        ", the dtype of '", like, "'");
+}
+void refuse_bool(const char* op, DType dtype) {
+  check(dtype != DType::Bool, ErrorKind::NotImplemented, op, ": not implemented for dtype bool");
+}
+/// The inner dimension of a product.
+void expect_inner(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b, int64_t b_dim) {
+  check(a.size(-1) == b.size(b_dim), ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ", a.size(-1),
+        " in dimension ", b_dim < 0 ? b_dim + b.dim() : b_dim, " to fit '", a_name, "' of shape ", shape_text(a.sizes()));
+}
+void expect_batch(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b) {
+  check(a.size(0) == b.size(0), ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ", a.size(0),
+        " in dimension 0, the batch of '", a_name, "' of shape ", shape_text(a.sizes()));
+}
+/// `self` of addmm and its like broadcasts to the product's shape.
+void expect_expandable(const char* op, const Tensor& self, IntSpan sizes) {
+  bool fits = self.dim() <= int64_t(sizes.size());
+  for (int64_t d = 1; fits && d <= self.dim(); ++d) fits = self.size(-d) == 1 || self.size(-d) == sizes[sizes.size() - size_t(d)];
+  check(fits, ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()), ", expected one that broadcasts to the product's ",
+        shape_text(sizes));
+}
+void expect_factor(const char* op, const char* argument, const Scalar& value, DType dtype) {
+  check(!is_integral(dtype) || value.is_integral(), ErrorKind::Runtime, op, ": argument '", argument, "' must be an integer for dtype ", name(dtype));
+  check(is_complex(dtype) || !value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument, "' must be real for dtype ", name(dtype));
+}
+
+}  // namespace
+
+Spec mm(const Tensor& self, const Tensor& mat2) {
+  expect_dims("mm", "self", self, 2);
+  expect_dims("mm", "mat2", mat2, 2);
+  expect_inner("mm", "self", self, "mat2", mat2, 0);
+  expect_dtype("mm", "mat2", mat2, self.dtype());
+  refuse_bool("mm", self.dtype());
+  return spec(Shape{self.size(0), mat2.size(1)}, self.dtype());
+}
+Spec bmm(const Tensor& self, const Tensor& mat2) {
+  expect_dims("bmm", "self", self, 3);
+  expect_dims("bmm", "mat2", mat2, 3);
+  expect_batch("bmm", "self", self, "mat2", mat2);
+  expect_inner("bmm", "self", self, "mat2", mat2, 1);
+  expect_dtype("bmm", "mat2", mat2, self.dtype());
+  refuse_bool("bmm", self.dtype());
+  return spec(Shape{self.size(0), self.size(1), mat2.size(2)}, self.dtype());
+}
+Spec mv(const Tensor& self, const Tensor& vec) {
+  expect_dims("mv", "self", self, 2);
+  expect_dims("mv", "vec", vec, 1);
+  expect_inner("mv", "self", self, "vec", vec, 0);
+  expect_dtype("mv", "vec", vec, self.dtype());
+  refuse_bool("mv", self.dtype());
+  return spec(Shape{self.size(0)}, self.dtype());
+}
+Spec dot(const Tensor& self, const Tensor& tensor) {
+  expect_dims("dot", "self", self, 1);
+  expect_dims("dot", "tensor", tensor, 1);
+  expect_inner("dot", "self", self, "tensor", tensor, 0);
+  expect_dtype("dot", "tensor", tensor, self.dtype());
+  refuse_bool("dot", self.dtype());
+  return spec(Shape{}, self.dtype());
+}
+Spec addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+  expect_dims("addmm", "mat1", mat1, 2);
+  expect_dims("addmm", "mat2", mat2, 2);
+  expect_inner("addmm", "mat1", mat1, "mat2", mat2, 0);
+  expect_dtype("addmm", "mat1", mat1, self.dtype());
+  expect_dtype("addmm", "mat2", mat2, self.dtype());
+  refuse_bool("addmm", self.dtype());
+  expect_factor("addmm", "beta", beta, self.dtype());
+  expect_factor("addmm", "alpha", alpha, self.dtype());
+  const Shape sizes{mat1.size(0), mat2.size(1)};
+  expect_expandable("addmm", self, sizes);
+  return spec(sizes, self.dtype());
+}
+Spec addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
+  expect_dims("addmv", "mat", mat, 2);
+  expect_dims("addmv", "vec", vec, 1);
+  expect_inner("addmv", "mat", mat, "vec", vec, 0);
+  expect_dtype("addmv", "mat", mat, self.dtype());
+  expect_dtype("addmv", "vec", vec, self.dtype());
+  refuse_bool("addmv", self.dtype());
+  expect_factor("addmv", "beta", beta, self.dtype());
+  expect_factor("addmv", "alpha", alpha, self.dtype());
+  const Shape sizes{mat.size(0)};
+  expect_expandable("addmv", self, sizes);
+  return spec(sizes, self.dtype());
+}
+Spec baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  expect_dims("baddbmm", "batch1", batch1, 3);
+  expect_dims("baddbmm", "batch2", batch2, 3);
+  expect_batch("baddbmm", "batch1", batch1, "batch2", batch2);
+  expect_inner("baddbmm", "batch1", batch1, "batch2", batch2, 1);
+  expect_dtype("baddbmm", "batch1", batch1, self.dtype());
+  expect_dtype("baddbmm", "batch2", batch2, self.dtype());
+  refuse_bool("baddbmm", self.dtype());
+  expect_factor("baddbmm", "beta", beta, self.dtype());
+  expect_factor("baddbmm", "alpha", alpha, self.dtype());
+  const Shape sizes{batch1.size(0), batch1.size(1), batch2.size(2)};
+  expect_expandable("baddbmm", self, sizes);
+  return spec(sizes, self.dtype());
+}
+
+Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  check(input.dim() >= 1, ErrorKind::Runtime, "linear: argument 'input' has no dimension, expected (..., ", weight.dim() ? weight.size(-1) : 1, ")");
+  check(weight.dim() == 1 || weight.dim() == 2, ErrorKind::Runtime, "linear: argument 'weight' has shape ", shape_text(weight.sizes()),
+        ", expected (out_features, in_features)");
+  check(input.size(-1) == weight.size(-1), ErrorKind::Runtime, "linear: argument 'input' has shape ", shape_text(input.sizes()), ", expected (..., ",
+        weight.size(-1), ") to fit 'weight' of shape ", shape_text(weight.sizes()));
+  expect_dtype("linear", "weight", weight, input.dtype(), "input");
+  refuse_bool("linear", input.dtype());
+  if (bias.defined()) {
+    const bool fits = weight.dim() == 2 ? bias.dim() == 1 && bias.size(0) == weight.size(0) : bias.dim() == 0;
+    check(fits, ErrorKind::Runtime, "linear: argument 'bias' has shape ", shape_text(bias.sizes()), ", expected ",
+          shape_text(weight.sizes().first(size_t(weight.dim() - 1))), " to fit 'weight' of shape ", shape_text(weight.sizes()));
+    expect_dtype("linear", "bias", bias, input.dtype(), "input");
+  }
+  Spec out = spec(input.sizes(), input.dtype());
+  if (weight.dim() == 2)
+    out.sizes.back() = weight.size(0);
+  else
+    out.sizes.pop_back();
+  return out;
+}
+
+}  // namespace taeda::infer
