@@ -2,7 +2,9 @@
 
 from taeda_nn.functional.activation import (
     celu,
+    celu_,
     elu,
+    elu_,
     gelu,
     glu,
     gumbel_softmax,
@@ -10,7 +12,9 @@ from taeda_nn.functional.activation import (
     hardsigmoid,
     hardswish,
     hardtanh,
+    hardtanh_,
     leaky_relu,
+    leaky_relu_,
     log_softmax,
     logsigmoid,
     mish,
@@ -20,6 +24,7 @@ from taeda_nn.functional.activation import (
     relu_,
     rrelu,
     selu,
+    selu_,
     sigmoid,
     silu,
     softmax,
@@ -30,6 +35,7 @@ from taeda_nn.functional.activation import (
     tanh,
     tanhshrink,
     threshold,
+    threshold_,
 )
 from taeda_nn.functional.conv import conv1d, conv2d, pad, pixel_shuffle, pixel_unshuffle
 from taeda_nn.functional.dropout import (
@@ -106,6 +112,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
     "conv1d",
     "conv2d",
     "cosine_embedding_loss",
@@ -116,6 +123,7 @@ __all__ = [
     "dropout2d",
     "dropout3d",
     "elu",
+    "elu_",
     "embedding",
     "feature_alpha_dropout",
     "gaussian_nll_loss",
@@ -127,6 +135,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
@@ -134,6 +143,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "local_response_norm",
     "log_softmax",
@@ -165,6 +175,7 @@ __all__ = [
     "rrelu",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
@@ -177,5 +188,6 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
     "triplet_margin_loss",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from taeda_nn._bind import Tensor, op, tensor
@@ -14,8 +15,11 @@ _softmax = op("softmax")
 _log_softmax = op("log_softmax")
 
 
-def _finish(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    return input.copy_(result) if inplace else result
+def _pair(name: str, formula: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """Operator ``name`` and its in-place form, each composed of ``formula`` where the provider lacks it."""
+    # The composed form computes on a copy: its backward may need the values that are overwritten.
+    plain = op(name, formula)
+    return plain, op(f"{name}_", lambda input, *args: input.copy_(plain(input.clone(), *args)))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -54,36 +58,38 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return _gelu(input, approximate=approximate)
 
 
-_silu = op("silu", lambda input: input * _sigmoid(input))
+_silu, silu_ = _pair("silu", lambda input: input * _sigmoid(input))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    return _finish(input, _silu(input), inplace)
+    return silu_(input) if inplace else _silu(input)
 
 
-_leaky_relu = op("leaky_relu", lambda input, slope: tensor.where(input > 0, input, input * slope))
+_leaky_relu, leaky_relu_ = _pair(
+    "leaky_relu", lambda input, slope: tensor.where(input > 0, input, input * slope)
+)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where positive, else ``negative_slope * x``."""
-    return _finish(input, _leaky_relu(input, negative_slope), inplace)
+    return leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
 def _elu_formula(input: Tensor, alpha: float = 1.0) -> Tensor:
     return tensor.where(input > 0, input, alpha * input.clamp(max=0).expm1())
 
 
-_elu = op("elu", _elu_formula)
+_elu, elu_ = _pair("elu", _elu_formula)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, else ``alpha * (exp(x) - 1)``."""
-    return _finish(input, _elu(input, alpha), inplace)
+    return elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
-_selu = op("selu", lambda input: _SELU_SCALE * _elu(input, _SELU_ALPHA))
+_selu, selu_ = _pair("selu", lambda input: _SELU_SCALE * _elu(input, _SELU_ALPHA))
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -91,19 +97,19 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
-    return _finish(input, _selu(input), inplace)
-
-
-_celu = op("celu", lambda input, alpha=1.0: _celu_formula(input, alpha))
+    return selu_(input) if inplace else _selu(input)
 
 
 def _celu_formula(input: Tensor, alpha: float) -> Tensor:
     return tensor.where(input > 0, input, alpha * (input.clamp(max=0) / alpha).expm1())
 
 
+_celu, celu_ = _pair("celu", _celu_formula)
+
+
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, else ``alpha * (exp(x / alpha) - 1)``."""
-    return _finish(input, _celu(input, alpha), inplace)
+    return celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
 def _softplus_formula(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
@@ -119,43 +125,46 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return _softplus(input, beta, threshold)
 
 
-_hardtanh = op("hardtanh", lambda input, low, high: input.clamp(low, high))
+_hardtanh, hardtanh_ = _pair("hardtanh", lambda input, low, high: input.clamp(low, high))
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x limited to [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val ({min_val}) must not exceed max_val ({max_val})")
-    return _finish(input, _hardtanh(input, min_val, max_val), inplace)
+    return hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
+
+
+_relu6, relu6_ = _pair("relu6", lambda input: _hardtanh(input, 0.0, 6.0))
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """x limited to [0, 6]."""
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return relu6_(input) if inplace else _relu6(input)
 
 
-_hardsigmoid = op("hardsigmoid", lambda input: (input + 3.0).clamp(0.0, 6.0) / 6.0)
+_hardsigmoid, hardsigmoid_ = _pair("hardsigmoid", lambda input: (input + 3.0).clamp(0.0, 6.0) / 6.0)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """(x + 3) / 6 limited to [0, 1]."""
-    return _finish(input, _hardsigmoid(input), inplace)
+    return hardsigmoid_(input) if inplace else _hardsigmoid(input)
 
 
-_hardswish = op("hardswish", lambda input: input * _hardsigmoid(input))
+_hardswish, hardswish_ = _pair("hardswish", lambda input: input * _hardsigmoid(input))
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x)."""
-    return _finish(input, _hardswish(input), inplace)
+    return hardswish_(input) if inplace else _hardswish(input)
 
 
-_mish = op("mish", lambda input: input * _softplus(input, 1.0, 20.0).tanh())
+_mish, mish_ = _pair("mish", lambda input: input * _softplus(input, 1.0, 20.0).tanh())
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
-    return _finish(input, _mish(input), inplace)
+    return mish_(input) if inplace else _mish(input)
 
 
 def _prelu_formula(input: Tensor, weight: Tensor) -> Tensor:
@@ -183,40 +192,64 @@ def rrelu(
     slope: Any = (lower + upper) / 2
     if training:
         slope = tensor.rand_like(input) * (upper - lower) + lower
-    return _finish(input, tensor.where(input >= 0, input, input * slope), inplace)
+    result = tensor.where(input >= 0, input, input * slope)
+    return input.copy_(result) if inplace else result
+
+
+def _threshold_formula(input: Tensor, threshold: float, value: float) -> Tensor:
+    return tensor.where(input > threshold, input, tensor.full_like(input, value))
+
+
+_threshold, threshold_ = _pair("threshold", _threshold_formula)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where greater than ``threshold``, else ``value``."""
-    kept = tensor.where(input > threshold, input, tensor.full_like(input, value))
-    return _finish(input, kept, inplace)
+    return (threshold_ if inplace else _threshold)(input, threshold, value)
+
+
+_logsigmoid = op("logsigmoid", lambda input: -_softplus(-input, 1.0, 20.0))
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), computed without overflow."""
-    return -_softplus(-input, 1.0, 20.0)
+    return _logsigmoid(input)
+
+
+_softsign = op("softsign", lambda input: input / (input.abs() + 1))
 
 
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
-    return input / (input.abs() + 1)
+    return _softsign(input)
+
+
+_tanhshrink = op("tanhshrink", lambda input: input - tanh(input))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
-    return input - input.tanh()
+    return _tanhshrink(input)
+
+
+_hardshrink = op(
+    "hardshrink", lambda input, lambd: tensor.where(input.abs() > lambd, input, tensor.zeros_like(input))
+)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| exceeds ``lambd``, else 0."""
-    return tensor.where(input.abs() > lambd, input, tensor.zeros_like(input))
+    return _hardshrink(input, lambd)
+
+
+_softshrink = op("softshrink", lambda input, lambd: input - input.clamp(-lambd, lambd))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by ``lambd``, 0 where it would pass it."""
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambd must not be negative, got {lambd}")
-    return input - input.clamp(-lambd, lambd)
+    return _softshrink(input, lambd)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

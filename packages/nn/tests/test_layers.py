@@ -1,0 +1,332 @@
+"""Layers against their definitions in NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+
+import taeda_nn as nn
+from taeda_registry.slots import tensor as tt
+
+
+def arrays(module):
+    return {name: np.array(value.tolist()) for name, value in module.state_dict().items()}
+
+
+def conv2d(x, w, b, stride, padding, dilation, groups):
+    """Cross-correlation by its definition; settings are pairs."""
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
+    n, _, height, width = x.shape
+    out, per_group, kh, kw = w.shape
+    rows = (height - dilation[0] * (kh - 1) - 1) // stride[0] + 1
+    columns = (width - dilation[1] * (kw - 1) - 1) // stride[1] + 1
+    result = np.zeros((n, out, rows, columns))
+    for o in range(out):
+        first = o // (out // groups) * per_group
+        for i in range(rows):
+            for j in range(columns):
+                top, left = i * stride[0], j * stride[1]
+                part = x[:, first : first + per_group, top:, left:]
+                part = part[
+                    :,
+                    :,
+                    : dilation[0] * (kh - 1) + 1 : dilation[0],
+                    : dilation[1] * (kw - 1) + 1 : dilation[1],
+                ]
+                result[:, o, i, j] = (part * w[o]).sum((1, 2, 3))
+    return result if b is None else result + b[:, None, None]
+
+
+def pool2d(x, kernel, stride, padding, combine, fill):
+    x = np.pad(x, [(0, 0), (0, 0), (padding, padding), (padding, padding)], constant_values=fill)
+    rows = (x.shape[2] - kernel) // stride + 1
+    columns = (x.shape[3] - kernel) // stride + 1
+    result = np.empty((*x.shape[:2], rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            top, left = i * stride, j * stride
+            result[:, :, i, j] = combine(x[:, :, top : top + kernel, left : left + kernel], axis=(2, 3))
+    return result
+
+
+def test_linear(rng, to_tensor, close):
+    layer, x = nn.Linear(4, 3).double(), rng.standard_normal((5, 2, 4))
+    p = arrays(layer)
+    close(layer(to_tensor(x)), x @ p["weight"].T + p["bias"])
+    assert np.abs(p["weight"]).max() <= 0.5
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("bias", [True, False])
+def test_conv2d(rng, to_tensor, close, groups, bias):
+    layer = nn.Conv2d(4, 6, (3, 2), (2, 1), (1, 2), (1, 2), groups, bias).double()
+    x, p = rng.standard_normal((2, 4, 7, 6)), arrays(layer)
+    expected = conv2d(x, p["weight"], p.get("bias"), (2, 1), (1, 2), (1, 2), groups)
+    close(layer(to_tensor(x)), expected)
+    close(layer(to_tensor(x[0])), expected[0])
+
+
+def test_conv1d(rng, to_tensor, close):
+    layer = nn.Conv1d(3, 5, 4, 2, 1).double()
+    x, p = rng.standard_normal((2, 3, 9)), arrays(layer)
+    expected = conv2d(x[:, :, None], p["weight"][:, :, None], p["bias"], (1, 2), (0, 1), (1, 1), 1)
+    close(layer(to_tensor(x)), expected[:, :, 0])
+
+
+def test_convolution_checks_settings():
+    for options in (
+        {"groups": 3},
+        {"groups": 0},
+        {"padding": "some"},
+        {"padding": "same", "stride": 2},
+        {"padding_mode": "other"},
+    ):
+        with pytest.raises(ValueError, match="Conv2d"):
+            nn.Conv2d(4, 4, 3, **options)
+
+
+def test_pooling(rng, to_tensor, close):
+    x = rng.standard_normal((2, 3, 7, 8))
+    close(nn.MaxPool2d(3, 2, 1)(to_tensor(x)), pool2d(x, 3, 2, 1, np.max, -np.inf))
+    close(nn.AvgPool2d(2)(to_tensor(x)), pool2d(x, 2, 2, 0, np.mean, 0))
+    close(nn.AdaptiveAvgPool2d(1)(to_tensor(x)), x.mean((2, 3), keepdims=True))
+    close(nn.AdaptiveMaxPool2d((1, None))(to_tensor(x)), x.max(2, keepdims=True))
+    values, places = nn.MaxPool2d(2, return_indices=True)(to_tensor(x))
+    picked = np.take_along_axis(x.reshape(2, 3, -1), np.array(places.tolist()).reshape(2, 3, -1), -1)
+    close(values, picked.reshape(tuple(values.shape)))
+
+
+def test_batch_norm(rng, to_tensor, close):
+    layer, x = nn.BatchNorm2d(3, momentum=0.2).double(), rng.standard_normal((4, 3, 5, 2))
+    with tt.no_grad():
+        layer.weight.copy_(to_tensor(rng.random(3)))
+        layer.bias.copy_(to_tensor(rng.random(3)))
+    p = arrays(layer)
+
+    def normalised(mean, var):
+        y = (x - mean[:, None, None]) / np.sqrt(var[:, None, None] + 1e-5)
+        return y * p["weight"][:, None, None] + p["bias"][:, None, None]
+
+    mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    close(layer(to_tensor(x)), normalised(mean, var))
+    running_mean, running_var = 0.2 * mean, 0.8 + 0.2 * x.var((0, 2, 3), ddof=1)
+    close(layer.running_mean, running_mean)
+    close(layer.running_var, running_var)
+    assert int(layer.num_batches_tracked) == 1
+    close(layer.eval()(to_tensor(x)), normalised(running_mean, running_var))
+    with pytest.raises(ValueError, match="BatchNorm2d"):
+        layer(tt.zeros(2, 3))
+    with pytest.raises(ValueError, match="more than one value"):
+        nn.BatchNorm1d(3)(tt.zeros(1, 3))
+
+
+def test_layer_and_group_norm(rng, to_tensor, close):
+    x = rng.standard_normal((4, 6, 5))
+
+    def normalised(y, axes):
+        return (y - y.mean(axes, keepdims=True)) / np.sqrt(y.var(axes, keepdims=True) + 1e-5)
+
+    close(nn.LayerNorm((6, 5)).double()(to_tensor(x)), normalised(x, (1, 2)))
+    grouped = normalised(x.reshape(4, 3, -1), 2).reshape(x.shape)
+    close(nn.GroupNorm(3, 6).double()(to_tensor(x)), grouped)
+    root = np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3)
+    close(nn.RMSNorm(5, eps=1e-3).double()(to_tensor(x)), x / root)
+
+
+def test_dropout_keeps_scale_and_stops_in_evaluation():
+    x = tt.ones(200, 50)
+    for layer in (nn.Dropout(0.3), nn.Dropout(0.3, inplace=True)):
+        y = np.array(layer(x.clone()).tolist())
+        assert np.unique(y).round(5).tolist() == [0.0, round(1 / 0.7, 5)]
+        assert abs((y == 0).mean() - 0.3) < 0.02
+        assert layer.eval()(x) is x
+    channels = np.array(nn.Dropout2d(0.5)(tt.ones(20, 30, 2, 2)).tolist())
+    assert all(len(np.unique(plane)) == 1 for sample in channels for plane in sample)
+    assert float(nn.Dropout(1.0)(x).abs().sum()) == 0
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        nn.Dropout(1.5)
+
+
+def test_embedding(to_tensor, close):
+    layer = nn.Embedding(5, 3, padding_idx=-1)
+    table = arrays(layer)["weight"]
+    assert layer.padding_idx == 4 and not table[4].any()
+    index = np.array([[0, 4], [2, 2]])
+    result = layer(to_tensor(index))
+    close(result, table[index])
+    result.sum().backward()
+    close(layer.weight.grad, np.array([1, 0, 2, 0, 0])[:, None] * np.ones((5, 3)))
+    frozen = nn.Embedding.from_pretrained(tt.ones(2, 3))
+    assert not frozen.weight.requires_grad
+    with pytest.raises(ValueError):
+        nn.Embedding(5, 3, padding_idx=5)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_step(p, suffix, x, h, c):
+    gates = x @ p["weight_ih" + suffix].T + p["bias_ih" + suffix]
+    gates = gates + h @ p["weight_hh" + suffix].T + p["bias_hh" + suffix]
+    i, f, g, o = np.split(gates, 4, -1)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def gru_step(p, suffix, x, h):
+    r, z, n = np.split(x @ p["weight_ih" + suffix].T + p["bias_ih" + suffix], 3, -1)
+    hr, hz, hn = np.split(h @ p["weight_hh" + suffix].T + p["bias_hh" + suffix], 3, -1)
+    z = sigmoid(z + hz)
+    return (1 - z) * np.tanh(n + sigmoid(r + hr) * hn) + z * h
+
+
+def test_cells(rng, to_tensor, close):
+    x, h, c = rng.standard_normal((3, 5)), rng.standard_normal((3, 4)), rng.standard_normal((3, 4))
+    cell = nn.LSTMCell(5, 4).double()
+    expected = lstm_step(arrays(cell), "", x, h, c)
+    for got, wanted in zip(cell(to_tensor(x), (to_tensor(h), to_tensor(c))), expected, strict=True):
+        close(got, wanted)
+    gru = nn.GRUCell(5, 4).double()
+    close(gru(to_tensor(x), to_tensor(h)), gru_step(arrays(gru), "", x, h))
+    rnn = nn.RNNCell(5, 4).double()
+    p = arrays(rnn)
+    close(rnn(to_tensor(x)), np.tanh(x @ p["weight_ih"].T + p["bias_ih"] + p["bias_hh"]))
+
+
+def lstm_layer(p, suffix, x, reverse=False):
+    h = c = np.zeros((x.shape[1], p["weight_hh" + suffix].shape[1]))
+    outputs = []
+    for step in x[::-1] if reverse else x:
+        h, c = lstm_step(p, suffix, step, h, c)
+        outputs.append(h)
+    return np.stack(outputs[::-1] if reverse else outputs), h, c
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_lstm_two_layers_both_ways(rng, to_tensor, close, batch_first):
+    lstm = nn.LSTM(5, 4, 2, batch_first=batch_first, bidirectional=True).double()
+    x, p = rng.standard_normal((6, 3, 5)), arrays(lstm)
+    y, finals = x, []
+    for layer in ("_l0", "_l1"):
+        runs = [lstm_layer(p, layer, y), lstm_layer(p, layer + "_reverse", y, True)]
+        y = np.concatenate([run[0] for run in runs], -1)
+        finals += [run[1:] for run in runs]
+    output, (h, c) = lstm(to_tensor(x.swapaxes(0, 1) if batch_first else x))
+    close(output, y.swapaxes(0, 1) if batch_first else y)
+    close(h, np.stack([final[0] for final in finals]))
+    close(c, np.stack([final[1] for final in finals]))
+
+
+def test_packed_equals_each_sequence_alone(rng, to_tensor, close):
+    for make in (lambda: nn.LSTM(3, 4, 2, bidirectional=True), lambda: nn.GRU(3, 4, bidirectional=True)):
+        module = make().double()
+        parts = [to_tensor(rng.standard_normal((n, 3))) for n in (2, 5, 1)]
+        packed, states = module(nn.utils.rnn.pack_sequence(parts, enforce_sorted=False))
+        last = states[0] if isinstance(states, tuple) else states
+        for i, (part, output) in enumerate(zip(parts, nn.utils.rnn.unpack_sequence(packed), strict=True)):
+            alone, state = module(part)
+            close(output, alone)
+            close(last[:, i], state[0] if isinstance(state, tuple) else state)
+
+
+def test_recurrent_layers_check_their_input():
+    lstm = nn.LSTM(5, 4)
+    for bad, error in [(tt.zeros(2, 3, 6), RuntimeError), (tt.zeros(1, 2, 3, 5), ValueError)]:
+        with pytest.raises(error, match="LSTM"):
+            lstm(bad)
+    with pytest.raises(RuntimeError, match="h_0"):
+        lstm(tt.zeros(2, 3, 5), (tt.zeros(1, 2, 4), tt.zeros(1, 3, 4)))
+    with pytest.raises(ValueError):
+        nn.RNN(2, 2, nonlinearity="sin")
+    with pytest.raises(RuntimeError, match="sorted"):
+        nn.utils.rnn.pack_padded_sequence(tt.zeros(3, 2, 1), [1, 3])
+    assert repr(nn.LSTM(5, 4, 2, dropout=0.1)) == "LSTM(5, 4, num_layers=2, dropout=0.1)"
+
+
+def normal_below(x):
+    return 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+ACTIVATIONS = {
+    "ReLU": lambda x: np.maximum(x, 0),
+    "ReLU6": lambda x: np.clip(x, 0, 6),
+    "Sigmoid": sigmoid,
+    "Tanh": np.tanh,
+    "GELU": lambda x: x * normal_below(x),
+    "SiLU": lambda x: x * sigmoid(x),
+    "Mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "Hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "Hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "SELU": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+    "LeakyReLU": lambda x: np.where(x > 0, x, 0.01 * x),
+    "ELU": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "Softplus": lambda x: np.log1p(np.exp(x)),
+    "Hardtanh": lambda x: np.clip(x, -1, 1),
+    "PReLU": lambda x: np.where(x > 0, x, 0.25 * x),
+    "LogSigmoid": lambda x: -np.log1p(np.exp(-x)),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "Tanhshrink": lambda x: x - np.tanh(x),
+    "Hardshrink": lambda x: np.where(np.abs(x) > 0.5, x, 0),
+    "Softshrink": lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
+    "GLU": lambda x: x[:, :3] * sigmoid(x[:, 3:]),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation(rng, to_tensor, close, name):
+    x = 3 * rng.standard_normal((5, 6))
+    layer = getattr(nn, name)().double()
+    close(layer(to_tensor(x)), ACTIVATIONS[name](x), 1e-7)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ReLU", "ReLU6", "SiLU", "Mish", "Hardswish", "LeakyReLU", "ELU", "SELU", "Hardtanh", "Hardsigmoid"],
+)
+def test_activation_in_place_has_the_same_gradient(rng, to_tensor, close, name):
+    x = 3 * rng.standard_normal((4, 3))
+    grads = []
+    for inplace in (False, True):
+        leaf = to_tensor(x, requires_grad=True)
+        hidden = leaf * 1.0
+        result = getattr(nn, name)(inplace=inplace)(hidden)
+        assert (result is hidden) == inplace
+        result.sum().backward()
+        grads.append(np.array(leaf.grad.tolist()))
+    close(grads[1], grads[0])
+
+
+def test_softmax_family(rng, to_tensor, close):
+    x = rng.standard_normal((3, 4))
+    expected = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    close(nn.Softmax(1)(to_tensor(x)), expected)
+    close(nn.LogSoftmax(1)(to_tensor(x)), np.log(expected))
+    close(nn.functional.softmin(to_tensor(-x), 1), expected)
+    assert nn.functional.softmax(tt.ones(2, 2), 1, dtype=tt.float64).dtype == tt.float64
+
+
+def test_reshaping_layers(rng, to_tensor, close):
+    x = rng.standard_normal((2, 8, 3, 2))
+    close(nn.Flatten()(to_tensor(x)), x.reshape(2, -1))
+    close(nn.Unflatten(1, (4, 2))(to_tensor(x)), x.reshape(2, 4, 2, 3, 2))
+    wide = nn.PixelShuffle(2)(to_tensor(x))
+    assert tuple(wide.shape) == (2, 2, 6, 4)
+    close(nn.PixelUnshuffle(2)(wide), x)
+    with pytest.raises(TypeError):
+        nn.Unflatten("a", (1,))
+
+
+@pytest.mark.parametrize(
+    ("mode", "numpy_mode"), [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")]
+)
+def test_padding(rng, to_tensor, close, mode, numpy_mode):
+    x = rng.standard_normal((2, 3, 4, 5))
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 0), (2, 3)], mode=numpy_mode)
+    close(nn.functional.pad(to_tensor(x), (2, 3, 1, 0), mode=mode), padded)
+    constant = np.pad(x, [(0, 0), (0, 0), (1, 0), (2, 3)], constant_values=7)[..., 1:, :-1]
+    close(nn.functional.pad(to_tensor(x), (2, 2, 0, 0), value=7), constant)
+    with pytest.raises(ValueError, match="pad"):
+        nn.functional.pad(to_tensor(x), (1,))
+    with pytest.raises(NotImplementedError):
+        nn.functional.pad(to_tensor(x), (1, 1), mode="other")

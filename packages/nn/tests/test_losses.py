@@ -1,0 +1,110 @@
+"""Losses against their definitions in NumPy, with their reductions."""
+
+import numpy as np
+import pytest
+
+import taeda_nn as nn
+from taeda_nn import functional as F
+from taeda_registry.slots import tensor as tt
+
+
+def log_softmax(x, axis):
+    return (
+        x
+        - x.max(axis, keepdims=True)
+        - np.log(np.exp(x - x.max(axis, keepdims=True)).sum(axis, keepdims=True))
+    )
+
+
+def check_reductions(close, layer, arguments, each):
+    close(layer(reduction="none")(*arguments), each)
+    close(layer(reduction="sum")(*arguments), each.sum())
+    close(layer()(*arguments), each.mean())
+    with pytest.raises(ValueError, match="reduction"):
+        layer(reduction="other")(*arguments)
+
+
+def test_pointwise_losses(rng, to_tensor, close):
+    x, y = 2 * rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+    d = np.abs(x - y)
+    for layer, each in [
+        (nn.MSELoss, d * d),
+        (nn.L1Loss, d),
+        (nn.SmoothL1Loss, np.where(d < 1, d * d / 2, d - 0.5)),
+        (nn.HuberLoss, np.where(d <= 1, d * d / 2, d - 0.5)),
+    ]:
+        check_reductions(close, layer, (to_tensor(x), to_tensor(y)), each)
+    beta = F.smooth_l1_loss(to_tensor(x), to_tensor(y), beta=0.0)
+    close(beta, d.mean())
+
+
+def test_binary_losses(rng, to_tensor, close):
+    logits, target = 3 * rng.standard_normal((4, 3)), rng.random((4, 3))
+    p = 1 / (1 + np.exp(-logits))
+    each = -(target * np.log(p) + (1 - target) * np.log(1 - p))
+    check_reductions(close, nn.BCELoss, (to_tensor(p), to_tensor(target)), each)
+    check_reductions(close, nn.BCEWithLogitsLoss, (to_tensor(logits), to_tensor(target)), each)
+    weight = rng.random(3)
+    weighted = F.binary_cross_entropy_with_logits(to_tensor(logits), to_tensor(target), to_tensor(weight))
+    close(weighted, (each * weight).mean())
+    saturated = F.binary_cross_entropy(to_tensor(np.array([0.0, 1.0])), to_tensor(np.array([1.0, 0.0])))
+    close(saturated, 100.0)
+    with pytest.raises(ValueError, match="same shape"):
+        F.binary_cross_entropy(tt.zeros(2), tt.zeros(3))
+
+
+@pytest.mark.parametrize("extra", [(), (2,), (2, 3)])
+def test_cross_entropy(rng, to_tensor, close, extra):
+    x, target = rng.standard_normal((4, 5, *extra)), rng.integers(0, 5, (4, *extra))
+    logs = log_softmax(x, 1)
+    each = -np.take_along_axis(logs, target[:, None], 1)[:, 0]
+    check_reductions(close, nn.CrossEntropyLoss, (to_tensor(x), to_tensor(target)), each)
+    check_reductions(close, nn.NLLLoss, (to_tensor(logs), to_tensor(target)), each)
+    weight = rng.random(5)
+    weights = np.where(target == 1, 0, weight[target])
+    close(
+        F.cross_entropy(to_tensor(x), to_tensor(target), to_tensor(weight), ignore_index=1),
+        (each * weights).sum() / weights.sum(),
+    )
+    smooth = F.cross_entropy(to_tensor(x), to_tensor(target), label_smoothing=0.3)
+    close(smooth, (0.7 * each - 0.3 * logs.mean(1)).mean())
+
+
+def test_cross_entropy_of_probabilities(rng, to_tensor, close):
+    x, target = rng.standard_normal((4, 5)), rng.random((4, 5))
+    each = -(log_softmax(x, 1) * target).sum(1)
+    check_reductions(close, nn.CrossEntropyLoss, (to_tensor(x), to_tensor(target)), each)
+
+
+def test_cross_entropy_gradient(rng, to_tensor, close):
+    x, target = rng.standard_normal((4, 5)), rng.integers(0, 5, 4)
+    leaf = to_tensor(x, requires_grad=True)
+    F.cross_entropy(leaf, to_tensor(target)).backward()
+    close(leaf.grad, (np.exp(log_softmax(x, 1)) - np.eye(5)[target]) / 4)
+
+
+@pytest.mark.filterwarnings("ignore:kl_div")
+def test_divergence(rng, to_tensor, close):
+    p, q = rng.random((3, 4)), rng.random((3, 4))
+    q[0, 0] = 0
+    each = np.where(q > 0, q * (np.log(np.where(q > 0, q, 1)) - np.log(p)), 0)
+    check_reductions(close, nn.KLDivLoss, (to_tensor(np.log(p)), to_tensor(q)), each)
+    close(nn.KLDivLoss(reduction="batchmean")(to_tensor(np.log(p)), to_tensor(q)), each.sum() / 3)
+
+
+def test_ranking_losses(rng, to_tensor, close):
+    a, b = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+    sign = np.where(rng.random((4, 3)) > 0.5, 1.0, -1.0)
+    hinge = np.where(sign > 0, a, np.maximum(0, 1 - a))
+    check_reductions(close, nn.HingeEmbeddingLoss, (to_tensor(a), to_tensor(sign)), hinge)
+    margin = np.maximum(0, -sign * (a - b))
+    check_reductions(close, nn.MarginRankingLoss, (to_tensor(a), to_tensor(b), to_tensor(sign)), margin)
+    soft = np.log1p(np.exp(-sign * a))
+    check_reductions(close, nn.SoftMarginLoss, (to_tensor(a), to_tensor(sign)), soft)
+
+
+def test_deprecated_arguments():
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert nn.MSELoss(size_average=False).reduction == "sum"
+    with pytest.warns(UserWarning, match="broadcast"):
+        F.mse_loss(tt.zeros(3, 1), tt.zeros(3))

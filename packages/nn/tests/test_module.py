@@ -1,0 +1,303 @@
+"""Module: members, walking, modes, conversion, hooks, text, copies."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+
+import taeda_nn as nn
+from taeda_registry.slots import tensor as tt
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+        self.scale = nn.Parameter(tt.ones(3))
+        self.register_buffer("mean", tt.zeros(3))
+        self.register_buffer("cache", tt.zeros(2), persistent=False)
+        self.note = "text"
+
+    def forward(self, x, shift=0.0):
+        return self.head(x) * self.scale - self.mean + shift
+
+
+NAMES = ["scale", "head.0.weight", "head.0.bias"]
+
+
+def test_members_are_found_by_kind_and_in_order():
+    net = Net()
+    assert [name for name, _ in net.named_parameters()] == NAMES
+    assert [name for name, _ in net.named_buffers()] == ["mean", "cache"]
+    assert [name for name, _ in net.named_modules()] == ["", "head", "head.0", "head.1"]
+    assert [name for name, _ in net.named_children()] == ["head"]
+    assert [name for name, _ in net.named_parameters(prefix="net", recurse=False)] == ["net.scale"]
+    assert list(net._parameters) == ["scale"] and list(net._modules) == ["head"]
+    assert net._non_persistent_buffers_set == {"cache"}
+
+
+def test_shared_members_are_yielded_once():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    net[1].weight = net[0].weight
+    assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias", "1.bias"]
+    assert len(list(net.named_parameters(remove_duplicate=False))) == 4
+    layer = nn.ReLU()
+    assert len(list(nn.Sequential(layer, layer).children())) == 1
+
+
+def test_assignment_registers_and_replaces():
+    net = Net()
+    net.scale = None
+    assert "scale" in net._parameters and [n for n, _ in net.named_parameters()] == NAMES[1:]
+    net.scale = nn.Parameter(tt.zeros(3))
+    assert next(iter(net.named_parameters()))[0] == "scale"
+    net.mean = tt.ones(3)
+    assert [name for name, _ in net.named_buffers()] == ["mean", "cache"]
+    net.note = nn.Parameter(tt.zeros(1))
+    assert "note" in net._parameters
+    net.other = nn.Buffer(tt.ones(2), persistent=False)
+    assert "other" in net._buffers and "other" not in net.state_dict()
+    net.scale = nn.Linear(1, 1)
+    assert "scale" not in net._parameters and "scale" in net._modules
+
+
+def test_assignment_of_another_type_is_refused():
+    net = Net()
+    for name, value in [("scale", tt.zeros(3)), ("scale", 3), ("head", 3), ("mean", 3)]:
+        before = getattr(net, name)
+        with pytest.raises(TypeError, match=name):
+            setattr(net, name, value)
+        assert getattr(net, name) is before
+
+
+def test_deletion_forgets_the_member():
+    net = Net()
+    del net.scale, net.mean, net.head
+    assert not list(net.parameters()) and [n for n, _ in net.named_buffers()] == ["cache"]
+    with pytest.raises(AttributeError, match="scale"):
+        _ = net.scale
+    with pytest.raises(AttributeError):
+        del net.absent
+
+
+def test_views_over_members_write_through():
+    net = Net()
+    net._modules["head"] = nn.Identity()
+    assert isinstance(net.head, nn.Identity)
+    del net._parameters["scale"]
+    assert not hasattr(net, "scale")
+    net._buffers["mean"] = None
+    assert net.mean is None
+
+
+def test_registration_checks_its_arguments():
+    net = Net()
+    for call, error in [
+        (lambda: net.register_parameter("a.b", None), KeyError),
+        (lambda: net.register_parameter("", None), KeyError),
+        (lambda: net.register_parameter(1, None), TypeError),
+        (lambda: net.register_parameter("note", None), KeyError),
+        (lambda: net.register_parameter("w", tt.zeros(1)), TypeError),
+        (lambda: net.register_buffer("forward", None), KeyError),
+        (lambda: net.register_buffer("b", 3), TypeError),
+        (lambda: net.add_module("m", 3), TypeError),
+        (lambda: net.add_module("note", nn.Identity()), KeyError),
+        (lambda: nn.Module(3), TypeError),
+        (lambda: nn.Parameter([1.0]), TypeError),
+    ]:
+        with pytest.raises(error):
+            call()
+
+
+def test_members_before_init_are_refused():
+    class Early(nn.Module):
+        def __init__(self):
+            self.plain = 1
+            self.weight = nn.Parameter(tt.zeros(1))
+
+    with pytest.raises(AttributeError, match="super"):
+        Early()
+
+
+def test_lookup_by_path():
+    net = Net()
+    assert net.get_submodule("head.0") is net.head[0] and net.get_submodule("") is net
+    assert net.get_parameter("head.0.bias") is net.head[0].bias
+    assert net.get_buffer("mean") is net.mean
+    for call in (
+        lambda: net.get_submodule("head.7"),
+        lambda: net.get_submodule("note"),
+        lambda: net.get_parameter("mean"),
+        lambda: net.get_buffer("scale"),
+    ):
+        with pytest.raises(AttributeError):
+            call()
+    net.set_submodule("head.1", nn.Identity())
+    assert isinstance(net.head[1], nn.Identity)
+    with pytest.raises(AttributeError):
+        net.set_submodule("head.9", nn.Identity(), strict=True)
+
+
+def test_modes_reach_every_module():
+    net = Net()
+    assert net.eval() is net and not any(module.training for module in net.modules())
+    net.train()
+    assert all(module.training for module in net.modules())
+    with pytest.raises(ValueError, match="mode"):
+        net.train("yes")
+    net.requires_grad_(False)
+    assert not any(param.requires_grad for param in net.parameters())
+
+
+def test_apply_goes_children_first():
+    seen = []
+    net = Net()
+    assert net.apply(lambda module: seen.append(type(module).__name__)) is net
+    assert seen == ["Linear", "ReLU", "Sequential", "Net"]
+
+
+def test_zero_grad():
+    net = Net()
+    net(tt.ones(2, 4)).sum().backward()
+    net.zero_grad(set_to_none=False)
+    assert all(float(param.grad.abs().sum()) == 0 for param in net.parameters())
+    net.zero_grad()
+    assert all(param.grad is None for param in net.parameters())
+
+
+def test_conversion_keeps_identity_and_integers():
+    net = Net()
+    net.register_buffer("count", tt.tensor(3))
+    before = [id(param) for param in net.parameters()]
+    net.double()
+    assert [id(param) for param in net.parameters()] == before
+    assert {param.dtype for param in net.parameters()} == {tt.float64}
+    assert net.mean.dtype == tt.float64 and net.count.dtype == tt.int64
+    assert net.to(tt.float32).scale.dtype == tt.float32
+    assert net.to("cpu", tt.float64).scale.dtype == tt.float64
+    assert net.to(tt.zeros(1)).scale.dtype == tt.float32
+    assert net.to(dtype=tt.float64, non_blocking=True).scale.dtype == tt.float64
+    for bad in (tt.int64, 3.5):
+        with pytest.raises(TypeError, match=r"Module\.to"):
+            net.to(bad)
+    assert net.half().scale.dtype == tt.float16
+
+
+def test_forward_hooks_see_and_replace():
+    net, log = Net().eval(), []
+    x = tt.ones(1, 4)
+    plain = net(x)
+    first = net.register_forward_pre_hook(lambda module, args: log.append("pre") or (args[0] * 0,))
+    second = net.register_forward_hook(lambda module, args, out: log.append("post") or out + 1)
+    net.register_forward_hook(lambda module, args, out: log.append("early"), prepend=True)
+    hooked = net(x)
+    assert log == ["pre", "early", "post"]
+    net.head.register_forward_hook(lambda *_: None).remove()
+    first.remove()
+    second.remove()
+    second.remove()
+    assert (net(x) == plain).all() and not (hooked == plain).all()
+
+
+def test_hooks_with_keywords_and_on_failure():
+    net, log = Net(), []
+    net.register_forward_pre_hook(lambda m, args, kwargs: (args, {"shift": 1.0}), with_kwargs=True)
+    net.register_forward_hook(lambda m, args, kwargs, out: log.append(kwargs), with_kwargs=True)
+    net.register_forward_hook(lambda *_: log.append("always"), always_call=True)
+    net(tt.ones(1, 4), shift=0.0)
+    assert log == [{"shift": 1.0}, "always"]
+    with pytest.raises(Exception):
+        net(tt.ones(1, 5))
+    assert log[2:] == ["always"]
+    with pytest.raises(RuntimeError, match="pair"):
+        net.register_forward_pre_hook(lambda m, args, kwargs: 3, with_kwargs=True)
+        net(tt.ones(1, 4))
+
+
+def test_hooks_for_all_modules():
+    seen = []
+    with nn.modules.module.register_module_forward_hook(lambda m, args, out: seen.append(type(m).__name__)):
+        Net()(tt.ones(1, 4))
+    assert seen == ["Linear", "ReLU", "Sequential", "Net"]
+    Net()(tt.ones(1, 4))
+    assert len(seen) == 4
+
+
+def test_backward_hooks_see_and_replace_gradients():
+    layer, seen = nn.Linear(3, 2), []
+    layer.register_full_backward_pre_hook(lambda m, grad_output: (grad_output[0] * 2,))
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go)) or (gi[0] * 10,))
+    x = tt.ones(1, 3).requires_grad_(True)
+    layer(x).sum().backward()
+    ((grad_input, grad_output),) = seen
+    assert grad_output[0].tolist() == [[2.0, 2.0]]
+    expected = (layer.weight.detach().sum(0) * 2).tolist()
+    assert grad_input[0].tolist()[0] == pytest.approx(expected)
+    assert x.grad.tolist()[0] == pytest.approx([10 * g for g in expected])
+
+
+def test_exceptions_name_the_module():
+    net = nn.Sequential()
+    net.body = nn.ModuleList([Net(), Net()])
+    net.forward = lambda x: net.body[1](x)
+    with pytest.raises(Exception) as caught:
+        net(tt.ones(1, 5))
+    assert [str(note) for note in caught.value.__notes__] == ["in module body.1.head.0 (Linear)"]
+    with pytest.raises(Exception) as caught:
+        nn.Linear(2, 3)(tt.ones(4, 5))
+    assert caught.value.__notes__ == ["in module Linear"]
+
+
+def test_text():
+    net = Net()
+    assert repr(net) == (
+        "Net(\n  (head): Sequential(\n    (0): Linear(in_features=4, out_features=3, bias=True)\n"
+        "    (1): ReLU()\n  )\n)"
+    )
+    assert repr(nn.Identity()) == "Identity()"
+    assert repr(net.scale).startswith("Parameter containing:\n")
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_are_independent(duplicate):
+    net = Net()
+    net.tied = net.scale
+    twin = duplicate(net)
+    assert [n for n, _ in twin.named_parameters()] == [n for n, _ in net.named_parameters()]
+    assert isinstance(twin.scale, nn.Parameter) and twin.scale.requires_grad
+    x = tt.ones(2, 4)
+    assert (twin(x) == net(x)).all()
+    with tt.no_grad():
+        twin.scale.fill_(5)
+    assert net.scale.tolist() == [1, 1, 1]
+
+
+def test_deepcopy_keeps_ties():
+    net = Net()
+    net.tied = net.scale
+    twin = copy.deepcopy(net)
+    assert twin.tied is twin.scale
+
+
+def test_forward_can_be_replaced_on_an_instance():
+    layer = nn.Linear(2, 2)
+    layer.forward = lambda a, b=1: (a, b)
+    assert layer(3) == (3, 1) and layer(3, b=4) == (3, 4)
+    with pytest.raises(NotImplementedError):
+        nn.Module()()
+
+
+def test_modules_die_with_their_last_reference():
+    gc.disable()
+    try:
+        net = Net()
+        refs = [weakref.ref(net), weakref.ref(net.head[0])]
+        net(tt.ones(1, 4)).sum().backward()
+        net.register_forward_hook(lambda *_: None)
+        net(tt.ones(1, 4))
+        del net
+        assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()

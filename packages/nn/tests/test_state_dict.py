@@ -1,0 +1,157 @@
+"""state_dict and load_state_dict: names, all or nothing, errors, hooks, versions."""
+
+import numpy as np
+import pytest
+
+import taeda_nn as nn
+from taeda_registry.slots import tensor as tt
+
+
+def make():
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+
+
+def values(module):
+    return {name: np.array(value.tolist()) for name, value in module.state_dict().items()}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_round_trip():
+    source, target = make(), make()
+    result = target.load_state_dict(source.state_dict())
+    assert same(values(source), values(target))
+    assert result.missing_keys == [] and result.unexpected_keys == []
+    assert repr(result) == "<All keys matched successfully>"
+    assert list(source.state_dict()) == [
+        "0.weight",
+        "0.bias",
+        "1.weight",
+        "1.bias",
+        "1.running_mean",
+        "1.running_var",
+        "1.num_batches_tracked",
+        "2.weight",
+        "2.bias",
+    ]
+
+
+def test_state_shares_memory_and_has_no_history():
+    module = nn.Linear(2, 2)
+    state = module.state_dict()
+    assert not state["weight"].requires_grad and module.state_dict(keep_vars=True)["weight"] is module.weight
+    with tt.no_grad():
+        module.weight.fill_(3)
+    assert state["weight"].tolist() == [[3, 3], [3, 3]]
+    assert list(module.state_dict(prefix="a.")) == ["a.weight", "a.bias"]
+
+
+def test_all_problems_are_reported_and_nothing_is_changed():
+    module = make()
+    state = {name: tt.full_like(value, 9) for name, value in module.state_dict().items()}
+    state["2.weight"] = tt.zeros(5, 5)
+    state["2.bias"] = [1.0, 2.0]
+    state["0.extra"] = tt.zeros(1)
+    state["other.weight"] = tt.zeros(1)
+    del state["1.running_mean"]
+    before = values(module)
+    with pytest.raises(RuntimeError) as caught:
+        module.load_state_dict(state)
+    text = str(caught.value)
+    for part in (
+        "2.weight",
+        "(5, 5)",
+        "(2, 4)",
+        "2.bias",
+        "list",
+        "0.extra",
+        "other.weight",
+        "1.running_mean",
+    ):
+        assert part in text
+    assert same(values(module), before)
+
+
+def test_not_strict_loads_what_fits_by_name():
+    module = make()
+    result = module.load_state_dict({"0.bias": tt.full((4,), 2.0), "x": tt.zeros(1)}, strict=False)
+    assert module[0].bias.tolist() == [2, 2, 2, 2]
+    assert result.unexpected_keys == ["x"] and "0.weight" in result.missing_keys
+    with pytest.raises(RuntimeError, match="shape"):
+        module.load_state_dict({"0.bias": tt.zeros(5)}, strict=False)
+    with pytest.raises(TypeError, match="mapping"):
+        module.load_state_dict([1])
+
+
+def test_values_are_converted_and_identity_kept():
+    module = nn.Linear(2, 2)
+    weight = module.weight
+    state = {name: value.double() for name, value in module.state_dict().items()}
+    module.load_state_dict(state)
+    assert module.weight is weight and weight.dtype == tt.float32 and weight.requires_grad
+    module.load_state_dict(state, assign=True)
+    assert module.weight.dtype == tt.float64 and isinstance(module.weight, nn.Parameter)
+
+
+def test_modules_may_take_part_in_loading():
+    class Renamed(nn.Linear):
+        def _load_from_state_dict(self, state_dict, prefix, *rest):
+            if prefix + "w" in state_dict:
+                state_dict[prefix + "weight"] = state_dict.pop(prefix + "w")
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    module = nn.Sequential(Renamed(2, 2), nn.Linear(2, 2))
+    state = dict(module.state_dict())
+    state["0.w"] = tt.full((2, 2), 4.0)
+    del state["0.weight"]
+    bad = dict(state, **{"1.bias": tt.zeros(7)})
+    before = values(module)
+    with pytest.raises(RuntimeError):
+        module.load_state_dict(bad)
+    assert same(values(module), before)
+    module.load_state_dict(state)
+    assert module[0].weight.tolist() == [[4, 4], [4, 4]]
+    assert "0.w" in state
+
+
+def test_extra_state():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.count = 0
+
+        def get_extra_state(self):
+            return {"count": self.count}
+
+        def set_extra_state(self, state):
+            self.count = state["count"]
+
+    source, target = nn.Sequential(Counter()), nn.Sequential(Counter())
+    source[0].count = 5
+    assert source.state_dict() == {"0._extra_state": {"count": 5}}
+    target.load_state_dict(source.state_dict())
+    assert target[0].count == 5
+    with pytest.raises(RuntimeError, match="_extra_state"):
+        target.load_state_dict({})
+
+
+def test_hooks():
+    module, log = nn.Linear(2, 2), []
+    module.register_state_dict_pre_hook(lambda m, prefix, keep: log.append("before"))
+    module.register_state_dict_post_hook(lambda m, state, prefix, meta: state.__delitem__("bias"))
+    assert list(module.state_dict()) == ["weight"] and log == ["before"]
+    module.register_load_state_dict_pre_hook(lambda m, state, *_: state.setdefault("bias", m.bias * 0 + 3))
+    module.register_load_state_dict_post_hook(lambda m, keys: log.append(keys.missing_keys))
+    module.load_state_dict({"weight": tt.zeros(2, 2)})
+    assert module.bias.tolist() == [3, 3] and log[-1] == []
+
+
+def test_batch_norm_accepts_states_without_count():
+    module = nn.BatchNorm1d(2)
+    state = dict(module.state_dict())
+    del state["num_batches_tracked"]
+    module(tt.ones(3, 2))
+    module.load_state_dict(state)
+    assert int(module.num_batches_tracked) == 1
