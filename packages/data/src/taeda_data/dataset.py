@@ -1,0 +1,175 @@
+"""Data sets: indexed (`Dataset`), iterated (`IterableDataset`), and ways to combine them."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from taeda_registry.slots import tensor
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Base class of data sets with ``__getitem__`` and, usually, ``__len__``.
+
+    A data set may also define ``__getitems__(indices) -> list of samples`` to read a whole batch at once.
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError(f"{type(self).__name__}.__getitem__ is not defined")
+
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co]):
+    """Base class of data sets that only iterate; `DataLoader` reads them in their own order."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined")
+
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Any, ...]]):
+    """Tensors that share their first dimension; sample i is the tuple of their i-th slices.
+
+    Args:
+        *tensors: one or more tensors of shape (N, ...).
+
+    Raises:
+        ValueError: no tensors, a 0-d tensor, or first dimensions that differ.
+
+    Example:
+        >>> len(TensorDataset(taeda.zeros(10, 3), taeda.arange(10)))
+        10
+    """
+
+    def __init__(self, *tensors: Any) -> None:
+        if not tensors:
+            raise ValueError("TensorDataset: expected at least one tensor, found none")
+        sizes = [tuple(t.shape) for t in tensors]
+        if any(not size for size in sizes) or len({size[0] for size in sizes}) != 1:
+            raise ValueError(
+                f"TensorDataset: argument 'tensors' must share their first dimension, found shapes {sizes}"
+            )
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def __getbatch__(self, indices: list[int]) -> tuple[Any, ...]:
+        """The batch that collating the samples at ``indices`` would give, by one gather for each tensor."""
+        places = tensor.tensor(indices, dtype=tensor.int64)
+        return tuple(t.index_select(0, places) for t in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].shape[0]
+
+
+class StackDataset(Dataset[Any]):
+    """Several data sets side by side: sample i is the tuple (or, by keywords, dict) of their i-th samples."""
+
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset: expected data sets either by position or by keyword")
+        self.datasets: Any = args or kwargs
+        lengths = [len(d) for d in (args or kwargs.values())]  # type: ignore[arg-type]
+        if len(set(lengths)) != 1:
+            raise ValueError(f"StackDataset: data sets must have one length, found {lengths}")
+        self._length = lengths[0]
+
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: d[index] for name, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """Data sets one after another.
+
+    Raises:
+        ValueError: nothing to concatenate, or an iterable data set among them; from ``[]`` an IndexError.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset[T_co]]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ValueError("ConcatDataset: argument 'datasets' is empty")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise ValueError("ConcatDataset: argument 'datasets' holds an IterableDataset; use ChainDataset")
+        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> T_co:
+        length = len(self)
+        if not -length <= index < length:
+            raise IndexError(f"ConcatDataset: index {index} is out of range for {length} samples")
+        index %= length
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Iterable data sets one after another."""
+
+    def __init__(self, datasets: Sequence[Dataset[Any]]) -> None:
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return sum(len(d) for d in self.datasets)  # type: ignore[arg-type]
+
+
+class Subset(Dataset[T_co]):
+    """The samples of ``dataset`` at ``indices``, in that order."""
+
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: int) -> T_co:
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Dataset[T_co], lengths: Sequence[float], generator: Any = None
+) -> list[Subset[T_co]]:
+    """Disjoint random subsets.
+
+    Args:
+        dataset: any data set with a length.
+        lengths: numbers of samples that sum up to it, or fractions that sum up to 1 (the rest goes round robin).
+        generator: source of the permutation; None is the default generator.
+
+    Raises:
+        ValueError: lengths that do not sum up to the length of the data set.
+    """
+    total = len(dataset)  # type: ignore[arg-type]
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 and total != 1:
+        counts = [math.floor(total * share) for share in lengths]
+        for i in range(total - sum(counts)):
+            counts[i % len(counts)] += 1
+    else:
+        counts = [int(n) for n in lengths]
+    if sum(counts) != total:
+        raise ValueError(
+            f"random_split: argument 'lengths' sums up to {sum(counts)}, expected {total} samples"
+        )
+    order = tensor.randperm(total, generator=generator).tolist()
+    ends = list(itertools.accumulate(counts))
+    return [Subset(dataset, order[end - n : end]) for end, n in zip(ends, counts, strict=True)]
