@@ -247,7 +247,8 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
     return op
 
 
-def _records(path: Path) -> list:
+def read_records(path: Path) -> list:
+    """The list of records in one YAML file."""
     try:
         records = yaml.safe_load(path.read_text()) or []
     except yaml.YAMLError as error:
@@ -266,7 +267,7 @@ def load(folder: Path) -> dict[str, list[Operator]]:
     families: dict[str, list[Operator]] = {}
     seen: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
-        ops = [parse_record(r, path.stem, path) for r in _records(path)]
+        ops = [parse_record(r, path.stem, path) for r in read_records(path)]
         for before, after in zip(ops, ops[1:], strict=False):
             if after.name < before.name:
                 raise DeclarationError(

@@ -1,0 +1,474 @@
+"""Emits layer_<family>.cpp: graph nodes and the entries of the autograd layer, from operators and their derivatives."""
+
+from __future__ import annotations
+
+import re
+
+import types_ as t
+from derivatives import FACTS, LIST_FACTS, Derivative, Formula, argument_name
+from emit_header import out_names, outs
+from schema import Argument, Operator
+
+HEAD = """// Generated from derivatives/{family}.yaml by tools/codegen; edits are lost.
+#include "taeda/autograd/layer.h"
+#if __has_include("taeda/autograd/formulas.h")
+#include "taeda/autograd/formulas.h"
+#endif
+#include "taeda/ops.h"
+
+namespace taeda::formulas {{}}
+
+namespace taeda::autograd {{
+namespace {{
+
+using namespace taeda::ops;
+using namespace taeda::formulas;
+
+"""
+PRELUDE = """[[maybe_unused]] int64_t size_at(const Shape& sizes, int64_t d) { return sizes[size_t(d < 0 ? d + int64_t(sizes.size()) : d)]; }
+[[maybe_unused]] Shape sizes_of(const Tensor& t) { return t.defined() ? Shape(t.sizes()) : Shape(); }
+[[maybe_unused]] std::vector<Shape> sizes_of(TensorList list) {
+  std::vector<Shape> out;
+  for (const Tensor& item : list) out.push_back(sizes_of(item));
+  return out;
+}
+
+"""
+# Kept facts: C++ type, how it is taken from the tensor, what a use of it becomes. `{n}` is the argument's name.
+FACT_FIELDS = {
+    "sizes": ("Shape", "sizes_of({n})", "{n}_sizes"),
+    "dtype": ("DType", "{n}.defined() ? {n}.dtype() : DType::Float32", "{n}_dtype"),
+    "device": ("Device", "{n}.defined() ? {n}.device() : Device()", "{n}_device"),
+    "numel": ("int64_t", "{n}.defined() ? {n}.numel() : 0", "{n}_numel"),
+    "dim": ("int64_t", "{n}.defined() ? {n}.dim() : 0", "{n}_dim"),
+    "defined": ("bool", "{n}.defined()", "{n}_defined"),
+}
+LIST_FACT_FIELDS = {
+    "sizes": ("std::vector<Shape>", "sizes_of({n})", "{n}_sizes"),
+    "size": ("size_t", "{n}.size()", "{n}_size"),
+}
+# Arguments kept by value: member type, what the constructor of the local name is made from.
+VALUES = {
+    "Scalar": ("Scalar", "const Scalar& {n} = {n}_;"),
+    "Scalar?": ("std::optional<Scalar>", "const std::optional<Scalar>& {n} = {n}_;"),
+    "int[]": ("Shape", "const IntSpan {n} = {n}_;"),
+    "int[]?": ("std::optional<Shape>", "const std::optional<IntSpan> {n} = {n}_ ? std::optional<IntSpan>(*{n}_) : std::nullopt;"),
+    "float[]": ("std::vector<double>", "const std::span<const double> {n} = {n}_;"),
+    "str": ("std::string", "const std::string_view {n} = {n}_;"),
+    "str?": ("std::optional<std::string>", "const std::optional<std::string_view> {n} = {n}_;"),
+    "Generator?": ("Generator", "const Generator& {n} = {n}_;"),
+}  # fmt: skip
+
+
+def camel(name: str) -> str:
+    """`max.dim` -> `MaxDim`."""
+    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[._]+", name) if part)
+
+
+class Saved:
+    """What one name in an operator's formulas makes the node keep."""
+
+    def __init__(self, name: str, kind: str, type_: str, formulas: list[int], facts: set[str], output: int | None) -> None:
+        self.name, self.kind, self.type, self.formulas, self.facts, self.output = name, kind, type_, formulas, facts, output
+
+    @property
+    def fields(self) -> list[str]:
+        if self.kind == "tensor":
+            return [f"SavedTensor {self.name}_;"]
+        if self.kind == "list":
+            return [f"std::vector<SavedTensor> {self.name}_;"]
+        if self.kind in ("facts", "list_facts"):
+            table = FACT_FIELDS if self.kind == "facts" else LIST_FACT_FIELDS
+            return [f"{table[f][0]} {self.name}_{f};" for f in sorted(self.facts)]
+        held = VALUES[self.type][0] if self.type in VALUES else t.CXX[self.type].removeprefix("::")
+        return [f"{held} {self.name}_;"]
+
+    def local(self) -> str:
+        """The statement that gives the formula its name back."""
+        if self.kind == "tensor":
+            return f'const Tensor {self.name} = {self.name}_.unpack(this, "{self.name}");'
+        if self.kind == "list":
+            return f'const std::vector<Tensor> {self.name} = unpack({self.name}_, this, "{self.name}");'
+        if self.kind == "value":
+            return VALUES[self.type][1].format(n=self.name) if self.type in VALUES else f"const auto& {self.name} = {self.name}_;"
+        return ""
+
+    def stores(self, argument: str, copy: bool) -> list[str]:
+        """Statements run before the call; `copy` when the call overwrites the argument."""
+        if self.output is not None:
+            return []
+        if self.kind == "tensor":
+            return [f"node->{self.name}_.save({f'saved_copy({argument})' if copy else argument});"]
+        if self.kind == "list":
+            return [f"node->{self.name}_ = save_list({argument});"]
+        if self.kind in ("facts", "list_facts"):
+            table = FACT_FIELDS if self.kind == "facts" else LIST_FACT_FIELDS
+            return [f"node->{self.name}_{f} = {table[f][1].format(n=argument)};" for f in sorted(self.facts)]
+        if self.type in ("float[]",):
+            return [f"node->{self.name}_.assign({argument}.begin(), {argument}.end());"]
+        if self.type in ("int[]?", "str?"):
+            return [f"if ({argument}) node->{self.name}_.emplace(*{argument});"]
+        return [f"node->{self.name}_ = {argument};"]
+
+
+def _saved_of(name: str, argument: Argument | None, d: Derivative, output: int | None) -> Saved | None:
+    users = [i for i, f in enumerate(d.formulas) if f.uses(name)]
+    if not users:
+        return None
+    type_ = argument.type if argument else "Tensor"
+    is_list = type_ in ("Tensor[]", "Tensor?[]")
+    if type_ not in ("Tensor", "Operand", "Tensor?") and not is_list:
+        return Saved(name, "value", type_, users, set(), None)
+    known = LIST_FACTS if is_list else FACTS
+    per_formula = [d.formulas[i].facts(name, known) for i in users] if output is None else [None]
+    if any(f is None for f in per_formula):
+        return Saved(name, "list" if is_list else "tensor", type_, users, set(), output)
+    facts = set().union(*[f for f in per_formula if f is not None])
+    if not is_list and "size" in facts:
+        facts = (facts - {"size"}) | {"sizes"}
+    return Saved(name, "list_facts" if is_list else "facts", type_, users, facts, None)
+
+
+def saved_values(d: Derivative) -> list[tuple[Saved, str]]:
+    """Everything the node keeps, each with the C++ name it is taken from."""
+    out = []
+    for a in d.op.arguments:
+        found = _saved_of(argument_name(a.name), a, d, None)
+        if found:
+            out.append((found, a.name))
+    taken = {s.name for s, _ in out}
+    for i, r in enumerate(d.op.results):
+        found = _saved_of(r.name, None, d, i) if r.type == "Tensor" and r.name not in taken else None
+        if found:
+            out.append((found, r.name))
+    if not d.op.results and "result" not in taken and any(f.uses("result") for f in d.formulas):
+        out.append((_saved_of("result", None, d, 0), "result"))
+    return out
+
+
+def expression(formula: Formula, saved: list[Saved]) -> str:
+    """The formula's text with kept facts in the place of questions to tensors."""
+    text = formula.text
+    for s in saved:
+        if s.kind not in ("facts", "list_facts"):
+            continue
+        name = rf"(?<![\w.:>]){s.name}\."
+        if s.kind == "facts":
+            text = re.sub(name + r"size\(", f"size_at({s.name}_sizes, ", text)
+        for fact in s.facts:
+            text = re.sub(name + rf"{fact}\(\)", f"{s.name}_{fact}", text)
+    return text
+
+
+class NodeWriter:
+    """The node struct of one operator."""
+
+    def __init__(self, d: Derivative, number: int) -> None:
+        self.d, self.op = d, d.op
+        suffix = "InPlace" if d.op.in_place_only else ""
+        self.struct = camel(d.op.name) + suffix + "Backward"
+        self.shown = camel(d.op.python_name) + f"Backward{number}"
+        self.saved = saved_values(d)
+        self.targets = d.targets
+        self.edge = {a.name: i for i, a in enumerate(self.targets) if a.is_tensor}
+        self.lists = [a for a in self.targets if a.is_tensor_list]
+        self.list_results = any(r.type == "Tensor[]" for r in d.op.results)
+        self.dynamic = bool(self.lists) or self.list_results
+
+    @property
+    def output_count(self) -> int:
+        return max(self.d.outputs, default=0) + 1
+
+    def wanted(self, target: str) -> str:
+        """C++ condition: the gradient of this argument is asked for, in `apply`."""
+        if target in self.edge:
+            return f"wanted({self.edge[target]})"
+        return f"any_wanted({target}_at_, {target}_count_)"
+
+    def has_edge(self, formula: Formula) -> str:
+        """C++ condition on `node`: some target of the formula is tracked, in the entry."""
+        if any(x not in self.edge for x in formula.targets):
+            return ""
+        return " || ".join(f"node->edges[{self.edge[x]}].node" for x in formula.targets)
+
+    def _apply_formula(self, formula: Formula) -> str:
+        names = formula.targets
+        condition = " || ".join(self.wanted(x) for x in names)
+        saved = [s for s, _ in self.saved]
+        text = f"    if ({condition}) {{\n"
+        for s in saved:
+            if s.local() and formula.uses(s.name):
+                text += f"      {s.local()}\n"
+        value = expression(formula, saved)
+        if formula.uses("grad_mask"):
+            mask = ", ".join(self.wanted(x) for x in names)
+            text += f"      const std::array<bool, {len(names)}> grad_mask{{{mask}}};\n"
+        if len(names) > 1:
+            text += f"      auto parts_ = {value};\n"
+            for i, name in enumerate(names):
+                text += f"      {self._assign(name, f'std::move(std::get<{i}>(parts_))')}\n"
+        else:
+            text += f"      {self._assign(names[0], value)}\n"
+        return text + "    }\n"
+
+    def _assign(self, name: str, value: str) -> str:
+        if name in self.edge:
+            return f"into_[{self.edge[name]}] = {value};"
+        return f"spread({value}, into_ + {name}_at_, {name}_count_);"
+
+    def _apply(self) -> str:
+        text = "  void apply([[maybe_unused]] Tensor* grads_, [[maybe_unused]] Tensor* into_) override {\n"
+        outputs = self.d.outputs
+        if len(outputs) == 1 and not self.list_results:
+            text += f"    [[maybe_unused]] const Tensor& grad = grads_[{outputs[0]}];\n    if (!grad.defined()) return;\n"
+        else:
+            text += "    if (none_defined(grads_, output_count)) return;\n"
+        if any(f.uses("grads") for f in self.d.formulas):
+            text += "    const TensorList grads(grads_, output_count);\n"
+        for formula in self.d.formulas:
+            text += self._apply_formula(formula)
+        return text + "  }\n"
+
+    def emit(self) -> str:
+        base = "DynamicNode" if self.dynamic else f"FixedNode<{len(self.targets)}, {self.output_count}>"
+        text = f"struct {self.struct} final : {base} {{\n"
+        for s, _ in self.saved:
+            text += "".join(f"  {field}\n" for field in s.fields)
+        text += "".join(f"  size_t {a.name}_at_ = 0, {a.name}_count_ = 0;\n" for a in self.lists)
+        text += f"  const char* name() const override {{ return {t.string(self.shown)}; }}\n" + self._apply()
+        if self.lists:
+            text += "  bool any_wanted(size_t at, size_t count) const {\n    for (size_t i = at; i < at + count; ++i)\n"
+            text += "      if (wanted(i)) return true;\n    return false;\n  }\n"
+        kept = [s for s, _ in self.saved if s.kind in ("tensor", "list")]
+        if kept:
+            visits = " ".join(f'visit("{s.name}", {s.name}_);' for s in kept)
+            text += f"  void each_saved(SavedVisitor& visit) override {{ {visits} }}\n"
+        return text + "};\n"
+
+    # --- statements of the entries ---
+
+    def prepare(self, indent: str, inplace: bool, outputs: str) -> str:
+        """Makes the node, its edges, and keeps what can be kept before the call."""
+        lines = [f"node = make_node<{self.struct}>();"]
+        singles = [a.name for a in self.targets if a.is_tensor]
+        if self.dynamic:
+            total = " + ".join([str(len(singles)), *(f"{a.name}.size()" for a in self.lists)])
+            lines.append(f"node->reserve({total}, {outputs});")
+        if singles:
+            lines.append(f"collect_edges(node.get(), 0, {', '.join(singles)});")
+        at = str(len(singles))
+        for a in self.lists:
+            lines.append(f"node->{a.name}_at_ = {at};")
+            lines.append(f"node->{a.name}_count_ = {a.name}.size();")
+            lines.append(f"collect_edges(node.get(), node->{a.name}_at_, {a.name});")
+            at = f"node->{a.name}_at_ + node->{a.name}_count_"
+        for s, argument in self.saved:
+            stores = s.stores(argument, inplace and argument == self.op.arguments[0].name)
+            if not stores:
+                continue
+            condition = self._condition(s)
+            if condition and len(stores) == 1 and not stores[0].startswith("if "):
+                lines.append(f"if ({condition}) {stores[0]}")
+            else:
+                lines += stores
+        return "".join(f"{indent}{line}\n" for line in lines)
+
+    def _condition(self, s: Saved) -> str:
+        """When only some gradients need the value and it is a tensor, keep it only for these."""
+        if s.kind != "tensor" or len(s.formulas) == len(self.d.formulas):
+            return ""
+        parts = [self.has_edge(self.d.formulas[i]) for i in s.formulas]
+        return " || ".join(parts) if all(parts) else ""
+
+    def keep_results(self, name_of: dict[int, str]) -> list[str]:
+        """Statements after the call that keep results."""
+        lines = []
+        for s, _ in self.saved:
+            if s.output is None:
+                continue
+            name = name_of[s.output]
+            # A result without history cannot close a cycle, so it is kept like an argument.
+            if self.op.results and s.output not in self.d.outputs:
+                lines.append(f"node->{s.name}_.save({name});")
+            else:
+                lines.append(f"node->{s.name}_.save_output({name}, {s.output});")
+        return lines
+
+
+HELPERS = """[[maybe_unused]] bool none_defined(const Tensor* grads, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (grads[i].defined()) return false;
+  return true;
+}
+/// Gradients of a list argument to their edges.
+[[maybe_unused]] void spread(std::vector<Tensor> grads, Tensor* into, size_t count) {
+  for (size_t i = 0; i < grads.size() && i < count; ++i) into[i] = std::move(grads[i]);
+}
+
+"""
+
+
+def tensor_arguments(op: Operator) -> list[str]:
+    return [a.name for a in op.arguments if a.is_tensor or a.is_tensor_list]
+
+
+def head(op: Operator, tag: str, result: str, extra: str = "") -> str:
+    params = ", ".join(filter(None, ["KeySet", extra, t.parameters(op.arguments)]))
+    return f"{result} enter_{tag}({params}) {{\n"
+
+
+def call(op: Operator, tag: str) -> str:
+    return f"ops::{tag}({t.names(op.arguments)})"
+
+
+def attach(op: Operator, outputs: list[int], indent: str) -> str:
+    """Gives differentiable results their place in the graph; they are named result_ or the items of its tuple."""
+    lines = []
+    for i in outputs:
+        value = "result_" if len(op.results) == 1 else f"std::get<{i}>(result_)"
+        if op.results[i].type == "Tensor[]":
+            if op.kind == "view":
+                lines.append(f"for (size_t i_ = 0; i_ < {value}.size(); ++i_) "
+                             f"set_view_history({value}[i_], {op.arguments[0].name}, node.get(), uint32_t(i_));")  # fmt: skip
+            else:
+                lines.append(f"set_history(TensorList({value}), node.get());")
+        elif op.kind == "view":
+            lines.append(f"set_view_history({value}, {op.arguments[0].name}, node.get(), {i});")
+        else:
+            lines.append(f"set_history({value}, node.get(), {i});")
+    return "".join(f"{indent}{line}\n" for line in lines)
+
+
+def function_entry(w: NodeWriter) -> str:
+    op = w.op
+    needs = ", ".join(a.name for a in w.targets)
+    names = {i: ("result_" if len(op.results) == 1 else f"std::get<{i}>(result_)") for i in range(len(op.results))}
+    text = head(op, op.cxx, t.result_type(op))
+    keep = "".join(f"    {line}\n" for line in w.keep_results(names))
+    if w.list_results:
+        # How many outputs there are is known only after the call.
+        text += f"  const bool recorded_ = needs_grad({needs});\n  Below below_(Layer::Autograd);\n  auto result_ = {call(op, op.cxx)};\n"
+        text += f"  if (recorded_) {{\n    Ref<{w.struct}> node;\n{w.prepare('    ', False, 'result_.size()')}{attach(op, w.d.outputs, '    ')}{keep}  }}\n"
+        return text + "  return result_;\n}\n"
+    text += f"  Ref<{w.struct}> node;\n  if (needs_grad({needs})) {{\n{w.prepare('    ', False, str(w.output_count))}  }}\n"
+    text += f"  Below below_(Layer::Autograd);\n  auto result_ = {call(op, op.cxx)};\n"
+    return text + f"  if (node) {{\n{attach(op, w.d.outputs, '    ')}{keep}  }}\n  return result_;\n}}\n"
+
+
+def inplace_entry(w: NodeWriter, tag: str) -> str:
+    """Entry of an in-place form, or of an operator that exists only in place."""
+    op = w.op
+    target = op.arguments[0].name
+    needs = ", ".join(dict.fromkeys([target, *(a.name for a in w.targets)]))
+    keep = "".join(f"    {line}\n" for line in w.keep_results({0: target}))
+    result = "void" if tag != op.cxx else t.result_type(op)
+    text = head(op, tag, result)
+    text += f"  Ref<{w.struct}> node;\n  if (needs_grad({needs})) {{\n    check_inplace_grad(op::{tag}::entry, {target});\n"
+    text += w.prepare("    ", True, "1") + "  }\n"
+    text += f"  {{\n    Below below_(Layer::Autograd);\n    {call(op, tag)};\n  }}\n"
+    return text + f"  if (node) {{\n    rebase_history({target}, node.get());\n{keep}  }}\n}}\n"
+
+
+def out_entry(op: Operator) -> str:
+    tag = op.cxx + "_out"
+    given = ", ".join([*out_names(op), *tensor_arguments(op)])
+    text = head(op, tag, "void", outs(op)) + f"  if (needs_grad({given})) refuse_out(op::{tag}::entry);\n"
+    passed = ", ".join([*out_names(op), *([t.names(op.arguments)] if op.arguments else [])])
+    return text + f"  Below below_(Layer::Autograd);\n  ops::{tag}({passed});\n}}\n"
+
+
+def edges_of_all(op: Operator, outputs: str, indent: str) -> str:
+    """An UnknownDerivative with an edge for every tensor argument."""
+    singles = [a.name for a in op.arguments if a.is_tensor]
+    lists = [a.name for a in op.arguments if a.is_tensor_list]
+    total = " + ".join([str(len(singles)), *(f"{n}.size()" for n in lists)])
+    lines = [f"node = make_node<UnknownDerivative>({t.string(op.name)});", f"node->reserve({total}, {outputs});"]
+    if singles:
+        lines.append(f"collect_edges(node.get(), 0, {', '.join(singles)});")
+    at = str(len(singles))
+    for n in lists:
+        lines.append(f"collect_edges(node.get(), {at}, {n});")
+        at += f" + {n}.size()"
+    return "".join(f"{indent}{line}\n" for line in lines)
+
+
+def unknown_function(op: Operator) -> str:
+    """Records only results that could carry a gradient: comparisons and index operators stay free."""
+    needs = ", ".join(tensor_arguments(op))
+    text = head(op, op.cxx, t.result_type(op)) + f"  const bool recorded_ = needs_grad({needs});\n  Below below_(Layer::Autograd);\n"
+    text += f"  auto result_ = {call(op, op.cxx)};\n"
+    values = ["result_"] if len(op.results) == 1 else [f"std::get<{i}>(result_)" for i in range(len(op.results))]
+    able = " || ".join(f"is_differentiable({v}.dtype())" for v in values)
+    text += f"  if (recorded_ && ({able})) [[unlikely]] {{\n    Ref<UnknownDerivative> node;\n"
+    text += edges_of_all(op, str(len(op.results)), "    ") + attach(op, list(range(len(op.results))), "    ")
+    return text + "  }\n  return result_;\n}\n"
+
+
+def unknown_inplace(op: Operator, tag: str) -> str:
+    target = op.arguments[0].name
+    text = head(op, tag, "void") + f"  Ref<UnknownDerivative> node;\n  if (needs_grad({', '.join(tensor_arguments(op))})) {{\n"
+    text += f"    check_inplace_grad(op::{tag}::entry, {target});\n{edges_of_all(op, '1', '    ')}  }}\n"
+    text += f"  {{\n    Below below_(Layer::Autograd);\n    {call(op, tag)};\n  }}\n"
+    return text + f"  if (node) rebase_history({target}, node.get());\n}}\n"
+
+
+def known_entries(w: NodeWriter) -> tuple[str, list[str]]:
+    """A record without formulas says that nothing flows; in place that still ends the history of self."""
+    op = w.op
+    if op.in_place_only:
+        if op.results or op.arguments[0].type != "Tensor":
+            return "", []
+        return w.emit() + inplace_entry(w, op.cxx), [op.cxx]
+    text, tags = "", []
+    if w.d.outputs and w.d.formulas:
+        text += function_entry(w)
+        tags.append(op.cxx)
+    if "inplace" in op.forms:
+        text += inplace_entry(w, op.cxx + "_")
+        tags.append(op.cxx + "_")
+    return (w.emit() + text if tags else ""), tags
+
+
+def unknown_entries(op: Operator) -> tuple[str, list[str]]:
+    if op.in_place_only:
+        if op.results or op.arguments[0].type != "Tensor":
+            return "", []
+        return unknown_inplace(op, op.cxx), [op.cxx]
+    if not op.tensor_results:
+        return "", []
+    text, tags = unknown_function(op), [op.cxx]
+    if "inplace" in op.forms:
+        text += unknown_inplace(op, op.cxx + "_")
+        tags.append(op.cxx + "_")
+    return text, tags
+
+
+def entries(op: Operator, d: Derivative | None, number: int) -> tuple[str, list[str]]:
+    """Source of an operator's entries, and the tags they belong to."""
+    text, tags = "", []
+    if tensor_arguments(op):
+        if d is not None:
+            text, tags = known_entries(NodeWriter(d, number))
+        elif op.kind != "composite":
+            text, tags = unknown_entries(op)
+    if "out" in op.forms:
+        text += out_entry(op)
+        tags.append(op.cxx + "_out")
+    return text, tags
+
+
+def emit(family: str, ops: list[Operator], derivatives: dict[str, Derivative]) -> str:
+    text = HEAD.format(family=family) + PRELUDE + HELPERS
+    registered: list[str] = []
+    numbers: dict[str, int] = {}
+    for op in ops:
+        d = derivatives.get(op.name)
+        number = numbers.get(op.python_name, 0)
+        numbers[op.python_name] = number + (d is not None)
+        source, tags = entries(op, d, number)
+        text += source + ("\n" if source else "")
+        registered += tags
+    text += "const bool registered = [] {\n"
+    for tag in registered:
+        text += f"  register_layer(&op::{tag}::entry, Layer::Autograd, reinterpret_cast<void*>(&enter_{tag}));\n"
+    return text + "  return true;\n}();\n\n}  // namespace\n}  // namespace taeda::autograd\n"
