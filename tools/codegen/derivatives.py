@@ -89,12 +89,16 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
         targets = tuple(part.strip() for part in key.split(","))
         for target in targets:
             if target not in tensors:
-                raise DeclarationError(f"{where}: {target!r} is no tensor argument; those are {sorted(tensors)}")
+                raise DeclarationError(
+                    f"{where}: {target!r} is no tensor argument; those are {sorted(tensors)}"
+                )
             if target in seen:
                 raise DeclarationError(f"{where}: argument {target!r} has two formulas")
             seen.add(target)
         if not isinstance(text, str) or not text.strip():
-            raise DeclarationError(f"{where}: the formula of {key!r} must be a C++ expression, found {text!r}")
+            raise DeclarationError(
+                f"{where}: the formula of {key!r} must be a C++ expression, found {text!r}"
+            )
         formulas.append(Formula(targets, " ".join(text.split())))
     skipped = record.get("nondifferentiable", [])
     unknown = set(skipped) - {r.name for r in op.results}
@@ -115,7 +119,9 @@ def load(folder: Path, ops: dict[str, Operator]) -> dict[str, Derivative]:
             derivative = parse(record, ops, path)
             name = derivative.op.name
             if derivative.op.family != path.stem:
-                raise DeclarationError(f"{path.name}: {name}: the operator belongs to family {derivative.op.family!r}")
+                raise DeclarationError(
+                    f"{path.name}: {name}: the operator belongs to family {derivative.op.family!r}"
+                )
             if name in found:
                 raise DeclarationError(f"{path.name}: {name}: has two records")
             found[name] = derivative

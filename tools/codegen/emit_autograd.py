@@ -68,8 +68,17 @@ def camel(name: str) -> str:
 class Saved:
     """What one name in an operator's formulas makes the node keep."""
 
-    def __init__(self, name: str, kind: str, type_: str, formulas: list[int], facts: set[str], output: int | None) -> None:
-        self.name, self.kind, self.type, self.formulas, self.facts, self.output = name, kind, type_, formulas, facts, output
+    def __init__(
+        self, name: str, kind: str, type_: str, formulas: list[int], facts: set[str], output: int | None
+    ) -> None:
+        self.name, self.kind, self.type, self.formulas, self.facts, self.output = (
+            name,
+            kind,
+            type_,
+            formulas,
+            facts,
+            output,
+        )
 
     @property
     def fields(self) -> list[str]:
@@ -90,7 +99,11 @@ class Saved:
         if self.kind == "list":
             return f'const std::vector<Tensor> {self.name} = unpack({self.name}_, this, "{self.name}");'
         if self.kind == "value":
-            return VALUES[self.type][1].format(n=self.name) if self.type in VALUES else f"const auto& {self.name} = {self.name}_;"
+            return (
+                VALUES[self.type][1].format(n=self.name)
+                if self.type in VALUES
+                else f"const auto& {self.name} = {self.name}_;"
+            )
         return ""
 
     def stores(self, argument: str, copy: bool) -> list[str]:
@@ -342,7 +355,9 @@ def attach(op: Operator, outputs: list[int], indent: str) -> str:
 def function_entry(w: NodeWriter) -> str:
     op = w.op
     needs = ", ".join(a.name for a in w.targets)
-    names = {i: ("result_" if len(op.results) == 1 else f"std::get<{i}>(result_)") for i in range(len(op.results))}
+    names = {
+        i: ("result_" if len(op.results) == 1 else f"std::get<{i}>(result_)") for i in range(len(op.results))
+    }
     text = head(op, op.cxx, t.result_type(op))
     keep = "".join(f"    {line}\n" for line in w.keep_results(names))
     if w.list_results:
@@ -382,7 +397,10 @@ def edges_of_all(op: Operator, outputs: str, indent: str) -> str:
     singles = [a.name for a in op.arguments if a.is_tensor]
     lists = [a.name for a in op.arguments if a.is_tensor_list]
     total = " + ".join([str(len(singles)), *(f"{n}.size()" for n in lists)])
-    lines = [f"node = make_node<UnknownDerivative>({t.string(op.name)});", f"node->reserve({total}, {outputs});"]
+    lines = [
+        f"node = make_node<UnknownDerivative>({t.string(op.name)});",
+        f"node->reserve({total}, {outputs});",
+    ]
     if singles:
         lines.append(f"collect_edges(node.get(), 0, {', '.join(singles)});")
     at = str(len(singles))
@@ -395,9 +413,14 @@ def edges_of_all(op: Operator, outputs: str, indent: str) -> str:
 def unknown_function(op: Operator) -> str:
     """Records only results that could carry a gradient: comparisons and index operators stay free."""
     needs = ", ".join(tensor_arguments(op))
-    text = head(op, op.cxx, t.result_type(op)) + f"  const bool recorded_ = needs_grad({needs});\n  Below below_(Layer::Autograd);\n"
+    text = (
+        head(op, op.cxx, t.result_type(op))
+        + f"  const bool recorded_ = needs_grad({needs});\n  Below below_(Layer::Autograd);\n"
+    )
     text += f"  auto result_ = {call(op, op.cxx)};\n"
-    values = ["result_"] if len(op.results) == 1 else [f"std::get<{i}>(result_)" for i in range(len(op.results))]
+    values = (
+        ["result_"] if len(op.results) == 1 else [f"std::get<{i}>(result_)" for i in range(len(op.results))]
+    )
     able = " || ".join(f"is_differentiable({v}.dtype())" for v in values)
     text += f"  if (recorded_ && ({able})) [[unlikely]] {{\n    Ref<UnknownDerivative> node;\n"
     text += edges_of_all(op, str(len(op.results)), "    ") + attach(op, list(range(len(op.results))), "    ")
@@ -406,7 +429,10 @@ def unknown_function(op: Operator) -> str:
 
 def unknown_inplace(op: Operator, tag: str) -> str:
     target = op.arguments[0].name
-    text = head(op, tag, "void") + f"  Ref<UnknownDerivative> node;\n  if (needs_grad({', '.join(tensor_arguments(op))})) {{\n"
+    text = (
+        head(op, tag, "void")
+        + f"  Ref<UnknownDerivative> node;\n  if (needs_grad({', '.join(tensor_arguments(op))})) {{\n"
+    )
     text += f"    check_inplace_grad(op::{tag}::entry, {target});\n{edges_of_all(op, '1', '    ')}  }}\n"
     text += f"  {{\n    Below below_(Layer::Autograd);\n    {call(op, tag)};\n  }}\n"
     return text + f"  if (node) rebase_history({target}, node.get());\n}}\n"
@@ -470,5 +496,7 @@ def emit(family: str, ops: list[Operator], derivatives: dict[str, Derivative]) -
         registered += tags
     text += "const bool registered = [] {\n"
     for tag in registered:
-        text += f"  register_layer(&op::{tag}::entry, Layer::Autograd, reinterpret_cast<void*>(&enter_{tag}));\n"
+        text += (
+            f"  register_layer(&op::{tag}::entry, Layer::Autograd, reinterpret_cast<void*>(&enter_{tag}));\n"
+        )
     return text + "  return true;\n}();\n\n}  // namespace\n}  // namespace taeda::autograd\n"
