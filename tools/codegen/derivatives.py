@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from schema import Argument, DeclarationError, Operator, read_records
+from schema import Argument, DeclarationError, Operator, place, read_records
 
 FACTS = ("sizes", "size", "dtype", "device", "numel", "dim", "defined")
 LIST_FACTS = ("sizes", "size")
@@ -77,7 +77,7 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
     Raises:
         DeclarationError: an unknown operator, argument or result, or an argument with two formulas.
     """
-    where = f"{path.name}: {record.get('op', record) if isinstance(record, dict) else record!r}"
+    where = place(path, record)
     if not isinstance(record, dict) or record.get("op") not in ops:
         raise DeclarationError(f"{where}: expected a record whose 'op' is a declared operator")
     op = ops[record["op"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -162,6 +163,11 @@ def _results(text: str, where: str) -> tuple[Result, ...]:
     return tuple(out)
 
 
+def place(path: Path, record: object) -> str:
+    """File and name of a record, for messages."""
+    return f"{path.name}: {record['op'] if isinstance(record, dict) and 'op' in record else repr(record)}"
+
+
 def _check_fields(record: object, where: str) -> None:
     """Raises DeclarationError unless the record has the known fields with values of their types."""
     if not isinstance(record, dict):
@@ -205,19 +211,16 @@ def _check_meaning(op: Operator) -> None:
         )
     if op.module not in MODULES:
         raise DeclarationError(f"{op.where}: module must be of {sorted(MODULES)}, found {op.module!r}")
-    required_after_default = [
-        a
-        for a, b in zip(op.arguments[1:], op.arguments, strict=False)
-        if a.default is None and b.default is not None
-    ]
-    if any(not a.keyword_only for a in required_after_default):
-        raise DeclarationError(
-            f"{op.where}: argument {required_after_default[0].name!r} without default follows one with a default"
-        )
+    positional = [a for a in op.arguments if not a.keyword_only]
+    for before, after in pairwise(positional):
+        if before.default is not None and after.default is None:
+            raise DeclarationError(
+                f"{op.where}: argument {after.name!r} without default follows one with a default"
+            )
 
 
 def parse_record(record: dict, family: str, path: Path) -> Operator:
-    where = f"{path.name}: {record.get('op', record) if isinstance(record, dict) else record!r}"
+    where = place(path, record)
     _check_fields(record, where)
     match = re.match(r"^([A-Za-z_0-9]+)\((.*)\)\s*->\s*(.+)$", record["schema"].strip(), re.S)
     if not match:
@@ -268,7 +271,7 @@ def load(folder: Path) -> dict[str, list[Operator]]:
     seen: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
         ops = [parse_record(r, path.stem, path) for r in read_records(path)]
-        for before, after in zip(ops, ops[1:], strict=False):
+        for before, after in pairwise(ops):
             if after.name < before.name:
                 raise DeclarationError(
                     f"{after.where}: records are sorted by name, and this one stands after {before.name!r}"
