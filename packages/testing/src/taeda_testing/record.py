@@ -1,0 +1,88 @@
+"""OpRecord: what tests need to know of an operator, independent of who implements it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+REALS = (*INTEGERS, *FLOATS)
+NUMBERS = (*REALS, *COMPLEX)
+ALL = ("bool", *NUMBERS)
+FLOATS_AND_COMPLEX = (*FLOATS, *COMPLEX)
+
+
+@dataclass
+class Sample:
+    """One call: NumPy arrays stand for tensors, everything else is passed as it is."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ErrorSample:
+    """A wrong call, the exception it must end in, and words of its message."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    error: type[Exception] | tuple[type[Exception], ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpRecord:
+    """An operator and its independent reference.
+
+    Attributes:
+        name: Python name of the function.
+        reference: the same function on NumPy arrays.
+        samples: ``(dtype name, random generator) -> samples``.
+        dtypes: dtypes of the inputs that are supported.
+        gradient: dtypes in which gradients are checked, () for none.
+        rtol, atol: by dtype name of the compared values; missing ones use the defaults of the runner.
+        exact_dtype: the result's dtype must be the reference's.
+        namespace: "" for top-level functions, "ops" for operators of neural networks.
+        in_place: has an in-place form. out: has an out= form.
+    """
+
+    name: str
+    reference: Callable[..., Any]
+    samples: Callable[[str, np.random.Generator], Iterator[Sample]]
+    dtypes: tuple[str, ...] = FLOATS
+    gradient: tuple[str, ...] = ()
+    rtol: dict[str, float] = field(default_factory=dict)
+    atol: dict[str, float] = field(default_factory=dict)
+    exact_dtype: bool = True
+    namespace: str = ""
+    in_place: bool = False
+    out: bool = False
+    errors: tuple[ErrorSample, ...] = ()
+    family: str = ""
+
+
+@cache
+def all_records() -> tuple[OpRecord, ...]:
+    """Every record of every family, families in alphabetical order."""
+    package = importlib.import_module("taeda_testing.records")
+    found: list[OpRecord] = []
+    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+        found += importlib.import_module(f"taeda_testing.records.{module}").RECORDS
+    return tuple(found)
+
+
+def find_record(name: str) -> OpRecord:
+    """The record of an operator; KeyError when there is none."""
+    for record in all_records():
+        if record.name == name:
+            return record
+    raise KeyError(f"no record of operator '{name}'")

@@ -1,0 +1,1 @@
+"""Records by operator family; each module has a list ``RECORDS``."""

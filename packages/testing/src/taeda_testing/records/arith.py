@@ -1,0 +1,63 @@
+"""Records of element-wise arithmetic with two and three operands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from taeda_testing.record import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, REALS, OpRecord
+from taeda_testing.sampling import binary, float_result
+
+_GRAD = ("float64",)
+
+
+def _arith(name, function, dtypes=NUMBERS, **more):
+    options = {"gradient": _GRAD, "in_place": True, "out": True, "family": "arith", **more}
+    return OpRecord(name, function, options.pop("samples", binary(special=True)), dtypes, **options)
+
+
+_APART = binary(0.5, 4, other=(1, 3))
+
+RECORDS = [
+    _arith("add", np.add),
+    _arith("sub", np.subtract),
+    _arith("mul", np.multiply),
+    _arith("div", float_result(np.true_divide), ("int32", "uint8", *FLOATS, *COMPLEX), samples=_APART),
+    _arith("floor_divide", np.floor_divide, REALS, samples=_APART, gradient=(), in_place=False),
+    _arith("remainder", np.remainder, REALS, samples=binary(-4, 4, other=(1, 3)), gradient=()),
+    _arith("fmod", np.fmod, REALS, samples=binary(-4, 4, other=(1, 3)), gradient=()),
+    _arith("pow", np.power, (*INTEGERS, *FLOATS), samples=binary(0.5, 3, other=(0, 3))),
+    _arith("maximum", np.maximum, REALS, in_place=False),
+    _arith("minimum", np.minimum, REALS, in_place=False),
+    _arith("fmax", np.fmax, FLOATS, in_place=False),
+    _arith("fmin", np.fmin, FLOATS, in_place=False),
+    _arith("hypot", np.hypot, FLOATS),
+    _arith("atan2", np.arctan2, FLOATS),
+    _arith("copysign", np.copysign, FLOATS, gradient=()),
+    _arith(
+        "nextafter",
+        np.nextafter,
+        FLOATS,
+        gradient=(),
+        rtol={"float32": 0, "float64": 0},
+        atol={"float32": 0, "float64": 0},
+    ),
+    _arith("logaddexp", np.logaddexp, FLOATS, samples=binary(), in_place=False),
+    _arith("logaddexp2", np.logaddexp2, FLOATS, samples=binary(), in_place=False),
+    _arith("gcd", np.gcd, INTEGERS, samples=binary(0, 12), gradient=()),
+    _arith("lcm", np.lcm, INTEGERS, samples=binary(0, 9), gradient=()),
+    _arith("heaviside", np.heaviside, FLOATS, samples=binary(), gradient=()),
+    _arith("eq", np.equal, ALL, gradient=(), in_place=False),
+    _arith("ne", np.not_equal, ALL, gradient=(), in_place=False),
+    _arith("lt", np.less, ("bool", *REALS), gradient=(), in_place=False),
+    _arith("le", np.less_equal, ("bool", *REALS), gradient=(), in_place=False),
+    _arith("gt", np.greater, ("bool", *REALS), gradient=(), in_place=False),
+    _arith("ge", np.greater_equal, ("bool", *REALS), gradient=(), in_place=False),
+    _arith("logical_and", np.logical_and, ALL, gradient=(), in_place=False),
+    _arith("logical_or", np.logical_or, ALL, gradient=(), in_place=False),
+    _arith("logical_xor", np.logical_xor, ALL, gradient=(), in_place=False),
+    _arith("bitwise_and", np.bitwise_and, ("bool", *INTEGERS), gradient=()),
+    _arith("bitwise_or", np.bitwise_or, ("bool", *INTEGERS), gradient=()),
+    _arith("bitwise_xor", np.bitwise_xor, ("bool", *INTEGERS), gradient=()),
+    _arith("bitwise_left_shift", np.left_shift, INTEGERS, samples=binary(0, 3), gradient=()),
+    _arith("bitwise_right_shift", np.right_shift, INTEGERS, samples=binary(0, 3), gradient=()),
+]

@@ -1,0 +1,93 @@
+"""Records of reductions and scans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import special
+
+from taeda_testing.arrays import random_array
+from taeda_testing.record import ALL, COMPLEX, FLOATS, NUMBERS, REALS, OpRecord, Sample
+from taeda_testing.sampling import reduction, with_axis
+
+_GRAD = ("float64",)
+
+
+def _summed(function):
+    """Integers and bool are summed in int64."""
+
+    def call(x: np.ndarray, dim=None, keepdim=False):
+        dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
+        return np.asarray(function(x, axis=dim, keepdims=keepdim, dtype=dtype))
+
+    return call
+
+
+def _scan(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((5,), (2, 3), (3, 4, 2), (0, 3)):
+        for dim in range(-1, len(shape)):
+            yield Sample((random_array(rng, shape, dtype, -2, 2),), {"dim": dim})
+
+
+def _scanned(function):
+    def call(x: np.ndarray, dim: int) -> np.ndarray:
+        return function(x, axis=dim, dtype=np.int64 if x.dtype.kind in "biu" else x.dtype)
+
+    return call
+
+
+def _arg(function):
+    def call(x: np.ndarray, dim=None, keepdim=False):
+        return np.asarray(function(x, axis=dim, keepdims=keepdim), np.int64)
+
+    return call
+
+
+_SPREAD = {"float32": 1e-4, "float64": 1e-9}
+
+
+def _reduce(name, reference, samples, dtypes, **more):
+    return OpRecord(name, reference, samples, dtypes, family="reduce", rtol=_SPREAD, **more)
+
+
+RECORDS = [
+    _reduce("sum", _summed(np.sum), reduction(), ALL, gradient=_GRAD, atol={"float32": 1e-3}),
+    _reduce("prod", _summed(np.prod), reduction(0.9, 1.1), ("bool", *NUMBERS), gradient=_GRAD),
+    _reduce("mean", with_axis(np.mean), reduction(empty=False), (*FLOATS, *COMPLEX), gradient=_GRAD),
+    _reduce("amax", with_axis(np.amax), reduction(empty=False), REALS),
+    _reduce("amin", with_axis(np.amin), reduction(empty=False), REALS),
+    _reduce("any", with_axis(np.any), reduction(), ALL),
+    _reduce("all", with_axis(np.all), reduction(), ALL),
+    _reduce("argmax", _arg(np.argmax), reduction(tuples=False, empty=False), REALS),
+    _reduce("argmin", _arg(np.argmin), reduction(tuples=False, empty=False), REALS),
+    _reduce(
+        "var",
+        lambda x, dim=None, keepdim=False, correction=1: np.var(
+            x, axis=dim, keepdims=keepdim, ddof=correction
+        ),
+        reduction(empty=False, correction=0),
+        FLOATS,
+        gradient=_GRAD,
+    ),
+    _reduce(
+        "std",
+        lambda x, dim=None, keepdim=False, correction=1: np.std(
+            x, axis=dim, keepdims=keepdim, ddof=correction
+        ),
+        reduction(empty=False, correction=0),
+        FLOATS,
+    ),
+    _reduce("cumsum", _scanned(np.cumsum), _scan, NUMBERS, gradient=_GRAD),
+    _reduce("cumprod", _scanned(np.cumprod), _scan, NUMBERS),
+    OpRecord(
+        "logsumexp",
+        lambda x, dim, keepdim=False: np.asarray(special.logsumexp(x, axis=dim, keepdims=keepdim)).astype(
+            x.dtype
+        ),
+        lambda dtype, rng: (s for s in reduction(empty=False)(dtype, rng) if "dim" in s.kwargs),
+        FLOATS,
+        gradient=_GRAD,
+        family="reduce",
+    ),
+]

@@ -1,0 +1,220 @@
+"""Drives records: forward, in-place, out= and gradient, on a device of the active tensor provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from taeda_registry.slots import tensor
+from taeda_testing.arrays import layouts
+from taeda_testing.record import OpRecord, Sample
+
+RTOL = {
+    "float16": 2e-3,
+    "bfloat16": 2e-2,
+    "float32": 2e-5,
+    "complex64": 2e-5,
+    "float64": 1e-10,
+    "complex128": 1e-10,
+}
+ATOL = {
+    "float16": 1e-3,
+    "bfloat16": 1e-2,
+    "float32": 1e-5,
+    "complex64": 1e-5,
+    "float64": 1e-12,
+    "complex128": 1e-12,
+}
+
+
+class Failure(AssertionError):
+    """An operator that differs from its record."""
+
+
+def function_of(record: OpRecord) -> Callable[..., Any]:
+    """The provider's function; AttributeError when it has none."""
+    return getattr(tensor.ops if record.namespace == "ops" else tensor, record.name)
+
+
+def _map(value: Any, convert: Callable[[np.ndarray], Any]) -> Any:
+    if isinstance(value, np.ndarray):
+        return convert(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_map(item, convert) for item in value)
+    return value
+
+
+def to_tensors(value: Any, device: str = "cpu") -> Any:
+    """Arrays (also inside lists) as tensors of the same strides; the memory is not shared with the original."""
+
+    def convert(array: np.ndarray) -> Any:
+        made = tensor.from_numpy(_same_layout(array))
+        return made if device == "cpu" else made.to(device)
+
+    return _map(value, convert)
+
+
+def _same_layout(array: np.ndarray) -> np.ndarray:
+    """A copy whose strides have the same order and signs."""
+    if array.size == 0 or array.ndim == 0 or array.flags.c_contiguous:
+        return array.copy()
+    flips = tuple(slice(None, None, -1 if s < 0 else 1) for s in array.strides)
+    upright = array[flips]
+    spaced = any(abs(s) > array.itemsize for s in upright.strides[-1:]) and not upright.T.flags.c_contiguous
+    if spaced and upright.shape[-1] > 1:
+        wide = np.zeros((*upright.shape[:-1], upright.shape[-1] * 2), array.dtype)
+        wide[..., ::2] = upright
+        return wide[..., ::2][flips]
+    return upright.copy(order="K")[flips]
+
+
+def _arrays(result: Any) -> list[np.ndarray]:
+    if isinstance(result, tensor.Tensor):
+        return [np.asarray(result.detach().cpu().numpy())]
+    if isinstance(result, (list, tuple)):
+        return [array for item in result for array in _arrays(item)]
+    return [np.asarray(result)]
+
+
+def _flat(value: Any) -> list[np.ndarray]:
+    if isinstance(value, (list, tuple)):
+        return [array for item in value for array in _flat(item)]
+    return [np.asarray(value)]
+
+
+def compare(record: OpRecord, found: Any, expected: Any, where: str) -> None:
+    """Raises Failure when shapes, dtypes or values differ."""
+    ours, theirs = _arrays(found), _flat(expected)
+    if len(ours) != len(theirs):
+        raise Failure(f"{where}: {len(ours)} results, expected {len(theirs)}")
+    for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        if a.shape != b.shape:
+            raise Failure(f"{where}: result {i} has shape {a.shape}, expected {b.shape}")
+        if record.exact_dtype and a.dtype != b.dtype:
+            raise Failure(f"{where}: result {i} has dtype {a.dtype}, expected {b.dtype}")
+        name = a.dtype.name
+        rtol, atol = record.rtol.get(name, RTOL.get(name, 0)), record.atol.get(name, ATOL.get(name, 0))
+        try:
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+        except AssertionError as error:
+            raise Failure(f"{where}: result {i} differs: {error}") from None
+
+
+def _call(function: Callable[..., Any], sample: Sample, device: str, **extra: Any) -> Any:
+    args = [to_tensors(value, device) for value in sample.args]
+    kwargs = {key: to_tensors(value, device) for key, value in sample.kwargs.items()}
+    return function(*args, **kwargs, **extra)
+
+
+def _reference(record: OpRecord, sample: Sample) -> Any:
+    with np.errstate(all="ignore"):
+        return record.reference(*sample.args, **sample.kwargs)
+
+
+def check_forward(record: OpRecord, sample: Sample, device: str = "cpu") -> None:
+    """The operator against its reference, first argument in every memory layout.
+
+    Raises:
+        Failure: a difference; the text names operator, layout and input.
+    """
+    expected = _reference(record, sample)
+    function = function_of(record)
+    first = sample.args[0] if sample.args else None
+    variants = layouts(first) if isinstance(first, np.ndarray) else [("", first)]
+    for layout, array in variants:
+        given = Sample((array, *sample.args[1:]), sample.kwargs) if sample.args else sample
+        compare(
+            record, _call(function, given, device), expected, f"{record.name} ({layout} {describe(sample)})"
+        )
+
+
+def check_out(record: OpRecord, sample: Sample, device: str = "cpu") -> None:
+    """The out= form writes the same values into the given tensor, also when that is strided."""
+    expected = np.asarray(_reference(record, sample))
+    shape = (*expected.shape[:-1], 2 * expected.shape[-1]) if expected.ndim else (1,)
+    wide = to_tensors(np.zeros(shape, expected.dtype), device)
+    for out in (to_tensors(np.zeros_like(expected), device), wide[..., ::2] if expected.ndim else wide[0]):
+        returned = _call(function_of(record), sample, device, out=out)
+        if returned is not out:
+            raise Failure(f"{record.name}: out= returned another tensor")
+        compare(record, out, expected, f"{record.name} (out=, {describe(sample)})")
+
+
+def check_in_place(record: OpRecord, sample: Sample, device: str = "cpu") -> None:
+    """The in-place form stores the same values into its first argument and returns it."""
+    expected = np.asarray(_reference(record, sample))
+    first = sample.args[0]
+    if expected.shape != first.shape or not np.can_cast(expected.dtype, first.dtype, "same_kind"):
+        return
+    target = to_tensors(first, device)
+    rest = [to_tensors(value, device) for value in sample.args[1:]]
+    returned = getattr(target, record.name + "_")(*rest, **sample.kwargs)
+    if returned is not target:
+        raise Failure(f"{record.name}_: returned another tensor")
+    compare(record, target, expected.astype(first.dtype), f"{record.name}_ ({describe(sample)})")
+
+
+def check_gradient(
+    record: OpRecord, sample: Sample, seed: int = 0, step: float = 1e-6, tolerance: float = 2e-5
+) -> None:
+    """Reverse-mode gradients against central differences of the operator's own float64 forward.
+
+    Raises:
+        Failure: a difference; the text names the argument.
+    """
+    rng = np.random.default_rng(seed)
+    function = function_of(record)
+    places = [
+        i for i, value in enumerate(sample.args) if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ]
+    args = [to_tensors(value) for value in sample.args]
+    for i in places:
+        args[i].requires_grad_(True)
+    results = function(*args, **sample.kwargs)
+    outputs = [r for r in (results if isinstance(results, (list, tuple)) else [results]) if r.requires_grad]
+    if not outputs:
+        raise Failure(f"{record.name}: no result requires grad ({describe(sample)})")
+    weights = [rng.standard_normal(tuple(r.shape)) for r in outputs]
+    total = sum((r * to_tensors(np.asarray(w))).sum() for r, w in zip(outputs, weights, strict=True))
+    total.backward()
+    chosen = (
+        [i for i, r in enumerate(results) if r.requires_grad] if isinstance(results, (list, tuple)) else None
+    )
+
+    def loss(values: list[Any]) -> float:
+        found = function(*[to_tensors(v) for v in values], **sample.kwargs)
+        arrays = [_arrays(found[i])[0] for i in chosen] if chosen is not None else _arrays(found)
+        return float(sum((a.astype(np.float64) * w).sum() for a, w in zip(arrays, weights, strict=True)))
+
+    for i in places:
+        numeric = np.zeros_like(sample.args[i])
+        for at in np.ndindex(numeric.shape):
+            values = list(sample.args)
+            ends = []
+            for sign in (1, -1):
+                values[i] = sample.args[i].copy()
+                values[i][at] += sign * step
+                ends.append(loss(values))
+            numeric[at] = (ends[0] - ends[1]) / (2 * step)
+        grad = args[i].grad
+        found = np.zeros_like(numeric) if grad is None else grad.numpy()
+        if not np.allclose(found, numeric, rtol=tolerance * 10, atol=tolerance, equal_nan=True):
+            raise Failure(
+                f"{record.name}: gradient of argument {i} differs ({describe(sample)}):\n{found}\nexpected\n{numeric}"
+            )
+
+
+def describe(sample: Sample) -> str:
+    """Shapes and dtypes of a sample."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype}{list(value.shape)}"
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(text(item) for item in value) + "]"
+        return repr(value)
+
+    parts = [text(value) for value in sample.args] + [f"{k}={text(v)}" for k, v in sample.kwargs.items()]
+    return ", ".join(parts)

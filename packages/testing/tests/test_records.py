@@ -1,0 +1,49 @@
+"""Every record on the active provider's CPU: forward in all layouts and dtypes, in-place, out=, gradients."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+from taeda_testing import all_records, check_forward, check_gradient, check_in_place, check_out
+
+SEED = 20250301
+RECORDS = all_records()
+
+
+def samples(record, dtype):
+    """The samples of a record; the same ones in every run."""
+    seed = SEED + zlib.crc32(f"{record.name} {dtype}".encode())
+    print("seed", seed)
+    return record.samples(dtype, np.random.default_rng(seed))
+
+
+def cases(pick):
+    return [pytest.param(r, d, id=f"{r.family}-{r.name}-{d}") for r in RECORDS for d in pick(r)]
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.dtypes))
+def test_forward(record, dtype):
+    for sample in samples(record, dtype):
+        check_forward(record, sample)
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.dtypes if r.in_place else ()))
+def test_in_place(record, dtype):
+    for sample in samples(record, dtype):
+        check_in_place(record, sample)
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.dtypes if r.out else ()))
+def test_out(record, dtype):
+    for sample in samples(record, dtype):
+        check_out(record, sample)
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.gradient))
+def test_gradient(record, dtype):
+    for sample in samples(record, dtype):
+        arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
+        small = all(a.size <= 64 and np.isfinite(a).all() for a in arrays)
+        if small and not sample.note:
+            check_gradient(record, sample)
