@@ -56,7 +56,7 @@ def bench(session: nox.Session) -> None:
     """Run the same programs on taeda and on PyTorch in turn, and print the ratios."""
     install(session)
     session.install(RIVAL)
-    session.run("python", "tools/bench/run.py", *session.posargs)
+    session.run("python", "benchmarks/run.py", *session.posargs)
 
 
 @nox.session

@@ -1,0 +1,34 @@
+"""Runs all benchmarks, or those named: overhead, operators, training, footprint."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from _measure import LIBRARIES, machine
+
+ALL = ("footprint", "overhead", "operators", "training")
+
+
+def main() -> int:
+    """Runs the benchmarks in fresh interpreters; returns the number that failed."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("benchmarks", nargs="*", default=list(ALL), help=f"some of: {', '.join(ALL)}")
+    options.add_argument("--libraries", default=",".join(LIBRARIES), help="comma-separated import names")
+    chosen = options.parse_args()
+    unknown = set(chosen.benchmarks) - set(ALL)
+    if unknown:
+        options.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    print(f"# Benchmarks\n\n{machine()}", flush=True)
+    folder = Path(__file__).parent
+    failed = 0
+    for name in chosen.benchmarks:
+        command = [sys.executable, str(folder / f"{name}.py"), "--libraries", chosen.libraries]
+        failed += subprocess.run(command, check=False).returncode != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Training steps of whole networks in turn, and whether the losses agree from the same weights."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from _measure import failure, load, parser, ratio, table
+
+MODELS = ("mlp", "digits", "alexnet", "vgg19", "resnet50", "mobilenet_v1", "gnmt", "ncf")
+SEED = 1
+
+
+def copy_weights(source: Any, target: Any, torch: ModuleType) -> None:
+    """Gives ``target``, of library ``torch``, the weights of ``source``, of another library."""
+    state = {name: torch.from_numpy(value.numpy().copy()) for name, value in source.state_dict().items()}
+    target.load_state_dict(state)
+
+
+def make_step(program: ModuleType, torch: ModuleType, model: Any) -> Callable[[int], float]:
+    """A function that makes one training step on the batch of the given number and returns the loss."""
+    optimizer = program.make_optimizer(torch, model)
+
+    def step(number: int) -> float:
+        inputs, target = program.make_batch(torch, np.random.default_rng(SEED + number))
+        optimizer.zero_grad()
+        loss = program.loss(torch, model(*inputs), target)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def make_steps(program: ModuleType, libraries: dict[str, ModuleType], **options: Any) -> dict[str, Callable]:
+    """For every library a step function, all starting from the same weights."""
+    steps, first = {}, None
+    for name, torch in libraries.items():
+        torch.manual_seed(SEED)
+        model = program.build(torch, **options)
+        if first is None:
+            first = model
+        else:
+            copy_weights(first, model, torch)
+        model.train()
+        steps[name] = make_step(program, torch, model)
+    return steps
+
+
+def step_times(steps: dict[str, Callable], repeats: int) -> dict[str, float]:
+    """Median seconds of a step; the libraries take turns, after one step each that does not count."""
+    samples: dict[str, list[float]] = {name: [] for name in steps}
+    for number in range(repeats + 1):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step(0)
+            if number:
+                samples[name].append(time.perf_counter() - start)
+    return {name: median(values) for name, values in samples.items()}
+
+
+def loss_difference(steps: dict[str, Callable], count: int) -> tuple[float, float, float]:
+    """Greatest relative difference of the losses of ``count`` steps, and the first and last loss."""
+    losses = {name: np.array([step(number) for number in range(count)]) for name, step in steps.items()}
+    first, *others = losses.values()
+    greatest = max((float(np.max(np.abs(other / first - 1))) for other in others), default=0.0)
+    return greatest, float(first[0]), float(first[-1])
+
+
+def rows(libraries: dict[str, ModuleType], names: list[str], repeats: int, count: int) -> Iterator[list[str]]:
+    """One row for every model."""
+    for name in names:
+        program = importlib.import_module(f"models.{name}")
+        try:
+            times = step_times(make_steps(program, libraries), repeats)
+            shown = [f"{seconds * 1e3:.1f}" for seconds in times.values()]
+            agreement = ["", ""]
+            if count:
+                difference, first, last = loss_difference(make_steps(program, libraries, dropout=0.0), count)
+                agreement = [f"{difference:.1e}", f"{first:.4f} to {last:.4f}"]
+        except Exception as error:
+            yield [name, *[""] * len(libraries), failure(error), "", ""]
+            continue
+        yield [name, *shown, ratio(times), *agreement]
+
+
+def main() -> None:
+    """Prints the table."""
+    options = parser(__doc__)
+    options.add_argument("models", nargs="*", default=list(MODELS), help=f"some of: {', '.join(MODELS)}")
+    options.add_argument("--repeats", type=int, default=5, help="steps to time")
+    options.add_argument(
+        "--losses", type=int, default=20, help="steps whose losses are compared, without dropout"
+    )
+    chosen = options.parse_args()
+    names = chosen.libraries.split(",")
+    header = ["model", *(f"{name} ms" for name in names), "ratio", "greatest loss difference", "loss"]
+    table("Training steps", header, rows(load(names), chosen.models, chosen.repeats, chosen.losses))
+
+
+if __name__ == "__main__":
+    main()
