@@ -1,0 +1,3 @@
+// All named derivative formulas; one header per family.
+#pragma once
+#include "taeda/autograd/formulas/shape.h"

@@ -1,0 +1,86 @@
+// Gradients of the shape and index families that take more than a line.
+#include "taeda/autograd/formulas/shape.h"
+
+#include <algorithm>
+
+#include "taeda/ops.h"
+
+namespace taeda::formulas {
+
+Shape inverse_permutation(IntSpan dims) {
+  const int64_t n = int64_t(dims.size());
+  Shape inverse(dims.size());
+  for (int64_t i = 0; i < n; ++i) inverse[size_t(dims[i] < 0 ? dims[i] + n : dims[i])] = i;
+  return inverse;
+}
+
+Tensor as_strided_backward(const Tensor& grad, const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
+  // Several elements of the view may be one element of `self`: gradients are added up in a buffer over the storage's places.
+  const int64_t places = int64_t(self.impl()->storage->nbytes) / self.item_bytes();
+  const Tensor numbers = ops::arange(0, places);
+  const int64_t offset = storage_offset.value_or(self.storage_offset());
+  const Tensor viewed = ops::reshape(ops::as_strided(numbers, size, stride, offset), Shape{-1});
+  const Tensor sums = ops::index_add(ops::new_zeros(grad, Shape{places}), 0, viewed, ops::reshape(grad, Shape{-1}));
+  const Tensor own = ops::reshape(ops::as_strided(numbers, self.sizes(), self.strides(), self.storage_offset()), Shape{-1});
+  return ops::reshape(ops::index_select(sums, 0, own), self.sizes());
+}
+
+std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<Shape>& sizes, int64_t dim) {
+  const int64_t d = wrap_dim(dim, grad.dim(), "cat");
+  std::vector<Tensor> out;
+  int64_t at = 0;
+  for (const Shape& size : sizes) {
+    if (size.size() == 1 && size[0] == 0) {  // an empty 1-d tensor joins anything and takes no place
+      out.push_back(ops::new_zeros(grad, size));
+      continue;
+    }
+    out.push_back(ops::slice(grad, d, at, at + size[size_t(d)], 1));
+    at += size[size_t(d)];
+  }
+  return out;
+}
+
+Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+  const Tensor out = ops::new_zeros(grad, sizes);
+  ops::copy_(ops::diagonal(out, offset, dim1, dim2), grad);
+  return out;
+}
+
+Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
+  const Tensor out = ops::new_zeros(grad, sizes);
+  ops::copy_(ops::select(out, dim, index), grad);
+  return out;
+}
+
+Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
+  const Tensor out = ops::new_zeros(grad, sizes);
+  ops::copy_(ops::slice(out, dim, start, stop, step), grad);
+  return out;
+}
+
+Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step) {
+  if (sizes.empty()) return ops::reshape(grad, sizes);
+  const int64_t d = wrap_dim(dimension, int64_t(sizes.size()), "unfold");
+  const Tensor numbers = ops::reshape(ops::unfold(ops::arange(0, sizes[size_t(d)]), 0, size, step), Shape{-1});
+  // (..., windows, ..., size) -> (..., windows * size, ...)
+  const Tensor windows = ops::flatten(ops::movedim(grad, Shape{-1}, Shape{d + 1}), d, d + 1);
+  return ops::index_add(ops::new_zeros(grad, sizes), d, numbers, windows);
+}
+
+Tensor index_backward(const Tensor& grad, IntSpan sizes, TensorList indices) {
+  const Tensor out = ops::new_zeros(grad, sizes);
+  ops::index_put_(out, indices, grad, true);
+  return out;
+}
+
+Tensor scatter_src_backward(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan src_sizes) {
+  const Tensor part = ops::gather(grad, dim, index);
+  if (std::ranges::equal(part.sizes(), src_sizes)) return part;
+  const Tensor out = ops::new_zeros(grad, src_sizes);
+  Tensor window = out;
+  for (int64_t d = 0; d < part.dim(); ++d) window = ops::slice(window, d, 0, part.size(d), 1);
+  ops::copy_(window, part);
+  return out;
+}
+
+}  // namespace taeda::formulas
