@@ -70,16 +70,19 @@ class Stateful:
         metadata = {"version": module._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
-        for hook in module._hooks_of("state_pre"):
-            hook(module, prefix, keep_vars)
+        if module._state_hooks:
+            for hook in module._hooks_of("state_pre"):
+                hook(module, prefix, keep_vars)
         module._save_to_state_dict(destination, prefix, keep_vars)
-        for name, child in module._modules.items():
+        values = module.__dict__
+        for name in values["_module_names"]:
+            child = values[name]
             if child is not None:
                 child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        for hook in module._hooks_of("state_post"):
-            changed = hook(module, destination, prefix, metadata)
-            if changed is not None:
-                destination = changed
+        if module._state_hooks:
+            for hook in module._hooks_of("state_post"):
+                changed = hook(module, destination, prefix, metadata)
+                destination = destination if changed is None else changed
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -228,8 +231,11 @@ class Stateful:
 def _persistent(module: Any) -> list[tuple[str, Tensor]]:
     """The tensors of one module that its state holds, with their names."""
     values = module.__dict__
-    names = [*module._parameter_names, *(name for name, keep in module._buffer_names.items() if keep)]
-    return [(name, values[name]) for name in names if values[name] is not None]
+    found = [(name, values[name]) for name in values["_parameter_names"] if values[name] is not None]
+    for name, keep in values["_buffer_names"].items():
+        if keep and values[name] is not None:
+            found.append((name, values[name]))
+    return found
 
 
 def _plan_below(

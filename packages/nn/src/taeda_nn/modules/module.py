@@ -198,17 +198,20 @@ class Module(Converting, Stateful):
     ) -> Iterator[tuple[str, Module]]:
         """Yields (dotted name, module) of this module, whose name is ``prefix``, and all below it."""
         memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        values = self.__dict__
-        for name in tuple(self._module_names):
-            module = values[name]
-            if module is not None:
-                below = f"{prefix}.{name}" if prefix else name
-                yield from module.named_modules(memo, below, remove_duplicate)
+        waiting: list[tuple[str, Module]] = [(prefix, self)]
+        while waiting:
+            path, module = waiting.pop()
+            if module in memo:
+                continue
+            if remove_duplicate:
+                memo.add(module)
+            yield path, module
+            values = module.__dict__
+            dot = f"{path}." if path else ""
+            for name in reversed(values["_module_names"]):
+                below = values[name]
+                if below is not None:
+                    waiting.append((dot + name, below))
 
     def modules(self) -> Iterator[Module]:
         """Yields this module and all below it, each once."""
@@ -216,15 +219,18 @@ class Module(Converting, Stateful):
             yield module
 
     def _named_members(
-        self, get: Callable[[Module], Any], prefix: str, recurse: bool, remove_duplicate: bool
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Any]]:
+        """Yields (dotted name, member) of the kind whose name table is called ``table``."""
         seen: set[int] = set()
         if recurse:
             holders = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         else:
             holders = iter([(prefix, self)])
         for path, module in holders:
-            for name, member in get(module):
+            values = module.__dict__
+            for name in tuple(values[table]):
+                member = values[name]
                 if member is None or (remove_duplicate and id(member) in seen):
                     continue
                 seen.add(id(member))
@@ -234,7 +240,7 @@ class Module(Converting, Stateful):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Yields (dotted name, parameter) of this module and, if ``recurse``, of all below it."""
-        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        return self._named_members("_parameter_names", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yields the parameters of this module and, if ``recurse``, of all below it, each once."""
@@ -245,7 +251,7 @@ class Module(Converting, Stateful):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Yields (dotted name, buffer) of this module and, if ``recurse``, of all below it."""
-        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+        return self._named_members("_buffer_names", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yields the buffers of this module and, if ``recurse``, of all below it, each once."""
