@@ -8,6 +8,7 @@ import types_ as t
 from derivatives import FACTS, LIST_FACTS, Derivative, Formula, argument_name
 from emit_header import out_names, outs
 from schema import Argument, Operator
+from text import literal
 
 HEAD = """// Generated from derivatives/{family}.yaml by tools/codegen; edits are lost.
 #include "taeda/autograd/layer.h"
@@ -248,7 +249,7 @@ class NodeWriter:
         for s, _ in self.saved:
             text += "".join(f"  {field}\n" for field in s.fields)
         text += "".join(f"  size_t {a.name}_at_ = 0, {a.name}_count_ = 0;\n" for a in self.lists)
-        text += f"  const char* name() const override {{ return {t.string(self.shown)}; }}\n" + self._apply()
+        text += f"  const char* name() const override {{ return {literal(self.shown)}; }}\n" + self._apply()
         if self.lists:
             text += "  bool any_wanted(size_t at, size_t count) const {\n    for (size_t i = at; i < at + count; ++i)\n"
             text += "      if (wanted(i)) return true;\n    return false;\n  }\n"
@@ -398,7 +399,7 @@ def edges_of_all(op: Operator, outputs: str, indent: str) -> str:
     lists = [a.name for a in op.arguments if a.is_tensor_list]
     total = " + ".join([str(len(singles)), *(f"{n}.size()" for n in lists)])
     lines = [
-        f"node = make_node<UnknownDerivative>({t.string(op.name)});",
+        f"node = make_node<UnknownDerivative>({literal(op.name)});",
         f"node->reserve({total}, {outputs});",
     ]
     if singles:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from schema import Argument, Operator
 
 PYTHON = {
-    "Tensor": "Tensor", "Operand": "Tensor | complex", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]",
-    "Tensor?[]": "Sequence[Tensor | None]", "Scalar": "complex", "Scalar?": "complex | None", "int": "int", "int?": "int | None",
-    "int[]": "int | Sequence[int]", "int[]?": "int | Sequence[int] | None", "float": "float", "float?": "float | None",
-    "float[]": "Sequence[float]", "bool": "bool", "bool?": "bool | None", "str": "str", "str?": "str | None", "DType": "dtype",
-    "DType?": "dtype | None", "Device": "device | str", "Device?": "device | str | None", "Generator?": "Generator | None",
-}  # fmt: skip
+    "Tensor": "Tensor",
+    "Operand": "Tensor | complex",
+    "Tensor[]": "Sequence[Tensor]",
+    "Tensor?[]": "Sequence[Tensor | None]",
+    "Scalar": "complex",
+    "int": "int",
+    "int[]": "int | Sequence[int]",
+    "float": "float",
+    "float[]": "Sequence[float]",
+    "bool": "bool",
+    "str": "str",
+    "DType": "dtype",
+    "Device": "device | str",
+    "Generator": "Generator",
+}
 RESULT = {
     "Tensor": "Tensor",
     "Tensor[]": "tuple[Tensor, ...]",
@@ -22,8 +31,13 @@ RESULT = {
 }
 
 
+def _type(schema_type: str) -> str:
+    plain = schema_type.removesuffix("?")
+    return PYTHON[plain] + (" | None" if plain != schema_type else "")
+
+
 def _argument(a: Argument) -> str:
-    return f"{a.name}: {PYTHON[a.type]}" + ("" if a.default is None else f" = {a.default}")
+    return f"{a.name}: {_type(a.type)}" + ("" if a.default is None else f" = {a.default}")
 
 
 def _signature(op: Operator, in_place: bool) -> str:

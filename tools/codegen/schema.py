@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 TYPES = (
-    "Tensor", "Operand", "Tensor?", "Tensor[]", "Tensor?[]", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?", "float",
-    "float?", "float[]", "bool", "bool?", "str", "str?", "DType", "DType?", "Device", "Device?", "Generator?",
+    "Tensor", "Operand", "Tensor?", "Tensor[]", "Tensor?[]", "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?",
+    "float", "float?", "float[]", "bool", "bool?", "str", "str?", "DType", "DType?", "Device", "Device?", "Generator?",
 )  # fmt: skip
 RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
@@ -131,6 +131,24 @@ def _split(text: str) -> list[str]:
     return [*parts, current.strip()] if current.strip() else parts
 
 
+_NUMBER = r"-?(\d+(\.\d*)?(e[+-]?\d+)?|inf)|nan"
+_DEFAULTS = {
+    "int": r"-?\d+", "float": _NUMBER, "Scalar": _NUMBER + "|True|False", "Operand": _NUMBER, "bool": "True|False",
+    "str": r"\"[^\"]*\"|'[^']*'", "int[]": r"\[(-?\d+(, *-?\d+)*)?\]", "float[]": r"\[\]",
+}  # fmt: skip
+
+
+def _check_default(argument: Argument, where: str) -> None:
+    """Raises DeclarationError for a default that is no value of the argument's type."""
+    if argument.default is None or (argument.default == "None" and argument.type.endswith("?")):
+        return
+    allowed = _DEFAULTS.get(argument.type.removesuffix("?"))
+    if allowed is None or not re.fullmatch(allowed, argument.default):
+        raise DeclarationError(
+            f"{where}: {argument.default} is no default for {argument.type} {argument.name}"
+        )
+
+
 def _arguments(text: str, where: str) -> tuple[Argument, ...]:
     out, keyword_only = [], False
     for part in _split(text):
@@ -141,6 +159,7 @@ def _arguments(text: str, where: str) -> tuple[Argument, ...]:
         if not match or match["type"] not in TYPES:
             raise DeclarationError(f"{where}: cannot read argument {part!r}; known types: {', '.join(TYPES)}")
         out.append(Argument(match["name"], match["type"], match["default"], keyword_only))
+        _check_default(out[-1], where)
     names = [a.name for a in out]
     if len(set(names)) != len(names):
         raise DeclarationError(f"{where}: an argument name is repeated")
@@ -261,6 +280,17 @@ def read_records(path: Path) -> list:
     return records
 
 
+def _check_python_names(families: dict[str, list[Operator]]) -> None:
+    """Overloads of one Python name stand in one family, and no alias hides another operator."""
+    owner: dict[str, Operator] = {}
+    for ops in families.values():
+        for op in ops:
+            for name in (op.python_name, *op.aliases):
+                first = owner.setdefault(name, op)
+                if (first.family, first.python_name) != (op.family, op.python_name):
+                    raise DeclarationError(f"{op.where}: the Python name {name!r} belongs to {first.where}")
+
+
 def load(folder: Path) -> dict[str, list[Operator]]:
     """All operators by family, in file order.
 
@@ -281,4 +311,5 @@ def load(folder: Path) -> dict[str, list[Operator]]:
                 raise DeclarationError(f"{op.where}: declared already in {seen[op.name]}")
             seen[op.name] = op.where
         families[path.stem] = ops
+    _check_python_names(families)
     return families

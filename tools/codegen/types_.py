@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schema import Argument, Operator
+from text import literal
 
 CXX = {
     "Tensor": "const Tensor&",
@@ -38,6 +39,11 @@ RESULT = {
     "Scalar": "Scalar",
     "DType": "DType",
 }
+SPECIAL = {
+    "inf": "std::numeric_limits<double>::infinity()",
+    "-inf": "-std::numeric_limits<double>::infinity()",
+    "nan": "std::numeric_limits<double>::quiet_NaN()",
+}
 
 
 def default_value(arg: Argument) -> str | None:
@@ -49,25 +55,18 @@ def default_value(arg: Argument) -> str | None:
         return {"Tensor?": "Tensor()", "Generator?": "Generator()"}.get(arg.type, "std::nullopt")
     if text in ("True", "False"):
         return text.lower()
-    if arg.type == "int[]" or arg.type == "float[]":
-        inner = text.strip("[]() ")
-        if arg.type == "int[]":
-            items = inner if inner else ""
-            return f"Shape{{{items}}}" if items else "IntSpan()"
+    if text in SPECIAL:
+        return SPECIAL[text]
+    if arg.type == "int[]":
+        return f"Shape{{{text.strip('[]')}}}" if text != "[]" else "IntSpan()"
+    if arg.type == "float[]":
         return "std::span<const double>()"
     if arg.type in ("str", "str?"):
-        return '"' + text.strip("\"'") + '"'
-    if text in ("inf", "-inf", "nan"):
-        sign = "-" if text.startswith("-") else ""
-        return sign + (
-            "std::numeric_limits<double>::quiet_NaN()"
-            if text == "nan"
-            else "std::numeric_limits<double>::infinity()"
-        )
+        return literal(text.strip("\"'"))
     if arg.type == "int?":
         return f"int64_t({text})"
-    if arg.type == "Scalar" or arg.type == "Scalar?":
-        return f"Scalar({text if any(c in text for c in '.e') else f'int64_t({text})'})"
+    if arg.type in ("Scalar", "Scalar?"):
+        return f"Scalar({text})" if any(c in text for c in ".e") else f"Scalar(int64_t({text}))"
     return text
 
 
@@ -101,8 +100,3 @@ def types(args: tuple[Argument, ...]) -> str:
 
 def names(args: tuple[Argument, ...]) -> str:
     return ", ".join(a.name for a in args)
-
-
-def string(text: str) -> str:
-    """A C++ string literal."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

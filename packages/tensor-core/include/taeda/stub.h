@@ -56,6 +56,17 @@ inline typename Op::Kernel* direct_of(const OpEntry& op, Place place) {
   return reinterpret_cast<typename Op::Kernel*>(found);
 }
 
+/// Function of an operator that only writes to its first argument: for backends without memory there is nothing to do.
+template <class Op>
+inline typename Op::Kernel* writer_of(const OpEntry& op, Place place) {
+  void* found = op.direct[place.device.backend];
+  if (!found) [[unlikely]] {
+    if (!backend(place.device.backend).has_memory()) return nullptr;
+    no_kernel(op, place.device.backend);
+  }
+  return reinterpret_cast<typename Op::Kernel*>(found);
+}
+
 /// Calls the entry of the first active layer that has one; a layer calls the operator again with itself excluded.
 template <class Op, auto Compute, class... Arguments>
 [[gnu::noinline]] auto through_layers(KeySet keys, Arguments&&... arguments) {
@@ -66,6 +77,13 @@ template <class Op, auto Compute, class... Arguments>
 }
 
 TAEDA_API void check_writable(const OpEntry& op, const Tensor& self);
+inline void check_writable(const OpEntry& op, TensorList list) {
+  for (const Tensor& t : list) check_writable(op, t);
+}
+inline void bump(const OpEntry& op, const Tensor& self) { self.bump_version(op.id); }
+inline void bump(const OpEntry& op, TensorList list) {
+  for (const Tensor& t : list) t.bump_version(op.id);
+}
 
 /// An input of an in-place call, copied when it shares bytes with the target without being it.
 class Apart {
@@ -84,7 +102,8 @@ class Apart {
 /// Where an out= form computes: the given tensor, or a temporary when dtype or memory do not allow that.
 class TAEDA_API OutTarget {
  public:
-  OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs);
+  OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs,
+            std::initializer_list<TensorList> lists);
   const Tensor& tensor() const { return temporary_.defined() ? temporary_ : out_; }
   void finish() const;
 

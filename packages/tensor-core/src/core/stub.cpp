@@ -23,7 +23,8 @@ void check_writable(const OpEntry& op, const Tensor& self) {
         "; copy it first with clone()");
 }
 
-OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs)
+OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs,
+                     std::initializer_list<TensorList> lists)
     : op_(op), out_(out) {
   check(out.device() == place.device, ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(out.device()), ", expected ",
         to_string(place.device));
@@ -33,6 +34,8 @@ OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Pla
   // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe, and
   // that cannot be told here, so any shared byte goes through a temporary.
   for (const Tensor* input : inputs) apart = apart && !overlaps(out, *input);
+  for (TensorList list : lists)
+    for (const Tensor& input : list) apart = apart && !overlaps(out, input);
   if (apart)
     resize_output(out, spec.sizes, op.name);
   else
