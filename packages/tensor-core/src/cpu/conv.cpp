@@ -1,0 +1,239 @@
+// CPU kernels of the conv family: oneDNN on channels-last tensors, or im2col and matrix products.
+#include "cpu/conv.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "cpu/blas.h"
+#include "cpu/onednn/conv.h"
+#include "cpu/prepare.h"
+#include "infer/conv.h"
+#include "infer/windows.h"
+#include "taeda/ops/conv.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+using cpu::channels_last;
+using cpu::ConvShape;
+using cpu::row_major;
+using infer::batched;
+
+/// One image's patches as a matrix (c / groups * kh * kw, oh * ow) of one group.
+template <class T>
+void unfold_patches(const ConvShape& s, const T* image, T* columns) {
+  for (int64_t c = 0; c < s.c / s.groups; ++c)
+    for (int64_t i = 0; i < s.kh; ++i)
+      for (int64_t j = 0; j < s.kw; ++j)
+        for (int64_t y = 0; y < s.oh; ++y) {
+          const int64_t row = y * s.sh - s.ph + i * s.dh;
+          for (int64_t x = 0; x < s.ow; ++x) {
+            const int64_t column = x * s.sw - s.pw + j * s.dw;
+            const bool inside = row >= 0 && row < s.h && column >= 0 && column < s.w;
+            *columns++ = inside ? image[(c * s.h + row) * s.w + column] : T(0);
+          }
+        }
+}
+/// The adjoint: adds each patch back to its place.
+template <class T>
+void fold_patches(const ConvShape& s, const T* columns, T* image) {
+  for (int64_t c = 0; c < s.c / s.groups; ++c)
+    for (int64_t i = 0; i < s.kh; ++i)
+      for (int64_t j = 0; j < s.kw; ++j)
+        for (int64_t y = 0; y < s.oh; ++y) {
+          const int64_t row = y * s.sh - s.ph + i * s.dh;
+          for (int64_t x = 0; x < s.ow; ++x, ++columns) {
+            const int64_t column = x * s.sw - s.pw + j * s.dw;
+            if (row >= 0 && row < s.h && column >= 0 && column < s.w) image[(c * s.h + row) * s.w + column] += *columns;
+          }
+        }
+}
+
+/// Sizes of the matrices of one group.
+struct Group {
+  int64_t channels, outputs, patch, pixels;
+  explicit Group(const ConvShape& s) : channels(s.c / s.groups), outputs(s.o / s.groups), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
+};
+
+template <class T>
+void plain_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y) {
+  const Group g(s);
+  parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
+    const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
+    for (int64_t n = begin; n < end; ++n)
+      for (int64_t group = 0; group < s.groups; ++group) {
+        T* const to = y + (n * s.o + group * g.outputs) * g.pixels;
+        for (int64_t o = 0; bias && o < g.outputs; ++o) std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
+        unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
+        blas::gemm<T>(g.outputs, g.pixels, g.patch, T(1), {weight + group * g.outputs * g.patch, g.patch}, {columns.get(), g.pixels}, bias ? T(1) : T(0), to,
+                      g.pixels);
+      }
+  });
+}
+template <class T>
+void plain_backward_data(const ConvShape& s, const T* grad, const T* weight, T* grad_x) {
+  const Group g(s);
+  std::fill_n(grad_x, s.n * s.c * s.h * s.w, T(0));
+  parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
+    const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
+    for (int64_t n = begin; n < end; ++n)
+      for (int64_t group = 0; group < s.groups; ++group) {
+        const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
+        blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true}, {from, g.pixels}, T(0), columns.get(), g.pixels);
+        fold_patches(s, columns.get(), grad_x + (n * s.c + group * g.channels) * s.h * s.w);
+      }
+  });
+}
+template <class T>
+void plain_backward_weights(const ConvShape& s, const T* x, const T* grad, T* grad_weight) {
+  const Group g(s);
+  std::fill_n(grad_weight, s.o * g.patch, T(0));
+  const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
+  for (int64_t n = 0; n < s.n; ++n)
+    for (int64_t group = 0; group < s.groups; ++group) {
+      const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
+      unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
+      blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1), grad_weight + group * g.outputs * g.patch,
+                    g.patch);
+    }
+}
+/// Sums over everything but dimension 1 of a row-major (n, o, pixels).
+template <class T>
+void plain_backward_bias(const ConvShape& s, const T* grad, T* grad_bias) {
+  const int64_t pixels = s.oh * s.ow;
+  for (int64_t o = 0; o < s.o; ++o) {
+    T total(0);
+    for (int64_t n = 0; n < s.n; ++n) {
+      T sum(0);
+      for (int64_t p = 0; p < pixels; ++p) sum += grad[(n * s.o + o) * pixels + p];
+      total += sum;
+    }
+    grad_bias[o] = total;
+  }
+}
+
+template <class Body>
+void visit_conv(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::Float32: return body.template operator()<float>();
+    case DType::Float64: return body.template operator()<double>();
+    case DType::Complex64: return body.template operator()<Complex64>();
+    case DType::Complex128: return body.template operator()<Complex128>();
+    default: fail(ErrorKind::NotImplemented, "conv2d: not implemented for dtype ", name(dtype));
+  }
+}
+
+template <class T>
+const T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
+
+/// Small enough for a plain path to be quicker than giving up the host lock.
+bool large(const ConvShape& s) { return s.n * s.o * s.oh * s.ow * (s.c / s.groups) * s.kh * s.kw > blas::kUnlockFlops; }
+
+bool fast_forward(const Tensor& out, const ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (cpu::compute_dtype(out.dtype()) != DType::Float32) return false;
+  const Tensor x = channels_last(batched(input), DType::Float32), w = row_major(weight, DType::Float32), b = cpu::row_major_or_none(bias, DType::Float32);
+  const Tensor to = batched(out);
+  const bool direct = to.channels_last() && to.dtype() == DType::Float32;
+  const Tensor y = direct ? to : empty_strided(to.sizes(), channels_last_strides(to.sizes()), DType::Float32);
+  {
+    const Unlocked unlocked(large(s));
+    if (!onednn::conv_forward(s, x.data<float>(), w.data<float>(), data_or_null<float>(b), y.data<float>())) return false;
+  }
+  if (!direct) ops::copy_(to, y);
+  return true;
+}
+
+void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding, IntSpan dilation,
+                   int64_t groups) {
+  const ConvShape s = infer::conv_shape("conv2d", input, weight, stride, padding, dilation, groups);
+  if (s.c > 0 && fast_forward(out, s, input, weight, bias)) return;
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const cpu::Target target(out, dtype);
+  const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
+  const Unlocked unlocked(large(s));
+  visit_conv(dtype, [&]<class T>() { plain_forward<T>(s, x.data<T>(), w.data<T>(), data_or_null<T>(b), target.data<T>()); });
+  target.finish();
+}
+
+struct Gradients {
+  Tensor input, weight, bias;
+};
+
+/// Fills what oneDNN has fast routines for; leaves the rest undefined.
+Gradients fast_backward(const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t mask) {
+  Gradients out;
+  if (cpu::compute_dtype(grad.dtype()) != DType::Float32) return out;
+  const Tensor g = channels_last(batched(grad), DType::Float32);
+  if (mask & 1) {
+    const Shape sizes{s.n, s.c, s.h, s.w};
+    const Tensor w = row_major(weight, DType::Float32);
+    out.input = empty_strided(sizes, channels_last_strides(sizes), DType::Float32);
+    const Unlocked unlocked(large(s));
+    if (!onednn::conv_backward_data(s, g.data<float>(), w.data<float>(), out.input.data<float>())) out.input = Tensor();
+  }
+  if (mask & 6) {
+    const Tensor x = channels_last(batched(input), DType::Float32);
+    out.weight = empty(weight.sizes(), DType::Float32);
+    if (mask & 4) out.bias = empty(weight.sizes().first(1), DType::Float32);
+    const Unlocked unlocked(large(s));
+    if (!onednn::conv_backward_weights(s, x.data<float>(), g.data<float>(), out.weight.data<float>(), out.bias.defined() ? out.bias.data<float>() : nullptr))
+      out.weight = out.bias = Tensor();
+  }
+  return out;
+}
+
+void plain_backward(Gradients& out, const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t mask) {
+  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const Tensor g = row_major(batched(grad), dtype);
+  visit_conv(dtype, [&]<class T>() {
+    if (mask & 1) {
+      const Tensor w = row_major(weight, dtype);
+      out.input = empty(Shape{s.n, s.c, s.h, s.w}, dtype);
+      const Unlocked unlocked(large(s));
+      plain_backward_data<T>(s, g.data<T>(), w.data<T>(), out.input.data<T>());
+    }
+    if (mask & 2) {
+      const Tensor x = row_major(batched(input), dtype);
+      out.weight = empty(weight.sizes(), dtype);
+      const Unlocked unlocked(large(s));
+      plain_backward_weights<T>(s, x.data<T>(), g.data<T>(), out.weight.data<T>());
+    }
+    if (mask & 4) {
+      out.bias = empty(weight.sizes().first(1), dtype);
+      plain_backward_bias<T>(s, g.data<T>(), out.bias.data<T>());
+    }
+  });
+}
+
+std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                                                          IntSpan dilation, int64_t groups, int64_t output_mask) {
+  const ConvShape s = infer::conv_shape("conv2d_backward", input, weight, stride, padding, dilation, groups);
+  const Shape expected = infer::image_sizes(input, s.n, s.o, s.oh, s.ow);
+  check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, "conv2d_backward: argument 'grad' has shape ", shape_text(grad.sizes()),
+        ", expected ", shape_text(expected));
+  Gradients out;
+  if (s.n > 0 && s.c > 0 && s.o > 0) out = fast_backward(s, grad, input, weight, output_mask);
+  const int64_t missing = (output_mask & 1 && !out.input.defined() ? 1 : 0) | (output_mask & 2 && !out.weight.defined() ? 2 : 0) |
+                          (output_mask & 4 && !out.bias.defined() ? 4 : 0);
+  if (missing) plain_backward(out, s, grad, input, weight, missing);
+  const auto back = [&](const Tensor& t) {
+    if (!t.defined() || t.dtype() == grad.dtype()) return t;
+    Tensor cast = empty_strided(t.sizes(), t.strides(), grad.dtype());
+    ops::copy_(cast, t);
+    return cast;
+  };
+  if (out.input.defined() && input.dim() == 3) out.input = from_storage(out.input.impl()->storage, input.sizes(), out.input.strides().subspan(1), 0, out.input.dtype());
+  return {output_mask & 1 ? back(out.input) : Tensor(), output_mask & 2 ? back(out.weight) : Tensor(), output_mask & 4 ? back(out.bias) : Tensor()};
+}
+
+const bool registered = [] {
+  kernel<op::conv2d>(kCPU, conv2d_kernel);
+  kernel<op::conv2d_backward>(kCPU, conv2d_backward_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda

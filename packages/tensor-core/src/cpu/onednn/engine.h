@@ -1,0 +1,34 @@
+// oneDNN's engine, a stream per thread, and memory for its scratch space.
+#pragma once
+#ifdef TAEDA_WITH_ONEDNN
+#include <dnnl.hpp>
+
+namespace taeda::onednn {
+
+const dnnl::engine& engine();
+/// The calling thread's stream; also makes OpenMP use as many threads here as num_threads() says.
+dnnl::stream& stream();
+
+/// User-managed scratch space, so that one primitive may run in several threads at once.
+dnnl::primitive_attr attributes();
+
+/// A scratch block from the CPU allocator's cache for the time of one execution.
+class Scratch {
+ public:
+  explicit Scratch(const dnnl::memory::desc& desc);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  void* data() const { return data_; }
+  dnnl::memory memory() const { return dnnl::memory(desc_, engine(), data_); }
+
+ private:
+  dnnl::memory::desc desc_;
+  void* data_ = nullptr;
+  void* storage_ = nullptr;
+};
+
+/// Copies between two layouts of the same values.
+void reorder(const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to, void* target);
+
+}  // namespace taeda::onednn
+#endif

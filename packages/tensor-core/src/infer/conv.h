@@ -1,0 +1,14 @@
+// The checked geometry of conv2d, used by inference and kernels alike.
+#pragma once
+#include "cpu/conv.h"
+#include "taeda/tensor.h"
+
+namespace taeda::infer {
+
+/// Shapes checked against each other; errors name `op`.
+cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups);
+
+/// Whether results of convolutions get channels-last strides.
+bool prefers_channels_last(DType dtype);
+
+}  // namespace taeda::infer
