@@ -34,7 +34,6 @@ bool init_device(PyObject* module);
 bool init_generator(PyObject* module);
 bool init_size(PyObject* module);
 bool init_tensor(PyObject* module);
-bool init_modes(PyObject* module);
 
 /// Tracks the wrapper for the collector once it has a __dict__.
 void track_state(PyObject* self) noexcept;
@@ -44,7 +43,9 @@ std::vector<PyType_Slot> number_slots();
 extern PyGetSetDef tensor_attributes[];
 extern PyMethodDef tensor_methods[];
 extern PyMethodDef data_functions[];
-extern PyMethodDef bridge_functions[];
+extern PyMethodDef buffer_functions[];
+extern PyMethodDef dlpack_functions[];
+extern PyMethodDef dlpack_methods[];
 extern PyMethodDef runtime_functions[];
 PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept;
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept;

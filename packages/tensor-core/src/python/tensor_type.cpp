@@ -4,6 +4,7 @@
 
 #include "python/bindings.h"
 #include "python/internal.h"
+#include "taeda/autograd_api.h"
 
 namespace taeda::py {
 
@@ -81,7 +82,10 @@ void dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   if (type != TensorType || wrapper->dict || wrapper->weakrefs) [[unlikely]]
     if (!end_stateful(self)) return;
-  if (TensorImpl* impl = wrapper->tensor.impl()) impl->python = nullptr;
+  if (TensorImpl* impl = wrapper->tensor.impl()) {
+    impl->python = nullptr;
+    if (impl->grad && autograd_api.orphaned && impl->use_count() > 1) autograd_api.orphaned(impl);
+  }
   wrapper->tensor.~Tensor();
   if (type == TensorType && free_count < kFreeLimit)
     free_wrappers[free_count++] = wrapper;
@@ -151,6 +155,7 @@ PyMethodDef* joined_methods() {
     for (; table->ml_name; ++table) all.push_back(*table);
   };
   add(tensor_methods);
+  add(dlpack_methods);
   for (PyMethodDef* const* table = all_methods; *table; ++table) add(*table);
   add(placeholders);
   all.push_back({nullptr, nullptr, 0, nullptr});
