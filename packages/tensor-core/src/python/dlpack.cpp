@@ -93,7 +93,7 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     }
     auto* out = new Export<dlpack::ManagedVersioned>(std::move(t));
     out->managed.version = {dlpack::kMajor, dlpack::kMinor};
-    out->managed.flags = (readonly ? dlpack::kReadOnly : 0) | (copied ? dlpack::kIsCopied : 0);
+    out->managed.flags = (readonly ? uint64_t(dlpack::kReadOnly) : 0) | (copied ? uint64_t(dlpack::kIsCopied) : 0);
     return PyCapsule_New(&out->managed, kVersionedName, drop_capsule<dlpack::ManagedVersioned>);
   });
 }

@@ -1,9 +1,11 @@
 // The Tensor type: life and death of wrappers, subclasses, the type object. See Note [Identity of wrappers].
-#include <cstddef>
+#include "python/internal.h"
+
 #include <structmember.h>
 
+#include <cstddef>
+
 #include "python/bindings.h"
-#include "python/internal.h"
 #include "taeda/autograd_api.h"
 
 namespace taeda::py {
