@@ -19,7 +19,12 @@ class memory_format(str):
 
 
 # bits of the mantissa, largest exponent, smallest normal exponent, digits that always survive
-_FLOATS = {"float16": (10, 15, -14, 3), "bfloat16": (7, 127, -126, 2), "float32": (23, 127, -126, 6), "float64": (52, 1023, -1022, 15)}
+_FLOATS = {
+    "float16": (10, 15, -14, 3),
+    "bfloat16": (7, 127, -126, 2),
+    "float32": (23, 127, -126, 6),
+    "float64": (52, 1023, -1022, 15),
+}
 _REAL = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -46,7 +51,9 @@ class finfo:
         name = getattr(given, "name", None)
         name = _REAL.get(name, name)
         if name not in _FLOATS:
-            raise TypeError(f"finfo: argument 'dtype' must be a floating or complex dtype, found {given!r}; use iinfo for integers")
+            raise TypeError(
+                f"finfo: argument 'dtype' must be a floating or complex dtype, found {given!r}; use iinfo for integers"
+            )
         mantissa, high, low, digits = _FLOATS[name]
         self.dtype = getattr(_C, name)
         self.bits = self.dtype.itemsize * 8
@@ -81,7 +88,9 @@ class iinfo:
     def __init__(self, dtype: DType) -> None:
         name = getattr(dtype, "name", "")
         if "int" not in name:
-            raise TypeError(f"iinfo: argument 'dtype' must be an integer dtype, found {dtype!r}; use finfo for floating dtypes")
+            raise TypeError(
+                f"iinfo: argument 'dtype' must be an integer dtype, found {dtype!r}; use finfo for floating dtypes"
+            )
         self.dtype = dtype
         self.bits = dtype.itemsize * 8
         self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0

@@ -34,12 +34,20 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     if force:
         self = self.detach().cpu()
     if self.requires_grad:
-        raise RuntimeError("numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()")
+        raise RuntimeError(
+            "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()"
+        )
     if self.device.type != "cpu":
-        raise TypeError(f"numpy: only tensors on cpu share memory with NumPy, found one on {self.device}; use tensor.cpu()")
+        raise TypeError(
+            f"numpy: only tensors on cpu share memory with NumPy, found one on {self.device}; use tensor.cpu()"
+        )
     if self.dtype is _C.bfloat16:
         raise TypeError("numpy: NumPy has no bfloat16; use tensor.float().numpy()")
-    return np.asarray(memoryview(self)) if self.numel() else np.empty(tuple(self.shape), np.dtype(self.dtype.name))
+    return (
+        np.asarray(memoryview(self))
+        if self.numel()
+        else np.empty(tuple(self.shape), np.dtype(self.dtype.name))
+    )
 
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -61,7 +69,16 @@ def _plain_bytes(tensor: Tensor) -> bytes:
     return memoryview(flat).tobytes()
 
 
-def rebuild_tensor(cls: type, data: bytes | None, shape: tuple, dtype: Any, device: str, layout: str, requires_grad: bool, state: dict | None) -> Tensor:
+def rebuild_tensor(
+    cls: type,
+    data: bytes | None,
+    shape: tuple,
+    dtype: Any,
+    device: str,
+    layout: str,
+    requires_grad: bool,
+    state: dict | None,
+) -> Tensor:
     """Undo what pickling did; `data` is None for tensors without memory."""
     if data is None:
         tensor = _C.empty(shape, dtype=dtype, device=device)
@@ -92,7 +109,16 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
     last = self.is_contiguous(memory_format="channels_last") and not self.is_contiguous()
     data = None if meta else _plain_bytes(self)
     layout = "channels_last" if last else "contiguous_format"
-    args = (type(self), data, tuple(self.shape), self.dtype, str(self.device), layout, self.requires_grad, _C._state_of(self))
+    args = (
+        type(self),
+        data,
+        tuple(self.shape),
+        self.dtype,
+        str(self.device),
+        layout,
+        self.requires_grad,
+        _C._state_of(self),
+    )
     return rebuild_tensor, args
 
 
@@ -142,7 +168,9 @@ def __format__(self: Tensor, spec: str) -> str:
     if self.dim() == 0 and self.device.type != "meta":
         return format(self.item(), spec)
     if spec:
-        raise TypeError(f"__format__: a format such as {spec!r} needs a tensor of no dimension, found shape {tuple(self.shape)}")
+        raise TypeError(
+            f"__format__: a format such as {spec!r} needs a tensor of no dimension, found shape {tuple(self.shape)}"
+        )
     return __repr__(self)
 
 
@@ -157,7 +185,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         names = {text: name for name, text in _LEGACY.items()}
         name = names.get(dtype.rpartition(".")[2])
         if name is None:
-            raise ValueError(f"type: unknown type {dtype!r}; expected a dtype or one of {', '.join(sorted(names))}")
+            raise ValueError(
+                f"type: unknown type {dtype!r}; expected a dtype or one of {', '.join(sorted(names))}"
+            )
         dtype = getattr(_C, name)
     return self.to(dtype)
 
@@ -167,9 +197,13 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return self.to(other)
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """New tensor from `data` with this tensor's dtype and device unless given."""
-    return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return _C.tensor(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
 
 
 def resize_(self: Tensor, *size: Any) -> Tensor:
@@ -216,7 +250,10 @@ class UntypedStorage:
         return self._tensor.device
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and self._tensor._storage_facts()[0] == other._tensor._storage_facts()[0]
+        return (
+            isinstance(other, UntypedStorage)
+            and self._tensor._storage_facts()[0] == other._tensor._storage_facts()[0]
+        )
 
     def __hash__(self) -> int:
         return hash(self.data_ptr())

@@ -22,7 +22,9 @@ class _Options:
 
 
 options = _Options()
-_MIN_DIGITS = 4  # fraction digits shown even when fewer would do, so that columns look alike from print to print
+_MIN_DIGITS = (
+    4  # fraction digits shown even when fewer would do, so that columns look alike from print to print
+)
 
 
 def set_printoptions(
@@ -46,10 +48,16 @@ def set_printoptions(
     Raises:
         ValueError: The profile is unknown.
     """
-    profiles = {"default": (None, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (None, float("inf"), 3, 80)}
+    profiles = {
+        "default": (None, 1000, 3, 80),
+        "short": (2, 1000, 2, 80),
+        "full": (None, float("inf"), 3, 80),
+    }
     if profile is not None:
         if profile not in profiles:
-            raise ValueError(f"set_printoptions: argument 'profile' must be one of {', '.join(profiles)}, found {profile!r}")
+            raise ValueError(
+                f"set_printoptions: argument 'profile' must be one of {', '.join(profiles)}, found {profile!r}"
+            )
         options.precision, options.threshold, options.edgeitems, options.linewidth = profiles[profile]
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, value in given.items():
@@ -104,7 +112,10 @@ def _texts(values: Tensor) -> list[str]:
     """Texts of all elements of a 1-d tensor, right-aligned to one width."""
     if values.is_complex():
         real, imaginary = _align(_float_texts(values.real)), _align(_float_texts(values.imag))
-        return [f"{a}{'' if b.strip().startswith('-') else '+'}{b.strip()}j" for a, b in zip(real, imaginary, strict=True)]
+        return [
+            f"{a}{'' if b.strip().startswith('-') else '+'}{b.strip()}j"
+            for a, b in zip(real, imaginary, strict=True)
+        ]
     if values.is_floating_point():
         return _align(_float_texts(values))
     return _align([str(v) for v in values.tolist()])

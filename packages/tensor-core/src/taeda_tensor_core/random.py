@@ -5,7 +5,15 @@ from __future__ import annotations
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Generator, Tensor, manual_seed
 
-__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 
 def default_generator(device: object = "cpu") -> Generator:
