@@ -52,6 +52,9 @@ TAEDA_API Spec addcdiv(const Tensor& self, const Tensor& a, const Tensor& b);
 TAEDA_API Spec clamp(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
 TAEDA_API Spec clamp_bound(const char* op, const Tensor& self, const Tensor& bound);
 
+/// Promoted dtype of two operands.
+TAEDA_API DType common_dtype(const Tensor& a, const Tensor& b);
+
 inline bool same_shape(const Tensor& a, const Tensor& b) noexcept {
   if (a.dim() != b.dim()) return false;
   const int64_t *x = a.impl()->dims, *y = b.impl()->dims;

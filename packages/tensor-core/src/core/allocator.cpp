@@ -1,7 +1,6 @@
 // The CPU allocator: size-class free-lists per thread for small blocks, one bounded shared cache for large ones.
 #include <atomic>
 #include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -43,9 +42,8 @@ SmallCache::~SmallCache() {
 
 SmallCache* cache_of_thread() {
   if (small_cache || small_cache_gone) return small_cache;
-  // Behind a pointer: the static TLS block, which other thread-local variables here need, has room for little.
-  static thread_local const auto cache = std::make_unique<SmallCache>();
-  return small_cache = cache.get();
+  static thread_local SmallCache cache;
+  return small_cache = &cache;
 }
 
 int class_of(size_t nbytes) {

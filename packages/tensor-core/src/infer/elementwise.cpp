@@ -35,12 +35,6 @@ DType promoted(const Tensor& a, const Tensor& b) {
   const Tensor both[] = {a, b};
   return result_type(both);
 }
-/// dtype of a binary operator; most calls have one dtype or a number beside a tensor.
-DType common_dtype(const Tensor& a, const Tensor& b) {
-  if (a.dtype() == b.dtype() && !(a.is_wrapped_number() && b.is_wrapped_number())) return a.dtype();
-  if (b.is_wrapped_number() && !a.is_wrapped_number() && category(b.dtype()) <= category(a.dtype())) return a.dtype();
-  return promoted(a, b);
-}
 Spec broadcast(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
   if (a.contiguous() && (b.numel() == 1 && b.dim() <= a.dim())) return Spec{Shape(a.sizes()), dtype, {}};
   if (same_shape(a, b)) return with_layout(Shape(a.sizes()), dtype, {&a, &b});
@@ -48,6 +42,13 @@ Spec broadcast(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
 }
 
 }  // namespace
+
+/// dtype of a binary operator; most calls have one dtype or a number beside a tensor.
+DType common_dtype(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype() && !(a.is_wrapped_number() && b.is_wrapped_number())) return a.dtype();
+  if (b.is_wrapped_number() && !a.is_wrapped_number() && category(b.dtype()) <= category(a.dtype())) return a.dtype();
+  return promoted(a, b);
+}
 
 Spec unary(const char*, const Tensor& self) { return like(self, self.dtype()); }
 Spec unary_ordered(const char* op, const Tensor& self) {

@@ -47,8 +47,6 @@ from taeda_nn.modules.container import (
 from taeda_nn.modules.conv import (
     Conv1d,
     Conv2d,
-    ConvTranspose1d,
-    ConvTranspose2d,
 )
 from taeda_nn.modules.distance import (
     CosineSimilarity,
@@ -169,8 +167,6 @@ __all__ = [
     "ConstantPad2d",
     "Conv1d",
     "Conv2d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",

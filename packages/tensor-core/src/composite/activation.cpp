@@ -1,0 +1,59 @@
+// Activations written in terms of others.
+#include "taeda/ops/activation.h"
+
+#include "taeda/ops/arith.h"
+#include "taeda/ops/compare.h"
+#include "taeda/ops/creation.h"
+#include "taeda/ops/random.h"
+#include "taeda/ops/shape.h"
+#include "taeda/ops/unary.h"
+
+namespace taeda::impl {
+
+Tensor relu6(const Tensor& self) { return ops::hardtanh(self, 0, 6); }
+Tensor selu(const Tensor& self) { return ops::elu(self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1); }
+Tensor celu(const Tensor& self, const Scalar& alpha) {
+  check(alpha.to_double() != 0, ErrorKind::Runtime, "celu: argument 'alpha' must not be 0");
+  return ops::elu(self, alpha, 1, 1 / alpha.to_double());
+}
+Tensor softsign(const Tensor& self) { return ops::div(self, ops::add(ops::abs(self), Tensor(1))); }
+Tensor tanhshrink(const Tensor& self) { return ops::sub(self, ops::tanh(self)); }
+Tensor softmin(const Tensor& self, int64_t dim, std::optional<DType> dtype) { return ops::softmax(ops::neg(self), dim, dtype); }
+
+Tensor glu(const Tensor& self, int64_t dim) {
+  check(self.dim() > 0, ErrorKind::Runtime, "glu: argument 'self' is 0-dimensional");
+  dim = wrap_dim(dim, self.dim(), "glu");
+  const int64_t half = self.size(dim) / 2;
+  check(self.size(dim) % 2 == 0, ErrorKind::Runtime, "glu: dimension ", dim, " has size ", self.size(dim), ", expected an even size");
+  return ops::mul(ops::narrow(self, dim, 0, half), ops::sigmoid(ops::narrow(self, dim, half, half)));
+}
+
+Tensor prelu(const Tensor& self, const Tensor& weight) {
+  Tensor slope = weight;
+  if (weight.numel() != 1) {
+    const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
+    check(weight.dim() == 1 && weight.numel() == channels, ErrorKind::Runtime, "prelu: argument 'weight' has shape ", shape_text(weight.sizes()),
+          ", expected 1 or ", channels, " elements");
+    Shape sizes(size_t(self.dim()), 1);
+    sizes[1] = channels;
+    slope = ops::reshape(weight, sizes);
+  } else if (weight.dim() > 0) {
+    slope = ops::reshape(weight, Shape{});
+  }
+  return ops::where(ops::gt(self, Tensor(0)), self, ops::mul(self, slope));
+}
+
+Tensor rrelu(const Tensor& self, double lower, double upper, bool training, const Generator& generator) {
+  if (!training) return ops::leaky_relu(self, (lower + upper) / 2);
+  const Tensor slope = ops::empty_like(self);
+  ops::uniform_(slope, lower, upper, generator);
+  return ops::where(ops::ge(self, Tensor(0)), self, ops::mul(self, slope));
+}
+
+Tensor dropout(const Tensor& self, double p, bool training) {
+  check(p >= 0 && p <= 1, ErrorKind::Value, "dropout: argument 'p' must lie between 0 and 1, got ", p);
+  if (!training || p == 0) return self;
+  return std::get<0>(ops::native_dropout(self, p));
+}
+
+}  // namespace taeda::impl

@@ -1,0 +1,37 @@
+// Arithmetic written in terms of other operators.
+#include "taeda/ops/arith.h"
+
+#include "taeda/ops/cast.h"
+#include "taeda/ops/unary.h"
+
+namespace taeda::impl {
+
+Tensor rsub(const Tensor& self, const Tensor& other, const Scalar& alpha) { return ops::sub(other, self, alpha); }
+
+Tensor div_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+  if (!rounding_mode) return ops::div(self, other);
+  if (*rounding_mode == "floor") return ops::floor_divide(self, other);
+  check(*rounding_mode == "trunc", ErrorKind::Runtime, "div: argument 'rounding_mode' is '", *rounding_mode, "', expected None, 'trunc' or 'floor'");
+  return ops::trunc_divide(self, other);
+}
+
+Tensor float_power(const Tensor& self, const Tensor& exponent) {
+  const bool complex = is_complex(self.dtype()) || is_complex(exponent.dtype());
+  const DType wide = complex ? DType::Complex128 : DType::Float64;
+  return ops::pow(ops::to_dtype(self, wide), ops::to_dtype(exponent, wide));
+}
+
+Tensor positive(const Tensor& self) {
+  check(self.dtype() != DType::Bool, ErrorKind::Runtime, "positive: argument 'self' is bool, expected a number type");
+  return self;
+}
+
+Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
+  check(min.defined() || max.defined(), ErrorKind::Runtime, "clamp: at least one of the arguments 'min' and 'max' must not be None");
+  const Tensor raised = min.defined() ? ops::clamp_min(self, min) : self;
+  return max.defined() ? ops::clamp_max(raised, max) : raised;
+}
+
+Tensor ldexp(const Tensor& self, const Tensor& other) { return ops::mul(self, ops::pow(Tensor(2.0), other)); }
+
+}  // namespace taeda::impl

@@ -1,0 +1,36 @@
+// Comparisons of whole tensors.
+#include "taeda/ops/compare.h"
+
+#include "taeda/backend.h"
+#include "taeda/ops/creation.h"
+#include "taeda/ops/reduce.h"
+#include "taeda/ops/unary.h"
+
+namespace taeda::impl {
+namespace {
+
+/// The value of a 0-d bool tensor on any device.
+bool truth_of(const Tensor& t) {
+  bool value = false;
+  backend(t.device().backend).copy_to_host(&value, t.bytes(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  return truth_of(ops::all(ops::isclose(self, other, rtol, atol, equal_nan)));
+}
+
+bool equal(const Tensor& self, const Tensor& other) {
+  if (!infer::same_shape(self, other)) return false;
+  if (self.numel() == 0) return true;
+  return truth_of(ops::all(ops::eq(self, other)));
+}
+
+Tensor isreal(const Tensor& self) {
+  if (!is_complex(self.dtype())) return ops::full_like(self, true, DType::Bool);
+  return ops::eq(ops::imag(self), Tensor(0));
+}
+
+}  // namespace taeda::impl

@@ -1,0 +1,122 @@
+// Random tensors made by filling new ones.
+#include "taeda/ops/random.h"
+
+#include <numeric>
+
+#include "taeda/autograd_api.h"
+#include "taeda/ops/arith.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/compare.h"
+#include "taeda/ops/creation.h"
+#include "taeda/ops/shape.h"
+#include "taeda/ops/unary.h"
+
+namespace taeda::impl {
+namespace {
+
+using OptionalDType = std::optional<DType>;
+using OptionalDevice = std::optional<Device>;
+
+Tensor fresh(IntSpan size, OptionalDType dtype, OptionalDevice device) {
+  return taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{}));
+}
+Tensor with_grad(const Tensor& made, bool requires_grad) {
+  if (requires_grad) {
+    check(autograd_api.set_requires_grad != nullptr, ErrorKind::Runtime,
+          "requires_grad=True needs an autograd provider and none is loaded; pip install taeda-autograd");
+    autograd_api.set_requires_grad(made, true);
+  }
+  return made;
+}
+
+}  // namespace
+
+Tensor rand(IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  const Tensor out = fresh(size, dtype, device);
+  ops::uniform_(out, 0, 1, generator);
+  return with_grad(out, requires_grad);
+}
+Tensor randn(IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  const Tensor out = fresh(size, dtype, device);
+  ops::normal_(out, 0, 1, generator);
+  return with_grad(out, requires_grad);
+}
+Tensor randint_low(int64_t low, int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  const Tensor out = fresh(size, dtype.value_or(DType::Int64), device);
+  ops::random_(out, low, high, generator);
+  return with_grad(out, requires_grad);
+}
+Tensor randint(int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  return randint_low(0, high, size, generator, dtype, device, requires_grad);
+}
+Tensor rand_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  const Tensor out = ops::empty_like(self, dtype, device);
+  ops::uniform_(out);
+  return with_grad(out, requires_grad);
+}
+Tensor randn_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  const Tensor out = ops::empty_like(self, dtype, device);
+  ops::normal_(out);
+  return with_grad(out, requires_grad);
+}
+Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  const Tensor out = ops::empty_like(self, dtype, device);
+  ops::random_(out, low, high);
+  return with_grad(out, requires_grad);
+}
+Tensor randint_like(const Tensor& self, int64_t high, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  return randint_like_low(self, 0, high, dtype, device, requires_grad);
+}
+
+Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  check(n >= 0, ErrorKind::Runtime, "randperm: argument 'n' must not be negative, got ", n);
+  const Tensor draws = taeda::empty(Shape{n}, DType::Int64), order = taeda::empty(Shape{n}, DType::Int64);
+  ops::random_(draws, 0, std::numeric_limits<int64_t>::max(), generator);
+  int64_t* p = order.data<int64_t>();
+  std::iota(p, p + n, int64_t(0));
+  // Fisher and Yates: each element trades places with one at or after it.
+  for (int64_t i = 0; i + 1 < n; ++i) std::swap(p[i], p[i + draws.data<int64_t>()[i] % (n - i)]);
+  const DType type = dtype.value_or(DType::Int64);
+  const Device place = device.value_or(Device{});
+  if (type == DType::Int64 && place == Device{}) return with_grad(order, requires_grad);
+  const Tensor out = taeda::empty(Shape{n}, type, place);
+  ops::copy_(out, order);
+  return with_grad(out, requires_grad);
+}
+
+Tensor normal(double mean, double std, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  const Tensor out = fresh(size, dtype, device);
+  ops::normal_(out, mean, std, generator);
+  return with_grad(out, requires_grad);
+}
+Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& generator) {
+  const Tensor both[] = {mean, std};
+  DType dtype = result_type(both);
+  if (is_integral(dtype)) dtype = default_dtype();
+  const Tensor noise = taeda::empty(broadcast_shapes(mean.sizes(), std.sizes(), "normal"), dtype, (mean.dim() ? mean : std).device());
+  ops::normal_(noise, 0, 1, generator);
+  return ops::add(ops::mul(noise, std), mean);
+}
+void log_normal_(const Tensor& self, double mean, double std, const Generator& generator) {
+  ops::normal_(self, mean, std, generator);
+  ops::exp_(self);
+}
+
+void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& generator) {
+  const Tensor draws = taeda::empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
+  ops::uniform_(draws, 0, 1, generator);
+  ops::copy_(self, ops::lt(draws, p));
+}
+Tensor bernoulli(const Tensor& self, const Generator& generator) {
+  check(is_floating(self.dtype()), ErrorKind::NotImplemented, "bernoulli: not implemented for dtype ", name(self.dtype()));
+  const Tensor out = ops::empty_like(self);
+  ops::bernoulli__Tensor(out, ops::detach(self), generator);
+  return out;
+}
+Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
+  const Tensor out = ops::empty_like(self);
+  ops::bernoulli_(out, p, generator);
+  return out;
+}
+
+}  // namespace taeda::impl

@@ -1,0 +1,65 @@
+// Reductions written in terms of others.
+#include "taeda/ops/reduce.h"
+
+#include <cmath>
+
+#include "taeda/ops/arith.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/compare.h"
+#include "taeda/ops/shape.h"
+#include "taeda/ops/unary.h"
+
+namespace taeda::impl {
+
+using Dims = std::optional<IntSpan>;
+
+Tensor max(const Tensor& self) { return ops::amax(self); }
+Tensor min(const Tensor& self) { return ops::amin(self); }
+Tensor max_other(const Tensor& self, const Tensor& other) { return ops::maximum(self, other); }
+Tensor min_other(const Tensor& self, const Tensor& other) { return ops::minimum(self, other); }
+std::tuple<Tensor, Tensor> aminmax(const Tensor& self, Dims dim, bool keepdim) {
+  return {ops::amin(self, dim, keepdim), ops::amax(self, dim, keepdim)};
+}
+
+Tensor nansum(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  if (is_integral(self.dtype())) return ops::sum(self, dim, keepdim, dtype);
+  return ops::sum(ops::where(ops::isnan(self), Tensor(0), self), dim, keepdim, dtype);
+}
+Tensor nanmean(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  const Tensor count = ops::sum(ops::logical_not(ops::isnan(self)), dim, keepdim);
+  return ops::div(ops::nansum(self, dim, keepdim, dtype), count);
+}
+Tensor count_nonzero(const Tensor& self, Dims dim) { return ops::sum(ops::ne(self, Tensor(0)), dim); }
+
+Tensor std_op(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+  return ops::sqrt(ops::var(self, dim, unbiased, keepdim, correction));
+}
+Tensor var_unbiased(const Tensor& self, bool unbiased) { return ops::var(self, std::nullopt, unbiased); }
+Tensor std_unbiased(const Tensor& self, bool unbiased) { return ops::sqrt(ops::var(self, std::nullopt, unbiased)); }
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+  return {ops::var(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
+}
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+  return {std_op(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
+}
+
+Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
+  const Tensor x = is_integral(self.dtype()) ? ops::cast(self, default_dtype()) : self;
+  if (x.numel() == 0) return ops::log(ops::sum(ops::exp(x), dim, keepdim));
+  const Tensor top = ops::amax(ops::detach(x), dim, true);
+  // Infinite maxima are not subtracted: inf - inf would be NaN.
+  const Tensor shift = ops::where(ops::isinf(top), Tensor(0.0), top);
+  const Tensor sums = ops::sum(ops::exp(ops::sub(x, shift)), dim, keepdim);
+  return ops::add(ops::log(sums), keepdim ? shift : ops::reshape(shift, sums.sizes()));
+}
+
+Tensor norm(const Tensor& self, const std::optional<Scalar>& p, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  return ops::vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, dtype);
+}
+Tensor norm_name(const Tensor& self, std::string_view p, Dims dim, bool keepdim, std::optional<DType> dtype) {
+  check(p == "fro", ErrorKind::Runtime, "norm: argument 'p' is '", p, "', expected a number or 'fro' (see linalg.norm for others)");
+  return ops::vector_norm(self, 2, dim, keepdim, dtype);
+}
+Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) { return ops::vector_norm(ops::sub(self, other), p); }
+
+}  // namespace taeda::impl

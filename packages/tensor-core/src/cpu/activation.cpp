@@ -1,0 +1,181 @@
+// CPU kernels of the activation family.
+#include "taeda/ops/activation.h"
+
+#include "cpu/kernel.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/random.h"
+#include "taeda/ops/shape.h"
+#include "taeda/parallel.h"
+
+namespace taeda::cpu {
+namespace {
+
+const ActivationTable& table() {
+  static const ActivationTable& picked = TAEDA_PICK(activation);
+  return picked;
+}
+const LoopRow& row(Activation code) { return table().rows[code]; }
+using cpu::row;
+
+template <class Code>
+void run1(Code code, const char* op, const Tensor& out, const Tensor& self, const LoopParams* p = nullptr) {
+  const DType d = compute_dtype(self.dtype());
+  run_unary(need(row(code), d, op), out, d, self, d, p);
+}
+template <class Code>
+void run2(Code code, const char* op, const Tensor& out, const Tensor& grad, const Tensor& x, const LoopParams* p = nullptr) {
+  const DType d = operands_dtype(grad, x);
+  run_binary(need(row(code), d, op), out, d, grad, x, d, p);
+}
+
+void leaky_relu(const Tensor& out, const Tensor& self, const Scalar& slope) {
+  const LoopParams p{slope};
+  run1(kLeakyRelu, "leaky_relu", out, self, &p);
+}
+void elu(const Tensor& out, const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
+  const LoopParams p{alpha, scale, input_scale};
+  run1(kElu, "elu", out, self, &p);
+}
+Unary gelu_code(std::string_view approximate) {
+  check(approximate == "none" || approximate == "tanh", ErrorKind::Runtime, "gelu: argument 'approximate' is '", approximate,
+        "', expected 'none' or 'tanh'");
+  return approximate == "none" ? kGelu : kGeluTanh;
+}
+void gelu(const Tensor& out, const Tensor& self, std::string_view approximate) { run1(gelu_code(approximate), "gelu", out, self); }
+void gelu_backward(const Tensor& out, const Tensor& grad, const Tensor& self, std::string_view approximate) {
+  run2(gelu_code(approximate) == kGelu ? kGeluBackward : kGeluTanhBackward, "gelu_backward", out, grad, self);
+}
+template <Unary Code>
+void plain(const Tensor& out, const Tensor& self) { run1(Code, "activation", out, self); }
+template <Activation Code>
+void plain(const Tensor& out, const Tensor& self) { run1(Code, "activation", out, self); }
+template <Activation Code>
+void one_number(const Tensor& out, const Tensor& self, const Scalar& a) {
+  const LoopParams p{a};
+  run1(Code, "activation", out, self, &p);
+}
+template <Activation Code>
+void two_numbers(const Tensor& out, const Tensor& self, const Scalar& a, const Scalar& b) {
+  const LoopParams p{a, b};
+  run1(Code, "activation", out, self, &p);
+}
+void hardtanh(const Tensor& out, const Tensor& self, const Scalar& low, const Scalar& high) {
+  check(low.to_double() <= high.to_double(), ErrorKind::Value, "hardtanh: argument 'min_val' (", low.to_double(),
+        ") must not exceed 'max_val' (", high.to_double(), ")");
+  const LoopParams p{low, high};
+  run1(kClamp, "hardtanh", out, self, &p);
+}
+
+template <Binary Code>
+void gradient(const Tensor& out, const Tensor& grad, const Tensor& x) { run2(Code, "gradient", out, grad, x); }
+template <Activation Code>
+void gradient(const Tensor& out, const Tensor& grad, const Tensor& x) { run2(Code, "gradient", out, grad, x); }
+template <Binary Code>
+void gradient1(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& a) {
+  const LoopParams p{a};
+  run2(Code, "gradient", out, grad, x, &p);
+}
+template <Activation Code>
+void gradient1(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& a) {
+  const LoopParams p{a};
+  run2(Code, "gradient", out, grad, x, &p);
+}
+template <Activation Code>
+void gradient2(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& a, const Scalar& b) {
+  const LoopParams p{a, b};
+  run2(Code, "gradient", out, grad, x, &p);
+}
+void elu_backward(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
+  const LoopParams p{alpha, scale, input_scale};
+  run2(kEluBackward, "elu_backward", out, grad, x, &p);
+}
+void dropout_backward(const Tensor& out, const Tensor& grad, const Tensor& mask, double scale) {
+  const LoopParams p{Scalar(scale)};
+  const DType d = compute_dtype(grad.dtype());
+  if (is_complex(d)) {
+    const Tensor kept = ops::cast(mask, d);
+    run_binary(cpu::row(kMul).fn[int(d)], out, d, grad, kept, d);
+    return run_binary(cpu::row(kMul).fn[int(d)], out, d, out, Tensor(Scalar(scale)), d);
+  }
+  run_binary(need(row(kDropoutBackward), d, "native_dropout_backward"), out, d, grad, mask, d, &p);
+}
+
+/// With `dim` last and contiguous in the compute dtype; `self` itself where it is so already.
+Tensor as_rows(const Tensor& t, int64_t dim, DType d) {
+  const Tensor moved = dim == t.dim() - 1 ? t : ops::transpose(t, dim, -1);
+  if (moved.contiguous() && moved.dtype() == d) return moved;
+  const Tensor copy = empty(moved.sizes(), d);
+  copy_elements(copy, moved);
+  return copy;
+}
+
+void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* output, int64_t dim) {
+  if (out.numel() == 0) return;
+  const DType d = compute_dtype(out.dtype());
+  const int64_t axis = out.dim() ? wrap_dim(dim, out.dim(), "softmax") : 0;
+  const int64_t n = out.dim() ? out.size(axis) : 1, rows = out.numel() / n;
+  const bool last = axis == out.dim() - 1 || out.dim() == 0;
+  const Tensor source = out.dim() ? as_rows(in, axis, d) : as_rows(in, -1, d);
+  const Tensor saved = output ? (out.dim() ? as_rows(*output, axis, d) : as_rows(*output, -1, d)) : Tensor();
+  const bool direct = last && out.contiguous() && out.dtype() == d;
+  const Tensor target = direct ? out : empty(source.sizes(), d);
+  const RowFn fn = table().row_fns[code][d == DType::Float64];
+  {
+    const Unlocked unlocked(out.numel() > 8192);
+    const int64_t step = n * item_size(d);
+    parallel_for(rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
+      fn(target.bytes() + begin * step, source.bytes() + begin * step, output ? saved.bytes() + begin * step : nullptr, end - begin, n);
+    });
+  }
+  if (!direct) copy_elements(out, last ? target : ops::transpose(target, axis, -1));
+}
+template <RowCode Code>
+void softmax(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) { by_rows(Code, out, self, nullptr, dim); }
+template <RowCode Code>
+void softmax_gradient(const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim) { by_rows(Code, out, grad, &output, dim); }
+
+void native_dropout(const Tensor& out, const Tensor& mask, const Tensor& self, double p, const Generator& generator) {
+  ops::bernoulli_(mask, 1 - p, generator);
+  dropout_backward(out, self, mask, p < 1 ? 1 / (1 - p) : 0);
+}
+
+const bool registered = [] {
+  kernel<op::elu>(kCPU, elu);
+  kernel<op::elu_backward>(kCPU, elu_backward);
+  kernel<op::gelu>(kCPU, gelu);
+  kernel<op::gelu_backward>(kCPU, gelu_backward);
+  kernel<op::hardshrink>(kCPU, one_number<kHardshrink>);
+  kernel<op::hardsigmoid>(kCPU, plain<kHardsigmoid>);
+  kernel<op::hardsigmoid_backward>(kCPU, gradient<kHardsigmoidBackward>);
+  kernel<op::hardswish>(kCPU, plain<kHardswish>);
+  kernel<op::hardswish_backward>(kCPU, gradient<kHardswishBackward>);
+  kernel<op::hardtanh>(kCPU, hardtanh);
+  kernel<op::hardtanh_backward>(kCPU, gradient2<kHardtanhBackward>);
+  kernel<op::leaky_relu>(kCPU, leaky_relu);
+  kernel<op::leaky_relu_backward>(kCPU, gradient1<kLeakyReluBackward>);
+  kernel<op::log_softmax>(kCPU, softmax<kLogSoftmax>);
+  kernel<op::log_softmax_backward>(kCPU, softmax_gradient<kLogSoftmaxBackward>);
+  kernel<op::logsigmoid>(kCPU, plain<kLogsigmoid>);
+  kernel<op::logsigmoid_backward>(kCPU, gradient<kLogsigmoidBackward>);
+  kernel<op::mish>(kCPU, plain<kMish>);
+  kernel<op::mish_backward>(kCPU, gradient<kMishBackward>);
+  kernel<op::native_dropout>(kCPU, native_dropout);
+  kernel<op::native_dropout_backward>(kCPU, dropout_backward);
+  kernel<op::relu>(kCPU, plain<kRelu>);
+  kernel<op::shrink_backward>(kCPU, gradient1<kShrinkBackward>);
+  kernel<op::sigmoid_backward>(kCPU, gradient<kSigmoidBackward>);
+  kernel<op::silu>(kCPU, plain<kSilu>);
+  kernel<op::silu_backward>(kCPU, gradient<kSiluBackward>);
+  kernel<op::softmax>(kCPU, softmax<kSoftmax>);
+  kernel<op::softmax_backward>(kCPU, softmax_gradient<kSoftmaxBackward>);
+  kernel<op::softplus>(kCPU, two_numbers<kSoftplus>);
+  kernel<op::softplus_backward>(kCPU, gradient2<kSoftplusBackward>);
+  kernel<op::softshrink>(kCPU, one_number<kSoftshrink>);
+  kernel<op::tanh_backward>(kCPU, gradient<kTanhBackward>);
+  kernel<op::threshold>(kCPU, two_numbers<kThreshold>);
+  kernel<op::threshold_backward>(kCPU, gradient1<kThresholdBackward>);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda::cpu

@@ -1,0 +1,47 @@
+// CPU kernels of the cast family: copies, conversions, fills.
+#include "taeda/ops/cast.h"
+
+#include "cpu/kernel.h"
+#include "taeda/parallel.h"
+
+namespace taeda::cpu {
+namespace {
+
+void cast_kernel(const Tensor& out, const Tensor& self, DType) { copy_elements(out, self); }
+void clone_kernel(const Tensor& out, const Tensor& self, std::optional<std::string_view>) { copy_elements(out, self); }
+
+void copy_kernel(const Tensor& self, const Tensor& src) {
+  if (overlaps(self, src)) {
+    if (same_place(self, src)) return;
+    return copy_elements(self, ops::clone(src));
+  }
+  copy_elements(self, src);
+}
+
+void fill_kernel(const Tensor& self, const Tensor& value) {
+  if (self.numel() == 0) return;
+  check(value.dim() == 0, ErrorKind::Runtime, "fill_: argument 'value' has shape ", shape_text(value.sizes()),
+        ", expected a number or a 0-dimensional tensor");
+  char zero[16] = {}, bytes[16] = {};
+  const int64_t none[2] = {0, 0};
+  char* const pair[2] = {bytes, value.bytes()};
+  cast_loop(self.dtype(), value.dtype())(pair, none, 1, nullptr);
+  if (self.dense() && std::memcmp(zero, bytes, sizeof bytes) == 0) {
+    const int64_t total = self.numel() * self.item_bytes();
+    const Unlocked unlocked(self.numel() > kLoopGrain);
+    parallel_for(total, 1 << 20, [&](int64_t begin, int64_t end) { std::memset(self.bytes() + begin, 0, size_t(end - begin)); });
+    return;
+  }
+  copy_elements(self, value);
+}
+
+const bool registered = [] {
+  kernel<op::cast>(kCPU, cast_kernel);
+  kernel<op::clone>(kCPU, clone_kernel);
+  kernel<op::copy_same_>(kCPU, copy_kernel);
+  kernel<op::fill_>(kCPU, fill_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda::cpu

@@ -1,0 +1,276 @@
+// The element-wise engine: straight path for plain operands, else a strided walk with conversion by chunks.
+#include "taeda/elementwise.h"
+
+#include <algorithm>
+
+#include "cpu/loops/tables.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+constexpr int kMax = kMaxLoopOperands;
+/// Elements converted at a time: all buffers of a call stay in the first-level cache.
+constexpr int64_t kChunk = 512;
+
+using CastRow = const Loop (*)[kDTypeCount];
+CastRow cast_table() noexcept {
+  static const CastRow table = TAEDA_PICK(cast).rows;
+  return table;
+}
+
+/// Operands reduced to addresses and byte strides; broadcast ones have stride 0.
+struct Plain {
+  char* data[kMax];
+  int64_t strides[kMax];
+  alignas(16) char numbers[kMax][16];
+};
+
+/// True when every input is one number or lies in memory exactly as the output does.
+bool straight(const LoopOperand* operands, int count, int outputs, Plain& plain) {
+  const Tensor& out = *operands[0].tensor;
+  const int64_t numel = out.numel();
+  const bool row_major = out.contiguous();
+  if (!row_major && !out.dense()) return false;
+  for (int k = 0; k < count; ++k) {
+    const Tensor& t = *operands[k].tensor;
+    const DType want = operands[k].compute;
+    plain.data[k] = t.bytes();
+    if (t.numel() == 1 && k >= outputs) {
+      plain.strides[k] = 0;
+      if (t.dtype() != want) {
+        const int64_t none[2] = {0, 0};
+        char* const pair[2] = {plain.numbers[k], t.bytes()};
+        cast_table()[int(want)][int(t.dtype())](pair, none, 1, nullptr);
+        plain.data[k] = plain.numbers[k];
+      }
+      continue;
+    }
+    if (t.dtype() != want || t.numel() != numel) return false;
+    if (row_major ? !t.contiguous() : !std::ranges::equal(t.sizes(), out.sizes()) || !std::ranges::equal(t.strides(), out.strides())) return false;
+    plain.strides[k] = item_size(want);
+  }
+  return true;
+}
+
+/// The walk over dimensions, innermost first.
+struct Walk {
+  int ndim = 0, count = 0, outputs = 1;
+  int64_t sizes[kMaxDims];
+  int64_t strides[kMaxDims][kMax];  // bytes
+  char* base[kMax];
+  DType dtype[kMax], compute[kMax];
+  bool converts = false;
+};
+
+void add_dims(Walk& walk, const LoopOperand* operands) {
+  const Tensor& out = *operands[0].tensor;
+  for (int64_t d = out.dim() - 1; d >= 0; --d) {
+    if (out.size(d) == 1) continue;
+    const int n = walk.ndim++;
+    walk.sizes[n] = out.size(d);
+    for (int k = 0; k < walk.count; ++k) {
+      const Tensor& t = *operands[k].tensor;
+      const int64_t own = d - (out.dim() - t.dim());
+      walk.strides[n][k] = own < 0 || t.size(own) == 1 ? 0 : t.stride(own) * t.item_bytes();
+    }
+  }
+}
+
+/// Smallest strides first, so that the inner loop runs along memory: the output decides, then the inputs in order.
+bool goes_inside(const Walk& walk, int a, int b) {
+  for (int k = 0; k < walk.count; ++k) {
+    const int64_t x = std::abs(walk.strides[a][k]), y = std::abs(walk.strides[b][k]);
+    if (x == y || x == 0 || y == 0) continue;
+    return x < y;
+  }
+  return false;
+}
+void swap_dims(Walk& walk, int a, int b) {
+  std::swap(walk.sizes[a], walk.sizes[b]);
+  std::swap(walk.strides[a], walk.strides[b]);
+}
+void order_dims(Walk& walk) {
+  for (int i = 1; i < walk.ndim; ++i)
+    for (int j = i; j > 0 && goes_inside(walk, j, j - 1); --j) swap_dims(walk, j, j - 1);
+}
+void merge_dims(Walk& walk) {
+  if (walk.ndim == 0) {  // one element
+    walk.ndim = 1;
+    walk.sizes[0] = 1;
+    std::fill_n(walk.strides[0], kMax, 0);
+    return;
+  }
+  int last = 0;
+  for (int d = 1; d < walk.ndim; ++d) {
+    bool fits = true;
+    for (int k = 0; k < walk.count && fits; ++k) fits = walk.strides[d][k] == walk.strides[last][k] * walk.sizes[last];
+    if (fits) {
+      walk.sizes[last] *= walk.sizes[d];
+    } else if (++last != d) {
+      walk.sizes[last] = walk.sizes[d];
+      std::copy_n(walk.strides[d], kMax, walk.strides[last]);
+    }
+  }
+  walk.ndim = last + 1;
+}
+
+/// One run along the innermost dimension with operands converted through stack buffers.
+void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t n) {
+  alignas(64) char buffers[kMax][kChunk * 16];
+  char* at[kMax];
+  int64_t steps[kMax];
+  const int64_t* strides = walk.strides[0];
+  for (int64_t done = 0; done < n; done += kChunk) {
+    const int64_t m = std::min(kChunk, n - done);
+    for (int k = 0; k < walk.count; ++k) {
+      char* place = data[k] + done * strides[k];
+      if (walk.dtype[k] == walk.compute[k]) {
+        at[k] = place;
+        steps[k] = strides[k];
+        continue;
+      }
+      at[k] = buffers[k];
+      const int64_t size = item_size(walk.compute[k]);
+      const bool repeated = strides[k] == 0 && k >= walk.outputs;
+      steps[k] = repeated ? 0 : size;
+      if (k < walk.outputs) continue;
+      char* const pair[2] = {buffers[k], place};
+      const int64_t pair_strides[2] = {size, strides[k]};
+      cast_table()[int(walk.compute[k])][int(walk.dtype[k])](pair, pair_strides, repeated ? 1 : m, nullptr);
+    }
+    loop(at, steps, m, params);
+    for (int k = 0; k < walk.outputs; ++k) {
+      if (walk.dtype[k] == walk.compute[k]) continue;
+      char* const pair[2] = {data[k] + done * strides[k], buffers[k]};
+      const int64_t pair_strides[2] = {strides[k], item_size(walk.compute[k])};
+      cast_table()[int(walk.dtype[k])][int(walk.compute[k])](pair, pair_strides, m, nullptr);
+    }
+  }
+}
+
+/// Elements [begin, end) of the walk's own order.
+void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t begin, int64_t end) {
+  int64_t index[kMaxDims];
+  char* data[kMax];
+  std::copy_n(walk.base, walk.count, data);
+  int64_t rest = begin;
+  for (int d = 0; d < walk.ndim; ++d) {
+    index[d] = rest % walk.sizes[d];
+    rest /= walk.sizes[d];
+    for (int k = 0; k < walk.count; ++k) data[k] += index[d] * walk.strides[d][k];
+  }
+  while (begin < end) {
+    const int64_t n = std::min(walk.sizes[0] - index[0], end - begin);
+    if (walk.converts)
+      run_converted(walk, loop, params, data, n);
+    else
+      loop(data, walk.strides[0], n, params);
+    begin += n;
+    for (int k = 0; k < walk.count; ++k) data[k] -= index[0] * walk.strides[0][k];
+    index[0] = 0;
+    for (int d = 1; d < walk.ndim; ++d) {
+      for (int k = 0; k < walk.count; ++k) data[k] += walk.strides[d][k];
+      if (++index[d] < walk.sizes[d]) break;
+      index[d] = 0;
+      for (int k = 0; k < walk.count; ++k) data[k] -= walk.sizes[d] * walk.strides[d][k];
+    }
+  }
+}
+
+[[gnu::noinline]] void walk_all(Loop loop, const LoopParams* params, const LoopOperand* operands, int count, int outputs) {
+  Walk walk;
+  walk.count = count;
+  walk.outputs = outputs;
+  for (int k = 0; k < count; ++k) {
+    walk.base[k] = operands[k].tensor->bytes();
+    walk.dtype[k] = operands[k].tensor->dtype();
+    walk.compute[k] = operands[k].compute;
+    walk.converts |= walk.dtype[k] != walk.compute[k];
+  }
+  add_dims(walk, operands);
+  order_dims(walk);
+  merge_dims(walk);
+  const int64_t numel = operands[0].tensor->numel();
+  const Unlocked unlocked(numel > kLoopGrain);
+  parallel_for(numel, kLoopGrain, [&](int64_t begin, int64_t end) { run_range(walk, loop, params, begin, end); });
+}
+
+}  // namespace
+
+void run_loop(Loop loop, const LoopParams* params, std::initializer_list<LoopOperand> list, int outputs) {
+  const LoopOperand* operands = list.begin();
+  const int count = int(list.size());
+  const int64_t numel = operands[0].tensor->numel();
+  if (numel == 0) return;
+  Plain plain;
+  if (!straight(operands, count, outputs, plain)) return walk_all(loop, params, operands, count, outputs);
+  if (numel <= kLoopGrain) return loop(plain.data, plain.strides, numel, params);
+  const Unlocked unlocked(true);
+  parallel_for(numel, kLoopGrain, [&](int64_t begin, int64_t end) {
+    char* data[kMax];
+    for (int k = 0; k < count; ++k) data[k] = plain.data[k] + begin * plain.strides[k];
+    loop(data, plain.strides, end - begin, params);
+  });
+}
+
+Loop cast_loop(DType to, DType from) noexcept { return cast_table()[int(to)][int(from)]; }
+
+namespace {
+
+/// A 2-d transposition in tiles: both sides are then read and written by whole cache lines.
+template <class T>
+void transpose_tiles(T* out, const T* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step) {
+  constexpr int64_t tile = 32;
+  parallel_for((rows + tile - 1) / tile, std::max<int64_t>(1, kLoopGrain / (columns * tile)), [&](int64_t begin, int64_t end) {
+    for (int64_t r0 = begin * tile; r0 < std::min(rows, end * tile); r0 += tile)
+      for (int64_t c0 = 0; c0 < columns; c0 += tile)
+        for (int64_t r = r0; r < std::min(rows, r0 + tile); ++r)
+          for (int64_t c = c0; c < std::min(columns, c0 + tile); ++c) out[r * out_step + c] = in[c * in_step + r];
+  });
+}
+
+/// Row-major output from a transposed matrix of the same dtype.
+bool copy_transposed(const Tensor& out, const Tensor& in) {
+  if (out.dtype() != in.dtype() || out.dim() != 2 || in.dim() != 2 || out.numel() < 4096) return false;
+  if (out.stride(1) != 1 || in.stride(0) != 1 || out.size(0) != in.size(0) || out.size(1) != in.size(1) || in.stride(1) < in.size(0)) return false;
+  const int64_t rows = out.size(0), columns = out.size(1), a = out.stride(0), b = in.stride(1);
+  const Unlocked unlocked(out.numel() > kLoopGrain);
+  switch (out.item_bytes()) {
+    case 1: transpose_tiles(out.data<uint8_t>(), in.data<uint8_t>(), rows, columns, a, b); break;
+    case 2: transpose_tiles(out.data<uint16_t>(), in.data<uint16_t>(), rows, columns, a, b); break;
+    case 4: transpose_tiles(out.data<uint32_t>(), in.data<uint32_t>(), rows, columns, a, b); break;
+    case 8: transpose_tiles(out.data<uint64_t>(), in.data<uint64_t>(), rows, columns, a, b); break;
+    default: transpose_tiles(out.data<Complex128>(), in.data<Complex128>(), rows, columns, a, b);
+  }
+  return true;
+}
+
+}  // namespace
+
+void copy_elements(const Tensor& out, const Tensor& in) {
+  if (out.numel() == 0) return;
+  if (out.dtype() == in.dtype() && out.contiguous() && in.contiguous() && out.numel() == in.numel() && out.numel() <= kLoopGrain) {
+    std::memmove(out.bytes(), in.bytes(), size_t(out.numel() * out.item_bytes()));
+    return;
+  }
+  if (copy_transposed(out, in)) return;
+  run_loop(cast_loop(out.dtype(), in.dtype()), nullptr, {{&out, out.dtype()}, {&in, in.dtype()}});
+}
+
+Scalar scalar_of(const Tensor& one) {
+  return visit_dtype(one.dtype(), [&]<class T>() -> Scalar {
+    const T value = *one.data<T>();
+    if constexpr (std::is_same_v<T, bool>) return Scalar(value);
+    else if constexpr (std::is_same_v<T, uint64_t>) return Scalar(value);
+    else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(value));
+    else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) return Scalar(std::complex<double>(value));
+    else return Scalar(double(value));
+  });
+}
+
+void store_scalar(void* place, DType d, const Scalar& value) {
+  visit_dtype(d, [&]<class T>() { *static_cast<T*>(place) = value.to<T>(); });
+}
+
+}  // namespace taeda

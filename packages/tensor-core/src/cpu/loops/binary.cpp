@@ -1,0 +1,135 @@
+// Inner loops of functions of two operands.
+#include "cpu/loops/loop.h"
+#include "cpu/loops/math.h"
+#include "cpu/loops/tables.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+#define TAEDA_PLAIN(NAME, EXPRESSION)                  \
+  template <class T>                                   \
+  struct NAME {                                        \
+    explicit NAME(const LoopParams*) {}                \
+    auto operator()(T a, T b) const { return EXPRESSION; } \
+  };
+
+/// Complex products by the textbook formula: the standard's recovery of infinities would not vectorise.
+template <class T>
+inline T times(T a, T b) {
+  if constexpr (is_complex_v<T>) return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  else return T(a * b);
+}
+template <class T>
+inline T larger(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return a > b || a != a ? a : b;
+  else return a > b ? a : b;
+}
+template <class T>
+inline T smaller(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return a < b || a != a ? a : b;
+  else return a < b ? a : b;
+}
+template <class T>
+inline T normal_density(T x) { return T(0.39894228040143267794) * vexp(T(-0.5) * x * x); }
+
+TAEDA_PLAIN(Add, T(a + b))
+TAEDA_PLAIN(Sub, T(a - b))
+TAEDA_PLAIN(Mul, times(a, b))
+TAEDA_PLAIN(Div, a / b)
+TAEDA_PLAIN(Maximum, larger(a, b))
+TAEDA_PLAIN(Minimum, smaller(a, b))
+TAEDA_PLAIN(Pow, vpow(a, b))
+TAEDA_PLAIN(Eq, a == b)
+TAEDA_PLAIN(Ne, a != b)
+TAEDA_PLAIN(Lt, a < b)
+TAEDA_PLAIN(Le, a <= b)
+TAEDA_PLAIN(LogicalAnd, bool((a != T(0)) & (b != T(0))))
+TAEDA_PLAIN(LogicalOr, bool((a != T(0)) | (b != T(0))))
+TAEDA_PLAIN(LogicalXor, (a != T(0)) != (b != T(0)))
+TAEDA_PLAIN(BitAnd, T(a & b))
+TAEDA_PLAIN(BitOr, T(a | b))
+TAEDA_PLAIN(BitXor, T(a ^ b))
+// Gradients: a is the gradient of the result, b the saved input or output.
+TAEDA_PLAIN(SigmoidBackward, a*(T(1) - b) * b)
+TAEDA_PLAIN(TanhBackward, a*(T(1) - b * b))
+#undef TAEDA_PLAIN
+
+template <class T>
+struct AddAlpha {
+  T alpha;
+  explicit AddAlpha(const LoopParams* p) : alpha(p->get<T>(0)) {}
+  T operator()(T a, T b) const { return T(a + times(alpha, b)); }
+};
+template <class T>
+struct ThresholdBackward {
+  T threshold;
+  explicit ThresholdBackward(const LoopParams* p) : threshold(p->get<T>(0)) {}
+  T operator()(T grad, T x) const { return x > threshold ? grad : T(0); }
+};
+template <class T>
+struct LeakyReluBackward {
+  T slope;
+  explicit LeakyReluBackward(const LoopParams* p) : slope(p->get<T>(0)) {}
+  T operator()(T grad, T x) const { return x > T(0) ? grad : grad * slope; }
+};
+template <class T>
+struct GeluBackward {
+  explicit GeluBackward(const LoopParams*) {}
+  T operator()(T grad, T x) const {
+    return grad * (T(0.5) * (T(1) + verf(x * T(0.70710678118654752440))) + x * normal_density(x));
+  }
+};
+template <class T>
+struct GeluTanhBackward {
+  explicit GeluTanhBackward(const LoopParams*) {}
+  T operator()(T grad, T x) const {
+    const T b = T(0.79788456080286535588), c = T(0.044715);
+    const T t = vtanh(b * (x + c * x * x * x));
+    return grad * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * b * (T(1) + T(3) * c * x * x));
+  }
+};
+template <class T>
+struct SiluBackward {
+  explicit SiluBackward(const LoopParams*) {}
+  T operator()(T grad, T x) const {
+    const T s = vsigmoid(x);
+    return grad * s * (T(1) + x * (T(1) - s));
+  }
+};
+
+constexpr BinaryTable make() {
+  BinaryTable t;
+  LoopRow* r = t.rows;
+  r[kAdd] = binary_row<Add>(All{});
+  r[kAddAlpha] = binary_row<AddAlpha>(Numbers{});
+  r[kSub] = binary_row<Sub>(Numbers{});
+  r[kMul] = binary_row<Mul>(All{});
+  r[kDiv] = binary_row<Div>(Inexact{});
+  r[kMaximum] = binary_row<Maximum>(BoolOrdered{});
+  r[kMinimum] = binary_row<Minimum>(BoolOrdered{});
+  r[kPow] = binary_row<Pow>(Types<float>{});
+  r[kEq] = binary_row<Eq>(All{});
+  r[kNe] = binary_row<Ne>(All{});
+  r[kLt] = binary_row<Lt>(BoolOrdered{});
+  r[kLe] = binary_row<Le>(BoolOrdered{});
+  r[kLogicalAnd] = binary_row<LogicalAnd>(All{});
+  r[kLogicalOr] = binary_row<LogicalOr>(All{});
+  r[kLogicalXor] = binary_row<LogicalXor>(All{});
+  r[kBitAnd] = binary_row<BitAnd>(BoolInts{});
+  r[kBitOr] = binary_row<BitOr>(BoolInts{});
+  r[kBitXor] = binary_row<BitXor>(BoolInts{});
+  r[kThresholdBackward] = binary_row<ThresholdBackward>(Floats{});
+  r[kSigmoidBackward] = binary_row<SigmoidBackward>(Inexact{});
+  r[kTanhBackward] = binary_row<TanhBackward>(Inexact{});
+  r[kGeluBackward] = binary_row<GeluBackward>(Floats{});
+  r[kGeluTanhBackward] = binary_row<GeluTanhBackward>(Floats{});
+  r[kSiluBackward] = binary_row<SiluBackward>(Floats{});
+  r[kLeakyReluBackward] = binary_row<LeakyReluBackward>(Floats{});
+  return t;
+}
+
+}  // namespace
+
+constinit const BinaryTable binary = make();
+
+}  // namespace taeda::loops::TAEDA_ISA

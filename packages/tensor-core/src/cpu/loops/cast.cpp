@@ -1,0 +1,102 @@
+// Conversion between any two dtypes.
+#include <bit>
+
+#include "cpu/loops/loop.h"
+#include "cpu/loops/tables.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+inline float widen(Half h) {
+  // Exponent and mantissa move into place; a multiplication by 2^112 rebuilds the exponent, subnormals included.
+  const uint32_t magnitude = uint32_t(h.bits & 0x7fff) << 13, sign = uint32_t(h.bits & 0x8000) << 16;
+  const float scaled = std::bit_cast<float>(magnitude) * std::bit_cast<float>(0x77800000u);
+  const uint32_t special = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : std::bit_cast<uint32_t>(scaled);
+  return std::bit_cast<float>(special | sign);
+}
+inline float widen(BFloat16 b) { return std::bit_cast<float>(uint32_t(b.bits) << 16); }
+
+inline Half narrow_half(float value) {
+  const uint32_t raw = std::bit_cast<uint32_t>(value), sign = (raw >> 16) & 0x8000u, magnitude = raw & 0x7fffffffu;
+  const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+  const uint32_t tiny = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
+  const uint32_t bits = magnitude > 0x7f800000u ? nan : magnitude >= 0x477ff000u ? 0x7c00u : magnitude < 0x38800000u ? tiny : normal;
+  Half h;
+  h.bits = uint16_t(bits | sign);
+  return h;
+}
+inline BFloat16 narrow_bfloat(float value) {
+  const uint32_t raw = std::bit_cast<uint32_t>(value);
+  BFloat16 b;
+  b.bits = (raw & 0x7fffffffu) > 0x7f800000u ? uint16_t((raw >> 16) | 0x40) : uint16_t((raw + 0x7fffu + ((raw >> 16) & 1)) >> 16);
+  return b;
+}
+
+template <class To, class From>
+inline To convert(From v) {
+  if constexpr (std::is_same_v<To, From>) return v;
+  else if constexpr (is_half_v<From>) return convert<To, float>(widen(v));
+  else if constexpr (is_complex_v<To> && is_complex_v<From>) return To(typename To::value_type(v.real()), typename To::value_type(v.imag()));
+  else if constexpr (is_complex_v<To>) return To(convert<typename To::value_type>(v), 0);
+  else if constexpr (std::is_same_v<To, bool>) return v != From(0);
+  else if constexpr (is_complex_v<From>) return convert<To>(v.real());
+  else if constexpr (std::is_same_v<To, Half>) return narrow_half(float(v));
+  else if constexpr (std::is_same_v<To, BFloat16>) return narrow_bfloat(float(v));
+  // Through a wide signed integer: negative numbers wrap in unsigned types instead of being undefined.
+  else if constexpr (std::is_same_v<To, uint64_t> && std::is_floating_point_v<From>)
+    return v >= From(9223372036854775808.0) ? uint64_t(int64_t(v - From(9223372036854775808.0))) ^ (uint64_t(1) << 63) : uint64_t(int64_t(v));
+  else if constexpr (std::is_integral_v<To> && sizeof(To) <= 2 && std::is_floating_point_v<From>) return To(int32_t(v));
+  else if constexpr (std::is_same_v<To, uint32_t> && std::is_floating_point_v<From>) return To(int64_t(v));
+  else return To(v);
+}
+
+template <class To, class From>
+void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
+  if (s[0] == sizeof(To) && s[1] == sizeof(From)) {
+    To* out = reinterpret_cast<To*>(p[0]);
+    const From* in = reinterpret_cast<const From*>(p[1]);
+    int64_t i = 0;
+#ifdef __F16C__
+    if constexpr (std::is_same_v<To, float> && std::is_same_v<From, Half>)
+      for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+    if constexpr (std::is_same_v<To, Half> && std::is_same_v<From, float>)
+      for (; i + 8 <= n; i += 8) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), 0));
+#endif
+#pragma GCC ivdep
+    for (; i < n; ++i) out[i] = convert<To>(in[i]);
+    return;
+  }
+  if (s[0] == sizeof(To) && s[1] == 0) {
+    To* out = reinterpret_cast<To*>(p[0]);
+    const To value = convert<To>(*reinterpret_cast<const From*>(p[1]));
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
+    return;
+  }
+  char* out = p[0];
+  const char* in = p[1];
+  for (int64_t i = 0; i < n; ++i, out += s[0], in += s[1]) *reinterpret_cast<To*>(out) = convert<To>(*reinterpret_cast<const From*>(in));
+}
+
+template <class To>
+struct Row {
+  template <class... From>
+  static constexpr void fill(Loop (&row)[kDTypeCount], Types<From...>) {
+    ((row[int(dtype_of<From>)] = &loop<To, From>), ...);
+  }
+};
+using Every = Types<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, Half, BFloat16, float, double, Complex64, Complex128>;
+
+template <class... To>
+constexpr CastTable make(Types<To...>) {
+  CastTable grid{};
+  (Row<To>::fill(grid.rows[int(dtype_of<To>)], Every{}), ...);
+  return grid;
+}
+
+
+}  // namespace
+
+constinit const CastTable cast = make(Every{});
+
+}  // namespace taeda::loops::TAEDA_ISA

@@ -1,0 +1,245 @@
+// Elementary functions without branches, so that loops over them vectorise; errors stay below about 2 ulp.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace taeda::loops::TAEDA_ISA {
+
+// Polynomials are Chebyshev fits of our own; no fused multiply-add is used, so results do not depend on the instruction set.
+
+template <class T>
+struct Format;
+template <>
+struct Format<float> {
+  using Bits = uint32_t;
+  static constexpr int mantissa = 23, bias = 127;
+  static constexpr float magic = 0x1.8p23f;  // adding it leaves a rounded integer in the low bits
+  static constexpr float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8e7bcd5ep-15f;
+  static constexpr float exp_min = -110.f, exp_max = 90.f;
+};
+template <>
+struct Format<double> {
+  using Bits = uint64_t;
+  static constexpr int mantissa = 52, bias = 1023;
+  static constexpr double magic = 0x1.8p52;
+  static constexpr double ln2_high = 0x1.62e42fefp-1, ln2_low = 0x1.473de6af278edp-34;
+  static constexpr double exp_min = -760., exp_max = 720.;
+};
+template <class T> using Bits = typename Format<T>::Bits;
+
+template <class T>
+inline constexpr T poly(T, T c) { return c; }
+template <class T, class... C>
+inline constexpr T poly(T x, T c, C... rest) { return c + x * poly(x, T(rest)...); }
+
+/// 2^n for n held as a rounded number in the low bits of `shifted` (= n + magic), within the normal range.
+template <class T>
+inline T power_of_two(T shifted) {
+  using F = Format<T>;
+  return std::bit_cast<T>((std::bit_cast<Bits<T>>(shifted) + Bits<T>(F::bias)) << F::mantissa);
+}
+
+/// e^r - 1 for |r| <= ln(2) / 2.
+template <class T>
+inline T expm1_core(T r) {
+  if constexpr (std::is_same_v<T, float>)
+    return r + r * r * poly(r, 0.5f, 0.1666657658f, 0.04166655411f, 0.00836324667f, 0.001392626805f);
+  else
+    return r + r * r * poly(r, 0.5, 0.16666666666666671, 0.0416666666666666698, 0.00833333333332606976, 0.00138888888888837016,
+                            0.000198412698750489052, 0.0000248015873257107583, 2.75572551109788893e-6, 2.75572734365704858e-7,
+                            2.51053372446652102e-8, 2.09147728322480897e-9);
+}
+
+template <class T>
+inline T vexp(T x) {
+  using F = Format<T>;
+  x = x < F::exp_min ? F::exp_min : x;
+  x = x > F::exp_max ? F::exp_max : x;
+  const T n = (x * T(1.44269504088896340736) + F::magic) - F::magic;
+  const T r = (x - n * F::ln2_high) - n * F::ln2_low;
+  const T p = T(1) + expm1_core(r);
+  // In two steps, so that subnormal results and the overflow to infinity come out right.
+  const T half = n * T(0.5) + F::magic;
+  return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
+}
+
+/// For |x| within the exponent range; saturates at -1 and infinity.
+template <class T>
+inline T vexpm1(T x) {
+  using F = Format<T>;
+  const T low = std::is_same_v<T, float> ? T(-30) : T(-60);
+  T y = x < low ? low : x;
+  y = y > F::exp_max ? F::exp_max : y;
+  const T n = (y * T(1.44269504088896340736) + F::magic) - F::magic;
+  const T r = (y - n * F::ln2_high) - n * F::ln2_low;
+  const T half = n * T(0.5) + F::magic;
+  const T first = power_of_two(half), second = power_of_two((n - (half - F::magic)) + F::magic);
+  const T result = (expm1_core(r) * first) * second + (first * second - T(1));
+  return x == T(0) || n > T(F::bias) ? (x == T(0) ? x : std::numeric_limits<T>::infinity()) : result;
+}
+
+/// log(m * 2^k) as k and the two terms of log(m): what the logarithms to other bases share.
+template <class T>
+inline void log_parts(T x, T& k, T& f, T& correction) {
+  using F = Format<T>;
+  using B = Bits<T>;
+  const T tiny = std::numeric_limits<T>::min();
+  const bool subnormal = x < tiny;
+  const T scaled = subnormal ? x * T(B(1) << F::mantissa) : x;
+  const B root = std::bit_cast<B>(T(0.70710678118654752440));
+  const B bits = std::bit_cast<B>(scaled);
+  const B shifted = bits - root + (B(F::bias) << F::mantissa);
+  const B e = shifted >> F::mantissa;
+  const T base = T(B(1) << F::mantissa);
+  k = std::bit_cast<T>(e | std::bit_cast<B>(base)) - (base + T(F::bias)) - (subnormal ? T(F::mantissa) : T(0));
+  const T m = std::bit_cast<T>(bits - ((e - B(F::bias)) << F::mantissa));
+  f = m - T(1);
+  const T s = f / (T(2) + f), z = s * s, halved = T(0.5) * f * f;
+  T r;
+  if constexpr (std::is_same_v<T, float>)
+    r = z * poly(z, 0.6666666655f, 0.4000012391f, 0.2855058704f, 0.2333681101f);
+  else
+    r = z * poly(z, 0.666666666666666981, 0.399999999998960705, 0.285714286275287956, 0.222222108819329271, 0.181829074976712178,
+                 0.153311125879601676, 0.146239566082118787);
+  correction = halved - s * (halved + r);  // log(m) = f - correction
+}
+template <class T>
+inline T log_special(T x, T result) {
+  const T inf = std::numeric_limits<T>::infinity();
+  result = x == T(0) ? -inf : result;
+  result = x < T(0) ? std::numeric_limits<T>::quiet_NaN() : result;
+  return x == inf || x != x ? x : result;
+}
+template <class T>
+inline T vlog(T x) {
+  using F = Format<T>;
+  T k, f, c;
+  log_parts(x, k, f, c);
+  return log_special(x, k * F::ln2_high - ((c - k * F::ln2_low) - f));
+}
+inline double vlog2(double x) {
+  double k, f, c;
+  log_parts(x, k, f, c);
+  // log2(e) in two parts keeps exact powers exact and the rest accurate.
+  const double high = 0x1.7154765p+0, low = 0x1.705fc2eefa2p-33;
+  const double y = f - c;
+  const double head = std::bit_cast<double>(std::bit_cast<uint64_t>(y) & 0xfffffffff8000000ull);
+  const double tail = (f - head) - c;
+  return log_special(x, k + (head * high + (tail * high + y * low)));
+}
+inline double vlog1p(double x) {
+  const double u = 1.0 + x;
+  const double exact = x - (u - 1.0);
+  const double result = vlog(u) + exact / u;
+  return x == 0.0 || u == std::numeric_limits<double>::infinity() ? x : (x == -1.0 ? -std::numeric_limits<double>::infinity() : result);
+}
+
+/// Beyond this the reduction below loses accuracy and the caller falls back on libm.
+inline constexpr double trig_limit = 1e6;
+struct Quadrant {
+  double r;
+  uint64_t q;
+};
+inline Quadrant quarter_turns(double x) {
+  const double shifted = x * 0.63661977236758134308 + Format<double>::magic;
+  const double n = shifted - Format<double>::magic;
+  const double r = ((x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a6p-34) - n * 0x1.3198a2e037073p-69;
+  return {r, std::bit_cast<uint64_t>(shifted)};
+}
+inline double sin_core(double r) {
+  const double z = r * r;
+  return r + r * z * poly(z, -0.166666666666666646, 0.0083333333333309461, -0.0001984126983675497, 2.75573161006830291e-6,
+                          -2.50511314554279474e-8, 1.59181012302741203e-10);
+}
+inline double cos_core(double r) {
+  const double z = r * r, halved = 0.5 * z, w = 1.0 - halved;
+  return w + (((1.0 - w) - halved) + z * z * poly(z, 0.0416666666666666654, -0.00138888888888873957, 0.0000248015872987634332,
+                                                   -2.75573172705603241e-7, 2.08761460246897466e-9, -1.13826148685563246e-11));
+}
+inline double flip_sign(double v, uint64_t when) { return std::bit_cast<double>(std::bit_cast<uint64_t>(v) ^ (when << 63)); }
+inline double vsin(double x) {
+  const Quadrant a = quarter_turns(x);
+  const double s = sin_core(a.r), c = cos_core(a.r);
+  const double y = flip_sign(a.q & 1 ? c : s, (a.q >> 1) & 1);
+  return x == 0.0 ? x : y;
+}
+inline double vcos(double x) {
+  const Quadrant a = quarter_turns(x);
+  const double s = sin_core(a.r), c = cos_core(a.r);
+  return flip_sign(a.q & 1 ? s : c, ((a.q + 1) >> 1) & 1);
+}
+inline double vtan(double x) {
+  const Quadrant a = quarter_turns(x);
+  const double s = sin_core(a.r), c = cos_core(a.r);
+  const double y = a.q & 1 ? -c / s : s / c;
+  return x == 0.0 ? x : y;
+}
+
+template <class T>
+inline T with_sign_of(T magnitude, T sign) {
+  constexpr Bits<T> top = Bits<T>(1) << (sizeof(T) * 8 - 1);
+  return std::bit_cast<T>((std::bit_cast<Bits<T>>(magnitude) & ~top) | (std::bit_cast<Bits<T>>(sign) & top));
+}
+template <class T>
+inline T magnitude(T x) {
+  return std::bit_cast<T>(std::bit_cast<Bits<T>>(x) & ~(Bits<T>(1) << (sizeof(T) * 8 - 1)));
+}
+
+template <class T>
+inline T vtanh(T x) {
+  const T a = magnitude(x);
+  const T limit = std::is_same_v<T, float> ? T(10) : T(22);
+  const T e = vexpm1(T(2) * (a > limit ? limit : a));
+  const T y = e / (e + T(2));
+  return x == T(0) || x != x ? x : with_sign_of(y, x);
+}
+template <class T>
+inline T vsigmoid(T x) {
+  return T(1) / (T(1) + vexp(-x));
+}
+
+template <class T>
+inline T verf(T x) {
+  const T a = magnitude(x);
+  const T limit = std::is_same_v<T, float> ? T(4) : T(6);
+  const T z = a > limit ? limit : a;
+  const T w = a < T(1) ? a * a : T(1);
+  const T t = (z - T(2)) / (z + T(2));
+  T near, far;
+  if constexpr (std::is_same_v<T, float>) {
+    near = poly(w, 1.128379166f, -0.3761262667f, 0.1128359472f, -0.02685421201f, 0.005189087423f, -0.0008016864287f, 7.875875063e-5f);
+    far = poly(t, 0.2553956763f, -0.4271858476f, 0.2416582111f, -0.07897852327f, 0.003732141351f, 0.006994855414f, -0.0008365899736f,
+               -0.0009441596341f);
+  } else {
+    near = poly(w, 1.12837916709551257, -0.376126389031837481, 0.112837916709548787, -0.0268661706450767932, 0.00522397762481801447,
+                -0.000854832698083378991, 0.000120553311116427109, -0.0000149255952668311816, 1.6461000484121368e-6, -1.6350312701054695e-7,
+                1.46597752740474358e-8, -1.13728488567916737e-9, 5.9571761477489114e-11);
+    far = poly(t, 0.255395676310505716, -0.427185847413958492, 0.241658194242487627, -0.0789785810157126937, 0.00373289240165644815,
+               0.00699746173920057474, -0.000847143122941533342, -0.000981977111474071531, 0.0000435526535981788277, 0.000174364772572567369,
+               0.0000275603527566783132, -0.0000276407278219128536, -0.0000141663390691171082, 1.85942738742940198e-6,
+               4.14630218326848772e-6, -2.22812957637235017e-7);
+  }
+  const T outer = with_sign_of(T(1) - vexp(-z * z) * far, x);
+  return x != x ? x : a < T(1) ? x * near : outer;
+}
+
+/// float32 powers by way of float64, where they are exact to the last bit but one.
+inline float vpow(float base, float exponent) {
+  const double x = double(base), y = double(exponent), a = magnitude(x);
+  const double bound = y * vlog(a);
+  double p = vexp(bound);
+  const bool whole = (y + Format<double>::magic) - Format<double>::magic == y || magnitude(y) > 1e15;
+  const double halved = y * 0.5;
+  const bool odd = whole && magnitude(y) < 1e15 && (halved + Format<double>::magic) - Format<double>::magic != halved;
+  const bool negative = std::bit_cast<int64_t>(x) < 0;
+  p = negative && odd ? -p : p;
+  p = x < 0.0 && !whole && a != std::numeric_limits<double>::infinity() ? std::numeric_limits<double>::quiet_NaN() : p;
+  p = a == 1.0 && magnitude(y) == std::numeric_limits<double>::infinity() ? 1.0 : p;
+  p = x == 1.0 || y == 0.0 ? 1.0 : p;
+  return float(p);
+}
+
+}  // namespace taeda::loops::TAEDA_ISA

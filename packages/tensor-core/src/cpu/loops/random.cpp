@@ -1,0 +1,167 @@
+// Philox in vectors, and the distributions made from its words.
+#include "cpu/loops/loop.h"
+#include "cpu/loops/math.h"
+#include "cpu/loops/tables.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+constexpr int N = kGroupBlocks;
+
+/// Word w of block j stands at [w][j].
+struct Words {
+  alignas(64) uint32_t w[4][N];
+};
+
+inline void philox_group(uint64_t seed, uint64_t offset, Words& out) {
+  constexpr int L = 16;
+  for (int base = 0; base < N; base += L) {
+    uint32_t c0[L], c1[L], c2[L], c3[L];
+    for (int j = 0; j < L; ++j) {
+      const uint64_t counter = offset + uint64_t(base + j);
+      c0[j] = uint32_t(counter);
+      c1[j] = uint32_t(counter >> 32);
+      c2[j] = 0;
+      c3[j] = 0;
+    }
+    uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+      for (int j = 0; j < L; ++j) {
+        const uint64_t p0 = uint64_t(0xD2511F53u) * c0[j], p1 = uint64_t(0xCD9E8D57u) * c2[j];
+        const uint32_t n0 = uint32_t(p1 >> 32) ^ c1[j] ^ k0, n2 = uint32_t(p0 >> 32) ^ c3[j] ^ k1;
+        c1[j] = uint32_t(p1);
+        c3[j] = uint32_t(p0);
+        c0[j] = n0;
+        c2[j] = n2;
+      }
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    for (int j = 0; j < L; ++j) {
+      out.w[0][base + j] = c0[j];
+      out.w[1][base + j] = c1[j];
+      out.w[2][base + j] = c2[j];
+      out.w[3][base + j] = c3[j];
+    }
+  }
+}
+
+inline float unit(uint32_t w) { return float(int32_t(w >> 8)) * 0x1p-24f; }                  // [0, 1)
+inline double unit(uint32_t high, uint32_t low) {                                            // [0, 1)
+  const uint64_t bits = (uint64_t(high) << 20) ^ (uint64_t(low) >> 12);                      // 52 bits
+  return std::bit_cast<double>((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull) - 1.0;
+}
+inline float positive(uint32_t w) { return (float(int32_t(w >> 1)) + 0.5f) * 0x1p-31f; }     // (0, 1]
+
+void uniform_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  float* out = static_cast<float*>(out_);
+  const float low = float(p.real[0]), high = float(p.real[1]), width = float(p.real[1] - p.real[0]);
+  for (int w = 0; w < 4; ++w)
+    for (int j = 0; j < N; ++j) {
+      const float x = low + unit(words.w[w][j]) * width;
+      out[w * N + j] = x < high ? x : low;  // rounding may reach the open end
+    }
+}
+void uniform_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  double* out = static_cast<double*>(out_);
+  const double low = p.real[0], high = p.real[1], width = high - low;
+  for (int w = 0; w < 2; ++w)
+    for (int j = 0; j < N; ++j) {
+      const double x = low + unit(words.w[2 * w][j], words.w[2 * w + 1][j]) * width;
+      out[w * N + j] = x < high ? x : low;
+    }
+}
+
+/// Sine and cosine of a random angle: two bits choose the quadrant, thirty the place in it.
+inline void random_direction(uint32_t w, float& s, float& c) {
+  const float r = (float(int32_t(w & 0x3fffffffu)) * 0x1p-30f - 0.5f) * 1.57079632679489661923f, z = r * r;
+  const float sine = r + r * z * poly(z, -0.16666667f, 0.0083333310f, -0.00019840874f, 2.7255e-6f);
+  const float cosine = 1.0f - 0.5f * z + z * z * poly(z, 0.041666668f, -0.0013888397f, 2.4801e-5f);
+  const bool swap = w & 0x40000000u;
+  const uint32_t flip = w & 0x80000000u;
+  const float a = swap ? cosine : sine, b = swap ? -sine : cosine;
+  s = std::bit_cast<float>(std::bit_cast<uint32_t>(a) ^ flip);
+  c = std::bit_cast<float>(std::bit_cast<uint32_t>(b) ^ flip);
+}
+void normal_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  float* out = static_cast<float*>(out_);
+  const float mean = float(p.real[0]), std = float(p.real[1]);
+  for (int w = 0; w < 4; w += 2) {
+    const uint32_t *first = words.w[w], *second = words.w[w + 1];
+    float *a = out + w * N, *b = a + N;
+#pragma GCC ivdep
+    for (int j = 0; j < N; ++j) {
+      float s, c;
+      random_direction(second[j], s, c);
+      const float r = std::sqrt(-2.0f * vlog(positive(first[j]))) * std;
+      a[j] = mean + r * c;
+      b[j] = mean + r * s;
+    }
+  }
+}
+void normal_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  double* out = static_cast<double*>(out_);
+  const double mean = p.real[0], std = p.real[1];
+  for (int j = 0; j < N; ++j) {
+    const double u = unit(words.w[0][j], words.w[1][j]) + 0x1p-53, angle = unit(words.w[2][j], words.w[3][j]) * 6.28318530717958647692;
+    const double r = std::sqrt(-2.0 * vlog(u)) * std;
+    out[j] = mean + r * vcos(angle);
+    out[N + j] = mean + r * vsin(angle);
+  }
+}
+void bernoulli_byte(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  uint8_t* out = static_cast<uint8_t*>(out_);
+  const bool always = p.real[0] >= 1;
+  const uint32_t limit = always ? 0 : uint32_t(p.real[0] * 4294967296.0);
+  for (int w = 0; w < 4; ++w)
+    for (int j = 0; j < N; ++j) out[w * N + j] = uint8_t((words.w[w][j] < limit) | always);
+}
+void exponential_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  float* out = static_cast<float*>(out_);
+  const float scale = float(-1 / p.real[0]);
+  for (int w = 0; w < 4; ++w)
+    for (int j = 0; j < N; ++j) {
+      const float u = positive(words.w[w][j]);
+      out[w * N + j] = vlog(u < 1.0f ? u : 0x1.fffffep-1f) * scale;  // never 0
+    }
+}
+void exponential_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  double* out = static_cast<double*>(out_);
+  const double scale = -1 / p.real[0];
+  for (int w = 0; w < 2; ++w)
+    for (int j = 0; j < N; ++j) out[w * N + j] = vlog(unit(words.w[2 * w][j], words.w[2 * w + 1][j]) + 0x1p-53) * scale;
+}
+/// low + floor(word * count / 2^64); count 0 stands for 2^64.
+void integer64(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+  Words words;
+  philox_group(seed, offset, words);
+  int64_t* out = static_cast<int64_t*>(out_);
+  const uint64_t low = uint64_t(p.integer[0]), count = uint64_t(p.integer[1]);
+  for (int w = 0; w < 2; ++w)
+    for (int j = 0; j < N; ++j) {
+      const uint64_t word = uint64_t(words.w[2 * w][j]) << 32 | words.w[2 * w + 1][j];
+      __extension__ using Wide = unsigned __int128;
+      out[w * N + j] = int64_t(low + (count ? uint64_t(Wide(word) * count >> 64) : word));
+    }
+}
+
+}  // namespace
+
+constinit const RandomTable random = {
+    {uniform_float, uniform_double, normal_float, normal_double, bernoulli_byte, exponential_float, exponential_double, integer64}};
+
+}  // namespace taeda::loops::TAEDA_ISA

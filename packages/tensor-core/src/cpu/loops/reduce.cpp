@@ -1,0 +1,266 @@
+// Inner loops of reductions: rows, columns and partial results.
+#include <limits>
+
+#include "cpu/loops/loop.h"
+#include "cpu/loops/math.h"
+#include "cpu/loops/tables.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+// Each kind of reduction: the accumulator's type, its neutral element, how an element enters, how two parts join.
+
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, std::conditional_t<std::is_integral_v<T>, int64_t, T>>;
+template <class T> struct RealOf { using type = T; };
+template <class T> struct RealOf<std::complex<T>> { using type = T; };
+
+template <class T>
+struct Sum {
+  using Acc = Wide<T>;
+  static Acc neutral() { return Acc(0); }
+  static Acc map(T x) { return Acc(x); }
+  static Acc join(Acc a, Acc b) { return Acc(a + b); }
+};
+template <class T>
+struct Prod {
+  using Acc = Wide<T>;
+  static Acc neutral() { return Acc(1); }
+  static Acc map(T x) { return Acc(x); }
+  static Acc join(Acc a, Acc b) {
+    if constexpr (is_complex_v<Acc>) return Acc(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    else return Acc(a * b);
+  }
+};
+template <class T>
+struct Max {
+  using Acc = T;
+  static Acc neutral() { return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest(); }
+  static Acc map(T x) { return x; }
+  static Acc join(Acc a, Acc b) {
+    if constexpr (std::is_floating_point_v<T>) return (a > b) | (a != a) ? a : b;
+    else return a > b ? a : b;
+  }
+};
+template <class T>
+struct Min {
+  using Acc = T;
+  static Acc neutral() { return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max(); }
+  static Acc map(T x) { return x; }
+  static Acc join(Acc a, Acc b) {
+    if constexpr (std::is_floating_point_v<T>) return (a < b) | (a != a) ? a : b;
+    else return a < b ? a : b;
+  }
+};
+template <class T>
+struct Any {
+  using Acc = uint8_t;
+  static Acc neutral() { return 0; }
+  static Acc map(T x) { return x != T(0); }
+  static Acc join(Acc a, Acc b) { return a | b; }
+};
+template <class T>
+struct All_ {
+  using Acc = uint8_t;
+  static Acc neutral() { return 1; }
+  static Acc map(T x) { return x != T(0); }
+  static Acc join(Acc a, Acc b) { return a & b; }
+};
+template <class T>
+struct AbsSum {
+  using Acc = typename RealOf<T>::type;
+  static Acc neutral() { return 0; }
+  static Acc map(T x) {
+    if constexpr (is_complex_v<T>) return std::sqrt(x.real() * x.real() + x.imag() * x.imag());
+    else return magnitude(x);
+  }
+  static Acc join(Acc a, Acc b) { return a + b; }
+};
+template <class T>
+struct SquareSum {
+  using Acc = typename RealOf<T>::type;
+  static Acc neutral() { return 0; }
+  static Acc map(T x) {
+    if constexpr (is_complex_v<T>) return x.real() * x.real() + x.imag() * x.imag();
+    else return x * x;
+  }
+  static Acc join(Acc a, Acc b) { return a + b; }
+};
+
+constexpr int64_t kBlock = 2048;
+template <class Acc> inline constexpr int kLanes = int(sizeof(Acc) >= 16 ? 16 : 256 / sizeof(Acc) > 64 ? 64 : 256 / sizeof(Acc));
+
+/// At most kBlock contiguous elements, in a fixed number of lanes joined by a fixed tree.
+template <class F, class T>
+typename F::Acc block_of(const T* x, int64_t n) {
+  using Acc = typename F::Acc;
+  constexpr int L = kLanes<Acc>;
+  Acc total = F::neutral();
+  int64_t i = 0;
+  if (n >= L) {
+    Acc lanes[L];
+    for (int j = 0; j < L; ++j) lanes[j] = F::map(x[j]);
+    for (i = L; i + L <= n; i += L)
+      for (int j = 0; j < L; ++j) lanes[j] = F::join(lanes[j], F::map(x[i + j]));
+    for (int step = L / 2; step; step /= 2)
+      for (int j = 0; j < step; ++j) lanes[j] = F::join(lanes[j], lanes[j + step]);
+    total = lanes[0];
+  }
+  for (; i < n; ++i) total = F::join(total, F::map(x[i]));
+  return total;
+}
+template <class F, class T>
+typename F::Acc block_of_strided(const char* x, int64_t stride, int64_t n) {
+  using Acc = typename F::Acc;
+  const auto at = [&](int64_t i) { return F::map(*reinterpret_cast<const T*>(x + i * stride)); };
+  Acc a = F::neutral(), b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    a = F::join(a, at(i));
+    b = F::join(b, at(i + 1));
+    c = F::join(c, at(i + 2));
+    d = F::join(d, at(i + 3));
+  }
+  for (; i < n; ++i) a = F::join(a, at(i));
+  return F::join(F::join(a, b), F::join(c, d));
+}
+
+/// Blocks joined pairwise, so that the rounding error of a sum grows with the logarithm of n.
+template <class F, class T>
+void row(void* acc_, const char* in, int64_t stride, int64_t n) {
+  using Acc = typename F::Acc;
+  Acc& acc = *static_cast<Acc*>(acc_);
+  const bool contiguous = stride == sizeof(T);
+  const auto block = [&](int64_t i) {
+    const int64_t m = n - i < kBlock ? n - i : kBlock;
+    return contiguous ? block_of<F, T>(reinterpret_cast<const T*>(in) + i, m) : block_of_strided<F, T>(in + i * stride, stride, m);
+  };
+  if (n <= kBlock) {
+    acc = F::join(acc, block(0));
+    return;
+  }
+  Acc stack[48];
+  int depth = 0;
+  int64_t taken = 0;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    Acc s = block(i);
+    for (int64_t k = taken++; k & 1; k >>= 1) s = F::join(stack[--depth], s);
+    stack[depth++] = s;
+  }
+  Acc total = stack[--depth];
+  while (depth) total = F::join(stack[--depth], total);
+  acc = F::join(acc, total);
+}
+
+template <class F, class T>
+void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64_t count) {
+  using Acc = typename F::Acc;
+  Acc* acc = static_cast<Acc*>(acc_);
+  constexpr int64_t tile = 256, band = 256;
+  Acc local[tile];
+  for (int64_t c = 0; c < count; c += tile) {
+    const int64_t m = count - c < tile ? count - c : tile;
+    for (int64_t r0 = 0; r0 < rows; r0 += band) {
+      const int64_t last = rows - r0 < band ? rows : r0 + band;
+      const T* x = reinterpret_cast<const T*>(in + r0 * row_stride) + c;
+      for (int64_t j = 0; j < m; ++j) local[j] = F::map(x[j]);
+      for (int64_t r = r0 + 1; r < last; ++r) {
+        x = reinterpret_cast<const T*>(in + r * row_stride) + c;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < m; ++j) local[j] = F::join(local[j], F::map(x[j]));
+      }
+      for (int64_t j = 0; j < m; ++j) acc[c + j] = F::join(acc[c + j], local[j]);
+    }
+  }
+}
+template <class F>
+void start(void* acc, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) static_cast<typename F::Acc*>(acc)[i] = F::neutral();
+}
+template <class F>
+void join(void* acc_, const void* other_, int64_t n) {
+  auto* acc = static_cast<typename F::Acc*>(acc_);
+  const auto* other = static_cast<const typename F::Acc*>(other_);
+  for (int64_t i = 0; i < n; ++i) acc[i] = F::join(acc[i], other[i]);
+}
+
+template <template <class> class F, class... Ts>
+constexpr void fill(Reducer (&row_of)[kDTypeCount], Types<Ts...>) {
+  ((row_of[int(dtype_of<Ts>)] = Reducer{dtype_of<typename F<Ts>::Acc>, start<F<Ts>>, row<F<Ts>, Ts>, columns<F<Ts>, Ts>, join<F<Ts>>}), ...);
+}
+
+/// Whether `a` takes the place of `b`: larger (or smaller), NaN before numbers.
+template <class T, bool Largest>
+inline bool beats(T a, T b) {
+  const bool better = Largest ? a > b : a < b;
+  if constexpr (std::is_floating_point_v<T>) return (better | (a != a)) & (b == b);
+  else return better;
+}
+template <class T, bool Largest>
+int64_t arg_row(const char* in, int64_t stride, int64_t n) {
+  const auto at = [&](int64_t i) { return *reinterpret_cast<const T*>(in + i * stride); };
+  if (stride == sizeof(T) && n >= 64) {
+    // The extremum first, by vectors; then its place.
+    using F = std::conditional_t<Largest, Max<T>, Min<T>>;
+    const T* x = reinterpret_cast<const T*>(in);
+    T best = F::neutral();
+    row<F, T>(&best, in, stride, n);
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (std::is_floating_point_v<T>)
+        if (best != best ? x[i] != x[i] : x[i] == best) return i;
+      if constexpr (!std::is_floating_point_v<T>)
+        if (x[i] == best) return i;
+    }
+    return 0;
+  }
+  T best = at(0);
+  int64_t index = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    const T x = at(i);
+    if (beats<T, Largest>(x, best)) {
+      best = x;
+      index = i;
+    }
+  }
+  return index;
+}
+template <class T, bool Largest>
+void arg_columns(void* best_, int64_t* index, const char* in, int64_t row_stride, int64_t rows, int64_t count) {
+  T* best = static_cast<T*>(best_);
+  std::memcpy(best, in, size_t(count) * sizeof(T));
+  for (int64_t j = 0; j < count; ++j) index[j] = 0;
+  for (int64_t r = 1; r < rows; ++r) {
+    const T* x = reinterpret_cast<const T*>(in + r * row_stride);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < count; ++j) {
+      const bool wins = beats<T, Largest>(x[j], best[j]);
+      best[j] = wins ? x[j] : best[j];
+      index[j] = wins ? r : index[j];
+    }
+  }
+}
+template <class... Ts>
+constexpr void fill_extremum(ReduceTable& t, Types<Ts...>) {
+  ((t.extremum[0][int(dtype_of<Ts>)] = ArgReducer{arg_row<Ts, true>, arg_columns<Ts, true>}), ...);
+  ((t.extremum[1][int(dtype_of<Ts>)] = ArgReducer{arg_row<Ts, false>, arg_columns<Ts, false>}), ...);
+}
+
+constexpr ReduceTable make() {
+  ReduceTable t{};
+  fill<Sum>(t.by_dtype[kReduceSum], All{});
+  fill<Prod>(t.by_dtype[kReduceProd], All{});
+  fill<Max>(t.by_dtype[kReduceMax], BoolOrdered{});
+  fill<Min>(t.by_dtype[kReduceMin], BoolOrdered{});
+  fill<Any>(t.by_dtype[kReduceAny], All{});
+  fill<All_>(t.by_dtype[kReduceAll], All{});
+  fill<AbsSum>(t.by_dtype[kReduceAbsSum], Inexact{});
+  fill<SquareSum>(t.by_dtype[kReduceSquareSum], Inexact{});
+  fill_extremum(t, BoolOrdered{});
+  return t;
+}
+
+}  // namespace
+
+constinit const ReduceTable reduce = make();
+
+}  // namespace taeda::loops::TAEDA_ISA

@@ -1,0 +1,55 @@
+// Inner loops of functions of three operands.
+#include "cpu/loops/loop.h"
+#include "cpu/loops/tables.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+template <class T>
+struct Addcmul {
+  T value;
+  explicit Addcmul(const LoopParams* p) : value(p->get<T>(0)) {}
+  T operator()(T x, T a, T b) const { return T(x + value * a * b); }
+};
+template <class T>
+struct Addcdiv {
+  T value;
+  explicit Addcdiv(const LoopParams* p) : value(p->get<T>(0)) {}
+  T operator()(T x, T a, T b) const { return T(x + value * a / b); }
+};
+template <class T>
+struct Lerp {
+  explicit Lerp(const LoopParams*) {}
+  /// From the nearer end, so that weight 1 gives `b` exactly.
+  T operator()(T a, T b, T w) const {
+    if constexpr (is_complex_v<T>) return a + w * (b - a);
+    else return w < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w);
+  }
+};
+template <class T>
+struct Where {
+  explicit Where(const LoopParams*) {}
+  T operator()(bool condition, T a, T b) const { return condition ? a : b; }
+};
+
+template <class... Ts>
+constexpr LoopRow where_row(Types<Ts...>) {
+  LoopRow row;
+  ((row.fn[int(dtype_of<Ts>)] = &ternary_loop<Where, Ts, bool>), ...);
+  return row;
+}
+
+constexpr TernaryTable make() {
+  TernaryTable t;
+  t.rows[kAddcmul] = ternary_row<Addcmul>(Numbers{});
+  t.rows[kAddcdiv] = ternary_row<Addcdiv>(Inexact{});
+  t.rows[kLerp] = ternary_row<Lerp>(Inexact{});
+  t.rows[kWhere] = where_row(All{});
+  return t;
+}
+
+}  // namespace
+
+constinit const TernaryTable ternary = make();
+
+}  // namespace taeda::loops::TAEDA_ISA

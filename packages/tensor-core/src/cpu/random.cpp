@@ -1,0 +1,252 @@
+// CPU kernels of the random family.
+#include "taeda/ops/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cpu/kernel.h"
+#include "taeda/parallel.h"
+
+namespace taeda::cpu {
+namespace {
+
+const RandomTable& table() {
+  static const RandomTable& picked = TAEDA_PICK(random);
+  return picked;
+}
+
+/// Numbers in a group of the distribution.
+constexpr int group_size(Distribution d) {
+  return d == kUniformFloat || d == kNormalFloat || d == kBernoulliByte || d == kExponentialFloat ? 4 * kGroupBlocks : 2 * kGroupBlocks;
+}
+
+/// Fills a contiguous run of `count` numbers of `item` bytes.
+void fill_run(Distribution kind, char* out, int64_t count, int64_t item, const LoopParams& p, const Generator& generator) {
+  const int64_t size = group_size(kind), groups = (count + size - 1) / size;
+  const PhiloxRange range = reserve(generator, uint64_t(groups) * kGroupBlocks);
+  const GroupFn fill = table().fill[kind];
+  const Unlocked unlocked(count > 32768);
+  parallel_for(groups, 32768 / size, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      const uint64_t offset = range.offset + uint64_t(g) * kGroupBlocks;
+      if ((g + 1) * size <= count) {
+        fill(out + g * size * item, range.seed, offset, p);
+      } else {
+        alignas(64) char rest[4 * kGroupBlocks * 8];
+        fill(rest, range.seed, offset, p);
+        std::memcpy(out + g * size * item, rest, size_t((count - g * size) * item));
+      }
+    }
+  });
+}
+/// Fills `self`, of any layout and dtype, from a distribution whose numbers are of dtype `made`.
+void fill(Distribution kind, DType made, const Tensor& self, const LoopParams& p, const Generator& generator) {
+  if (self.numel() == 0) return;
+  if (self.contiguous() && self.dtype() == made) return fill_run(kind, self.bytes(), self.numel(), self.item_bytes(), p, generator);
+  const Tensor plain = empty(self.sizes(), made);
+  fill_run(kind, plain.bytes(), plain.numel(), plain.item_bytes(), p, generator);
+  copy_elements(self, plain);
+}
+void fill_floating(const char* op, Distribution single, const Tensor& self, const LoopParams& p, const Generator& generator) {
+  check(is_floating(self.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(self.dtype()));
+  const bool wide = self.dtype() == DType::Float64;
+  fill(wide ? Distribution(single + 1) : single, wide ? DType::Float64 : DType::Float32, self, p, generator);
+}
+/// A complex tensor as real pairs, sharing memory; only for contiguous ones.
+Tensor pairs(const Tensor& self) {
+  const Tensor halves = detached_alias(self);
+  TensorImpl* impl = halves.impl();
+  impl->dtype = real_of(self.dtype());
+  Shape sizes{self.numel() * 2}, strides{1};
+  return from_storage(impl->storage, sizes, strides, impl->data - static_cast<char*>(impl->storage->data), impl->dtype);
+}
+
+void uniform(const Tensor& self, double low, double high, const Generator& generator) {
+  check(low <= high, ErrorKind::Runtime, "uniform_: argument 'a' (", low, ") must not exceed 'b' (", high, ")");
+  if (is_complex(self.dtype()) && self.contiguous()) return uniform(pairs(self), low, high, generator);
+  fill_floating("uniform_", kUniformFloat, self, {Scalar(low), Scalar(high)}, generator);
+}
+void normal(const Tensor& self, double mean, double std, const Generator& generator) {
+  check(std >= 0, ErrorKind::Runtime, "normal_: argument 'std' must not be negative, got ", std);
+  // A complex normal number has half the variance in each part.
+  if (is_complex(self.dtype()) && self.contiguous()) return normal(pairs(self), mean, std * 0.70710678118654752440, generator);
+  fill_floating("normal_", kNormalFloat, self, {Scalar(mean), Scalar(std)}, generator);
+}
+void exponential(const Tensor& self, double rate, const Generator& generator) {
+  check(rate > 0, ErrorKind::Runtime, "exponential_: argument 'lambd' must be positive, got ", rate);
+  fill_floating("exponential_", kExponentialFloat, self, {Scalar(rate)}, generator);
+}
+void bernoulli(const Tensor& self, double p, const Generator& generator) {
+  check(p >= 0 && p <= 1, ErrorKind::Runtime, "bernoulli_: argument 'p' must lie between 0 and 1, got ", p);
+  if (self.dtype() == DType::Bool && self.contiguous() && self.numel())
+    return fill_run(kBernoulliByte, self.bytes(), self.numel(), 1, {Scalar(p)}, generator);
+  fill(kBernoulliByte, DType::UInt8, self, {Scalar(p)}, generator);
+}
+
+/// Applies `f` to uniform doubles and stores the results.
+template <class F>
+void transformed(const Tensor& self, const Generator& generator, const F& f) {
+  if (self.numel() == 0) return;
+  const Tensor plain = empty(self.sizes(), DType::Float64);
+  fill_run(kUniformDouble, plain.bytes(), plain.numel(), 8, {Scalar(0.0), Scalar(1.0)}, generator);
+  double* x = plain.data<double>();
+  for (int64_t i = 0; i < plain.numel(); ++i) x[i] = f(x[i]);
+  copy_elements(self, plain);
+}
+void geometric(const Tensor& self, double p, const Generator& generator) {
+  check(p > 0 && p < 1, ErrorKind::Runtime, "geometric_: argument 'p' must lie between 0 and 1, got ", p);
+  const double scale = 1 / std::log1p(-p);
+  transformed(self, generator, [=](double u) { return std::max(1.0, std::ceil(std::log1p(-u) * scale)); });
+}
+void cauchy(const Tensor& self, double median, double sigma, const Generator& generator) {
+  check(sigma > 0, ErrorKind::Runtime, "cauchy_: argument 'sigma' must be positive, got ", sigma);
+  check(is_floating(self.dtype()), ErrorKind::NotImplemented, "cauchy_: not implemented for dtype ", name(self.dtype()));
+  transformed(self, generator, [=](double u) { return median + sigma * std::tan(3.14159265358979323846 * (u - 0.5)); });
+}
+
+/// One past the largest integer that all smaller ones are exact below; 0 stands for 2^64.
+uint64_t natural_count(DType d) {
+  switch (d) {
+    case DType::Bool: return 2;
+    case DType::Float16: return (1 << 11) + 1;
+    case DType::BFloat16: return (1 << 8) + 1;
+    case DType::Float32: return (1 << 24) + 1;
+    case DType::Float64: return (uint64_t(1) << 53) + 1;
+    case DType::UInt64: return 0;
+    default: return uint64_t(1) << (item_size(d) * 8 - (is_signed(d) ? 1 : 0));
+  }
+}
+void random(const Tensor& self, std::optional<int64_t> low, std::optional<int64_t> high, const Generator& generator) {
+  check(!is_complex(self.dtype()), ErrorKind::NotImplemented, "random_: not implemented for dtype ", name(self.dtype()));
+  if (low && !high) std::swap(low, high);
+  const int64_t first = low.value_or(0);
+  check(!high || first < *high, ErrorKind::Runtime, "random_: argument 'low' (", first, ") must be less than 'high' (", high.value_or(0), ")");
+  LoopParams p;
+  p.integer[0] = first;
+  p.integer[1] = int64_t(high ? uint64_t(*high) - uint64_t(first) : natural_count(self.dtype()));
+  fill(kInteger64, DType::Int64, self, p, generator);
+}
+
+/// Uniform numbers one after another, for algorithms that take an unknown count: stream `i` of a reserved range.
+class Stream {
+ public:
+  Stream(PhiloxRange range, uint64_t i) : range_(range), index_(i) {}
+  double next() {
+    if (used_ == 4) {
+      words_ = philox(range_.seed, range_.offset + count_++, index_ + 1);
+      used_ = 0;
+    }
+    const uint64_t bits = uint64_t(words_[used_]) << 32 | words_[used_ + 1];
+    used_ += 2;
+    return (double(bits >> 11) + 0.5) * 0x1p-53;
+  }
+
+ private:
+  PhiloxRange range_;
+  uint64_t index_, count_ = 0;
+  std::array<uint32_t, 4> words_{};
+  int used_ = 4;
+};
+
+double poisson_number(double rate, Stream& stream) {
+  if (rate < 10) {
+    double product = stream.next();
+    const double limit = std::exp(-rate);
+    int64_t k = 0;
+    for (; product > limit; ++k) product *= stream.next();
+    return double(k);
+  }
+  // Transformed rejection with squeeze (Hoermann 1993).
+  const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b, alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    const double u = stream.next() - 0.5, v = stream.next(), us = 0.5 - std::abs(u);
+    const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
+    if (us >= 0.07 && v <= v_r) return k;
+    if (k < 0 || (us < 0.013 && v > us)) continue;
+    int sign;
+    if (std::log(v * alpha / (a / (us * us) + b)) <= k * std::log(rate) - rate - lgamma_r(k + 1, &sign)) return k;
+  }
+}
+Tensor poisson(const Tensor& self, const Generator& generator) {
+  check(is_floating(self.dtype()), ErrorKind::NotImplemented, "poisson: not implemented for dtype ", name(self.dtype()));
+  const Tensor rates = empty(self.sizes(), DType::Float64), out = empty(self.sizes(), self.dtype());
+  copy_elements(rates, self);
+  double* x = rates.data<double>();
+  for (int64_t i = 0; i < rates.numel(); ++i) check(x[i] >= 0, ErrorKind::Runtime, "poisson: argument 'self' must not be negative, found ", x[i]);
+  const PhiloxRange range = reserve(generator, 1 << 20);
+  parallel_for(rates.numel(), 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Stream stream(range, uint64_t(i));
+      x[i] = x[i] == 0 ? 0 : poisson_number(x[i], stream);
+    }
+  });
+  copy_elements(out, rates);
+  return out;
+}
+
+void check_weights(const double* w, int64_t n, int64_t samples, bool replacement) {
+  double total = 0;
+  int64_t positive = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    check(std::isfinite(w[i]) && w[i] >= 0, ErrorKind::Runtime, "multinomial: argument 'self' must hold finite, non-negative weights, found ", w[i]);
+    total += w[i];
+    positive += w[i] > 0;
+  }
+  check(total > 0, ErrorKind::Runtime, "multinomial: argument 'self' has a row whose weights sum up to 0");
+  check(replacement || positive >= samples, ErrorKind::Runtime, "multinomial: cannot draw ", samples, " samples without replacement from ", positive,
+        " non-zero weights");
+}
+void draw_with_replacement(const double* w, int64_t n, int64_t* out, int64_t samples, Stream stream) {
+  std::vector<double> sums(size_t(n), 0.0);
+  std::partial_sum(w, w + n, sums.begin());
+  for (int64_t s = 0; s < samples; ++s) {
+    const auto at = std::upper_bound(sums.begin(), sums.end(), stream.next() * sums.back()) - sums.begin();
+    out[s] = std::min<int64_t>(at, n - 1);
+    while (w[out[s]] == 0) --out[s];  // rounding may point past the last weight
+  }
+}
+/// The smallest of exponential times with the weights as rates come first.
+void draw_without_replacement(const double* w, int64_t n, int64_t* out, int64_t samples, Stream stream) {
+  std::vector<std::pair<double, int64_t>> times;
+  times.reserve(size_t(n));
+  for (int64_t i = 0; i < n; ++i) {
+    const double e = -std::log(stream.next());
+    if (w[i] > 0) times.emplace_back(e / w[i], i);
+  }
+  std::partial_sort(times.begin(), times.begin() + samples, times.end());
+  for (int64_t s = 0; s < samples; ++s) out[s] = times[size_t(s)].second;
+}
+Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, const Generator& generator) {
+  check(self.dim() == 1 || self.dim() == 2, ErrorKind::Runtime, "multinomial: argument 'self' has shape ", shape_text(self.sizes()), ", expected 1 or 2 dimensions");
+  check(is_floating(self.dtype()), ErrorKind::Runtime, "multinomial: argument 'self' has dtype ", name(self.dtype()), ", expected a floating-point dtype");
+  const int64_t n = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
+  check(samples > 0, ErrorKind::Runtime, "multinomial: argument 'num_samples' must be positive, got ", samples);
+  check(replacement || samples <= n, ErrorKind::Runtime, "multinomial: cannot draw ", samples, " samples without replacement from ", n, " categories");
+  const Tensor weights = empty(self.sizes(), DType::Float64);
+  copy_elements(weights, self);
+  const Tensor out = empty(self.dim() == 2 ? Shape{rows, samples} : Shape{samples}, DType::Int64);
+  const PhiloxRange range = reserve(generator, uint64_t(std::max(samples, n)) / 2 + 1);
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* w = weights.data<double>() + r * n;
+    check_weights(w, n, samples, replacement);
+    (replacement ? draw_with_replacement : draw_without_replacement)(w, n, out.data<int64_t>() + r * samples, samples, Stream(range, uint64_t(r)));
+  }
+  return out;
+}
+
+const bool registered = [] {
+  kernel<op::bernoulli_>(kCPU, bernoulli);
+  kernel<op::cauchy_>(kCPU, cauchy);
+  kernel<op::exponential_>(kCPU, exponential);
+  kernel<op::geometric_>(kCPU, geometric);
+  kernel<op::multinomial>(kCPU, multinomial);
+  kernel<op::normal_>(kCPU, normal);
+  kernel<op::poisson>(kCPU, poisson);
+  kernel<op::random_>(kCPU, random);
+  kernel<op::uniform_>(kCPU, uniform);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda::cpu

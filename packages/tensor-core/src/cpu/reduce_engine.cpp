@@ -1,0 +1,211 @@
+// Runs a Reducer over any layout: by rows or by columns, in fixed pieces.
+#include "cpu/reduce_engine.h"
+
+#include <algorithm>
+
+#include "taeda/elementwise.h"
+#include "taeda/parallel.h"
+
+namespace taeda::cpu {
+namespace {
+
+/// One dimension: its size, the step in the input (bytes) and in the result (elements; kept dimensions only).
+struct Axis {
+  int64_t size, in, out;
+};
+struct Axes {
+  Axis items[kMaxDims];
+  int count = 0;
+
+  void add(Axis a) { items[count++] = a; }
+  int64_t total() const {
+    int64_t n = 1;
+    for (int i = 0; i < count; ++i) n *= items[i].size;
+    return n;
+  }
+  /// Innermost (smallest step in memory) first, neighbours merged.
+  void settle() {
+    std::stable_sort(items, items + count, [](const Axis& a, const Axis& b) { return std::abs(a.in) < std::abs(b.in); });
+    int last = 0;
+    for (int i = 1; i < count; ++i) {
+      Axis& inner = items[last];
+      if (items[i].in == inner.in * inner.size && items[i].out == inner.out * inner.size)
+        inner.size *= items[i].size;
+      else
+        items[++last] = items[i];
+    }
+    if (count) count = last + 1;
+  }
+};
+
+constexpr int64_t kPiece = 65536;  // elements of one parallel piece
+constexpr int64_t kTile = 256;     // columns handled together
+
+struct Job {
+  const loops::Reducer* reducer;
+  Axes kept, reduced;
+  const char* base;
+  char* acc;
+  int64_t acc_size;
+  bool columns = false;
+};
+
+/// Address and result index of kept position `index`, over axes from `first`.
+void locate(const Axes& kept, int first, int64_t index, const char*& in, int64_t& out) {
+  for (int d = first; d < kept.count; ++d) {
+    const int64_t i = index % kept.items[d].size;
+    index /= kept.items[d].size;
+    in += i * kept.items[d].in;
+    out += i * kept.items[d].out;
+  }
+}
+/// Calls `body(address)` for each position of the reduced axes from `first`.
+template <class Body>
+void each(const Axes& axes, int first, const char* in, const Body& body) {
+  int64_t index[kMaxDims] = {};
+  for (;;) {
+    body(in);
+    int d = first;
+    for (; d < axes.count; ++d) {
+      in += axes.items[d].in;
+      if (++index[d] < axes.items[d].size) break;
+      in -= axes.items[d].in * axes.items[d].size;
+      index[d] = 0;
+    }
+    if (d == axes.count) return;
+  }
+}
+
+/// Number of independent items: results, or (columns) tiles of results.
+int64_t item_count(const Job& job) {
+  if (!job.columns) return job.kept.total();
+  const int64_t width = job.kept.items[0].size;
+  return job.kept.total() / width * ((width + kTile - 1) / kTile);
+}
+
+/// Reduces item `item` over `reduced` from `base` into `acc`.
+void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, int64_t item) {
+  int64_t out = 0;
+  const Axis inner = reduced.count ? reduced.items[0] : Axis{1, 0, 0};
+  if (!job.columns) {
+    locate(job.kept, 0, item, in, out);
+    each(reduced, 1, in, [&](const char* at) { job.reducer->row(acc + out * job.acc_size, at, inner.in, inner.size); });
+    return;
+  }
+  const Axis across = job.kept.items[0];
+  const int64_t tiles = (across.size + kTile - 1) / kTile;
+  const int64_t begin = item % tiles * kTile, width = std::min(kTile, across.size - begin);
+  locate(job.kept, 1, item / tiles, in, out);
+  in += begin * across.in;
+  char* target = acc + (out + begin * across.out) * job.acc_size;
+  if (across.out == 1) {
+    each(reduced, 1, in, [&](const char* at) { job.reducer->columns(target, at, inner.in, inner.size, width); });
+    return;
+  }
+  alignas(64) char local[kTile * 16];
+  job.reducer->start(local, width);
+  each(reduced, 1, in, [&](const char* at) { job.reducer->columns(local, at, inner.in, inner.size, width); });
+  for (int64_t j = 0; j < width; ++j) job.reducer->join(target + j * across.out * job.acc_size, local + j * job.acc_size, 1);
+}
+
+void run_all(const Job& job, int64_t items, int64_t elements) {
+  const int64_t grain = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, elements / items));
+  parallel_for(items, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) run_item(job, job.reduced, job.base, job.acc, i);
+  });
+}
+
+/// Few results from many elements: the longest reduced axis is cut into pieces, whose results are joined in order.
+void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
+  Axes& reduced = job.reduced;
+  const int longest = int(std::max_element(reduced.items, reduced.items + reduced.count, [](const Axis& a, const Axis& b) { return a.size < b.size; }) - reduced.items);
+  const int64_t size = reduced.items[longest].size;
+  const int64_t wanted = std::clamp<int64_t>(elements / kPiece, 1, 256);
+  const int64_t length = (size + wanted - 1) / wanted, pieces = (size + length - 1) / length;
+  const Tensor partial = empty(Shape{pieces, results}, job.reducer->acc);
+  job.reducer->start(partial.bytes(), pieces * results);
+  parallel_for(pieces * items, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t p = i / items;
+      Axes own = reduced;
+      own.items[longest].size = std::min(length, size - p * length);
+      run_item(job, own, job.base + p * length * reduced.items[longest].in, partial.bytes() + p * results * job.acc_size, i % items);
+    }
+  });
+  for (int64_t p = 0; p < pieces; ++p) job.reducer->join(job.acc, partial.bytes() + p * results * job.acc_size, results);
+}
+
+}  // namespace
+
+void reduce_into(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, const Tensor& acc) {
+  const int64_t results = acc.numel();
+  if (results == 0) return;
+  reducer.start(acc.bytes(), results);
+  const int64_t elements = self.numel();
+  if (elements == 0) return;
+  if (results == 1 && self.contiguous() && elements <= kPiece) return reducer.row(acc.bytes(), self.bytes(), self.item_bytes(), elements);
+
+  Job job;
+  job.reducer = &reducer;
+  job.base = self.bytes();
+  job.acc = acc.bytes();
+  job.acc_size = acc.item_bytes();
+  int64_t step = 1;
+  for (int64_t d = self.dim() - 1; d >= 0; --d) {
+    const int64_t size = self.size(d), in = self.stride(d) * self.item_bytes();
+    const bool gone = reduced >> d & 1;
+    if (size != 1) gone ? job.reduced.add({size, in, 0}) : job.kept.add({size, in, step});
+    if (!gone) step *= size;
+  }
+  job.reduced.settle();
+  job.kept.settle();
+  const int64_t item = self.item_bytes();
+  job.columns = job.kept.count && job.kept.items[0].in == item && job.kept.items[0].size >= 8 && job.reduced.count &&
+                std::abs(job.reduced.items[0].in) > item;
+  const int64_t items = item_count(job);
+  const Unlocked unlocked(elements > 32768);
+  if (items < 16 && elements >= 4 * kPiece && job.reduced.count)
+    run_split(job, items, elements, results);
+  else
+    run_all(job, items, elements);
+}
+
+void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64_t dim, int64_t* index) {
+  const int64_t n = self.size(dim), in_step = self.stride(dim) * self.item_bytes();
+  Axes kept;
+  int64_t step = 1;
+  for (int64_t d = self.dim() - 1; d >= 0; --d) {
+    if (d == dim) continue;
+    if (self.size(d) != 1) kept.add({self.size(d), self.stride(d) * self.item_bytes(), step});
+    step *= self.size(d);
+  }
+  if (step == 0) return;
+  kept.settle();
+  const Unlocked unlocked(self.numel() > 32768);
+  const bool columns = kept.count && kept.items[0].in == self.item_bytes() && kept.items[0].out == 1 && kept.items[0].size >= 8 &&
+                       std::abs(in_step) > self.item_bytes();
+  if (!columns) {
+    parallel_for(step, std::max<int64_t>(1, kPiece / n), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const char* in = self.bytes();
+        int64_t out = 0;
+        locate(kept, 0, i, in, out);
+        index[out] = reducer.row(in, in_step, n);
+      }
+    });
+    return;
+  }
+  const int64_t width = kept.items[0].size, tiles = (width + kTile - 1) / kTile, items = step / width * tiles;
+  parallel_for(items, std::max<int64_t>(1, kPiece / (n * std::min(width, kTile))), [&](int64_t begin, int64_t end) {
+    alignas(64) char best[kTile * 16];
+    for (int64_t i = begin; i < end; ++i) {
+      const char* in = self.bytes();
+      int64_t out = 0;
+      locate(kept, 1, i / tiles, in, out);
+      const int64_t first = i % tiles * kTile;
+      reducer.columns(best, index + out + first, in + first * self.item_bytes(), in_step, n, std::min(kTile, width - first));
+    }
+  });
+}
+
+}  // namespace taeda::cpu

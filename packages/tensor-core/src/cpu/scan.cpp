@@ -1,0 +1,103 @@
+// CPU kernels of running sums, products and extrema.
+#include <cmath>
+
+#include "cpu/kernel.h"
+#include "taeda/ops/reduce.h"
+#include "taeda/ops/shape.h"
+#include "taeda/parallel.h"
+
+namespace taeda::cpu {
+namespace {
+
+/// With `dim` last, contiguous, in dtype `d`.
+Tensor rows_of(const Tensor& t, int64_t dim, DType d) {
+  const Tensor moved = t.dim() < 2 || dim == t.dim() - 1 ? t : ops::transpose(t, dim, -1);
+  if (moved.contiguous() && moved.dtype() == d) return moved;
+  const Tensor copy = empty(moved.sizes(), d);
+  copy_elements(copy, moved);
+  return copy;
+}
+void put_back(const Tensor& out, const Tensor& rows, int64_t dim) {
+  copy_elements(out, out.dim() < 2 || dim == out.dim() - 1 ? rows : ops::transpose(rows, dim, -1));
+}
+template <class Body>
+void for_rows(const Tensor& rows, const Body& body) {
+  const int64_t n = rows.dim() ? rows.size(-1) : 1, count = rows.numel() / n;
+  const Unlocked unlocked(rows.numel() > 32768);
+  parallel_for(count, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) body(r * n, n);
+  });
+}
+
+template <class Step>
+void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, const Step& step) {
+  if (out.numel() == 0) return;
+  const int64_t axis = wrap_dim(dim, self.dim(), op);
+  const DType d = compute_dtype(out.dtype());
+  const Tensor in = rows_of(self, axis, d);
+  const Tensor result = empty(in.sizes(), d);
+  visit_dtype(d, [&]<class T>() {
+    if constexpr (!is_half_v<T>)
+      for_rows(in, [&](int64_t at, int64_t n) {
+        const T* x = in.data<T>() + at;
+        T* y = result.data<T>() + at;
+        T total = y[0] = x[0];
+        for (int64_t i = 1; i < n; ++i) y[i] = total = step(total, x[i]);
+      });
+  });
+  put_back(out, result, axis);
+}
+void cumsum(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
+  scan("cumsum", out, self, dim, []<class T>(T a, T b) { return T(a + b); });
+}
+void cumprod(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
+  scan("cumprod", out, self, dim, []<class T>(T a, T b) { return T(a * b); });
+}
+void logcumsumexp(const Tensor& out, const Tensor& self, int64_t dim) {
+  scan("logcumsumexp", out, self, dim, []<class T>(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T high = a > b || a != a ? a : b, low = a > b || a != a ? b : a;
+      return std::isinf(high) && high == low ? high : high + std::log1p(std::exp(low - high));
+    } else {
+      return a;
+    }
+  });
+}
+template <bool Largest>
+void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
+  if (values.numel() == 0) return;
+  const int64_t axis = wrap_dim(dim, self.dim(), "cummax");
+  const DType d = compute_dtype(self.dtype());
+  const Tensor in = rows_of(self, axis, d);
+  const Tensor result = empty(in.sizes(), d), index = empty(in.sizes(), DType::Int64);
+  visit_dtype(d, [&]<class T>() {
+    if constexpr (!is_half_v<T> && !is_complex_v<T>)
+      for_rows(in, [&](int64_t at, int64_t n) {
+        const T* x = in.data<T>() + at;
+        T best = x[0];
+        int64_t where = 0;
+        for (int64_t i = 0; i < n; ++i) {
+          if (x[i] != x[i] || (Largest ? x[i] >= best : x[i] <= best)) {
+            best = x[i];
+            where = i;
+          }
+          result.data<T>()[at + i] = best;
+          index.data<int64_t>()[at + i] = where;
+        }
+      });
+  });
+  put_back(values, result, axis);
+  put_back(indices, index, axis);
+}
+
+const bool registered = [] {
+  kernel<op::cummax>(kCPU, cumulative_extremum<true>);
+  kernel<op::cummin>(kCPU, cumulative_extremum<false>);
+  kernel<op::cumprod>(kCPU, cumprod);
+  kernel<op::cumsum>(kCPU, cumsum);
+  kernel<op::logcumsumexp>(kCPU, logcumsumexp);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda::cpu
