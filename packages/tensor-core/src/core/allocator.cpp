@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "taeda/backend.h"
@@ -27,24 +28,29 @@ std::atomic<int64_t> live_bytes{0};
 struct SmallCache {
   void* blocks[kClasses][kPerClass];
   int count[kClasses] = {};
-  ~SmallCache();
+  ~SmallCache() {
+    for (int c = 0; c < kClasses; ++c)
+      for (int i = 0; i < count[c]; ++i) std::free(blocks[c][i]);
+  }
 };
-/// Set while the thread's cache exists: a block freed after its end goes straight to free().
-thread_local SmallCache* small_cache = nullptr;
-thread_local bool small_cache_gone = false;
+/// The thread's cache. Only the pointer is thread-local: static TLS space is scarce, and the library asks for little of it.
+thread_local SmallCache* small_cache __attribute__((tls_model("initial-exec"))) = nullptr;
 
-SmallCache::~SmallCache() {
-  for (int c = 0; c < kClasses; ++c)
-    for (int i = 0; i < count[c]; ++i) std::free(blocks[c][i]);
-  small_cache = nullptr;
-  small_cache_gone = true;
+/// Creates the thread's cache and its clean-up; null once the thread is ending, when blocks go straight to free().
+[[gnu::noinline]] SmallCache* arm_cache() {
+  struct AtExit {
+    bool gone = false;
+    ~AtExit() {
+      gone = true;
+      delete std::exchange(small_cache, nullptr);
+    }
+  };
+  static thread_local AtExit at_exit;
+  if (!at_exit.gone) small_cache = new SmallCache;
+  return small_cache;
 }
 
-SmallCache* cache_of_thread() {
-  if (small_cache || small_cache_gone) return small_cache;
-  static thread_local SmallCache cache;
-  return small_cache = &cache;
-}
+SmallCache* cache_of_thread() { return small_cache ? small_cache : arm_cache(); }
 
 int class_of(size_t nbytes) {
   return nbytes <= kAlign ? 0 : 64 - __builtin_clzll((nbytes - 1) / kAlign);
