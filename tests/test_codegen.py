@@ -1,4 +1,4 @@
-"""The code generator: what it refuses and how it says so, and that what it writes follows from the declarations alone."""
+"""The code generator: what it refuses and how it says so; what it writes follows from declarations alone."""
 
 from __future__ import annotations
 

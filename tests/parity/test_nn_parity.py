@@ -133,6 +133,8 @@ MODULES = {
     "conv2d_reflect": (lambda n: n.Conv2d(4, 6, 3, padding=2, padding_mode="reflect"), [IMAGE]),
     "conv2d_circular": (lambda n: n.Conv2d(4, 6, 3, padding=(1, 2), padding_mode="circular"), [IMAGE]),
     "conv2d_replicate": (lambda n: n.Conv2d(4, 6, 3, padding="same", padding_mode="replicate"), [IMAGE]),
+    "convtranspose1d": (lambda n: n.ConvTranspose1d(4, 6, 3, 2, 1, 1), [LINE]),
+    "convtranspose2d": (lambda n: n.ConvTranspose2d(4, 6, (3, 2), 2, (1, 0), 1, 2, dilation=2), [IMAGE]),
     "batchnorm1d": (lambda n: n.BatchNorm1d(4), [rand(6, 4)]),
     "batchnorm1d_line": (lambda n: n.BatchNorm1d(4), [LINE]),
     "batchnorm2d": (lambda n: n.BatchNorm2d(4), [IMAGE]),
@@ -338,6 +340,13 @@ def test_packed_sequences(kind, options):
     run_both(lambda x: run(mine, x, nn.utils), lambda x: run(other, x, tn.utils), [rand(6, 4, 5)])
     for a, b in zip(mine.parameters(), other.parameters(), strict=True):
         close(a.grad, b.grad)
+
+
+def test_transposed_convolution_to_a_size():
+    mine, other = build(lambda n: n.ConvTranspose2d(4, 6, 3, 3))
+    run_both(lambda x: mine(x, (28, 25)), lambda x: other(x, (28, 25)), [IMAGE])
+    with pytest.raises(ValueError, match="27 to 29"):
+        mine(ours(IMAGE), (30, 25))
 
 
 def test_sequence_helpers():

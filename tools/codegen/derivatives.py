@@ -1,4 +1,4 @@
-"""Reads derivatives/<family>.yaml against the operators: which formula gives which gradient, and what each formula needs."""
+"""Reads derivatives/<family>.yaml against the operators: which formula gives which gradient, what it needs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Derivative:
 
     @property
     def outputs(self) -> list[int]:
-        """Numbers of the results that gradients come in for; an operator that works in place has its self as number 0."""
+        """Numbers of the results with gradients; an operator that works in place has its self as number 0."""
         if not self.op.results:
             return [0]
         return [

@@ -1,4 +1,4 @@
-"""Emits layer_<family>.cpp: graph nodes and the entries of the autograd layer, from operators and their derivatives."""
+"""Emits layer_<family>.cpp: graph nodes and entries of the autograd layer, from operators and derivatives."""
 
 from __future__ import annotations
 
@@ -8,52 +8,97 @@ import types_ as t
 from derivatives import FACTS, LIST_FACTS, Derivative, Formula, argument_name
 from emit_header import out_names, outs
 from schema import Argument, Operator
-from text import literal
+from text import fill, indented, joined, literal
 
-HEAD = """// Generated from derivatives/{family}.yaml by tools/codegen; edits are lost.
-#include "taeda/autograd/layer.h"
-#if __has_include("taeda/autograd/formulas.h")
-#include "taeda/autograd/formulas.h"
-#endif
-#include "taeda/ops.h"
+HEAD = """// Generated from derivatives/$family.yaml by tools/codegen; edits are lost.
+#include "taeda/autograd/generated.h"
 
-namespace taeda::formulas {{}}
-
-namespace taeda::autograd {{
-namespace {{
+namespace taeda::autograd {
+namespace {
 
 using namespace taeda::ops;
 using namespace taeda::formulas;
 
 """
-PRELUDE = """[[maybe_unused]] int64_t size_at(const Shape& sizes, int64_t d) { return sizes[size_t(d < 0 ? d + int64_t(sizes.size()) : d)]; }
-[[maybe_unused]] Shape sizes_of(const Tensor& t) { return t.defined() ? Shape(t.sizes()) : Shape(); }
-[[maybe_unused]] std::vector<Shape> sizes_of(TensorList list) {
-  std::vector<Shape> out;
-  for (const Tensor& item : list) out.push_back(sizes_of(item));
-  return out;
-}
+REGISTER = """\
+const bool registered = [] {
+$lines  return true;
+}();
 
+}  // namespace
+}  // namespace taeda::autograd
 """
-# Kept facts: C++ type, how it is taken from the tensor, what a use of it becomes. `{n}` is the argument's name.
+# Entries. `$before` is run when the call is recorded, `$after` when it was.
+FUNCTION = """\
+$result enter_$tag($params) {
+  Ref<$node> node;
+  if (needs_grad($tracked)) {
+$before  }
+  Below below_(Layer::Autograd);
+  auto result_ = ops::$tag($passed);
+  if (node) {
+$after  }
+  return result_;
+}
+"""
+# Recording may depend on the result: how many tensors it has, whether they can carry gradients.
+FUNCTION_AFTER = """\
+$result enter_$tag($params) {
+  const bool recorded_ = needs_grad($tracked);
+  Below below_(Layer::Autograd);
+  auto result_ = ops::$tag($passed);
+  if (recorded_$condition) {
+    Ref<$node> node;
+$before$after  }
+  return result_;
+}
+"""
+IN_PLACE = """\
+void enter_$tag($params) {
+  Ref<$node> node;
+  if (needs_grad($tracked)) {
+    check_inplace_grad(op::$tag::entry, $target);
+$before  }
+  {
+    Below below_(Layer::Autograd);
+    ops::$tag($passed);
+  }
+  if (node) {
+    rebase_history($target, node.get());
+$after  }
+}
+"""
+OUT = """\
+void enter_$tag($params) {
+  if (needs_grad($tracked)) refuse_out(op::$tag::entry);
+  Below below_(Layer::Autograd);
+  ops::$tag($passed);
+}
+"""
+ANY_WANTED = """\
+  bool any_wanted(size_t at, size_t count) const {
+    for (size_t i = at; i < at + count; ++i)
+      if (wanted(i)) return true;
+    return false;
+  }
+"""
+SPANS = "const std::optional<IntSpan> {n} = {n}_ ? std::optional<IntSpan>(*{n}_) : std::nullopt;"
+# Kept facts: C++ type, how it is taken from the tensor. `{n}` is the argument's name.
 FACT_FIELDS = {
-    "sizes": ("Shape", "sizes_of({n})", "{n}_sizes"),
-    "dtype": ("DType", "{n}.defined() ? {n}.dtype() : DType::Float32", "{n}_dtype"),
-    "device": ("Device", "{n}.defined() ? {n}.device() : Device()", "{n}_device"),
-    "numel": ("int64_t", "{n}.defined() ? {n}.numel() : 0", "{n}_numel"),
-    "dim": ("int64_t", "{n}.defined() ? {n}.dim() : 0", "{n}_dim"),
-    "defined": ("bool", "{n}.defined()", "{n}_defined"),
+    "sizes": ("Shape", "sizes_of({n})"),
+    "dtype": ("DType", "{n}.defined() ? {n}.dtype() : DType::Float32"),
+    "device": ("Device", "{n}.defined() ? {n}.device() : Device()"),
+    "numel": ("int64_t", "{n}.defined() ? {n}.numel() : 0"),
+    "dim": ("int64_t", "{n}.defined() ? {n}.dim() : 0"),
+    "defined": ("bool", "{n}.defined()"),
 }
-LIST_FACT_FIELDS = {
-    "sizes": ("std::vector<Shape>", "sizes_of({n})", "{n}_sizes"),
-    "size": ("size_t", "{n}.size()", "{n}_size"),
-}
+LIST_FACT_FIELDS = {"sizes": ("std::vector<Shape>", "sizes_of({n})"), "size": ("size_t", "{n}.size()")}
 # Arguments kept by value: member type, what the constructor of the local name is made from.
 VALUES = {
     "Scalar": ("Scalar", "const Scalar& {n} = {n}_;"),
     "Scalar?": ("std::optional<Scalar>", "const std::optional<Scalar>& {n} = {n}_;"),
     "int[]": ("Shape", "const IntSpan {n} = {n}_;"),
-    "int[]?": ("std::optional<Shape>", "const std::optional<IntSpan> {n} = {n}_ ? std::optional<IntSpan>(*{n}_) : std::nullopt;"),
+    "int[]?": ("std::optional<Shape>", SPANS),
     "float[]": ("std::vector<double>", "const std::span<const double> {n} = {n}_;"),
     "str": ("std::string", "const std::string_view {n} = {n}_;"),
     "str?": ("std::optional<std::string>", "const std::optional<std::string_view> {n} = {n}_;"),
@@ -234,7 +279,8 @@ class NodeWriter:
         text = "  void apply([[maybe_unused]] Tensor* grads_, [[maybe_unused]] Tensor* into_) override {\n"
         outputs = self.d.outputs
         if len(outputs) == 1 and not self.list_results:
-            text += f"    [[maybe_unused]] const Tensor& grad = grads_[{outputs[0]}];\n    if (!grad.defined()) return;\n"
+            text += f"    [[maybe_unused]] const Tensor& grad = grads_[{outputs[0]}];\n"
+            text += "    if (!grad.defined()) return;\n"
         else:
             text += "    if (none_defined(grads_, output_count)) return;\n"
         if any(f.uses("grads") for f in self.d.formulas):
@@ -250,9 +296,7 @@ class NodeWriter:
             text += "".join(f"  {field}\n" for field in s.fields)
         text += "".join(f"  size_t {a.name}_at_ = 0, {a.name}_count_ = 0;\n" for a in self.lists)
         text += f"  const char* name() const override {{ return {literal(self.shown)}; }}\n" + self._apply()
-        if self.lists:
-            text += "  bool any_wanted(size_t at, size_t count) const {\n    for (size_t i = at; i < at + count; ++i)\n"
-            text += "      if (wanted(i)) return true;\n    return false;\n  }\n"
+        text += ANY_WANTED if self.lists else ""
         kept = [s for s, _ in self.saved if s.kind in ("tensor", "list")]
         if kept:
             visits = " ".join(f'visit("{s.name}", {s.name}_);' for s in kept)
@@ -261,7 +305,7 @@ class NodeWriter:
 
     # --- statements of the entries ---
 
-    def prepare(self, indent: str, inplace: bool, outputs: str) -> str:
+    def prepare(self, inplace: bool, outputs: str) -> list[str]:
         """Makes the node, its edges, and keeps what can be kept before the call."""
         lines = [f"node = make_node<{self.struct}>();"]
         singles = [a.name for a in self.targets if a.is_tensor]
@@ -285,7 +329,7 @@ class NodeWriter:
                 lines.append(f"if ({condition}) {stores[0]}")
             else:
                 lines += stores
-        return "".join(f"{indent}{line}\n" for line in lines)
+        return lines
 
     def _condition(self, s: Saved) -> str:
         """When only some gradients need the value and it is a tensor, keep it only for these."""
@@ -309,91 +353,71 @@ class NodeWriter:
         return lines
 
 
-HELPERS = """[[maybe_unused]] bool none_defined(const Tensor* grads, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    if (grads[i].defined()) return false;
-  return true;
-}
-/// Gradients of a list argument to their edges.
-[[maybe_unused]] void spread(std::vector<Tensor> grads, Tensor* into, size_t count) {
-  for (size_t i = 0; i < grads.size() && i < count; ++i) into[i] = std::move(grads[i]);
-}
-
-"""
-
-
 def tensor_arguments(op: Operator) -> list[str]:
     return [a.name for a in op.arguments if a.is_tensor or a.is_tensor_list]
 
 
-def head(op: Operator, tag: str, result: str, extra: str = "") -> str:
-    params = ", ".join(filter(None, ["KeySet", extra, t.parameters(op.arguments)]))
-    return f"{result} enter_{tag}({params}) {{\n"
+def result_items(op: Operator) -> list[str]:
+    """The results of a call that is named result_."""
+    return (
+        ["result_"] if len(op.results) == 1 else [f"std::get<{i}>(result_)" for i in range(len(op.results))]
+    )
 
 
-def call(op: Operator, tag: str) -> str:
-    return f"ops::{tag}({t.names(op.arguments)})"
+def entry(template: str, op: Operator, tag: str, tracked: list[str], **values: object) -> str:
+    """One entry: what all templates share is filled in here."""
+    outputs = out_names(op) if template is OUT else []
+    return fill(
+        template,
+        tag=tag,
+        result=t.result_type(op),
+        params=joined("KeySet", outs(op) if outputs else "", t.parameters(op.arguments)),
+        passed=joined(*outputs, t.names(op.arguments)),
+        tracked=joined(*dict.fromkeys([*outputs, *tracked])),
+        **values,
+    )
 
 
-def attach(op: Operator, outputs: list[int], indent: str) -> str:
-    """Gives differentiable results their place in the graph; they are named result_ or the items of its tuple."""
-    lines = []
+def attach(op: Operator, outputs: list[int]) -> list[str]:
+    """Gives differentiable results their place in the graph."""
+    lines, items, first = [], result_items(op), op.arguments[0].name
     for i in outputs:
-        value = "result_" if len(op.results) == 1 else f"std::get<{i}>(result_)"
-        if op.results[i].type == "Tensor[]":
-            if op.kind == "view":
-                lines.append(f"for (size_t i_ = 0; i_ < {value}.size(); ++i_) "
-                             f"set_view_history({value}[i_], {op.arguments[0].name}, node.get(), uint32_t(i_));")  # fmt: skip
-            else:
-                lines.append(f"set_history(TensorList({value}), node.get());")
+        if op.results[i].type == "Tensor[]" and op.kind == "view":
+            lines.append(f"set_view_history(TensorList({items[i]}), {first}, node.get());")
+        elif op.results[i].type == "Tensor[]":
+            lines.append(f"set_history(TensorList({items[i]}), node.get());")
         elif op.kind == "view":
-            lines.append(f"set_view_history({value}, {op.arguments[0].name}, node.get(), {i});")
+            lines.append(f"set_view_history({items[i]}, {first}, node.get(), {i});")
         else:
-            lines.append(f"set_history({value}, node.get(), {i});")
-    return "".join(f"{indent}{line}\n" for line in lines)
+            lines.append(f"set_history({items[i]}, node.get(), {i});")
+    return lines
 
 
 def function_entry(w: NodeWriter) -> str:
-    op = w.op
-    needs = ", ".join(a.name for a in w.targets)
-    names = {
-        i: ("result_" if len(op.results) == 1 else f"std::get<{i}>(result_)") for i in range(len(op.results))
-    }
-    text = head(op, op.cxx, t.result_type(op))
-    keep = "".join(f"    {line}\n" for line in w.keep_results(names))
+    op, tracked = w.op, [a.name for a in w.targets]
+    after = indented([*attach(op, w.d.outputs), *w.keep_results(dict(enumerate(result_items(op))))], 4)
     if w.list_results:
-        # How many outputs there are is known only after the call.
-        text += f"  const bool recorded_ = needs_grad({needs});\n  Below below_(Layer::Autograd);\n  auto result_ = {call(op, op.cxx)};\n"
-        text += f"  if (recorded_) {{\n    Ref<{w.struct}> node;\n{w.prepare('    ', False, 'result_.size()')}{attach(op, w.d.outputs, '    ')}{keep}  }}\n"
-        return text + "  return result_;\n}\n"
-    text += f"  Ref<{w.struct}> node;\n  if (needs_grad({needs})) {{\n{w.prepare('    ', False, str(w.output_count))}  }}\n"
-    text += f"  Below below_(Layer::Autograd);\n  auto result_ = {call(op, op.cxx)};\n"
-    return text + f"  if (node) {{\n{attach(op, w.d.outputs, '    ')}{keep}  }}\n  return result_;\n}}\n"
+        before = indented(w.prepare(False, "result_.size()"), 4)
+        return entry(
+            FUNCTION_AFTER, op, op.cxx, tracked, node=w.struct, before=before, after=after, condition=""
+        )
+    before = indented(w.prepare(False, str(w.output_count)), 4)
+    return entry(FUNCTION, op, op.cxx, tracked, node=w.struct, before=before, after=after)
 
 
 def inplace_entry(w: NodeWriter, tag: str) -> str:
     """Entry of an in-place form, or of an operator that exists only in place."""
-    op = w.op
-    target = op.arguments[0].name
-    needs = ", ".join(dict.fromkeys([target, *(a.name for a in w.targets)]))
-    keep = "".join(f"    {line}\n" for line in w.keep_results({0: target}))
-    result = "void" if tag != op.cxx else t.result_type(op)
-    text = head(op, tag, result)
-    text += f"  Ref<{w.struct}> node;\n  if (needs_grad({needs})) {{\n    check_inplace_grad(op::{tag}::entry, {target});\n"
-    text += w.prepare("    ", True, "1") + "  }\n"
-    text += f"  {{\n    Below below_(Layer::Autograd);\n    {call(op, tag)};\n  }}\n"
-    return text + f"  if (node) {{\n    rebase_history({target}, node.get());\n{keep}  }}\n}}\n"
+    target = w.op.arguments[0].name
+    tracked = [target, *(a.name for a in w.targets)]
+    before, after = indented(w.prepare(True, "1"), 4), indented(w.keep_results({0: target}), 4)
+    return entry(IN_PLACE, w.op, tag, tracked, node=w.struct, target=target, before=before, after=after)
 
 
 def out_entry(op: Operator) -> str:
-    tag = op.cxx + "_out"
-    given = ", ".join([*out_names(op), *tensor_arguments(op)])
-    text = head(op, tag, "void", outs(op)) + f"  if (needs_grad({given})) refuse_out(op::{tag}::entry);\n"
-    passed = ", ".join([*out_names(op), *([t.names(op.arguments)] if op.arguments else [])])
-    return text + f"  Below below_(Layer::Autograd);\n  ops::{tag}({passed});\n}}\n"
+    return entry(OUT, op, op.cxx + "_out", tensor_arguments(op))
 
 
-def edges_of_all(op: Operator, outputs: str, indent: str) -> str:
+def edges_of_all(op: Operator, outputs: int) -> list[str]:
     """An UnknownDerivative with an edge for every tensor argument."""
     singles = [a.name for a in op.arguments if a.is_tensor]
     lists = [a.name for a in op.arguments if a.is_tensor_list]
@@ -408,35 +432,25 @@ def edges_of_all(op: Operator, outputs: str, indent: str) -> str:
     for n in lists:
         lines.append(f"collect_edges(node.get(), {at}, {n});")
         at += f" + {n}.size()"
-    return "".join(f"{indent}{line}\n" for line in lines)
+    return lines
 
 
 def unknown_function(op: Operator) -> str:
     """Records only results that could carry a gradient: comparisons and index operators stay free."""
-    needs = ", ".join(tensor_arguments(op))
-    text = (
-        head(op, op.cxx, t.result_type(op))
-        + f"  const bool recorded_ = needs_grad({needs});\n  Below below_(Layer::Autograd);\n"
-    )
-    text += f"  auto result_ = {call(op, op.cxx)};\n"
-    values = (
-        ["result_"] if len(op.results) == 1 else [f"std::get<{i}>(result_)" for i in range(len(op.results))]
-    )
-    able = " || ".join(f"is_differentiable({v}.dtype())" for v in values)
-    text += f"  if (recorded_ && ({able})) [[unlikely]] {{\n    Ref<UnknownDerivative> node;\n"
-    text += edges_of_all(op, str(len(op.results)), "    ") + attach(op, list(range(len(op.results))), "    ")
-    return text + "  }\n  return result_;\n}\n"
+    able = " || ".join(f"is_differentiable({item}.dtype())" for item in result_items(op))
+    before = indented(edges_of_all(op, len(op.results)), 4)
+    after = indented(attach(op, list(range(len(op.results)))), 4)
+    values = {"node": "UnknownDerivative", "before": before, "after": after, "condition": f" && ({able})"}
+    return entry(FUNCTION_AFTER, op, op.cxx, tensor_arguments(op), **values)
 
 
 def unknown_inplace(op: Operator, tag: str) -> str:
-    target = op.arguments[0].name
-    text = (
-        head(op, tag, "void")
-        + f"  Ref<UnknownDerivative> node;\n  if (needs_grad({', '.join(tensor_arguments(op))})) {{\n"
-    )
-    text += f"    check_inplace_grad(op::{tag}::entry, {target});\n{edges_of_all(op, '1', '    ')}  }}\n"
-    text += f"  {{\n    Below below_(Layer::Autograd);\n    {call(op, tag)};\n  }}\n"
-    return text + f"  if (node) rebase_history({target}, node.get());\n}}\n"
+    values = {
+        "node": "UnknownDerivative",
+        "target": op.arguments[0].name,
+        "before": indented(edges_of_all(op, 1), 4),
+    }
+    return entry(IN_PLACE, op, tag, tensor_arguments(op), after="", **values)
 
 
 def known_entries(w: NodeWriter) -> tuple[str, list[str]]:
@@ -485,19 +499,16 @@ def entries(op: Operator, d: Derivative | None, number: int) -> tuple[str, list[
 
 
 def emit(family: str, ops: list[Operator], derivatives: dict[str, Derivative]) -> str:
-    text = HEAD.format(family=family) + PRELUDE + HELPERS
-    registered: list[str] = []
+    text = fill(HEAD, family=family)
+    tags: list[str] = []
     numbers: dict[str, int] = {}
     for op in ops:
         d = derivatives.get(op.name)
         number = numbers.get(op.python_name, 0)
         numbers[op.python_name] = number + (d is not None)
-        source, tags = entries(op, d, number)
+        source, found = entries(op, d, number)
         text += source + ("\n" if source else "")
-        registered += tags
-    text += "const bool registered = [] {\n"
-    for tag in registered:
-        text += (
-            f"  register_layer(&op::{tag}::entry, Layer::Autograd, reinterpret_cast<void*>(&enter_{tag}));\n"
-        )
-    return text + "  return true;\n}();\n\n}  // namespace\n}  // namespace taeda::autograd\n"
+        tags += found
+    cast = "reinterpret_cast<void*>"
+    lines = [f"register_layer(&op::{tag}::entry, Layer::Autograd, {cast}(&enter_{tag}));" for tag in tags]
+    return text + fill(REGISTER, lines=indented(lines, 2))

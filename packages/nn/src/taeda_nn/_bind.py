@@ -14,7 +14,7 @@ no_grad = tensor.no_grad
 
 with suppress(ProviderNotFoundError):
     # Gradients are recorded once the autograd provider is imported; without one, inference still works.
-    autograd.Function  # noqa: B018
+    getattr(autograd, "Function", None)
 
 _places = [place for place in (getattr(tensor, "ops", None), tensor) if place is not None]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from taeda_nn._bind import Tensor, op, tensor
@@ -48,6 +49,8 @@ STEPS: dict[str, Callable[..., State]] = {
     "RNN_TANH": _rnn_step(_tanh),
     "RNN_RELU": _rnn_step(_relu),
 }
+
+FUSED: dict[str, Any] = {mode: op(mode.lower(), False) for mode in STEPS}  # type: ignore[arg-type]
 
 
 def cell(mode: str) -> Callable[..., Any]:
@@ -113,49 +116,72 @@ def run_layers(
 def _run_direction(
     mode: str, input: Tensor, sizes: Sequence[int] | None, state: State, weights: Sequence[Any], reverse: bool
 ) -> tuple[Tensor, State]:
-    step, (w_ih, w_hh, b_ih, b_hh, *projection) = STEPS[mode], weights
-    gates = _linear(input, w_ih, b_ih)
+    run = _fused_block if FUSED[mode] and len(weights) == 4 else _composed_block
     if sizes is None:
-        steps = list(gates.unbind(0))
-        outputs: list[Tensor] = []
-        for gate in reversed(steps) if reverse else steps:
-            state = step(gate, state, w_hh, b_hh, *projection)
-            outputs.append(state[0])
-        return tensor.stack(outputs[::-1] if reverse else outputs, 0), state
-    steps = list(gates.split(list(sizes)))
-    run = _packed_backward if reverse else _packed_forward
-    outputs, state = run(lambda gate, now: step(gate, now, w_hh, b_hh, *projection), steps, sizes, state)
-    return tensor.cat(outputs, 0), state
+        return run(mode, input, state, weights, reverse)
+    blocks = [(size, len(list(group))) for size, group in groupby(sizes)]
+    parts = input.split([size * count for size, count in blocks])
+    steps = [part.reshape(count, size, -1) for part, (size, count) in zip(parts, blocks, strict=True)]
+    through = _backward_through if reverse else _forward_through
+    outputs, state = through(lambda x, now: run(mode, x, now, weights, reverse), steps, state)
+    return tensor.cat([output.reshape(-1, output.shape[-1]) for output in outputs], 0), state
 
 
-def _packed_forward(
-    step: Callable[[Tensor, State], State], steps: list[Tensor], sizes: Sequence[int], state: State
+def _fused_block(
+    mode: str, x: Tensor, state: State, weights: Sequence[Any], reverse: bool
+) -> tuple[Tensor, State]:
+    """Runs one layer in one direction over (T, B, features) by the provider's operator."""
+    several = mode == "LSTM"
+    before = tuple(kind.unsqueeze(0) for kind in state)
+    params = [weight for weight in weights if weight is not None]
+    hx = before if several else before[0]
+    result = FUSED[mode](
+        x.flip(0) if reverse else x, hx, params, len(params) == 4, 1, 0.0, True, False, False
+    )
+    output = result[0].flip(0) if reverse else result[0]
+    return output, tuple(kind.squeeze(0) for kind in result[1:])
+
+
+def _composed_block(
+    mode: str, x: Tensor, state: State, weights: Sequence[Any], reverse: bool
+) -> tuple[Tensor, State]:
+    """Runs one layer in one direction over (T, B, features) step by step."""
+    step, (w_ih, w_hh, b_ih, b_hh, *projection) = STEPS[mode], weights
+    gates = list(_linear(x, w_ih, b_ih).unbind(0))
+    outputs: list[Tensor] = []
+    for gate in reversed(gates) if reverse else gates:
+        state = step(gate, state, w_hh, b_hh, *projection)
+        outputs.append(state[0])
+    return tensor.stack(outputs[::-1] if reverse else outputs, 0), state
+
+
+def _forward_through(
+    run: Callable[..., Any], blocks: list[Tensor], state: State
 ) -> tuple[list[Tensor], State]:
     """Sequences end one by one: their states are put aside, shortest first."""
     outputs, ended = [], []
-    for gate, size in zip(steps, sizes, strict=True):
-        running = state[0].shape[0]
-        if size < running:
-            ended.append(tuple(s[size:] for s in state))
-            state = tuple(s[:size] for s in state)
-        state = step(gate, state)
-        outputs.append(state[0])
+    for block in blocks:
+        size = block.shape[1]
+        if size < state[0].shape[0]:
+            ended.append(tuple(kind[size:] for kind in state))
+            state = tuple(kind[:size] for kind in state)
+        output, state = run(block, state)
+        outputs.append(output)
     ended.append(state)
     return outputs, tuple(tensor.cat(list(kind), 0) for kind in zip(*reversed(ended), strict=True))
 
 
-def _packed_backward(
-    step: Callable[[Tensor, State], State], steps: list[Tensor], sizes: Sequence[int], initial: State
+def _backward_through(
+    run: Callable[..., Any], blocks: list[Tensor], initial: State
 ) -> tuple[list[Tensor], State]:
     """Sequences join one by one, each with its initial state."""
     outputs = []
-    state = tuple(s[: sizes[-1]] for s in initial)
-    for gate, size in zip(reversed(steps), reversed(sizes), strict=True):
-        running = state[0].shape[0]
+    state = tuple(kind[: blocks[-1].shape[1]] for kind in initial)
+    for block in reversed(blocks):
+        running, size = state[0].shape[0], block.shape[1]
         if size > running:
-            state = tuple(
-                tensor.cat([s, first[running:size]], 0) for s, first in zip(state, initial, strict=True)
-            )
-        state = step(gate, state)
-        outputs.append(state[0])
+            joined = zip(state, initial, strict=True)
+            state = tuple(tensor.cat([kind, first[running:size]], 0) for kind, first in joined)
+        output, state = run(block, state)
+        outputs.append(output)
     return outputs[::-1], state

@@ -37,7 +37,15 @@ from taeda_nn.functional.activation import (
     threshold,
     threshold_,
 )
-from taeda_nn.functional.conv import conv1d, conv2d, pad, pixel_shuffle, pixel_unshuffle
+from taeda_nn.functional.conv import (
+    conv1d,
+    conv2d,
+    conv_transpose1d,
+    conv_transpose2d,
+    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 from taeda_nn.functional.dropout import (
     alpha_dropout,
     dropout,
@@ -115,6 +123,8 @@ __all__ = [
     "celu_",
     "conv1d",
     "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",

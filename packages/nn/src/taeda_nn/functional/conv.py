@@ -87,6 +87,60 @@ def conv2d(
     return _conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
+_conv_transpose1d = op("conv_transpose1d")
+_conv_transpose2d = op("conv_transpose2d")
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+) -> Tensor:
+    """The gradient of ``conv1d`` with respect to its input, as a function of its own.
+
+    Args:
+        input: (N, C, L) or (C, L).
+        weight: (C, out / groups, K).
+        bias: (out,).
+        stride: Step of the window in the output.
+        padding: Places cut off on both sides of the output.
+        output_padding: Places added at one side of the output.
+        groups: Number of groups of channels that do not see one another.
+        dilation: Distance between the window's elements.
+    """
+    return _conv_transpose1d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+) -> Tensor:
+    """The gradient of ``conv2d`` with respect to its input, as a function of its own.
+
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        weight: (C, out / groups, KH, KW).
+        bias: (out,).
+        stride: Steps of the window in the output.
+        padding: Places cut off on both sides of the output.
+        output_padding: Places added at one side of the output.
+        groups: Number of groups of channels that do not see one another.
+        dilation: Distances between the window's elements.
+    """
+    return _conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Extends the last dimensions at both ends; negative amounts cut off.
 

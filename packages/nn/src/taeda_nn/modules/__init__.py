@@ -47,6 +47,8 @@ from taeda_nn.modules.container import (
 from taeda_nn.modules.conv import (
     Conv1d,
     Conv2d,
+    ConvTranspose1d,
+    ConvTranspose2d,
 )
 from taeda_nn.modules.distance import (
     CosineSimilarity,
@@ -167,6 +169,8 @@ __all__ = [
     "ConstantPad2d",
     "Conv1d",
     "Conv2d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",

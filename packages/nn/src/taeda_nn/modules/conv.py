@@ -63,7 +63,12 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._plain = padding_mode == "zeros" and not isinstance(padding, str)
-        shape = (out_channels, in_channels // groups, *kernel_size)
+        channels = (
+            (in_channels, out_channels // groups)
+            if self.transposed
+            else (out_channels, in_channels // groups)
+        )
+        shape = (*channels, *kernel_size)
         self.weight = Parameter(tensor.empty(shape, device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(tensor.empty(out_channels, device=device, dtype=dtype))
@@ -73,7 +78,7 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Draws new initial values: uniform within 1 / sqrt(inputs of one output)."""
-        fan_in = self.in_channels // self.groups * math.prod(self.kernel_size)
+        fan_in = math.prod(self.weight.shape[1:])
         if fan_in:
             bound = 1 / math.sqrt(fan_in)
             init.uniform_(self.weight, -bound, bound)
@@ -102,6 +107,8 @@ class _ConvNd(Module):
             parts.append(f"padding={self.padding}")
         if self.dilation != (1,) * rank:
             parts.append(f"dilation={self.dilation}")
+        if any(self.output_padding):
+            parts.append(f"output_padding={self.output_padding}")
         if self.groups != 1:
             parts.append(f"groups={self.groups}")
         if self.bias is None:
@@ -205,3 +212,103 @@ class Conv2d(_ConvNd):
             )
         input, padding = self._padded(input)
         return F.conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """What the transposed convolutions share: the output padding that gives a wanted size."""
+
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: tuple[int, ...],
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        dilation: tuple[int, ...],
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
+        settings = stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        super().__init__(in_channels, out_channels, kernel_size, *settings)
+        self.output_padding = output_padding
+
+    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+        if output_size is None:
+            return self.output_padding
+        rank = len(self.kernel_size)
+        wanted = tuple(output_size)[-rank:]
+        extra = []
+        for i, size in enumerate(wanted):
+            reach = self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            least = (input.shape[i - rank] - 1) * self.stride[i] - 2 * self.padding[i] + reach
+            if not least <= size < least + self.stride[i]:
+                raise ValueError(
+                    f"{type(self).__name__}: output_size {wanted} is out of reach: dimension {i - rank} can be "
+                    f"{least} to {least + self.stride[i] - 1}"
+                )
+            extra.append(size - least)
+        return tuple(extra)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """The gradient of ``Conv1d`` with respect to its input, as a layer: (N, C, L) to (N, out, L')."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = _single(kernel_size), _single(stride), _single(padding), _single(output_padding)
+        settings = groups, bias, _single(dilation), padding_mode, device, dtype
+        super().__init__(in_channels, out_channels, *sizes, *settings)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        settings = self.stride, self.padding, extra, self.groups, self.dilation
+        return F.conv_transpose1d(input, self.weight, self.bias, *settings)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """The gradient of ``Conv2d`` with respect to its input, as a layer: (N, C, H, W) to (N, out, H', W')."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = _pair(kernel_size), _pair(stride), _pair(padding), _pair(output_padding)
+        settings = groups, bias, _pair(dilation), padding_mode, device, dtype
+        super().__init__(in_channels, out_channels, *sizes, *settings)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        settings = self.stride, self.padding, extra, self.groups, self.dilation
+        return F.conv_transpose2d(input, self.weight, self.bias, *settings)

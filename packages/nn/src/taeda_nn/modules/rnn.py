@@ -7,12 +7,11 @@ from typing import Any
 
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
-from taeda_nn._recurrence import cell, run_layers
+from taeda_nn._recurrence import FUSED, cell, run_layers
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 from taeda_nn.utils.rnn import PackedSequence
 
-_FUSED = {name: op(name.lower(), False) for name in ("LSTM", "GRU", "RNN_TANH", "RNN_RELU")}  # type: ignore[arg-type]
 _CELLS = {
     "LSTM": op("lstm_cell", cell("LSTM")),
     "GRU": op("gru_cell", cell("GRU")),
@@ -162,7 +161,7 @@ class RNNBase(Module):
         return states
 
     def _run(self, input: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        fused = _FUSED[self.mode]
+        fused = FUSED[self.mode]
         if fused and not self.proj_size:
             result = fused(
                 input,

@@ -1,0 +1,188 @@
+// Attributes of the Tensor type.
+#include "python/internal.h"
+#include "taeda/autograd_api.h"
+#include "taeda/ops.h"
+
+namespace taeda::py {
+namespace {
+
+PyObject* shape(PyObject* self, void*) { return wrap_size(tensor_of(self).sizes()); }
+PyObject* dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
+PyObject* device(PyObject* self, void*) { return wrap(tensor_of(self).device()); }
+PyObject* ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+PyObject* itemsize(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_bytes()); }
+PyObject* nbytes(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_bytes() * tensor_of(self).numel()); }
+PyObject* version(PyObject* self, void*) { return PyLong_FromUnsignedLong(tensor_of(self).version()); }
+
+PyObject* transposed(PyObject* self, void*) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    if (t.dim() == 2) return wrap(ops::transpose(t, 0, 1));
+    Shape order;
+    for (int64_t d = t.dim() - 1; d >= 0; --d) order.push_back(d);
+    return wrap(ops::permute(t, order));
+  });
+}
+PyObject* matrix_transposed(PyObject* self, void*) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    check(t.dim() >= 2, ErrorKind::Runtime, "mT: expected a tensor of at least 2 dimensions, found shape ", shape_text(t.sizes()));
+    return wrap(ops::transpose(t, -2, -1));
+  });
+}
+PyObject* adjoint(PyObject* self, void*) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    check(t.dim() >= 2, ErrorKind::Runtime, "mH: expected a tensor of at least 2 dimensions, found shape ", shape_text(t.sizes()));
+    const Tensor turned = ops::transpose(t, -2, -1);
+    return wrap(is_complex(t.dtype()) ? ops::conj(turned) : turned);
+  });
+}
+PyObject* real(PyObject* self, void*) {
+  return guarded([&] { return is_complex(tensor_of(self).dtype()) ? wrap(ops::real(tensor_of(self))) : Py_NewRef(self); });
+}
+PyObject* imag(PyObject* self, void*) {
+  return guarded([&] { return wrap(ops::imag(tensor_of(self))); });
+}
+int set_part(PyObject* self, PyObject* value, void* which) {
+  const Object part = Object(which ? imag(self, nullptr) : real(self, nullptr));
+  return part ? tensor_setitem(part.get(), Py_Ellipsis, value) : -1;
+}
+int set_real(PyObject* self, PyObject* value, void*) { return set_part(self, value, nullptr); }
+int set_imag(PyObject* self, PyObject* value, void*) { return set_part(self, value, self); }
+
+// --- autograd ---
+
+PyObject* data(PyObject* self, void*) {
+  return guarded([&] {
+    Tensor shown = detached_alias(tensor_of(self));
+    shown.impl()->flags |= kDetachedData;
+    return wrap(std::move(shown));
+  });
+}
+int set_data(PyObject* self, PyObject* value, void*) {
+  try {
+    if (!value || !is_tensor(value)) fail(ErrorKind::Type, "data: expected a Tensor, found ", value ? type_name(value) : "nothing");
+    const Tensor &to = tensor_of(self), &from = tensor_of(value);
+    check(to.device() == from.device(), ErrorKind::Runtime, "data: expected a tensor on ", to_string(to.device()), ", found ", describe(from));
+    check(!to.requires_grad() || is_differentiable(from.dtype()), ErrorKind::Runtime, "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
+    assign_storage(to, from);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+PyObject* requires_grad(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).requires_grad()); }
+int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
+  try {
+    const int wanted = value ? PyObject_IsTrue(value) : 0;
+    ensure(wanted >= 0);
+    set_requires_grad(tensor_of(self), wanted);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+PyObject* is_leaf(PyObject* self, void*) {
+  return guarded([&] { return PyBool_FromLong(!autograd_api.is_leaf || autograd_api.is_leaf(tensor_of(self))); });
+}
+PyObject* grad(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    if (!autograd_api.grad) Py_RETURN_NONE;
+    return wrap(autograd_api.grad(tensor_of(self)));
+  });
+}
+int set_grad(PyObject* self, PyObject* value, void*) {
+  try {
+    const bool clear = !value || value == Py_None;
+    if (!clear && !is_tensor(value)) fail(ErrorKind::Type, "grad: expected a Tensor or None, found ", type_name(value));
+    if (autograd_api.set_grad)
+      autograd_api.set_grad(tensor_of(self), clear ? Tensor() : tensor_of(value));
+    else if (!clear)
+      needs_autograd("grad");
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+PyObject* grad_fn(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    if (!autograd_api.grad_fn) Py_RETURN_NONE;
+    return static_cast<PyObject*>(autograd_api.grad_fn(tensor_of(self)));
+  });
+}
+PyObject* base(PyObject* self, void*) {
+  return guarded([&] { return wrap(Tensor(tensor_of(self).impl()->base)); });
+}
+
+// --- state of the wrapper ---
+
+PyObject* get_dict(PyObject* self, void* context) {
+  PyObject* dict = PyObject_GenericGetDict(self, context);
+  if (dict) track_state(self);
+  return dict;
+}
+int set_dict(PyObject* self, PyObject* value, void* context) {
+  const int status = PyObject_GenericSetDict(self, value, context);
+  if (status == 0) track_state(self);
+  return status;
+}
+
+PyObject* array_interface(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    if (t.device().backend != kCPU || t.dtype() == DType::BFloat16 || t.requires_grad()) {
+      PyErr_SetString(PyExc_AttributeError, "__array_interface__: only for tensors on cpu that do not require grad and whose dtype NumPy has");
+      return nullptr;
+    }
+    Shape steps(t.strides());
+    for (int64_t& s : steps) s *= t.item_bytes();
+    return Py_BuildValue("{s:i,s:s,s:N,s:N,s:(KO)}", "version", 3, "typestr", typestr_of(t.dtype()).c_str(), "shape", wrap_tuple(t.sizes()), "strides",
+                         wrap_tuple(steps), "data", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t.bytes())),
+                         t.impl()->storage->readonly ? Py_True : Py_False);
+  });
+}
+
+PyObject* is_on(PyObject* self, void* name) {
+  return guarded([&] {
+    return PyBool_FromLong(to_string(tensor_of(self).device()).starts_with(static_cast<const char*>(name)));
+  });
+}
+PyObject* never(PyObject*, void*) { Py_RETURN_FALSE; }
+
+}  // namespace
+
+PyGetSetDef tensor_attributes[] = {
+    {"shape", shape, nullptr, "Size of every dimension.", nullptr},
+    {"dtype", dtype, nullptr, "Element type.", nullptr},
+    {"device", device, nullptr, "Where the elements are.", nullptr},
+    {"ndim", ndim, nullptr, "Number of dimensions.", nullptr},
+    {"itemsize", itemsize, nullptr, "Bytes per element.", nullptr},
+    {"nbytes", nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"T", transposed, nullptr, "View with all dimensions reversed.", nullptr},
+    {"mT", matrix_transposed, nullptr, "View with the last two dimensions exchanged.", nullptr},
+    {"H", adjoint, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
+    {"mH", adjoint, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
+    {"real", real, set_real, "Real part; the tensor itself when it is real.", nullptr},
+    {"imag", imag, set_imag, "Imaginary part.", nullptr},
+    {"data", data, set_data, "The same elements without history; in-place writes through it are not seen by autograd.", nullptr},
+    {"requires_grad", requires_grad, set_requires_grad_attribute, "Whether operations on the tensor are recorded.", nullptr},
+    {"is_leaf", is_leaf, nullptr, "Whether the tensor was not computed by a recorded operation.", nullptr},
+    {"grad", grad, set_grad, "Gradient accumulated by backward(), or None.", nullptr},
+    {"grad_fn", grad_fn, nullptr, "Graph node that computed the tensor, or None.", nullptr},
+    {"_base", base, nullptr, "The tensor that a view shows, or None.", nullptr},
+    {"_version", version, nullptr, "Number of in-place writes to the storage.", nullptr},
+    {"is_cpu", is_on, nullptr, "Whether the tensor is on the cpu.", const_cast<char*>("cpu")},
+    {"is_cuda", is_on, nullptr, "Whether the tensor is on a cuda device.", const_cast<char*>("cuda")},
+    {"is_meta", is_on, nullptr, "Whether the tensor has a shape but no elements.", const_cast<char*>("meta")},
+    {"is_sparse", never, nullptr, "Always False.", nullptr},
+    {"is_quantized", never, nullptr, "Always False.", nullptr},
+    {"__array_interface__", array_interface, nullptr, nullptr, nullptr},
+    {"__dict__", get_dict, set_dict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace taeda::py

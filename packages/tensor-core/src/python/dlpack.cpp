@@ -1,0 +1,193 @@
+// DLPack both ways: __dlpack__, __dlpack_device__ and from_dlpack.
+#include "python/dlpack.h"
+
+#include "python/arguments.h"
+#include "python/internal.h"
+#include "taeda/ops.h"
+
+namespace taeda::py {
+namespace {
+
+constexpr const char* kName = "dltensor";
+constexpr const char* kUsed = "used_dltensor";
+constexpr const char* kVersionedName = "dltensor_versioned";
+constexpr const char* kVersionedUsed = "used_dltensor_versioned";
+
+dlpack::DataType type_of(DType dtype) {
+  const uint8_t bits = uint8_t(item_size(dtype) * 8);
+  if (dtype == DType::Bool) return {dlpack::kBool, 8, 1};
+  if (dtype == DType::BFloat16) return {dlpack::kBfloat, 16, 1};
+  if (is_floating(dtype)) return {dlpack::kFloat, bits, 1};
+  if (is_complex(dtype)) return {dlpack::kComplex, bits, 1};
+  return {is_signed(dtype) ? dlpack::kInt : dlpack::kUInt, bits, 1};
+}
+
+DType dtype_from(const dlpack::DataType& type) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const dlpack::DataType mine = type_of(DType(i));
+    if (type.lanes == 1 && mine.code == type.code && mine.bits == type.bits) return DType(i);
+  }
+  fail(ErrorKind::Buffer, "from_dlpack: elements of type code ", int(type.code), ", ", int(type.bits), " bits, ", type.lanes, " lanes have no corresponding dtype");
+}
+
+/// A tensor kept alive for the consumer, with the lists the structure points to.
+template <class Structure>
+struct Export {
+  Structure managed;
+  Tensor tensor;
+  std::vector<int64_t> dims;
+
+  explicit Export(Tensor shown) : managed{}, tensor(std::move(shown)) {
+    const size_t n = size_t(tensor.dim());
+    dims.assign(tensor.sizes().begin(), tensor.sizes().end());
+    dims.insert(dims.end(), tensor.strides().begin(), tensor.strides().end());
+    dims.push_back(0);
+    managed.array = {tensor.bytes(), {dlpack::kCPU, 0}, int32_t(n), type_of(tensor.dtype()), dims.data(), dims.data() + n, 0};
+    managed.context = this;
+    managed.deleter = [](Structure* self) { delete static_cast<Export*>(self->context); };
+  }
+};
+
+/// A capsule that nobody consumed frees what it holds.
+template <class Structure>
+void drop_capsule(PyObject* capsule) {
+  const char* name = PyCapsule_GetName(capsule);
+  if (!name || (std::strcmp(name, kName) && std::strcmp(name, kVersionedName))) return;
+  auto* managed = static_cast<Structure*>(PyCapsule_GetPointer(capsule, name));
+  if (managed && managed->deleter) managed->deleter(managed);
+}
+
+/// (major, minor) of max_version, or nothing.
+bool wants_versioned(PyObject* max_version) {
+  if (!max_version || max_version == Py_None) return false;
+  if (!PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) < 1)
+    fail(ErrorKind::Type, "__dlpack__: argument 'max_version' must be a tuple (major, minor), found ", type_name(max_version));
+  const long major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));
+  ensure(major != -1 || !PyErr_Occurred());
+  return major >= 1;
+}
+
+void check_target(const Given& given, int i, const char* op) {
+  if (!given.has(i)) return;
+  int type, id;
+  ensure(PyArg_ParseTuple(given[i], "ii", &type, &id));
+  check(type == dlpack::kCPU, ErrorKind::Buffer, op, ": argument 'dl_device' is (", type, ", ", id, "), expected (1, 0), the cpu");
+}
+
+PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    static Names known{"__dlpack__", 0, {"stream", "max_version", "dl_device", "copy"}};
+    const Given given(known, args, count, names);
+    Tensor t = tensor_of(self);
+    check(!t.requires_grad(), ErrorKind::Buffer, "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
+    check(t.device().backend == kCPU, ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ", describe(t));
+    if (given.has(0) && PyObject_IsTrue(given[0]) && PyLong_AsLong(given[0]) != -1) fail(ErrorKind::Buffer, "__dlpack__: argument 'stream' must be None for the cpu");
+    check_target(given, 2, "__dlpack__");
+    const bool copied = given.truth(3, false);
+    if (copied) t = ops::clone(t);
+    const bool readonly = t.impl()->storage->readonly;
+    if (!wants_versioned(given[1])) {
+      check(!readonly, ErrorKind::Buffer, "__dlpack__: the memory is read-only, which only consumers that pass max_version=(1, 0) or more can be told");
+      auto* out = new Export<dlpack::Managed>(std::move(t));
+      return PyCapsule_New(&out->managed, kName, drop_capsule<dlpack::Managed>);
+    }
+    auto* out = new Export<dlpack::ManagedVersioned>(std::move(t));
+    out->managed.version = {dlpack::kMajor, dlpack::kMinor};
+    out->managed.flags = (readonly ? uint64_t(dlpack::kReadOnly) : 0) | (copied ? uint64_t(dlpack::kIsCopied) : 0);
+    return PyCapsule_New(&out->managed, kVersionedName, drop_capsule<dlpack::ManagedVersioned>);
+  });
+}
+
+PyObject* device_pair(PyObject* self, PyObject*) {
+  return guarded([&] {
+    check(tensor_of(self).device().backend == kCPU, ErrorKind::Buffer, "__dlpack_device__: only tensors on cpu can be exported, found ", describe(tensor_of(self)));
+    return Py_BuildValue("(ii)", int(dlpack::kCPU), 0);
+  });
+}
+
+template <class Structure>
+void release_managed(void*, size_t, void* context) {
+  auto* managed = static_cast<Structure*>(context);
+  if (!managed->deleter) return;
+  // The producer may be Python code.
+  const bool python = Py_IsInitialized();
+  const PyGILState_STATE state = python ? PyGILState_Ensure() : PyGILState_UNLOCKED;
+  managed->deleter(managed);
+  if (python) PyGILState_Release(state);
+}
+
+template <class Structure>
+Tensor adopt(Structure* managed, bool readonly) {
+  const dlpack::Array& array = managed->array;
+  check(array.device.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ", array.device.type, ", expected 1 (cpu)");
+  const DType dtype = dtype_from(array.dtype);
+  const IntSpan sizes(array.shape, size_t(array.ndim));
+  const Shape strides = array.strides ? Shape(IntSpan(array.strides, size_t(array.ndim))) : contiguous_strides(sizes);
+  const int64_t item = item_size(dtype);
+  int64_t low = 0, high = item;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 0) (strides[d] < 0 ? low : high) += (sizes[d] - 1) * strides[d] * item;
+  if (product(sizes) == 0) low = high = 0;
+  char* first = static_cast<char*>(array.data) + array.byte_offset;
+  Ref<Storage> storage = borrow_storage(first + low, size_t(high - low), taeda::Device{}, readonly, release_managed<Structure>, managed);
+  return from_storage(std::move(storage), sizes, strides, -low, dtype);
+}
+
+Tensor import_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, kVersionedName)) {
+    auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
+    check(managed->version.major == dlpack::kMajor, ErrorKind::Buffer, "from_dlpack: the producer speaks DLPack ", managed->version.major, ".", managed->version.minor,
+          ", understood is major version ", dlpack::kMajor);
+    Tensor made = adopt(managed, managed->flags & dlpack::kReadOnly);
+    PyCapsule_SetName(capsule, kVersionedUsed);
+    return made;
+  }
+  if (PyCapsule_IsValid(capsule, kName)) {
+    Tensor made = adopt(static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kName)), false);
+    PyCapsule_SetName(capsule, kUsed);
+    return made;
+  }
+  fail(ErrorKind::Buffer, "from_dlpack: expected a capsule named 'dltensor' or 'dltensor_versioned' that was not consumed yet");
+}
+
+/// Asks the producer for a capsule: versioned first, then as older producers understand it.
+Object request_capsule(PyObject* producer, const Given& given) {
+  const Object method = own(PyObject_GetAttrString(producer, "__dlpack__"));
+  const Object kwargs = own(Py_BuildValue("{s:(ii)}", "max_version", int(dlpack::kMajor), int(dlpack::kMinor)));
+  if (given.has(2)) ensure(PyDict_SetItemString(kwargs.get(), "copy", given[2]) == 0);
+  const Object none = own(PyTuple_New(0));
+  if (PyObject* capsule = PyObject_Call(method.get(), none.get(), kwargs.get())) return Object(capsule);
+  ensure(PyErr_ExceptionMatches(PyExc_TypeError) && !given.has(2));
+  PyErr_Clear();
+  return own(PyObject_CallNoArgs(method.get()));
+}
+
+PyObject* py_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static Names known{"from_dlpack", 1, {"ext_tensor", "device", "copy"}};
+    const Given given(known, args, count, names);
+    PyObject* producer = given.need(0);
+    const std::optional<taeda::Device> device = given.device(1);
+    if (PyCapsule_CheckExact(producer)) return wrap(converted(import_capsule(producer), std::nullopt, device));
+    if (!PyObject_HasAttrString(producer, "__dlpack__"))
+      fail(ErrorKind::Type, "from_dlpack: argument 'ext_tensor' must have the method __dlpack__ or be a DLPack capsule, found ", type_name(producer));
+    const Object capsule = request_capsule(producer, given);
+    return wrap(converted(import_capsule(capsule.get()), std::nullopt, device));
+  });
+}
+
+}  // namespace
+
+PyMethodDef dlpack_methods[] = {
+    {"__dlpack__", reinterpret_cast<PyCFunction>(export_tensor), METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nDLPack capsule over the tensor's memory: versioned for max_version >= (1, 0)."},
+    {"__dlpack_device__", device_pair, METH_NOARGS, "__dlpack_device__() -> tuple[int, int]\n\nDLPack's device type and number."},
+    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef dlpack_functions[] = {
+    {"from_dlpack", reinterpret_cast<PyCFunction>(py_from_dlpack), METH_FASTCALL | METH_KEYWORDS,
+     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nTensor that shares memory with an object of another library through DLPack.\n\n"
+     "Raises:\n    TypeError: The object has no __dlpack__.\n    BufferError: The producer's device, dtype or version is not understood.\n\n"
+     "Source:\n    DLPack and its Python specification, https://dmlc.github.io/dlpack"},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace taeda::py

@@ -1,0 +1,83 @@
+// dtype objects: one per element type, and what is understood as one.
+#include <array>
+#include <string>
+
+#include "python/internal.h"
+
+namespace taeda::py {
+
+PyTypeObject* DTypeType = nullptr;
+
+namespace {
+
+std::array<PyObject*, kDTypeCount> objects;
+
+DType value_of(PyObject* self) { return reinterpret_cast<PyDType*>(self)->value; }
+
+PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("taeda.%s", name(value_of(self)).data()); }
+// A name is how pickle finds a singleton again.
+PyObject* reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name(value_of(self)).data()); }
+PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
+PyObject* is_floating_point(PyObject* self, void*) { return PyBool_FromLong(is_floating(value_of(self))); }
+PyObject* is_complex_dtype(PyObject* self, void*) { return PyBool_FromLong(is_complex(value_of(self))); }
+PyObject* is_signed_dtype(PyObject* self, void*) { return PyBool_FromLong(is_signed(value_of(self))); }
+PyObject* itemsize(PyObject* self, void*) { return PyLong_FromLong(long(item_size(value_of(self)))); }
+PyObject* to_real(PyObject* self, PyObject*) { return wrap(real_of(value_of(self))); }
+PyObject* to_complex(PyObject* self, PyObject*) { return wrap(complex_of(value_of(self))); }
+PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(name(value_of(self)).data()); }
+
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+                         {"__copy__", same, METH_NOARGS, nullptr},
+                         {"__deepcopy__", same, METH_O, nullptr},
+                         {"to_real", to_real, METH_NOARGS, "The real dtype of the same precision."},
+                         {"to_complex", to_complex, METH_NOARGS, "The complex dtype of the same precision."},
+                         {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef attributes[] = {
+    {"is_floating_point", is_floating_point, nullptr, "Whether elements are real floating-point numbers.", nullptr},
+    {"is_complex", is_complex_dtype, nullptr, "Whether elements are complex numbers.", nullptr},
+    {"is_signed", is_signed_dtype, nullptr, "Whether elements can be negative.", nullptr},
+    {"itemsize", itemsize, nullptr, "Bytes per element.", nullptr},
+    {"name", get_name, nullptr, "Name without the package, such as 'float32'.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(repr)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_getset, attributes},
+                       {Py_tp_doc, const_cast<char*>("Element type of a tensor.")},
+                       {0, nullptr}};
+PyType_Spec spec{"taeda_tensor_core.dtype", sizeof(PyDType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+constexpr std::pair<const char*, DType> kAliases[] = {{"half", DType::Float16}, {"float", DType::Float32}, {"double", DType::Float64},
+                                                      {"short", DType::Int16},  {"int", DType::Int32},     {"long", DType::Int64},
+                                                      {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
+
+}  // namespace
+
+PyObject* wrap(DType dtype) { return Py_NewRef(objects[size_t(dtype)]); }
+
+std::optional<DType> as_dtype(PyObject* o) {
+  if (is_dtype(o)) return value_of(o);
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::Float64;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::Int64;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::Bool;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::Complex128;
+  if (Object text = optional_attribute(o, "str"); text && PyUnicode_Check(text.get())) return dtype_from_typestr(text_of(text.get(), "dtype"));
+  return std::nullopt;
+}
+
+bool init_dtype(PyObject* module) {
+  DTypeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!DTypeType || PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(DTypeType)) < 0) return false;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    PyDType* object = PyObject_New(PyDType, DTypeType);
+    if (!object) return false;
+    object->value = DType(i);
+    objects[size_t(i)] = reinterpret_cast<PyObject*>(object);
+    if (PyModule_AddObjectRef(module, name(DType(i)).data(), objects[size_t(i)]) < 0) return false;
+  }
+  for (const auto& [alias, dtype] : kAliases)
+    if (PyModule_AddObjectRef(module, alias, objects[size_t(dtype)]) < 0) return false;
+  return true;
+}
+
+}  // namespace taeda::py

@@ -1,0 +1,104 @@
+// Errors across the border, and small conversions of Python values.
+#include <new>
+
+#include "python/internal.h"
+#include "taeda/autograd_api.h"
+
+namespace taeda::py {
+namespace {
+
+PyObject* class_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::Memory: return PyExc_MemoryError;
+    case ErrorKind::ZeroDivision: return PyExc_ZeroDivisionError;
+    case ErrorKind::Overflow: return PyExc_OverflowError;
+    case ErrorKind::Buffer: return PyExc_BufferError;
+    default: return PyExc_RuntimeError;
+  }
+}
+
+bool has_number_slot(PyObject* o) {
+  const PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
+  return number && (number->nb_index || number->nb_float);
+}
+
+/// NumPy scalars that are no subclass of a Python number (int64, float32, bool_ ...): told by their type's module.
+std::optional<Scalar> foreign_number(PyObject* o) {
+  if (PyUnicode_Check(o) || PySequence_Check(o) || !has_number_slot(o) || is_tensor(o)) return std::nullopt;
+  if (Object item = optional_attribute(o, "item"); item) {
+    const Object plain = own(PyObject_CallNoArgs(item.get()));
+    if (PyLong_Check(plain.get()) || PyFloat_Check(plain.get()) || PyComplex_Check(plain.get())) return as_number(plain.get());
+    return std::nullopt;
+  }
+  if (Py_TYPE(o)->tp_as_number->nb_index) return as_number(own(PyNumber_Index(o)).get());
+  return as_number(own(PyNumber_Float(o)).get());
+}
+
+}  // namespace
+
+void set_python_error() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "an error was announced but none is set");
+  } catch (const Error& e) {
+    if (!PyErr_Occurred()) PyErr_SetString(class_of(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+  }
+}
+
+Object optional_attribute(PyObject* o, const char* name) {
+  PyObject* found = PyObject_GetAttrString(o, name);
+  if (!found) {
+    ensure(PyErr_ExceptionMatches(PyExc_AttributeError));
+    PyErr_Clear();
+  }
+  return Object(found);
+}
+
+std::string_view text_of(PyObject* o, const char* what) {
+  if (!PyUnicode_Check(o)) fail(ErrorKind::Type, what, " must be a str, found ", type_name(o));
+  Py_ssize_t size;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+  ensure(text != nullptr);
+  return {text, size_t(size)};
+}
+
+std::optional<Scalar> as_number(PyObject* o) {
+  if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
+  if (PyBool_Check(o)) return Scalar(o == Py_True);
+  if (PyLong_Check(o)) {
+    int overflow;
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return Scalar(int64_t(v));
+    if (overflow > 0) {
+      const unsigned long long u = PyLong_AsUnsignedLongLong(o);
+      if (!PyErr_Occurred()) return Scalar(uint64_t(u));
+      PyErr_Clear();
+    }
+    fail(ErrorKind::Overflow, "the integer does not fit into 64 bits");
+  }
+  if (PyComplex_Check(o)) return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+  return foreign_number(o);
+}
+
+void needs_autograd(const char* what) {
+  fail(ErrorKind::Runtime, what, " needs automatic differentiation, which is not installed or not imported: pip install taeda-autograd");
+}
+
+void set_requires_grad(const Tensor& tensor, bool value) {
+  if (!value && !tensor.requires_grad()) return;
+  if (!autograd_api.set_requires_grad) needs_autograd("requires_grad=True");
+  autograd_api.set_requires_grad(tensor, value);
+}
+
+}  // namespace taeda::py

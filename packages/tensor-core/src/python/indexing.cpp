@@ -1,0 +1,301 @@
+// x[...] and x[...] = v: basic keys become one view, advanced ones go to ops::index and ops::index_put_.
+#include "python/internal.h"
+#include "taeda/ops.h"
+
+namespace taeda::py {
+namespace {
+
+constexpr int64_t kAbsent = INT64_MIN;
+
+/// A view under construction. Without layers it is arithmetic that ends in one alias(); with them every step is an operator call,
+/// so that autograd sees it.
+class View {
+ public:
+  explicit View(const Tensor& self) : self_(self), layered_(active(self.keys()).has_layers()) {
+    if (!layered_) {
+      sizes_ = Shape(self.sizes());
+      strides_ = Shape(self.strides());
+    }
+  }
+  int64_t size(int64_t dim) const { return layered_ ? current().size(dim) : sizes_[size_t(dim)]; }
+  int64_t dim() const { return layered_ ? current().dim() : int64_t(sizes_.size()); }
+
+  void select(int64_t dim, int64_t index) {
+    const int64_t n = size(dim);
+    if (index < -n || index >= n) [[unlikely]]
+      fail(ErrorKind::Index, "index: ", index, " is out of range for dimension ", dim, " of size ", n, " of a tensor of shape ", shape_text(self_.sizes()));
+    if (layered_) return step(ops::select(current(), dim, index));
+    offset_ += (index < 0 ? index + n : index) * strides_[size_t(dim)];
+    sizes_.erase(size_t(dim));
+    strides_.erase(size_t(dim));
+  }
+  void slice(int64_t dim, PyObject* key) {
+    Py_ssize_t start, stop, stride;
+    ensure(PySlice_Unpack(key, &start, &stop, &stride) == 0);
+    const Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(size(dim)), &start, &stop, stride);
+    if (start == 0 && stride == 1 && count == size(dim)) return;
+    if (layered_) {
+      const auto* raw = reinterpret_cast<PySliceObject*>(key);
+      const auto bound = [](PyObject* given, Py_ssize_t value) { return given == Py_None ? std::nullopt : std::optional<int64_t>(value); };
+      Py_ssize_t from, to, by;
+      ensure(PySlice_Unpack(key, &from, &to, &by) == 0);
+      return step(ops::slice(current(), dim, bound(raw->start, from), bound(raw->stop, to), stride));
+    }
+    if (count) offset_ += start * strides_[size_t(dim)];
+    sizes_[size_t(dim)] = count;
+    strides_[size_t(dim)] *= stride;
+  }
+  void unsqueeze(int64_t dim) {
+    if (layered_) return step(ops::unsqueeze(current(), dim));
+    const int64_t stride = dim < int64_t(sizes_.size()) ? sizes_[size_t(dim)] * strides_[size_t(dim)] : 1;
+    sizes_.insert(size_t(dim), 1);
+    strides_.insert(size_t(dim), stride);
+  }
+  Tensor finish() const {
+    if (!layered_) return alias(self_, sizes_, strides_, offset_);
+    if (changed_.defined()) return changed_;
+    return self_.dim() ? ops::slice(self_, 0, std::nullopt, std::nullopt, 1) : ops::view(self_, IntSpan());
+  }
+  /// The tensor itself when no step was needed: what advanced indexing starts from.
+  Tensor finish_or_self() const {
+    if (layered_) return current();
+    const bool same = std::ranges::equal(sizes_, self_.sizes()) && std::ranges::equal(strides_, self_.strides());
+    return same && offset_ == 0 ? self_ : finish();
+  }
+
+ private:
+  const Tensor& current() const { return changed_.defined() ? changed_ : self_; }
+  void step(Tensor next) { changed_ = std::move(next); }
+
+  const Tensor& self_;
+  const bool layered_;
+  Tensor changed_;
+  Shape sizes_, strides_;
+  int64_t offset_ = 0;
+};
+
+bool is_plain_int(PyObject* o) { return PyLong_CheckExact(o); }
+
+/// Python's and NumPy's integers, and integer tensors of no dimension outside of advanced indexing; kAbsent for anything else.
+int64_t int_of(PyObject* o) {
+  if (PyBool_Check(o) || is_tensor(o) || !PyIndex_Check(o)) return kAbsent;
+  if (!PyLong_Check(o) && PySequence_Check(o)) return kAbsent;  // arrays of one element have __index__ too
+  const Py_ssize_t v = PyNumber_AsSsize_t(o, PyExc_IndexError);
+  ensure(v != -1 || !PyErr_Occurred());
+  return v;
+}
+
+bool is_bool_like(PyObject* o) {
+  if (PyBool_Check(o)) return true;
+  const std::string_view type = type_name(o);
+  return type == "numpy.bool_" || type == "numpy.bool";
+}
+
+/// One item of a key once it is known what it is.
+struct Item {
+  enum class Kind : uint8_t { Int, Slice, NewAxis, Ellipsis, Truth, Index } kind;
+  int64_t value = 0;
+  PyObject* object = nullptr;
+  Tensor index;
+};
+
+Tensor index_tensor(PyObject* o) {
+  Tensor index = is_tensor(o) ? tensor_of(o) : tensor_sharing(o, std::nullopt, std::nullopt, "index");
+  // An empty list has no dtype of its own.
+  if (!is_tensor(o) && index.numel() == 0 && is_floating(index.dtype()) && (PyList_Check(o) || PyTuple_Check(o))) index = ops::to_dtype(index, DType::Int64);
+  check(is_integral(index.dtype()), ErrorKind::Index, "index: tensors used as indices must be of integer or bool dtype, found ", describe(index));
+  return index;
+}
+
+Item classify(PyObject* o) {
+  if (o == Py_None) return {Item::Kind::NewAxis};
+  if (o == Py_Ellipsis) return {Item::Kind::Ellipsis};
+  if (PySlice_Check(o)) return {Item::Kind::Slice, 0, o, {}};
+  if (is_bool_like(o)) return {Item::Kind::Truth, PyObject_IsTrue(o)};
+  if (const int64_t v = int_of(o); v != kAbsent) return {Item::Kind::Int, v};
+  if (!is_tensor(o) && !PySequence_Check(o) && !optional_attribute(o, "__array_interface__"))
+    fail(ErrorKind::Index, "index: expected int, slice, None, Ellipsis, bool, a sequence or an integer or bool tensor, found ", type_name(o));
+  Item item{Item::Kind::Index, 0, nullptr, index_tensor(o)};
+  if (item.index.dim() == 0 && item.index.device().backend == kCPU) {
+    const Scalar value = scalar_of(item.index, "index");
+    const bool truth = item.index.dtype() == DType::Bool;
+    return {truth ? Item::Kind::Truth : Item::Kind::Int, value.to<int64_t>()};
+  }
+  return item;
+}
+
+/// A key applied to a tensor: the view of its basic part and, when there are index tensors, where they stand.
+struct Selection {
+  Tensor view;
+  std::vector<Tensor> indices;  // empty: basic
+};
+
+int64_t consumed(const Item& item) {
+  switch (item.kind) {
+    case Item::Kind::Int:
+    case Item::Kind::Slice: return 1;
+    case Item::Kind::Index: return item.index.dtype() == DType::Bool ? item.index.dim() : 1;
+    default: return 0;
+  }
+}
+
+Tensor truth_mask(bool value) {
+  Tensor mask = empty(Shape{1}, DType::Bool);
+  *mask.data<bool>() = value;
+  return mask;
+}
+Tensor number_index(int64_t value) {
+  Tensor index = empty({}, DType::Int64);
+  *index.data<int64_t>() = value;
+  return index;
+}
+
+Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
+  std::vector<Item> items;
+  items.reserve(keys.size() + 1);
+  int64_t used = 0;
+  bool ellipsis = false, advanced = false;
+  for (PyObject* key : keys) {
+    items.push_back(classify(key));
+    const Item& item = items.back();
+    used += consumed(item);
+    check(!(ellipsis && item.kind == Item::Kind::Ellipsis), ErrorKind::Index, "index: only one Ellipsis is allowed");
+    ellipsis = ellipsis || item.kind == Item::Kind::Ellipsis;
+    advanced = advanced || item.kind == Item::Kind::Index || item.kind == Item::Kind::Truth;
+  }
+  check(used <= self.dim(), ErrorKind::Index, "index: too many indices for a tensor of shape ", shape_text(self.sizes()), ": expected at most ", self.dim(),
+        ", found ", used);
+  View view(self);
+  std::vector<Tensor> indices;
+  int64_t dim = 0;
+  // With masks of several dimensions, an entry of the list stands for more than one dimension of the view.
+  int64_t mask_extra = 0;
+  const auto place = [&](Tensor index, int64_t width) {
+    indices.resize(size_t(dim - mask_extra));
+    indices.push_back(std::move(index));
+    mask_extra += width - 1;
+    dim += width;
+  };
+  for (const Item& item : items) {
+    switch (item.kind) {
+      case Item::Kind::Int:
+        if (!advanced) {
+          view.select(dim, item.value);
+        } else {
+          const int64_t n = view.size(dim);
+          check(item.value >= -n && item.value < n, ErrorKind::Index, "index: ", item.value, " is out of range for dimension ", dim, " of size ", n,
+                " of a tensor of shape ", shape_text(self.sizes()));
+          place(number_index(item.value), 1);
+        }
+        break;
+      case Item::Kind::Slice: view.slice(dim++, item.object); break;
+      case Item::Kind::NewAxis: view.unsqueeze(dim++); break;
+      case Item::Kind::Ellipsis: dim += self.dim() - used; break;
+      case Item::Kind::Truth:
+        view.unsqueeze(dim);
+        place(truth_mask(item.value), 1);
+        break;
+      case Item::Kind::Index: place(item.index, consumed(item)); break;
+    }
+  }
+  if (!advanced) return {view.finish(), {}};
+  return {view.finish_or_self(), std::move(indices)};
+}
+
+Selection select_key(const Tensor& self, PyObject* key) {
+  if (PyTuple_Check(key)) return select_items(self, {&PyTuple_GET_ITEM(key, 0), size_t(PyTuple_GET_SIZE(key))});
+  return select_items(self, {&key, 1});
+}
+
+/// The frequent keys, without any list of items; false when the key needs the general way.
+bool quick_view(const Tensor& self, PyObject* key, View& view) {
+  const auto one = [&](PyObject* o, int64_t& dim) {
+    if (dim >= view.dim()) return false;
+    if (is_plain_int(o)) {
+      view.select(dim, int_of(o));
+      return true;
+    }
+    if (!PySlice_Check(o)) return false;
+    view.slice(dim++, o);
+    return true;
+  };
+  int64_t dim = 0;
+  if (!PyTuple_Check(key)) return one(key, dim);
+  const Py_ssize_t n = PyTuple_GET_SIZE(key);
+  if (n == 0 || n > self.dim()) return false;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!is_plain_int(PyTuple_GET_ITEM(key, i)) && !PySlice_Check(PyTuple_GET_ITEM(key, i))) return false;
+  for (Py_ssize_t i = 0; i < n; ++i) one(PyTuple_GET_ITEM(key, i), dim);
+  return true;
+}
+
+/// NumPy lets a value have more leading dimensions of size 1 than the place it goes to.
+Tensor without_leading_ones(Tensor value, int64_t dim) {
+  while (value.dim() > dim && value.size(0) == 1) value = ops::select(value, 0, 0);
+  return value;
+}
+
+Tensor value_of(PyObject* o, const Tensor& self) {
+  if (is_tensor(o)) return tensor_of(o);
+  if (std::optional<Scalar> number = as_number(o)) return Tensor(*number);
+  return tensor_sharing(o, std::nullopt, std::nullopt, "index assignment");
+}
+
+void assign(const Tensor& view, PyObject* given, const Tensor& self) {
+  const Tensor value = value_of(given, self);
+  if (value.is_wrapped_number() || value.dim() == 0) {
+    if (value.is_wrapped_number())
+      ops::fill_(view, value);
+    else
+      ops::copy_(view, value);
+    return;
+  }
+  ops::copy_(view, without_leading_ones(value, view.dim()));
+}
+
+void assign_selection(const Selection& chosen, PyObject* given, const Tensor& self) {
+  if (chosen.indices.empty()) return assign(chosen.view, given, self);
+  Tensor value = value_of(given, self);
+  ops::index_put_(chosen.view, chosen.indices, value, false);
+}
+
+}  // namespace
+
+PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    {
+      View view(t);
+      if (quick_view(t, key, view)) return wrap(view.finish());
+    }
+    Selection chosen = select_key(t, key);
+    return wrap(chosen.indices.empty() ? std::move(chosen.view) : ops::index(chosen.view, chosen.indices));
+  });
+}
+
+int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept {
+  try {
+    if (!value) fail(ErrorKind::Type, "index: elements of a tensor cannot be deleted");
+    const Tensor& t = tensor_of(self);
+    View view(t);
+    if (quick_view(t, key, view))
+      assign(view.finish(), value, t);
+    else
+      assign_selection(select_key(t, key), value, t);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+PyObject* tensor_sequence_item(PyObject* self, Py_ssize_t i) noexcept {
+  return guarded([&] {
+    View view(tensor_of(self));
+    check(view.dim() > 0, ErrorKind::Index, "index: a 0-d tensor cannot be indexed with an int; use item()");
+    view.select(0, i);
+    return wrap(view.finish());
+  });
+}
+
+}  // namespace taeda::py

@@ -1,0 +1,81 @@
+// What the hand-written files of the extension share among themselves.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "python/pytensor.h"
+
+namespace taeda::py {
+
+/// Owned PyObject reference.
+struct Decref {
+  void operator()(PyObject* o) const noexcept { Py_DECREF(o); }
+};
+using Object = std::unique_ptr<PyObject, Decref>;
+/// Adopts a new reference; a null one means that a Python error is set.
+inline Object own(PyObject* o) {
+  if (!o) throw PythonError();
+  return Object(o);
+}
+inline Object share(PyObject* o) { return Object(Py_NewRef(o)); }
+inline void ensure(bool ok) {
+  if (!ok) throw PythonError();
+}
+/// "list", "Tensor", "ndarray"...
+inline const char* type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
+/// UTF-8 text of a str; TypeError otherwise.
+std::string_view text_of(PyObject* o, const char* what);
+/// An attribute, or null without an error when it is missing.
+Object optional_attribute(PyObject* o, const char* name);
+
+// Types, made once when the module is. Each returns false with the Python error set.
+bool init_dtype(PyObject* module);
+bool init_device(PyObject* module);
+bool init_generator(PyObject* module);
+bool init_size(PyObject* module);
+bool init_tensor(PyObject* module);
+
+/// Tracks the wrapper for the collector once it has a __dict__.
+void track_state(PyObject* self) noexcept;
+
+// Pieces of the Tensor type.
+std::vector<PyType_Slot> number_slots();
+extern PyGetSetDef tensor_attributes[];
+extern PyMethodDef tensor_methods[];
+extern PyMethodDef data_functions[];
+extern PyMethodDef buffer_functions[];
+extern PyMethodDef dlpack_functions[];
+extern PyMethodDef dlpack_methods[];
+extern PyMethodDef runtime_functions[];
+extern PyMethodDef text_functions[];
+PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept;
+int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept;
+PyObject* tensor_sequence_item(PyObject* self, Py_ssize_t i) noexcept;
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexcept;
+int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept;
+void tensor_release_buffer(PyObject* self, Py_buffer* view) noexcept;
+
+// --- data.cpp: tensors from Python data ---
+/// Like `tensor(data, dtype=..., device=...)`: always a copy.
+Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
+/// Shares memory when the object allows it and nothing must change.
+Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<Device> device, const char* op);
+PyObject* to_nested_list(const Tensor& tensor);
+/// Converts and moves; `self` itself when nothing changes.
+Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device);
+
+// --- buffer.cpp: arrays of others ---
+/// A tensor over the memory of an object with __array_interface__ (NumPy arrays); nothing when it has none.
+std::optional<Tensor> from_array_interface(PyObject* o, const char* op);
+/// NumPy's typestr ("<f4") to a dtype; nothing when there is no counterpart.
+std::optional<DType> dtype_from_typestr(std::string_view text);
+std::string typestr_of(DType dtype);
+/// PEP 3118 format of a dtype.
+const char* buffer_format(DType dtype);
+
+// --- requires_grad ---
+/// RuntimeError that names what is missing and the pip command.
+[[noreturn]] void needs_autograd(const char* what);
+void set_requires_grad(const Tensor& tensor, bool value);
+
+}  // namespace taeda::py

@@ -1,0 +1,61 @@
+// The extension module taeda_tensor_core._C: types, functions, and the lock that kernels give up.
+#include "python/bindings.h"
+#include "python/internal.h"
+#include "taeda/parallel.h"
+
+namespace taeda::py {
+
+void fill_python_api();
+
+namespace {
+
+void install_host_lock() {
+  host_lock.release = []() -> void* { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; };
+  host_lock.acquire = [](void* token) { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); };
+}
+
+bool add_tables(PyObject* module, PyMethodDef* const* tables) {
+  for (; *tables; ++tables)
+    if (PyModule_AddFunctions(module, *tables) < 0) return false;
+  return true;
+}
+
+/// `ops`: every operator function, also those that have no place at top level.
+bool add_ops(PyObject* module) {
+  PyObject* ops = PyModule_New("taeda_tensor_core.ops");
+  if (!ops) return false;
+  const bool ok = add_tables(ops, all_functions) && add_tables(ops, all_nn_functions);
+  return PyModule_AddObject(module, "ops", ops) == 0 && ok;
+}
+
+bool fill(PyObject* module) {
+  PyMethodDef* const own_tables[] = {data_functions, buffer_functions, dlpack_functions, runtime_functions, text_functions, nullptr};
+  return init_dtype(module) && init_device(module) && init_generator(module) && init_size(module) && init_tensor(module) && add_tables(module, all_functions) &&
+         add_tables(module, own_tables) && add_ops(module);
+}
+
+PyModuleDef definition{PyModuleDef_HEAD_INIT, "taeda_tensor_core._C", "Tensors and operators, compiled.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+}  // namespace taeda::py
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace taeda::py;
+  PyObject* module = PyModule_Create(&definition);
+  if (!module) return nullptr;
+  const bool ok = [&] {
+    try {
+      return fill(module);
+    } catch (...) {
+      set_python_error();
+      return false;
+    }
+  }();
+  if (!ok) {
+    Py_DECREF(module);
+    return nullptr;
+  }
+  install_host_lock();
+  fill_python_api();
+  return module;
+}

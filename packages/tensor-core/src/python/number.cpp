@@ -1,0 +1,215 @@
+// Operators of the Tensor type: arithmetic, comparison, truth, conversion to Python numbers.
+#include "python/internal.h"
+#include "taeda/ops.h"
+
+namespace taeda::py {
+namespace {
+
+/// One side of a binary operator: a tensor as it is, a Python number as wrapped number, an array of NumPy's as a tensor over it.
+class Side {
+ public:
+  explicit Side(PyObject* o) {
+    if (is_tensor(o)) [[likely]] {
+      tensor_ = &tensor_of(o);
+    } else if (std::optional<Scalar> number = as_number(o)) {
+      made_ = Tensor(*number);
+      tensor_ = &made_;
+    } else if (std::optional<Tensor> array = from_array_interface(o, "operator")) {
+      made_ = std::move(*array);
+      tensor_ = &made_;
+    }
+  }
+  explicit operator bool() const { return tensor_ != nullptr; }
+  const Tensor& operator*() const { return *tensor_; }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  Tensor made_;
+};
+
+template <auto Op>
+PyObject* binary_mixed(PyObject* a, PyObject* b) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Side left(a), right(b);
+    if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
+    return wrap(Op(*left, *right));
+  });
+}
+
+template <auto Op>
+PyObject* binary(PyObject* a, PyObject* b) noexcept {
+  if (!is_tensor(a) || !is_tensor(b)) return binary_mixed<Op>(a, b);
+  return guarded([&] { return wrap(Op(tensor_of(a), tensor_of(b))); });
+}
+
+template <auto Op>
+PyObject* inplace(PyObject* a, PyObject* b) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Side right(b);
+    if (!right) Py_RETURN_NOTIMPLEMENTED;
+    Op(tensor_of(a), *right);
+    return Py_NewRef(a);
+  });
+}
+
+template <auto Op>
+PyObject* unary(PyObject* a) noexcept {
+  return guarded([&] { return wrap(Op(tensor_of(a))); });
+}
+
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow: a modulus (third argument) is not supported for tensors");
+    return nullptr;
+  }
+  return binary<[](const Tensor& x, const Tensor& y) { return ops::pow(x, y); }>(a, b);
+}
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept {
+  return inplace<[](const Tensor& x, const Tensor& y) { ops::pow_(x, y); }>(a, b);
+}
+
+PyObject* divmod(PyObject* a, PyObject* b) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Side left(a), right(b);
+    if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
+    const Object quotient = own(wrap(ops::floor_divide(*left, *right))), rest = own(wrap(ops::remainder(*left, *right)));
+    return PyTuple_Pack(2, quotient.get(), rest.get());
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Side left(a), right(b);
+    if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
+    switch (op) {
+      case Py_EQ: return wrap(ops::eq(*left, *right));
+      case Py_NE: return wrap(ops::ne(*left, *right));
+      case Py_LT: return wrap(ops::lt(*left, *right));
+      case Py_LE: return wrap(ops::le(*left, *right));
+      case Py_GT: return wrap(ops::gt(*left, *right));
+      default: return wrap(ops::ge(*left, *right));
+    }
+  });
+}
+
+int truth(PyObject* self) noexcept {
+  try {
+    const Tensor& t = tensor_of(self);
+    check(t.numel() == 1, ErrorKind::Runtime, "bool: the truth value of a tensor of shape ", shape_text(t.sizes()), " is ambiguous; expected one element, found ",
+          t.numel(), ". Use any() or all()");
+    return scalar_of(t, "bool").to<bool>();
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+PyObject* as_int(PyObject* self) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Scalar v = scalar_of(tensor_of(self), "int");
+    check(!v.is_complex(), ErrorKind::Type, "int: a complex tensor cannot become an int; take .real first");
+    if (v.is_floating()) return PyLong_FromDouble(v.to_double());
+    return v.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(v.to<uint64_t>()) : PyLong_FromLongLong(v.to<int64_t>());
+  });
+}
+PyObject* as_float(PyObject* self) noexcept {
+  return guarded([&] {
+    const Scalar v = scalar_of(tensor_of(self), "float");
+    check(!v.is_complex(), ErrorKind::Type, "float: a complex tensor cannot become a float; take .real first");
+    return PyFloat_FromDouble(v.to_double());
+  });
+}
+PyObject* as_index(PyObject* self) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    check(is_integral(t.dtype()) && t.numel() == 1, ErrorKind::Type, "index: only integer tensors of one element can be used as an index, found ", describe(t));
+    return as_int(self);
+  });
+}
+
+Py_ssize_t length(PyObject* self) noexcept {
+  const Tensor& t = tensor_of(self);
+  if (t.dim() == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    return -1;
+  }
+  return Py_ssize_t(t.size(0));
+}
+
+int contains(PyObject* self, PyObject* value) noexcept {
+  try {
+    const Side right(value);
+    if (!right) fail(ErrorKind::Type, "in: expected a Tensor or a number on the left, found ", type_name(value));
+    return scalar_of(ops::any(ops::eq(tensor_of(self), *right)), "in").to<bool>();
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+PyObject* iterate(PyObject* self) noexcept {
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    check(t.dim() > 0, ErrorKind::Type, "iter: a 0-d tensor cannot be iterated over");
+    const Object items = own(PyTuple_New(Py_ssize_t(t.size(0))));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+      PyTuple_SET_ITEM(items.get(), i, own(tensor_sequence_item(self, i)).release());
+    return PyObject_GetIter(items.get());
+  });
+}
+
+Py_hash_t hash(PyObject* self) noexcept { return Py_hash_t(reinterpret_cast<uintptr_t>(self) >> 4); }
+
+#define TAEDA_BINARY(OP) binary<[](const Tensor& x, const Tensor& y) { return ops::OP(x, y); }>
+#define TAEDA_INPLACE(OP) inplace<[](const Tensor& x, const Tensor& y) { ops::OP(x, y); }>
+#define TAEDA_UNARY(OP) unary<[](const Tensor& x) { return ops::OP(x); }>
+
+}  // namespace
+
+std::vector<PyType_Slot> number_slots() {
+  std::vector<PyType_Slot> slots;
+  const auto slot = [&](int id, auto function) { slots.push_back({id, reinterpret_cast<void*>(function)}); };
+  slot(Py_nb_add, &TAEDA_BINARY(add));
+  slot(Py_nb_subtract, &TAEDA_BINARY(sub));
+  slot(Py_nb_multiply, &TAEDA_BINARY(mul));
+  slot(Py_nb_true_divide, &TAEDA_BINARY(div));
+  slot(Py_nb_floor_divide, &TAEDA_BINARY(floor_divide));
+  slot(Py_nb_remainder, &TAEDA_BINARY(remainder));
+  slot(Py_nb_matrix_multiply, &TAEDA_BINARY(matmul));
+  slot(Py_nb_and, &TAEDA_BINARY(bitwise_and));
+  slot(Py_nb_or, &TAEDA_BINARY(bitwise_or));
+  slot(Py_nb_xor, &TAEDA_BINARY(bitwise_xor));
+  slot(Py_nb_lshift, &TAEDA_BINARY(bitwise_left_shift));
+  slot(Py_nb_rshift, &TAEDA_BINARY(bitwise_right_shift));
+  slot(Py_nb_power, &power);
+  slot(Py_nb_divmod, &divmod);
+  slot(Py_nb_inplace_add, &TAEDA_INPLACE(add_));
+  slot(Py_nb_inplace_subtract, &TAEDA_INPLACE(sub_));
+  slot(Py_nb_inplace_multiply, &TAEDA_INPLACE(mul_));
+  slot(Py_nb_inplace_true_divide, &TAEDA_INPLACE(div_));
+  slot(Py_nb_inplace_floor_divide, &TAEDA_INPLACE(floor_divide_));
+  slot(Py_nb_inplace_remainder, &TAEDA_INPLACE(remainder_));
+  slot(Py_nb_inplace_and, &TAEDA_INPLACE(bitwise_and_));
+  slot(Py_nb_inplace_or, &TAEDA_INPLACE(bitwise_or_));
+  slot(Py_nb_inplace_xor, &TAEDA_INPLACE(bitwise_xor_));
+  slot(Py_nb_inplace_lshift, &TAEDA_INPLACE(bitwise_left_shift_));
+  slot(Py_nb_inplace_rshift, &TAEDA_INPLACE(bitwise_right_shift_));
+  slot(Py_nb_inplace_power, &inplace_power);
+  slot(Py_nb_negative, &TAEDA_UNARY(neg));
+  slot(Py_nb_positive, &TAEDA_UNARY(positive));
+  slot(Py_nb_absolute, &TAEDA_UNARY(abs));
+  slot(Py_nb_invert, &TAEDA_UNARY(bitwise_not));
+  slot(Py_nb_bool, &truth);
+  slot(Py_nb_int, &as_int);
+  slot(Py_nb_float, &as_float);
+  slot(Py_nb_index, &as_index);
+  slot(Py_tp_richcompare, &compare);
+  slot(Py_tp_hash, &hash);
+  slot(Py_tp_iter, &iterate);
+  slot(Py_mp_length, &length);
+  slot(Py_sq_length, &length);
+  slot(Py_sq_contains, &contains);
+  return slots;
+}
+
+}  // namespace taeda::py

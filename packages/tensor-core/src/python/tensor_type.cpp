@@ -1,0 +1,220 @@
+// The Tensor type: life and death of wrappers, subclasses, the type object. See Note [Identity of wrappers].
+#include "python/internal.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+
+#include "python/bindings.h"
+#include "taeda/autograd_api.h"
+
+namespace taeda::py {
+
+PyTypeObject* TensorType = nullptr;
+
+namespace {
+
+// Wrappers of exact type Tensor are reused: a free one keeps its (untracked) collector header.
+constexpr int kFreeLimit = 512;
+PyTensor* free_wrappers[kFreeLimit];
+int free_count = 0;
+
+PyTensor* cast(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
+
+void dealloc(PyObject* self);
+
+/// Python's own dealloc of heap subclasses cannot turn ownership round, so subclasses get ours with their first instance.
+PyTensor* allocate_subclass(PyTypeObject* type) {
+  if (type->tp_dealloc != dealloc) type->tp_dealloc = dealloc;
+  return reinterpret_cast<PyTensor*>(type->tp_alloc(type, 0));
+}
+
+PyTensor* allocate() {
+  PyTensor* wrapper;
+  if (free_count) [[likely]] {
+    wrapper = free_wrappers[--free_count];
+    PyObject_Init(reinterpret_cast<PyObject*>(wrapper), TensorType);
+  } else {
+    wrapper = PyObject_GC_New(PyTensor, TensorType);
+    if (!wrapper) return nullptr;
+  }
+  wrapper->dict = nullptr;
+  wrapper->weakrefs = nullptr;
+  return wrapper;
+}
+
+/// Turns ownership round when C++ still holds the impl; true when the wrapper lives on.
+bool resurrect(PyObject* self, TensorImpl* impl) {
+  if (impl->use_count() == 1) return false;
+  impl->flags |= kOwnsPython;
+  Py_SET_REFCNT(self, 1);
+  if (!impl->drop()) return true;
+  // Another thread let go in between: this was the last owner after all.
+  impl->refs.store(1);
+  impl->flags &= uint8_t(~kOwnsPython);
+  Py_SET_REFCNT(self, 0);
+  return false;
+}
+
+void clear_slots(PyTypeObject* type, PyObject* self) {
+  for (; type != TensorType; type = type->tp_base) {
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !type->tp_members) continue;
+    for (PyMemberDef* member = type->tp_members; member->name; ++member) {
+      if (member->type != T_OBJECT_EX || (member->flags & READONLY)) continue;
+      Py_CLEAR(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + member->offset));
+    }
+  }
+}
+
+/// The part of dying that plain wrappers do not need; false when the wrapper lives on.
+bool end_stateful(PyObject* self) {
+  TensorImpl* impl = cast(self)->tensor.impl();
+  if (impl && resurrect(self, impl)) return false;
+  PyTypeObject* type = Py_TYPE(self);
+  if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return false;
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  if (cast(self)->weakrefs) PyObject_ClearWeakRefs(self);
+  clear_slots(type, self);
+  Py_CLEAR(cast(self)->dict);
+  return true;
+}
+
+void dealloc(PyObject* self) {
+  PyTensor* wrapper = cast(self);
+  PyTypeObject* type = Py_TYPE(self);
+  if (type != TensorType || wrapper->dict || wrapper->weakrefs) [[unlikely]]
+    if (!end_stateful(self)) return;
+  if (TensorImpl* impl = wrapper->tensor.impl()) {
+    impl->python = nullptr;
+    if (impl->grad && autograd_api.orphaned && impl->use_count() > 1) autograd_api.orphaned(impl);
+  }
+  wrapper->tensor.~Tensor();
+  if (type == TensorType && free_count < kFreeLimit)
+    free_wrappers[free_count++] = wrapper;
+  else
+    type->tp_free(self);
+  Py_DECREF(type);
+}
+
+/// An impl dies that owns its wrapper. Somebody may have reached the wrapper through a weak reference or its finalizer may look
+/// at it: it takes all that the impl had along, into an impl of its own.
+void release_wrapper(void* owned) noexcept {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyTensor* wrapper = static_cast<PyTensor*>(owned);
+  TensorImpl* dying = wrapper->tensor.ref().release();
+  Tensor borrowed(Ref<TensorImpl>::adopt(dying));
+  Tensor heir = detached_alias(borrowed);
+  borrowed.ref().release();
+  heir.impl()->keys = dying->keys;
+  heir.impl()->flags = uint8_t(dying->flags & ~kOwnsPython);
+  heir.impl()->base = std::move(dying->base);
+  heir.impl()->grad = std::exchange(dying->grad, nullptr);
+  heir.impl()->python = wrapper;
+  wrapper->tensor = std::move(heir);
+  Py_DECREF(reinterpret_cast<PyObject*>(wrapper));
+  PyGILState_Release(state);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(cast(self)->dict);
+  return 0;
+}
+int clear(PyObject* self) {
+  Py_CLEAR(cast(self)->dict);
+  return 0;
+}
+
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  const int status = PyObject_GenericSetAttr(self, name, value);
+  if (cast(self)->dict) track_state(self);
+  return status;
+}
+
+/// Attributes that belong to packages which may be missing say so instead of being absent.
+PyObject* missing(const char* attribute, const char* package) {
+  return PyErr_Format(PyExc_RuntimeError, "Tensor.%s needs a package that is not installed or not imported: pip install %s", attribute, package);
+}
+#define TAEDA_MISSING(NAME, PACKAGE) \
+  {#NAME, [](PyObject*, PyObject*) { return missing(#NAME, PACKAGE); }, METH_VARARGS, "Offered by " PACKAGE "."}
+// METH_KEYWORDS functions have another type; these are only placeholders that the packages replace.
+PyMethodDef placeholders[] = {
+    {"backward", reinterpret_cast<PyCFunction>(static_cast<PyCFunctionWithKeywords>([](PyObject*, PyObject*, PyObject*) { return missing("backward", "taeda-autograd"); })),
+     METH_VARARGS | METH_KEYWORDS, "Offered by taeda-autograd."},
+    TAEDA_MISSING(register_hook, "taeda-autograd"),
+    TAEDA_MISSING(register_post_accumulate_grad_hook, "taeda-autograd"),
+    TAEDA_MISSING(retain_grad, "taeda-autograd"),
+    TAEDA_MISSING(share_memory_, "taeda-multiprocessing"),
+    TAEDA_MISSING(is_shared, "taeda-multiprocessing"),
+    {nullptr, nullptr, 0, nullptr}};
+#undef TAEDA_MISSING
+
+/// One table for the type: hand-written methods win over generated ones, which win over placeholders.
+PyMethodDef* joined_methods() {
+  static std::vector<PyMethodDef> all;
+  const auto add = [](PyMethodDef* table) {
+    for (; table->ml_name; ++table) all.push_back(*table);
+  };
+  add(tensor_methods);
+  add(dlpack_methods);
+  for (PyMethodDef* const* table = all_methods; *table; ++table) add(*table);
+  add(placeholders);
+  all.push_back({nullptr, nullptr, 0, nullptr});
+  return all.data();
+}
+
+PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+
+constexpr const char* kDoc =
+    "Tensor(data) or Tensor(*sizes)\n\nN-dimensional array of one dtype on one device, possibly a view of another tensor.\n\n"
+    "Made by functions such as taeda.tensor, zeros and arange; calling the class gives the default dtype.\n\n"
+    "Example:\n    >>> taeda.tensor([[1, 2], [3, 4]]).sum(0)\n    tensor([4, 6])";
+
+}  // namespace
+
+void track_state(PyObject* self) noexcept {
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+}
+
+PyObject* wrap_fresh(Tensor&& tensor, PyTypeObject* type) {
+  PyTensor* wrapper = type == TensorType ? allocate() : allocate_subclass(type);
+  if (!wrapper) return nullptr;
+  tensor.impl()->python = wrapper;
+  new (&wrapper->tensor) Tensor(std::move(tensor));
+  return reinterpret_cast<PyObject*>(wrapper);
+}
+
+PyObject* reclaim_wrapper(TensorImpl* impl) noexcept {
+  impl->flags &= uint8_t(~kOwnsPython);
+  impl->retain();
+  return static_cast<PyObject*>(impl->python);
+}
+
+bool init_tensor(PyObject* module) {
+  std::vector<PyType_Slot> slots = number_slots();
+  const auto slot = [&](int id, auto function) { slots.push_back({id, reinterpret_cast<void*>(function)}); };
+  slot(Py_tp_new, tensor_new);
+  slot(Py_tp_dealloc, dealloc);
+  slot(Py_tp_traverse, traverse);
+  slot(Py_tp_clear, clear);
+  slot(Py_tp_setattro, set_attribute);
+  slot(Py_mp_subscript, tensor_getitem);
+  slot(Py_mp_ass_subscript, tensor_setitem);
+  slot(Py_sq_item, tensor_sequence_item);
+  slot(Py_bf_getbuffer, tensor_get_buffer);
+  slot(Py_bf_releasebuffer, tensor_release_buffer);
+  slot(Py_tp_methods, joined_methods());
+  slot(Py_tp_getset, tensor_attributes);
+  slot(Py_tp_members, members);
+  slots.push_back({Py_tp_doc, const_cast<char*>(kDoc)});
+  slots.push_back({0, nullptr});
+  PyType_Spec spec{"taeda_tensor_core.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  TensorType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  release_python_wrapper = release_wrapper;
+  return TensorType && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType)) == 0;
+}
+
+}  // namespace taeda::py

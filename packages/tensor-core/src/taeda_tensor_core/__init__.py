@@ -1,0 +1,43 @@
+"""Tensors and operators: a fast n-dimensional array library, and the tensor slot of taeda.
+
+The names follow PyTorch's. Operators that have no place at top level (building blocks of layers) are in ``ops``.
+"""
+
+import sys as _sys
+
+from taeda_tensor_core import _C
+
+# Everything public that the extension offers: dtypes, operators, creation, randomness.
+globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})
+
+from taeda_tensor_core import _methods  # noqa: E402
+from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops_dir  # noqa: E402
+from taeda_tensor_core._functions import (  # noqa: E402
+    are_deterministic_algorithms_enabled,
+    is_complex,
+    is_floating_point,
+    is_tensor,
+    numel,
+    use_deterministic_algorithms,
+)
+from taeda_tensor_core._info import finfo, iinfo, memory_format  # noqa: E402
+from taeda_tensor_core._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from taeda_tensor_core._printing import set_printoptions  # noqa: E402
+from taeda_tensor_core.random import get_rng_state, initial_seed, seed, set_rng_state  # noqa: E402
+
+ops = _C.ops
+_sys.modules[__name__ + ".ops"] = ops
+_methods.install()
+
+contiguous_format = memory_format("contiguous_format")
+channels_last = memory_format("channels_last")
+preserve_format = memory_format("preserve_format")
+
+e = 2.718281828459045
+pi = 3.141592653589793
+inf = 1e999  # the name `float` is a dtype here
+nan = -(inf - inf)
+newaxis = None
+
+__version__ = "0.1.0"
+__taeda_interface__ = {"tensor": "1.0"}

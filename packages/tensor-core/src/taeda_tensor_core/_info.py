@@ -1,0 +1,100 @@
+"""Facts about dtypes and memory layouts."""
+
+from __future__ import annotations
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import dtype as DType
+
+
+class memory_format(str):
+    """Order of the elements in memory: ``contiguous_format``, ``channels_last`` or ``preserve_format``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"taeda.{self!s}"
+
+    def __reduce__(self) -> str:
+        return str(self)
+
+
+# bits of the mantissa, largest exponent, smallest normal exponent, digits that always survive
+_FLOATS = {
+    "float16": (10, 15, -14, 3),
+    "bfloat16": (7, 127, -126, 2),
+    "float32": (23, 127, -126, 6),
+    "float64": (52, 1023, -1022, 15),
+}
+_REAL = {"complex64": "float32", "complex128": "float64"}
+
+
+class finfo:
+    """Limits of a floating dtype; of the default dtype when none is given.
+
+    Attributes:
+        bits: Bits of one element.
+        eps: Distance from 1 to the next larger number.
+        max: Largest finite number.
+        min: Smallest finite number, which is -max.
+        tiny: Smallest positive normal number, also `smallest_normal`.
+        resolution: 10 to the number of decimal digits that always survive, as a fraction.
+        dtype: The real floating dtype.
+
+    Raises:
+        TypeError: The dtype is not floating or complex.
+    """
+
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
+
+    def __init__(self, dtype: DType | None = None) -> None:
+        given = _C.get_default_dtype() if dtype is None else dtype
+        name = getattr(given, "name", None)
+        name = _REAL.get(name, name)
+        if name not in _FLOATS:
+            raise TypeError(
+                f"finfo: argument 'dtype' must be a floating or complex dtype, found {given!r}; use iinfo for integers"
+            )
+        mantissa, high, low, digits = _FLOATS[name]
+        self.dtype = getattr(_C, name)
+        self.bits = self.dtype.itemsize * 8
+        self.eps = 2.0**-mantissa
+        self.max = (2.0 - self.eps) * 2.0**high
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0**low
+        self.resolution = float(f"1e-{digits}")
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype.name})"
+        )
+
+
+class iinfo:
+    """Limits of an integer dtype.
+
+    Attributes:
+        bits: Bits of one element.
+        max: Largest number.
+        min: Smallest number.
+        dtype: The dtype.
+
+    Raises:
+        TypeError: The dtype is no integer dtype.
+    """
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    def __init__(self, dtype: DType) -> None:
+        name = getattr(dtype, "name", "")
+        if "int" not in name:
+            raise TypeError(
+                f"iinfo: argument 'dtype' must be an integer dtype, found {dtype!r}; use finfo for floating dtypes"
+            )
+        self.dtype = dtype
+        self.bits = dtype.itemsize * 8
+        self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
+        self.max = 2 ** (self.bits - dtype.is_signed) - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype.name})"

@@ -1,0 +1,284 @@
+"""Methods of Tensor that are written in Python: printing, copying, pickling, NumPy's view of it."""
+
+from __future__ import annotations
+
+from taeda_tensor_core import _C, _printing
+from taeda_tensor_core._C import Generator, Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LEGACY = {
+    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor", "uint8": "ByteTensor",
+    "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor", "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+}  # fmt: skip
+
+
+# --- NumPy ---
+
+
+def numpy(self: Tensor, *, force: bool = False) -> Any:
+    """NumPy array that shares the tensor's memory.
+
+    Args:
+        force: Detach, move to the cpu and copy as needed instead of raising.
+
+    Raises:
+        RuntimeError: The tensor requires grad.
+        TypeError: It is not on the cpu, or NumPy has no such dtype.
+    """
+    import numpy as np
+
+    if force:
+        self = self.detach().cpu()
+    if self.requires_grad:
+        raise RuntimeError(
+            "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()"
+        )
+    if self.device.type != "cpu":
+        raise TypeError(
+            f"numpy: only tensors on cpu share memory with NumPy, found one on {self.device}; use tensor.cpu()"
+        )
+    if self.dtype is _C.bfloat16:
+        raise TypeError("numpy: NumPy has no bfloat16; use tensor.float().numpy()")
+    return (
+        np.asarray(memoryview(self))
+        if self.numel()
+        else np.empty(tuple(self.shape), np.dtype(self.dtype.name))
+    )
+
+
+def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = numpy(self)
+    if dtype is None or array.dtype == dtype:
+        return array.copy() if copy else array
+    if copy is False:
+        raise ValueError(f"__array__: dtype {dtype} needs a copy, but copy=False was asked for")
+    return array.astype(dtype)
+
+
+# --- copies and pickles ---
+
+
+def _plain_bytes(tensor: Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    if tensor.dtype is _C.bfloat16:
+        flat = flat.view(_C.uint16)
+    return memoryview(flat).tobytes()
+
+
+def rebuild_tensor(
+    cls: type,
+    data: bytes | None,
+    shape: tuple,
+    dtype: Any,
+    device: str,
+    layout: str,
+    requires_grad: bool,
+    state: dict | None,
+) -> Tensor:
+    """Undo what pickling did; `data` is None for tensors without memory."""
+    if data is None:
+        tensor = _C.empty(shape, dtype=dtype, device=device)
+    else:
+        stored = _C.uint16 if dtype is _C.bfloat16 else dtype
+        # A bytearray makes the memory writable and is copied only once.
+        tensor = _C.frombuffer(bytearray(data), dtype=stored) if data else _C.empty((0,), dtype=stored)
+        tensor = tensor.view(dtype).reshape(shape) if stored is not dtype else tensor.reshape(shape)
+        tensor = tensor.detach().to(device)
+        if layout == "channels_last":
+            tensor = tensor.contiguous(memory_format="channels_last")
+    if cls is not Tensor:
+        tensor = Tensor._make_subclass(cls, tensor, requires_grad)
+    elif requires_grad:
+        tensor.requires_grad_()
+    if state:
+        tensor.__dict__.update(state)
+    return tensor
+
+
+def rebuild_generator(device: Any, state: Tensor) -> Generator:
+    """Undo what pickling a Generator did."""
+    return Generator(device).set_state(state)
+
+
+def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
+    meta = self.device.type == "meta"
+    last = self.is_contiguous(memory_format="channels_last") and not self.is_contiguous()
+    data = None if meta else _plain_bytes(self)
+    layout = "channels_last" if last else "contiguous_format"
+    args = (
+        type(self),
+        data,
+        tuple(self.shape),
+        self.dtype,
+        str(self.device),
+        layout,
+        self.requires_grad,
+        _C._state_of(self),
+    )
+    return rebuild_tensor, args
+
+
+def _like(self: Tensor, made: Tensor) -> Tensor:
+    """`made` with the class and requires_grad of `self`."""
+    if type(self) is not Tensor:
+        return Tensor._make_subclass(type(self), made, self.requires_grad)
+    return made.requires_grad_() if self.requires_grad else made
+
+
+def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
+    done = memo.get(id(self))
+    if done is not None:
+        return done
+    if not self.is_leaf:
+        raise RuntimeError(
+            "deepcopy: only tensors that were not computed by a recorded operation can be copied deeply, found one with "
+            f"grad_fn={self.grad_fn!r}; use tensor.detach().clone()"
+        )
+    from copy import deepcopy
+
+    made = memo[id(self)] = _like(self, self.detach().clone())
+    if self.grad is not None:
+        made.grad = deepcopy(self.grad, memo)
+    state = _C._state_of(self)
+    if state:
+        made.__dict__.update(deepcopy(state, memo))
+    return made
+
+
+def __copy__(self: Tensor) -> Tensor:
+    made = _like(self, self.detach())
+    state = _C._state_of(self)
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+# --- text ---
+
+
+def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return _printing.tensor_text(self, tensor_contents)
+
+
+def __format__(self: Tensor, spec: str) -> str:
+    if self.dim() == 0 and self.device.type != "meta":
+        return format(self.item(), spec)
+    if spec:
+        raise TypeError(
+            f"__format__: a format such as {spec!r} needs a tensor of no dimension, found shape {tuple(self.shape)}"
+        )
+    return __repr__(self)
+
+
+# --- the rest ---
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Name of the tensor's type without `dtype`, else the tensor in that dtype."""
+    if dtype is None:
+        return f"taeda.{_LEGACY.get(self.dtype.name, self.dtype.name)}"
+    if isinstance(dtype, str):
+        names = {text: name for name, text in _LEGACY.items()}
+        name = names.get(dtype.rpartition(".")[2])
+        if name is None:
+            raise ValueError(
+                f"type: unknown type {dtype!r}; expected a dtype or one of {', '.join(sorted(names))}"
+            )
+        dtype = getattr(_C, name)
+    return self.to(dtype)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype and on the device of `other`."""
+    return self.to(other)
+
+
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """New tensor from `data` with this tensor's dtype and device unless given."""
+    return _C.tensor(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
+
+
+def resize_(self: Tensor, *size: Any) -> Tensor:
+    """Give the tensor another shape in place; elements are kept as far as they fit, new ones are unspecified."""
+    if len(size) == 1 and not isinstance(size[0], int):
+        size = tuple(size[0])
+    if self.requires_grad:
+        raise RuntimeError("resize_: a tensor that requires grad cannot be resized")
+    made = _C.empty(size, dtype=self.dtype, device=self.device)
+    count = min(self.numel(), made.numel())
+    if count and self.device.type != "meta":
+        made.view(-1)[:count] = self.reshape(-1)[:count]
+    return self.set_(made)
+
+
+def resize_as_(self: Tensor, other: Tensor) -> Tensor:
+    """resize_ to the shape of `other`."""
+    return resize_(self, other.shape)
+
+
+def __reversed__(self: Tensor) -> Tensor:
+    return self if self.dim() == 0 else _C.flip(self, (0,))
+
+
+class UntypedStorage:
+    """The memory of a tensor: facts about it, kept alive by it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def data_ptr(self) -> int:
+        """Address of the first byte."""
+        return self._tensor._storage_facts()[0]
+
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        return self._tensor._storage_facts()[1]
+
+    size = __len__ = nbytes
+
+    @property
+    def device(self) -> Any:
+        """Where the memory is."""
+        return self._tensor.device
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, UntypedStorage)
+            and self._tensor._storage_facts()[0] == other._tensor._storage_facts()[0]
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The memory that the tensor shows."""
+    return UntypedStorage(self)
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on another device, as the array API standard names it."""
+    return self.to(device)
+
+
+METHODS = [
+    numpy, __array__, __reduce_ex__, __deepcopy__, __copy__, __repr__, __format__, type_as, new_tensor, resize_, resize_as_,
+    __reversed__, untyped_storage, to_device,
+]  # fmt: skip
+
+
+def install() -> None:
+    """Put the methods on the Tensor type."""
+    for method in METHODS:
+        setattr(Tensor, method.__name__, method)
+    Tensor.type = type_
+    Tensor.__array_priority__ = 1000  # NumPy then leaves operators to the tensor
+    Tensor.__module__ = "taeda_tensor_core"

@@ -1,0 +1,221 @@
+"""Text of tensors: PyTorch's layout, with as many digits as tell values apart."""
+
+from __future__ import annotations
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Options:
+    """What set_printoptions changes."""
+
+    def __init__(self) -> None:
+        self.precision: int | None = None
+        self.threshold: float = 1000
+        self.edgeitems = 3
+        self.linewidth = 80
+        self.sci_mode: bool | None = None
+
+
+options = _Options()
+_MIN_DIGITS = (
+    4  # fraction digits shown even when fewer would do, so that columns look alike from print to print
+)
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Change how tensors are printed.
+
+    Args:
+        precision: Fraction digits; by default as many as are needed to tell values apart.
+        threshold: Number of elements above which a summary is printed.
+        edgeitems: Elements at each end of a summarised dimension.
+        linewidth: Characters per line.
+        profile: 'default', 'short' or 'full' sets all of them first.
+        sci_mode: Scientific notation: True, False, or None to decide by the values.
+
+    Raises:
+        ValueError: The profile is unknown.
+    """
+    profiles = {
+        "default": (None, 1000, 3, 80),
+        "short": (2, 1000, 2, 80),
+        "full": (None, float("inf"), 3, 80),
+    }
+    if profile is not None:
+        if profile not in profiles:
+            raise ValueError(
+                f"set_printoptions: argument 'profile' must be one of {', '.join(profiles)}, found {profile!r}"
+            )
+        options.precision, options.threshold, options.edgeitems, options.linewidth = profiles[profile]
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    for name, value in given.items():
+        if value is not None:
+            setattr(options, name, value)
+    options.sci_mode = sci_mode
+
+
+# --- numbers ---
+
+
+def _float_texts(values: Tensor) -> list[str]:
+    """Texts of all elements of a 1-d real floating tensor, of one notation and equal fraction length."""
+    numbers = values.tolist()
+    magnitudes = [abs(v) for v in numbers if v == v and v not in (float("inf"), float("-inf")) and v != 0]
+    whole = all(v == int(v) for v in magnitudes)
+    largest, smallest = (max(magnitudes), min(magnitudes)) if magnitudes else (0.0, 1.0)
+    scientific = options.sci_mode
+    if scientific is None:
+        scientific = largest >= 1e8 or smallest < 1e-4
+    if scientific:
+        return _scientific(values, numbers)
+    if whole:
+        return [f"{v:.0f}." if v - v == 0 else str(v) for v in numbers]
+    if options.precision is not None:
+        return [f"{v:.{options.precision}f}" for v in numbers]
+    return _pad_fractions(_C._shortest(values, False))
+
+
+def _pad_fractions(texts: list[str]) -> list[str]:
+    """Zeros behind the point so that all fractions are of one length."""
+    lengths = [len(t) - t.find(".") - 1 if "." in t else 0 for t in texts]
+    length = max(_MIN_DIGITS, *lengths) if lengths else _MIN_DIGITS
+    padded = []
+    for text, own in zip(texts, lengths, strict=True):
+        if text[-1] not in "0123456789":  # inf, nan
+            padded.append(text)
+        else:
+            padded.append((text if own else text + ".") + "0" * (length - own))
+    return padded
+
+
+def _scientific(values: Tensor, numbers: list[float]) -> list[str]:
+    if options.precision is not None:
+        return [f"{v:.{options.precision}e}" for v in numbers]
+    parts = [text.partition("e") for text in _C._shortest(values, True)]
+    mantissas = _pad_fractions([mantissa for mantissa, _, _ in parts])
+    return [mantissa + e + exponent for mantissa, (_, e, exponent) in zip(mantissas, parts, strict=True)]
+
+
+def _texts(values: Tensor) -> list[str]:
+    """Texts of all elements of a 1-d tensor, right-aligned to one width."""
+    if values.is_complex():
+        real, imaginary = _align(_float_texts(values.real)), _align(_float_texts(values.imag))
+        return [
+            f"{a}{'' if b.strip().startswith('-') else '+'}{b.strip()}j"
+            for a, b in zip(real, imaginary, strict=True)
+        ]
+    if values.is_floating_point():
+        return _align(_float_texts(values))
+    return _align([str(v) for v in values.tolist()])
+
+
+def _align(texts: list[str]) -> list[str]:
+    width = max(map(len, texts), default=0)
+    return [t.rjust(width) for t in texts]
+
+
+# --- layout ---
+
+
+def _shown(tensor: Tensor) -> Tensor:
+    """The corners of a tensor that is summarised, along every long dimension."""
+    edge = options.edgeitems
+    for dim in range(tensor.dim()):
+        if tensor.size(dim) > 2 * edge:
+            head = tensor.narrow(dim, 0, edge)
+            tensor = _C.cat([head, tensor.narrow(dim, tensor.size(dim) - edge, edge)], dim)
+    return tensor
+
+
+def _nested(sizes: tuple[int, ...], full: tuple[int, ...], take: Callable[[], str], indent: int) -> str:
+    """Brackets around the texts that `take` gives one after the other; `full` tells where something was left out."""
+    edge = options.edgeitems
+    cut = sizes[0] != full[0]
+    if len(sizes) == 1:
+        items = [take() for _ in range(sizes[0])]
+        if cut:
+            items.insert(edge, "...")
+        return "[" + _wrapped(items, indent + 1) + "]"
+    rows = [_nested(sizes[1:], full[1:], take, indent + 1) for _ in range(sizes[0])]
+    if cut:
+        rows.insert(edge, "...")
+    between = "," + "\n" * (len(sizes) - 1) + " " * (indent + 1)
+    return "[" + between.join(rows) + "]"
+
+
+def _wrapped(items: list[str], indent: int) -> str:
+    """Items joined by commas, broken into lines of the allowed width."""
+    width = max(map(len, items), default=0) + 2
+    per_line = max(1, (options.linewidth - indent) // width)
+    lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
+    return (",\n" + " " * indent).join(lines)
+
+
+def contents_text(tensor: Tensor, indent: int) -> str:
+    """The elements, in brackets."""
+    summary = tensor.numel() > options.threshold
+    shown = _shown(tensor) if summary else tensor
+    texts = iter(_texts(shown.contiguous().reshape(-1)))
+    if tensor.dim() == 0:
+        return next(texts)
+    return _nested(tuple(shown.shape), tuple(tensor.shape), lambda: next(texts), indent)
+
+
+def _suffixes(tensor: Tensor) -> list[str]:
+    out = []
+    meta = tensor.device.type == "meta"
+    if tensor.device.type != "cpu":
+        out.append(f"device='{tensor.device}'")
+    if meta or (tensor.numel() == 0 and tensor.dim() != 1):
+        out.append(f"size={tuple(tensor.shape)}")
+    default = _C.get_default_dtype()
+    usual = {_C.int64, _C.bool, default, default.to_complex()}
+    # An empty list says nothing about the dtype.
+    if tensor.dtype not in usual or (tensor.numel() == 0 and tensor.dtype is not default):
+        out.append(f"dtype={tensor.dtype!r}")
+    grad_fn = tensor.grad_fn
+    if grad_fn is not None:
+        name = grad_fn.name() if callable(getattr(grad_fn, "name", None)) else type(grad_fn).__name__
+        out.append(f"grad_fn=<{name}>")
+    elif tensor.requires_grad:
+        out.append("requires_grad=True")
+    return out
+
+
+def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
+    """repr of a tensor."""
+    from taeda_tensor_core._modes import no_grad
+
+    plain = type(tensor) is Tensor
+    prefix = "tensor(" if plain else f"{type(tensor).__name__}("
+    with no_grad():
+        suffixes = _suffixes(tensor)
+        if contents is None:
+            if tensor.device.type == "meta":
+                contents = "..."
+            elif tensor.numel() == 0:
+                contents = "[]"
+            else:
+                contents = contents_text(tensor.detach().cpu(), len(prefix))
+    text = prefix + contents
+    width = len(text) - text.rfind("\n")
+    for suffix in suffixes:
+        if width + len(suffix) + 2 > options.linewidth:
+            text += ",\n" + " " * len(prefix) + suffix
+            width = len(prefix) + len(suffix)
+        else:
+            text += ", " + suffix
+            width += len(suffix) + 2
+    return text + ")"
