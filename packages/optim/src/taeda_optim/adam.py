@@ -6,7 +6,16 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from taeda_optim.optimizer import Optimizer, check_range, fused
+from taeda_optim.optimizer import Optimizer, check_range, fused, modes, real_view
+
+
+def check_adam(kind: str, lr: float, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
+    """ValueError unless the options that Adam's relatives share are in range."""
+    check_range(kind, "lr", lr, 0)
+    check_range(kind, "eps", eps, 0)
+    check_range(kind, "betas[0]", betas[0], 0, 1)
+    check_range(kind, "betas[1]", betas[1], 0, 1)
+    check_range(kind, "weight_decay", weight_decay, 0)
 
 
 class Adam(Optimizer):
@@ -17,17 +26,19 @@ class Adam(Optimizer):
         lr: learning rate.
         betas: decay of the two running means.
         eps: added to the denominator.
-        weight_decay: times the parameter, added to the gradient.
+        weight_decay: times the parameter, added to the gradient (or decoupled: shrinks the parameter directly).
         amsgrad: divide by the largest second moment so far (Reddi et al., ICLR 2018).
         maximize: climb instead of descend.
-        foreach, capturable, differentiable, fused: accepted as in PyTorch; one fused call is always used where the
-            provider has it.
+        decoupled_weight_decay: as in AdamW.
+        foreach, capturable, differentiable, fused: as in PyTorch; one fused call is always used where the provider
+            has it.
 
     Raises:
         ValueError: options out of range.
-    """
 
-    _decoupled = False
+    Example:
+        >>> optimizer = Adam(model.named_parameters(), lr=1e-3)
+    """
 
     def __init__(
         self,
@@ -38,42 +49,42 @@ class Adam(Optimizer):
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
-        foreach: bool | None = None,
         maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+        **accepted: Any,
     ) -> None:
         kind = type(self).__name__
-        check_range(kind, "lr", float(lr), 0)
-        check_range(kind, "eps", eps, 0)
-        check_range(kind, "betas[0]", betas[0], 0, 1)
-        check_range(kind, "betas[1]", betas[1], 0, 1)
-        check_range(kind, "weight_decay", weight_decay, 0)
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "amsgrad": amsgrad, "maximize": maximize})
+        check_adam(kind, lr, betas, eps, weight_decay)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        options |= {"maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, {**options, **modes(accepted, kind)})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"exp_avg", "exp_avg_sq"} | ({"max_exp_avg_sq"} if group["amsgrad"] else set())
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        averages = self._buffers(params, "exp_avg")
-        squares = self._buffers(params, "exp_avg_sq")
-        largest = self._buffers(params, "max_exp_avg_sq") if group["amsgrad"] else []
-        steps = []
-        for param in params:
-            state = self.state[param]
-            state["step"] = state.get("step", 0) + 1
-            steps.append(state["step"])
+        amsgrad = group["amsgrad"]
+        names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
+        states = self._states(params, *names, step=0)
+        steps = [state["step"] + 1 for state in states]
         beta1, beta2 = group["betas"]
-        call = fused("_fused_adam_") or update_adam
+        call = (not self._complex and fused("_fused_adam_")) or update_adam
         call(
-            params, grads, averages, squares, largest, steps, float(group["lr"]), beta1, beta2, group["eps"],
-            group["weight_decay"], group["amsgrad"], group["maximize"], self._decoupled,
+            params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states],
+            [s["max_exp_avg_sq"] for s in states] if amsgrad else [], steps, float(group["lr"]), beta1, beta2,
+            group["eps"], group["weight_decay"], amsgrad, group["maximize"], group["decoupled_weight_decay"],
         )  # fmt: skip
+        for state, step in zip(states, steps, strict=True):
+            state["step"] = step
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("decoupled_weight_decay", isinstance(self, AdamW))
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameter directly (``p *= 1 - lr * weight_decay``)."""
-
-    _decoupled = True
+    """Adam whose weight decay shrinks the parameter directly (``p *= 1 - lr * weight_decay``); see `Adam`."""
 
     def __init__(
         self,
@@ -83,8 +94,11 @@ class AdamW(Adam):
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
-        **options: Any,
+        *,
+        maximize: bool = False,
+        **accepted: Any,
     ) -> None:
+        options = {"maximize": maximize, "decoupled_weight_decay": True, **accepted}
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
 
 
@@ -106,17 +120,18 @@ def update_adam(
 ) -> None:
     """The update in ordinary tensor operations: what a fused call must equal."""
     for i, (param, gradient) in enumerate(zip(params, grads, strict=True)):
-        grad = -gradient if maximize else gradient
+        param, grad = real_view(param), real_view(gradient)
+        average, square = real_view(exp_avgs[i]), real_view(exp_avg_sqs[i])
+        if maximize:
+            grad = -grad
         if weight_decay and decoupled:
             param.mul_(1 - lr * weight_decay)
         elif weight_decay:
             grad = grad.add(param, alpha=weight_decay)
-        average, square = exp_avgs[i], exp_avg_sqs[i]
         average.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        correction = math.sqrt(1 - beta2 ** steps[i])
         if amsgrad:
-            max_exp_avg_sqs[i].copy_(max_exp_avg_sqs[i].maximum(square))
-            square = max_exp_avg_sqs[i]
-        denominator = (square.sqrt() / correction).add_(eps)
+            largest = real_view(max_exp_avg_sqs[i])
+            square = largest.copy_(largest.maximum(square))
+        denominator = square.sqrt().div_(math.sqrt(1 - beta2 ** steps[i])).add_(eps)
         param.addcdiv_(average, denominator, value=-lr / (1 - beta1 ** steps[i]))

@@ -1,85 +1,136 @@
-"""Optimizer: parameters in groups with options, state by parameter, saving and restoring it by name."""
+"""Optimizer: parameters in groups with options, one step over each group, hooks."""
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from typing import Any
 
+from taeda_optim import saving
 from taeda_registry.slots import tensor
 
+# Accepted as in PyTorch; which loop computes the step is this library's own choice.
+MODES = ("foreach", "capturable", "differentiable", "fused")
 
-class _RemovableHook:
+
+class RemovableHook:
     """Takes a hook out again."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], key: int) -> None:
         self._hooks, self._key = hooks, key
 
     def remove(self) -> None:
+        """Takes the hook out; a second call does nothing."""
         self._hooks.pop(self._key, None)
 
 
 class Optimizer:
-    """Base class. A subclass defines ``_update(group, params, grads)`` and the names of its state tensors.
+    """Base class: parameters in groups with options, and state for each parameter.
+
+    A subclass defines either ``_update(group, params, grads)``, called without recording for every group with the
+    parameters that have gradients, or ``step`` itself over ``param_groups`` and ``state``.
 
     Args:
-        params: parameters, (name, parameter) pairs, or groups: dicts with ``params`` and options.
+        params: parameters, (name, parameter) pairs such as ``named_parameters()``, or groups: dicts with ``params``
+            and options. With names, a saved state finds its parameter whatever the order.
         defaults: options of groups that do not give their own.
 
     Raises:
-        TypeError: params of another kind. ValueError: no parameters, or one in two groups.
+        TypeError: params of another kind.
+        ValueError: no parameters, one that appears twice, or one that is the result of an operation.
     """
+
+    # Names of the state tensors shaped like their parameter, as `_state_names` gives them; None: not known.
+    def _state_names(self, group: dict[str, Any]) -> set[str] | None:
+        return None
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, tensor.Tensor):
             raise TypeError(
                 f"{type(self).__name__}: argument 'params' must be an iterable of tensors or dicts, found one Tensor"
             )
+        if defaults.get("differentiable"):
+            raise NotImplementedError(
+                f"{type(self).__name__}: argument 'differentiable' must be False: steps are not recorded"
+            )
         self.defaults = defaults
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._pre_hooks: dict[int, Callable[..., Any]] = {}
-        self._post_hooks: dict[int, Callable[..., Any]] = {}
-        self._hook_count = 0
+        self._complex = False  # whether any parameter is; they take the way of single operations
+        self._init_hooks()
         groups = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__}: argument 'params' is empty")
+            raise ValueError(f"{type(self).__name__}: argument 'params' is empty, expected parameters")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Updates further parameters, with options of their own."""
+        """Updates further parameters, with options of their own.
+
+        Args:
+            param_group: dict with ``params`` as in the constructor, and options.
+
+        Raises:
+            TypeError, ValueError: as in the constructor; the optimizer is then unchanged.
+        """
         kind = type(self).__name__
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError(
-                f"{kind}.add_param_group: expected a dict with 'params', found {type(param_group).__name__}"
+                f"{kind}.add_param_group: argument 'param_group' must be a dict with 'params', "
+                f"found {type(param_group).__name__}"
             )
         group = dict(param_group)
-        given = group["params"]
-        items = [given] if isinstance(given, tensor.Tensor) else list(given)
-        names = None
-        if items and isinstance(items[0], tuple):
-            names = [name for name, _ in items]
-            items = [param for _, param in items]
-        for param in items:
-            if not isinstance(param, tensor.Tensor):
-                raise TypeError(f"{kind}: argument 'params' must hold Tensors, found {type(param).__name__}")
-            if not (param.is_leaf or param.grad_fn is None):
-                raise ValueError(
-                    f"{kind}: can only update leaf tensors, found a result of shape {tuple(param.shape)}"
-                )
-        known = {id(p) for g in self.param_groups for p in g["params"]}
-        if len({id(p) for p in items}) != len(items) or known & {id(p) for p in items}:
-            raise ValueError(f"{kind}: a parameter appears more than once")
-        group["params"] = items
+        names, group["params"] = self._listed(group["params"])
+        self._check_new(group["params"], names)
         if names is not None:
             group["param_names"] = names
         for name, value in self.defaults.items():
             group.setdefault(name, value)
+        self._complex = self._complex or any(param.is_complex() for param in group["params"])
         self.param_groups.append(group)
+
+    def _listed(self, given: Any) -> tuple[list[str] | None, list[Any]]:
+        """Names (if given) and parameters of a group."""
+        kind = type(self).__name__
+        if isinstance(given, tensor.Tensor):
+            return None, [given]
+        if isinstance(given, (set, frozenset)):
+            raise TypeError(f"{kind}: argument 'params' must have an order, found {type(given).__name__}")
+        items = list(given)
+        named = [isinstance(item, tuple) for item in items]
+        if any(named) and not all(named):
+            raise ValueError(f"{kind}: argument 'params' names some parameters and others not")
+        names = [item[0] for item in items] if any(named) else None
+        items = [item[1] for item in items] if any(named) else items
+        for item in items:
+            if not isinstance(item, tensor.Tensor):
+                raise TypeError(f"{kind}: argument 'params' must hold Tensors, found {type(item).__name__}")
+        return names, items
+
+    def _check_new(self, params: list[Any], names: list[str] | None) -> None:
+        kind = type(self).__name__
+        for param in params:
+            if not param.is_leaf:
+                raise ValueError(
+                    f"{kind}: can only update leaf tensors, found a result of shape {tuple(param.shape)}"
+                )
+        present = [id(p) for group in self.param_groups for p in group["params"]] + [id(p) for p in params]
+        if len(set(present)) != len(present):
+            raise ValueError(f"{kind}: argument 'params' holds a parameter more than once")
+        if self.param_groups and ("param_names" in self.param_groups[0]) != (names is not None):
+            raise ValueError(f"{kind}: all groups must name their parameters, or none")
+        known = [name for group in self.param_groups for name in group.get("param_names", ())] + (names or [])
+        if len(set(known)) != len(known):
+            twice = sorted({name for name in known if known.count(name) > 1})
+            raise ValueError(f"{kind}: argument 'params' has parameter names more than once: {twice}")
 
     # --- stepping ---
 
@@ -89,19 +140,23 @@ class Optimizer:
             for param in group["params"]:
                 if set_to_none:
                     param.grad = None
-                elif param.grad is not None:
-                    param.grad.detach_()
-                    param.grad.zero_()
+                elif (grad := param.grad) is not None:
+                    param.grad = grad.detach().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of every parameter that has a gradient; returns the closure's loss."""
+        """One update of every parameter that has a gradient.
+
+        Args:
+            closure: recomputes the loss and its gradients first.
+
+        Returns:
+            The closure's loss, or None.
+        """
         loss = None
-        if closure is not None:
-            with tensor.enable_grad():
-                loss = closure()
-        for hook in tuple(self._pre_hooks.values()):
-            hook(self, (closure,), {})
         with tensor.no_grad():
+            if closure is not None:
+                with tensor.enable_grad():
+                    loss = closure()
             for group in self.param_groups:
                 params, grads = [], []
                 for param in group["params"]:
@@ -111,116 +166,73 @@ class Optimizer:
                         grads.append(grad)
                 if params:
                     self._update(group, params, grads)
-        for hook in tuple(self._post_hooks.values()):
-            hook(self, (closure,), {})
         return loss
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        raise NotImplementedError(f"{type(self).__name__}._update is not defined")
+        raise NotImplementedError(f"{type(self).__name__}.step is not defined")
 
-    def _buffers(self, params: list[Any], name: str) -> list[Any]:
-        """State tensor ``name`` of each parameter, zeros at first."""
-        out = []
-        for param in params:
-            state = self.state[param]
-            buffer = state.get(name)
-            if buffer is None:
-                buffer = state[name] = tensor.zeros_like(param)
-            out.append(buffer)
-        return out
+    def _states(self, params: list[Any], *names: str, **numbers: Any) -> list[dict[str, Any]]:
+        """The state of each parameter; a new one has tensors of zeros ``names`` and ``numbers``."""
+        states = [self.state[param] for param in params]
+        for param, state in zip(params, states, strict=True):
+            if len(state) < len(names) + len(numbers):
+                new = {**numbers, **{name: tensor.zeros_like(param) for name in names}, **state}
+                state.update(new)
+        return states
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> _RemovableHook:
-        """Calls ``hook(optimizer, args, kwargs)`` before every step."""
+    # --- hooks ---
+
+    def _init_hooks(self) -> None:
+        self._pre_hooks: dict[int, Callable[..., Any]] = {}
+        self._post_hooks: dict[int, Callable[..., Any]] = {}
+        self._hook_count = 0
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHook:
+        """Calls ``hook(optimizer, args, kwargs)`` before every step; it may return new (args, kwargs)."""
         return self._add_hook(self._pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> _RemovableHook:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHook:
         """Calls ``hook(optimizer, args, kwargs)`` after every step."""
         return self._add_hook(self._post_hooks, hook)
 
-    def _add_hook(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> _RemovableHook:
+    def _add_hook(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHook:
         self._hook_count += 1
         hooks[self._hook_count] = hook
-        return _RemovableHook(hooks, self._hook_count)
+        return RemovableHook(hooks, self._hook_count)
 
     # --- saving and restoring ---
 
     def state_dict(self) -> dict[str, Any]:
-        """State and options with parameters as numbers (their order), plus their names where known."""
-        order = {id(p): i for i, p in enumerate(p for g in self.param_groups for p in g["params"])}
-        groups = [
-            {
-                **{k: v for k, v in group.items() if k != "params"},
-                "params": [order[id(p)] for p in group["params"]],
-            }
-            for group in self.param_groups
-        ]
-        return {"state": {order[id(p)]: dict(s) for p, s in self.state.items() if s}, "param_groups": groups}
+        """State and options: ``{"state": {number: {...}}, "param_groups": [...]}``.
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over a state; parameters are matched by name where both sides have names, else by position.
+        Parameters stand as numbers in the order of the groups; ``param_names`` in a group names them where known.
+        Tensors are not copied.
+        """
+        return saving.state_of(self)
 
-        Everything is checked first: on an error nothing has changed.
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
+        """Takes over a state that `state_dict` (or PyTorch's) gave.
+
+        Parameters are matched by name where both sides have names, else by position. Everything is checked first: on
+        an error nothing has changed.
+
+        Args:
+            state_dict: the state.
+            strict: False lets parameters without saved state start anew, and leaves out state without parameter.
 
         Raises:
-            ValueError: groups or parameters that do not match, or state of another shape; all problems in one text.
+            ValueError: groups, parameters, names of state or shapes that do not match; one text lists all.
         """
-        saved_groups = state_dict["param_groups"]
-        problems: list[str] = []
-        matched: list[tuple[Any, Any]] = []  # (parameter, saved number)
-        if len(saved_groups) != len(self.param_groups):
-            problems.append(f"expected {len(self.param_groups)} parameter groups, found {len(saved_groups)}")
-        for i, (group, saved) in enumerate(zip(self.param_groups, saved_groups, strict=False)):
-            matched += self._match(i, group, saved, problems)
-        new_state: dict[Any, dict[str, Any]] = {}
-        for param, number in matched:
-            saved = state_dict["state"].get(number, state_dict["state"].get(str(number)))
-            if saved:
-                new_state[param] = self._checked_state(param, number, saved, problems)
-        if problems:
-            raise ValueError(f"{type(self).__name__}.load_state_dict: " + "; ".join(problems))
-        self.state = defaultdict(dict, new_state)
-        for group, saved in zip(self.param_groups, saved_groups, strict=True):
-            keep = {"params", "param_names"}
-            group.update({k: deepcopy(v) for k, v in saved.items() if k not in keep})
-
-    def _match(
-        self, i: int, group: dict[str, Any], saved: dict[str, Any], problems: list[str]
-    ) -> list[tuple[Any, Any]]:
-        params, numbers = group["params"], saved["params"]
-        ours, theirs = group.get("param_names"), saved.get("param_names")
-        if ours is not None and theirs is not None:
-            by_name = dict(zip(theirs, numbers, strict=True))
-            missing = [n for n in ours if n not in by_name]
-            extra = [n for n in theirs if n not in set(ours)]
-            if missing or extra:
-                problems.append(f"group {i}: missing parameters {missing}, unexpected parameters {extra}")
-            return [(p, by_name[n]) for n, p in zip(ours, params, strict=True) if n in by_name]
-        if len(params) != len(numbers):
-            problems.append(f"group {i}: expected {len(params)} parameters, found {len(numbers)}")
-        return list(zip(params, numbers, strict=False))
-
-    def _checked_state(
-        self, param: Any, number: Any, saved: dict[str, Any], problems: list[str]
-    ) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        for name, value in saved.items():
-            if name == "step" and isinstance(value, tensor.Tensor):
-                value = int(value.item())
-            elif isinstance(value, tensor.Tensor):
-                if tuple(value.shape) not in ((), tuple(param.shape)):
-                    problems.append(
-                        f"parameter {number}: state '{name}' has shape {tuple(value.shape)}, expected {tuple(param.shape)}"
-                    )
-                value = value.detach().to(param.dtype).clone()
-            out[name] = value
-        return out
+        saving.restore(self, state_dict, strict)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"defaults": self.defaults, "state": dict(self.state), "param_groups": self.param_groups}
+        hidden = ("_pre_hooks", "_post_hooks", "_hook_count")
+        return {**{k: v for k, v in self.__dict__.items() if k not in hidden}, "state": dict(self.state)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _pre_hooks={}, _post_hooks={}, _hook_count=0)
+        self.__dict__.update(state)
         self.state = defaultdict(dict, self.state)
+        self._init_hooks()
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -230,12 +242,65 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that calls the hooks before and after."""
+
+    @functools.wraps(step)
+    def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if not self._pre_hooks and not self._post_hooks:
+            return step(self, *args, **kwargs)
+        for hook in tuple(self._pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise RuntimeError(
+                        f"{type(self).__name__}.step: a pre-hook must return None or (args, kwargs), found {changed!r}"
+                    )
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        for hook in tuple(self._post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+
+    return hooked
+
+
+Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
+
+
 def check_range(kind: str, name: str, value: float, low: float, high: float = float("inf")) -> None:
     """ValueError unless low <= value < high."""
-    if not low <= value < high:
+    if not low <= float(value) < high:
         raise ValueError(f"{kind}: argument '{name}' must be at least {low} and below {high}, found {value}")
+
+
+def modes(given: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Options of `MODES` with their defaults; TypeError for a name that is none."""
+    unknown = sorted(set(given) - set(MODES))
+    if unknown:
+        raise TypeError(f"{kind}: unexpected arguments {unknown}")
+    return {"foreach": None, "capturable": False, "differentiable": False, "fused": None, **given}
+
+
+def real_view(x: Any) -> Any:
+    """A complex tensor as pairs of real numbers; others as they are."""
+    return tensor.view_as_real(x) if x.is_complex() else x
+
+
+def directed(group: dict[str, Any], param: Any, grad: Any) -> Any:
+    """The gradient to descend: negated for maximize, with weight decay added."""
+    if group["maximize"]:
+        grad = -grad
+    return grad.add(param, alpha=group["weight_decay"]) if group["weight_decay"] else grad
+
+
+_fused: dict[str, Callable[..., None] | None] = {}
 
 
 def fused(name: str) -> Callable[..., None] | None:
     """The provider's single-call update of many tensors, where it has one."""
-    return getattr(getattr(tensor, "ops", None), name, None)
+    try:
+        return _fused[name]
+    except KeyError:
+        _fused[name] = getattr(getattr(tensor, "ops", None), name, None)
+        return _fused[name]

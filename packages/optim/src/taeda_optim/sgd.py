@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from taeda_optim.optimizer import Optimizer, check_range, fused
+from taeda_optim.optimizer import Optimizer, check_range, fused, modes, real_view
 from taeda_registry.slots import tensor
 
 
@@ -20,7 +20,7 @@ class SGD(Optimizer):
         weight_decay: times the parameter, added to the gradient.
         nesterov: look ahead along the momentum; needs momentum > 0 and dampening 0.
         maximize: climb instead of descend.
-        foreach, differentiable, fused: accepted as in PyTorch; one fused call is always used where the provider has it.
+        foreach, differentiable, fused: as in PyTorch; one fused call is always used where the provider has it.
 
     Raises:
         ValueError: options out of range.
@@ -43,45 +43,53 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_range("SGD", "lr", float(lr), 0)
+        check_range("SGD", "lr", lr, 0)
         check_range("SGD", "momentum", momentum, 0)
         check_range("SGD", "weight_decay", weight_decay, 0)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
-                f"SGD: argument 'nesterov' needs momentum > 0 and dampening 0, found momentum {momentum}, dampening {dampening}"
+                f"SGD: argument 'nesterov' needs momentum > 0 and dampening 0, "
+                f"found momentum {momentum} and dampening {dampening}"
             )
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize})
+        accepted = modes({"foreach": foreach, "differentiable": differentiable, "fused": fused}, "SGD")
+        accepted.pop("capturable")
+        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize, **accepted})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"momentum_buffer"} if group["momentum"] else set()
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        momentum = group["momentum"]
-        if not momentum:
+        if not group["momentum"]:
             self._apply(group, params, grads, [], True)
             return
+        states = [self.state[param] for param in params]
+        fresh = [state.get("momentum_buffer") is None for state in states]
+        if True not in fresh:
+            self._apply(group, params, grads, [state["momentum_buffer"] for state in states], False)
+            return
         # The first gradient of a parameter becomes its momentum undamped, so new and old ones go in separate calls.
-        known = [
-            "momentum_buffer" in self.state[p] and self.state[p]["momentum_buffer"] is not None
-            for p in params
-        ]
         for first in (True, False):
-            some = [i for i, k in enumerate(known) if k is not first]
+            some = [i for i, new in enumerate(fresh) if new is first]
             if some:
                 chosen = [params[i] for i in some]
-                if first:
-                    for p in chosen:
-                        self.state[p]["momentum_buffer"] = tensor.zeros_like(p)
-                buffers = [self.state[p]["momentum_buffer"] for p in chosen]
+                buffers = [tensor.zeros_like(p) for p in chosen] if first else _buffers(states, some)
                 self._apply(group, chosen, [grads[i] for i in some], buffers, first)
+                for i, buffer in zip(some, buffers, strict=True):
+                    states[i]["momentum_buffer"] = buffer
 
     def _apply(
-        self, group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first: bool
+        self, group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first_step: bool
     ) -> None:
-        call = fused("_fused_sgd_")
-        options = (float(group["lr"]), group["momentum"], group["dampening"], group["weight_decay"])
-        if call is not None:
-            call(params, grads, buffers, *options, group["nesterov"], group["maximize"], first)
-            return
-        update_sgd(params, grads, buffers, *options, group["nesterov"], group["maximize"], first)
+        call = (not self._complex and fused("_fused_sgd_")) or update_sgd
+        call(
+            params, grads, buffers, float(group["lr"]), group["momentum"], group["dampening"],
+            group["weight_decay"], group["nesterov"], group["maximize"], first_step,
+        )  # fmt: skip
+
+
+def _buffers(states: list[dict[str, Any]], some: list[int]) -> list[Any]:
+    return [states[i]["momentum_buffer"] for i in some]
 
 
 def update_sgd(
@@ -98,11 +106,13 @@ def update_sgd(
 ) -> None:
     """The update in ordinary tensor operations: what a fused call must equal."""
     for i, (param, gradient) in enumerate(zip(params, grads, strict=True)):
-        direction = -gradient if maximize else gradient
+        param, direction = real_view(param), real_view(gradient)
+        if maximize:
+            direction = -direction
         if weight_decay:
             direction = direction.add(param, alpha=weight_decay)
         if momentum:
-            buffer = buffers[i]
+            buffer = real_view(buffers[i])
             if first_step:
                 buffer.copy_(direction)
             else:

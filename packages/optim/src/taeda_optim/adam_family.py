@@ -1,0 +1,179 @@
+"""Relatives of Adam: Adamax (Kingma and Ba, 2015), NAdam (Dozat, 2016), RAdam (Liu et al., ICLR 2020)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from taeda_optim.adam import check_adam
+from taeda_optim.optimizer import Optimizer, check_range, directed, modes, real_view
+
+
+class Adamax(Optimizer):
+    """Adam with the largest decayed gradient so far in place of the second moment.
+
+    Args:
+        params: see `Optimizer`.
+        lr, betas, eps, weight_decay, maximize: as in `Adam`.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        **accepted: Any,
+    ) -> None:
+        check_adam("Adamax", lr, betas, eps, weight_decay)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, {**options, **modes({"foreach": foreach, **accepted}, "Adamax")})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"exp_avg", "exp_inf"}
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        beta1, beta2 = group["betas"]
+        states = self._states(params, "exp_avg", "exp_inf", step=0)
+        for param, gradient, state in zip(params, grads, states, strict=True):
+            step = state["step"] + 1
+            param = real_view(param)
+            grad = directed(group, param, real_view(gradient))
+            average, largest = real_view(state["exp_avg"]), real_view(state["exp_inf"])
+            average.lerp_(grad, 1 - beta1)
+            largest.copy_(largest.mul_(beta2).maximum(grad.abs().add_(group["eps"])))
+            param.addcdiv_(average, largest, value=-float(group["lr"]) / (1 - beta1**step))
+            state["step"] = step
+
+
+class NAdam(Optimizer):
+    """Adam with Nesterov's momentum.
+
+    Args:
+        params: see `Optimizer`.
+        lr, betas, eps, weight_decay, maximize: as in `Adam`.
+        momentum_decay: how fast momentum grows to its full value.
+        decoupled_weight_decay: as in `AdamW`.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+        **accepted: Any,
+    ) -> None:
+        check_adam("NAdam", lr, betas, eps, weight_decay)
+        check_range("NAdam", "momentum_decay", momentum_decay, 0)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        options |= {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, {**options, **modes(accepted, "NAdam")})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"exp_avg", "exp_avg_sq"}
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        states = self._states(params, "exp_avg", "exp_avg_sq", step=0, mu_product=1.0)
+        for param, gradient, state in zip(params, grads, states, strict=True):
+            self._update_one(group, real_view(param), real_view(gradient), state)
+
+    @staticmethod
+    def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
+        (beta1, beta2), lr, step = group["betas"], float(group["lr"]), state["step"] + 1
+        grad, average, square = decayed(group, param, gradient), *_moments(state)
+        # The momentum of this step and of the next, after the paper's warm-up.
+        now, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        product = float(state["mu_product"]) * now
+        average.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        denominator = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
+        param.addcdiv_(grad, denominator, value=-lr * (1 - now) / (1 - product))
+        param.addcdiv_(average, denominator, value=-lr * following / (1 - product * following))
+        state["step"], state["mu_product"] = step, product
+
+
+class RAdam(Optimizer):
+    """Adam that follows plain momentum until the second moment is known well enough.
+
+    Args:
+        params: see `Optimizer`.
+        lr, betas, eps, weight_decay, maximize: as in `Adam`.
+        decoupled_weight_decay: as in `AdamW`.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+        **accepted: Any,
+    ) -> None:
+        check_adam("RAdam", lr, betas, eps, weight_decay)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        options["decoupled_weight_decay"] = decoupled_weight_decay
+        super().__init__(params, {**options, **modes(accepted, "RAdam")})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"exp_avg", "exp_avg_sq"}
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        states = self._states(params, "exp_avg", "exp_avg_sq", step=0)
+        for param, gradient, state in zip(params, grads, states, strict=True):
+            self._update_one(group, real_view(param), real_view(gradient), state)
+
+    @staticmethod
+    def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
+        (beta1, beta2), lr, step = group["betas"], float(group["lr"]), state["step"] + 1
+        grad, average, square = decayed(group, param, gradient), *_moments(state)
+        average.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        rate, correction = lr / (1 - beta1**step), 1 - beta2**step
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * step * beta2**step / correction  # of the equivalent simple average
+        if length > 5:
+            rectified = math.sqrt(
+                (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+            )
+            denominator = square.sqrt().add_(group["eps"])
+            param.addcdiv_(average, denominator, value=-rate * rectified * math.sqrt(correction))
+        else:
+            param.add_(average, alpha=-rate)
+        state["step"] = step
+
+
+def _moments(state: dict[str, Any]) -> tuple[Any, Any]:
+    return real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
+
+
+def decayed(group: dict[str, Any], param: Any, grad: Any) -> Any:
+    """The gradient to descend, weight decay applied to it or, decoupled, to the parameter."""
+    if not group["decoupled_weight_decay"]:
+        return directed(group, param, grad)
+    if group["weight_decay"]:
+        param.mul_(1 - float(group["lr"]) * group["weight_decay"])
+    return -grad if group["maximize"] else grad

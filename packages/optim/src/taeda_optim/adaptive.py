@@ -1,0 +1,240 @@
+"""Adagrad (Duchi et al., JMLR 2011), Adadelta (Zeiler, 2012), RMSprop (Hinton, 2012) and Rprop (Riedmiller, 1993)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from taeda_optim.optimizer import Optimizer, check_range, directed, modes, real_view
+from taeda_registry.slots import tensor
+
+
+def _check(kind: str, **values: float) -> None:
+    for name, value in values.items():
+        check_range(kind, name, value, 0)
+
+
+class RMSprop(Optimizer):
+    """Steps divided by the root of a running mean of squared gradients.
+
+    Args:
+        params: see `Optimizer`.
+        lr: learning rate.
+        alpha: decay of the running mean.
+        eps: added to the denominator.
+        weight_decay: times the parameter, added to the gradient.
+        momentum: share of the last step that is kept.
+        centered: subtract the squared mean, which leaves the variance.
+        maximize: climb instead of descend.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        **accepted: Any,
+    ) -> None:
+        _check("RMSprop", lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
+        options |= {"centered": centered, "maximize": maximize}
+        accepted |= {"capturable": capturable, "foreach": foreach, "differentiable": differentiable}
+        super().__init__(params, {**options, **modes(accepted, "RMSprop")})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        names = {"square_avg"}
+        if group["momentum"] > 0:
+            names.add("momentum_buffer")
+        return names | {"grad_avg"} if group["centered"] else names
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        lr, alpha, momentum = float(group["lr"]), group["alpha"], group["momentum"]
+        states = self._states(params, *sorted(self._state_names(group)), step=0)
+        for param, gradient, state in zip(params, grads, states, strict=True):
+            param = real_view(param)
+            grad = directed(group, param, real_view(gradient))
+            spread = real_view(state["square_avg"]).mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+            if group["centered"]:
+                mean = real_view(state["grad_avg"]).lerp_(grad, 1 - alpha)
+                spread = spread.addcmul(mean, mean, value=-1)
+            denominator = spread.sqrt().add_(group["eps"])
+            if momentum > 0:
+                step = real_view(state["momentum_buffer"]).mul_(momentum).addcdiv_(grad, denominator)
+                param.add_(step, alpha=-lr)
+            else:
+                param.addcdiv_(grad, denominator, value=-lr)
+            state["step"] += 1
+
+
+class Adagrad(Optimizer):
+    """Steps divided by the root of the sum of all squared gradients.
+
+    Args:
+        params: see `Optimizer`.
+        lr: learning rate.
+        lr_decay: how fast the rate falls with the steps.
+        weight_decay: times the parameter, added to the gradient.
+        initial_accumulator_value: what the sums begin with.
+        eps: added to the denominator.
+        maximize: climb instead of descend.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        **accepted: Any,
+    ) -> None:
+        _check("Adagrad", lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
+        _check("Adagrad", initial_accumulator_value=initial_accumulator_value)
+        options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
+        options |= {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
+        super().__init__(params, {**options, **modes({"foreach": foreach, **accepted}, "Adagrad")})
+        for param in (p for group in self.param_groups for p in group["params"]):
+            self._begin(param)
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"sum"}
+
+    def _begin(self, param: Any) -> dict[str, Any]:
+        start = self.defaults["initial_accumulator_value"]
+        value = complex(start, start) if param.is_complex() else start
+        self.state[param].update(step=0, sum=tensor.full_like(param.detach(), value))
+        return self.state[param]
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        for param, gradient in zip(params, grads, strict=True):
+            state = self.state[param] or self._begin(param)
+            param = real_view(param)
+            grad = directed(group, param, real_view(gradient))
+            rate = float(group["lr"]) / (1 + state["step"] * group["lr_decay"])
+            total = real_view(state["sum"]).addcmul_(grad, grad, value=1)
+            param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)
+            state["step"] += 1
+
+
+class Adadelta(Optimizer):
+    """Steps scaled by running means of squared steps over those of squared gradients.
+
+    Args:
+        params: see `Optimizer`.
+        lr: learning rate.
+        rho: decay of the running means.
+        eps: added inside the roots.
+        weight_decay: times the parameter, added to the gradient.
+        maximize: climb instead of descend.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        **accepted: Any,
+    ) -> None:
+        _check("Adadelta", lr=lr, eps=eps, weight_decay=weight_decay)
+        check_range("Adadelta", "rho", rho, 0, 1 + 1e-15)
+        options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, {**options, **modes({"foreach": foreach, **accepted}, "Adadelta")})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"square_avg", "acc_delta"}
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        rho, eps = group["rho"], group["eps"]
+        states = self._states(params, "square_avg", "acc_delta", step=0)
+        for param, gradient, state in zip(params, grads, states, strict=True):
+            param = real_view(param)
+            grad = directed(group, param, real_view(gradient))
+            square = real_view(state["square_avg"]).mul_(rho).addcmul_(grad, grad, value=1 - rho)
+            deltas = real_view(state["acc_delta"])
+            delta = deltas.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
+            deltas.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+            param.add_(delta, alpha=-float(group["lr"]))
+            state["step"] += 1
+
+
+class Rprop(Optimizer):
+    """Steps of their own size for each element, grown while the gradient keeps its sign, shrunk when it turns.
+
+    Args:
+        params: see `Optimizer`.
+        lr: first step size.
+        etas: factors for shrinking and growing.
+        step_sizes: smallest and largest step size.
+        maximize: climb instead of descend.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        maximize: bool = False,
+        **accepted: Any,
+    ) -> None:
+        _check("Rprop", lr=lr)
+        if not 0 < etas[0] < 1 < etas[1]:
+            raise ValueError(f"Rprop: argument 'etas' must be below and above 1, found {etas}")
+        options = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
+        super().__init__(params, {**options, **modes(accepted, "Rprop")})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"prev", "step_size"}
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        lr = float(group["lr"])
+        for param, gradient in zip(params, grads, strict=True):
+            state = self.state[param]
+            if not state:
+                value = complex(lr, lr) if param.is_complex() else lr
+                sizes = tensor.full_like(param.detach(), value)
+                state.update(step=0, prev=tensor.zeros_like(param), step_size=sizes)
+            self._update_one(group, real_view(param), real_view(gradient), state)
+
+    @staticmethod
+    def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
+        (shrink, grow), (low, high) = group["etas"], group["step_sizes"]
+        grad = -gradient if group["maximize"] else gradient
+        previous, sizes = real_view(state["prev"]), real_view(state["step_size"])
+        turned = grad * previous
+        factor = tensor.ones_like(sizes).masked_fill_(turned > 0, grow).masked_fill_(turned < 0, shrink)
+        sizes.mul_(factor).clamp_(low, high)
+        grad = grad.masked_fill(turned < 0, 0)
+        param.addcmul_(grad.sign(), sizes, value=-1)
+        previous.copy_(grad)
+        state["step"] += 1

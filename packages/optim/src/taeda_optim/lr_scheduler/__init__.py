@@ -1,0 +1,37 @@
+"""Learning-rate schedules as functions of the step: resuming at step k equals never having stopped."""
+
+from taeda_optim.lr_scheduler.annealing import CosineAnnealingLR, CosineAnnealingWarmRestarts, PolynomialLR
+from taeda_optim.lr_scheduler.base import LRScheduler
+from taeda_optim.lr_scheduler.compose import ChainedScheduler, SequentialLR
+from taeda_optim.lr_scheduler.cycle import CyclicLR, OneCycleLR
+from taeda_optim.lr_scheduler.factors import (
+    ConstantLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    StepLR,
+)
+from taeda_optim.lr_scheduler.plateau import ReduceLROnPlateau
+
+_LRScheduler = LRScheduler
+
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]

@@ -1,0 +1,67 @@
+"""Schedules that anneal to a low rate: polynomials and cosines."""
+
+from __future__ import annotations
+
+import math
+
+from taeda_optim.lr_scheduler.base import LRScheduler
+from taeda_optim.optimizer import Optimizer
+
+
+class PolynomialLR(LRScheduler):
+    """Base rate times ``(1 - step / total_iters) ** power``, then 0."""
+
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, step: int, base: float) -> float:
+        return base * (1 - min(step, self.total_iters) / self.total_iters) ** self.power
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Half a cosine from the base rate to ``eta_min`` in ``T_max`` steps, and back again.
+
+    Source:
+        Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (ICLR 2017).
+    """
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, step: int, base: float) -> float:
+        return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * step / self.T_max)) / 2
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Cosine annealing that starts again after ``T_0`` steps, each period ``T_mult`` times as long as the last.
+
+    ``step(epoch)`` takes fractions of an epoch too.
+
+    Source:
+        Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (ICLR 2017).
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        for name, value in (("T_0", T_0), ("T_mult", T_mult)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(
+                    f"CosineAnnealingWarmRestarts: argument '{name}' must be a positive int, found {value!r}"
+                )
+        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, step: float, base: float) -> float:
+        if self.T_mult == 1:
+            period, at = self.T_0, step % self.T_0
+        else:
+            period, at = self.T_0, step
+            while at >= period:
+                at -= period
+                period *= self.T_mult
+        return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * at / period)) / 2

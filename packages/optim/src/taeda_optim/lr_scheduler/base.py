@@ -1,0 +1,132 @@
+"""The base of all schedules: from a function of the step to the learning rates of an optimizer's groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_optim.optimizer import Optimizer
+
+
+class LRScheduler:
+    """Base class. A subclass defines ``rate(step, base)``, or ``get_lr()`` from ``last_epoch`` and ``base_lrs``.
+
+    A schedule that is alone sets exactly the rate of its step. Where something else has changed a group's rate since
+    (another schedule on the same optimizer, or the program), the change from the last step to this one is applied to
+    the rate found, so that schedules stepped one after another multiply.
+
+    Args:
+        optimizer: whose groups' ``lr`` is set.
+        last_epoch: the step to go on from; -1 begins, other values need ``initial_lr`` in every group.
+
+    Raises:
+        TypeError: no Optimizer.
+        KeyError: a group without ``initial_lr`` where it is needed.
+    """
+
+    # What a step cannot fall below, in the sense that the distance to it is what shrinks.
+    eta_min: float = 0.0
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        kind = type(self).__name__
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"{kind}: argument 'optimizer' must be an Optimizer, found {type(optimizer).__name__}"
+            )
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", float(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(f"{kind}: going on from step {last_epoch} needs 'initial_lr' in group {i}")
+        self.optimizer = optimizer
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._step_count = 0
+        self._last_lr = list(self.base_lrs) if last_epoch == -1 else self.rates(last_epoch)
+        self._pure = list(self._last_lr)  # what this schedule alone gives at last_epoch
+        self.step()
+
+    def rate(self, step: int, base: float) -> float:
+        """The learning rate at ``step`` of a group that began with ``base``."""
+        raise NotImplementedError(f"{type(self).__name__}.rate is not defined")
+
+    def rates(self, step: int) -> list[float]:
+        """The learning rates of all groups at ``step``, whatever came before."""
+        return [self.rate(step, base) for base in self.base_lrs]
+
+    def get_lr(self) -> list[float]:
+        """The learning rates that this schedule gives at the current step."""
+        return self.rates(self.last_epoch)
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates that the last step has set."""
+        return list(self._last_lr)
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes on to the next step and sets the groups' learning rates; with ``epoch``, goes to that step."""
+        self._step_count += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        pure = self.get_lr()
+        if epoch is None and type(self).get_lr is LRScheduler.get_lr:
+            rates = [self._relative(i, rate) for i, rate in enumerate(pure)]
+        else:
+            rates = list(pure)
+        self._pure = list(pure)
+        self._set(rates)
+
+    def _relative(self, i: int, rate: float) -> float:
+        """The rate of group i when what others did to it since the last step is kept."""
+        found, before, low = float(self.optimizer.param_groups[i]["lr"]), self._pure[i], self.eta_min
+        if found == self._last_lr[i] == before or before == low:
+            return rate
+        return low + (found - low) * (rate - low) / (before - low)
+
+    def _set(self, rates: list[float]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._last_lr = rates
+
+    def state_dict(self) -> dict[str, Any]:
+        """Step, rates and numbers of the schedule; functions given to it are left out."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer" and _is_data(value)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes to a saved step and sets its learning rates. States of PyTorch's schedules serve as well.
+
+        Raises:
+            ValueError: the state has no step, or another number of groups; nothing has changed.
+        """
+        kind = type(self).__name__
+        if "last_epoch" not in state_dict:
+            raise ValueError(
+                f"{kind}.load_state_dict: the state has no 'last_epoch', found {sorted(state_dict)}"
+            )
+        groups = len(self.optimizer.param_groups)
+        for name in ("base_lrs", "_last_lr"):
+            if len(state_dict.get(name, self.base_lrs)) != groups:
+                raise ValueError(
+                    f"{kind}.load_state_dict: '{name}' has {len(state_dict[name])} rates, expected {groups}"
+                )
+        known = self.state_dict()
+        self.__dict__.update({key: value for key, value in state_dict.items() if key in known})
+        self._pure = list(state_dict.get("_pure", self.get_lr()))
+        self._set(list(state_dict.get("_last_lr", self._pure)))
+
+
+def _is_data(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_data(item) for item in value)
+    if isinstance(value, dict):
+        return all(_is_data(item) for item in value.values())
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def per_group(kind: str, name: str, value: Any, optimizer: Optimizer) -> list[Any]:
+    """One value for each group, from one for all or a list; ValueError for a list of another length."""
+    count = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise ValueError(
+            f"{kind}: argument '{name}' has {len(value)} values, expected {count}, one for each group"
+        )
+    return list(value)

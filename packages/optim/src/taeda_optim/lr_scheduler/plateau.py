@@ -1,0 +1,109 @@
+"""The schedule that follows a measure instead of the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from taeda_optim.lr_scheduler.base import LRScheduler, per_group
+from taeda_optim.optimizer import Optimizer
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Times ``factor`` when a measure has not improved for ``patience`` steps.
+
+    Args:
+        optimizer: whose rates are set.
+        mode: whether ``min`` or ``max`` is better.
+        factor: below 1.
+        patience: steps without improvement that are let pass.
+        threshold, threshold_mode: what counts as improvement, relative (``rel``) or absolute (``abs``).
+        cooldown: steps after a reduction that do not count.
+        min_lr: lowest rate; for all groups, or one for each.
+        eps: smaller changes of a rate are left out.
+
+    Raises:
+        TypeError: no Optimizer.
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        kind = "ReduceLROnPlateau"
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"{kind}: argument 'optimizer' must be an Optimizer, found {type(optimizer).__name__}"
+            )
+        if factor >= 1.0:
+            raise ValueError(f"{kind}: argument 'factor' must be below 1, found {factor}")
+        if mode not in ("min", "max"):
+            raise ValueError(f"{kind}: argument 'mode' must be 'min' or 'max', found {mode!r}")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(
+                f"{kind}: argument 'threshold_mode' must be 'rel' or 'abs', found {threshold_mode!r}"
+            )
+        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
+        self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
+        self.min_lrs, self.eps = per_group(kind, "min_lr", min_lr, optimizer), eps
+        self.base_lrs = [float(group["lr"]) for group in optimizer.param_groups]
+        self._last_lr = list(self.base_lrs)
+        self._reset()
+
+    def _reset(self) -> None:
+        self.best = math.inf if self.mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether a reduction was so recent that steps do not count."""
+        return self.cooldown_counter > 0
+
+    def step(self, metrics: float, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Takes the latest measure into account."""
+        value = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value, self.best):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _reduce(self) -> None:
+        for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+            old = float(group["lr"])
+            new = max(old * self.factor, low)
+            if old - new > self.eps:
+                group["lr"] = new
+
+    def is_better(self, value: float, best: float) -> bool:
+        """Whether a measure improves on the best so far."""
+        relative, down = self.threshold_mode == "rel", self.mode == "min"
+        if down:
+            return value < (best * (1 - self.threshold) if relative else best - self.threshold)
+        return value > (best * (1 + self.threshold) if relative else best + self.threshold)
+
+    def get_lr(self) -> list[float]:
+        """The learning rates in use."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes to a saved state and sets its learning rates."""
+        super().load_state_dict(state_dict)
+        del self._pure

@@ -1,0 +1,168 @@
+"""Schedules: values against formulas, resuming at every step, chaining, momentum."""
+
+import math
+
+import numpy as np
+import pytest
+
+import taeda_optim as optim
+from taeda_optim import lr_scheduler as lrs
+
+STEPS = 25
+
+
+def optimizer_of(make, rates=(0.5, 0.05)):
+    groups = [{"params": [make[0]([0.0])], "lr": rate} for rate in rates]
+    return optim.SGD(groups, lr=0.1, momentum=0.9)
+
+
+def cosine(k, base, total, low):
+    return low + (base - low) * (1 + math.cos(math.pi * k / total)) / 2
+
+
+SCHEDULES = {
+    "LambdaLR": (lambda o: lrs.LambdaLR(o, lambda k: 1 / (k + 1)), lambda k, b: b / (k + 1)),
+    "MultiplicativeLR": (lambda o: lrs.MultiplicativeLR(o, lambda k: 0.9), lambda k, b: b * 0.9**k),
+    "StepLR": (lambda o: lrs.StepLR(o, 4, 0.5), lambda k, b: b * 0.5 ** (k // 4)),
+    "MultiStepLR": (
+        lambda o: lrs.MultiStepLR(o, [3, 8, 8], 0.5),
+        lambda k, b: b * 0.5 ** ((k >= 3) + 2 * (k >= 8)),
+    ),
+    "ExponentialLR": (lambda o: lrs.ExponentialLR(o, 0.8), lambda k, b: b * 0.8**k),
+    "ConstantLR": (lambda o: lrs.ConstantLR(o, 0.25, 6), lambda k, b: b * (0.25 if k < 6 else 1)),
+    "LinearLR": (lambda o: lrs.LinearLR(o, 0.25, 0.75, 6), lambda k, b: b * (0.25 + 0.5 * min(k, 6) / 6)),
+    "PolynomialLR": (lambda o: lrs.PolynomialLR(o, 10, 2.0), lambda k, b: b * (1 - min(k, 10) / 10) ** 2),
+    "CosineAnnealingLR": (lambda o: lrs.CosineAnnealingLR(o, 8, 0.01), lambda k, b: cosine(k, b, 8, 0.01)),
+    "CosineAnnealingWarmRestarts": (
+        lambda o: lrs.CosineAnnealingWarmRestarts(o, 4, 2, 0.01),
+        lambda k, b: next(cosine(k - at, b, n, 0.01) for at, n in ((12, 16), (4, 8), (0, 4)) if k >= at),
+    ),
+    "SequentialLR": (
+        lambda o: lrs.SequentialLR(o, [lrs.LinearLR(o, 0.1, 1.0, 5), lrs.ExponentialLR(o, 0.9)], [5]),
+        lambda k, b: b * (0.1 + 0.9 * k / 5) if k < 5 else b * 0.9 ** (k - 5),
+    ),
+    "ChainedScheduler": (
+        lambda o: lrs.ChainedScheduler([lrs.ConstantLR(o, 0.1, 3), lrs.ExponentialLR(o, 0.9)]),
+        lambda k, b: b * (0.1 if k < 3 else 1) * 0.9**k,
+    ),
+    "CyclicLR": (
+        lambda o: lrs.CyclicLR(o, [0.5, 0.05], 1.0, step_size_up=3),
+        lambda k, b: b + (1 - b) * (1 - abs(k % 6 - 3) / 3),
+    ),
+    "OneCycleLR": (
+        lambda o: lrs.OneCycleLR(o, [0.5, 0.05], 30, None, None, 0.3, "linear", True, 0.85, 0.95, 10, 10),
+        lambda k, b: b * (0.1 + 0.9 * k / 8) if k <= 8 else b + (b / 100 - b) * (k - 8) / 21,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_values(name, make):
+    build, formula = SCHEDULES[name]
+    optimizer = optimizer_of(make)
+    schedule = build(optimizer)
+    for k in range(STEPS):
+        expected = [formula(k, 0.5), formula(k, 0.05)]
+        found = [group["lr"] for group in optimizer.param_groups]
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15, err_msg=f"step {k}")
+        assert schedule.get_last_lr() == found
+        np.testing.assert_allclose(schedule.get_lr(), found, rtol=1e-12)
+        schedule.step()
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_resuming_at_any_step_equals_never_having_stopped(name, make):
+    build, _ = SCHEDULES[name]
+    optimizer = optimizer_of(make)
+    schedule = build(optimizer)
+    rates, states = [], []
+    for _ in range(STEPS):
+        rates.append([group["lr"] for group in optimizer.param_groups])
+        states.append((optimizer.state_dict(), schedule.state_dict()))
+        schedule.step()
+    for k in (0, 1, 4, 5, 7, 12, STEPS - 3):
+        resumed = optimizer_of(make)
+        again = build(resumed)
+        resumed.load_state_dict(states[k][0])
+        again.load_state_dict(states[k][1])
+        for later in range(k, STEPS):
+            assert [group["lr"] for group in resumed.param_groups] == rates[later]
+            again.step()
+
+
+def test_schedules_on_one_optimizer_multiply(make):
+    optimizer = optimizer_of(make)
+    one, two = lrs.ExponentialLR(optimizer, 0.9), lrs.StepLR(optimizer, 3, 0.5)
+    for k in range(10):
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(0.5 * 0.9**k * 0.5 ** (k // 3))
+        one.step()
+        two.step()
+
+
+def test_a_rate_set_by_hand_is_kept(make):
+    optimizer = optimizer_of(make)
+    schedule = lrs.ExponentialLR(optimizer, 0.5)
+    schedule.step()
+    optimizer.param_groups[0]["lr"] = 8.0
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == 4.0
+    assert optimizer.param_groups[1]["lr"] == 0.0125
+
+
+def test_own_schedule_by_get_lr(make):
+    class Halving(lrs.LRScheduler):
+        def get_lr(self):
+            return [base / 2**self.last_epoch for base in self.base_lrs]
+
+    optimizer = optimizer_of(make)
+    schedule = Halving(optimizer)
+    schedule.step()
+    assert schedule.get_last_lr() == [0.25, 0.025]
+
+
+def test_cycles_move_momentum(make):
+    optimizer = optimizer_of(make)
+    schedule = lrs.CyclicLR(optimizer, 0.1, 1.0, step_size_up=2, base_momentum=0.8, max_momentum=0.9)
+    found = []
+    for _ in range(5):
+        found.append(optimizer.param_groups[0]["momentum"])
+        schedule.step()
+    np.testing.assert_allclose(found, [0.9, 0.85, 0.8, 0.85, 0.9])
+    adam = optim.Adam([make[0]([0.0])])
+    lrs.OneCycleLR(adam, 0.1, total_steps=10)
+    assert adam.param_groups[0]["betas"] == (0.95, 0.999)
+
+
+def test_plateau(make):
+    optimizer = optimizer_of(make)
+    schedule = lrs.ReduceLROnPlateau(optimizer, factor=0.5, patience=1, cooldown=1, min_lr=[0.1, 0.0])
+    rates = []
+    for value in [3.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]:
+        schedule.step(value)
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates == [0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1]
+    again = optimizer_of(make)
+    other = lrs.ReduceLROnPlateau(again, factor=0.5, patience=1, cooldown=1, min_lr=[0.1, 0.0])
+    other.load_state_dict(schedule.state_dict())
+    assert other.state_dict() == schedule.state_dict()
+    assert other.get_last_lr() == schedule.get_last_lr()
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "build"),
+    [
+        (TypeError, "must be an Optimizer", lambda o: lrs.StepLR(3, 1)),
+        (KeyError, "initial_lr", lambda o: lrs.StepLR(o, 1, last_epoch=3)),
+        (ValueError, "expected 2, one for each group", lambda o: lrs.LambdaLR(o, [abs])),
+        (ValueError, "pct_start", lambda o: lrs.OneCycleLR(o, 1.0, total_steps=3, pct_start=2)),
+        (ValueError, "total_steps", lambda o: lrs.OneCycleLR(o, 1.0)),
+        (ValueError, "mode", lambda o: lrs.CyclicLR(o, 0.1, 1.0, mode="square")),
+        (ValueError, "factor", lambda o: lrs.ReduceLROnPlateau(o, factor=1.0)),
+        (ValueError, "milestones", lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 1)], [1])),
+        (ValueError, "is empty", lambda o: lrs.ChainedScheduler([])),
+        (ValueError, "last_epoch", lambda o: lrs.StepLR(o, 1).load_state_dict({})),
+    ],
+)
+def test_wrong_arguments(error, text, build, make):
+    with pytest.raises(error, match=text):
+        build(optimizer_of(make))

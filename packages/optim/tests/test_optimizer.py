@@ -1,0 +1,159 @@
+"""The optimizer's own behaviour: groups, gradients, hooks, closures, errors that leave everything as it was."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import taeda_optim as optim
+from taeda_registry.slots import tensor as tt
+
+
+def test_groups_have_options_of_their_own(make):
+    parameter, give_grad, values = make
+    a, b = parameter([1.0]), parameter([1.0])
+    optimizer = optim.SGD([{"params": a}, {"params": [b], "lr": 0.5}], lr=0.1)
+    give_grad(a, [1.0])
+    give_grad(b, [1.0])
+    optimizer.step()
+    assert values(a).tolist() == [0.9]
+    assert values(b).tolist() == [0.5]
+
+
+def test_zero_grad_drops_or_clears(make):
+    parameter, give_grad, values = make
+    p = parameter([1.0])
+    optimizer = optim.SGD([p])
+    give_grad(p, [3.0])
+    optimizer.zero_grad(set_to_none=False)
+    assert values(p.grad).tolist() == [0.0]
+    optimizer.zero_grad()
+    assert p.grad is None
+
+
+def test_closure_runs_with_recording_and_its_loss_comes_back(make):
+    parameter, _, values = make
+    p = parameter([2.0])
+    optimizer = optim.SGD([p], lr=0.25)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 4.0
+    assert values(p).tolist() == [1.0]
+
+
+def test_step_leaves_no_history(make):
+    parameter, give_grad, _ = make
+    p = parameter([2.0])
+    give_grad(p, [1.0])
+    optim.Adam([p]).step()
+    assert p.is_leaf
+    assert p.requires_grad
+
+
+def test_hooks_run_in_order_and_can_be_removed(make):
+    parameter, give_grad, _ = make
+    p = parameter([2.0])
+    give_grad(p, [1.0])
+    optimizer = optim.SGD([p])
+    seen = []
+    before = optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append(("pre", o is optimizer)))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(("post", o is optimizer)))
+    optimizer.step()
+    before.remove()
+    optimizer.step()
+    assert seen == [("pre", True), ("post", True), ("post", True)]
+
+
+def test_subclass_with_its_own_step_has_hooks_too(make):
+    parameter, give_grad, values = make
+
+    class Plain(optim.Optimizer):
+        def step(self, closure=None):
+            with tt.no_grad():
+                for group in self.param_groups:
+                    for param in group["params"]:
+                        param.add_(param.grad, alpha=-group["lr"])
+                        self.state[param]["n"] = self.state[param].get("n", 0) + 1
+
+    p = parameter([1.0])
+    give_grad(p, [1.0])
+    optimizer = Plain([p], {"lr": 0.5})
+    seen = []
+    optimizer.register_step_post_hook(lambda *_: seen.append(1))
+    optimizer.step()
+    assert values(p).tolist() == [0.5]
+    assert seen == [1]
+    assert optimizer.state_dict()["state"] == {0: {"n": 1}}
+
+
+def test_complex_parameters(make):
+    for name in ("SGD", "Adam", "RMSprop"):
+        start, grad = np.array([1 + 2j, -3j]), np.array([0.5 - 1j, 2 + 0j])
+        p = tt.tensor(start.tolist(), dtype=tt.complex128).requires_grad_(True)
+        pair = tt.tensor([[1.0, 2.0], [0.0, -3.0]], dtype=tt.float64).requires_grad_(True)
+        one, two = getattr(optim, name)([p], lr=0.1), getattr(optim, name)([pair], lr=0.1)
+        for _ in range(3):
+            p.grad = tt.tensor(grad.tolist(), dtype=tt.complex128)
+            pair.grad = tt.tensor([[0.5, -1.0], [2.0, 0.0]], dtype=tt.float64)
+            one.step()
+            two.step()
+        got, expected = np.array(p.detach().tolist()), np.array(pair.detach().tolist())
+        np.testing.assert_allclose(np.stack([got.real, got.imag], -1), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "build"),
+    [
+        (TypeError, "found one Tensor", lambda p: optim.SGD(p)),
+        (TypeError, "must hold Tensors, found int", lambda p: optim.SGD([p, 3])),
+        (TypeError, "must have an order", lambda p: optim.SGD([{"params": {p}}])),
+        (ValueError, "is empty", lambda p: optim.SGD([])),
+        (ValueError, "more than once", lambda p: optim.SGD([p, p])),
+        (ValueError, "more than once", lambda p: optim.SGD([{"params": [p]}, {"params": [p]}])),
+        (ValueError, "leaf", lambda p: optim.SGD([p * 2])),
+        (ValueError, "'lr' must be at least 0", lambda p: optim.SGD([p], lr=-1)),
+        (ValueError, "'nesterov' needs", lambda p: optim.SGD([p], nesterov=True)),
+        (ValueError, r"'betas\[1\]'", lambda p: optim.Adam([p], betas=(0.9, 1.0))),
+        (TypeError, "unexpected arguments", lambda p: optim.Adam([p], beta=1)),
+        (NotImplementedError, "differentiable", lambda p: optim.Adam([p], differentiable=True)),
+        (ValueError, "names some parameters", lambda p: optim.SGD([("a", p), tt.zeros(1)])),
+    ],
+)
+def test_wrong_arguments(error, text, build, make):
+    with pytest.raises(error, match=text):
+        build(make[0]([1.0]))
+
+
+def test_failed_group_is_not_added(make):
+    parameter, _, _ = make
+    p = parameter([1.0])
+    optimizer = optim.SGD([p])
+    with pytest.raises(ValueError, match="more than once"):
+        optimizer.add_param_group({"params": [parameter([1.0]), p]})
+    assert len(optimizer.param_groups) == 1
+
+
+def test_text_lists_groups_and_options(make):
+    text = repr(optim.SGD([make[0]([1.0])], lr=0.1))
+    assert text.startswith("SGD (\nParameter Group 0\n")
+    assert "    lr: 0.1" in text
+
+
+def test_copies_are_independent(make):
+    parameter, give_grad, values = make
+    p = parameter([1.0])
+    give_grad(p, [1.0])
+    optimizer = optim.Adam([p], lr=0.1)
+    optimizer.step()
+    twin = copy.deepcopy(optimizer)
+    q = twin.param_groups[0]["params"][0]
+    give_grad(q, [1.0])
+    twin.step()
+    assert twin.state[q]["step"] == 2
+    assert next(iter(optimizer.state.values()))["step"] == 1
+    assert values(q)[0] < values(p)[0]

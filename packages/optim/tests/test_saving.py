@@ -1,0 +1,112 @@
+"""Saved states: going on exactly, matching by name, refusing what does not fit without touching anything."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import taeda_optim as optim
+from taeda_registry.slots import tensor as tt
+
+SHAPES = {"weight": (2, 3), "bias": (3,), "scale": ()}
+ALGORITHMS = ["SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop"]
+
+
+def build(name, make, order=tuple(SHAPES), named=True):
+    params = {key: make[0](np.full(SHAPES[key], 0.5)) for key in order}
+    options = {"lr": 0.1, "momentum": 0.9} if name == "SGD" else {"lr": 0.1}
+    return params, getattr(optim, name)(params.items() if named else params.values(), **options)
+
+
+def run(params, optimizer, make, first, last):
+    for t in range(first, last):
+        for i, key in enumerate(SHAPES):
+            make[1](params[key], np.full(SHAPES[key], (t + 1) * 0.1 - i))
+        optimizer.step()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_going_on_equals_never_having_stopped(name, make):
+    params, optimizer = build(name, make)
+    run(params, optimizer, make, 0, 3)
+    # Another order, as after a change of the model's source: names bring each state to its parameter.
+    others, resumed = build(name, make, order=("scale", "weight", "bias"))
+    with tt.no_grad():
+        for key in SHAPES:
+            others[key].copy_(params[key])
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    run(params, optimizer, make, 3, 6)
+    run(others, resumed, make, 3, 6)
+    for key in SHAPES:
+        np.testing.assert_array_equal(make[2](params[key]), make[2](others[key]))
+
+
+def test_without_names_the_order_counts(make):
+    params, optimizer = build("Adam", make, named=False)
+    run(params, optimizer, make, 0, 2)
+    others, resumed = build("Adam", make, named=False)
+    resumed.load_state_dict(optimizer.state_dict())
+    for key in SHAPES:
+        mine, theirs = optimizer.state[params[key]], resumed.state[others[key]]
+        assert mine["step"] == theirs["step"] == 2
+        assert mine["exp_avg"] is not theirs["exp_avg"]
+        np.testing.assert_array_equal(make[2](mine["exp_avg"]), make[2](theirs["exp_avg"]))
+
+
+def test_every_mismatch_is_listed_and_nothing_changes(make):
+    params, optimizer = build("Adam", make)
+    run(params, optimizer, make, 0, 2)
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved["param_groups"][0]["param_names"] = ["weight", "bias", "shift"]
+    saved["param_groups"][0]["lr"] = 7.0
+    saved["state"][0]["exp_avg"] = tt.zeros(5)
+    del saved["state"][1]["exp_avg_sq"]
+    before = copy.deepcopy(optimizer.state_dict())
+    with pytest.raises(ValueError, match="load_state_dict") as caught:
+        optimizer.load_state_dict(saved)
+    text = str(caught.value)
+    assert "missing parameters ['scale']" in text
+    assert "unexpected parameters ['shift']" in text
+    assert "'exp_avg' has shape (5,), expected (2, 3)" in text
+    assert "'bias': missing state ['exp_avg_sq']" in text
+    after = optimizer.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    for number, state in before["state"].items():
+        assert after["state"][number]["step"] == state["step"]
+        np.testing.assert_array_equal(make[2](after["state"][number]["exp_avg"]), make[2](state["exp_avg"]))
+
+
+def test_not_strict_takes_what_fits(make):
+    params, optimizer = build("Adam", make)
+    run(params, optimizer, make, 0, 2)
+    others, resumed = build("Adam", make, order=("weight", "bias"))
+    extra = make[0](np.zeros(2))
+    resumed.add_param_group({"params": [("new", extra)]})
+    saved = optimizer.state_dict()
+    saved["param_groups"].append({**saved["param_groups"][0], "params": [], "param_names": []})
+    resumed.load_state_dict(saved, strict=False)
+    assert resumed.state[others["bias"]]["step"] == 2
+    assert extra not in resumed.state
+
+
+@pytest.mark.parametrize("wrong", [{}, {"state": {}}, {"state": {}, "param_groups": []}])
+def test_states_of_another_form_are_refused(wrong, make):
+    with pytest.raises(ValueError, match="load_state_dict"):
+        build("Adam", make)[1].load_state_dict(wrong)
+
+
+def test_state_of_another_algorithm_is_refused(make):
+    params, optimizer = build("SGD", make)
+    run(params, optimizer, make, 0, 1)
+    with pytest.raises(ValueError, match="missing state"):
+        build("Adam", make)[1].load_state_dict(optimizer.state_dict())
+
+
+def test_state_takes_the_parameters_dtype(make):
+    params, optimizer = build("Adam", make)
+    run(params, optimizer, make, 0, 1)
+    single = [tt.zeros(SHAPES[key], dtype=tt.float32).requires_grad_(True) for key in SHAPES]
+    resumed = optim.Adam(single)
+    resumed.load_state_dict(optimizer.state_dict())
+    assert resumed.state[single[0]]["exp_avg"].dtype == tt.float32
+    assert resumed.param_groups[0]["lr"] == 0.1

@@ -1,0 +1,253 @@
+"""taeda-optim against PyTorch: parameters after 20 steps, learning rates, momentum, defaults, and states both ways."""
+
+import copy
+import inspect
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the reference is PyTorch")
+
+import taeda_optim as optim  # noqa: E402
+from taeda_registry.slots import tensor as tt  # noqa: E402
+
+SEED = 20240502
+STEPS = 20
+SHAPES = [(), (3,), (4, 5)]
+OPTIMIZERS = [
+    ("SGD", {}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "maximize": True}),
+    ("Adam", {}),
+    ("Adam", {"lr": 0.1, "amsgrad": True, "weight_decay": 0.1, "maximize": True}),
+    ("Adam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("AdamW", {}),
+    ("AdamW", {"lr": 0.1, "amsgrad": True, "betas": (0.5, 0.7)}),
+    ("Adamax", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.1}),
+    ("Adadelta", {"weight_decay": 0.1, "maximize": True}),
+    ("RMSprop", {"weight_decay": 0.1}),
+    ("RMSprop", {"momentum": 0.9, "centered": True}),
+    ("Rprop", {"lr": 0.1, "maximize": True}),
+]
+
+
+def ours(array):
+    return tt.tensor(array.tolist(), dtype=tt.float64).reshape(array.shape)
+
+
+def numpy(x):
+    return np.array(x.detach().tolist())
+
+
+class Pair:
+    """The same parameters in both libraries, fed the same gradients."""
+
+    def __init__(self, name, options):
+        source = np.random.default_rng(SEED)
+        self.tolerance = 1e-6 if name == "NAdam" else 1e-9  # PyTorch keeps NAdam's product in float32
+        self.grads = source.standard_normal((STEPS, len(SHAPES), 20))
+        start = [source.standard_normal(shape) for shape in SHAPES]
+        self.mine = [ours(p).requires_grad_(True) for p in start]
+        self.theirs = [torch.tensor(p).requires_grad_(True) for p in start]
+        self.optimizer = getattr(optim, name)(self.mine, **options)
+        self.reference = getattr(torch.optim, name)(self.theirs, **options)
+
+    def feed(self, k):
+        for i, shape in enumerate(SHAPES):
+            grad = self.grads[k, i, : int(np.prod(shape))].reshape(shape)
+            self.mine[i].grad = ours(grad)
+            self.theirs[i].grad = torch.tensor(grad)
+
+    def step(self, k):
+        self.feed(k)
+        self.optimizer.step()
+        self.reference.step()
+
+    def compare(self):
+        for a, b in zip(self.mine, self.theirs, strict=True):
+            np.testing.assert_allclose(numpy(a), numpy(b), rtol=self.tolerance, atol=self.tolerance / 10)
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS)
+def test_parameters_after_every_step(name, options):
+    pair = Pair(name, options)
+    for k in range(STEPS):
+        pair.step(k)
+        pair.compare()
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in OPTIMIZERS}))
+def test_arguments_and_defaults(name):
+    mine = inspect.signature(getattr(optim, name)).parameters
+    theirs = inspect.signature(getattr(torch.optim, name)).parameters
+    flags = {"foreach", "capturable", "differentiable", "fused"}
+    for key, parameter in theirs.items():
+        if key not in flags:
+            assert mine[key].default == parameter.default, key
+    order = [key for key, p in theirs.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert [key for key, p in mine.items() if p.kind is p.POSITIONAL_OR_KEYWORD] == order
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS)
+def test_states_of_pytorch_are_taken_over(name, options):
+    pair = Pair(name, options)
+    for k in range(5):
+        pair.step(k)
+    saved = copy.deepcopy(pair.reference.state_dict())
+    for state in saved["state"].values():
+        for key, value in state.items():
+            if isinstance(value, torch.Tensor):
+                state[key] = ours(value.numpy())
+    fresh = getattr(optim, name)(pair.mine, **options)
+    fresh.load_state_dict(saved)
+    pair.optimizer = fresh
+    for k in range(5, 10):
+        pair.step(k)
+    pair.compare()
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS)
+def test_pytorch_takes_our_states_over(name, options):
+    pair = Pair(name, options)
+    for k in range(5):
+        pair.step(k)
+    saved = pair.optimizer.state_dict()
+    for state in saved["state"].values():
+        for key, value in state.items():
+            if isinstance(value, tt.Tensor):
+                state[key] = torch.tensor(numpy(value))
+    pair.reference.load_state_dict(saved)
+    for k in range(5, 10):
+        pair.step(k)
+    pair.compare()
+
+
+SCHEDULES = [
+    ("LambdaLR", {"lr_lambda": lambda k: 1 / (k + 1)}),
+    ("MultiplicativeLR", {"lr_lambda": lambda k: 0.9 + 0.01 * k}),
+    ("StepLR", {"step_size": 3}),
+    ("MultiStepLR", {"milestones": [2, 5, 5, 9], "gamma": 0.5}),
+    ("ExponentialLR", {"gamma": 0.9}),
+    ("ConstantLR", {}),
+    ("LinearLR", {"end_factor": 0.8, "total_iters": 7}),
+    ("PolynomialLR", {"total_iters": 7, "power": 2.0}),
+    ("CosineAnnealingLR", {"T_max": 6, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 4, "T_mult": 2, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": [1.0, 2.0], "step_size_up": 4, "step_size_down": 2}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 1.0, "step_size_up": 3, "mode": "triangular2"}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 1.0, "step_size_up": 3, "mode": "exp_range", "gamma": 0.9}),
+    ("OneCycleLR", {"max_lr": [1.0, 0.5], "total_steps": 40}),
+    ("OneCycleLR", {"max_lr": 1.0, "epochs": 5, "steps_per_epoch": 8, "three_phase": True}),
+    ("OneCycleLR", {"max_lr": 1.0, "total_steps": 40, "anneal_strategy": "linear", "pct_start": 0.5}),
+]
+
+
+class Schedules:
+    """The same two groups in both libraries."""
+
+    def __init__(self, kind="SGD", options=None):
+        options = {"lr": 0.5, "momentum": 0.9} if options is None else options
+        groups = [
+            [{"params": [p]}, {"params": [q], "lr": 0.05}] for p, q in (self.leaves(tt), self.leaves(torch))
+        ]
+        self.mine = getattr(optim, kind)(groups[0], **options)
+        self.theirs = getattr(torch.optim, kind)(groups[1], **options)
+
+    @staticmethod
+    def leaves(space):
+        return [space.zeros(1).requires_grad_(True) for _ in range(2)]
+
+    def compare(self, k, *schedules):
+        for a, b in zip(self.mine.param_groups, self.theirs.param_groups, strict=True):
+            for key in ("lr", "momentum", "betas"):
+                if key in b:
+                    np.testing.assert_allclose(
+                        a[key], b[key], rtol=1e-7, atol=1e-12, err_msg=f"{key}, step {k}"
+                    )
+        if schedules:
+            np.testing.assert_allclose(
+                schedules[0].get_last_lr(), schedules[1].get_last_lr(), rtol=1e-7, atol=1e-12
+            )
+
+    def walk(self, mine, theirs, steps=30):
+        for k in range(steps):
+            self.compare(k, mine, theirs)
+            self.mine.step()
+            self.theirs.step()
+            mine.step()
+            theirs.step()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+@pytest.mark.parametrize(("name", "options"), SCHEDULES)
+def test_schedules(name, options, kind):
+    both = Schedules(kind, None if kind == "SGD" else {"lr": 0.5})
+    mine = getattr(optim.lr_scheduler, name)(both.mine, **options)
+    theirs = getattr(torch.optim.lr_scheduler, name)(both.theirs, **options)
+    both.walk(mine, theirs)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["sequential", "chained", "side by side"])
+def test_composed_schedules(form):
+    both = Schedules()
+
+    def build(space, optimizer):
+        s = space.lr_scheduler
+        parts = [s.LinearLR(optimizer, 0.1, total_iters=6), s.CosineAnnealingLR(optimizer, 20, 0.001)]
+        if form == "sequential":
+            return s.SequentialLR(optimizer, parts, [6])
+        parts = [s.ConstantLR(optimizer, 0.1, total_iters=6), s.ExponentialLR(optimizer, 0.9)]
+        return s.ChainedScheduler(parts) if form == "chained" else parts
+
+    mine, theirs = build(optim, both.mine), build(torch.optim, both.theirs)
+    if form != "side by side":
+        both.walk(mine, theirs)
+        return
+    for k in range(20):
+        both.compare(k)
+        both.mine.step()
+        both.theirs.step()
+        for part in (*mine, *theirs):
+            part.step()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"patience": 1},
+        {"mode": "max", "patience": 0, "cooldown": 2},
+        {"threshold_mode": "abs", "threshold": 0.5, "patience": 2},
+    ],
+)
+def test_plateau(options):
+    both = Schedules()
+    mine = optim.lr_scheduler.ReduceLROnPlateau(both.mine, factor=0.5, min_lr=[0.01, 0.001], **options)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        both.theirs, factor=0.5, min_lr=[0.01, 0.001], **options
+    )
+    for k, value in enumerate(np.random.default_rng(SEED).standard_normal(40)):
+        mine.step(value)
+        theirs.step(value)
+        both.compare(k, mine, theirs)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["StepLR", "MultiStepLR", "CosineAnnealingLR", "OneCycleLR"])
+def test_schedules_take_states_of_pytorch(name):
+    options = dict(SCHEDULES)[name]
+    both = Schedules()
+    mine = getattr(optim.lr_scheduler, name)(both.mine, **options)
+    theirs = getattr(torch.optim.lr_scheduler, name)(both.theirs, **options)
+    for _ in range(7):
+        both.theirs.step()
+        theirs.step()
+    mine.load_state_dict(theirs.state_dict())
+    both.walk(mine, theirs, 10)
