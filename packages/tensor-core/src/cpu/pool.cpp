@@ -1,0 +1,311 @@
+// CPU kernels of the pool family: windows as tables of ranges, channels-last or row-major loops over them.
+#include "taeda/ops/pool.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cpu/loops/layers.h"
+#include "cpu/prepare.h"
+#include "infer/pool.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+using infer::Pair;
+using infer::PoolShape;
+using loops::layers;
+using loops::Windows;
+
+/// Ranges of one dimension: begin and end clipped to the input, the unclipped begin, and the length that averages divide by.
+struct Ranges {
+  std::vector<int32_t> begin, end, first, length;
+};
+
+Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool count_padding) {
+  Ranges r;
+  for (int64_t i = 0; i < out; ++i) {
+    const int64_t first = i * stride - padding;
+    const int64_t padded_end = std::min(first + (kernel - 1) * dilation + 1, size + padding);
+    int64_t begin = first;
+    while (begin < 0) begin += dilation;
+    const int64_t end = std::min(padded_end, size);
+    r.first.push_back(int32_t(first));
+    r.begin.push_back(int32_t(begin));
+    r.end.push_back(int32_t(end));
+    r.length.push_back(int32_t(count_padding ? padded_end - first : end - begin));
+  }
+  return r;
+}
+Ranges adaptive_ranges(int64_t size, int64_t out) {
+  Ranges r;
+  for (int64_t i = 0; i < out; ++i) {
+    const int64_t begin = i * size / out, end = ((i + 1) * size + out - 1) / out;
+    r.first.push_back(int32_t(begin));
+    r.begin.push_back(int32_t(begin));
+    r.end.push_back(int32_t(end));
+    r.length.push_back(int32_t(end - begin));
+  }
+  return r;
+}
+
+/// Both dimensions, and the view of them that loops take.
+struct Geometry {
+  Ranges rows, columns;
+  Windows windows{};
+  Geometry(Ranges r, Ranges c, int64_t n, int64_t channels, int64_t h, int64_t w) : rows(std::move(r)), columns(std::move(c)) {
+    windows.n = n, windows.c = channels, windows.h = h, windows.w = w;
+    windows.oh = int64_t(rows.begin.size()), windows.ow = int64_t(columns.begin.size());
+    windows.row_begin = rows.begin.data(), windows.row_end = rows.end.data(), windows.row_first = rows.first.data();
+    windows.column_begin = columns.begin.data(), windows.column_end = columns.end.data(), windows.column_first = columns.first.data();
+  }
+  Geometry(const Geometry&) = delete;
+  explicit Geometry(const PoolShape& s, bool count_padding = false)
+      : Geometry(window_ranges(s.h, s.oh, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0], count_padding),
+                 window_ranges(s.w, s.ow, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1], count_padding), s.n, s.c, s.h, s.w) {
+    windows.row_step = s.dilation[0], windows.column_step = s.dilation[1], windows.kernel_w = s.kernel[1];
+  }
+  std::vector<double> scales(std::optional<int64_t> divisor = {}) const {
+    std::vector<double> out;
+    for (int32_t a : rows.length)
+      for (int32_t b : columns.length) out.push_back(1.0 / (divisor ? double(*divisor) : double(a) * double(b)));
+    return out;
+  }
+  int64_t outputs() const { return windows.n * windows.c * windows.oh * windows.ow; }
+  /// Multiply-adds, roughly: what decides on threads and on giving up the host lock.
+  int64_t work() const {
+    int64_t a = 0, b = 0;
+    for (size_t i = 0; i < rows.begin.size(); ++i) a += rows.end[i] - rows.begin[i];
+    for (size_t i = 0; i < columns.begin.size(); ++i) b += columns.end[i] - columns.begin[i];
+    return windows.n * windows.c * a * b;
+  }
+};
+
+Geometry adaptive_geometry(const Tensor& input, const Pair& out) {
+  const infer::Images in = infer::images("adaptive pooling", "input", input);
+  return Geometry(adaptive_ranges(in.h, out[0]), adaptive_ranges(in.w, out[1]), in.n, in.c, in.h, in.w);
+}
+
+/// Runs `body(T)` for float and double.
+template <class Body>
+void visit_pool(DType dtype, const Body& body) {
+  if (dtype == DType::Float64)
+    body.template operator()<double>();
+  else
+    body.template operator()<float>();
+}
+
+/// Input and output in one layout that the loops know.
+struct Layout {
+  bool channels_last;
+  Tensor x;
+  DType dtype;
+  Layout(const Tensor& input, const Tensor& out) : dtype(cpu::compute_dtype(input.dtype())) {
+    channels_last = out.dim() == 4 && out.channels_last() && (input.channels_last() || !out.contiguous());
+    x = channels_last ? cpu::channels_last(input, dtype) : cpu::row_major(input, dtype);
+  }
+  /// `out` itself or a temporary of this layout.
+  Tensor place(const Tensor& out, DType as) const {
+    if (out.dtype() == as && (channels_last ? out.channels_last() : out.contiguous())) return out;
+    return channels_last ? empty_strided(out.sizes(), channels_last_strides(out.sizes()), as) : empty(out.sizes(), as);
+  }
+};
+void bring_back(const Tensor& out, const Tensor& place) {
+  if (!place.same(out)) ops::copy_(out, place);
+}
+
+int64_t row_grain(const Geometry& g) { return std::max<int64_t>(1, g.windows.n * g.windows.oh * 16384 / std::max<int64_t>(1, g.work())); }
+int64_t plane_grain(const Geometry& g) { return std::max<int64_t>(1, g.windows.n * g.windows.c * 16384 / std::max<int64_t>(1, g.work())); }
+
+void max_pool(const Geometry& g, const Tensor& out, const Tensor& codes, const Tensor& input) {
+  const Layout layout(input, out);
+  const Tensor y = layout.place(out, layout.dtype), c = layout.place(codes, codes.dtype());
+  uint8_t* const offsets = codes.dtype() == DType::UInt8 ? c.data<uint8_t>() : nullptr;
+  int64_t* const positions = offsets ? nullptr : c.data<int64_t>();
+  {
+    const Unlocked unlocked(g.work() > 32768);
+    visit_pool(layout.dtype, [&]<class T>() {
+      const Windows& w = g.windows;
+      const T* const x = layout.x.data<T>();
+      T* const to = y.data<T>();
+      if (layout.channels_last)
+        parallel_for(w.n * w.oh, row_grain(g), [&](int64_t b, int64_t e) { layers<T>().max_pool(w, x, to, offsets, positions, b, e); });
+      else
+        parallel_for(w.n * w.c, plane_grain(g), [&](int64_t b, int64_t e) { layers<T>().max_pool_planes(w, x, to, offsets, positions, b, e); });
+    });
+  }
+  bring_back(out, y);
+  bring_back(codes, c);
+}
+
+void max_pool2d_with_indices_kernel(const Tensor& result, const Tensor& indices, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                    IntSpan dilation, bool ceil_mode) {
+  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result, indices, input);
+}
+void max_pool2d_with_offsets_kernel(const Tensor& result, const Tensor& offsets, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                    IntSpan dilation, bool ceil_mode) {
+  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result, offsets, input);
+}
+void adaptive_max_pool2d_kernel(const Tensor& result, const Tensor& indices, const Tensor& input, IntSpan output_size) {
+  max_pool(adaptive_geometry(input, infer::adaptive_size("adaptive_max_pool2d", input, output_size)), result, indices, input);
+}
+
+void avg_pool(const Geometry& g, const std::vector<double>& scale, const Tensor& out, const Tensor& input) {
+  const Layout layout(input, out);
+  const Tensor y = layout.place(out, layout.dtype);
+  {
+    const Unlocked unlocked(g.work() > 32768);
+    visit_pool(layout.dtype, [&]<class T>() {
+      const Windows& w = g.windows;
+      const T* const x = layout.x.data<T>();
+      T* const to = y.data<T>();
+      if (layout.channels_last)
+        parallel_for(w.n * w.oh, row_grain(g), [&](int64_t b, int64_t e) { layers<T>().avg_pool(w, x, to, scale.data(), b, e); });
+      else
+        parallel_for(w.n * w.c, plane_grain(g), [&](int64_t b, int64_t e) { layers<T>().avg_pool_planes(w, x, to, scale.data(), b, e); });
+    });
+  }
+  bring_back(out, y);
+}
+
+Geometry average_geometry(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool count_include_pad) {
+  return Geometry(infer::pool_shape(op, input, kernel_size, stride, padding, Shape{1}, ceil_mode), count_include_pad);
+}
+void avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool count_include_pad,
+                       std::optional<int64_t> divisor_override) {
+  const Geometry g = average_geometry("avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad);
+  avg_pool(g, g.scales(divisor_override), out, input);
+}
+void adaptive_avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan output_size) {
+  const Geometry g = adaptive_geometry(input, infer::adaptive_size("adaptive_avg_pool2d", input, output_size));
+  avg_pool(g, g.scales(), out, input);
+}
+
+/// Pieces of gradients: images times blocks of channels, each written by one thread alone.
+template <class Body>
+void over_channel_blocks(const Windows& w, const Body& body) {
+  constexpr int64_t block = 64;
+  const int64_t blocks = (w.c + block - 1) / block;
+  // Whole pixels at once use the caches best: blocks only where the batch alone cannot feed the threads.
+  if (w.n >= 16) return parallel_for(w.n, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) body(i, int64_t(0), w.c);
+    });
+  parallel_for(w.n * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) body(p / blocks, p % blocks * block, std::min(w.c, (p % blocks + 1) * block));
+  });
+}
+
+/// A channels-last gradient is computed in place; another layout goes through a channels-last temporary.
+template <class Run>
+void through_channels_last(const Tensor& grad_x, DType dtype, const Run& run) {
+  const Tensor out = infer::batched(grad_x);
+  if (out.channels_last() && out.dtype() == dtype) return run(out);
+  const Tensor temporary = empty_strided(out.sizes(), channels_last_strides(out.sizes()), dtype);
+  run(temporary);
+  ops::copy_(out, temporary);
+}
+
+void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                IntSpan dilation, bool ceil_mode, const Tensor& offsets) {
+  const Geometry g(infer::pool_shape("max_pool2d_backward", input, kernel_size, stride, padding, dilation, ceil_mode));
+  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const Tensor from = cpu::channels_last(infer::batched(grad), dtype), codes = cpu::channels_last(infer::batched(offsets), DType::UInt8);
+  through_channels_last(grad_x, dtype, [&](const Tensor& to) {
+    const Unlocked unlocked(to.numel() > 32768);
+    visit_pool(dtype, [&]<class T>() {
+      over_channel_blocks(g.windows, [&](int64_t image, int64_t c0, int64_t c1) {
+        layers<T>().max_pool_backward(g.windows, from.data<T>(), codes.data<uint8_t>(), to.data<T>(), image, c0, c1);
+      });
+    });
+  });
+}
+
+void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
+                            const Tensor& offsets) {
+  const Geometry g(infer::pool_shape("max_pool2d_pick", input, kernel_size, stride, padding, dilation, ceil_mode));
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const cpu::Target target(out, dtype);
+  const Tensor x = cpu::row_major(input, dtype), codes = cpu::row_major(offsets, DType::UInt8);
+  const Windows& w = g.windows;
+  visit_pool(dtype, [&]<class T>() {
+    int64_t at = 0;
+    for (int64_t plane = 0; plane < w.n * w.c; ++plane)
+      for (int64_t y = 0; y < w.oh; ++y)
+        for (int64_t xo = 0; xo < w.ow; ++xo, ++at) {
+          const int64_t number = codes.data<uint8_t>()[at];
+          const int64_t row = w.row_first[y] + number / w.kernel_w * w.row_step, column = w.column_first[xo] + number % w.kernel_w * w.column_step;
+          target.data<T>()[at] = x.data<T>()[(plane * w.h + row) * w.w + column];
+        }
+  });
+  target.finish();
+}
+
+/// Adds grad to the positions h * w that `indices` name, plane by plane.
+void scatter_positions(const char* op, const Tensor& grad_x, const Tensor& grad, const Tensor& indices) {
+  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const cpu::Target target(grad_x, dtype);
+  const Tensor from = cpu::row_major(grad, dtype), places = cpu::row_major(indices, DType::Int64);
+  const int64_t pixels = grad_x.size(-1) * grad_x.size(-2), outputs = grad.size(-1) * grad.size(-2);
+  const Unlocked unlocked(grad_x.numel() > 32768);
+  visit_pool(dtype, [&]<class T>() {
+    parallel_for(grad_x.numel() / pixels, std::max<int64_t>(1, 16384 / pixels), [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        T* const to = target.data<T>() + plane * pixels;
+        std::fill_n(to, pixels, T(0));
+        for (int64_t i = plane * outputs; i < (plane + 1) * outputs; ++i) {
+          const int64_t place = places.data<int64_t>()[i];
+          check(place >= 0 && place < pixels, ErrorKind::Index, op, ": argument 'indices' has ", place, ", expected 0 to ", pixels - 1);
+          to[place] += from.data<T>()[i];
+        }
+      }
+    });
+  });
+  target.finish();
+}
+void max_pool2d_with_indices_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor&, IntSpan, IntSpan, IntSpan, IntSpan, bool,
+                                             const Tensor& indices) {
+  scatter_positions("max_pool2d_with_indices_backward", grad_x, grad, indices);
+}
+void adaptive_max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor&, const Tensor& indices) {
+  scatter_positions("adaptive_max_pool2d_backward", grad_x, grad, indices);
+}
+
+void avg_pool_backward(const Geometry& g, const std::vector<double>& scale, const Tensor& grad_x, const Tensor& grad) {
+  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const Tensor from = cpu::channels_last(infer::batched(grad), dtype);
+  through_channels_last(grad_x, dtype, [&](const Tensor& to) {
+    const Unlocked unlocked(to.numel() > 32768);
+    visit_pool(dtype, [&]<class T>() {
+      over_channel_blocks(g.windows, [&](int64_t image, int64_t c0, int64_t c1) {
+        layers<T>().avg_pool_backward(g.windows, from.data<T>(), to.data<T>(), scale.data(), image, c0, c1);
+      });
+    });
+  });
+}
+void avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+  const Geometry g = average_geometry("avg_pool2d_backward", input, kernel_size, stride, padding, ceil_mode, count_include_pad);
+  avg_pool_backward(g, g.scales(divisor_override), grad_x, grad);
+}
+void adaptive_avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input) {
+  const Geometry g = adaptive_geometry(input, {grad.size(-2), grad.size(-1)});
+  avg_pool_backward(g, g.scales(), grad_x, grad);
+}
+
+const bool registered = [] {
+  kernel<op::max_pool2d_with_indices>(kCPU, max_pool2d_with_indices_kernel);
+  kernel<op::max_pool2d_with_indices_backward>(kCPU, max_pool2d_with_indices_backward_kernel);
+  kernel<op::max_pool2d_with_offsets>(kCPU, max_pool2d_with_offsets_kernel);
+  kernel<op::max_pool2d_backward>(kCPU, max_pool2d_backward_kernel);
+  kernel<op::max_pool2d_pick>(kCPU, max_pool2d_pick_kernel);
+  kernel<op::avg_pool2d>(kCPU, avg_pool2d_kernel);
+  kernel<op::avg_pool2d_backward>(kCPU, avg_pool2d_backward_kernel);
+  kernel<op::adaptive_avg_pool2d>(kCPU, adaptive_avg_pool2d_kernel);
+  kernel<op::adaptive_avg_pool2d_backward>(kCPU, adaptive_avg_pool2d_backward_kernel);
+  kernel<op::adaptive_max_pool2d>(kCPU, adaptive_max_pool2d_kernel);
+  kernel<op::adaptive_max_pool2d_backward>(kCPU, adaptive_max_pool2d_backward_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda
