@@ -67,7 +67,7 @@ Spec arg_extremum(const char* op, const Tensor& self, std::optional<int64_t> dim
   return out;
 }
 Spec truth(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
-  return spec(reduced_shape(self, reduced_dims(op, self, dim), keepdim), self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
+  return spec(reduced_shape(self, reduced_dims(op, self, dim), keepdim), DType::Bool);
 }
 Spec vector_norm(const Tensor& self, const Scalar& ord, const Dims& dim, bool keepdim, std::optional<DType> dtype) {
   const DType in = dtype.value_or(self.dtype());

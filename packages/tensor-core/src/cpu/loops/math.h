@@ -124,7 +124,7 @@ inline double vlog2(double x) {
   double k, f, c;
   log_parts(x, k, f, c);
   // log2(e) in two parts keeps exact powers exact and the rest accurate.
-  const double high = 0x1.7154765p+0, low = 0x1.705fc2eefa2p-33;
+  const double high = 0x1.71547652p+0, low = 0x1.705fc2eefa2p-33;
   const double y = f - c;
   const double head = std::bit_cast<double>(std::bit_cast<uint64_t>(y) & 0xfffffffff8000000ull);
   const double tail = (f - head) - c;

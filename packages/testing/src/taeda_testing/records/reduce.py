@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -14,11 +15,15 @@ from taeda_testing.sampling import reduction, with_axis
 _GRAD = ("float64",)
 
 
+def _wide(x: np.ndarray) -> Any:
+    return np.int64 if x.dtype.kind in "biu" and x.dtype != np.uint64 else x.dtype
+
+
 def _summed(function):
-    """Integers and bool are summed in int64."""
+    """Integers and bool are summed in int64, uint64 in itself."""
 
     def call(x: np.ndarray, dim=None, keepdim=False):
-        dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
+        dtype = _wide(x)
         return np.asarray(function(x, axis=dim, keepdims=keepdim, dtype=dtype))
 
     return call
@@ -32,7 +37,7 @@ def _scan(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 def _scanned(function):
     def call(x: np.ndarray, dim: int) -> np.ndarray:
-        return function(x, axis=dim, dtype=np.int64 if x.dtype.kind in "biu" else x.dtype)
+        return function(x, axis=dim, dtype=_wide(x))
 
     return call
 
