@@ -8,7 +8,7 @@ from pathlib import Path
 
 from schema import Argument, DeclarationError, Operator, place, read_records
 
-FACTS = ("sizes", "size", "dtype", "device", "numel", "dim", "defined")
+FACTS = ("sizes", "size", "strides", "storage_offset", "dtype", "device", "numel", "dim", "defined")
 LIST_FACTS = ("sizes", "size")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NAME = re.compile(r"(?<![\w.:>])(?P<name>[A-Za-z_]\w*)(?P<call>\s*\()?")

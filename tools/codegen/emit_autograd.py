@@ -64,7 +64,7 @@ $before  }
     ops::$tag($passed);
   }
   if (node) {
-    rebase_history($target, node.get());
+    $record;
 $after  }
 }
 """
@@ -86,6 +86,8 @@ SPANS = "const std::optional<IntSpan> {n} = {n}_ ? std::optional<IntSpan>(*{n}_)
 # Kept facts: C++ type, how it is taken from the tensor. `{n}` is the argument's name.
 FACT_FIELDS = {
     "sizes": ("Shape", "sizes_of({n})"),
+    "strides": ("Shape", "strides_of({n})"),
+    "storage_offset": ("int64_t", "{n}.defined() ? {n}.storage_offset() : 0"),
     "dtype": ("DType", "{n}.defined() ? {n}.dtype() : DType::Float32"),
     "device": ("Device", "{n}.defined() ? {n}.device() : Device()"),
     "numel": ("int64_t", "{n}.defined() ? {n}.numel() : 0"),
@@ -405,12 +407,19 @@ def function_entry(w: NodeWriter) -> str:
     return entry(FUNCTION, op, op.cxx, tracked, node=w.struct, before=before, after=after)
 
 
+def rebase(target: str) -> str:
+    return f"rebase_history({target}, node.get())"
+
+
 def inplace_entry(w: NodeWriter, tag: str) -> str:
     """Entry of an in-place form, or of an operator that exists only in place."""
     target = w.op.arguments[0].name
     tracked = [target, *(a.name for a in w.targets)]
     before, after = indented(w.prepare(True, "1"), 4), indented(w.keep_results({0: target}), 4)
-    return entry(IN_PLACE, w.op, tag, tracked, node=w.struct, target=target, before=before, after=after)
+    # An in-place view operator changes what self shows, not the bytes: a view stays a view with another formula.
+    record = f"set_view_history({target}, {target}, node.get())" if w.op.kind == "view" else rebase(target)
+    values = {"node": w.struct, "target": target, "before": before, "after": after, "record": record}
+    return entry(IN_PLACE, w.op, tag, tracked, **values)
 
 
 def out_entry(op: Operator) -> str:
@@ -449,6 +458,7 @@ def unknown_inplace(op: Operator, tag: str) -> str:
         "node": "UnknownDerivative",
         "target": op.arguments[0].name,
         "before": indented(edges_of_all(op, 1), 4),
+        "record": rebase(op.arguments[0].name),
     }
     return entry(IN_PLACE, op, tag, tensor_arguments(op), after="", **values)
 

@@ -1,9 +1,9 @@
 // Gradients of the shape and index families that take more than a line.
-#include "taeda/autograd/formulas/shape.h"
+#include "taeda/autograd/formulas.h"
 
 #include <algorithm>
 
-#include "taeda/ops.h"
+#include "taeda/autograd/views.h"
 
 namespace taeda::formulas {
 
@@ -14,15 +14,17 @@ Shape inverse_permutation(IntSpan dims) {
   return inverse;
 }
 
-Tensor as_strided_backward(const Tensor& grad, const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
-  // Several elements of the view may be one element of `self`: gradients are added up in a buffer over the storage's places.
-  const int64_t places = int64_t(self.impl()->storage->nbytes) / self.item_bytes();
-  const Tensor numbers = ops::arange(0, places);
-  const int64_t offset = storage_offset.value_or(self.storage_offset());
-  const Tensor viewed = ops::reshape(ops::as_strided(numbers, size, stride, offset), Shape{-1});
-  const Tensor sums = ops::index_add(ops::new_zeros(grad, Shape{places}), 0, viewed, ops::reshape(grad, Shape{-1}));
-  const Tensor own = ops::reshape(ops::as_strided(numbers, self.sizes(), self.strides(), self.storage_offset()), Shape{-1});
-  return ops::reshape(ops::index_select(sums, 0, own), self.sizes());
+Shape negated(IntSpan values) {
+  Shape out(values);
+  for (int64_t& v : out) v = -v;
+  return out;
+}
+
+Tensor as_strided_grad(const Tensor& grad, IntSpan sizes, IntSpan strides, int64_t offset, IntSpan view_sizes, IntSpan view_strides,
+                       std::optional<int64_t> view_offset) {
+  using autograd::Geometry;
+  const Geometry base{Shape(sizes), Shape(strides), offset};
+  return autograd::embed(grad, base, Geometry{Shape(view_sizes), Shape(view_strides), view_offset.value_or(offset)});
 }
 
 std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<Shape>& sizes, int64_t dim) {

@@ -1,3 +1,143 @@
-// All named derivative formulas; one header per family.
+// Derivative formulas that are too long for a line of derivatives/<family>.yaml.
+//
+// Note [Second derivatives]
+// While gradients of gradients are recorded (create_graph), formulas are written in differentiable operators; otherwise they call the fused
+// `*_backward` operators. `recording()` tells which.
 #pragma once
+#include <array>
+#include <optional>
+#include <tuple>
+#include <vector>
+
 #include "taeda/autograd/formulas/shape.h"
+#include "taeda/autograd/operators.h"
+
+namespace taeda::formulas {
+
+using Dims = std::optional<IntSpan>;
+using Two = std::tuple<Tensor, Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+inline bool recording() noexcept { return thread_state.grad_enabled; }
+
+// --- common (common.cpp) ---
+/// Conjugate; real tensors as they are.
+inline Tensor conj_of(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj(t) : t; }
+inline Tensor scaled(const Tensor& t, const Scalar& factor) { return factor.equal(1) ? t : t * factor; }
+/// `t` where mask holds, else 0.
+inline Tensor masked(const Tensor& t, const Tensor& mask) { return ops::where(mask, t, Tensor(0)); }
+inline Tensor zeros_of(IntSpan sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
+inline Tensor ones_of(IntSpan sizes, const Tensor& like) { return ops::ones(sizes, like.dtype(), like.device()); }
+/// a + b where either may be undefined.
+inline Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : a + b; }
+template <size_t N>
+int64_t mask_bits(const std::array<bool, N>& wanted) {
+  int64_t bits = 0;
+  for (size_t i = 0; i < N; ++i) bits |= int64_t(wanted[i]) << i;
+  return bits;
+}
+/// Sums over the dimensions in which `sizes` was broadcast.
+Tensor sum_to(const Tensor& grad, IntSpan sizes);
+/// Puts reduced dimensions back as size 1, so that a result broadcasts against its input.
+Tensor restore_dims(const Tensor& t, size_t ndim, const Dims& dim, bool keepdim);
+int64_t count_of(IntSpan sizes, const Dims& dim);
+/// The single value of a host tensor.
+bool truth_of(const Tensor& t);
+
+// --- arith, compare ---
+Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
+Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+/// Gradient of maximum/minimum for the operand `a`; ties share it equally.
+Tensor larger_grad(const Tensor& grad, const Tensor& a, const Tensor& b);
+Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent);
+Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);
+Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+
+// --- unary ---
+Tensor angle_grad(const Tensor& grad, const Tensor& self);
+Tensor atan2_grad(const Tensor& grad, const Tensor& factor, const Tensor& a, const Tensor& b);
+Tensor i1_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps);
+Tensor sinc_grad(const Tensor& grad, const Tensor& self);
+Tensor tanh_grad(const Tensor& grad, const Tensor& result);
+Tensor sigmoid_grad(const Tensor& grad, const Tensor& result);
+
+// --- activation ---
+Tensor relu_grad(const Tensor& grad, const Tensor& result);
+Tensor threshold_grad(const Tensor& grad, const Tensor& self, const Scalar& threshold);
+Tensor elu_grad(const Tensor& grad, const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale);
+Tensor gelu_grad(const Tensor& grad, const Tensor& self, std::string_view approximate);
+Tensor hardsigmoid_grad(const Tensor& grad, const Tensor& self);
+Tensor hardswish_grad(const Tensor& grad, const Tensor& self);
+Tensor hardtanh_grad(const Tensor& grad, const Tensor& self, const Scalar& low, const Scalar& high);
+Tensor leaky_relu_grad(const Tensor& grad, const Tensor& self, const Scalar& slope);
+Tensor logsigmoid_grad(const Tensor& grad, const Tensor& self);
+Tensor mish_grad(const Tensor& grad, const Tensor& self);
+Tensor shrink_grad(const Tensor& grad, const Tensor& self, const Scalar& lambd);
+Tensor silu_grad(const Tensor& grad, const Tensor& self);
+Tensor softplus_grad(const Tensor& grad, const Tensor& self, const Scalar& beta, const Scalar& threshold);
+Tensor softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim);
+Tensor log_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim);
+Tensor dropout_grad(const Tensor& grad, const Tensor& mask, double p);
+
+// --- reduce ---
+Tensor sum_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);
+Tensor mean_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);
+Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim);
+/// Places `grad` where `indices` chose along `dim`.
+Tensor choice_grad(const Tensor& grad, int64_t dim, const Tensor& indices, IntSpan sizes, bool keepdim);
+Tensor cumsum_grad(const Tensor& grad, int64_t dim);
+Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim, bool keepdim);
+Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim);
+Tensor var_grad(const Tensor& grad, const Tensor& self, const Dims& dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction);
+Tensor vector_norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, const Dims& dim, bool keepdim);
+
+// --- shape (more in formulas/shape.h) ---
+Tensor as_strided_grad(const Tensor& grad, IntSpan sizes, IntSpan strides, int64_t offset, IntSpan view_sizes, IntSpan view_strides,
+                       std::optional<int64_t> view_offset);
+Shape negated(IntSpan values);
+
+// --- index, embedding ---
+Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                                bool include_self, const Tensor& result);
+Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                               bool include_self, const Tensor& result);
+Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq);
+
+// --- linalg, conv, pool ---
+inline Tensor adjoint(const Tensor& t) { return conj_of(ops::transpose(t, -2, -1)); }
+Three linear_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight, const std::array<bool, 3>& wanted);
+Three conv2d_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                       IntSpan dilation, int64_t groups, const std::array<bool, 3>& wanted);
+/// Elements of the last two dimensions, taken together, at `indices`.
+Tensor pick_in_planes(const Tensor& t, const Tensor& indices);
+
+// --- norm ---
+Three batch_norm_grads(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& invstd, bool training, double eps,
+                       const std::array<bool, 3>& wanted);
+Three layer_norm_grads(const Tensor& grad, const Tensor& input, IntSpan normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                       double eps, const std::array<bool, 3>& wanted);
+Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
+                       const std::array<bool, 3>& wanted);
+
+// --- rnn ---
+Three lstm_gates_grads(TensorList grads, const Tensor& gates, const Tensor& c, const Tensor& c_out);
+
+// --- loss ---
+Two mse_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, const std::array<bool, 2>& wanted);
+Two l1_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, const std::array<bool, 2>& wanted);
+Two huber_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double delta, const std::array<bool, 2>& wanted);
+Two smooth_l1_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double beta, const std::array<bool, 2>& wanted);
+Tensor bce_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
+Tensor bce_target_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
+Tensor bce_logits_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
+Tensor bce_logits_target_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
+Tensor nll_grad(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
+                const Tensor& total_weight);
+Tensor cross_entropy_grad(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
+                          double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight);
+
+}  // namespace taeda::formulas

@@ -8,6 +8,7 @@ namespace taeda::autograd {
 /// What `x.size(d)` becomes in a formula when only the sizes of x were kept.
 inline int64_t size_at(const Shape& sizes, int64_t d) { return sizes[size_t(d < 0 ? d + int64_t(sizes.size()) : d)]; }
 inline Shape sizes_of(const Tensor& t) { return t.defined() ? Shape(t.sizes()) : Shape(); }
+inline Shape strides_of(const Tensor& t) { return t.defined() ? Shape(t.strides()) : Shape(); }
 inline std::vector<Shape> sizes_of(TensorList list) {
   std::vector<Shape> out;
   out.reserve(list.size());

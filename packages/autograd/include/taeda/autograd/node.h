@@ -66,6 +66,8 @@ struct Node : Counted, Pooled {
   /// `grads`: one per output, undefined means zero, may be moved from. `result`: one per edge, undefined at first.
   virtual void apply(Tensor* grads, Tensor* result) = 0;
   virtual void each_saved(SavedVisitor&) {}
+  /// The operation that this node wraps (CopySlices), or null.
+  virtual Node* inner() const noexcept { return nullptr; }
 
   /// Whether the gradient of edge `i` is asked for; formulas skip the others.
   bool wanted(size_t i) const noexcept { return edges[i].node && (!filter || filter_wants(edges[i].node.get())); }

@@ -9,7 +9,6 @@ namespace taeda::formulas {
 
 /// Where each dimension went.
 Shape inverse_permutation(IntSpan dims);
-Tensor as_strided_backward(const Tensor& grad, const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset);
 /// The parts of `grad` that belong to each joined tensor.
 std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<Shape>& sizes, int64_t dim);
 /// Zeros of `sizes` with `grad` in the viewed place.

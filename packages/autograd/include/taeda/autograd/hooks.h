@@ -1,0 +1,76 @@
+// Hooks and other rare things that hang on nodes and leaves.
+#pragma once
+#include "taeda/autograd/meta.h"
+
+namespace taeda::autograd {
+
+using NodeHook = std::function<void(Node* node, Tensor* grads, size_t count)>;
+using PostHook = std::function<void(Node* node, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count)>;
+using LeafHook = std::function<void(const Tensor& leaf)>;
+
+template <class F>
+struct Hook {
+  uint64_t id;
+  F call;
+};
+
+/// Hooks of a leaf: on its gradient, and after it was accumulated.
+struct HookList {
+  std::vector<Hook<TensorHook>> on_grad;
+  std::vector<Hook<LeafHook>> after_accumulate;
+};
+
+struct OutputHook {
+  uint64_t id;
+  uint32_t output;
+  TensorHook call;
+};
+
+/// Note [Order of hooks]
+/// When all gradients of a node's outputs are in: hooks of the output tensors (in order of registration), retain_grad, then
+/// the node's pre hooks; after the formula, its post hooks.
+struct NodeExtras : Pooled {
+  std::vector<OutputHook> on_output;
+  std::vector<std::pair<uint32_t, AutogradMeta*>> retained;  // tensors that keep their .grad; they leave the list when they die
+  std::vector<Hook<NodeHook>> before;
+  std::vector<Hook<PostHook>> after;
+  void* python = nullptr;          // borrowed PyObject* of the node's wrapper
+  void* metadata = nullptr;        // owned PyObject*: the dict that users see
+  void* location = nullptr;        // owned: where the node was made (anomaly mode)
+  ~NodeExtras();
+};
+
+inline NodeExtras& ensure_extras(Node* node) {
+  if (!node->extras) node->extras = new NodeExtras;
+  return *node->extras;
+}
+
+uint64_t next_hook_id() noexcept;
+/// Hook on the gradient of `t`; returns its id.
+uint64_t add_tensor_hook(const Tensor& t, TensorHook hook);
+uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook);
+uint64_t add_node_hook(Node* node, NodeHook hook);
+uint64_t add_post_hook(Node* node, PostHook hook);
+void remove_hook(const Tensor& t, uint64_t id) noexcept;
+void remove_hook(Node* node, uint64_t id) noexcept;
+void retain_grad(const Tensor& t);
+bool retains_grad(const Tensor& t) noexcept;
+/// Moves the retain_grad mark of `meta` from its present node to `to` (in-place calls make a new one).
+void move_retained(AutogradMeta& meta, Node* to, uint32_t output);
+void forget_retained(AutogradMeta& meta) noexcept;
+
+/// Frees an owned Python object held as void*; set by the Python part.
+extern void (*release_python_object)(void* object) noexcept;
+
+/// Scope in which user code runs inside the engine: layers work as in ordinary programs.
+class UserCode {
+ public:
+  UserCode() noexcept : saved_(thread_state.excluded) { thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits(); }
+  ~UserCode() { thread_state.excluded = saved_; }
+  UserCode(const UserCode&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
+}  // namespace taeda::autograd

@@ -1,0 +1,99 @@
+// Leaves: one accumulator each, found through a weak pointer; what happens to a gradient that arrives.
+#include "taeda/autograd/accumulate.h"
+
+#include "taeda/autograd/engine.h"
+#include "taeda/autograd/hooks.h"
+#include "taeda/autograd/operators.h"
+
+namespace taeda::autograd {
+namespace {
+
+/// Guards the weak pointers of all leaves; held for a few instructions.
+class WeakLock {
+ public:
+  WeakLock() noexcept {
+    while (flag.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  ~WeakLock() { flag.clear(std::memory_order_release); }
+
+ private:
+  static inline std::atomic_flag flag = ATOMIC_FLAG_INIT;
+};
+
+/// One more reference unless the count has reached zero already.
+bool try_retain(Node* node) noexcept {
+  uint32_t count = node->refs.load(std::memory_order_relaxed);
+  while (count != 0)
+    if (node->refs.compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) return true;
+  return false;
+}
+
+bool same_layout(const Tensor& a, const Tensor& b) noexcept {
+  if (a.contiguous() && b.contiguous()) return true;
+  return std::equal(a.strides().begin(), a.strides().end(), b.strides().begin(), b.strides().end());
+}
+
+/// A copy laid out like the leaf, so that optimizers walk both alike.
+Tensor copy_like(const Tensor& leaf, const Tensor& grad) {
+  const bool follow = leaf.dense() && leaf.dtype() == grad.dtype();
+  Tensor copy = follow ? empty_strided(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device()) : empty(grad.sizes(), grad.dtype(), grad.device());
+  ops::copy_(copy, grad);
+  return copy;
+}
+
+}  // namespace
+
+AccumulateGrad::AccumulateGrad(const Tensor& variable) : leaf(variable) {
+  flags = kWeaklyHeld | kAccumulates;
+  outputs[0] = OutputInfo{Shape(variable.sizes()), variable.dtype(), variable.device(), true};
+}
+
+AccumulateGrad::~AccumulateGrad() {
+  WeakLock lock;
+  AutogradMeta* meta = meta_of(leaf);
+  if (meta && meta->accumulator == this) meta->accumulator = nullptr;
+}
+
+Ref<Node> accumulator_of(const Tensor& leaf) {
+  AutogradMeta& meta = ensure_meta(leaf.impl());
+  {
+    WeakLock lock;
+    if (meta.accumulator && try_retain(meta.accumulator)) return Ref<Node>::adopt(meta.accumulator);
+  }
+  auto fresh = make_node<AccumulateGrad>(leaf);
+  WeakLock lock;
+  // Another thread may have made one meanwhile; both work, the newest is found from now on.
+  meta.accumulator = fresh.get();
+  return Ref<Node>::adopt(fresh.release());
+}
+
+void accumulate_grad(const Tensor& leaf, Tensor grad) {
+  AutogradMeta& meta = ensure_meta(leaf.impl());
+  const bool record = thread_state.grad_enabled;
+  if (meta.grad.defined()) {
+    if (record)
+      meta.grad = meta.grad + grad;
+    else
+      ops::add_(meta.grad, grad);
+    return;
+  }
+  if (record)
+    meta.grad = ops::clone(grad);
+  else if (own_alone(grad) && grad.dense() && (same_layout(grad, leaf) || !leaf.dense()))
+    meta.grad = std::move(grad);
+  else
+    meta.grad = copy_like(leaf, grad);
+}
+
+void AccumulateGrad::apply(Tensor* grads, Tensor*) {
+  if (!grads[0].defined()) return;
+  accumulate_grad(leaf, std::move(grads[0]));
+  AutogradMeta* meta = meta_of(leaf);
+  if (!meta->hooks || meta->hooks->after_accumulate.empty()) return;
+  const auto hooks = meta->hooks->after_accumulate;  // a hook may remove itself
+  UserCode scope;
+  for (const auto& hook : hooks) hook.call(leaf);
+}
+
+}  // namespace taeda::autograd

@@ -1,0 +1,337 @@
+// Runs nodes backwards: a heap by sequence number, gathering of gradients, hooks, capture for chosen inputs.
+#include "taeda/autograd/engine.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "taeda/autograd/accumulate.h"
+#include "taeda/autograd/anomaly.h"
+#include "taeda/autograd/hooks.h"
+#include "taeda/autograd/operators.h"
+#include "taeda/autograd/saved.h"
+
+namespace taeda::autograd {
+namespace {
+
+using NodeSet = std::unordered_map<const Node*, bool>;
+
+/// Gradient mode of the whole run, and what formulas may skip; restored at the end, so that runs nest.
+class Mode {
+ public:
+  explicit Mode(bool record) : state_(thread_state), filter_(Node::filter) {
+    thread_state.grad_enabled = record;
+    const uint64_t bit = KeySet::of(Layer::Autograd).bits();
+    if (record)
+      thread_state.excluded &= ~bit;
+    else
+      thread_state.excluded |= bit;
+    Node::filter = nullptr;
+  }
+  ~Mode() {
+    thread_state.grad_enabled = state_.grad_enabled;
+    thread_state.excluded = state_.excluded;
+    Node::filter = filter_;
+  }
+  Mode(const Mode&) = delete;
+
+ private:
+  ThreadState state_;
+  const void* filter_;
+};
+
+/// Gradients of one node, on the stack for the usual numbers.
+class Gradients {
+ public:
+  explicit Gradients(size_t count) : count_(count) {
+    if (count > kRoom) heap_ = std::make_unique<Tensor[]>(count);
+  }
+  Tensor* data() noexcept { return heap_ ? heap_.get() : room_; }
+  size_t size() const noexcept { return count_; }
+
+ private:
+  static constexpr size_t kRoom = 4;
+  size_t count_;
+  Tensor room_[kRoom];
+  std::unique_ptr<Tensor[]> heap_;
+};
+
+bool any_defined(const Tensor* tensors, size_t count) noexcept {
+  return std::any_of(tensors, tensors + count, [](const Tensor& t) { return t.defined(); });
+}
+
+/// One call of backward or grad.
+class Run {
+ public:
+  explicit Run(const RunOptions& options) : options_(options), mode_(options.create_graph) {}
+  ~Run() { let_go(); }
+
+  void start(std::span<const Edge> roots, std::span<Tensor> grads);
+  void capture_at(const Edge& edge, size_t input) { captures_[edge.node.get()].push_back({edge.output, input}); }
+  /// Limits the run to nodes on a path from the roots to a captured one.
+  void restrict(std::span<const Edge> roots);
+  void run();
+  std::vector<Tensor> captured;
+
+ private:
+  struct Item {
+    uint64_t sequence;
+    Ref<Node> node;
+    friend bool operator<(const Item& a, const Item& b) noexcept { return a.sequence < b.sequence; }
+  };
+  struct Capture {
+    uint32_t output;
+    size_t input;
+  };
+
+  Tensor* buffer_of(const Ref<Node>& node);
+  void push(const Ref<Node>& node);
+  void deliver(const Edge& edge, Tensor grad, const char* who, size_t index);
+  void take_buffer(Node* node, Tensor* into);
+  void execute(Node* node);
+  void before(Node* node, Tensor* grads);
+  void after(Node* node, Gradients& results, Gradients& grads);
+  /// A leaf that nobody watches takes each gradient as it comes, without a buffer.
+  bool direct(const Node* node) const noexcept;
+  bool ends_here(Node* node) const;
+  void let_go() noexcept;
+
+  const RunOptions& options_;
+  Mode mode_;
+  std::vector<Item> heap_;
+  std::unordered_map<Node*, std::vector<Tensor>> elsewhere_;  // buffers for nodes that another run owns
+  NodeSet needed_;
+  std::unordered_map<const Node*, std::vector<Capture>> captures_;
+};
+
+void Run::start(std::span<const Edge> roots, std::span<Tensor> grads) {
+  for (size_t i = 0; i < roots.size(); ++i) deliver(roots[i], std::move(grads[i]), "backward", i);
+}
+
+void Run::restrict(std::span<const Edge> roots) {
+  // Depth first without recursion; a node is needed when it is captured or one of its edges leads to a needed one.
+  struct Frame {
+    Node* node;
+    size_t next;
+  };
+  std::vector<Frame> stack;
+  const auto enter = [&](Node* node) {
+    if (node && needed_.emplace(node, captures_.contains(node)).second) stack.push_back({node, 0});
+  };
+  for (const Edge& root : roots) {
+    enter(root.node.get());
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      Node* inner = node->inner();
+      const size_t total = node->edge_count + (inner ? inner->edge_count : 0);
+      const auto child = [&](size_t i) { return (i < node->edge_count ? node->edges[i] : inner->edges[i - node->edge_count]).node.get(); };
+      if (next < total) {
+        enter(child(next++));
+        continue;
+      }
+      for (size_t i = 0; i < total; ++i)
+        if (const auto found = needed_.find(child(i)); found != needed_.end() && found->second) needed_[node] = true;
+      stack.pop_back();
+    }
+  }
+  Node::filter = &needed_;
+}
+
+bool Run::direct(const Node* node) const noexcept {
+  if (!(node->flags & kAccumulates) || node->extras || Node::filter) return false;
+  const AutogradMeta* meta = meta_of(static_cast<const AccumulateGrad*>(node)->leaf);
+  return !meta->hooks;
+}
+
+void Run::push(const Ref<Node>& node) {
+  heap_.push_back({node->sequence, node});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+Tensor* Run::buffer_of(const Ref<Node>& node) {
+  Node* n = node.get();
+  void* owner = n->owner.load(std::memory_order_relaxed);
+  if (owner == this) return n->incoming;
+  if (!elsewhere_.empty())
+    if (auto found = elsewhere_.find(n); found != elsewhere_.end()) return found->second.data();
+  void* nobody = nullptr;
+  if (n->owner.compare_exchange_strong(nobody, this, std::memory_order_acquire)) {
+    push(node);
+    return n->incoming;
+  }
+  push(node);
+  return elsewhere_.emplace(n, std::vector<Tensor>(n->output_count)).first->second.data();
+}
+
+void Run::deliver(const Edge& edge, Tensor grad, const char* who, size_t index) {
+  if (!edge.node) return;
+  Node* node = edge.node.get();
+  if (Node::filter && !Node::filter_wants(node)) return;
+  if (grad.defined()) grad = fit_gradient(std::move(grad), node->outputs[edge.output], who, index);
+  if (direct(node)) {
+    if (grad.defined()) accumulate_grad(static_cast<AccumulateGrad*>(node)->leaf, std::move(grad));
+    return;
+  }
+  Tensor& slot = buffer_of(edge.node)[edge.output];
+  if (!grad.defined()) return;
+  slot = slot.defined() ? accumulate(std::move(slot), std::move(grad), options_.create_graph) : std::move(grad);
+}
+
+void Run::take_buffer(Node* node, Tensor* into) {
+  if (node->owner.load(std::memory_order_relaxed) == this) {
+    std::move(node->incoming, node->incoming + node->output_count, into);
+    node->owner.store(nullptr, std::memory_order_release);
+    return;
+  }
+  auto found = elsewhere_.find(node);
+  std::move(found->second.begin(), found->second.end(), into);
+  elsewhere_.erase(found);
+}
+
+// See Note [Order of hooks].
+void Run::before(Node* node, Tensor* grads) {
+  if (node->flags & kAccumulates) {
+    const AutogradMeta* meta = meta_of(static_cast<AccumulateGrad*>(node)->leaf);
+    if (meta->hooks && grads[0].defined()) {
+      const auto hooks = meta->hooks->on_grad;  // a hook may remove itself
+      UserCode scope;
+      for (const auto& hook : hooks)
+        if (Tensor changed = hook.call(grads[0]); changed.defined()) grads[0] = fit_gradient(std::move(changed), node->outputs[0], "tensor hook", 0);
+    }
+  }
+  if (node->extras) {
+    const auto on_output = node->extras->on_output;
+    const auto hooks = node->extras->before;
+    UserCode scope;
+    for (const auto& hook : on_output)
+      if (grads[hook.output].defined())
+        if (Tensor changed = hook.call(grads[hook.output]); changed.defined())
+          grads[hook.output] = fit_gradient(std::move(changed), node->outputs[hook.output], "tensor hook", hook.output);
+    if (node->extras)
+      for (const auto& [output, meta] : node->extras->retained)
+        if (grads[output].defined()) meta->grad = meta->grad.defined() ? accumulate(meta->grad, grads[output], options_.create_graph) : grads[output];
+    for (const auto& hook : hooks) hook.call(node, grads, node->output_count);
+  }
+  if (const auto found = captures_.find(node); found != captures_.end())
+    for (const Capture& c : found->second) captured[c.input] = grads[c.output];
+}
+
+bool Run::ends_here(Node* node) const {
+  if (!Node::filter) return false;
+  if (node->flags & kAccumulates) return true;  // captured, not accumulated
+  for (size_t i = 0; i < node->edge_count; ++i)
+    if (node->wanted(i)) return false;
+  return true;
+}
+
+void Run::after(Node* node, Gradients& results, Gradients& grads) {
+  if (node->extras && !node->extras->after.empty()) {
+    const auto hooks = node->extras->after;
+    UserCode scope;
+    for (const auto& hook : hooks) hook.call(node, results.data(), results.size(), grads.data(), grads.size());
+  }
+  if (anomaly_enabled) [[unlikely]]
+    check_finite(node, {results.data(), results.size()});
+}
+
+void Run::execute(Node* node) {
+  Gradients grads(node->output_count);
+  take_buffer(node, grads.data());
+  if (node->extras || (node->flags & kAccumulates) || !captures_.empty()) [[unlikely]]
+    before(node, grads.data());
+  if (ends_here(node)) return;
+  Gradients results(node->edge_count);
+  if (any_defined(grads.data(), grads.size())) {
+    try {
+      node->apply(grads.data(), results.data());
+    } catch (...) {
+      if (anomaly_enabled) report_failure(node);
+      throw;
+    }
+    if (node->extras || anomaly_enabled) [[unlikely]]
+      after(node, results, grads);
+  }
+  if (!options_.retain_graph) node->release_saved();
+  for (size_t i = 0; i < node->edge_count; ++i) deliver(node->edges[i], std::move(results.data()[i]), node->name(), i);
+}
+
+void Run::run() {
+  while (!heap_.empty()) {
+    std::pop_heap(heap_.begin(), heap_.end());
+    const Ref<Node> node = std::move(heap_.back().node);
+    heap_.pop_back();
+    execute(node.get());
+  }
+}
+
+void Run::let_go() noexcept {
+  for (Item& item : heap_) {
+    Node* node = item.node.get();
+    if (node->owner.load(std::memory_order_relaxed) != this) continue;
+    for (size_t i = 0; i < node->output_count; ++i) node->incoming[i] = Tensor();
+    node->owner.store(nullptr, std::memory_order_release);
+  }
+}
+
+/// The gradient that a root starts with.
+Tensor root_gradient(const Tensor& root, const Tensor& given, size_t index) {
+  if (!given.defined()) {
+    check(root.numel() == 1, ErrorKind::Runtime, "backward: a gradient can be made implicitly only for scalar outputs; tensor ", index, " is ",
+          describe(root), ": pass its gradient explicitly");
+    return ops::ones_like(root);
+  }
+  check(std::equal(root.sizes().begin(), root.sizes().end(), given.sizes().begin(), given.sizes().end()), ErrorKind::Runtime,
+        "backward: the gradient of tensor ", index, " has shape ", shape_text(given.sizes()), ", expected ", shape_text(root.sizes()),
+        " as the tensor's");
+  check(is_complex(root.dtype()) == is_complex(given.dtype()), ErrorKind::Runtime, "backward: the gradient of tensor ", index, " is ", describe(given),
+        ", expected the kind of number of the tensor, ", describe(root));
+  return given;
+}
+
+void accumulate_inputs(TensorList inputs, std::vector<Tensor>& grads) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (grads[i].defined()) accumulate_grad(inputs[i], std::move(grads[i]));
+}
+
+}  // namespace
+
+bool Node::filter_wants(const Node* node) noexcept {
+  const auto& needed = *static_cast<const NodeSet*>(filter);
+  const auto found = needed.find(node);
+  return found != needed.end() && found->second;
+}
+
+std::vector<Tensor> run_backward(TensorList roots, TensorList grads, const RunOptions& options) {
+  std::vector<Edge> edges, input_edges;
+  std::vector<Tensor> starts;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    Edge edge = collect_edge(roots[i]);
+    check(bool(edge.node), ErrorKind::Runtime, "backward: tensor ", i, " (", roots[i].defined() ? describe(roots[i]) : "None",
+          ") does not require grad and does not have a grad_fn");
+    edges.push_back(std::move(edge));
+  }
+  for (size_t i = 0; i < options.inputs.size(); ++i) {
+    const Tensor& input = options.inputs[i];
+    check(input.defined() && tracked(input), ErrorKind::Runtime, "grad: input ", i, " (", input.defined() ? describe(input) : "None",
+          ") does not require grad");
+    input_edges.push_back(collect_edge(input));
+  }
+  Run run(options);
+  for (size_t i = 0; i < roots.size(); ++i) starts.push_back(root_gradient(roots[i], i < grads.size() ? grads[i] : Tensor(), i));
+  if (!options.inputs.empty()) {
+    run.captured.resize(options.inputs.size());
+    for (size_t i = 0; i < input_edges.size(); ++i) run.capture_at(input_edges[i], i);
+    run.restrict(edges);
+  }
+  run.start(edges, starts);
+  run.run();
+  if (!options.collect) {
+    accumulate_inputs(options.inputs, run.captured);
+    return {};
+  }
+  for (size_t i = 0; i < run.captured.size() && !options.allow_unused; ++i)
+    check(run.captured[i].defined(), ErrorKind::Runtime, "grad: input ", i, " (", describe(options.inputs[i]),
+          ") was not used in the computation of the outputs; pass allow_unused=True to get None for it");
+  return std::move(run.captured);
+}
+
+}  // namespace taeda::autograd

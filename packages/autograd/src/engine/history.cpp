@@ -1,0 +1,105 @@
+// Recording: results take their place in the graph; the rules of in-place operations.
+#include "taeda/autograd/hooks.h"
+#include "taeda/autograd/layer.h"
+#include "taeda/autograd/views.h"
+
+namespace taeda::autograd {
+
+bool anomaly_enabled = false;
+
+namespace {
+
+void mark(TensorImpl* impl) noexcept {
+  impl->flags |= kRequiresGrad;
+  impl->keys = impl->keys | KeySet::of(Layer::Autograd);
+}
+
+void attach(TensorImpl* impl, Node* node, uint32_t nr) {
+  if (!node->sequence) {
+    node->sequence = Node::next_sequence();
+    if (anomaly_enabled) [[unlikely]]
+      note_location(node);
+  }
+  OutputInfo& info = node->outputs[nr];
+  info.sizes.assign({impl->dims, impl->ndim});
+  info.dtype = impl->dtype;
+  info.device = impl->device;
+  info.known = true;
+  AutogradMeta& meta = ensure_meta(impl);
+  if (meta.grad_fn) [[unlikely]]
+    move_retained(meta, node, nr);
+  meta.grad_fn = Ref<Node>::share(node);
+  meta.output = nr;
+  mark(impl);
+}
+
+}  // namespace
+
+void collect_edges(Node* node, size_t at, TensorList list) {
+  for (const Tensor& t : list) node->edges[at++] = collect_edge(t);
+}
+
+void set_history(const Tensor& result, Node* node, uint32_t nr) {
+  if (!result.defined() || !is_differentiable(result.dtype())) return;
+  attach(result.impl(), node, nr);
+}
+
+void set_view_history(const Tensor& result, const Tensor& self, Node* node, uint32_t nr) {
+  if (!is_differentiable(result.dtype())) return;
+  TensorImpl* impl = result.impl();
+  const TensorImpl* root = self.is_view() ? self.impl()->base.get() : self.impl();
+  if (impl->base && impl->base.get() != root) impl->base.reset();
+  attach(impl, node, nr);
+  meta_of(impl)->attr_version = result.version();
+}
+
+void check_inplace_grad(const OpEntry& op, const Tensor& self) {
+  const TensorImpl* impl = self.impl();
+  check(!(impl->flags & kInference), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+        ") was made under inference_mode and cannot be recorded; clone() it first");
+  const AutogradMeta* meta = meta_of(impl);
+  check(!(impl->flags & kRequiresGrad) || (meta && meta->grad_fn), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+        ") is a leaf that requires grad: it cannot be used in an in-place operation while gradients are recorded; use no_grad() or clone() it first");
+  if (!impl->base) return;
+  const TensorImpl* base = impl->base.get();
+  check(!(base->flags & kRequiresGrad) || (meta_of(base) && meta_of(base)->grad_fn), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+        ") is a view of a leaf that requires grad: it cannot be used in an in-place operation while gradients are recorded; use no_grad() or clone() it first");
+  check(!(impl->flags & kUntrackedView), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+        ") is a view made under no_grad and is modified while gradients are recorded; make the view outside no_grad, or modify it inside");
+  check(base->dtype == impl->dtype, ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self), ") is a view of dtype ", name(impl->dtype),
+        " of a tensor of dtype ", name(base->dtype), "; recorded in-place operations need the same dtype");
+}
+
+void refuse_out(const OpEntry& op) {
+  fail(ErrorKind::Runtime, op.name, ": an out= argument cannot be recorded for gradients, but one of the tensors requires grad; "
+       "call the operator without out=, or under no_grad()");
+}
+
+Tensor saved_copy(const Tensor& self) { return ops::clone(self); }
+
+void rebase_history(const Tensor& self, Node* node, uint32_t nr) {
+  TensorImpl* impl = self.impl();
+  if (!is_differentiable(impl->dtype)) return;
+  if (!impl->base) return attach(impl, node, nr);
+
+  const Tensor base{impl->base};
+  auto slices = make_node<CopySlices>();
+  slices->reserve(node->edge_count ? node->edge_count : 1);
+  slices->edges[0] = collect_edge(base);
+  for (size_t i = 1; i < node->edge_count; ++i) slices->edges[i] = node->edges[i];
+  slices->base = Geometry::of(base, base);
+  slices->view = Geometry::of(self, base);
+  node->outputs[nr] = OutputInfo{Shape(self.sizes()), self.dtype(), self.device(), true};
+  if (!node->sequence) node->sequence = Node::next_sequence();
+  slices->fn = Ref<Node>::share(node);
+  // The view's own grad_fn is now out of date and is made from the base's when asked for.
+  AutogradMeta& meta = ensure_meta(impl);
+  meta.attr_version = self.version() - 1;
+  attach(base.impl(), slices.get(), 0);
+}
+
+void UnknownDerivative::apply(Tensor*, Tensor*) {
+  fail(ErrorKind::NotImplemented, op_, ": the derivative of this operator is not implemented");
+}
+
+}  // namespace taeda::autograd

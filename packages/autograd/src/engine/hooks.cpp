@@ -1,0 +1,114 @@
+// Registration and removal of hooks.
+#include "taeda/autograd/hooks.h"
+
+#include <algorithm>
+
+namespace taeda::autograd {
+
+void (*release_python_object)(void* object) noexcept = nullptr;
+
+namespace {
+
+template <class List>
+void erase_id(List& list, uint64_t id) noexcept {
+  std::erase_if(list, [id](const auto& hook) { return hook.id == id; });
+}
+
+void require_tracked(const Tensor& t, const char* op) {
+  check(tracked(t), ErrorKind::Runtime, op, ": the tensor (", describe(t), ") does not require gradients");
+}
+
+}  // namespace
+
+NodeExtras::~NodeExtras() {
+  if (metadata) release_python_object(metadata);
+  if (location) release_python_object(location);
+}
+
+uint64_t next_hook_id() noexcept {
+  static std::atomic<uint64_t> counter{0};
+  return ++counter;
+}
+
+uint64_t add_tensor_hook(const Tensor& t, TensorHook hook) {
+  require_tracked(t, "register_hook");
+  const uint64_t id = next_hook_id();
+  if (const Ref<Node> node = grad_fn_of(t)) {
+    ensure_extras(node.get()).on_output.push_back({id, meta_of(t)->output, std::move(hook)});
+  } else {
+    AutogradMeta& meta = ensure_meta(t.impl());
+    if (!meta.hooks) meta.hooks = new HookList;
+    meta.hooks->on_grad.push_back({id, std::move(hook)});
+  }
+  return id;
+}
+
+uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook) {
+  require_tracked(leaf, "register_post_accumulate_grad_hook");
+  check(!grad_fn_of(leaf), ErrorKind::Runtime, "register_post_accumulate_grad_hook: only leaves accumulate gradients, got ", describe(leaf));
+  AutogradMeta& meta = ensure_meta(leaf.impl());
+  if (!meta.hooks) meta.hooks = new HookList;
+  const uint64_t id = next_hook_id();
+  meta.hooks->after_accumulate.push_back({id, std::move(hook)});
+  return id;
+}
+
+uint64_t add_node_hook(Node* node, NodeHook hook) {
+  const uint64_t id = next_hook_id();
+  ensure_extras(node).before.push_back({id, std::move(hook)});
+  return id;
+}
+
+uint64_t add_post_hook(Node* node, PostHook hook) {
+  const uint64_t id = next_hook_id();
+  ensure_extras(node).after.push_back({id, std::move(hook)});
+  return id;
+}
+
+void remove_hook(const Tensor& t, uint64_t id) noexcept {
+  AutogradMeta* meta = meta_of(t);
+  if (!meta) return;
+  if (meta->hooks) {
+    erase_id(meta->hooks->on_grad, id);
+    erase_id(meta->hooks->after_accumulate, id);
+  }
+  if (meta->grad_fn) remove_hook(meta->grad_fn.get(), id);
+}
+
+void remove_hook(Node* node, uint64_t id) noexcept {
+  if (!node->extras) return;
+  erase_id(node->extras->on_output, id);
+  erase_id(node->extras->before, id);
+  erase_id(node->extras->after, id);
+}
+
+void retain_grad(const Tensor& t) {
+  require_tracked(t, "retain_grad");
+  const Ref<Node> node = grad_fn_of(t);
+  if (!node || retains_grad(t)) return;
+  AutogradMeta* meta = meta_of(t);
+  ensure_extras(node.get()).retained.emplace_back(meta->output, meta);
+}
+
+bool retains_grad(const Tensor& t) noexcept {
+  const AutogradMeta* meta = meta_of(t);
+  if (!meta || !meta->grad_fn || !meta->grad_fn->extras) return false;
+  const auto& list = meta->grad_fn->extras->retained;
+  return std::any_of(list.begin(), list.end(), [&](const auto& item) { return item.second == meta; });
+}
+
+void forget_retained(AutogradMeta& meta) noexcept {
+  if (!meta.grad_fn || !meta.grad_fn->extras) return;
+  std::erase_if(meta.grad_fn->extras->retained, [&](const auto& item) { return item.second == &meta; });
+}
+
+void move_retained(AutogradMeta& meta, Node* to, uint32_t output) {
+  if (!meta.grad_fn || !meta.grad_fn->extras) return;
+  auto& list = meta.grad_fn->extras->retained;
+  const bool found = std::any_of(list.begin(), list.end(), [&](const auto& item) { return item.second == &meta; });
+  if (!found) return;
+  forget_retained(meta);
+  ensure_extras(to).retained.emplace_back(output, &meta);
+}
+
+}  // namespace taeda::autograd

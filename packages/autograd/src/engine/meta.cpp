@@ -1,0 +1,84 @@
+// Questions about a tensor's place in the graph.
+#include "taeda/autograd/accumulate.h"
+#include "taeda/autograd/hooks.h"
+#include "taeda/autograd/views.h"
+
+namespace taeda::autograd {
+namespace {
+
+bool same_number_field(DType a, DType b) noexcept { return is_differentiable(a) && real_of(a) == real_of(b); }
+
+/// Gives a view whose base has moved on a grad_fn derived from the base's.
+void refresh_view(const Tensor& view) {
+  TensorImpl* impl = view.impl();
+  AutogradMeta& meta = ensure_meta(impl);
+  const bool marked = impl->flags & kRequiresGrad;
+  if (marked && (!meta.grad_fn || meta.attr_version == view.version())) return;
+  const Tensor base{impl->base};
+  const Edge edge = collect_edge(base);
+  if (!edge.node || !same_number_field(view.dtype(), base.dtype())) return;
+  auto node = make_node<ViewBackward>();
+  node->edges[0] = edge;
+  node->base = Geometry::of(base, base);
+  node->view = Geometry::of(view, base);
+  node->base_dtype = base.dtype();
+  node->outputs[0] = OutputInfo{Shape(view.sizes()), view.dtype(), view.device(), true};
+  node->sequence = Node::next_sequence();
+  move_retained(meta, node.get(), 0);
+  meta.grad_fn = Ref<Node>::adopt(node.release());
+  meta.output = 0;
+  meta.attr_version = view.version();
+  impl->flags |= kRequiresGrad;
+}
+
+}  // namespace
+
+AutogradMeta::~AutogradMeta() {
+  forget_retained(*this);
+  delete hooks;
+}
+
+bool view_became_tracked(const Tensor& view) noexcept {
+  const TensorImpl* impl = view.impl();
+  const AutogradMeta* base = meta_of(impl->base.get());
+  return base && base->grad_fn && !(impl->flags & kUntrackedView) && same_number_field(impl->dtype, impl->base->dtype);
+}
+
+Edge slow_edge(const Tensor& t) {
+  if (!tracked(t)) return {};
+  if (t.is_view()) refresh_view(t);
+  const AutogradMeta& meta = ensure_meta(t.impl());
+  if (meta.grad_fn) return {meta.grad_fn, meta.output};
+  return {accumulator_of(t), 0};
+}
+
+Ref<Node> grad_fn_of(const Tensor& t) {
+  if (!tracked(t)) return nullptr;
+  if (t.is_view()) refresh_view(t);
+  const AutogradMeta* meta = meta_of(t);
+  return meta ? meta->grad_fn : nullptr;
+}
+
+void set_requires_grad(const Tensor& t, bool value) {
+  TensorImpl* impl = t.impl();
+  const bool has_history = grad_fn_of(t) != nullptr;
+  if (has_history) {
+    check(value, ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t), ") is the result of ", grad_fn_of(t)->name(),
+          " and no leaf; use detach() to get one that needs no gradient");
+    return;
+  }
+  check(!value || is_differentiable(t.dtype()), ErrorKind::Runtime, "requires_grad_: only tensors of floating-point or complex dtype can require gradients, got ",
+        describe(t));
+  if (value) {
+    check(!(impl->flags & kInference) || thread_state.inference_mode, ErrorKind::Runtime,
+          "requires_grad_: the tensor (", describe(t), ") was made under inference_mode; clone() it outside to record gradients");
+    ensure_meta(impl);
+    impl->flags |= kRequiresGrad;
+    impl->keys = impl->keys | KeySet::of(Layer::Autograd);
+  } else {
+    impl->flags &= uint8_t(~kRequiresGrad);
+    if (!impl->base) impl->keys = impl->keys.without(Layer::Autograd);
+  }
+}
+
+}  // namespace taeda::autograd

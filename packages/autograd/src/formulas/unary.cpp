@@ -1,0 +1,54 @@
+// Gradients of mathematical functions.
+#include <numbers>
+
+#include "taeda/autograd/formulas.h"
+
+namespace taeda::formulas {
+
+Tensor angle_grad(const Tensor& grad, const Tensor& self) {
+  if (!is_complex(self.dtype())) return ops::zeros_like(grad);
+  // d angle = (x dy - y dx) / |z|^2
+  const Tensor x = ops::real(self), y = ops::imag(self), square = x * x + y * y;
+  const Tensor scale = masked(grad / square, ops::ne(square, 0));
+  return ops::complex(-y * scale, x * scale);
+}
+
+Tensor atan2_grad(const Tensor& grad, const Tensor& factor, const Tensor& a, const Tensor& b) {
+  const Tensor square = a * a + b * b;
+  return grad * masked(factor / square, ops::ne(square, 0));
+}
+
+Tensor i1_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  const Tensor zero = ops::eq(self, 0), safe = ops::where(zero, Tensor(1), self);
+  return grad * ops::where(zero, Tensor(0.5), ops::i0(self) - result / safe);
+}
+
+Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  const Tensor zero = ops::eq(self, 0), safe = ops::where(zero, Tensor(1), self);
+  return grad * ops::where(zero, Tensor(0.5), ops::i0e(self) - result * (ops::sgn(self) + ops::reciprocal(safe)));
+}
+
+Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
+  const Tensor slope = grad / (self * (1 - self));
+  if (!eps) return slope;
+  return masked(slope, ops::logical_and(ops::ge(self, *eps), ops::le(self, 1.0 - *eps)));
+}
+
+Tensor sinc_grad(const Tensor& grad, const Tensor& self) {
+  const double pi = std::numbers::pi;
+  const Tensor zero = ops::eq(self, 0), x = ops::where(zero, Tensor(1), self);
+  const Tensor slope = (ops::cos(pi * x) * pi * x - ops::sin(pi * x)) / (pi * x * x);
+  return grad * conj_of(ops::where(zero, Tensor(0), slope));
+}
+
+Tensor tanh_grad(const Tensor& grad, const Tensor& result) {
+  if (recording() || is_complex(result.dtype())) return grad * conj_of(1 - result * result);
+  return ops::tanh_backward(grad, result);
+}
+
+Tensor sigmoid_grad(const Tensor& grad, const Tensor& result) {
+  if (recording() || is_complex(result.dtype())) return grad * conj_of((1 - result) * result);
+  return ops::sigmoid_backward(grad, result);
+}
+
+}  // namespace taeda::formulas
