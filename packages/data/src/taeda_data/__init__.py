@@ -12,6 +12,7 @@ from taeda_data.dataset import (
     random_split,
 )
 from taeda_data.loader import DataLoader
+from taeda_data.reading import get_worker_info, worker_rng
 from taeda_data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -41,5 +42,7 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "get_worker_info",
     "random_split",
+    "worker_rng",
 ]

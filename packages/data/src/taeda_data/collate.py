@@ -50,7 +50,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, tensor.Tensor):
         return tensor.stack(list(batch), 0)
     if isinstance(first, np.ndarray):
-        return tensor.stack([_from_array(item) for item in batch], 0)
+        return _from_array(np.stack(batch))
     if isinstance(first, np.generic):
         return _from_array(np.asarray(batch))
     if isinstance(first, bool):
@@ -74,5 +74,6 @@ def default_collate(batch: Sequence[Any]) -> Any:
         joined = [default_collate(column) for column in zip(*batch, strict=True)]
         return joined if isinstance(first, (list, tuple)) else type(first)(joined)  # type: ignore[call-arg]
     raise TypeError(
-        f"default_collate: expected tensors, arrays, numbers, strings, mappings or sequences, found {type(first).__name__}"
+        "default_collate: expected tensors, arrays, numbers, strings, mappings or sequences, "
+        f"found {type(first).__name__}"
     )

@@ -16,7 +16,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Dataset(Generic[T_co]):
     """Base class of data sets with ``__getitem__`` and, usually, ``__len__``.
 
-    A data set may also define ``__getitems__(indices) -> list of samples`` to read a whole batch at once.
+    It is indexed by whatever its sampler yields, ints usually. It may also define
+    ``__getitems__(indices) -> list of samples`` to read a whole batch at once.
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -63,10 +64,10 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
         return tuple(t[index] for t in self.tensors)
 
-    def __getbatch__(self, indices: list[int]) -> tuple[Any, ...]:
-        """The batch that collating the samples at ``indices`` would give, by one gather for each tensor."""
+    def gather(self, indices: list[int]) -> list[Any]:
+        """The batch that joining the samples at ``indices`` (ints from 0) would give, by one gather for each tensor."""
         places = tensor.tensor(indices, dtype=tensor.int64)
-        return tuple(t.index_select(0, places) for t in self.tensors)
+        return [t.index_select(0, places) for t in self.tensors]
 
     def __len__(self) -> int:
         return self.tensors[0].shape[0]
@@ -141,6 +142,12 @@ class Subset(Dataset[T_co]):
 
     def __getitem__(self, index: int) -> T_co:
         return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        chosen = [self.indices[i] for i in indices]
+        if hasattr(self.dataset, "__getitems__"):
+            return self.dataset.__getitems__(chosen)  # type: ignore[no-any-return]
+        return [self.dataset[i] for i in chosen]
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from taeda_data.collate import default_collate, default_convert
-from taeda_data.dataset import Dataset, IterableDataset, TensorDataset
-from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from taeda_registry.slots import tensor
+from taeda_data.dataset import Dataset, IterableDataset
+from taeda_data.reading import Reader
+from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
 
 class DataLoader:
@@ -27,8 +27,11 @@ class DataLoader:
         generator: source of the order; None is the default generator.
         Others are accepted as in PyTorch and have no effect in one process.
 
+    Errors in the data set keep their type; a note names the sample.
+
     Raises:
-        ValueError: options that exclude each other. Errors in the data set keep their type; a note names the sample.
+        ValueError: options that exclude each other.
+        NotImplementedError: num_workers above 0.
 
     Example:
         >>> for x, y in DataLoader(TensorDataset(taeda.zeros(4, 2), taeda.arange(4)), batch_size=2):
@@ -59,9 +62,15 @@ class DataLoader:
         in_order: bool = True,
     ) -> None:
         if num_workers != 0:
-            raise ValueError(
+            raise NotImplementedError(
                 f"DataLoader: argument 'num_workers' is {num_workers}, expected 0: worker processes need the "
-                "multiprocessing part; pip install taeda-multiprocessing"
+                "multiprocessing part, which is not there yet (taeda-multiprocessing)"
+            )
+        if timeout < 0:
+            raise ValueError(f"DataLoader: argument 'timeout' must be at least 0, found {timeout}")
+        if prefetch_factor is not None or persistent_workers:
+            raise ValueError(
+                "DataLoader: prefetch_factor and persistent_workers need num_workers > 0, found 0"
             )
         iterable = isinstance(dataset, IterableDataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
@@ -93,9 +102,12 @@ class DataLoader:
         if iterable and batch_size is not None:
             BatchSampler([], batch_size, drop_last)  # checks its arguments
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
-        self._epoch_start: Any = None  # generator state before this epoch's order was drawn
-        self._position = 0
         self._resume: dict[str, Any] | None = None
+        self._epoch = 0  # epochs begun
+        self._begun: dict[str, Any] | None = (
+            None  # what the current epoch's order follows from; None between epochs
+        )
+        self._position = 0  # batches of the current epoch that were handed out
 
     def __len__(self) -> int:
         """Number of batches of an epoch; TypeError for a data set without a length."""
@@ -108,23 +120,38 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         resume, self._resume = self._resume, None
-        source = self.generator or tensor.default_generator
-        if resume is not None:
-            source.set_state(resume["order"])
-        self._epoch_start = source.get_state()
-        self._position = 0
+        begun = resume["begun"] if resume is not None else None
+        if begun is None:
+            self._epoch += 1
+            seed = draw_seed(self.generator)
+        else:
+            seed = begun["seed"]
+            _load(self._order(), begun["order"])
+            if self.generator is not None:
+                self.generator.set_state(resume["generator"])  # type: ignore[index]
         groups = self._groups()
-        skip = 0 if resume is None else resume["position"]
-        for _ in range(skip):
-            if next(groups, None) is None:
-                break
-            self._position += 1
-        if resume is not None and resume.get("random") is not None:
-            source.set_state(resume["random"])
-        return self._batches(groups)
+        self._begun = {"seed": seed, "order": _save(self._order())}
+        self._position = 0
+        if begun is not None:
+            self._skip(groups, resume["position"])  # type: ignore[index]
+        return self._batches(groups, seed)
+
+    def _order(self) -> Any:
+        """What holds the order of an epoch."""
+        if isinstance(self.dataset, IterableDataset):
+            return self.dataset
+        if hasattr(self.batch_sampler, "state_dict"):
+            return self.batch_sampler
+        return getattr(self.batch_sampler, "sampler", self.sampler)
+
+    def _skip(self, groups: Iterator[Any], count: int) -> None:
+        self._position = count
+        # An iterable data set with a state of its own already stands at its place.
+        if not (isinstance(self.dataset, IterableDataset) and hasattr(self.dataset, "load_state_dict")):
+            next(itertools.islice(groups, count, count), None)
 
     def _groups(self) -> Iterator[Any]:
-        """Lists of indices, single indices, or (for iterable data sets) lists of samples."""
+        """Lists of indices, single indices, or (for iterable data sets) samples or lists of them."""
         if self.batch_sampler is not None:
             return iter(self.batch_sampler)
         if not isinstance(self.dataset, IterableDataset):
@@ -137,44 +164,49 @@ class DataLoader:
             if len(group) == self.batch_size or not self.drop_last:
                 yield group
 
-    def _batches(self, groups: Iterator[Any]) -> Iterator[Any]:
-        read = self._reader()
+    def _batches(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
+        if isinstance(self.dataset, IterableDataset):
+            read: Callable[[Any], Any] = self.collate_fn
+        else:
+            read = Reader(self.dataset, self.collate_fn, self._batched, seed)
         for group in groups:
             batch = read(group)
             self._position += 1
             yield batch
-
-    def _reader(self) -> Callable[[Any], Any]:
-        collate, dataset = self.collate_fn, self.dataset
-        if isinstance(dataset, IterableDataset):
-            return collate
-        if not self._batched:
-            return lambda index: collate(self._sample(index))
-        if collate is default_collate and type(dataset) is TensorDataset:
-            return lambda indices: list(dataset.__getbatch__(indices))
-        if hasattr(dataset, "__getitems__"):
-            return lambda indices: collate(dataset.__getitems__(indices))
-        return lambda indices: collate([self._sample(i) for i in indices])
-
-    def _sample(self, index: Any) -> Any:
-        try:
-            return self.dataset[index]
-        except Exception as error:
-            error.add_note(f"while reading sample {index!r} of {type(self.dataset).__name__}")
-            raise
+        self._begun, self._position = None, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the current epoch stands: restored by `load_state_dict`, the next ``iter`` goes on with the next batch.
+        """Where reading stands, as plain data: after `load_state_dict`, the next ``iter`` goes on with the next batch.
 
-        Exact for orders drawn from ``generator`` (or the default generator) at the start of the epoch.
+        Exact for the samplers of this package, for samplers with ``state_dict`` and ``load_state_dict``, and for
+        those that always give the same order; nothing is read twice except by iterable data sets that do not have
+        these two methods. The default generator's state is not part of it.
         """
-        source = self.generator or tensor.default_generator
-        order = source.get_state() if self._epoch_start is None else self._epoch_start
-        return {"position": self._position, "order": order, "random": source.get_state()}
+        begun = self._begun
+        if begun is not None and isinstance(self.dataset, IterableDataset):
+            begun = {**begun, "order": _save(self.dataset)}
+        source = None if self.generator is None else self.generator.get_state()
+        return {"epoch": self._epoch, "position": self._position, "begun": begun, "generator": source}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes over a state of `state_dict`; it takes effect at the next ``iter``."""
-        missing = {"position", "order"} - set(state)
+        """Takes over a state of `state_dict`; it takes effect at the next ``iter``.
+
+        Raises:
+            ValueError: a state of another form; nothing has changed.
+        """
+        missing = sorted({"epoch", "position", "begun", "generator"} - set(state))
         if missing:
-            raise ValueError(f"DataLoader.load_state_dict: the state lacks {sorted(missing)}")
-        self._resume = dict(state)
+            raise ValueError(f"DataLoader.load_state_dict: the state lacks {missing}, found {sorted(state)}")
+        if self.generator is not None and state["generator"] is not None:
+            self.generator.set_state(state["generator"])
+        self._resume, self._epoch = dict(state), state["epoch"]
+        self._begun, self._position = state["begun"], state["position"]
+
+
+def _save(order: Any) -> dict[str, Any] | None:
+    return order.state_dict() if hasattr(order, "state_dict") else None
+
+
+def _load(order: Any, state: dict[str, Any] | None) -> None:
+    if state is not None and hasattr(order, "load_state_dict"):
+        order.load_state_dict(state)

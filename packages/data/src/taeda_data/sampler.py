@@ -31,7 +31,42 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
-class RandomSampler(Sampler[int]):
+class _Seeded(Sampler[int]):
+    """Orders drawn from one seed an epoch, so that an epoch can be gone through again.
+
+    The seed is drawn when iterating begins: from ``generator``, or from the default generator.
+    """
+
+    generator: Any = None
+    _seed: int | None = None  # of the epoch begun last
+    _again: int | None = None  # seed that the next epoch takes instead of drawing one
+
+    def __iter__(self) -> Iterator[int]:
+        self._seed = draw_seed(self.generator) if self._again is None else self._again
+        self._again = None
+        return self._order(tensor.Generator().manual_seed(self._seed))
+
+    def _order(self, source: Any) -> Iterator[int]:
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """The seed of the current epoch, and where ``generator`` stands (None for the default generator)."""
+        state = None if self.generator is None else self.generator.get_state()
+        return {"seed": self._seed, "generator": state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Makes the next iteration repeat the saved epoch's order."""
+        if self.generator is not None and state["generator"] is not None:
+            self.generator.set_state(state["generator"])
+        self._again = state["seed"]
+
+
+def draw_seed(generator: Any) -> int:
+    """A seed from a generator; None is the default one."""
+    return int(tensor.randint(0, 1 << 62, (1,), generator=generator, dtype=tensor.int64).item())
+
+
+class RandomSampler(_Seeded):
     """A random permutation, or draws with replacement.
 
     Args:
@@ -64,13 +99,14 @@ class RandomSampler(Sampler[int]):
     def num_samples(self) -> int:
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self) -> Iterator[int]:
+    def _order(self, source: Any) -> Iterator[int]:
         n, wanted = len(self.data_source), self.num_samples
         if self.replacement:
-            yield from tensor.randint(0, n, (wanted,), generator=self.generator).tolist()
+            if n:
+                yield from tensor.randint(0, n, (wanted,), generator=source, dtype=tensor.int64).tolist()
             return
-        while wanted > 0:
-            order = tensor.randperm(n, generator=self.generator).tolist()
+        while wanted > 0 and n:
+            order = tensor.randperm(n, generator=source).tolist()
             yield from order[:wanted]
             wanted -= n
 
@@ -78,21 +114,20 @@ class RandomSampler(Sampler[int]):
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler[int]):
+class SubsetRandomSampler(_Seeded):
     """The given indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices, self.generator = indices, generator
 
-    def __iter__(self) -> Iterator[int]:
-        for i in tensor.randperm(len(self.indices), generator=self.generator).tolist():
-            yield self.indices[i]
+    def _order(self, source: Any) -> Iterator[int]:
+        return (self.indices[i] for i in tensor.randperm(len(self.indices), generator=source).tolist())
 
     def __len__(self) -> int:
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler[int]):
+class WeightedRandomSampler(_Seeded):
     """Indices drawn with probability proportional to ``weights``."""
 
     def __init__(
@@ -109,8 +144,8 @@ class WeightedRandomSampler(Sampler[int]):
             )
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
-    def __iter__(self) -> Iterator[int]:
-        drawn = tensor.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+    def _order(self, source: Any) -> Iterator[int]:
+        drawn = tensor.multinomial(self.weights, self.num_samples, self.replacement, generator=source)
         return iter(drawn.tolist())
 
     def __len__(self) -> int:
@@ -130,7 +165,10 @@ class BatchSampler(Sampler[list[int]]):
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
-        indices = iter(self.sampler)
+        # The inner order begins now, not with the first batch: what it draws belongs to the start of the epoch.
+        return self._batches(iter(self.sampler))
+
+    def _batches(self, indices: Iterator[int]) -> Iterator[list[int]]:
         while batch := list(itertools.islice(indices, self.batch_size)):
             if len(batch) == self.batch_size or not self.drop_last:
                 yield batch

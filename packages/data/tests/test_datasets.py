@@ -1,0 +1,173 @@
+"""Data sets, samplers and joining samples."""
+
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import pytest
+
+import taeda_data as data
+from taeda_registry.slots import tensor as tt
+
+Point = namedtuple("Point", "x y")
+
+
+class Squares(data.Dataset):
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        if not 0 <= i < self.n:
+            raise IndexError(i)
+        return i * i
+
+
+class Count(data.IterableDataset):
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return iter(range(self.n))
+
+
+def test_tensor_dataset():
+    ds = data.TensorDataset(tt.arange(6).reshape(3, 2), tt.tensor([7, 8, 9]))
+    x, y = ds[1]
+    assert (len(ds), x.tolist(), y.item()) == (3, [2, 3], 8)
+    assert [t.tolist() for t in ds.gather([2, 0])] == [[[4, 5], [0, 1]], [9, 7]]
+
+
+@pytest.mark.parametrize("tensors", [(), ((2,), (3,)), ((), (2,))])
+def test_tensor_dataset_needs_one_length(tensors):
+    with pytest.raises(ValueError, match="TensorDataset"):
+        data.TensorDataset(*(tt.zeros(shape) for shape in tensors))
+
+
+def test_combinations():
+    both = Squares(3) + Squares(2)
+    assert [both[i] for i in range(len(both))] == [0, 1, 4, 0, 1]
+    assert both[-1] == 1
+    with pytest.raises(IndexError, match="out of range for 5"):
+        both[5]
+    assert list(Count(2) + Count(3)) == [0, 1, 0, 1, 2]
+    assert data.StackDataset(Squares(3), Squares(3))[2] == (4, 4)
+    assert data.StackDataset(a=Squares(3), b=Squares(3))[2] == {"a": 4, "b": 4}
+    subset = data.Subset(Squares(5), [4, 0])
+    assert (len(subset), subset[0], subset.__getitems__([1, 0])) == (2, 16, [0, 16])
+
+
+@pytest.mark.parametrize("build", [lambda: data.ConcatDataset([]), lambda: data.ConcatDataset([Count(1)])])
+def test_concatenation_errors(build):
+    with pytest.raises(ValueError, match="ConcatDataset"):
+        build()
+
+
+def test_random_split():
+    parts = data.random_split(Squares(10), [0.5, 0.25, 0.25], tt.Generator().manual_seed(3))
+    assert [len(p) for p in parts] == [6, 2, 2]
+    assert sorted(i for p in parts for i in p.indices) == list(range(10))
+    again = data.random_split(Squares(10), [6, 2, 2], tt.Generator().manual_seed(3))
+    assert [p.indices for p in again] == [p.indices for p in parts]
+    with pytest.raises(ValueError, match="sums up to 9"):
+        data.random_split(Squares(10), [5, 4])
+
+
+def seeded():
+    return tt.Generator().manual_seed(11)
+
+
+def test_random_orders():
+    source = range(20)
+    once, again = (
+        data.RandomSampler(source, generator=seeded()),
+        data.RandomSampler(source, generator=seeded()),
+    )
+    first = list(once)
+    assert first == list(again)
+    assert sorted(first) == list(source)
+    assert list(once) != first
+    drawn = list(data.RandomSampler(source, replacement=True, num_samples=50, generator=seeded()))
+    assert len(drawn) == 50
+    assert set(drawn) <= set(source)
+    more = list(data.RandomSampler(source, num_samples=45, generator=seeded()))
+    assert sorted(more[:20]) == sorted(more[20:40]) == list(source)
+    assert len(more) == 45
+    assert sorted(data.SubsetRandomSampler([5, 7, 9], generator=seeded())) == [5, 7, 9]
+
+
+def test_weighted_orders():
+    drawn = list(data.WeightedRandomSampler([0.0, 1.0, 3.0], 4000, generator=seeded()))
+    assert 0 not in drawn
+    assert drawn.count(2) / drawn.count(1) == pytest.approx(3, rel=0.2)
+    assert sorted(data.WeightedRandomSampler([1.0, 1.0, 2.0], 3, replacement=False, generator=seeded())) == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_batches_of_indices():
+    batches = data.BatchSampler(range(7), 3, False)
+    assert list(batches) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert len(batches) == 3
+    assert list(data.BatchSampler(range(7), 3, True)) == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("error", "build"),
+    [
+        (ValueError, lambda: data.RandomSampler(range(3), num_samples=0)),
+        (TypeError, lambda: data.RandomSampler(range(3), replacement=1)),
+        (ValueError, lambda: data.BatchSampler(range(3), 0, False)),
+        (ValueError, lambda: data.BatchSampler(range(3), 2, None)),
+        (ValueError, lambda: data.WeightedRandomSampler([1.0], 0)),
+        (ValueError, lambda: data.WeightedRandomSampler([[1.0]], 1)),
+    ],
+)
+def test_sampler_errors(error, build):
+    with pytest.raises(error, match="Sampler: argument"):
+        build()
+
+
+def test_collate_through_containers():
+    batch = [
+        {"t": tt.tensor([1.0, 2.0]), "n": (1, 2.5), "s": "a", "p": Point(np.float32(1), np.arange(2))},
+        {"t": tt.tensor([3.0, 4.0]), "n": (3, 4.5), "s": "b", "p": Point(np.float32(2), np.arange(2) + 5)},
+    ]
+    joined = data.default_collate(batch)
+    assert joined["t"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    ints, floats = joined["n"]
+    assert (ints.tolist(), ints.dtype) == ([1, 3], tt.int64)
+    assert (floats.tolist(), floats.dtype) == ([2.5, 4.5], tt.float64)
+    assert joined["s"] == ["a", "b"]
+    assert isinstance(joined["p"], Point)
+    assert joined["p"].x.dtype == tt.float32
+    assert joined["p"].y.tolist() == [[0, 1], [5, 6]]
+
+
+def test_collate_keeps_mapping_types_and_bools():
+    joined = data.default_collate([OrderedDict(a=True), OrderedDict(a=False)])
+    assert isinstance(joined, OrderedDict)
+    assert joined["a"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "batch", "text"),
+    [
+        (TypeError, [object()], "found object"),
+        (ValueError, [[1, 2], [1]], "must have one length"),
+        (TypeError, [np.array(["a"])], "cannot become tensors"),
+    ],
+)
+def test_collate_errors(error, batch, text):
+    with pytest.raises(error, match=text):
+        data.default_collate(batch)
+
+
+def test_convert():
+    out = data.default_convert({"a": np.arange(2), "b": [np.float64(1.5), "x"], "c": 3})
+    assert out["a"].tolist() == [0, 1]
+    assert out["b"][0].item() == 1.5
+    assert (out["b"][1], out["c"]) == ("x", 3)

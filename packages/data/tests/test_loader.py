@@ -1,0 +1,241 @@
+"""The loader: batches, orders, going on in the middle of an epoch, errors."""
+
+import pytest
+
+import taeda_data as data
+from taeda_registry.slots import tensor as tt
+
+
+class Numbers(data.Dataset):
+    def __init__(self, n=10):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        return i
+
+
+class Stream(data.IterableDataset):
+    def __iter__(self):
+        return iter(range(7))
+
+
+def seeded(seed=5):
+    return tt.Generator().manual_seed(seed)
+
+
+def lists(loader):
+    return [batch.tolist() for batch in loader]
+
+
+def test_batches_in_order():
+    assert lists(data.DataLoader(Numbers(5), batch_size=2)) == [[0, 1], [2, 3], [4]]
+    dropped = data.DataLoader(Numbers(5), batch_size=2, drop_last=True)
+    assert lists(dropped) == [[0, 1], [2, 3]]
+    assert len(dropped) == 2
+    assert list(data.DataLoader(Numbers(3), batch_size=None)) == [0, 1, 2]
+    assert lists(data.DataLoader(Numbers(3), batch_sampler=[[2, 0], [1]])) == [[2, 0], [1]]
+    assert lists(data.DataLoader(Numbers(9), sampler=[4, 2], batch_size=1)) == [[4], [2]]
+    assert list(data.DataLoader(Numbers(4), batch_size=2, collate_fn=sum)) == [1, 5]
+
+
+def test_streams():
+    assert lists(data.DataLoader(Stream(), batch_size=3)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert lists(data.DataLoader(Stream(), batch_size=3, drop_last=True)) == [[0, 1, 2], [3, 4, 5]]
+    assert list(data.DataLoader(Stream(), batch_size=None)) == list(range(7))
+
+
+def test_shuffled_epochs_differ_and_repeat_with_the_seed():
+    loader = data.DataLoader(Numbers(20), batch_size=4, shuffle=True, generator=seeded())
+    one, two = lists(loader), lists(loader)
+    assert one != two
+    assert sorted(i for batch in one for i in batch) == list(range(20))
+    again = data.DataLoader(Numbers(20), batch_size=4, shuffle=True, generator=seeded())
+    assert [lists(again), lists(again)] == [one, two]
+
+
+def test_default_generator_is_seeded_as_a_whole():
+    loader = data.DataLoader(Numbers(20), batch_size=4, shuffle=True)
+    tt.manual_seed(1)
+    one = lists(loader)
+    tt.manual_seed(1)
+    assert lists(loader) == one
+
+
+def test_tensors_are_gathered_as_samples_would_be_joined():
+    x, y = tt.arange(24).reshape(8, 3), tt.arange(8)
+    whole = data.TensorDataset(x, y)
+
+    class Slow(data.TensorDataset):
+        pass
+
+    for quick, slow in [
+        (whole, Slow(x, y)),
+        (data.Subset(whole, [5, 1, 7, 0, 2]), data.Subset(Slow(x, y), [5, 1, 7, 0, 2])),
+    ]:
+        loaders = [data.DataLoader(d, 3, shuffle=True, generator=seeded()) for d in (quick, slow)]
+        for a, b in zip(*loaders, strict=True):
+            assert isinstance(a, list)
+            assert isinstance(b, list)
+            assert [t.tolist() for t in a] == [t.tolist() for t in b]
+    backwards = next(iter(data.DataLoader(whole, batch_sampler=[[-1, 0]])))
+    assert backwards[1].tolist() == [7, 0]
+
+
+def test_getitems_reads_a_batch_at_once():
+    class Many(Numbers):
+        def __getitems__(self, indices):
+            return [100 + i for i in indices]
+
+    assert lists(data.DataLoader(Many(3), batch_size=2)) == [[100, 101], [102]]
+
+
+ORDERS = {
+    "in order": lambda ds: data.DataLoader(ds, batch_size=3),
+    "shuffled": lambda ds: data.DataLoader(ds, batch_size=3, shuffle=True),
+    "own generator": lambda ds: data.DataLoader(ds, batch_size=3, shuffle=True, generator=seeded()),
+    "single": lambda ds: data.DataLoader(ds, batch_size=None, shuffle=True, collate_fn=tt.tensor),
+    "weighted": lambda ds: data.DataLoader(ds, 3, sampler=data.WeightedRandomSampler([1.0] * 10, 10)),
+    "batch sampler": lambda ds: data.DataLoader(
+        ds, batch_sampler=data.BatchSampler(data.RandomSampler(ds, generator=seeded()), 4, True)
+    ),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_going_on_in_the_middle_of_an_epoch(order, at):
+    tt.manual_seed(9)
+    loader = ORDERS[order](Numbers())
+    lists(loader)
+    iterator = iter(loader)
+    for _ in range(at):
+        next(iterator)
+    state = loader.state_dict()
+    rest = [batch.tolist() for batch in iterator]
+    random = tt.get_rng_state() if hasattr(tt, "get_rng_state") else None
+    following = lists(loader)
+    resumed = ORDERS[order](Numbers())
+    tt.manual_seed(1234)
+    resumed.load_state_dict(state)
+    assert lists(resumed) == rest
+    if random is not None:
+        tt.set_rng_state(random)
+        assert lists(resumed) == following
+
+
+def test_between_epochs_a_new_one_begins():
+    loader = data.DataLoader(Numbers(), batch_size=3, shuffle=True, generator=seeded())
+    lists(loader)
+    state = loader.state_dict()
+    following = lists(loader)
+    resumed = data.DataLoader(Numbers(), batch_size=3, shuffle=True, generator=seeded(99))
+    resumed.load_state_dict(state)
+    assert lists(resumed) == following
+
+
+def test_streams_go_on_too():
+    loader = data.DataLoader(Stream(), batch_size=2)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    resumed = data.DataLoader(Stream(), batch_size=2)
+    resumed.load_state_dict(state)
+    assert lists(resumed) == [[2, 3], [4, 5], [6]]
+
+
+def test_nothing_is_read_again_when_going_on():
+    class Watched(Numbers):
+        seen = []
+
+        def __getitem__(self, i):
+            self.seen.append(i)
+            return i
+
+    loader = data.DataLoader(Watched(), batch_size=4)
+    next(iter(loader))
+    Watched.seen.clear()
+    resumed = data.DataLoader(Watched(), batch_size=4)
+    resumed.load_state_dict(loader.state_dict())
+    lists(resumed)
+    assert Watched.seen == [4, 5, 6, 7, 8, 9]
+
+
+def test_wrong_state_is_refused():
+    with pytest.raises(ValueError, match="lacks"):
+        data.DataLoader(Numbers()).load_state_dict({"position": 3})
+
+
+class Noisy(Numbers):
+    def __getitem__(self, i):
+        return i, tt.randn(1, generator=data.worker_rng()).item()
+
+
+def noise(batch_size, shuffle):
+    tt.manual_seed(3)
+    out = {}
+    for index, value in data.DataLoader(Noisy(), batch_size=batch_size, shuffle=shuffle):
+        out.update(zip(index.tolist(), value.tolist(), strict=True))
+    return out
+
+
+def test_randomness_of_a_sample_follows_from_seed_and_index():
+    assert noise(2, True) == noise(5, False)
+    assert len(set(noise(2, False).values())) == 10
+    with pytest.raises(RuntimeError, match="worker_rng"):
+        data.worker_rng()
+
+
+class Two(Exception):
+    def __init__(self, a, b):
+        super().__init__(a, b)
+        self.a, self.b = a, b
+
+
+def test_errors_keep_type_and_attributes_and_name_the_sample():
+    class Broken(Numbers):
+        def __getitem__(self, i):
+            if i == 7:
+                raise Two("p", 7)
+            return i
+
+    with pytest.raises(Two) as caught:
+        lists(data.DataLoader(Broken(), batch_size=4))
+    assert (caught.value.a, caught.value.b) == ("p", 7)
+    assert "sample 7 of Broken" in caught.value.__notes__[0]
+
+
+def test_errors_of_joining_name_the_samples():
+    class Ragged(Numbers):
+        def __getitem__(self, i):
+            return tt.zeros(i)
+
+    with pytest.raises(Exception) as caught:
+        list(data.DataLoader(Ragged(), batch_size=2))
+    assert "joining the samples [0, 1] of Ragged" in caught.value.__notes__[-1]
+
+
+@pytest.mark.parametrize(
+    ("error", "options"),
+    [
+        (NotImplementedError, {"num_workers": 2}),
+        (ValueError, {"shuffle": True, "sampler": [1]}),
+        (ValueError, {"batch_sampler": [[1]], "batch_size": 2}),
+        (ValueError, {"batch_sampler": [[1]], "drop_last": True}),
+        (ValueError, {"batch_size": None, "drop_last": True}),
+        (ValueError, {"batch_size": 0}),
+        (ValueError, {"timeout": -1}),
+        (ValueError, {"prefetch_factor": 2}),
+        (ValueError, {"persistent_workers": True}),
+    ],
+)
+def test_wrong_options(error, options):
+    with pytest.raises(error):
+        data.DataLoader(Numbers(), **options)
+
+
+def test_streams_have_their_own_order():
+    with pytest.raises(ValueError, match="own order"):
+        data.DataLoader(Stream(), shuffle=True)
