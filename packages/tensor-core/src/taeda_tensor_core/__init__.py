@@ -3,6 +3,7 @@
 The names follow PyTorch's. Operators that have no place at top level (building blocks of layers) are in ``ops``.
 """
 
+# ruff: noqa: F401 (the imported names are the package's surface)
 import sys as _sys
 
 from taeda_tensor_core import _C

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LEGACY = {
-    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor", "uint8": "ByteTensor",
-    "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor", "bool": "BoolTensor",
-    "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
+    "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
+    "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
 }  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         return done
     if not self.is_leaf:
         raise RuntimeError(
-            "deepcopy: only tensors that were not computed by a recorded operation can be copied deeply, found one with "
+            "deepcopy: only tensors that no recorded operation computed can be copied deeply, found one with "
             f"grad_fn={self.grad_fn!r}; use tensor.detach().clone()"
         )
     from copy import deepcopy
@@ -270,8 +270,8 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 METHODS = [
-    numpy, __array__, __reduce_ex__, __deepcopy__, __copy__, __repr__, __format__, type_as, new_tensor, resize_, resize_as_,
-    __reversed__, untyped_storage, to_device,
+    numpy, __array__, __reduce_ex__, __deepcopy__, __copy__, __repr__, __format__, type_as, new_tensor, resize_,
+    resize_as_, __reversed__, untyped_storage, to_device,
 ]  # fmt: skip
 
 

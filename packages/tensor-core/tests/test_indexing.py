@@ -1,0 +1,190 @@
+"""Indexing and assignment against NumPy."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+BASIC = [
+    0, -1, slice(None), slice(1, 3), slice(None, None, -1), slice(3, 0, -2), slice(5, 2), slice(-100, 100, 3), None, ..., (), (0,),
+    (0, 1), (slice(1), 2), (..., 0), (0, ...), (..., slice(None, None, -1)), (None, 0), (0, None), (slice(None), None, 1), (1, 2, 3),
+    (..., None), (0, ..., 1), (slice(None, None, 2), slice(None, None, -1), slice(1, 2)), np.int64(1), (np.int8(1), 0),
+]  # fmt: skip
+ADVANCED = [
+    [0, 2], [[0, 1], [2, 0]], ([0, 2], [1, 1]), (slice(None), [3, 0, 3]), ([0, 1], slice(1, 3)), (0, [1, 2]), ([1, 2], 0), (0, slice(None), [1, 2]),
+    (slice(None), [1], [2, 3]), ([0], slice(None), [1, 2, 3]), (..., [0, 1]), (None, [0, 1]), ([0, 1], None, [2, 3]), True, False, (True, 0), ([],),
+    (slice(None, None, -1), [0, 1]), ([-1, -3],), ([[0], [1]], [[1, 2]]), (0, [0, 1], slice(None, None, -1)), np.array([1, 0]), np.array(1),
+]  # fmt: skip
+
+
+def arrays():
+    array = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    return array.copy(), taeda.from_numpy(array)
+
+
+def as_key(key):
+    """The key with lists as tensors of ours."""
+    if isinstance(key, tuple):
+        return tuple(as_key(k) for k in key)
+    return taeda.tensor(key, dtype=taeda.int64) if isinstance(key, list) else key
+
+
+@pytest.mark.parametrize("key", BASIC, ids=str)
+def test_basic_is_a_view(key):
+    expected, t = arrays()
+    found = t[key]
+    assert found.shape == expected[key].shape and np.array_equal(found.numpy(), expected[key])
+    if found.numel():
+        found.fill_(-1)
+        expected[key] = -1
+        assert np.array_equal(t.numpy(), expected)
+
+
+@pytest.mark.parametrize("key", ADVANCED, ids=str)
+@pytest.mark.parametrize("tensors", [False, True], ids=["lists", "tensors"])
+def test_advanced_is_a_copy(key, tensors):
+    expected, t = arrays()
+    reference = np.array(key, dtype=np.int64) if isinstance(key, list) else key
+    if isinstance(key, tuple):
+        reference = tuple(np.array(k, dtype=np.int64) if isinstance(k, list) else k for k in key)
+    mine = as_key(key) if tensors else key
+    found = t[mine]
+    assert found.shape == expected[reference].shape and np.array_equal(found.numpy(), expected[reference])
+    value = np.arange(found.numel(), dtype=np.float32).reshape(found.shape)
+    expected[reference] = value
+    t[mine] = taeda.from_numpy(value)
+    assert np.array_equal(t.numpy(), expected)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_masks(dims):
+    expected, t = arrays()
+    mask = np.random.default_rng(dims).random(expected.shape[:dims]) < 0.5
+    assert np.array_equal(t[taeda.from_numpy(mask)].numpy(), expected[mask])
+    assert np.array_equal(t[mask].numpy(), expected[mask])
+    t[mask] = 0
+    expected[mask] = 0
+    assert np.array_equal(t.numpy(), expected)
+
+
+def test_mask_beside_others():
+    expected, t = arrays()
+    mask = np.array([True, False, True, True])
+    for key in [
+        (slice(None), mask),
+        (0, mask),
+        (..., mask, slice(1, 3)),
+        (slice(None), mask, 2),
+        (mask[:3],),
+    ]:
+        assert np.array_equal(t[key].numpy(), expected[key]), key
+
+
+def test_assignment_broadcasts_and_converts():
+    expected, t = arrays()
+    for key, value in [
+        (0, 1.5),
+        ((slice(None), 1), np.arange(5)),
+        (..., 2),
+        ((0, 0), np.arange(5.0)[None, None]),
+        (slice(0, 2), [1, 2, 3, 4, 5]),
+    ]:
+        t[key] = value if not isinstance(value, np.ndarray) else taeda.tensor(value)
+        expected[key] = value
+        assert np.array_equal(t.numpy(), expected)
+    ints = taeda.zeros(3, dtype=taeda.int64)
+    ints[1] = 2.7
+    assert ints.tolist() == [0, 2, 0]
+
+
+def test_assignment_from_overlapping_view():
+    t = taeda.arange(5)
+    t[1:] = t[:-1]
+    assert t.tolist() == [0, 0, 1, 2, 3]
+    t[...] = t[::-1]
+    assert t.tolist() == [3, 2, 1, 0, 0]
+
+
+def test_zero_dimensional():
+    t = taeda.tensor(3.0)
+    assert t[()].item() == 3 and t[...].item() == 3 and t[None].shape == (1,)
+    assert t[True].tolist() == [3.0] and t[False].shape == (0,)
+    t[()] = 4
+    t[...] += 1
+    assert t.item() == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "text"),
+    [
+        (3, IndexError, "3 is out of range for dimension 0 of size 3"),
+        (-4, IndexError, "-4 is out of range"),
+        ((0, 4), IndexError, "4 is out of range for dimension"),
+        ((0, 0, 0, 0), IndexError, "too many indices.*expected at most 3, found 4"),
+        ((..., ...), IndexError, "only one Ellipsis"),
+        (1.5, IndexError, "expected int, slice.*found float"),
+        ("a", IndexError, "found str"),
+        ([0.5], IndexError, "integer or bool dtype"),
+        ([5], IndexError, "5"),
+        (slice(None, None, 0), ValueError, "zero"),
+        (slice("a", None), TypeError, "slice"),
+        (np.zeros((2, 4), bool), IndexError, "mask"),
+    ],
+    ids=str,
+)
+def test_errors(key, error, text):
+    expected, t = arrays()
+    with pytest.raises(error, match=text):
+        t[key]
+    with pytest.raises(error, match=text):
+        t[key] = 0
+    assert np.array_equal(t.numpy(), expected)
+
+
+def test_assignment_errors():
+    t = taeda.zeros(2, 3)
+    with pytest.raises(RuntimeError, match=r"\(2,\)"):
+        t[0] = taeda.ones(2)
+    with pytest.raises(RuntimeError, match=r"\(4,\)"):
+        t[[0, 1]] = taeda.ones(4)
+    with pytest.raises(TypeError):
+        t[0] = "a"
+    with pytest.raises(TypeError, match="deleted"):
+        del t[0]
+    assert t.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_random_keys():
+    rng = np.random.default_rng(20)
+    for trial in range(300):
+        shape = tuple(rng.integers(0, 5, size=rng.integers(1, 5)))
+        array = rng.integers(0, 100, size=shape)
+        t = taeda.from_numpy(array.copy())
+        key = []
+        for size in shape[: rng.integers(0, len(shape) + 1)]:
+            kind = rng.integers(0, 5)
+            if kind == 0 and size:
+                key.append(int(rng.integers(-size, size)))
+            elif kind == 1:
+                bounds = [None if rng.random() < 0.3 else int(rng.integers(-6, 7)) for _ in range(2)]
+                key.append(slice(*bounds, int(rng.choice([-3, -2, -1, 1, 2, 3]))))
+            elif kind == 2 and size:
+                key.append(rng.integers(-size, size, size=2))
+            elif kind == 3:
+                key.append(rng.random(size) < 0.5)
+            else:
+                key.append(slice(None))
+            if rng.random() < 0.15:
+                key.append(None)
+        key = tuple(key)
+        try:
+            expected = array[key]
+        except IndexError:
+            with pytest.raises((IndexError, RuntimeError)):
+                t[key]
+            continue
+        found = t[key]
+        assert found.shape == expected.shape and np.array_equal(found.numpy(), expected), (trial, shape, key)
+        t[key] = -1
+        array[key] = -1
+        assert np.array_equal(t.numpy(), array), (trial, shape, key)

@@ -1,0 +1,269 @@
+"""Tensors from Python data; memory shared with NumPy, buffers and DLPack."""
+
+import array
+import gc
+import weakref
+from collections import deque
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+NUMPY_DTYPES = [
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        (1, "int64", ()), (1.5, "float32", ()), (True, "bool", ()), (1 + 2j, "complex64", ()), ([1, 2], "int64", (2,)), ([1, 2.5], "float32", (2,)),
+        ([True, 2], "int64", (2,)), ([[1, 2], [3, 4]], "int64", (2, 2)), ((1.0, 2j), "complex64", (2,)), ([], "float32", (0,)), ([[], []], "float32", (2, 0)),
+        (range(3), "int64", (3,)), (deque([1, 2]), "int64", (2,)), (np.float64(2), "float64", ()), (np.arange(3, dtype=np.int16), "int16", (3,)),
+        ([np.float64(1), 2], "float64", (2,)), ([np.ones(2), np.zeros(2)], "float64", (2, 2)), ([[[1]], [[2]]], "int64", (2, 1, 1)),
+        (array.array("d", [1, 2]), "float64", (2,)), ((np.True_, False), "bool", (2,)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_tensor(data, dtype, shape):
+    t = taeda.tensor(data)
+    assert t.shape == shape
+    assert t.numpy().tolist() == np.array(list(data) if isinstance(data, deque) else data).tolist()
+    if not isinstance(data, array.array):
+        assert t.dtype is getattr(taeda, dtype)
+
+
+@pytest.mark.parametrize(
+    ("data", "kwargs", "error", "text"),
+    [
+        ([[1, 2], [3]], {}, ValueError, "ragged.*length 2 at dimension 1, found length 1"),
+        ([[1, 2], 3], {}, ValueError, "ragged"),
+        ([1, [2]], {}, ValueError, "ragged"),
+        (["a"], {}, TypeError, "must hold numbers, found str"),
+        ("abc", {}, TypeError, "found str"),
+        (None, {}, TypeError, "found NoneType"),
+        ({"a": 1}, {}, TypeError, "found dict"),
+        ([300], {"dtype": taeda.uint8}, OverflowError, "300, out of range for dtype uint8"),
+        ([-1], {"dtype": taeda.uint8}, OverflowError, "-1"),
+        ([2**63], {"dtype": taeda.int64}, OverflowError, "9223372036854775808"),
+        (2**70, {}, OverflowError, "64 bits"),
+        ([float("nan")], {"dtype": taeda.int32}, ValueError, "nan"),
+        ([1j], {"dtype": taeda.float32}, TypeError, "complex"),
+        ([1], {"dtype": "float32"}, TypeError, "dtype"),
+        ([1], {"device": 1.5}, TypeError, "device"),
+        ([1], {"color": 1}, TypeError, "unexpected keyword argument 'color'"),
+        (np.array(["a"]), {}, TypeError, "<U1"),
+        (np.arange(3).astype(">i4"), {}, ValueError, "foreign byte order"),
+    ],
+    ids=str,
+)
+def test_tensor_errors(data, kwargs, error, text):
+    with pytest.raises(error, match=text):
+        taeda.tensor(data, **kwargs)
+
+
+def test_tensor_copies_and_converts():
+    source = np.ones(3, np.float32)
+    t = taeda.tensor(source)
+    t[0] = 5
+    assert source[0] == 1
+    again = taeda.tensor(t, dtype=taeda.float64)
+    assert again.dtype is taeda.float64 and taeda.tensor(t).data_ptr() != t.data_ptr()
+    assert taeda.tensor([1.7, -1.7], dtype=taeda.int32).tolist() == [1, -1]
+    assert taeda.tensor([0, 2.5], dtype=taeda.bool).tolist() == [False, True]
+    assert taeda.tensor([2**64 - 1], dtype=taeda.uint64).tolist() == [2**64 - 1]
+    assert taeda.tensor([1.0, 2.0], device="meta").device.type == "meta"
+    assert taeda.tensor([taeda.tensor(1), taeda.tensor(2)]).tolist() == [1, 2]
+
+
+def test_as_tensor_and_asarray_share():
+    source = np.ones(3, np.float32)
+    for function in (taeda.as_tensor, taeda.asarray):
+        t = function(source)
+        t[1] = 7
+        assert source[1] == 7
+        assert function(t) is t
+        assert function(source, dtype=taeda.float64).dtype is taeda.float64
+    assert taeda.asarray(source, copy=True).data_ptr() != source.ctypes.data
+    assert taeda.asarray(source, copy=False).data_ptr() == source.ctypes.data
+    with pytest.raises(ValueError, match="copy"):
+        taeda.asarray([1, 2], copy=False)
+    with pytest.raises(ValueError, match="copy"):
+        taeda.asarray(source, dtype=taeda.int8, copy=False)
+
+
+@pytest.mark.parametrize("name", NUMPY_DTYPES)
+def test_numpy_round_trip(name):
+    source = np.arange(12).reshape(3, 4).astype(name)
+    for view in (
+        source,
+        source.T,
+        source[::-1],
+        source[:, ::-2],
+        source[1:1],
+        source[0, 0:1],
+        np.broadcast_to(source, (2, 3, 4)),
+    ):
+        t = taeda.from_numpy(view) if view.flags.writeable else taeda.as_tensor(view)
+        assert t.dtype is getattr(taeda, name) and t.shape == view.shape
+        back = t.numpy()
+        assert back.dtype == view.dtype and np.array_equal(back, view)
+        if view.size:
+            assert back.ctypes.data == view.ctypes.data and back.strides == view.strides
+
+
+def test_numpy_shares_both_ways():
+    source = np.zeros(4)
+    t = taeda.from_numpy(source[::-1])
+    t[0] = 1
+    assert source[3] == 1 and np.asarray(t)[0] == 1
+    back = t.numpy()
+    back[1] = 2
+    assert source[2] == 2 and t[1].item() == 2
+
+
+def test_memory_outlives_its_maker():
+    source = np.arange(1000.0)
+    gone = weakref.ref(source)
+    t = taeda.from_numpy(source)
+    del source
+    gc.collect()
+    assert gone() is not None and t[-1].item() == 999
+    del t
+    assert gone() is None
+    array_ = taeda.arange(1000).numpy()
+    gc.collect()
+    assert array_[-1] == 999
+
+
+def test_readonly_arrays():
+    source = np.zeros(3)
+    source.flags.writeable = False
+    t = taeda.from_numpy(source)
+    for change in (lambda: t.add_(1), lambda: t.fill_(1), lambda: t.__setitem__(0, 1), lambda: t[1:].mul_(2)):
+        with pytest.raises(RuntimeError, match="read-only"):
+            change()
+    assert not t.numpy().flags.writeable and (t + 1).tolist() == [1, 1, 1]
+    assert t._version == 0 and source.tolist() == [0, 0, 0]
+
+
+def test_from_numpy_errors():
+    with pytest.raises(TypeError, match="from_numpy"):
+        taeda.from_numpy([1, 2])
+    with pytest.raises(ValueError, match="byte order"):
+        taeda.from_numpy(np.arange(3).astype(">f4"))
+    with pytest.raises(TypeError, match="no corresponding dtype"):
+        taeda.from_numpy(np.array([object()]))
+    with pytest.raises(ValueError, match="multiple"):
+        taeda.from_numpy(np.zeros(4, np.dtype([("a", "i1"), ("b", "f4")]))["b"])
+    with pytest.raises(TypeError, match="bfloat16"):
+        taeda.zeros(1, dtype=taeda.bfloat16).numpy()
+    with pytest.raises(TypeError, match="meta"):
+        taeda.zeros(1, device="meta").numpy()
+
+
+def test_operators_with_arrays():
+    t, a = taeda.ones(2), np.array([1.0, 2.0], np.float32)
+    for result in (t + a, a + t, a * t, t - a, a - t):
+        assert type(result) is taeda.Tensor
+    assert (a - t).tolist() == [0, 1]
+    assert (np.float32(2) * t).tolist() == [2, 2] and (t * np.float64(2)).dtype is taeda.float32
+    assert np.asarray(t, dtype=np.float64).dtype == np.float64 and np.sin(t).dtype == np.float32
+
+
+def test_frombuffer():
+    raw = bytearray(b"\x01\x02\x03\x04\x05\x06\x07\x08")
+    t = taeda.frombuffer(raw, dtype=taeda.uint8)
+    t[0] = 9
+    assert raw[0] == 9 and taeda.frombuffer(raw, dtype=taeda.int16, count=2, offset=2).tolist() == [
+        0x0403,
+        0x0605,
+    ]
+    with pytest.raises(BufferError):
+        raw.extend(b"x")
+    readonly = taeda.frombuffer(b"ab", dtype=taeda.uint8)
+    with pytest.raises(RuntimeError, match="read-only"):
+        readonly.add_(1)
+    for kwargs, text in [
+        ({"offset": 9}, "offset"),
+        ({"count": 100}, "count"),
+        ({"offset": 1, "dtype": taeda.int16}, "multiple"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            taeda.frombuffer(raw, **{"dtype": taeda.uint8, **kwargs})
+
+
+def test_buffer_protocol():
+    t = taeda.arange(6).reshape(2, 3)
+    view = memoryview(t)
+    assert view.shape == (2, 3) and view.format == "l" and view.tolist() == [[0, 1, 2], [3, 4, 5]]
+    view[0, 0] = 7
+    assert t[0, 0].item() == 7
+    assert bytes(taeda.tensor([1, 2], dtype=taeda.uint8)) == b"\x01\x02"
+    with pytest.raises(BufferError):
+        memoryview(taeda.zeros(1, dtype=taeda.bfloat16))
+
+
+@pytest.mark.parametrize("name", NUMPY_DTYPES)
+def test_dlpack_with_numpy(name):
+    source = np.arange(12).reshape(3, 4).astype(name)
+    t = taeda.from_dlpack(source)
+    assert (
+        t.dtype is getattr(taeda, name)
+        and t.data_ptr() == source.ctypes.data
+        and np.array_equal(t.numpy(), source)
+    )
+    back = np.from_dlpack(t.T)
+    assert np.array_equal(back, source.T) and back.ctypes.data == source.ctypes.data
+    assert taeda.from_dlpack(t[::-1]).tolist() == source[::-1].tolist()
+
+
+def test_dlpack_protocol():
+    t = taeda.ones(2, 3)
+    assert t.__dlpack_device__() == (1, 0)
+    assert '"dltensor"' in repr(t.__dlpack__()) and "dltensor_versioned" in repr(
+        t.__dlpack__(max_version=(1, 0))
+    )
+    assert "dltensor_versioned" in repr(t.__dlpack__(max_version=(2, 0), dl_device=(1, 0), copy=True))
+    capsule = t.__dlpack__(max_version=(1, 1))
+    shared = taeda.from_dlpack(capsule)
+    shared[0, 0] = 9
+    assert t[0, 0].item() == 9
+    with pytest.raises(BufferError, match="consumed"):
+        taeda.from_dlpack(capsule)
+    assert taeda.from_dlpack(t, copy=True).data_ptr() != t.data_ptr()
+    with pytest.raises(TypeError, match="__dlpack__"):
+        taeda.from_dlpack([1])
+    with pytest.raises(BufferError, match="dl_device"):
+        t.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(BufferError, match="meta"):
+        taeda.empty(1, device="meta").__dlpack__()
+    assert taeda.from_dlpack(taeda.ones(2, dtype=taeda.bfloat16)).dtype is taeda.bfloat16
+
+
+def test_dlpack_readonly():
+    source = np.zeros(2)
+    source.flags.writeable = False
+    t = taeda.from_numpy(source)
+    with pytest.raises(BufferError, match="read-only"):
+        t.__dlpack__()
+    shared = taeda.from_dlpack(t)
+    with pytest.raises(RuntimeError, match="read-only"):
+        shared.add_(1)
+
+
+def test_dlpack_memory():
+    before = taeda._C._live_bytes()
+    t = taeda.zeros(1000)
+    capsule = t.__dlpack__(max_version=(1, 0))
+    del t
+    assert taeda._C._live_bytes() == before + 4000
+    shared = taeda.from_dlpack(capsule)
+    del capsule
+    assert taeda._C._live_bytes() == before + 4000
+    del shared
+    assert taeda._C._live_bytes() == before
+    unused = taeda.zeros(1000).__dlpack__()
+    del unused
+    assert taeda._C._live_bytes() == before

@@ -1,0 +1,272 @@
+"""The Tensor object itself: identity, attributes, subclasses, life time, copies and pickles."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+import taeda_tensor_core as taeda
+from taeda_tensor_core import Tensor
+
+
+def test_attributes():
+    t = taeda.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert t.shape == (2, 3) and isinstance(t.shape, taeda.Size) and t.shape.numel() == 6
+    assert t.size() == t.shape and t.size(-1) == 3
+    assert t.stride() == (3, 1) and t.stride(0) == 3
+    assert (t.ndim, t.dim(), t.numel(), t.itemsize, t.nbytes, len(t)) == (2, 2, 6, 4, 24, 2)
+    assert t.dtype is taeda.float32 and t.device == taeda.device("cpu")
+    assert t.T.shape == (3, 2) and t.mT.tolist() == [[1, 4], [2, 5], [3, 6]]
+    assert t.is_contiguous() and not t.T.is_contiguous()
+    assert t[1].storage_offset() == 3
+    assert t.T._base is t and t._base is None
+    assert not t.requires_grad and t.is_leaf and t.grad is None and t.grad_fn is None
+
+
+def test_version_counts_writes_through_views():
+    t = taeda.zeros(3)
+    view = t[1:]
+    before = t._version
+    view.add_(1)
+    t[0] = 5
+    assert t._version == view._version == before + 2
+
+
+def test_same_tensor_is_same_object():
+    t = taeda.ones(2)
+    view = t[:]
+    assert view._base is t
+    holder = [t]
+    assert holder[0].contiguous() is t
+    assert t.to(taeda.float32) is t
+
+
+def test_wrapper_with_state_survives_in_cpp():
+    base = taeda.zeros(4)
+    base.note = "kept"
+    alive = weakref.ref(base)
+    view = base[1:]
+    del base
+    gc.collect()
+    assert view._base.note == "kept"
+    assert alive() is view._base
+    del view
+    gc.collect()
+    assert alive() is None
+
+
+def test_weakref_taken_while_owned_by_cpp():
+    base = taeda.arange(4)
+    base.note = 1
+    alive = weakref.ref(base)
+    view = base[1:]
+    del base
+    again = alive()
+    del view
+    assert again.tolist() == [0, 1, 2, 3] and again.note == 1
+    del again
+    assert alive() is None
+
+
+def test_memory_dies_with_the_last_reference():
+    gc.disable()
+    try:
+        before = taeda._C._live_bytes()
+        t = taeda.zeros(1000)
+        t.me = [1]
+        views = [t[i:] for i in range(10)]
+        assert taeda._C._live_bytes() == before + 4000
+        del t
+        assert taeda._C._live_bytes() == before + 4000
+        del views
+        assert taeda._C._live_bytes() == before
+    finally:
+        gc.enable()
+
+
+class Special(Tensor):
+    """A subclass with state in a slot and in __dict__."""
+
+    @staticmethod
+    def __new__(cls, data):
+        return Tensor._make_subclass(cls, data, False)
+
+    def twice(self):
+        return self * 2
+
+
+def test_subclass():
+    t = Special(taeda.ones(2))
+    t.label = "x"
+    assert type(t) is Special and isinstance(t, Tensor)
+    assert t.twice().tolist() == [2.0, 2.0]
+    assert type(t.detach()) is Tensor
+    view = t[:1]
+    alive = weakref.ref(t)
+    del t
+    assert type(view._base) is Special and view._base.label == "x"
+    del view
+    assert alive() is None
+
+
+def test_subclass_with_slots_and_finalizer():
+    seen = []
+
+    class Slotted(Tensor):
+        __slots__ = ("extra",)
+
+        def __del__(self):
+            seen.append(self.tolist())
+
+    t = Tensor._make_subclass(Slotted, taeda.arange(2))
+    marker = Special(taeda.ones(1))
+    t.extra = marker
+    gone = weakref.ref(marker)
+    del marker
+    view = t[1:]
+    del t
+    assert seen == []
+    del view
+    assert seen == [[0, 1]] and gone() is None
+
+
+def test_cycle_through_dict_is_collected():
+    t = taeda.ones(3)
+    t.me = t
+    gone = weakref.ref(t)
+    del t
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("name", [n for n in dir(taeda) if isinstance(getattr(taeda, n), taeda.dtype)])
+def test_pickle_every_dtype(name):
+    dtype = getattr(taeda, name)
+    t = taeda.tensor([[0, 1], [1, 0], [1, 1]]).to(dtype)
+    back = pickle.loads(pickle.dumps(t.T))
+    assert back.dtype is dtype and back.shape == (2, 3) and back.tolist() == t.T.tolist()
+
+
+def test_pickle_keeps_class_state_and_empty_shapes():
+    t = Special(taeda.zeros(0, 3))
+    t.label = {"a": 1}
+    back = pickle.loads(pickle.dumps(t))
+    assert type(back) is Special and back.shape == (0, 3) and back.label == {"a": 1}
+    assert pickle.loads(pickle.dumps(taeda.empty(2, 3, device="meta"))).device.type == "meta"
+
+
+def test_pickled_tensor_is_writable():
+    t = pickle.loads(pickle.dumps(taeda.zeros(3)))
+    t += 1
+    assert t.tolist() == [1, 1, 1]
+
+
+def test_deepcopy_and_copy():
+    t = Special(taeda.arange(3))
+    t.items = [1]
+    deep, shallow = copy.deepcopy(t), copy.copy(t)
+    t[0] = 7
+    t.items.append(2)
+    assert deep.tolist() == [0, 1, 2] and deep.items == [1] and type(deep) is Special
+    assert shallow.tolist() == [7, 1, 2] and shallow.items == [1, 2]
+    pair = copy.deepcopy([t, t])
+    assert pair[0] is pair[1]
+
+
+def test_deepcopy_keeps_channels_last():
+    t = taeda.zeros(2, 3, 4, 5).contiguous(memory_format=taeda.channels_last)
+    assert copy.deepcopy(t).is_contiguous(memory_format=taeda.channels_last)
+    assert pickle.loads(pickle.dumps(t)).is_contiguous(memory_format=taeda.channels_last)
+
+
+def test_numbers():
+    assert (
+        int(taeda.tensor(3)) == 3
+        and float(taeda.tensor(2.5)) == 2.5
+        and complex(taeda.tensor(1 + 2j)) == 1 + 2j
+    )
+    assert bool(taeda.tensor([True])) and not taeda.tensor(0.0)
+    assert [10, 20, 30][taeda.tensor(1)] == 20
+    assert taeda.tensor(2**64 - 1, dtype=taeda.uint64).item() == 2**64 - 1
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        bool(taeda.ones(2))
+    with pytest.raises(RuntimeError, match="item"):
+        taeda.ones(2).item()
+    with pytest.raises(TypeError, match="index"):
+        [1, 2][taeda.tensor(1.0)]
+
+
+def test_iteration_and_membership():
+    t = taeda.tensor([[1, 2], [3, 4]])
+    assert [row.tolist() for row in t] == [[1, 2], [3, 4]]
+    a, b = t
+    assert b[0].item() == 3
+    assert 3 in t and 9 not in t
+    with pytest.raises(TypeError, match="0-d"):
+        iter(taeda.tensor(1))
+    with pytest.raises(TypeError, match="0-d"):
+        len(taeda.tensor(1))
+
+
+def test_hash_is_identity():
+    t = taeda.ones(2)
+    assert len({t, t, taeda.ones(2)}) == 2
+
+
+def test_missing_packages_are_named():
+    import subprocess
+    import sys
+
+    code = "import taeda_tensor_core as t\nx = t.ones(2)\n"
+    for line, package in [
+        ("x.backward()", "taeda-autograd"),
+        ("x.requires_grad = True", "taeda-autograd"),
+        ("x.share_memory_()", "multiprocessing"),
+    ]:
+        program = f"{code}try:\n    {line}\nexcept RuntimeError as e:\n    print(e)\n"
+        out = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
+        assert "pip install" in out and package in out
+
+
+def test_tensor_class_makes_tensors():
+    assert Tensor(2, 3).shape == (2, 3)
+    assert Tensor([1, 2]).dtype is taeda.float32
+    assert Tensor().shape == (0,)
+    t = taeda.ones(2)
+    assert Tensor(t).data_ptr() == t.data_ptr()
+
+
+def test_data_shares_elements():
+    t = taeda.zeros(2)
+    t.data[0] = 3
+    assert t.tolist() == [3, 0]
+    t.data = taeda.ones(3)
+    assert t.shape == (3,)
+
+
+def test_to():
+    t = taeda.ones(2)
+    assert t.to("cpu") is t and t.to(taeda.float64).dtype is taeda.float64
+    assert t.to(taeda.ones(1, dtype=taeda.int8)).dtype is taeda.int8
+    assert (
+        t.to("cpu", taeda.int32).dtype is taeda.int32
+        and t.to(device="cpu", dtype=taeda.bool).dtype is taeda.bool
+    )
+    assert t.to(taeda.float32, copy=True) is not t
+    assert t.double().dtype is taeda.float64 and t.float() is t and t.long().dtype is taeda.int64
+    assert t.type() == "taeda.FloatTensor" and t.type(taeda.float64).dtype is taeda.float64
+    with pytest.raises(TypeError, match="to: expected"):
+        t.to(3)
+
+
+def test_resize():
+    t = taeda.arange(4)
+    assert t.resize_(2, 3).shape == (2, 3) and t.reshape(-1)[:4].tolist() == [0, 1, 2, 3]
+
+
+def test_format():
+    assert f"{taeda.tensor(1.5):.3f}" == "1.500"
+    assert f"{taeda.tensor([1])}" == "tensor([1])"
