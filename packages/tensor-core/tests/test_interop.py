@@ -11,21 +11,49 @@ import pytest
 import taeda_tensor_core as taeda
 
 NUMPY_DTYPES = [
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128",
-]  # fmt: skip
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 @pytest.mark.parametrize(
     ("data", "dtype", "shape"),
     [
-        (1, "int64", ()), (1.5, "float32", ()), (True, "bool", ()), (1 + 2j, "complex64", ()), ([1, 2], "int64", (2,)), ([1, 2.5], "float32", (2,)),
-        ([True, 2], "int64", (2,)), ([[1, 2], [3, 4]], "int64", (2, 2)), ((1.0, 2j), "complex64", (2,)), ([], "float32", (0,)), ([[], []], "float32", (2, 0)),
-        (range(3), "int64", (3,)), (deque([1, 2]), "int64", (2,)), (np.float64(2), "float64", ()), (np.arange(3, dtype=np.int16), "int16", (3,)),
-        ([np.float64(1), 2], "float64", (2,)), ([np.ones(2), np.zeros(2)], "float64", (2, 2)), ([[[1]], [[2]]], "int64", (2, 1, 1)),
-        (array.array("d", [1, 2]), "float64", (2,)), ((np.True_, False), "bool", (2,)),
+        (1, "int64", ()),
+        (1.5, "float32", ()),
+        (True, "bool", ()),
+        (1 + 2j, "complex64", ()),
+        ([1, 2], "int64", (2,)),
+        ([1, 2.5], "float32", (2,)),
+        ([True, 2], "int64", (2,)),
+        ([[1, 2], [3, 4]], "int64", (2, 2)),
+        ((1.0, 2j), "complex64", (2,)),
+        ([], "float32", (0,)),
+        ([[], []], "float32", (2, 0)),
+        (range(3), "int64", (3,)),
+        (deque([1, 2]), "int64", (2,)),
+        (np.float64(2), "float64", ()),
+        (np.arange(3, dtype=np.int16), "int16", (3,)),
+        ([np.float64(1), 2], "float64", (2,)),
+        ([np.ones(2), np.zeros(2)], "float64", (2, 2)),
+        ([[[1]], [[2]]], "int64", (2, 1, 1)),
+        (array.array("d", [1, 2]), "float64", (2,)),
+        ((np.True_, False), "bool", (2,)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_tensor(data, dtype, shape):
     t = taeda.tensor(data)
     assert t.shape == shape

@@ -1,7 +1,6 @@
 // Fills taeda::python_api: the extension's objects as other compiled packages see them.
-#include "taeda/python_api.h"
-
 #include "python/pytensor.h"
+#include "taeda/python_api.h"
 
 namespace taeda::py {
 

@@ -15,7 +15,8 @@ struct Names {
   int positional;
   const char* names[kMaxNames];
   int count;
-  Names(const char* op_, int positional_, std::initializer_list<const char*> list) : op(op_), positional(positional_), names{}, count(int(list.size())) {
+  Names(const char* op_, int positional_, std::initializer_list<const char*> list)
+      : op(op_), positional(positional_), names{}, count(int(list.size())) {
     std::copy(list.begin(), list.end(), names);
   }
 };
@@ -24,9 +25,11 @@ struct Names {
 class Given {
  public:
   Given(const Names& known, PyObject* const* args, Py_ssize_t count, PyObject* keywords) : known_(known) {
-    if (count > known.positional) fail(ErrorKind::Type, known.op, ": expected at most ", known.positional, " positional arguments, found ", count);
+    if (count > known.positional)
+      fail(ErrorKind::Type, known.op, ": expected at most ", known.positional, " positional arguments, found ", count);
     for (Py_ssize_t i = 0; i < count; ++i) values_[i] = args[i];
-    for (Py_ssize_t k = 0; keywords && k < PyTuple_GET_SIZE(keywords); ++k) take(PyTuple_GET_ITEM(keywords, k), args[count + k]);
+    for (Py_ssize_t k = 0; keywords && k < PyTuple_GET_SIZE(keywords); ++k)
+      take(PyTuple_GET_ITEM(keywords, k), args[count + k]);
   }
   PyObject* operator[](int i) const { return values_[i]; }
   bool has(int i) const { return values_[i] && values_[i] != Py_None; }
@@ -65,7 +68,8 @@ class Given {
     return text_of(values_[i], known_.names[i]);
   }
   [[noreturn]] void wrong(int i, const char* expected) const {
-    fail(ErrorKind::Type, known_.op, ": argument '", known_.names[i], "' must be ", expected, ", found ", type_name(values_[i]));
+    fail(ErrorKind::Type, known_.op, ": argument '", known_.names[i], "' must be ", expected, ", found ",
+         type_name(values_[i]));
   }
 
  private:

@@ -11,7 +11,9 @@ PyObject* dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
 PyObject* device(PyObject* self, void*) { return wrap(tensor_of(self).device()); }
 PyObject* ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* itemsize(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_bytes()); }
-PyObject* nbytes(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_bytes() * tensor_of(self).numel()); }
+PyObject* nbytes(PyObject* self, void*) {
+  return PyLong_FromLongLong(tensor_of(self).item_bytes() * tensor_of(self).numel());
+}
 PyObject* version(PyObject* self, void*) { return PyLong_FromUnsignedLong(tensor_of(self).version()); }
 
 PyObject* transposed(PyObject* self, void*) {
@@ -26,20 +28,23 @@ PyObject* transposed(PyObject* self, void*) {
 PyObject* matrix_transposed(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
-    check(t.dim() >= 2, ErrorKind::Runtime, "mT: expected a tensor of at least 2 dimensions, found shape ", shape_text(t.sizes()));
+    check(t.dim() >= 2, ErrorKind::Runtime, "mT: expected a tensor of at least 2 dimensions, found shape ",
+          shape_text(t.sizes()));
     return wrap(ops::transpose(t, -2, -1));
   });
 }
 PyObject* adjoint(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
-    check(t.dim() >= 2, ErrorKind::Runtime, "mH: expected a tensor of at least 2 dimensions, found shape ", shape_text(t.sizes()));
+    check(t.dim() >= 2, ErrorKind::Runtime, "mH: expected a tensor of at least 2 dimensions, found shape ",
+          shape_text(t.sizes()));
     const Tensor turned = ops::transpose(t, -2, -1);
     return wrap(is_complex(t.dtype()) ? ops::conj(turned) : turned);
   });
 }
 PyObject* real(PyObject* self, void*) {
-  return guarded([&] { return is_complex(tensor_of(self).dtype()) ? wrap(ops::real(tensor_of(self))) : Py_NewRef(self); });
+  return guarded(
+      [&] { return is_complex(tensor_of(self).dtype()) ? wrap(ops::real(tensor_of(self))) : Py_NewRef(self); });
 }
 PyObject* imag(PyObject* self, void*) {
   return guarded([&] { return wrap(ops::imag(tensor_of(self))); });
@@ -62,10 +67,13 @@ PyObject* data(PyObject* self, void*) {
 }
 int set_data(PyObject* self, PyObject* value, void*) {
   try {
-    if (!value || !is_tensor(value)) fail(ErrorKind::Type, "data: expected a Tensor, found ", value ? type_name(value) : "nothing");
+    if (!value || !is_tensor(value))
+      fail(ErrorKind::Type, "data: expected a Tensor, found ", value ? type_name(value) : "nothing");
     const Tensor &to = tensor_of(self), &from = tensor_of(value);
-    check(to.device() == from.device(), ErrorKind::Runtime, "data: expected a tensor on ", to_string(to.device()), ", found ", describe(from));
-    check(!to.requires_grad() || is_differentiable(from.dtype()), ErrorKind::Runtime, "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
+    check(to.device() == from.device(), ErrorKind::Runtime, "data: expected a tensor on ", to_string(to.device()),
+          ", found ", describe(from));
+    check(!to.requires_grad() || is_differentiable(from.dtype()), ErrorKind::Runtime,
+          "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
     assign_storage(to, from);
     return 0;
   } catch (...) {
@@ -136,21 +144,23 @@ PyObject* array_interface(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     if (t.device().backend != kCPU || t.dtype() == DType::BFloat16 || t.requires_grad()) {
-      PyErr_SetString(PyExc_AttributeError, "__array_interface__: only for tensors on cpu that do not require grad and whose dtype NumPy has");
+      PyErr_SetString(
+          PyExc_AttributeError,
+          "__array_interface__: only for tensors on cpu that do not require grad and whose dtype NumPy has");
       return nullptr;
     }
     Shape steps(t.strides());
     for (int64_t& s : steps) s *= t.item_bytes();
-    return Py_BuildValue("{s:i,s:s,s:N,s:N,s:(KO)}", "version", 3, "typestr", typestr_of(t.dtype()).c_str(), "shape", wrap_tuple(t.sizes()), "strides",
-                         wrap_tuple(steps), "data", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t.bytes())),
+    return Py_BuildValue("{s:i,s:s,s:N,s:N,s:(KO)}", "version", 3, "typestr", typestr_of(t.dtype()).c_str(), "shape",
+                         wrap_tuple(t.sizes()), "strides", wrap_tuple(steps), "data",
+                         static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t.bytes())),
                          t.impl()->storage->readonly ? Py_True : Py_False);
   });
 }
 
 PyObject* is_on(PyObject* self, void* name) {
-  return guarded([&] {
-    return PyBool_FromLong(to_string(tensor_of(self).device()).starts_with(static_cast<const char*>(name)));
-  });
+  return guarded(
+      [&] { return PyBool_FromLong(to_string(tensor_of(self).device()).starts_with(static_cast<const char*>(name))); });
 }
 PyObject* never(PyObject*, void*) { Py_RETURN_FALSE; }
 
@@ -169,8 +179,10 @@ PyGetSetDef tensor_attributes[] = {
     {"mH", adjoint, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
     {"real", real, set_real, "Real part; the tensor itself when it is real.", nullptr},
     {"imag", imag, set_imag, "Imaginary part.", nullptr},
-    {"data", data, set_data, "The same elements without history; in-place writes through it are not seen by autograd.", nullptr},
-    {"requires_grad", requires_grad, set_requires_grad_attribute, "Whether operations on the tensor are recorded.", nullptr},
+    {"data", data, set_data, "The same elements without history; in-place writes through it are not seen by autograd.",
+     nullptr},
+    {"requires_grad", requires_grad, set_requires_grad_attribute, "Whether operations on the tensor are recorded.",
+     nullptr},
     {"is_leaf", is_leaf, nullptr, "Whether the tensor was not computed by a recorded operation.", nullptr},
     {"grad", grad, set_grad, "Gradient accumulated by backward(), or None.", nullptr},
     {"grad_fn", grad_fn, nullptr, "Graph node that computed the tensor, or None.", nullptr},

@@ -10,9 +10,11 @@ constexpr struct {
   const char* typestr;
   const char* format;  // PEP 3118, native sizes
 } kTypes[] = {
-    {DType::Bool, "|b1", "?"},    {DType::Int8, "|i1", "b"},    {DType::Int16, "<i2", "h"},    {DType::Int32, "<i4", "i"},    {DType::Int64, "<i8", "l"},
-    {DType::UInt8, "|u1", "B"},   {DType::UInt16, "<u2", "H"},  {DType::UInt32, "<u4", "I"},   {DType::UInt64, "<u8", "L"},   {DType::Float16, "<f2", "e"},
-    {DType::BFloat16, "", ""},    {DType::Float32, "<f4", "f"}, {DType::Float64, "<f8", "d"},  {DType::Complex64, "<c8", "Zf"}, {DType::Complex128, "<c16", "Zd"},
+    {DType::Bool, "|b1", "?"},    {DType::Int8, "|i1", "b"},       {DType::Int16, "<i2", "h"},
+    {DType::Int32, "<i4", "i"},   {DType::Int64, "<i8", "l"},      {DType::UInt8, "|u1", "B"},
+    {DType::UInt16, "<u2", "H"},  {DType::UInt32, "<u4", "I"},     {DType::UInt64, "<u8", "L"},
+    {DType::Float16, "<f2", "e"}, {DType::BFloat16, "", ""},       {DType::Float32, "<f4", "f"},
+    {DType::Float64, "<f8", "d"}, {DType::Complex64, "<c8", "Zf"}, {DType::Complex128, "<c16", "Zd"},
 };
 
 /// Memory of a Python object, given back when the last tensor over it goes.
@@ -23,13 +25,15 @@ void release_owner(void*, size_t, void* owner) {
   PyGILState_Release(state);
 }
 
-Tensor over_memory(PyObject* owner, char* first, IntSpan sizes, IntSpan byte_steps, DType dtype, bool readonly, const char* op) {
+Tensor over_memory(PyObject* owner, char* first, IntSpan sizes, IntSpan byte_steps, DType dtype, bool readonly,
+                   const char* op) {
   const int64_t item = item_size(dtype);
   int64_t low = 0, high = item;
   Shape strides;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] > 1) {
-      check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ", item, "; copy it first");
+      check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",
+            item, "; copy it first");
       (byte_steps[d] < 0 ? low : high) += (sizes[d] - 1) * byte_steps[d];
     }
     strides.push_back(sizes[d] > 1 ? byte_steps[d] / item : 0);
@@ -42,7 +46,8 @@ Tensor over_memory(PyObject* owner, char* first, IntSpan sizes, IntSpan byte_ste
     if (none || sizes[d] <= 1) strides[d] = dense[d];
   check(none || reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item, 8)) == 0, ErrorKind::Value, op,
         ": the array's memory is not aligned for ", name(dtype), "; copy it first");
-  Ref<Storage> storage = borrow_storage(first + low, size_t(high - low), Device{}, readonly, release_owner, Py_NewRef(owner));
+  Ref<Storage> storage =
+      borrow_storage(first + low, size_t(high - low), Device{}, readonly, release_owner, Py_NewRef(owner));
   return from_storage(std::move(storage), sizes, strides, -low, dtype);
 }
 
@@ -57,7 +62,8 @@ Shape ints_of(PyObject* tuple) {
 
 PyObject* py_from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    if (!optional_attribute(array, "__array_interface__") || !PyObject_HasAttrString(array, "flags") || !PySequence_Check(array))
+    if (!optional_attribute(array, "__array_interface__") || !PyObject_HasAttrString(array, "flags") ||
+        !PySequence_Check(array))
       fail(ErrorKind::Type, "from_numpy: argument 'ndarray' must be a NumPy array, found ", type_name(array));
     return wrap(std::move(*from_array_interface(array, "from_numpy")));
   });
@@ -80,13 +86,16 @@ PyObject* py_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     char* memory = static_cast<char*>(raw.buf);
     PyBuffer_Release(&raw);
     const Object view = own(PyMemoryView_FromObject(given[0]));  // keeps the export, and with it the memory
-    check(offset >= 0 && offset <= bytes, ErrorKind::Value, "frombuffer: argument 'offset' is ", offset, ", expected 0 to ", bytes);
+    check(offset >= 0 && offset <= bytes, ErrorKind::Value, "frombuffer: argument 'offset' is ", offset,
+          ", expected 0 to ", bytes);
     int64_t n = given.integer(2, -1);
     if (n < 0) {
-      check((bytes - offset) % item == 0, ErrorKind::Value, "frombuffer: the ", bytes - offset, " bytes after 'offset' are no multiple of the item size ", item);
+      check((bytes - offset) % item == 0, ErrorKind::Value, "frombuffer: the ", bytes - offset,
+            " bytes after 'offset' are no multiple of the item size ", item);
       n = (bytes - offset) / item;
     }
-    check(n <= (bytes - offset) / item, ErrorKind::Value, "frombuffer: argument 'count' is ", n, ", but only ", (bytes - offset) / item, " items follow");
+    check(n <= (bytes - offset) / item, ErrorKind::Value, "frombuffer: argument 'count' is ", n, ", but only ",
+          (bytes - offset) / item, " items follow");
     Tensor made = over_memory(view.get(), memory + offset, Shape{n}, Shape{item}, dtype, readonly, "frombuffer");
     if (given.truth(4, false)) set_requires_grad(made, true);
     return wrap(std::move(made));
@@ -110,12 +119,16 @@ std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
   PyObject* shape = PyDict_GetItemString(interface.get(), "shape");
   PyObject* data = PyDict_GetItemString(interface.get(), "data");
   PyObject* steps = PyDict_GetItemString(interface.get(), "strides");
-  if (!typestr || !shape || !data || !PyTuple_Check(shape) || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2) return std::nullopt;
+  if (!typestr || !shape || !data || !PyTuple_Check(shape) || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2)
+    return std::nullopt;
   const std::string_view text = text_of(typestr, "typestr");
   const std::optional<DType> dtype = dtype_from_typestr(text);
   if (!dtype) {
-    if (text.starts_with('>')) fail(ErrorKind::Value, op, ": the array has foreign byte order (", text, "); convert it with .astype(array.dtype.newbyteorder('='))");
-    fail(ErrorKind::Type, op, ": arrays of type '", text, "' have no corresponding dtype; supported are bool, integers, float16/32/64 and complex64/128");
+    if (text.starts_with('>'))
+      fail(ErrorKind::Value, op, ": the array has foreign byte order (", text,
+           "); convert it with .astype(array.dtype.newbyteorder('='))");
+    fail(ErrorKind::Type, op, ": arrays of type '", text,
+         "' have no corresponding dtype; supported are bool, integers, float16/32/64 and complex64/128");
   }
   const Shape sizes = ints_of(shape);
   Shape byte_steps;
@@ -135,12 +148,17 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     const Tensor& t = tensor_of(self);
     view->obj = nullptr;
     const bool readonly = t.impl()->storage && t.impl()->storage->readonly;
-    check(t.device().backend == kCPU, ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ", describe(t));
-    check(!t.requires_grad(), ErrorKind::Buffer, "buffer: a tensor that requires grad does not share its memory; use detach()");
-    check(*buffer_format(t.dtype()), ErrorKind::Buffer, "buffer: bfloat16 has no buffer format; use .float() or .view(taeda.uint16)");
+    check(t.device().backend == kCPU, ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ",
+          describe(t));
+    check(!t.requires_grad(), ErrorKind::Buffer,
+          "buffer: a tensor that requires grad does not share its memory; use detach()");
+    check(*buffer_format(t.dtype()), ErrorKind::Buffer,
+          "buffer: bfloat16 has no buffer format; use .float() or .view(taeda.uint16)");
     check(!(flags & PyBUF_WRITABLE) || !readonly, ErrorKind::Buffer, "buffer: the tensor's memory is read-only");
-    check((flags & PyBUF_STRIDES) == PyBUF_STRIDES || t.contiguous(), ErrorKind::Buffer, "buffer: the tensor is not contiguous");
-    check((flags & PyBUF_C_CONTIGUOUS) != PyBUF_C_CONTIGUOUS || t.contiguous(), ErrorKind::Buffer, "buffer: the tensor is not contiguous");
+    check((flags & PyBUF_STRIDES) == PyBUF_STRIDES || t.contiguous(), ErrorKind::Buffer,
+          "buffer: the tensor is not contiguous");
+    check((flags & PyBUF_C_CONTIGUOUS) != PyBUF_C_CONTIGUOUS || t.contiguous(), ErrorKind::Buffer,
+          "buffer: the tensor is not contiguous");
     const size_t n = size_t(t.dim());
     auto* numbers = new Py_ssize_t[2 * n + 1];
     for (size_t d = 0; d < n; ++d) {
@@ -169,10 +187,13 @@ void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete[] stati
 
 PyMethodDef buffer_functions[] = {
     {"from_numpy", py_from_numpy, METH_O,
-     "from_numpy(ndarray) -> Tensor\n\nTensor that shares the array's memory, strides included. Tensors over read-only arrays refuse in-place operators.\n\n"
-     "Raises:\n    TypeError: No array, or a type without corresponding dtype.\n    ValueError: Foreign byte order or unaligned memory."},
+     "from_numpy(ndarray) -> Tensor\n\nTensor that shares the array's memory, strides included. Tensors over read-only "
+     "arrays refuse in-place operators.\n\n"
+     "Raises:\n    TypeError: No array, or a type without corresponding dtype.\n    ValueError: Foreign byte order or "
+     "unaligned memory."},
     {"frombuffer", reinterpret_cast<PyCFunction>(py_frombuffer), METH_FASTCALL | METH_KEYWORDS,
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor\n\n1-d tensor over the bytes of an object with the buffer protocol, shared; `offset` in bytes."},
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor\n\n1-d tensor over the bytes of "
+     "an object with the buffer protocol, shared; `offset` in bytes."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

@@ -13,7 +13,8 @@ bool is_nested(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 /// Sequences other than list and tuple (range, deque, array.array ...), which become lists first.
 bool is_other_sequence(PyObject* o) {
-  return !is_nested(o) && !is_tensor(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) && !PyDict_Check(o);
+  return !is_nested(o) && !is_tensor(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) &&
+         !PyByteArray_Check(o) && !PyDict_Check(o);
 }
 
 DType leaf_dtype(PyObject* o) {
@@ -38,12 +39,14 @@ T checked_integer(PyObject* o) {
   const std::optional<Scalar> number = is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : as_number(o);
   if (!number) fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
   if (!number->is_integral()) return T(int64_t(number->to_double()));
-  const bool fits = number->kind() == Scalar::Kind::UInt ? number->to<uint64_t>() <= uint64_t(std::numeric_limits<T>::max())
-                    : std::is_same_v<T, uint64_t>        ? number->to<int64_t>() >= 0
-                                                         : std::in_range<T>(number->to<int64_t>());
+  const bool fits = number->kind() == Scalar::Kind::UInt
+                        ? number->to<uint64_t>() <= uint64_t(std::numeric_limits<T>::max())
+                    : std::is_same_v<T, uint64_t> ? number->to<int64_t>() >= 0
+                                                  : std::in_range<T>(number->to<int64_t>());
   if (!fits) {
     const Object shown = own(PyObject_Str(o));
-    fail(ErrorKind::Overflow, "tensor: argument 'data' holds ", PyUnicode_AsUTF8(shown.get()), ", out of range for dtype ", name(dtype_of<T>));
+    fail(ErrorKind::Overflow, "tensor: argument 'data' holds ", PyUnicode_AsUTF8(shown.get()),
+         ", out of range for dtype ", name(dtype_of<T>));
   }
   return number->kind() == Scalar::Kind::UInt ? T(number->to<uint64_t>()) : T(number->to<int64_t>());
 }
@@ -71,7 +74,8 @@ struct Scan {
   explicit Scan(PyObject* data) {
     for (PyObject* o = data; is_nested(o); o = PySequence_Fast_GET_ITEM(o, 0)) {
       sizes.push_back(PySequence_Fast_GET_SIZE(o));
-      check(sizes.size() <= size_t(kMaxDims), ErrorKind::Value, "tensor: argument 'data' is nested more than ", kMaxDims, " deep");
+      check(sizes.size() <= size_t(kMaxDims), ErrorKind::Value, "tensor: argument 'data' is nested more than ",
+            kMaxDims, " deep");
       if (PySequence_Fast_GET_SIZE(o) == 0) break;
     }
     visit(data, 0);
@@ -79,8 +83,9 @@ struct Scan {
 
  private:
   void visit(PyObject* o, size_t depth) {
-    check(PySequence_Fast_GET_SIZE(o) == sizes[depth], ErrorKind::Value, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth],
-          " at dimension ", depth, ", found length ", PySequence_Fast_GET_SIZE(o));
+    check(PySequence_Fast_GET_SIZE(o) == sizes[depth], ErrorKind::Value,
+          "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth], " at dimension ", depth,
+          ", found length ", PySequence_Fast_GET_SIZE(o));
     const bool last = depth + 1 == sizes.size();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(o, i);
@@ -89,16 +94,16 @@ struct Scan {
       else if (is_nested(item))
         visit(item, depth + 1);
       else
-        fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1], " at dimension ", depth + 1, ", found ",
-             type_name(item));
+        fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1],
+             " at dimension ", depth + 1, ", found ", type_name(item));
     }
   }
   void visit_leaf(PyObject* item, size_t depth) {
     const bool plain = PyFloat_CheckExact(item) || PyLong_CheckExact(item);
     if (!plain) {
       if (is_nested(item))
-        fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a number at dimension ", depth + 1, ", found a sequence of length ",
-             PySequence_Fast_GET_SIZE(item));
+        fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a number at dimension ", depth + 1,
+             ", found a sequence of length ", PySequence_Fast_GET_SIZE(item));
       has_arrays = has_arrays || is_other_sequence(item) || (is_tensor(item) && tensor_of(item).dim() > 0);
       if (has_arrays) return;
     }
@@ -127,7 +132,8 @@ T* fill(PyObject* o, size_t depth, size_t last, T* to) {
 /// A sequence whose items are arrays or tensors: each is converted, then they are stacked.
 Tensor stacked(PyObject* data, std::optional<DType> dtype) {
   std::vector<Tensor> items;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i) items.push_back(tensor_sharing(PySequence_Fast_GET_ITEM(data, i), dtype, std::nullopt, "tensor"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i)
+    items.push_back(tensor_sharing(PySequence_Fast_GET_ITEM(data, i), dtype, std::nullopt, "tensor"));
   return ops::stack(items, 0);
 }
 
@@ -147,23 +153,29 @@ Tensor from_number(PyObject* data, std::optional<DType> dtype) {
   return out;
 }
 
-Tensor on_device(Tensor made, std::optional<Device> device) { return device && *device != made.device() ? ops::to_device(made, *device) : made; }
+Tensor on_device(Tensor made, std::optional<Device> device) {
+  return device && *device != made.device() ? ops::to_device(made, *device) : made;
+}
 
 /// Numbers and sequences; nothing for objects of another kind.
 std::optional<Tensor> from_plain(PyObject* data, std::optional<DType> dtype) {
   if (is_nested(data)) return from_sequence(data, dtype);
-  if (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data) || PyComplex_CheckExact(data)) return from_number(data, dtype);
+  if (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data) || PyComplex_CheckExact(data))
+    return from_number(data, dtype);
   return std::nullopt;
 }
 
 Tensor from_other(PyObject* data, std::optional<DType> dtype) {
   if (!PySequence_Check(data) && as_number(data)) return from_number(data, dtype);
   if (is_other_sequence(data)) return from_sequence(own(PySequence_List(data)).get(), dtype);
-  fail(ErrorKind::Type, "tensor: argument 'data' must be a number, a (nested) sequence of numbers, an array or a Tensor, found ", type_name(data));
+  fail(ErrorKind::Type,
+       "tensor: argument 'data' must be a number, a (nested) sequence of numbers, an array or a Tensor, found ",
+       type_name(data));
 }
 
 Tensor import_dlpack(PyObject* o) {
-  const Object import = own(PyObject_GetAttrString(own(PyImport_ImportModule("taeda_tensor_core._C")).get(), "from_dlpack"));
+  const Object import =
+      own(PyObject_GetAttrString(own(PyImport_ImportModule("taeda_tensor_core._C")).get(), "from_dlpack"));
   const Object made = own(PyObject_CallOneArg(import.get(), o));
   return tensor_of(made.get());
 }
@@ -171,11 +183,16 @@ Tensor import_dlpack(PyObject* o) {
 PyObject* leaf_object(DType dtype, const char* at) {
   return visit_dtype(dtype, [&]<class T>() -> PyObject* {
     const T v = *reinterpret_cast<const T*>(at);
-    if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(v);
-    else if constexpr (is_complex(dtype_of<T>)) return PyComplex_FromDoubles(double(v.real()), double(v.imag()));
-    else if constexpr (!std::is_integral_v<T>) return PyFloat_FromDouble(double(v));
-    else if constexpr (std::is_unsigned_v<T>) return PyLong_FromUnsignedLongLong(v);
-    else return PyLong_FromLongLong(v);
+    if constexpr (std::is_same_v<T, bool>)
+      return PyBool_FromLong(v);
+    else if constexpr (is_complex(dtype_of<T>))
+      return PyComplex_FromDoubles(double(v.real()), double(v.imag()));
+    else if constexpr (!std::is_integral_v<T>)
+      return PyFloat_FromDouble(double(v));
+    else if constexpr (std::is_unsigned_v<T>)
+      return PyLong_FromUnsignedLongLong(v);
+    else
+      return PyLong_FromLongLong(v);
   });
 }
 
@@ -183,7 +200,8 @@ PyObject* nested(const Tensor& t, int64_t dim, const char* at) {
   if (dim == t.dim()) return own(leaf_object(t.dtype(), at)).release();
   Object list = own(PyList_New(Py_ssize_t(t.size(dim))));
   const int64_t step = t.stride(dim) * t.item_bytes();
-  for (int64_t i = 0; i < t.size(dim); ++i) PyList_SET_ITEM(list.get(), Py_ssize_t(i), nested(t, dim + 1, at + i * step));
+  for (int64_t i = 0; i < t.size(dim); ++i)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(i), nested(t, dim + 1, at + i * step));
   return list.release();
 }
 
@@ -214,14 +232,16 @@ PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
     static Names known{"asarray", 1, {"obj", "dtype", "device", "copy", "requires_grad"}};
     const Given given(known, args, count, names);
     PyObject* copy = given[3];
-    const bool must_copy = copy && copy != Py_None && PyObject_IsTrue(copy), must_share = copy && copy != Py_None && !PyObject_IsTrue(copy);
+    const bool must_copy = copy && copy != Py_None && PyObject_IsTrue(copy),
+               must_share = copy && copy != Py_None && !PyObject_IsTrue(copy);
     Tensor made = must_copy ? tensor_from_data(given.need(0), given.dtype(1), given.device(2))
                             : tensor_sharing(given.need(0), given.dtype(1), given.device(2), "asarray");
     if (must_share) {
-      const bool array = is_tensor(given[0]) || optional_attribute(given[0], "__array_interface__") || optional_attribute(given[0], "__dlpack__");
+      const bool array = is_tensor(given[0]) || optional_attribute(given[0], "__array_interface__") ||
+                         optional_attribute(given[0], "__dlpack__");
       const Tensor plain = array ? tensor_sharing(given[0], std::nullopt, std::nullopt, "asarray") : Tensor();
-      check(array && plain.bytes() == made.bytes(), ErrorKind::Value, "asarray: argument 'copy' is False, but '", type_name(given[0]),
-            "' cannot become this tensor without a copy");
+      check(array && plain.bytes() == made.bytes(), ErrorKind::Value, "asarray: argument 'copy' is False, but '",
+            type_name(given[0]), "' cannot become this tensor without a copy");
     }
     if (given.truth(4, false)) set_requires_grad(made, true);
     return wrap(std::move(made));
@@ -262,27 +282,39 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
 }
 
 Scalar scalar_of(const Tensor& tensor, const char* op) {
-  check(tensor.numel() == 1, ErrorKind::Runtime, op, ": expected a tensor of one element, found shape ", shape_text(tensor.sizes()), " with ", tensor.numel(), " elements");
+  check(tensor.numel() == 1, ErrorKind::Runtime, op, ": expected a tensor of one element, found shape ",
+        shape_text(tensor.sizes()), " with ", tensor.numel(), " elements");
   if (tensor.device().backend != kCPU) [[unlikely]]
     return scalar_of(on_host(tensor), op);
   return visit_dtype(tensor.dtype(), [&]<class T>() -> Scalar {
     const T v = *tensor.data<T>();
-    if constexpr (is_complex(dtype_of<T>)) return Scalar(std::complex<double>(v));
-    else if constexpr (std::is_same_v<T, bool>) return Scalar(v);
-    else if constexpr (std::is_same_v<T, uint64_t>) return v > uint64_t(INT64_MAX) ? Scalar(v) : Scalar(int64_t(v));
-    else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(v));
-    else if constexpr (std::is_same_v<T, double>) return Scalar(v);
-    else return Scalar(double(float(v)));
+    if constexpr (is_complex(dtype_of<T>))
+      return Scalar(std::complex<double>(v));
+    else if constexpr (std::is_same_v<T, bool>)
+      return Scalar(v);
+    else if constexpr (std::is_same_v<T, uint64_t>)
+      return v > uint64_t(INT64_MAX) ? Scalar(v) : Scalar(int64_t(v));
+    else if constexpr (std::is_integral_v<T>)
+      return Scalar(int64_t(v));
+    else if constexpr (std::is_same_v<T, double>)
+      return Scalar(v);
+    else
+      return Scalar(double(float(v)));
   });
 }
 
 PyObject* number_of(const Scalar& scalar) {
   switch (scalar.kind()) {
-    case Scalar::Kind::Bool: return PyBool_FromLong(scalar.to<bool>());
-    case Scalar::Kind::Int: return PyLong_FromLongLong(scalar.to<int64_t>());
-    case Scalar::Kind::UInt: return PyLong_FromUnsignedLongLong(scalar.to<uint64_t>());
-    case Scalar::Kind::Float: return PyFloat_FromDouble(scalar.to_double());
-    default: return PyComplex_FromDoubles(scalar.to_double(), scalar.imag());
+    case Scalar::Kind::Bool:
+      return PyBool_FromLong(scalar.to<bool>());
+    case Scalar::Kind::Int:
+      return PyLong_FromLongLong(scalar.to<int64_t>());
+    case Scalar::Kind::UInt:
+      return PyLong_FromUnsignedLongLong(scalar.to<uint64_t>());
+    case Scalar::Kind::Float:
+      return PyFloat_FromDouble(scalar.to_double());
+    default:
+      return PyComplex_FromDoubles(scalar.to_double(), scalar.imag());
   }
 }
 
@@ -296,19 +328,26 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexc
     std::optional<Device> device;
     if (kwargs && PyDict_Size(kwargs)) {
       PyObject* given = PyDict_GetItemString(kwargs, "device");
-      if (!given || PyDict_Size(kwargs) != 1) fail(ErrorKind::Type, "Tensor: the only keyword argument is 'device'; use taeda.tensor for others");
-      if (given != Py_None && !(device = as_device(given))) fail(ErrorKind::Type, "Tensor: argument 'device' must be a device or its name, found ", type_name(given));
+      if (!given || PyDict_Size(kwargs) != 1)
+        fail(ErrorKind::Type, "Tensor: the only keyword argument is 'device'; use taeda.tensor for others");
+      if (given != Py_None && !(device = as_device(given)))
+        fail(ErrorKind::Type, "Tensor: argument 'device' must be a device or its name, found ", type_name(given));
     }
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
     PyObject* first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
-    if (n == 1 && is_tensor(first)) return wrap_fresh(converted(alias(tensor_of(first), tensor_of(first).sizes(), tensor_of(first).strides(), 0), std::nullopt, device), type);
+    if (n == 1 && is_tensor(first))
+      return wrap_fresh(converted(alias(tensor_of(first), tensor_of(first).sizes(), tensor_of(first).strides(), 0),
+                                  std::nullopt, device),
+                        type);
     const bool is_size = n == 1 && PyType_IsSubtype(Py_TYPE(first), SizeType);
-    if (n == 1 && !PyLong_Check(first) && !is_size) return wrap_fresh(tensor_from_data(first, default_dtype(), device), type);
+    if (n == 1 && !PyLong_Check(first) && !is_size)
+      return wrap_fresh(tensor_from_data(first, default_dtype(), device), type);
     Shape sizes;
     PyObject* list = is_size ? first : args;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); ++i) {
       PyObject* item = PyTuple_GET_ITEM(list, i);
-      if (!PyLong_Check(item)) fail(ErrorKind::Type, "Tensor: sizes must be ints, found ", type_name(item), " at position ", i + 1);
+      if (!PyLong_Check(item))
+        fail(ErrorKind::Type, "Tensor: sizes must be ints, found ", type_name(item), " at position ", i + 1);
       sizes.push_back(PyLong_AsLongLong(item));
       ensure(sizes.back() != -1 || !PyErr_Occurred());
     }
@@ -320,14 +359,19 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexc
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | METH_KEYWORDS
 PyMethodDef data_functions[] = {
     {"tensor", TAEDA_FAST(py_tensor),
-     "tensor(data, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\nNew tensor from a number, nested sequences, an array or a tensor; always a copy.\n\n"
-     "Without `dtype`: floats give the default dtype, ints int64; arrays keep theirs.\n\nRaises:\n    TypeError: An item is no number.\n    ValueError: The sequences are ragged.\n"
-     "    OverflowError: An integer does not fit the dtype.\n\nExample:\n    >>> taeda.tensor([[1, 2], [3, 4]]).shape\n    Size([2, 2])"},
+     "tensor(data, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\nNew tensor from a number, nested "
+     "sequences, an array or a tensor; always a copy.\n\n"
+     "Without `dtype`: floats give the default dtype, ints int64; arrays keep theirs.\n\nRaises:\n    TypeError: An "
+     "item is no number.\n    ValueError: The sequences are ragged.\n"
+     "    OverflowError: An integer does not fit the dtype.\n\nExample:\n    >>> taeda.tensor([[1, 2], [3, "
+     "4]]).shape\n    Size([2, 2])"},
     {"as_tensor", TAEDA_FAST(py_as_tensor),
-     "as_tensor(data, dtype=None, device=None) -> Tensor\n\nTensor from data that shares memory with arrays and tensors where nothing must change.\n\n"
+     "as_tensor(data, dtype=None, device=None) -> Tensor\n\nTensor from data that shares memory with arrays and "
+     "tensors where nothing must change.\n\n"
      "Example:\n    >>> t = taeda.ones(2)\n    >>> taeda.as_tensor(t) is t\n    True"},
     {"asarray", TAEDA_FAST(py_asarray),
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\nTensor from any object; copy=True always copies, copy=False raises ValueError where a copy is needed."},
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\nTensor from any object; "
+     "copy=True always copies, copy=False raises ValueError where a copy is needed."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

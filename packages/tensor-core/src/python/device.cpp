@@ -23,12 +23,14 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* const names[] = {"type", "index", nullptr};
   PyObject* type;
   PyObject* index = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
+    return nullptr;
   return guarded([&]() -> PyObject* {
     if (is_device(type)) return Py_NewRef(type);
     std::string text(text_of(type, "device: argument 'type'"));
     if (index != Py_None) {
-      if (text.find(':') != std::string::npos) fail(ErrorKind::Runtime, "device: '", text, "' has an index already, argument 'index' must not be given");
+      if (text.find(':') != std::string::npos)
+        fail(ErrorKind::Runtime, "device: '", text, "' has an index already, argument 'index' must not be given");
       const long i = PyLong_AsLong(index);
       ensure(i != -1 || !PyErr_Occurred());
       text += ":" + std::to_string(i);
@@ -58,20 +60,23 @@ PyObject* reduce(PyObject* self, PyObject*) {
 }
 
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef attributes[] = {{"type", get_type, nullptr, "Name of the backend.", nullptr},
-                            {"index", get_index, nullptr, "Number of the device, None where there is only one.", nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
-                       {Py_tp_repr, reinterpret_cast<void*>(repr)},
-                       {Py_tp_str, reinterpret_cast<void*>(str)},
-                       {Py_tp_hash, reinterpret_cast<void*>(hash)},
-                       {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
-                       {Py_tp_methods, methods},
-                       {Py_tp_getset, attributes},
-                       {Py_tp_doc, const_cast<char*>("device(type, index=None)\n\nPlace of a tensor's elements: 'cpu', 'meta', or what an installed backend offers.\n\n"
-                                                     "Raises:\n    RuntimeError: The name is unknown; the known ones are listed.\n\n"
-                                                     "Example:\n    >>> taeda.device('cpu')\n    device(type='cpu')")},
-                       {0, nullptr}};
+PyGetSetDef attributes[] = {
+    {"type", get_type, nullptr, "Name of the backend.", nullptr},
+    {"index", get_index, nullptr, "Number of the device, None where there is only one.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(construct)},
+    {Py_tp_repr, reinterpret_cast<void*>(repr)},
+    {Py_tp_str, reinterpret_cast<void*>(str)},
+    {Py_tp_hash, reinterpret_cast<void*>(hash)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {Py_tp_doc, const_cast<char*>("device(type, index=None)\n\nPlace of a tensor's elements: 'cpu', 'meta', or what an "
+                                  "installed backend offers.\n\n"
+                                  "Raises:\n    RuntimeError: The name is unknown; the known ones are listed.\n\n"
+                                  "Example:\n    >>> taeda.device('cpu')\n    device(type='cpu')")},
+    {0, nullptr}};
 PyType_Spec spec{"taeda_tensor_core.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, slots};
 
 }  // namespace

@@ -27,7 +27,8 @@ DType dtype_from(const dlpack::DataType& type) {
     const dlpack::DataType mine = type_of(DType(i));
     if (type.lanes == 1 && mine.code == type.code && mine.bits == type.bits) return DType(i);
   }
-  fail(ErrorKind::Buffer, "from_dlpack: elements of type code ", int(type.code), ", ", int(type.bits), " bits, ", type.lanes, " lanes have no corresponding dtype");
+  fail(ErrorKind::Buffer, "from_dlpack: elements of type code ", int(type.code), ", ", int(type.bits), " bits, ",
+       type.lanes, " lanes have no corresponding dtype");
 }
 
 /// A tensor kept alive for the consumer, with the lists the structure points to.
@@ -42,7 +43,8 @@ struct Export {
     dims.assign(tensor.sizes().begin(), tensor.sizes().end());
     dims.insert(dims.end(), tensor.strides().begin(), tensor.strides().end());
     dims.push_back(0);
-    managed.array = {tensor.bytes(), {dlpack::kCPU, 0}, int32_t(n), type_of(tensor.dtype()), dims.data(), dims.data() + n, 0};
+    managed.array = {tensor.bytes(), {dlpack::kCPU, 0}, int32_t(n), type_of(tensor.dtype()),
+                     dims.data(),    dims.data() + n,   0};
     managed.context = this;
     managed.deleter = [](Structure* self) { delete static_cast<Export*>(self->context); };
   }
@@ -61,7 +63,8 @@ void drop_capsule(PyObject* capsule) {
 bool wants_versioned(PyObject* max_version) {
   if (!max_version || max_version == Py_None) return false;
   if (!PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) < 1)
-    fail(ErrorKind::Type, "__dlpack__: argument 'max_version' must be a tuple (major, minor), found ", type_name(max_version));
+    fail(ErrorKind::Type, "__dlpack__: argument 'max_version' must be a tuple (major, minor), found ",
+         type_name(max_version));
   const long major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));
   ensure(major != -1 || !PyErr_Occurred());
   return major >= 1;
@@ -71,7 +74,8 @@ void check_target(const Given& given, int i, const char* op) {
   if (!given.has(i)) return;
   int type, id;
   ensure(PyArg_ParseTuple(given[i], "ii", &type, &id));
-  check(type == dlpack::kCPU, ErrorKind::Buffer, op, ": argument 'dl_device' is (", type, ", ", id, "), expected (1, 0), the cpu");
+  check(type == dlpack::kCPU, ErrorKind::Buffer, op, ": argument 'dl_device' is (", type, ", ", id,
+        "), expected (1, 0), the cpu");
 }
 
 PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -79,15 +83,20 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     static Names known{"__dlpack__", 0, {"stream", "max_version", "dl_device", "copy"}};
     const Given given(known, args, count, names);
     Tensor t = tensor_of(self);
-    check(!t.requires_grad(), ErrorKind::Buffer, "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
-    check(t.device().backend == kCPU, ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ", describe(t));
-    if (given.has(0) && PyObject_IsTrue(given[0]) && PyLong_AsLong(given[0]) != -1) fail(ErrorKind::Buffer, "__dlpack__: argument 'stream' must be None for the cpu");
+    check(!t.requires_grad(), ErrorKind::Buffer,
+          "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
+    check(t.device().backend == kCPU, ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ",
+          describe(t));
+    if (given.has(0) && PyObject_IsTrue(given[0]) && PyLong_AsLong(given[0]) != -1)
+      fail(ErrorKind::Buffer, "__dlpack__: argument 'stream' must be None for the cpu");
     check_target(given, 2, "__dlpack__");
     const bool copied = given.truth(3, false);
     if (copied) t = ops::clone(t);
     const bool readonly = t.impl()->storage->readonly;
     if (!wants_versioned(given[1])) {
-      check(!readonly, ErrorKind::Buffer, "__dlpack__: the memory is read-only, which only consumers that pass max_version=(1, 0) or more can be told");
+      check(
+          !readonly, ErrorKind::Buffer,
+          "__dlpack__: the memory is read-only, which only consumers that pass max_version=(1, 0) or more can be told");
       auto* out = new Export<dlpack::Managed>(std::move(t));
       return PyCapsule_New(&out->managed, kName, drop_capsule<dlpack::Managed>);
     }
@@ -100,7 +109,8 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
 
 PyObject* device_pair(PyObject* self, PyObject*) {
   return guarded([&] {
-    check(tensor_of(self).device().backend == kCPU, ErrorKind::Buffer, "__dlpack_device__: only tensors on cpu can be exported, found ", describe(tensor_of(self)));
+    check(tensor_of(self).device().backend == kCPU, ErrorKind::Buffer,
+          "__dlpack_device__: only tensors on cpu can be exported, found ", describe(tensor_of(self)));
     return Py_BuildValue("(ii)", int(dlpack::kCPU), 0);
   });
 }
@@ -119,7 +129,8 @@ void release_managed(void*, size_t, void* context) {
 template <class Structure>
 Tensor adopt(Structure* managed, bool readonly) {
   const dlpack::Array& array = managed->array;
-  check(array.device.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ", array.device.type, ", expected 1 (cpu)");
+  check(array.device.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ",
+        array.device.type, ", expected 1 (cpu)");
   const DType dtype = dtype_from(array.dtype);
   const IntSpan sizes(array.shape, size_t(array.ndim));
   const Shape strides = array.strides ? Shape(IntSpan(array.strides, size_t(array.ndim))) : contiguous_strides(sizes);
@@ -129,15 +140,16 @@ Tensor adopt(Structure* managed, bool readonly) {
     if (sizes[d] > 0) (strides[d] < 0 ? low : high) += (sizes[d] - 1) * strides[d] * item;
   if (product(sizes) == 0) low = high = 0;
   char* first = static_cast<char*>(array.data) + array.byte_offset;
-  Ref<Storage> storage = borrow_storage(first + low, size_t(high - low), taeda::Device{}, readonly, release_managed<Structure>, managed);
+  Ref<Storage> storage =
+      borrow_storage(first + low, size_t(high - low), taeda::Device{}, readonly, release_managed<Structure>, managed);
   return from_storage(std::move(storage), sizes, strides, -low, dtype);
 }
 
 Tensor import_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kVersionedName)) {
     auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
-    check(managed->version.major == dlpack::kMajor, ErrorKind::Buffer, "from_dlpack: the producer speaks DLPack ", managed->version.major, ".", managed->version.minor,
-          ", understood is major version ", dlpack::kMajor);
+    check(managed->version.major == dlpack::kMajor, ErrorKind::Buffer, "from_dlpack: the producer speaks DLPack ",
+          managed->version.major, ".", managed->version.minor, ", understood is major version ", dlpack::kMajor);
     Tensor made = adopt(managed, managed->flags & dlpack::kReadOnly);
     PyCapsule_SetName(capsule, kVersionedUsed);
     return made;
@@ -147,7 +159,8 @@ Tensor import_capsule(PyObject* capsule) {
     PyCapsule_SetName(capsule, kUsed);
     return made;
   }
-  fail(ErrorKind::Buffer, "from_dlpack: expected a capsule named 'dltensor' or 'dltensor_versioned' that was not consumed yet");
+  fail(ErrorKind::Buffer,
+       "from_dlpack: expected a capsule named 'dltensor' or 'dltensor_versioned' that was not consumed yet");
 }
 
 /// Asks the producer for a capsule: versioned first, then as older producers understand it.
@@ -170,7 +183,9 @@ PyObject* py_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
     const std::optional<taeda::Device> device = given.device(1);
     if (PyCapsule_CheckExact(producer)) return wrap(converted(import_capsule(producer), std::nullopt, device));
     if (!PyObject_HasAttrString(producer, "__dlpack__"))
-      fail(ErrorKind::Type, "from_dlpack: argument 'ext_tensor' must have the method __dlpack__ or be a DLPack capsule, found ", type_name(producer));
+      fail(ErrorKind::Type,
+           "from_dlpack: argument 'ext_tensor' must have the method __dlpack__ or be a DLPack capsule, found ",
+           type_name(producer));
     const Object capsule = request_capsule(producer, given);
     return wrap(converted(import_capsule(capsule.get()), std::nullopt, device));
   });
@@ -180,13 +195,17 @@ PyObject* py_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
 
 PyMethodDef dlpack_methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(export_tensor), METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nDLPack capsule over the tensor's memory: versioned for max_version >= (1, 0)."},
-    {"__dlpack_device__", device_pair, METH_NOARGS, "__dlpack_device__() -> tuple[int, int]\n\nDLPack's device type and number."},
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nDLPack capsule over the tensor's "
+     "memory: versioned for max_version >= (1, 0)."},
+    {"__dlpack_device__", device_pair, METH_NOARGS,
+     "__dlpack_device__() -> tuple[int, int]\n\nDLPack's device type and number."},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef dlpack_functions[] = {
     {"from_dlpack", reinterpret_cast<PyCFunction>(py_from_dlpack), METH_FASTCALL | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nTensor that shares memory with an object of another library through DLPack.\n\n"
-     "Raises:\n    TypeError: The object has no __dlpack__.\n    BufferError: The producer's device, dtype or version is not understood.\n\n"
+     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nTensor that shares memory with an object of "
+     "another library through DLPack.\n\n"
+     "Raises:\n    TypeError: The object has no __dlpack__.\n    BufferError: The producer's device, dtype or version "
+     "is not understood.\n\n"
      "Source:\n    DLPack and its Python specification, https://dmlc.github.io/dlpack"},
     {nullptr, nullptr, 0, nullptr}};
 

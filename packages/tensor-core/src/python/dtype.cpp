@@ -45,11 +45,12 @@ PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(repr)},
                        {Py_tp_getset, attributes},
                        {Py_tp_doc, const_cast<char*>("Element type of a tensor.")},
                        {0, nullptr}};
-PyType_Spec spec{"taeda_tensor_core.dtype", sizeof(PyDType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyType_Spec spec{"taeda_tensor_core.dtype", sizeof(PyDType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 slots};
 
-constexpr std::pair<const char*, DType> kAliases[] = {{"half", DType::Float16}, {"float", DType::Float32}, {"double", DType::Float64},
-                                                      {"short", DType::Int16},  {"int", DType::Int32},     {"long", DType::Int64},
-                                                      {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
+constexpr std::pair<const char*, DType> kAliases[] = {
+    {"half", DType::Float16}, {"float", DType::Float32}, {"double", DType::Float64},   {"short", DType::Int16},
+    {"int", DType::Int32},    {"long", DType::Int64},    {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
 
 }  // namespace
 
@@ -61,7 +62,8 @@ std::optional<DType> as_dtype(PyObject* o) {
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::Int64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::Bool;
   if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::Complex128;
-  if (Object text = optional_attribute(o, "str"); text && PyUnicode_Check(text.get())) return dtype_from_typestr(text_of(text.get(), "dtype"));
+  if (Object text = optional_attribute(o, "str"); text && PyUnicode_Check(text.get()))
+    return dtype_from_typestr(text_of(text.get(), "dtype"));
   return std::nullopt;
 }
 

@@ -9,15 +9,24 @@ namespace {
 
 PyObject* class_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Type: return PyExc_TypeError;
-    case ErrorKind::Value: return PyExc_ValueError;
-    case ErrorKind::Index: return PyExc_IndexError;
-    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
-    case ErrorKind::Memory: return PyExc_MemoryError;
-    case ErrorKind::ZeroDivision: return PyExc_ZeroDivisionError;
-    case ErrorKind::Overflow: return PyExc_OverflowError;
-    case ErrorKind::Buffer: return PyExc_BufferError;
-    default: return PyExc_RuntimeError;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::Memory:
+      return PyExc_MemoryError;
+    case ErrorKind::ZeroDivision:
+      return PyExc_ZeroDivisionError;
+    case ErrorKind::Overflow:
+      return PyExc_OverflowError;
+    case ErrorKind::Buffer:
+      return PyExc_BufferError;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 
@@ -31,7 +40,8 @@ std::optional<Scalar> foreign_number(PyObject* o) {
   if (PyUnicode_Check(o) || PySequence_Check(o) || !has_number_slot(o) || is_tensor(o)) return std::nullopt;
   if (Object item = optional_attribute(o, "item"); item) {
     const Object plain = own(PyObject_CallNoArgs(item.get()));
-    if (PyLong_Check(plain.get()) || PyFloat_Check(plain.get()) || PyComplex_Check(plain.get())) return as_number(plain.get());
+    if (PyLong_Check(plain.get()) || PyFloat_Check(plain.get()) || PyComplex_Check(plain.get()))
+      return as_number(plain.get());
     return std::nullopt;
   }
   if (Py_TYPE(o)->tp_as_number->nb_index) return as_number(own(PyNumber_Index(o)).get());
@@ -92,7 +102,8 @@ std::optional<Scalar> as_number(PyObject* o) {
 }
 
 void needs_autograd(const char* what) {
-  fail(ErrorKind::Runtime, what, " needs automatic differentiation, which is not installed or not imported: pip install taeda-autograd");
+  fail(ErrorKind::Runtime, what,
+       " needs automatic differentiation, which is not installed or not imported: pip install taeda-autograd");
 }
 
 void set_requires_grad(const Tensor& tensor, bool value) {

@@ -23,7 +23,8 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
   return guarded([&] {
     const std::optional<Device> chosen = device == Py_None ? Device{} : as_device(device);
-    if (!chosen) fail(ErrorKind::Type, "Generator: argument 'device' must be a device or its name, found ", type_name(device));
+    if (!chosen)
+      fail(ErrorKind::Type, "Generator: argument 'device' must be a device or its name, found ", type_name(device));
     return make(type, new_generator(0x7aeda5eedull, *chosen));
   });
 }
@@ -78,10 +79,13 @@ PyObject* get_state(PyObject* self, PyObject*) {
 }
 PyObject* set_state(PyObject* self, PyObject* state) {
   return guarded([&] {
-    if (!is_tensor(state)) fail(ErrorKind::Type, "Generator.set_state: argument 'new_state' must be a Tensor, found ", type_name(state));
+    if (!is_tensor(state))
+      fail(ErrorKind::Type, "Generator.set_state: argument 'new_state' must be a Tensor, found ", type_name(state));
     const Tensor& bytes = tensor_of(state);
-    check(bytes.dtype() == DType::UInt8 && bytes.numel() == 16 && bytes.contiguous(), ErrorKind::Value,
-          "Generator.set_state: argument 'new_state' must be the uint8 tensor of 16 elements that get_state gave, found ", describe(bytes));
+    check(
+        bytes.dtype() == DType::UInt8 && bytes.numel() == 16 && bytes.contiguous(), ErrorKind::Value,
+        "Generator.set_state: argument 'new_state' must be the uint8 tensor of 16 elements that get_state gave, found ",
+        describe(bytes));
     std::lock_guard guard(value_of(self)->lock);
     std::memcpy(&value_of(self)->seed, bytes.bytes(), 8);
     std::memcpy(&value_of(self)->offset, bytes.bytes() + 8, 8);
@@ -99,31 +103,38 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&] {
     const Object state = own(get_state(self, nullptr));
     const Object device = own(wrap(value_of(self)->device));
-    const Object rebuild = own(PyObject_GetAttrString(own(PyImport_ImportModule("taeda_tensor_core._methods")).get(), "rebuild_generator"));
+    const Object rebuild = own(
+        PyObject_GetAttrString(own(PyImport_ImportModule("taeda_tensor_core._methods")).get(), "rebuild_generator"));
     return Py_BuildValue("O(OO)", rebuild.get(), device.get(), state.get());
   });
 }
 PyObject* get_device(PyObject* self, void*) { return wrap(value_of(self)->device); }
 
-PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, "manual_seed(seed) -> Generator\n\nStarts the stream of `seed` from its beginning."},
-                         {"seed", seed, METH_NOARGS, "seed() -> int\n\nSeeds from the system's entropy and returns the seed."},
-                         {"initial_seed", initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed in use."},
-                         {"get_state", get_state, METH_NOARGS, "get_state() -> Tensor\n\nSeed and position as a uint8 tensor."},
-                         {"set_state", set_state, METH_O, "set_state(new_state) -> Generator\n\nGoes to a position that get_state gave."},
-                         {"clone_state", clone_state, METH_NOARGS, "clone_state() -> Generator\n\nA new generator at the same position."},
-                         {"__reduce__", reduce, METH_NOARGS, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed(seed) -> Generator\n\nStarts the stream of `seed` from its beginning."},
+    {"seed", seed, METH_NOARGS, "seed() -> int\n\nSeeds from the system's entropy and returns the seed."},
+    {"initial_seed", initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed in use."},
+    {"get_state", get_state, METH_NOARGS, "get_state() -> Tensor\n\nSeed and position as a uint8 tensor."},
+    {"set_state", set_state, METH_O, "set_state(new_state) -> Generator\n\nGoes to a position that get_state gave."},
+    {"clone_state", clone_state, METH_NOARGS, "clone_state() -> Generator\n\nA new generator at the same position."},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef attributes[] = {{"device", get_device, nullptr, "Device whose operators use the stream.", nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-                       {Py_tp_methods, methods},
-                       {Py_tp_getset, attributes},
-                       {Py_tp_doc, const_cast<char*>("Generator(device='cpu')\n\nIndependent stream of random numbers: reproducible, saved and restored by state.\n\n"
-                                                     "Source:\n    Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).\n\n"
-                                                     "Example:\n    >>> g = taeda.Generator().manual_seed(3)\n    >>> g.initial_seed()\n    3")},
-                       {0, nullptr}};
-PyType_Spec spec{"taeda_tensor_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(construct)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {Py_tp_doc,
+     const_cast<char*>("Generator(device='cpu')\n\nIndependent stream of random numbers: reproducible, saved and "
+                       "restored by state.\n\n"
+                       "Source:\n    Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).\n\n"
+                       "Example:\n    >>> g = taeda.Generator().manual_seed(3)\n    >>> g.initial_seed()\n    3")},
+    {0, nullptr}};
+PyType_Spec spec{"taeda_tensor_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                 slots};
 
 }  // namespace
 

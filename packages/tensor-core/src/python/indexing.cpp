@@ -7,8 +7,8 @@ namespace {
 
 constexpr int64_t kAbsent = INT64_MIN;
 
-/// A view under construction. Without layers it is arithmetic that ends in one alias(); with them every step is an operator call,
-/// so that autograd sees it.
+/// A view under construction. Without layers it is arithmetic that ends in one alias(); with them every step is an
+/// operator call, so that autograd sees it.
 class View {
  public:
   explicit View(const Tensor& self) : self_(self), layered_(active(self.keys()).has_layers()) {
@@ -23,7 +23,8 @@ class View {
   void select(int64_t dim, int64_t index) {
     const int64_t n = size(dim);
     if (index < -n || index >= n) [[unlikely]]
-      fail(ErrorKind::Index, "index: ", index, " is out of range for dimension ", dim, " of size ", n, " of a tensor of shape ", shape_text(self_.sizes()));
+      fail(ErrorKind::Index, "index: ", index, " is out of range for dimension ", dim, " of size ", n,
+           " of a tensor of shape ", shape_text(self_.sizes()));
     if (layered_) return step(ops::select(current(), dim, index));
     offset_ += (index < 0 ? index + n : index) * strides_[size_t(dim)];
     sizes_.erase(size_t(dim));
@@ -36,7 +37,9 @@ class View {
     if (start == 0 && stride == 1 && count == size(dim)) return;
     if (layered_) {
       const auto* raw = reinterpret_cast<PySliceObject*>(key);
-      const auto bound = [](PyObject* given, Py_ssize_t value) { return given == Py_None ? std::nullopt : std::optional<int64_t>(value); };
+      const auto bound = [](PyObject* given, Py_ssize_t value) {
+        return given == Py_None ? std::nullopt : std::optional<int64_t>(value);
+      };
       Py_ssize_t from, to, by;
       ensure(PySlice_Unpack(key, &from, &to, &by) == 0);
       return step(ops::slice(current(), dim, bound(raw->start, from), bound(raw->stop, to), stride));
@@ -76,7 +79,8 @@ class View {
 
 bool is_plain_int(PyObject* o) { return PyLong_CheckExact(o); }
 
-/// Python's and NumPy's integers, and integer tensors of no dimension outside of advanced indexing; kAbsent for anything else.
+/// Python's and NumPy's integers, and integer tensors of no dimension outside of advanced indexing; kAbsent for
+/// anything else.
 int64_t int_of(PyObject* o) {
   if (PyBool_Check(o) || is_tensor(o) || !PyIndex_Check(o)) return kAbsent;
   if (!PyLong_Check(o) && PySequence_Check(o)) return kAbsent;  // arrays of one element have __index__ too
@@ -102,8 +106,10 @@ struct Item {
 Tensor index_tensor(PyObject* o) {
   Tensor index = is_tensor(o) ? tensor_of(o) : tensor_sharing(o, std::nullopt, std::nullopt, "index");
   // An empty list has no dtype of its own.
-  if (!is_tensor(o) && index.numel() == 0 && is_floating(index.dtype()) && (PyList_Check(o) || PyTuple_Check(o))) index = ops::to_dtype(index, DType::Int64);
-  check(is_integral(index.dtype()), ErrorKind::Index, "index: tensors used as indices must be of integer or bool dtype, found ", describe(index));
+  if (!is_tensor(o) && index.numel() == 0 && is_floating(index.dtype()) && (PyList_Check(o) || PyTuple_Check(o)))
+    index = ops::to_dtype(index, DType::Int64);
+  check(is_integral(index.dtype()), ErrorKind::Index,
+        "index: tensors used as indices must be of integer or bool dtype, found ", describe(index));
   return index;
 }
 
@@ -113,8 +119,11 @@ Item classify(PyObject* o) {
   if (PySlice_Check(o)) return {Item::Kind::Slice, 0, o, {}};
   if (is_bool_like(o)) return {Item::Kind::Truth, PyObject_IsTrue(o)};
   if (const int64_t v = int_of(o); v != kAbsent) return {Item::Kind::Int, v};
-  if (!is_tensor(o) && !PySequence_Check(o) && !optional_attribute(o, "__array_interface__"))
-    fail(ErrorKind::Index, "index: expected int, slice, None, Ellipsis, bool, a sequence or an integer or bool tensor, found ", type_name(o));
+  const bool listed = PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
+  if (!is_tensor(o) && !listed && !optional_attribute(o, "__array_interface__"))
+    fail(ErrorKind::Index,
+         "index: expected int, slice, None, Ellipsis, bool, a sequence or an integer or bool tensor, found ",
+         type_name(o));
   Item item{Item::Kind::Index, 0, nullptr, index_tensor(o)};
   if (item.index.dim() == 0 && item.index.device().backend == kCPU) {
     const Scalar value = scalar_of(item.index, "index");
@@ -133,9 +142,12 @@ struct Selection {
 int64_t consumed(const Item& item) {
   switch (item.kind) {
     case Item::Kind::Int:
-    case Item::Kind::Slice: return 1;
-    case Item::Kind::Index: return item.index.dtype() == DType::Bool ? item.index.dim() : 1;
-    default: return 0;
+    case Item::Kind::Slice:
+      return 1;
+    case Item::Kind::Index:
+      return item.index.dtype() == DType::Bool ? item.index.dim() : 1;
+    default:
+      return 0;
   }
 }
 
@@ -163,8 +175,8 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
     ellipsis = ellipsis || item.kind == Item::Kind::Ellipsis;
     advanced = advanced || item.kind == Item::Kind::Index || item.kind == Item::Kind::Truth;
   }
-  check(used <= self.dim(), ErrorKind::Index, "index: too many indices for a tensor of shape ", shape_text(self.sizes()), ": expected at most ", self.dim(),
-        ", found ", used);
+  check(used <= self.dim(), ErrorKind::Index, "index: too many indices for a tensor of shape ",
+        shape_text(self.sizes()), ": expected at most ", self.dim(), ", found ", used);
   View view(self);
   std::vector<Tensor> indices;
   int64_t dim = 0;
@@ -183,19 +195,28 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
           view.select(dim, item.value);
         } else {
           const int64_t n = view.size(dim);
-          check(item.value >= -n && item.value < n, ErrorKind::Index, "index: ", item.value, " is out of range for dimension ", dim, " of size ", n,
-                " of a tensor of shape ", shape_text(self.sizes()));
+          check(item.value >= -n && item.value < n, ErrorKind::Index, "index: ", item.value,
+                " is out of range for dimension ", dim, " of size ", n, " of a tensor of shape ",
+                shape_text(self.sizes()));
           place(number_index(item.value), 1);
         }
         break;
-      case Item::Kind::Slice: view.slice(dim++, item.object); break;
-      case Item::Kind::NewAxis: view.unsqueeze(dim++); break;
-      case Item::Kind::Ellipsis: dim += self.dim() - used; break;
+      case Item::Kind::Slice:
+        view.slice(dim++, item.object);
+        break;
+      case Item::Kind::NewAxis:
+        view.unsqueeze(dim++);
+        break;
+      case Item::Kind::Ellipsis:
+        dim += self.dim() - used;
+        break;
       case Item::Kind::Truth:
         view.unsqueeze(dim);
         place(truth_mask(item.value), 1);
         break;
-      case Item::Kind::Index: place(item.index, consumed(item)); break;
+      case Item::Kind::Index:
+        place(item.index, consumed(item));
+        break;
     }
   }
   if (!advanced) return {view.finish(), {}};

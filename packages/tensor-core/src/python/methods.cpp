@@ -27,7 +27,9 @@ PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor
 PyObject* is_floating_point(PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(tensor_of(self).dtype())); }
 PyObject* is_complex_method(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self).dtype())); }
 PyObject* is_signed_method(PyObject* self, PyObject*) { return PyBool_FromLong(is_signed(tensor_of(self).dtype())); }
-PyObject* is_inference(PyObject* self, PyObject*) { return PyBool_FromLong(tensor_of(self).impl()->flags & kInference); }
+PyObject* is_inference(PyObject* self, PyObject*) {
+  return PyBool_FromLong(tensor_of(self).impl()->flags & kInference);
+}
 PyObject* is_view(PyObject* self, PyObject*) { return PyBool_FromLong(tensor_of(self).is_view()); }
 PyObject* is_pinned(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 PyObject* get_device(PyObject* self, PyObject*) {
@@ -36,19 +38,25 @@ PyObject* get_device(PyObject* self, PyObject*) {
 }
 
 /// One entry, or all of them.
-PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, const char* op, bool strides) {
+PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, const char* op,
+                bool strides) {
   return guarded([&] {
     static Names known{"size", 1, {"dim"}};
     const Given given(known, args, count, names);
     const Tensor& t = tensor_of(self);
     if (!given.has(0)) return strides ? wrap_tuple(t.strides()) : wrap_size(t.sizes());
-    check(t.dim() > 0, ErrorKind::Index, op, ": argument 'dim' is ", given.integer(0, 0), ", but the tensor has no dimensions");
+    check(t.dim() > 0, ErrorKind::Index, op, ": argument 'dim' is ", given.integer(0, 0),
+          ", but the tensor has no dimensions");
     const int64_t d = wrap_dim(given.integer(0, 0), t.dim(), op);
     return PyLong_FromLongLong(strides ? t.stride(d) : t.size(d));
   });
 }
-PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) { return entry(self, args, count, names, "size", false); }
-PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) { return entry(self, args, count, names, "stride", true); }
+PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return entry(self, args, count, names, "size", false);
+}
+PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return entry(self, args, count, names, "stride", true);
+}
 
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
@@ -72,7 +80,9 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count
 // --- conversions ---
 
 /// The wrapper itself when nothing changed, so that subclasses and identity are kept.
-PyObject* wrap_or_self(PyObject* self, Tensor made) { return made.same(tensor_of(self)) ? Py_NewRef(self) : wrap(std::move(made)); }
+PyObject* wrap_or_self(PyObject* self, Tensor made) {
+  return made.same(tensor_of(self)) ? Py_NewRef(self) : wrap(std::move(made));
+}
 
 PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
@@ -89,7 +99,9 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
         device = d;
       } else if (*rest != Py_None) {
         const std::optional<DType> t = as_dtype(*rest);
-        if (!t) fail(ErrorKind::Type, "to: expected a dtype, a device or a Tensor as argument ", rest - args + 1, ", found ", type_name(*rest));
+        if (!t)
+          fail(ErrorKind::Type, "to: expected a dtype, a device or a Tensor as argument ", rest - args + 1, ", found ",
+               type_name(*rest));
         dtype = t;
       }
       ++rest;
@@ -140,22 +152,27 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
 
 PyObject* storage_facts(PyObject* self, PyObject*) {
   const Storage* storage = tensor_of(self).impl()->storage.get();
-  return Py_BuildValue("(NKkO)", PyLong_FromVoidPtr(storage ? storage->data : nullptr), static_cast<unsigned long long>(storage ? storage->nbytes : 0),
-                       static_cast<unsigned long>(storage ? storage->use_count() : 0), storage && storage->readonly ? Py_True : Py_False);
+  return Py_BuildValue("(NKkO)", PyLong_FromVoidPtr(storage ? storage->data : nullptr),
+                       static_cast<unsigned long long>(storage ? storage->nbytes : 0),
+                       static_cast<unsigned long>(storage ? storage->use_count() : 0),
+                       storage && storage->readonly ? Py_True : Py_False);
 }
 
 PyObject* is_set_to(PyObject* self, PyObject* other) {
   return guarded([&] {
-    if (!is_tensor(other)) fail(ErrorKind::Type, "is_set_to: argument 'tensor' must be a Tensor, found ", type_name(other));
+    if (!is_tensor(other))
+      fail(ErrorKind::Type, "is_set_to: argument 'tensor' must be a Tensor, found ", type_name(other));
     return PyBool_FromLong(same_place(tensor_of(self), tensor_of(other)));
   });
 }
 
 PyObject* set_(PyObject* self, PyObject* source) {
   return guarded([&] {
-    if (!is_tensor(source)) fail(ErrorKind::Type, "set_: argument 'source' must be a Tensor, found ", type_name(source));
+    if (!is_tensor(source))
+      fail(ErrorKind::Type, "set_: argument 'source' must be a Tensor, found ", type_name(source));
     const Tensor &to = tensor_of(self), &from = tensor_of(source);
-    check(to.dtype() == from.dtype() && to.device() == from.device(), ErrorKind::Runtime, "set_: expected a source like ", describe(to), ", found ", describe(from));
+    check(to.dtype() == from.dtype() && to.device() == from.device(), ErrorKind::Runtime,
+          "set_: expected a source like ", describe(to), ", found ", describe(from));
     assign_storage(to, from);
     return Py_NewRef(self);
   });
@@ -164,10 +181,15 @@ PyObject* set_(PyObject* self, PyObject* source) {
 }  // namespace
 
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | METH_KEYWORDS
-#define TAEDA_CAST(NAME, DTYPE) \
-  { NAME, as_type<DType::DTYPE>, METH_NOARGS, NAME "() -> Tensor\n\nThe tensor in dtype " #DTYPE "; itself when it has it." }
+#define TAEDA_CAST(NAME, DTYPE)                                                       \
+  {                                                                                   \
+    NAME, as_type<DType::DTYPE>, METH_NOARGS,                                         \
+        NAME "() -> Tensor\n\nThe tensor in dtype " #DTYPE "; itself when it has it." \
+  }
 PyMethodDef tensor_methods[] = {
-    {"item", item, METH_NOARGS, "item() -> bool | int | float | complex\n\nThe one element as a Python number.\n\nRaises:\n    RuntimeError: There is not exactly one element."},
+    {"item", item, METH_NOARGS,
+     "item() -> bool | int | float | complex\n\nThe one element as a Python number.\n\nRaises:\n    RuntimeError: "
+     "There is not exactly one element."},
     {"tolist", tolist, METH_NOARGS, "tolist() -> list\n\nElements as nested lists; a number for 0-d tensors."},
     {"__complex__", as_complex, METH_NOARGS, nullptr},
     {"dim", dim, METH_NOARGS, "dim() -> int\n\nNumber of dimensions."},
@@ -175,29 +197,46 @@ PyMethodDef tensor_methods[] = {
     {"numel", numel, METH_NOARGS, "numel() -> int\n\nNumber of elements."},
     {"nelement", numel, METH_NOARGS, "nelement() -> int\n\nNumber of elements."},
     {"element_size", element_size, METH_NOARGS, "element_size() -> int\n\nBytes per element."},
-    {"storage_offset", storage_offset, METH_NOARGS, "storage_offset() -> int\n\nPlace of the first element in the storage, in elements."},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "storage_offset() -> int\n\nPlace of the first element in the storage, in elements."},
     {"data_ptr", data_ptr, METH_NOARGS, "data_ptr() -> int\n\nAddress of the first element."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, "is_floating_point() -> bool\n\nWhether the dtype is real floating."},
+    {"is_floating_point", is_floating_point, METH_NOARGS,
+     "is_floating_point() -> bool\n\nWhether the dtype is real floating."},
     {"is_complex", is_complex_method, METH_NOARGS, "is_complex() -> bool\n\nWhether the dtype is complex."},
     {"is_signed", is_signed_method, METH_NOARGS, "is_signed() -> bool\n\nWhether elements can be negative."},
-    {"is_inference", is_inference, METH_NOARGS, "is_inference() -> bool\n\nWhether the tensor was made under inference_mode."},
+    {"is_inference", is_inference, METH_NOARGS,
+     "is_inference() -> bool\n\nWhether the tensor was made under inference_mode."},
     {"_is_view", is_view, METH_NOARGS, nullptr},
     {"is_pinned", is_pinned, METH_NOARGS, "is_pinned() -> bool\n\nWhether the memory is page-locked."},
     {"get_device", get_device, METH_NOARGS, "get_device() -> int\n\nIndex of the device, -1 for cpu."},
     {"size", TAEDA_FAST(size), "size(dim=None) -> Size | int\n\nAll sizes, or the one of dimension `dim`."},
-    {"stride", TAEDA_FAST(stride), "stride(dim=None) -> tuple | int\n\nAll strides in elements, or the one of dimension `dim`."},
-    {"is_contiguous", TAEDA_FAST(is_contiguous), "is_contiguous(*, memory_format=contiguous_format) -> bool\n\nWhether elements lie in that order without gaps."},
-    {"requires_grad_", TAEDA_FAST(requires_grad_), "requires_grad_(requires_grad=True) -> Tensor\n\nTurns recording of operations on or off; returns self."},
+    {"stride", TAEDA_FAST(stride),
+     "stride(dim=None) -> tuple | int\n\nAll strides in elements, or the one of dimension `dim`."},
+    {"is_contiguous", TAEDA_FAST(is_contiguous),
+     "is_contiguous(*, memory_format=contiguous_format) -> bool\n\nWhether elements lie in that order without gaps."},
+    {"requires_grad_", TAEDA_FAST(requires_grad_),
+     "requires_grad_(requires_grad=True) -> Tensor\n\nTurns recording of operations on or off; returns self."},
     {"to", TAEDA_FAST(to),
-     "to(dtype | device | other, *, dtype=None, device=None, copy=False, memory_format=None) -> Tensor\n\nThe tensor in another dtype, device or layout; itself when nothing changes and copy is False."},
+     "to(dtype | device | other, *, dtype=None, device=None, copy=False, memory_format=None) -> Tensor\n\nThe tensor "
+     "in another dtype, device or layout; itself when nothing changes and copy is False."},
     {"cpu", cpu, METH_NOARGS, "cpu() -> Tensor\n\nThe tensor on the cpu; itself when it is there."},
-    TAEDA_CAST("bool", Bool), TAEDA_CAST("char", Int8), TAEDA_CAST("short", Int16), TAEDA_CAST("int", Int32), TAEDA_CAST("long", Int64), TAEDA_CAST("byte", UInt8),
-    TAEDA_CAST("half", Float16), TAEDA_CAST("bfloat16", BFloat16), TAEDA_CAST("float", Float32), TAEDA_CAST("double", Float64), TAEDA_CAST("cfloat", Complex64),
+    TAEDA_CAST("bool", Bool),
+    TAEDA_CAST("char", Int8),
+    TAEDA_CAST("short", Int16),
+    TAEDA_CAST("int", Int32),
+    TAEDA_CAST("long", Int64),
+    TAEDA_CAST("byte", UInt8),
+    TAEDA_CAST("half", Float16),
+    TAEDA_CAST("bfloat16", BFloat16),
+    TAEDA_CAST("float", Float32),
+    TAEDA_CAST("double", Float64),
+    TAEDA_CAST("cfloat", Complex64),
     TAEDA_CAST("cdouble", Complex128),
     {"_make_subclass", reinterpret_cast<PyCFunction>(make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, require_grad=False) -> Tensor\n\nInstance of a subclass over the elements of `data`."},
     {"_storage_facts", storage_facts, METH_NOARGS, nullptr},
-    {"is_set_to", is_set_to, METH_O, "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
+    {"is_set_to", is_set_to, METH_O,
+     "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
     {"set_", set_, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -29,12 +29,21 @@ bool add_ops(PyObject* module) {
 }
 
 bool fill(PyObject* module) {
-  PyMethodDef* const own_tables[] = {data_functions, buffer_functions, dlpack_functions, runtime_functions, text_functions, nullptr};
-  return init_dtype(module) && init_device(module) && init_generator(module) && init_size(module) && init_tensor(module) && add_tables(module, all_functions) &&
-         add_tables(module, own_tables) && add_ops(module);
+  PyMethodDef* const own_tables[] = {data_functions,    buffer_functions, dlpack_functions,
+                                     runtime_functions, text_functions,   nullptr};
+  return init_dtype(module) && init_device(module) && init_generator(module) && init_size(module) &&
+         init_tensor(module) && add_tables(module, all_functions) && add_tables(module, own_tables) && add_ops(module);
 }
 
-PyModuleDef definition{PyModuleDef_HEAD_INIT, "taeda_tensor_core._C", "Tensors and operators, compiled.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition{PyModuleDef_HEAD_INIT,
+                       "taeda_tensor_core._C",
+                       "Tensors and operators, compiled.",
+                       -1,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
 
 }  // namespace
 }  // namespace taeda::py

@@ -5,7 +5,8 @@
 namespace taeda::py {
 namespace {
 
-/// One side of a binary operator: a tensor as it is, a Python number as wrapped number, an array of NumPy's as a tensor over it.
+/// One side of a binary operator: a tensor as it is, a Python number as wrapped number, an array of NumPy's as a tensor
+/// over it.
 class Side {
  public:
   explicit Side(PyObject* o) {
@@ -72,7 +73,8 @@ PyObject* divmod(PyObject* a, PyObject* b) noexcept {
   return guarded([&]() -> PyObject* {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
-    const Object quotient = own(wrap(ops::floor_divide(*left, *right))), rest = own(wrap(ops::remainder(*left, *right)));
+    const Object quotient = own(wrap(ops::floor_divide(*left, *right))),
+                 rest = own(wrap(ops::remainder(*left, *right)));
     return PyTuple_Pack(2, quotient.get(), rest.get());
   });
 }
@@ -82,12 +84,18 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
     switch (op) {
-      case Py_EQ: return wrap(ops::eq(*left, *right));
-      case Py_NE: return wrap(ops::ne(*left, *right));
-      case Py_LT: return wrap(ops::lt(*left, *right));
-      case Py_LE: return wrap(ops::le(*left, *right));
-      case Py_GT: return wrap(ops::gt(*left, *right));
-      default: return wrap(ops::ge(*left, *right));
+      case Py_EQ:
+        return wrap(ops::eq(*left, *right));
+      case Py_NE:
+        return wrap(ops::ne(*left, *right));
+      case Py_LT:
+        return wrap(ops::lt(*left, *right));
+      case Py_LE:
+        return wrap(ops::le(*left, *right));
+      case Py_GT:
+        return wrap(ops::gt(*left, *right));
+      default:
+        return wrap(ops::ge(*left, *right));
     }
   });
 }
@@ -95,8 +103,8 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
 int truth(PyObject* self) noexcept {
   try {
     const Tensor& t = tensor_of(self);
-    check(t.numel() == 1, ErrorKind::Runtime, "bool: the truth value of a tensor of shape ", shape_text(t.sizes()), " is ambiguous; expected one element, found ",
-          t.numel(), ". Use any() or all()");
+    check(t.numel() == 1, ErrorKind::Runtime, "bool: the truth value of a tensor of shape ", shape_text(t.sizes()),
+          " is ambiguous; expected one element, found ", t.numel(), ". Use any() or all()");
     return scalar_of(t, "bool").to<bool>();
   } catch (...) {
     set_python_error();
@@ -109,7 +117,8 @@ PyObject* as_int(PyObject* self) noexcept {
     const Scalar v = scalar_of(tensor_of(self), "int");
     check(!v.is_complex(), ErrorKind::Type, "int: a complex tensor cannot become an int; take .real first");
     if (v.is_floating()) return PyLong_FromDouble(v.to_double());
-    return v.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(v.to<uint64_t>()) : PyLong_FromLongLong(v.to<int64_t>());
+    return v.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(v.to<uint64_t>())
+                                          : PyLong_FromLongLong(v.to<int64_t>());
   });
 }
 PyObject* as_float(PyObject* self) noexcept {
@@ -122,7 +131,8 @@ PyObject* as_float(PyObject* self) noexcept {
 PyObject* as_index(PyObject* self) noexcept {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
-    check(is_integral(t.dtype()) && t.numel() == 1, ErrorKind::Type, "index: only integer tensors of one element can be used as an index, found ", describe(t));
+    check(is_integral(t.dtype()) && t.numel() == 1, ErrorKind::Type,
+          "index: only integer tensors of one element can be used as an index, found ", describe(t));
     return as_int(self);
   });
 }

@@ -13,11 +13,11 @@ namespace taeda::py {
 
 /// Note [Identity of wrappers]
 /// A TensorImpl has at most one wrapper. `impl->python` points back to it without owning it; the wrapper owns the impl.
-/// A wrapper that dies while C++ still holds the impl is simply dropped, unless somebody could notice (it has a __dict__, weak
-/// references or a subclass): then ownership turns round and the impl owns the wrapper (kOwnsPython) until it is wrapped again.
+/// A wrapper that dies while C++ still holds the impl is simply dropped, unless somebody could notice (it has a
+/// __dict__, weak references or a subclass): then ownership turns round and the impl owns the wrapper (kOwnsPython)
+/// until it is wrapped again.
 struct PyTensor {
-  PyObject_HEAD
-  Tensor tensor;  // always defined for a live object
+  PyObject_HEAD Tensor tensor;  // always defined for a live object
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -44,16 +44,13 @@ inline PyObject* wrap(Tensor&& tensor) {
 inline PyObject* wrap(const Tensor& tensor) { return wrap(Tensor(tensor)); }
 
 struct PyDType {
-  PyObject_HEAD
-  DType value;
+  PyObject_HEAD DType value;
 };
 struct PyDevice {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 struct PyGenerator {
-  PyObject_HEAD
-  Generator value;
+  PyObject_HEAD Generator value;
 };
 extern PyTypeObject* DTypeType;
 extern PyTypeObject* DeviceType;
@@ -61,7 +58,9 @@ extern PyTypeObject* GeneratorType;
 extern PyTypeObject* SizeType;
 inline bool is_dtype(PyObject* o) { return Py_TYPE(o) == DTypeType; }
 inline bool is_device(PyObject* o) { return Py_TYPE(o) == DeviceType; }
-inline bool is_generator(PyObject* o) { return Py_TYPE(o) == GeneratorType || PyType_IsSubtype(Py_TYPE(o), GeneratorType); }
+inline bool is_generator(PyObject* o) {
+  return Py_TYPE(o) == GeneratorType || PyType_IsSubtype(Py_TYPE(o), GeneratorType);
+}
 PyObject* wrap(DType dtype);
 PyObject* wrap(Device device);
 PyObject* wrap(const Generator& generator);
@@ -89,7 +88,8 @@ PyObject* guarded(Body&& body) noexcept {
 Scalar scalar_of(const Tensor& tensor, const char* op);
 PyObject* number_of(const Scalar& scalar);
 
-/// A Python or NumPy number (not a tensor) as Scalar; nothing for other objects. Integers beyond 64 bits: OverflowError.
+/// A Python or NumPy number (not a tensor) as Scalar; nothing for other objects. Integers beyond 64 bits:
+/// OverflowError.
 std::optional<Scalar> as_number(PyObject* o);
 /// Device from a device object or its name; nothing for other objects.
 std::optional<Device> as_device(PyObject* o);

@@ -41,7 +41,8 @@ PyObject* is_inference_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLo
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 PyObject* py_set_num_threads(PyObject*, PyObject* count) {
   return guarded([&] {
-    if (!PyLong_Check(count)) fail(ErrorKind::Type, "set_num_threads: argument 'count' must be an int, found ", type_name(count));
+    if (!PyLong_Check(count))
+      fail(ErrorKind::Type, "set_num_threads: argument 'count' must be an int, found ", type_name(count));
     const long n = PyLong_AsLong(count);
     ensure(n != -1 || !PyErr_Occurred());
     check(n >= 1 && n <= 4096, ErrorKind::Value, "set_num_threads: argument 'count' must be 1 to 4096, found ", n);
@@ -81,7 +82,8 @@ PyObject* py_set_default_dtype(PyObject*, PyObject* dtype) {
     const std::optional<DType> chosen = as_dtype(dtype);
     if (!chosen || !is_floating(*chosen)) {
       const Object shown = own(PyObject_Repr(dtype));
-      fail(ErrorKind::Type, "set_default_dtype: argument 'd' must be a floating dtype, found ", PyUnicode_AsUTF8(shown.get()));
+      fail(ErrorKind::Type, "set_default_dtype: argument 'd' must be a floating dtype, found ",
+           PyUnicode_AsUTF8(shown.get()));
     }
     set_default_dtype(*chosen);
     return nothing();
@@ -100,7 +102,8 @@ PyObject* py_can_cast(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     static Names known{"can_cast", 2, {"from_", "to"}};
     const Given given(known, args, count, names);
     given.need(0), given.need(1);
-    return PyBool_FromLong(can_cast(is_tensor(given[0]) ? tensor_of(given[0]).dtype() : *given.dtype(0), *given.dtype(1)));
+    return PyBool_FromLong(
+        can_cast(is_tensor(given[0]) ? tensor_of(given[0]).dtype() : *given.dtype(0), *given.dtype(1)));
   });
 }
 PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -116,7 +119,8 @@ PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
       } else if (std::optional<Scalar> number = as_number(args[i])) {
         operands.push_back(Tensor(*number));
       } else {
-        fail(ErrorKind::Type, "result_type: argument ", i + 1, " must be a Tensor, a dtype or a number, found ", type_name(args[i]));
+        fail(ErrorKind::Type, "result_type: argument ", i + 1, " must be a Tensor, a dtype or a number, found ",
+             type_name(args[i]));
       }
     }
     return wrap(result_type(operands));
@@ -150,10 +154,14 @@ PyObject* py_default_generator(PyObject*, PyObject* const* args, Py_ssize_t coun
 
 const char* kind_name(Kind kind) {
   switch (kind) {
-    case Kind::Structured: return "structured";
-    case Kind::Direct: return "direct";
-    case Kind::View: return "view";
-    default: return "composite";
+    case Kind::Structured:
+      return "structured";
+    case Kind::Direct:
+      return "direct";
+    case Kind::View:
+      return "view";
+    default:
+      return "composite";
   }
 }
 /// (name, schema, kind, core) of every entry.
@@ -162,7 +170,8 @@ PyObject* operators(PyObject*, PyObject*) {
     Object list = own(PyList_New(0));
     for (const OpEntry* op : all_ops()) {
       if (!op) continue;
-      const Object row = own(Py_BuildValue("(sssO)", op->name, op->schema, kind_name(op->kind), op->core ? Py_True : Py_False));
+      const Object row =
+          own(Py_BuildValue("(sssO)", op->name, op->schema, kind_name(op->kind), op->core ? Py_True : Py_False));
       ensure(PyList_Append(list.get(), row.get()) == 0);
     }
     return list.release();
@@ -175,22 +184,35 @@ PyObject* operators(PyObject*, PyObject*) {
 
 PyMethodDef runtime_functions[] = {
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled() -> bool\n\nWhether operations are recorded in this thread."},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "is_grad_enabled() -> bool\n\nWhether operations are recorded in this thread."},
     {"_set_inference_mode", set_inference_mode, METH_O, nullptr},
-    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, "is_inference_mode_enabled() -> bool\n\nWhether inference_mode is on in this thread."},
+    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
+     "is_inference_mode_enabled() -> bool\n\nWhether inference_mode is on in this thread."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads() -> int\n\nThreads that operators may use."},
-    {"set_num_threads", py_set_num_threads, METH_O, "set_num_threads(count)\n\nLimits the threads that operators use; results do not depend on it."},
-    {"empty_cache", empty_cache, METH_NOARGS, "empty_cache()\n\nGives the memory blocks that the cpu allocator keeps for reuse back to the system."},
-    {"set_cache_limit", set_cache_limit, METH_O, "set_cache_limit(bytes)\n\nBound of the memory that the cpu allocator keeps for reuse."},
+    {"set_num_threads", py_set_num_threads, METH_O,
+     "set_num_threads(count)\n\nLimits the threads that operators use; results do not depend on it."},
+    {"empty_cache", empty_cache, METH_NOARGS,
+     "empty_cache()\n\nGives the memory blocks that the cpu allocator keeps for reuse back to the system."},
+    {"set_cache_limit", set_cache_limit, METH_O,
+     "set_cache_limit(bytes)\n\nBound of the memory that the cpu allocator keeps for reuse."},
     {"_live_bytes", live_bytes, METH_NOARGS, "_live_bytes() -> int\n\nBytes of all living cpu storages."},
     {"_cached_bytes", cached_bytes, METH_NOARGS, "_cached_bytes() -> int\n\nBytes kept for reuse."},
-    {"synchronize", TAEDA_FAST(synchronize), "synchronize(device=None)\n\nWaits until the device has done all its work."},
-    {"get_default_dtype", get_default_dtype, METH_NOARGS, "get_default_dtype() -> dtype\n\nDtype of floating results when none is given."},
-    {"set_default_dtype", py_set_default_dtype, METH_O, "set_default_dtype(d)\n\nChanges the dtype of floating results when none is given."},
-    {"promote_types", TAEDA_FAST(promote_types), "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds both."},
-    {"can_cast", TAEDA_FAST(py_can_cast), "can_cast(from_, to) -> bool\n\nWhether an in-place result of the first dtype may be stored in the second."},
-    {"result_type", reinterpret_cast<PyCFunction>(py_result_type), METH_FASTCALL, "result_type(*operands) -> dtype\n\nDtype of an element-wise operation on tensors, dtypes and numbers."},
-    {"manual_seed", manual_seed, METH_O, "manual_seed(seed) -> Generator\n\nSeeds the default generators of all devices.\n\nExample:\n    >>> taeda.manual_seed(0).initial_seed()\n    0"},
+    {"synchronize", TAEDA_FAST(synchronize),
+     "synchronize(device=None)\n\nWaits until the device has done all its work."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS,
+     "get_default_dtype() -> dtype\n\nDtype of floating results when none is given."},
+    {"set_default_dtype", py_set_default_dtype, METH_O,
+     "set_default_dtype(d)\n\nChanges the dtype of floating results when none is given."},
+    {"promote_types", TAEDA_FAST(promote_types),
+     "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds both."},
+    {"can_cast", TAEDA_FAST(py_can_cast),
+     "can_cast(from_, to) -> bool\n\nWhether an in-place result of the first dtype may be stored in the second."},
+    {"result_type", reinterpret_cast<PyCFunction>(py_result_type), METH_FASTCALL,
+     "result_type(*operands) -> dtype\n\nDtype of an element-wise operation on tensors, dtypes and numbers."},
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed(seed) -> Generator\n\nSeeds the default generators of all devices.\n\nExample:\n    >>> "
+     "taeda.manual_seed(0).initial_seed()\n    0"},
     {"_default_generator", TAEDA_FAST(py_default_generator), nullptr},
     {"_operators", operators, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

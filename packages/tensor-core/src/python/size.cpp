@@ -62,9 +62,10 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return Py_BuildValue("O(N)", reinterpret_cast<PyObject*>(SizeType), PySequence_List(self));
 }
 
-PyMethodDef methods[] = {{"numel", numel, METH_NOARGS, "numel() -> int\n\nNumber of elements of a tensor of this shape."},
-                         {"__reduce__", reduce, METH_NOARGS, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"numel", numel, METH_NOARGS, "numel() -> int\n\nNumber of elements of a tensor of this shape."},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
                        {Py_tp_repr, reinterpret_cast<void*>(repr)},
                        {Py_sq_concat, reinterpret_cast<void*>(concat)},
@@ -81,7 +82,8 @@ PyObject* wrap_size(IntSpan sizes) { return fill(SizeType->tp_alloc(SizeType, Py
 PyObject* wrap_tuple(IntSpan values) { return fill(PyTuple_New(Py_ssize_t(values.size())), values); }
 
 bool init_size(PyObject* module) {
-  SizeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyTuple_Type)));
+  SizeType =
+      reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyTuple_Type)));
   return SizeType && PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(SizeType)) == 0;
 }
 

@@ -1,11 +1,12 @@
 // The Tensor type: life and death of wrappers, subclasses, the type object. See Note [Identity of wrappers].
-#include "python/internal.h"
-
+#include <Python.h>
 #include <structmember.h>
 
 #include <cstddef>
+#include <cstring>
 
 #include "python/bindings.h"
+#include "python/internal.h"
 #include "taeda/autograd_api.h"
 
 namespace taeda::py {
@@ -23,7 +24,8 @@ PyTensor* cast(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
 
 void dealloc(PyObject* self);
 
-/// Python's own dealloc of heap subclasses cannot turn ownership round, so subclasses get ours with their first instance.
+/// Python's own dealloc of heap subclasses cannot turn ownership round, so subclasses get ours with their first
+/// instance.
 PyTensor* allocate_subclass(PyTypeObject* type) {
   if (type->tp_dealloc != dealloc) type->tp_dealloc = dealloc;
   return reinterpret_cast<PyTensor*>(type->tp_alloc(type, 0));
@@ -96,8 +98,8 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-/// An impl dies that owns its wrapper. Somebody may have reached the wrapper through a weak reference or its finalizer may look
-/// at it: it takes all that the impl had along, into an impl of its own.
+/// An impl dies that owns its wrapper. Somebody may have reached the wrapper through a weak reference or its finalizer
+/// may look at it: it takes all that the impl had along, into an impl of its own.
 void release_wrapper(void* owned) noexcept {
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
@@ -134,13 +136,19 @@ int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
 
 /// Attributes that belong to packages which may be missing say so instead of being absent.
 PyObject* missing(const char* attribute, const char* package) {
-  return PyErr_Format(PyExc_RuntimeError, "Tensor.%s needs a package that is not installed or not imported: pip install %s", attribute, package);
+  return PyErr_Format(PyExc_RuntimeError,
+                      "Tensor.%s needs a package that is not installed or not imported: pip install %s", attribute,
+                      package);
 }
-#define TAEDA_MISSING(NAME, PACKAGE) \
-  {#NAME, [](PyObject*, PyObject*) { return missing(#NAME, PACKAGE); }, METH_VARARGS, "Offered by " PACKAGE "."}
+#define TAEDA_MISSING(NAME, PACKAGE)                                                                             \
+  {                                                                                                              \
+#NAME, [](PyObject*, PyObject*) { return missing(#NAME, PACKAGE); }, METH_VARARGS, "Offered by " PACKAGE "." \
+  }
 // METH_KEYWORDS functions have another type; these are only placeholders that the packages replace.
 PyMethodDef placeholders[] = {
-    {"backward", reinterpret_cast<PyCFunction>(static_cast<PyCFunctionWithKeywords>([](PyObject*, PyObject*, PyObject*) { return missing("backward", "taeda-autograd"); })),
+    {"backward",
+     reinterpret_cast<PyCFunction>(static_cast<PyCFunctionWithKeywords>(
+         [](PyObject*, PyObject*, PyObject*) { return missing("backward", "taeda-autograd"); })),
      METH_VARARGS | METH_KEYWORDS, "Offered by taeda-autograd."},
     TAEDA_MISSING(register_hook, "taeda-autograd"),
     TAEDA_MISSING(register_post_accumulate_grad_hook, "taeda-autograd"),
@@ -150,11 +158,18 @@ PyMethodDef placeholders[] = {
     {nullptr, nullptr, 0, nullptr}};
 #undef TAEDA_MISSING
 
-/// One table for the type: hand-written methods win over generated ones, which win over placeholders.
+bool is_attribute(const char* name) {
+  for (PyGetSetDef* a = tensor_attributes; a->name; ++a)
+    if (!std::strcmp(a->name, name)) return true;
+  return false;
+}
+
+/// One table for the type: attributes and hand-written methods win over generated ones, which win over placeholders.
 PyMethodDef* joined_methods() {
   static std::vector<PyMethodDef> all;
   const auto add = [](PyMethodDef* table) {
-    for (; table->ml_name; ++table) all.push_back(*table);
+    for (; table->ml_name; ++table)
+      if (!is_attribute(table->ml_name)) all.push_back(*table);
   };
   add(tensor_methods);
   add(dlpack_methods);
@@ -169,7 +184,8 @@ PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict)
                          {nullptr, 0, 0, 0, nullptr}};
 
 constexpr const char* kDoc =
-    "Tensor(data) or Tensor(*sizes)\n\nN-dimensional array of one dtype on one device, possibly a view of another tensor.\n\n"
+    "Tensor(data) or Tensor(*sizes)\n\nN-dimensional array of one dtype on one device, possibly a view of another "
+    "tensor.\n\n"
     "Made by functions such as taeda.tensor, zeros and arange; calling the class gives the default dtype.\n\n"
     "Example:\n    >>> taeda.tensor([[1, 2], [3, 4]]).sum(0)\n    tensor([4, 6])";
 
@@ -211,7 +227,8 @@ bool init_tensor(PyObject* module) {
   slot(Py_tp_members, members);
   slots.push_back({Py_tp_doc, const_cast<char*>(kDoc)});
   slots.push_back({0, nullptr});
-  PyType_Spec spec{"taeda_tensor_core.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  PyType_Spec spec{"taeda_tensor_core.Tensor", sizeof(PyTensor), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   TensorType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   release_python_wrapper = release_wrapper;
   return TensorType && PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType)) == 0;

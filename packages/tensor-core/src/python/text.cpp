@@ -39,14 +39,16 @@ PyObject* shortest_texts(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check(count == 2 && is_tensor(args[0]), ErrorKind::Type, "_shortest: expected a Tensor and a bool");
     const Tensor& t = tensor_of(args[0]);
-    check(t.dim() == 1 && is_floating(t.dtype()) && t.device().backend == kCPU, ErrorKind::Value, "_shortest: expected a 1-d floating tensor on cpu, found ", describe(t));
+    check(t.dim() == 1 && is_floating(t.dtype()) && t.device().backend == kCPU, ErrorKind::Value,
+          "_shortest: expected a 1-d floating tensor on cpu, found ", describe(t));
     const bool scientific = PyObject_IsTrue(args[1]);
     Object list = own(PyList_New(Py_ssize_t(t.numel())));
     visit_dtype(t.dtype(), [&]<class T>() {
       if constexpr (is_floating(dtype_of<T>)) {
         for (int64_t i = 0; i < t.numel(); ++i) {
           const std::string text = text_of_number(t.data<T>()[i * t.stride(0)], scientific);
-          PyList_SET_ITEM(list.get(), Py_ssize_t(i), own(PyUnicode_FromStringAndSize(text.data(), Py_ssize_t(text.size()))).release());
+          PyList_SET_ITEM(list.get(), Py_ssize_t(i),
+                          own(PyUnicode_FromStringAndSize(text.data(), Py_ssize_t(text.size()))).release());
         }
       }
     });
