@@ -1,0 +1,341 @@
+// CPU kernels of the loss family.
+#include "taeda/ops/loss.h"
+
+#include <cmath>
+#include <vector>
+
+#include "cpu/loops/layers.h"
+#include "cpu/prepare.h"
+#include "infer/loss.h"
+#include "taeda/ops/shape.h"
+#include "taeda/parallel.h"
+
+namespace taeda {
+namespace {
+
+using cpu::row_major;
+using infer::ClassShape;
+using loops::layers;
+
+template <class Body>
+void visit_float(DType dtype, const Body& body) {
+  if (dtype == DType::Float64)
+    body.template operator()<double>();
+  else
+    body.template operator()<float>();
+}
+
+// --- Element-wise losses ----------------------------------------------------------------------------------------------
+
+/// An operand broadcast to `sizes`, row-major, of `dtype`.
+Tensor spread(const Tensor& t, IntSpan sizes, DType dtype) {
+  return std::ranges::equal(t.sizes(), sizes) ? row_major(t, dtype) : row_major(ops::expand(t, sizes), dtype);
+}
+
+constexpr int64_t kPiece = 16384;
+
+/// out = f(input, target), reduced: fixed pieces, each summed in double by blocks, added in order.
+template <class F>
+void pair_loss(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction, const F& f) {
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const Shape sizes = reduction ? broadcast_shapes(input.sizes(), target.sizes(), "loss") : Shape(out.sizes());
+  const Tensor x = spread(input, sizes, dtype), t = spread(target, sizes, dtype);
+  const cpu::Target place(out, dtype);
+  const int64_t n = x.numel();
+  visit_float(dtype, [&]<class T>() {
+    const T *const a = x.data<T>(), *const b = t.data<T>();
+    const Unlocked unlocked(n > 32768);
+    if (reduction == 0) {
+      T* const to = place.data<T>();
+      parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = f(a[i], b[i]);
+      });
+      return;
+    }
+    std::vector<double> parts(size_t((n + kPiece - 1) / kPiece));
+    parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; piece += kPiece) {
+        double sum = 0;
+        for (int64_t i = piece; i < std::min(end, piece + kPiece);) {
+          T block(0);
+          for (const int64_t stop = std::min({end, piece + kPiece, i + 64}); i < stop; ++i) block += f(a[i], b[i]);
+          sum += double(block);
+        }
+        parts[size_t(piece / kPiece)] = sum;
+      }
+    });
+    double total = 0;
+    for (double part : parts) total += part;
+    *place.data<T>() = T(reduction == 1 ? total / double(n) : total);
+  });
+  place.finish();
+}
+
+/// grad_x = grad * f(input, target), over the count for the mean.
+template <class F>
+void pair_backward(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, const F& f) {
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const Tensor x = spread(input, out.sizes(), dtype), t = spread(target, out.sizes(), dtype), g = row_major(grad, dtype);
+  const cpu::Target place(out, dtype);
+  const int64_t n = x.numel();
+  visit_float(dtype, [&]<class T>() {
+    const T *const a = x.data<T>(), *const b = t.data<T>(), *const up = g.data<T>();
+    T* const to = place.data<T>();
+    const Unlocked unlocked(n > 32768);
+    const T scale = reduction == 0 ? T(1) : T(*up / (reduction == 1 ? T(n) : T(1)));
+    parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
+      if (reduction == 0)
+        for (int64_t i = begin; i < end; ++i) to[i] = up[i] * f(a[i], b[i]);
+      else
+        for (int64_t i = begin; i < end; ++i) to[i] = scale * f(a[i], b[i]);
+    });
+  });
+  place.finish();
+}
+
+/// -1, 0, 1; NaN stays.
+template <class T>
+T sign(T d) {
+  return d > T(0) ? T(1) : d < T(0) ? T(-1) : d;
+}
+
+void mse_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_loss(out, input, target, reduction, [](auto x, auto t) { return (x - t) * (x - t); });
+}
+void mse_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_backward(out, grad, input, target, reduction, [](auto x, auto t) { return 2 * (x - t); });
+}
+void l1_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_loss(out, input, target, reduction, [](auto x, auto t) { return std::abs(x - t); });
+}
+void l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_backward(out, grad, input, target, reduction, [](auto x, auto t) { return sign(x - t); });
+}
+void smooth_l1_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
+  pair_loss(out, input, target, reduction, [beta]<class T>(T x, T t) {
+    const T d = std::abs(x - t);
+    return d < T(beta) ? T(0.5) * d * d / T(beta) : d - T(0.5 * beta);
+  });
+}
+void smooth_l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
+  pair_backward(out, grad, input, target, reduction, [beta]<class T>(T x, T t) {
+    const T d = x - t;
+    return std::abs(d) < T(beta) ? d / T(beta) : sign(d);
+  });
+}
+void huber_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
+  pair_loss(out, input, target, reduction, [delta]<class T>(T x, T t) {
+    const T d = std::abs(x - t);
+    return d <= T(delta) ? T(0.5) * d * d : T(delta) * (d - T(0.5 * delta));
+  });
+}
+void huber_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
+  pair_backward(out, grad, input, target, reduction, [delta]<class T>(T x, T t) {
+    const T d = x - t;
+    return std::abs(d) <= T(delta) ? d : T(delta) * sign(d);
+  });
+}
+void bce_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_loss(out, input, target, reduction, []<class T>(T x, T t) {
+    check(!(x < T(0) || x > T(1)), ErrorKind::Runtime, "binary_cross_entropy: argument 'input' has ", double(x), ", expected values between 0 and 1");
+    return -(t * std::max(std::log(x), T(-100)) + (T(1) - t) * std::max(std::log1p(-x), T(-100)));
+  });
+}
+void bce_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_backward(out, grad, input, target, reduction, []<class T>(T x, T t) { return (x - t) / std::max(x * (T(1) - x), T(1e-12)); });
+}
+void bce_with_logits_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_loss(out, input, target, reduction, []<class T>(T x, T t) { return std::max(x, T(0)) - x * t + std::log1p(std::exp(-std::abs(x))); });
+}
+void bce_with_logits_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+  pair_backward(out, grad, input, target, reduction, []<class T>(T x, T t) { return T(1) / (T(1) + std::exp(-x)) - t; });
+}
+
+// --- Losses over classes ------------------------------------------------------------------------------------------------
+
+/// The class of each position, checked; -1 where it is to be ignored.
+std::vector<int64_t> classes_of(const char* op, const Tensor& target, const ClassShape& s, int64_t ignore_index) {
+  const Tensor t = row_major(target, DType::Int64);
+  std::vector<int64_t> out(static_cast<size_t>(s.n * s.inner));
+  const int64_t* const from = t.data<int64_t>();
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (from[i] == ignore_index) {
+      out[i] = -1;
+      continue;
+    }
+    check(from[i] >= 0 && from[i] < s.c, ErrorKind::Index, op, ": argument 'target' has class ", from[i], ", expected 0 to ", s.c - 1);
+    out[i] = from[i];
+  }
+  return out;
+}
+
+/// Weights as double: one for each class, ones when none are given.
+std::vector<double> weights_of(const Tensor& weight, int64_t classes) {
+  std::vector<double> out(static_cast<size_t>(classes), 1.0);
+  if (!weight.defined()) return out;
+  const Tensor w = row_major(weight, DType::Float64);
+  std::copy_n(w.data<double>(), classes, out.begin());
+  return out;
+}
+
+/// Writes losses of all positions (reduction none) or their sum or mean; and the sum of the weights met.
+template <class T>
+void finish_loss(T* output, T* total_weight, const std::vector<double>& losses, double weight_sum, int64_t reduction) {
+  *total_weight = T(weight_sum);
+  if (reduction == 0) {
+    for (size_t i = 0; i < losses.size(); ++i) output[i] = T(losses[i]);
+    return;
+  }
+  double total = 0;
+  for (double loss : losses) total += loss;
+  *output = T(reduction == 1 ? total / weight_sum : total);
+}
+
+void nll_loss_forward_kernel(const Tensor& output, const Tensor& total_weight, const Tensor& input, const Tensor& target, const Tensor& weight,
+                             int64_t reduction, int64_t ignore_index) {
+  const ClassShape s = infer::class_shape("nll_loss", input, target, weight);
+  const DType dtype = cpu::compute_dtype(input.dtype());
+  const Tensor x = row_major(input, dtype);
+  const auto classes = classes_of("nll_loss", target, s, ignore_index);
+  const auto weights = weights_of(weight, s.c);
+  const cpu::Target out(output, dtype), sum(total_weight, dtype);
+  visit_float(dtype, [&]<class T>() {
+    std::vector<double> losses(classes.size(), 0.0);
+    double weight_sum = 0;
+    for (int64_t i = 0; i < int64_t(classes.size()); ++i) {
+      const int64_t c = classes[size_t(i)];
+      if (c < 0) continue;
+      losses[size_t(i)] = -weights[size_t(c)] * double(x.data<T>()[(i / s.inner * s.c + c) * s.inner + i % s.inner]);
+      weight_sum += weights[size_t(c)];
+    }
+    finish_loss(out.data<T>(), sum.data<T>(), losses, weight_sum, reduction);
+  });
+  out.finish();
+  sum.finish();
+}
+
+/// The factor of grad for position i: weight, and for the mean over the sum of weights.
+template <class T>
+double upstream(const T* grad, int64_t i, int64_t reduction, double total_weight) {
+  return reduction == 0 ? double(grad[i]) : reduction == 1 ? double(*grad) / total_weight : double(*grad);
+}
+
+void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                              int64_t ignore_index, const Tensor& total_weight) {
+  const ClassShape s = infer::class_shape("nll_loss_backward", input, target, weight);
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const auto classes = classes_of("nll_loss_backward", target, s, ignore_index);
+  const auto weights = weights_of(weight, s.c);
+  const Tensor g = row_major(grad, dtype), sum = row_major(total_weight, dtype);
+  const cpu::Target place(out, dtype);
+  visit_float(dtype, [&]<class T>() {
+    T* const to = place.data<T>();
+    std::fill_n(to, out.numel(), T(0));
+    for (int64_t i = 0; i < int64_t(classes.size()); ++i) {
+      const int64_t c = classes[size_t(i)];
+      if (c < 0) continue;
+      to[(i / s.inner * s.c + c) * s.inner + i % s.inner] = T(-weights[size_t(c)] * upstream(g.data<T>(), i, reduction, double(*sum.data<T>())));
+    }
+  });
+  place.finish();
+}
+
+/// Classes innermost and row-major, so that each position is one contiguous row.
+Tensor class_rows(const Tensor& input, const ClassShape& s, DType dtype) {
+  if (s.inner == 1) return row_major(input, dtype);
+  return row_major(ops::transpose(ops::reshape(input, Shape{s.n, s.c, s.inner}), 1, 2), dtype);
+}
+
+void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_exp, const Tensor& total_weight, const Tensor& input, const Tensor& target,
+                                  const Tensor& weight, int64_t reduction, int64_t ignore_index, double label_smoothing) {
+  const ClassShape s = infer::class_shape("cross_entropy_loss", input, target, weight);
+  const DType dtype = cpu::compute_dtype(input.dtype());
+  const Tensor x = class_rows(input, s, dtype);
+  const auto classes = classes_of("cross_entropy_loss", target, s, ignore_index);
+  const auto weights = weights_of(weight, s.c);
+  const cpu::Target out(output, dtype), lse(log_sum_exp, dtype), sum(total_weight, dtype);
+  visit_float(dtype, [&]<class T>() {
+    std::vector<double> losses(classes.size(), 0.0);
+    const double smooth = label_smoothing / double(s.c);
+    {
+      const Unlocked unlocked(x.numel() > 32768);
+      parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* const row = x.data<T>() + i * s.c;
+          const double l = layers<T>().log_sum_exp(row, s.c);
+          lse.data<T>()[i] = T(l);
+          const int64_t c = classes[size_t(i)];
+          if (c < 0) continue;
+          double loss = (1.0 - label_smoothing) * weights[size_t(c)] * (l - double(row[c]));
+          if (smooth != 0 && !weight.defined()) loss += smooth * (double(s.c) * l - layers<T>().row_sum(row, s.c));
+          for (int64_t k = 0; smooth != 0 && weight.defined() && k < s.c; ++k) loss += smooth * weights[size_t(k)] * (l - double(row[k]));
+          losses[size_t(i)] = loss;
+        }
+      });
+    }
+    double weight_sum = 0;
+    for (int64_t c : classes) weight_sum += c < 0 ? 0.0 : weights[size_t(c)];
+    finish_loss(out.data<T>(), sum.data<T>(), losses, weight_sum, reduction);
+  });
+  out.finish();
+  lse.finish();
+  sum.finish();
+}
+
+void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                                   int64_t ignore_index, double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight) {
+  const ClassShape s = infer::class_shape("cross_entropy_backward", input, target, weight);
+  const DType dtype = cpu::compute_dtype(out.dtype());
+  const Tensor x = class_rows(input, s, dtype), g = row_major(grad, dtype), lse = row_major(log_sum_exp, dtype), sum = row_major(total_weight, dtype);
+  const auto classes = classes_of("cross_entropy_backward", target, s, ignore_index);
+  const auto weights = weights_of(weight, s.c);
+  const bool rows_fit = s.inner == 1 && out.contiguous() && out.dtype() == dtype;
+  const Tensor place = rows_fit ? out : empty(Shape{s.n, s.inner, s.c}, dtype);
+  double weights_total = 0;
+  for (double w : weights) weights_total += w;
+  visit_float(dtype, [&]<class T>() {
+    const double smooth = label_smoothing / double(s.c);
+    const Unlocked unlocked(x.numel() > 32768);
+    parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T* const to = place.data<T>() + i * s.c;
+        const int64_t c = classes[size_t(i)];
+        if (c < 0) {
+          std::fill_n(to, s.c, T(0));
+          continue;
+        }
+        const double up = upstream(g.data<T>(), i, reduction, double(*sum.data<T>())), hit = (1.0 - label_smoothing) * weights[size_t(c)];
+        // d loss / d x[k] = p[k] * (hit + smooth * sum of weights) - smooth * weight[k] - hit [k is the class]
+        const double mass = hit + smooth * weights_total;
+        const bool even = !weight.defined() && mass != 0;
+        layers<T>().softmax_scaled(x.data<T>() + i * s.c, double(lse.data<T>()[i]), up * mass, even ? smooth / mass : 0.0, s.c, to);
+        for (int64_t k = 0; !even && smooth != 0 && k < s.c; ++k) to[k] -= T(up * smooth * weights[size_t(k)]);
+        to[c] -= T(up * hit);
+      }
+    });
+  });
+  if (!rows_fit) ops::copy_(out, ops::reshape(ops::transpose(place, 1, 2), out.sizes()));
+}
+
+const bool registered = [] {
+  kernel<op::mse_loss>(kCPU, mse_loss_kernel);
+  kernel<op::mse_loss_backward>(kCPU, mse_loss_backward_kernel);
+  kernel<op::l1_loss>(kCPU, l1_loss_kernel);
+  kernel<op::l1_loss_backward>(kCPU, l1_loss_backward_kernel);
+  kernel<op::smooth_l1_loss>(kCPU, smooth_l1_loss_kernel);
+  kernel<op::smooth_l1_loss_backward>(kCPU, smooth_l1_loss_backward_kernel);
+  kernel<op::huber_loss>(kCPU, huber_loss_kernel);
+  kernel<op::huber_loss_backward>(kCPU, huber_loss_backward_kernel);
+  kernel<op::bce_loss>(kCPU, bce_loss_kernel);
+  kernel<op::bce_loss_backward>(kCPU, bce_loss_backward_kernel);
+  kernel<op::bce_with_logits_loss>(kCPU, bce_with_logits_loss_kernel);
+  kernel<op::bce_with_logits_loss_backward>(kCPU, bce_with_logits_loss_backward_kernel);
+  kernel<op::nll_loss_forward>(kCPU, nll_loss_forward_kernel);
+  kernel<op::nll_loss_backward>(kCPU, nll_loss_backward_kernel);
+  kernel<op::cross_entropy_forward>(kCPU, cross_entropy_forward_kernel);
+  kernel<op::cross_entropy_backward>(kCPU, cross_entropy_backward_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda
