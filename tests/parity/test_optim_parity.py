@@ -9,8 +9,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="the reference is PyTorch")
 
 import taeda_optim as optim  # noqa: E402
+from taeda_registry.resolution import resolve  # noqa: E402
 from taeda_registry.slots import tensor as tt  # noqa: E402
 
+resolve("autograd")
 SEED = 20240502
 STEPS = 20
 SHAPES = [(), (3,), (4, 5)]

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+import taeda_registry
 from taeda_registry.slots import tensor as tt
+
+taeda_registry.resolve("autograd")
 
 
 @pytest.fixture

@@ -42,3 +42,12 @@ newaxis = None
 
 __version__ = "0.1.0"
 __taeda_interface__ = {"tensor": "1.0"}
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when used: checkpoints need NumPy, tensors do not.
+    if name in ("save", "load", "CheckpointError"):
+        from taeda_tensor_core import serialization
+
+        return globals().setdefault(name, getattr(serialization, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

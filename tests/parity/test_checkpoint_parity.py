@@ -1,0 +1,193 @@
+"""Files that PyTorch wrote, read by our own reader: the same data, nothing else, and errors for everything else."""
+
+import contextlib
+import io
+import pickle
+import random
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the reference is PyTorch")
+tc = pytest.importorskip("taeda_tensor_core", reason="the reader belongs to the first-party tensors")
+
+from taeda_tensor_core.serialization import CheckpointError, load  # noqa: E402
+
+NAMES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+NAMES += ["bfloat16", "uint16", "uint32", "uint64"]
+
+
+def written(obj):
+    file = io.BytesIO()
+    torch.save(obj, file)
+    file.seek(0)
+    return file
+
+
+def same(mine, theirs):
+    assert str(mine.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2]
+    assert tuple(mine.shape) == tuple(theirs.shape)
+    np.testing.assert_array_equal(np.array(mine.detach().tolist()), np.array(theirs.detach().tolist()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dtypes(name):
+    theirs = torch.arange(6).reshape(2, 3).to(getattr(torch, name))
+    if name in ("uint16", "uint32", "uint64"):
+        with pytest.raises(CheckpointError, match="_rebuild_tensor_v3"):
+            load(written(theirs))
+        return
+    same(load(written(theirs)), theirs)
+
+
+def test_state_of_a_network_and_its_optimizer():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+    net(torch.randn(2, 1, 3, 6)).sum().backward()
+    optimizer.step()
+    saved = {
+        "net": net.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "epoch": 3,
+        "name": "é",
+        "losses": [0.5, None],
+    }
+    loaded = load(written(saved))
+    assert list(loaded) == list(saved)
+    assert list(loaded["net"]) == list(saved["net"])
+    for name, value in saved["net"].items():
+        same(loaded["net"][name], value)
+    for number, state in saved["optimizer"]["state"].items():
+        for name, value in state.items():
+            same(loaded["optimizer"]["state"][number][name], value)
+    assert loaded["optimizer"]["param_groups"] == saved["optimizer"]["param_groups"]
+    assert (loaded["epoch"], loaded["name"], loaded["losses"]) == (3, "é", [0.5, None])
+
+
+def test_views_parameters_and_sharing():
+    base = torch.arange(12.0).reshape(3, 4)
+    weight = torch.nn.Parameter(torch.ones(2))
+    loaded = load(written([base, base.t()[1:], base[::2], weight, torch.empty(0, 3), torch.tensor(2.5)]))
+    for mine, theirs in zip(loaded, [base, base.t()[1:], base[::2], weight, torch.empty(0, 3)], strict=False):
+        same(mine, theirs)
+    loaded[0][0, 1] = 9
+    assert loaded[1][0, 0].item() == 9
+    assert loaded[5].item() == 2.5
+
+
+def test_containers_and_numbers():
+    obj = OrderedDict(
+        a=(1, -5, 2**40, -(2**70), True),
+        b={"c": {1, 2}, 3: [1.5, float("inf")]},
+        d=b"xy",
+        e=torch.Size([2, 3]),
+    )
+    loaded = load(written(obj))
+    assert loaded["a"] == obj["a"]
+    assert loaded["b"] == obj["b"]
+    assert (loaded["d"], loaded["e"]) == (b"xy", (2, 3))
+
+
+def test_dtypes_and_devices_as_values():
+    loaded = load(written({"dtype": torch.float32, "device": torch.device("cpu")}))
+    assert loaded == {"dtype": tc.float32, "device": "cpu"}
+
+
+class Evil:
+    def __reduce__(self):
+        import os
+
+        return os.system, ("exit 3",)
+
+
+def archive(data, extra=(), compress=zipfile.ZIP_STORED):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compress) as out:
+        out.writestr("archive/data.pkl", data)
+        for name, content in extra:
+            out.writestr(f"archive/{name}", content)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("posix.system", lambda: written({"x": Evil()})),
+        ("collections.Counter", lambda: archive(b"\x80\x02ccollections\nCounter\n.")),
+        ("numpy", lambda: written({"x": np.float64(3)})),
+        ("torch.nn.modules.linear.Linear", lambda: written(torch.nn.Linear(1, 1))),
+        ("opcode", lambda: archive(b"\x80\x02(i__builtin__\neval\n.")),
+        ("opcode", lambda: archive(b"\x80\x02ctorch\nSize\n)\x81.")),
+        ("attributes", lambda: archive(b"\x80\x02]}b.")),
+        ("big-endian|little-endian", lambda: archive(b"\x80\x02N.", [("byteorder", "big")])),
+        ("compressed", lambda: archive(b"\x80\x02N.", compress=zipfile.ZIP_DEFLATED)),
+        ("data.pkl", lambda: archive(b"\x80\x02N.", [("data/data.pkl", b"")])),
+        ("holds", lambda: archive(b"\x80\x02ctorch\nSize\n.")),
+        ("malformed", lambda: archive(b"\x80\x02h\x05.")),
+    ],
+)
+def test_everything_else_is_a_named_error(text, file):
+    with pytest.raises(CheckpointError, match=text):
+        load(file())
+
+
+def test_bare_pickles_are_refused():
+    file = io.BytesIO()
+    torch.save({"a": 1}, file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    with pytest.raises(CheckpointError):
+        load(file)
+    with pytest.raises(CheckpointError):
+        load(io.BytesIO(pickle.dumps({"a": 1}, protocol=2)))
+
+
+def test_damaged_pickles_only_raise_checkpoint_errors():
+    with zipfile.ZipFile(
+        written({"a": torch.ones(2, 3), "b": [torch.arange(4), 1.5, "x"], "c": (None, True)})
+    ) as file:
+        entries = {name.partition("/")[2]: file.read(name) for name in file.namelist()}
+    good = entries.pop("data.pkl")
+    seed = 20240818
+    source = random.Random(seed)
+    print("seed", seed)
+    refused = 0
+    for _ in range(1500):
+        data = bytearray(good)
+        for _ in range(source.randrange(1, 4)):
+            data[source.randrange(len(data))] = source.randrange(256)
+        if source.random() < 0.2:
+            del data[source.randrange(len(data)) :]
+        try:
+            load(archive(bytes(data), entries.items()))
+        except CheckpointError:
+            refused += 1
+    assert refused > 500
+
+
+def test_damaged_archives_only_raise_checkpoint_errors():
+    good = written({"a": torch.ones(2, 3), "b": [torch.arange(4)]}).getvalue()
+    seed = 20240819
+    source = random.Random(seed)
+    print("seed", seed)
+    for _ in range(1500):
+        data = bytearray(good)
+        for _ in range(source.randrange(1, 4)):
+            data[source.randrange(4, len(data))] = source.randrange(256)
+        with contextlib.suppress(CheckpointError):
+            load(io.BytesIO(bytes(data)))
