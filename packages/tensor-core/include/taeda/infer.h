@@ -16,6 +16,8 @@ namespace taeda::infer {
 TAEDA_API Spec unary(const char* op, const Tensor& self);
 /// Same dtype; complex is refused.
 TAEDA_API Spec unary_ordered(const char* op, const Tensor& self);
+/// Same dtype; bool becomes int64.
+TAEDA_API Spec unary_number(const char* op, const Tensor& self);
 /// Integers and bool become the default floating dtype.
 TAEDA_API Spec unary_float(const char* op, const Tensor& self);
 TAEDA_API Spec unary_float_ordered(const char* op, const Tensor& self);
@@ -78,6 +80,7 @@ TAEDA_API uint64_t reduced_dims(const char* op, const Tensor& self, const Dims& 
 TAEDA_API Shape reduced_shape(const Tensor& self, uint64_t reduced, bool keepdim);
 TAEDA_API Spec sum(const char* op, const Tensor& self, const Dims& dim, bool keepdim, std::optional<DType> dtype);
 TAEDA_API Spec mean(const char* op, const Tensor& self, const Dims& dim, bool keepdim, std::optional<DType> dtype);
+TAEDA_API Spec variance(const Tensor& self, const Dims& dim, bool keepdim);
 TAEDA_API Spec extremum(const char* op, const Tensor& self, const Dims& dim, bool keepdim);
 TAEDA_API std::array<Spec, 2> extremum_dim(const char* op, const Tensor& self, int64_t dim, bool keepdim);
 TAEDA_API Spec arg_extremum(const char* op, const Tensor& self, std::optional<int64_t> dim, bool keepdim);

@@ -32,6 +32,9 @@ Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
   return max.defined() ? ops::clamp_max(raised, max) : raised;
 }
 
-Tensor ldexp(const Tensor& self, const Tensor& other) { return ops::mul(self, ops::pow(Tensor(2.0), other)); }
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  const bool exact = is_floating(self.dtype()) && !self.is_wrapped_number() && is_integral(other.dtype());
+  return ops::mul(self, ops::pow(Tensor(2.0), exact ? ops::to_dtype(other, self.dtype()) : other));
+}
 
 }  // namespace taeda::impl

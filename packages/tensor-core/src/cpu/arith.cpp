@@ -117,7 +117,6 @@ TAEDA_UNARY(Sign, signum(x))
 TAEDA_UNARY(Modulus, std::abs(x))
 TAEDA_UNARY(ComplexSqrt, std::sqrt(x))
 TAEDA_UNARY(ComplexRsqrt, T(1) / std::sqrt(x))
-TAEDA_UNARY(BoolSquare, x)
 
 constexpr LoopRow floor_divide_row = binary_row<FloorDivide>(Ordered{});
 constexpr LoopRow trunc_divide_row = binary_row<TruncDivide>(Ordered{});
@@ -139,7 +138,6 @@ constexpr LoopRow sign_row = unary_row<Sign>(All{});
 constexpr LoopRow modulus_row = unary_row<Modulus>(Complexes{});
 constexpr LoopRow sqrt_row = unary_row<ComplexSqrt>(Complexes{});
 constexpr LoopRow rsqrt_row = unary_row<ComplexRsqrt>(Complexes{});
-constexpr LoopRow bool_row = unary_row<BoolSquare>(Types<bool>{});
 
 LoopParams negated(const Scalar& alpha) {
   LoopParams p{alpha};
@@ -296,7 +294,10 @@ const bool registered = [] {
   kernel<op::sgn>(kCPU, [](const Tensor& o, const Tensor& a) { run_unary(sign_row.fn[int(compute_dtype(a.dtype()))], o, compute_dtype(a.dtype()), a, compute_dtype(a.dtype())); });
   kernel<op::sign>(kCPU, [](const Tensor& o, const Tensor& a) { run_unary(sign_row.fn[int(compute_dtype(a.dtype()))], o, compute_dtype(a.dtype()), a, compute_dtype(a.dtype())); });
   kernel<op::sqrt>(kCPU, unary_float<kSqrt, sqrt_row>);
-  kernel<op::square>(kCPU, unary_same<kSquare, bool_row>);
+  kernel<op::square>(kCPU, [](const Tensor& out, const Tensor& self) {
+    if (self.dtype() == DType::Bool) return copy_elements(out, self);
+    unary_same<kSquare>(out, self);
+  });
   kernel<op::sub>(kCPU, sub_kernel);
   kernel<op::trunc_divide>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division<trunc_divide_row>("trunc_divide", o, a, b); });
   kernel<op::xlogy>(kCPU, rare_binary_float<xlogy_row>);

@@ -31,10 +31,10 @@ void fill_run(Distribution kind, char* out, int64_t count, int64_t item, const L
     for (int64_t g = begin; g < end; ++g) {
       const uint64_t offset = range.offset + uint64_t(g) * kGroupBlocks;
       if ((g + 1) * size <= count) {
-        fill(out + g * size * item, range.seed, offset, p);
+        fill(out + g * size * item, range.seed, offset, p, size);
       } else {
         alignas(64) char rest[4 * kGroupBlocks * 8];
-        fill(rest, range.seed, offset, p);
+        fill(rest, range.seed, offset, p, count - g * size);
         std::memcpy(out + g * size * item, rest, size_t((count - g * size) * item));
       }
     }

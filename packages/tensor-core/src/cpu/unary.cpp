@@ -59,6 +59,11 @@ double bessel_scaled(int n, double x) {
   }
   return sum / std::sqrt(2 * kPi * x);
 }
+/// I_n(|x|); the exponential in two halves, since its product with the scaled function may be finite where it is not.
+double bessel(int n, double x) {
+  const double half = std::exp(std::abs(x) / 2);
+  return std::isinf(x) ? INFINITY : bessel_scaled(n, x) * half * half;
+}
 template <class T>
 T sinc_of(T x) {
   if (x == T(0)) return T(1);
@@ -90,9 +95,9 @@ TAEDA_UNARY(ErfInverse, T(error_inverse(double(x))))
 TAEDA_UNARY(LogGamma, T(log_gamma(double(x))))
 TAEDA_UNARY(Digamma, T(digamma_of(double(x))))
 TAEDA_UNARY(Sinc, sinc_of(x))
-TAEDA_UNARY(BesselI0, T(bessel_scaled(0, double(x)) * std::exp(std::abs(double(x)))))
+TAEDA_UNARY(BesselI0, T(bessel(0, double(x))))
 TAEDA_UNARY(BesselI0e, T(bessel_scaled(0, double(x))))
-TAEDA_UNARY(BesselI1, T(std::copysign(bessel_scaled(1, double(x)) * std::exp(std::abs(double(x))), double(x))))
+TAEDA_UNARY(BesselI1, T(std::copysign(bessel(1, double(x)), double(x))))
 TAEDA_UNARY(BesselI1e, T(std::copysign(bessel_scaled(1, double(x)), double(x))))
 TAEDA_UNARY(Radians, x* T(kPi / 180))
 TAEDA_UNARY(Degrees, x* T(180 / kPi))

@@ -51,6 +51,7 @@ DType common_dtype(const Tensor& a, const Tensor& b) {
 }
 
 Spec unary(const char*, const Tensor& self) { return like(self, self.dtype()); }
+Spec unary_number(const char*, const Tensor& self) { return like(self, self.dtype() == DType::Bool ? DType::Int64 : self.dtype()); }
 Spec unary_ordered(const char* op, const Tensor& self) {
   refuse_complex(op, self.dtype());
   return like(self, self.dtype());

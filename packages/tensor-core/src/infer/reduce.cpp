@@ -51,8 +51,15 @@ Spec mean(const char* op, const Tensor& self, const Dims& dim, bool keepdim, std
   check(!is_integral(out), ErrorKind::Runtime, op, ": expected a floating-point or complex dtype, got ", name(out), "; give dtype= or convert first");
   return spec(reduced_shape(self, reduced_dims(op, self, dim), keepdim), out);
 }
+Spec variance(const Tensor& self, const Dims& dim, bool keepdim) {
+  Spec out = mean("var", self, dim, keepdim, std::nullopt);
+  out.dtype = real_of(out.dtype);
+  return out;
+}
 Spec extremum(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
   if (is_complex(self.dtype())) unsupported(op, self.dtype());
+  check(self.numel() > 0 || (dim && !dim->empty()), ErrorKind::Runtime, op, ": argument 'self' of shape ", shape_text(self.sizes()),
+        " has no elements; give a dimension that is not empty");
   const uint64_t reduced = reduced_dims(op, self, dim);
   check_not_empty(op, self, reduced);
   return spec(reduced_shape(self, reduced, keepdim), self.dtype());

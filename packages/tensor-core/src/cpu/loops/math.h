@@ -78,7 +78,8 @@ inline T vexpm1(T x) {
   const T half = n * T(0.5) + F::magic;
   const T first = power_of_two(half), second = power_of_two((n - (half - F::magic)) + F::magic);
   const T result = (expm1_core(r) * first) * second + (first * second - T(1));
-  return x == T(0) || n > T(F::bias) ? (x == T(0) ? x : std::numeric_limits<T>::infinity()) : result;
+  const T bounded = n > T(F::bias) ? std::numeric_limits<T>::infinity() : result;
+  return x == T(0) ? x : bounded;
 }
 
 /// log(m * 2^k) as k and the two terms of log(m): what the logarithms to other bases share.
@@ -111,7 +112,7 @@ inline T log_special(T x, T result) {
   const T inf = std::numeric_limits<T>::infinity();
   result = x == T(0) ? -inf : result;
   result = x < T(0) ? std::numeric_limits<T>::quiet_NaN() : result;
-  return x == inf || x != x ? x : result;
+  return (x == inf) | (x != x) ? x : result;
 }
 template <class T>
 inline T vlog(T x) {
@@ -124,7 +125,7 @@ inline double vlog2(double x) {
   double k, f, c;
   log_parts(x, k, f, c);
   // log2(e) in two parts keeps exact powers exact and the rest accurate.
-  const double high = 0x1.71547652p+0, low = 0x1.705fc2eefa2p-33;
+  const double high = 0x1.715476p+0, low = 0x1.4ae0bf85ddf44p-26;
   const double y = f - c;
   const double head = std::bit_cast<double>(std::bit_cast<uint64_t>(y) & 0xfffffffff8000000ull);
   const double tail = (f - head) - c;
@@ -134,7 +135,8 @@ inline double vlog1p(double x) {
   const double u = 1.0 + x;
   const double exact = x - (u - 1.0);
   const double result = vlog(u) + exact / u;
-  return x == 0.0 || u == std::numeric_limits<double>::infinity() ? x : (x == -1.0 ? -std::numeric_limits<double>::infinity() : result);
+  const double at_pole = x == -1.0 ? -std::numeric_limits<double>::infinity() : result;
+  return (x == 0.0) | (u == std::numeric_limits<double>::infinity()) ? x : at_pole;
 }
 
 /// Beyond this the reduction below loses accuracy and the caller falls back on libm.
@@ -194,7 +196,7 @@ inline T vtanh(T x) {
   const T limit = std::is_same_v<T, float> ? T(10) : T(22);
   const T e = vexpm1(T(2) * (a > limit ? limit : a));
   const T y = e / (e + T(2));
-  return x == T(0) || x != x ? x : with_sign_of(y, x);
+  return (x == T(0)) | (x != x) ? x : with_sign_of(y, x);
 }
 template <class T>
 inline T vsigmoid(T x) {
@@ -231,14 +233,16 @@ inline float vpow(float base, float exponent) {
   const double x = double(base), y = double(exponent), a = magnitude(x);
   const double bound = y * vlog(a);
   double p = vexp(bound);
-  const bool whole = (y + Format<double>::magic) - Format<double>::magic == y || magnitude(y) > 1e15;
+  const double inf = std::numeric_limits<double>::infinity(), magic = Format<double>::magic;
+  const bool huge = magnitude(y) > 1e15;
+  const bool whole = ((y + magic) - magic == y) | huge;
   const double halved = y * 0.5;
-  const bool odd = whole && magnitude(y) < 1e15 && (halved + Format<double>::magic) - Format<double>::magic != halved;
-  const bool negative = std::bit_cast<int64_t>(x) < 0;
-  p = negative && odd ? -p : p;
-  p = x < 0.0 && !whole && a != std::numeric_limits<double>::infinity() ? std::numeric_limits<double>::quiet_NaN() : p;
-  p = a == 1.0 && magnitude(y) == std::numeric_limits<double>::infinity() ? 1.0 : p;
-  p = x == 1.0 || y == 0.0 ? 1.0 : p;
+  const bool odd = whole & !huge & ((halved + magic) - magic != halved);
+  const uint64_t sign = (std::bit_cast<uint64_t>(x) >> 63) & uint64_t(odd);
+  p = flip_sign(p, sign);
+  p = (x < 0.0) & !whole & (a != inf) ? std::numeric_limits<double>::quiet_NaN() : p;
+  p = (a == 1.0) & (magnitude(y) == inf) ? 1.0 : p;
+  p = (x == 1.0) | (y == 0.0) ? 1.0 : p;
   return float(p);
 }
 

@@ -13,37 +13,45 @@ struct Words {
   alignas(64) uint32_t w[4][N];
 };
 
-inline void philox_group(uint64_t seed, uint64_t offset, Words& out) {
-  constexpr int L = 16;
-  for (int base = 0; base < N; base += L) {
-    uint32_t c0[L], c1[L], c2[L], c3[L];
-    for (int j = 0; j < L; ++j) {
-      const uint64_t counter = offset + uint64_t(base + j);
-      c0[j] = uint32_t(counter);
-      c1[j] = uint32_t(counter >> 32);
-      c2[j] = 0;
-      c3[j] = 0;
-    }
-    uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
-    for (int round = 0; round < 10; ++round) {
-      for (int j = 0; j < L; ++j) {
-        const uint64_t p0 = uint64_t(0xD2511F53u) * c0[j], p1 = uint64_t(0xCD9E8D57u) * c2[j];
-        const uint32_t n0 = uint32_t(p1 >> 32) ^ c1[j] ^ k0, n2 = uint32_t(p0 >> 32) ^ c3[j] ^ k1;
-        c1[j] = uint32_t(p1);
-        c3[j] = uint32_t(p0);
-        c0[j] = n0;
-        c2[j] = n2;
-      }
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    for (int j = 0; j < L; ++j) {
-      out.w[0][base + j] = c0[j];
-      out.w[1][base + j] = c1[j];
-      out.w[2][base + j] = c2[j];
-      out.w[3][base + j] = c3[j];
-    }
+typedef uint32_t Vec32 __attribute__((vector_size(64)));
+typedef uint64_t Vec64 __attribute__((vector_size(64)));
+constexpr int L = 16;
+
+/// Products of the even lanes of `a` with m: 64 bits each.
+inline Vec64 even_products(Vec32 a, uint64_t m) { return (std::bit_cast<Vec64>(a) & 0xffffffffull) * m; }
+inline Vec64 odd_products(Vec32 a, uint64_t m) { return (std::bit_cast<Vec64>(a) >> 32) * m; }
+/// Upper halves of the products, lane by lane; lower halves likewise.
+inline Vec32 upper(Vec64 even, Vec64 odd) { return std::bit_cast<Vec32>((even >> 32) | (odd & 0xffffffff00000000ull)); }
+inline Vec32 lower(Vec64 even, Vec64 odd) { return std::bit_cast<Vec32>((even & 0xffffffffull) | (odd << 32)); }
+
+/// Blocks base ... base + 15 of a group.
+inline void philox_blocks(uint64_t seed, uint64_t offset, Words& out, int base) {
+  Vec32 c0, c1, c2{}, c3{};
+  for (int j = 0; j < L; ++j) {
+    const uint64_t counter = offset + uint64_t(base + j);
+    c0[j] = uint32_t(counter);
+    c1[j] = uint32_t(counter >> 32);
   }
+  uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const Vec64 e0 = even_products(c0, 0xD2511F53u), o0 = odd_products(c0, 0xD2511F53u);
+    const Vec64 e1 = even_products(c2, 0xCD9E8D57u), o1 = odd_products(c2, 0xCD9E8D57u);
+    const Vec32 n0 = upper(e1, o1) ^ c1 ^ k0, n2 = upper(e0, o0) ^ c3 ^ k1;
+    c1 = lower(e1, o1);
+    c3 = lower(e0, o0);
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  std::memcpy(out.w[0] + base, &c0, sizeof c0);
+  std::memcpy(out.w[1] + base, &c1, sizeof c1);
+  std::memcpy(out.w[2] + base, &c2, sizeof c2);
+  std::memcpy(out.w[3] + base, &c3, sizeof c3);
+}
+/// The first `blocks` blocks at least.
+inline void philox_group(uint64_t seed, uint64_t offset, Words& out, int64_t blocks) {
+  for (int base = 0; base < N && base < blocks; base += L) philox_blocks(seed, offset, out, base);
 }
 
 inline float unit(uint32_t w) { return float(int32_t(w >> 8)) * 0x1p-24f; }                  // [0, 1)
@@ -53,23 +61,23 @@ inline double unit(uint32_t high, uint32_t low) {                               
 }
 inline float positive(uint32_t w) { return (float(int32_t(w >> 1)) + 0.5f) * 0x1p-31f; }     // (0, 1]
 
-void uniform_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void uniform_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   float* out = static_cast<float*>(out_);
   const float low = float(p.real[0]), high = float(p.real[1]), width = float(p.real[1] - p.real[0]);
-  for (int w = 0; w < 4; ++w)
+  for (int w = 0; w < 4 && w * N < count; ++w)
     for (int j = 0; j < N; ++j) {
       const float x = low + unit(words.w[w][j]) * width;
       out[w * N + j] = x < high ? x : low;  // rounding may reach the open end
     }
 }
-void uniform_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void uniform_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   double* out = static_cast<double*>(out_);
   const double low = p.real[0], high = p.real[1], width = high - low;
-  for (int w = 0; w < 2; ++w)
+  for (int w = 0; w < 2 && w * N < count; ++w)
     for (int j = 0; j < N; ++j) {
       const double x = low + unit(words.w[2 * w][j], words.w[2 * w + 1][j]) * width;
       out[w * N + j] = x < high ? x : low;
@@ -87,12 +95,12 @@ inline void random_direction(uint32_t w, float& s, float& c) {
   s = std::bit_cast<float>(std::bit_cast<uint32_t>(a) ^ flip);
   c = std::bit_cast<float>(std::bit_cast<uint32_t>(b) ^ flip);
 }
-void normal_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void normal_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   float* out = static_cast<float*>(out_);
   const float mean = float(p.real[0]), std = float(p.real[1]);
-  for (int w = 0; w < 4; w += 2) {
+  for (int w = 0; w < 4 && w * N < count; w += 2) {
     const uint32_t *first = words.w[w], *second = words.w[w + 1];
     float *a = out + w * N, *b = a + N;
 #pragma GCC ivdep
@@ -105,9 +113,9 @@ void normal_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& 
     }
   }
 }
-void normal_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void normal_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   double* out = static_cast<double*>(out_);
   const double mean = p.real[0], std = p.real[1];
   for (int j = 0; j < N; ++j) {
@@ -117,45 +125,42 @@ void normal_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams&
     out[N + j] = mean + r * vsin(angle);
   }
 }
-void bernoulli_byte(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void bernoulli_byte(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   uint8_t* out = static_cast<uint8_t*>(out_);
   const bool always = p.real[0] >= 1;
   const uint32_t limit = always ? 0 : uint32_t(p.real[0] * 4294967296.0);
-  for (int w = 0; w < 4; ++w)
+  for (int w = 0; w < 4 && w * N < count; ++w)
     for (int j = 0; j < N; ++j) out[w * N + j] = uint8_t((words.w[w][j] < limit) | always);
 }
-void exponential_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void exponential_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   float* out = static_cast<float*>(out_);
   const float scale = float(-1 / p.real[0]);
-  for (int w = 0; w < 4; ++w)
-    for (int j = 0; j < N; ++j) {
-      const float u = positive(words.w[w][j]);
-      out[w * N + j] = vlog(u < 1.0f ? u : 0x1.fffffep-1f) * scale;  // never 0
-    }
+  for (int w = 0; w < 4 && w * N < count; ++w)
+    for (int j = 0; j < N; ++j) out[w * N + j] = vlog((float(int32_t(words.w[w][j] >> 9)) + 0.5f) * 0x1p-23f) * scale;  // never 0
 }
-void exponential_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void exponential_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   double* out = static_cast<double*>(out_);
   const double scale = -1 / p.real[0];
-  for (int w = 0; w < 2; ++w)
+  for (int w = 0; w < 2 && w * N < count; ++w)
     for (int j = 0; j < N; ++j) out[w * N + j] = vlog(unit(words.w[2 * w][j], words.w[2 * w + 1][j]) + 0x1p-53) * scale;
 }
 /// low + floor(word * count / 2^64); count 0 stands for 2^64.
-void integer64(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p) {
+void integer64(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
-  philox_group(seed, offset, words);
+  philox_group(seed, offset, words, count);
   int64_t* out = static_cast<int64_t*>(out_);
-  const uint64_t low = uint64_t(p.integer[0]), count = uint64_t(p.integer[1]);
-  for (int w = 0; w < 2; ++w)
+  const uint64_t low = uint64_t(p.integer[0]), choices = uint64_t(p.integer[1]);
+  for (int w = 0; w < 2 && w * N < count; ++w)
     for (int j = 0; j < N; ++j) {
       const uint64_t word = uint64_t(words.w[2 * w][j]) << 32 | words.w[2 * w + 1][j];
       __extension__ using Wide = unsigned __int128;
-      out[w * N + j] = int64_t(low + (count ? uint64_t(Wide(word) * count >> 64) : word));
+      out[w * N + j] = int64_t(low + (choices ? uint64_t(Wide(word) * choices >> 64) : word));
     }
 }
 

@@ -90,22 +90,27 @@ struct SquareSum {
 constexpr int64_t kBlock = 2048;
 template <class Acc> inline constexpr int kLanes = int(sizeof(Acc) >= 16 ? 16 : 256 / sizeof(Acc) > 64 ? 64 : 256 / sizeof(Acc));
 
+/// L lanes over as many whole groups as fit, from `i` on; their fold joins `total`.
+template <class F, int L, class T>
+inline void lanes_of(const T* x, int64_t n, int64_t& i, typename F::Acc& total) {
+  using Acc = typename F::Acc;
+  if (n - i < L) return;
+  Acc lanes[L];
+  for (int j = 0; j < L; ++j) lanes[j] = F::map(x[i + j]);
+  for (i += L; i + L <= n; i += L)
+    for (int j = 0; j < L; ++j) lanes[j] = F::join(lanes[j], F::map(x[i + j]));
+  for (int step = L / 2; step; step /= 2)
+    for (int j = 0; j < step; ++j) lanes[j] = F::join(lanes[j], lanes[j + step]);
+  total = F::join(total, lanes[0]);
+}
 /// At most kBlock contiguous elements, in a fixed number of lanes joined by a fixed tree.
 template <class F, class T>
 typename F::Acc block_of(const T* x, int64_t n) {
-  using Acc = typename F::Acc;
-  constexpr int L = kLanes<Acc>;
-  Acc total = F::neutral();
+  constexpr int L = kLanes<typename F::Acc>;
+  typename F::Acc total = F::neutral();
   int64_t i = 0;
-  if (n >= L) {
-    Acc lanes[L];
-    for (int j = 0; j < L; ++j) lanes[j] = F::map(x[j]);
-    for (i = L; i + L <= n; i += L)
-      for (int j = 0; j < L; ++j) lanes[j] = F::join(lanes[j], F::map(x[i + j]));
-    for (int step = L / 2; step; step /= 2)
-      for (int j = 0; j < step; ++j) lanes[j] = F::join(lanes[j], lanes[j + step]);
-    total = lanes[0];
-  }
+  lanes_of<F, L>(x, n, i, total);
+  lanes_of<F, L / 4>(x, n, i, total);
   for (; i < n; ++i) total = F::join(total, F::map(x[i]));
   return total;
 }

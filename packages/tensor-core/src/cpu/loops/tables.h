@@ -61,8 +61,8 @@ struct ReduceTable {
 /// (seed, offset + 64 g, k) alone.
 inline constexpr int kGroupBlocks = 64;
 enum Distribution { kUniformFloat, kUniformDouble, kNormalFloat, kNormalDouble, kBernoulliByte, kExponentialFloat, kExponentialDouble, kInteger64, kDistributionCount };
-/// Fills one whole group; parameters by distribution: (low, high), (mean, std), (p), (rate), (integer low, integer count).
-using GroupFn = void (*)(void* out, uint64_t seed, uint64_t offset, const LoopParams& params);
+/// Fills one group; only the first `count` numbers need be right. Parameters by distribution: (low, high), (mean, std), (p), (rate), (integer low, integer count).
+using GroupFn = void (*)(void* out, uint64_t seed, uint64_t offset, const LoopParams& params, int64_t count);
 struct RandomTable {
   GroupFn fill[kDistributionCount];
 };

@@ -1,4 +1,6 @@
 // Inner loops of functions of three operands.
+#include <bit>
+
 #include "cpu/loops/loop.h"
 #include "cpu/loops/tables.h"
 
@@ -29,7 +31,16 @@ struct Lerp {
 template <class T>
 struct Where {
   explicit Where(const LoopParams*) {}
-  T operator()(bool condition, T a, T b) const { return condition ? a : b; }
+  T operator()(bool condition, T a, T b) const {
+    if constexpr (sizeof(T) == 16) {
+      return condition ? a : b;
+    } else {
+      // By bits: the compiler would sink the loads of `a` and `b` into branches and then not vectorise.
+      using U = std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+      const U mask = U(-U(condition));
+      return std::bit_cast<T>(U((std::bit_cast<U>(a) & mask) | (std::bit_cast<U>(b) & U(~mask))));
+    }
+  }
 };
 
 template <class... Ts>
