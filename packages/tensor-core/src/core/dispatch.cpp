@@ -108,7 +108,8 @@ BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor
     if (!t->defined()) continue;
     const bool movable = t->device().backend == kCPU && t->dim() == 0;
     if (movable) continue;
-    check(!chosen || chosen->device() == t->device(), ErrorKind::Runtime, op.name,
+    if (!(!chosen || chosen->device() == t->device())) [[unlikely]]
+      fail(ErrorKind::Runtime, op.name,
           ": expected all tensors to be on the same device, found ", chosen ? describe(*chosen) : "", " and ", describe(*t));
     chosen = t;
   }
@@ -126,16 +127,18 @@ void no_kernel(const OpEntry& op, BackendId id) {
 }
 
 void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype) {
-  check(!self.impl()->storage || !self.impl()->storage->readonly, ErrorKind::Runtime, op.name, ": argument 'self' is read-only memory ",
+  if (!(!self.impl()->storage || !self.impl()->storage->readonly)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' is read-only memory ",
         describe(self), "; copy it first with clone()");
-  check(self.sizes().size() == result_sizes.size() && std::equal(result_sizes.begin(), result_sizes.end(), self.sizes().begin()),
-        ErrorKind::Runtime, op.name, ": the result has shape ", shape_text(result_sizes), " and does not fit into argument 'self' of shape ",
+  if (!(self.sizes().size() == result_sizes.size() && std::equal(result_sizes.begin(), result_sizes.end(), self.sizes().begin()))) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": the result has shape ", shape_text(result_sizes), " and does not fit into argument 'self' of shape ",
         shape_text(self.sizes()));
   check(can_cast(result_dtype, self.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(result_dtype),
         " and cannot be stored into argument 'self' of dtype ", name(self.dtype()));
   if (!self.dense())
     for (int64_t d = 0; d < self.dim(); ++d)
-      check(self.stride(d) != 0 || self.size(d) <= 1, ErrorKind::Runtime, op.name, ": argument 'self' is an expanded view of shape ",
+      if (!(self.stride(d) != 0 || self.size(d) <= 1)) [[unlikely]]
+        fail(ErrorKind::Runtime, op.name, ": argument 'self' is an expanded view of shape ",
             shape_text(self.sizes()), " in which several elements share one place; clone() it before writing in place");
 }
 

@@ -63,7 +63,8 @@ Shape broadcast_shapes(IntSpan a, IntSpan b, const char* op) {
   for (size_t d = 0; d < b.size(); ++d) {
     const int64_t x = a[lead + d], y = b[d];
     if (x == y) continue;
-    check(x == 1 || y == 1, ErrorKind::Runtime, op, ": shapes ", shape_text(a), " and ", shape_text(b),
+    if (!(x == 1 || y == 1)) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": shapes ", shape_text(a), " and ", shape_text(b),
           " cannot be broadcast together: sizes ", x, " and ", y, " at dimension ", lead + d, " differ and neither is 1");
     out[lead + d] = x == 1 ? y : x;
   }

@@ -19,14 +19,16 @@ Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const>
 }
 
 void check_writable(const OpEntry& op, const Tensor& self) {
-  check(!self.impl()->storage || !self.impl()->storage->readonly, ErrorKind::Runtime, op.name, ": argument is read-only memory ", describe(self),
+  if (!(!self.impl()->storage || !self.impl()->storage->readonly)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument is read-only memory ", describe(self),
         "; copy it first with clone()");
 }
 
 OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs,
                      std::initializer_list<TensorList> lists)
     : op_(op), out_(out) {
-  check(out.device() == place.device, ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(out.device()), ", expected ",
+  if (!(out.device() == place.device)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(out.device()), ", expected ",
         to_string(place.device));
   check(can_cast(spec.dtype, out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(spec.dtype),
         " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));

@@ -36,8 +36,10 @@ void set_dims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
 int64_t checked_product(IntSpan sizes) {
   int64_t total = 1;
   for (int64_t size : sizes) {
-    check(size >= 0, ErrorKind::Runtime, "empty: sizes must not be negative, got ", shape_text(sizes));
-    check(!__builtin_mul_overflow(total, size, &total), ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes),
+    if (!(size >= 0)) [[unlikely]]
+      fail(ErrorKind::Runtime, "empty: sizes must not be negative, got ", shape_text(sizes));
+    if (!(!__builtin_mul_overflow(total, size, &total))) [[unlikely]]
+      fail(ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes),
           " has more elements than can be counted");
   }
   return total;
@@ -45,7 +47,8 @@ int64_t checked_product(IntSpan sizes) {
 
 size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
   int64_t bytes;
-  check(!__builtin_mul_overflow(numel, item_size(dtype), &bytes) && bytes < (int64_t(1) << 47), ErrorKind::Memory,
+  if (!(!__builtin_mul_overflow(numel, item_size(dtype), &bytes) && bytes < (int64_t(1) << 47))) [[unlikely]]
+    fail(ErrorKind::Memory,
         "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype), " does not fit in memory");
   return size_t(bytes);
 }
@@ -150,7 +153,8 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device)
   refresh_layout(impl.get());
   int64_t extent = numel ? 1 : 0;
   for (size_t d = 0; numel && d < sizes.size(); ++d) {
-    check(strides[d] >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
+    if (!(strides[d] >= 0)) [[unlikely]]
+      fail(ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
     extent += (sizes[d] - 1) * strides[d];
   }
   impl->storage = new_storage(checked_bytes(extent, dtype, sizes), device);
@@ -213,7 +217,8 @@ void assign_storage(const Tensor& self, const Tensor& other) {
 
 void resize_output(const Tensor& out, IntSpan sizes, const char* op) {
   if (std::ranges::equal(out.sizes(), sizes)) return;
-  check(!out.impl()->base, ErrorKind::Runtime, op, ": argument 'out' is a view of shape ", shape_text(out.sizes()),
+  if (!(!out.impl()->base)) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'out' is a view of shape ", shape_text(out.sizes()),
         " and cannot be resized to the result's shape ", shape_text(sizes));
   check(!out.requires_grad(), ErrorKind::Runtime, op, ": argument 'out' requires grad and cannot be resized");
   assign_storage(out, empty(sizes, out.dtype(), out.device()));

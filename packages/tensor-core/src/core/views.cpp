@@ -46,15 +46,18 @@ Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from)
       hole = int64_t(d);
       continue;
     }
-    check(sizes[d] >= 0, ErrorKind::Runtime, op, ": argument 'shape' is ", shape_text(wanted), ", expected sizes >= 0 and at most one -1");
+    if (!(sizes[d] >= 0)) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'shape' is ", shape_text(wanted), ", expected sizes >= 0 and at most one -1");
     known *= sizes[d];
   }
   if (hole >= 0) {
-    check(known != 0 && numel % known == 0, ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted),
+    if (!(known != 0 && numel % known == 0)) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted),
           " cannot hold the ", numel, " elements of a tensor of shape ", shape_text(from));
     sizes[hole] = numel / known;
   } else {
-    check(known == numel, ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has ", known,
+    if (!(known == numel)) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has ", known,
           " elements, expected ", numel, " as in the tensor of shape ", shape_text(from));
   }
   return sizes;
@@ -88,12 +91,14 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   int64_t low = offset, high = offset;
   bool any = true;
   for (size_t d = 0; d < size.size(); ++d) {
-    check(size[d] >= 0, ErrorKind::Runtime, "as_strided: argument 'size' must not be negative, got ", shape_text(size));
+    if (!(size[d] >= 0)) [[unlikely]]
+      fail(ErrorKind::Runtime, "as_strided: argument 'size' must not be negative, got ", shape_text(size));
     any = any && size[d] > 0;
     (stride[d] < 0 ? low : high) += (size[d] - 1) * stride[d];
   }
   const int64_t capacity = int64_t(self.impl()->storage->nbytes) / self.item_bytes();
-  check(!any || self.impl()->storage->data == nullptr || (low >= 0 && high < capacity), ErrorKind::Runtime,
+  if (!(!any || self.impl()->storage->data == nullptr || (low >= 0 && high < capacity))) [[unlikely]]
+    fail(ErrorKind::Runtime,
         "as_strided: size ", shape_text(size), ", stride ", shape_text(stride), " and storage_offset ", offset,
         " reach elements ", low, " to ", high, " of a storage of ", capacity);
   return alias(self, size, stride, offset - self.storage_offset());
@@ -135,20 +140,23 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
 
 Tensor expand(const Tensor& self, IntSpan size, bool) {
   const int64_t lead = int64_t(size.size()) - self.dim();
-  check(lead >= 0, ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size), " has fewer dimensions than the tensor of shape ",
+  if (!(lead >= 0)) [[unlikely]]
+    fail(ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size), " has fewer dimensions than the tensor of shape ",
         shape_text(self.sizes()));
   Shape sizes(size), strides(size.size());
   for (int64_t d = int64_t(size.size()) - 1; d >= 0; --d) {
     const int64_t from = d - lead;
     if (from < 0) {
-      check(size[d] >= 0, ErrorKind::Runtime, "expand: argument 'size' is ", shape_text(size), "; -1 is not allowed for a new dimension");
+      if (!(size[d] >= 0)) [[unlikely]]
+        fail(ErrorKind::Runtime, "expand: argument 'size' is ", shape_text(size), "; -1 is not allowed for a new dimension");
       continue;
     }
     if (size[d] == -1 || size[d] == self.size(from)) {
       sizes[d] = self.size(from);
       strides[d] = self.stride(from);
     } else {
-      check(self.size(from) == 1 && size[d] >= 0, ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size), " does not match the tensor of shape ",
+      if (!(self.size(from) == 1 && size[d] >= 0)) [[unlikely]]
+        fail(ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size), " does not match the tensor of shape ",
             shape_text(self.sizes()), " at dimension ", d, ": expected ", self.size(from), ", found ", size[d]);
     }
   }
@@ -156,13 +164,15 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
 }
 
 Tensor permute(const Tensor& self, IntSpan dims) {
-  check(int64_t(dims.size()) == self.dim(), ErrorKind::Runtime, "permute: argument 'dims' ", shape_text(dims), " must name each of the ",
+  if (!(int64_t(dims.size()) == self.dim())) [[unlikely]]
+    fail(ErrorKind::Runtime, "permute: argument 'dims' ", shape_text(dims), " must name each of the ",
         self.dim(), " dimensions of a tensor of shape ", shape_text(self.sizes()), " once");
   Shape sizes(dims.size()), strides(dims.size());
   uint64_t seen = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], self.dim(), "permute");
-    check(!(seen >> d & 1), ErrorKind::Runtime, "permute: argument 'dims' ", shape_text(dims), " repeats dimension ", d);
+    if (!(!(seen >> d & 1))) [[unlikely]]
+      fail(ErrorKind::Runtime, "permute: argument 'dims' ", shape_text(dims), " repeats dimension ", d);
     seen |= uint64_t(1) << d;
     sizes[i] = self.size(d);
     strides[i] = self.stride(d);
@@ -259,7 +269,8 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
   Shape sizes(self.sizes()), strides(self.strides());
   const int64_t from = self.item_bytes(), to = item_size(dtype);
   if (from != to) {
-    check(self.dim() > 0 && self.stride(-1) == 1, ErrorKind::Runtime, "view: to read ", name(self.dtype()), " as ", name(dtype),
+    if (!(self.dim() > 0 && self.stride(-1) == 1)) [[unlikely]]
+      fail(ErrorKind::Runtime, "view: to read ", name(self.dtype()), " as ", name(dtype),
           " the last dimension must exist and have stride 1; got shape ", shape_text(sizes), " and strides ", shape_text(strides));
     const auto scale = [&](int64_t value, const char* what) {
       check(value * from % to == 0, ErrorKind::Runtime, "view: ", what, " ", value, " of ", name(self.dtype()), " is no whole number of ", name(dtype));

@@ -127,7 +127,8 @@ Spec where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 }
 Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_fill: argument 'mask' has dtype ", name(mask.dtype()), ", expected bool");
-  check(value.dim() == 0, ErrorKind::Runtime, "masked_fill: argument 'value' has shape ", shape_text(value.sizes()),
+  if (!(value.dim() == 0)) [[unlikely]]
+    fail(ErrorKind::Runtime, "masked_fill: argument 'value' has shape ", shape_text(value.sizes()),
         ", expected a number or a 0-dimensional tensor");
   check(can_cast(value.dtype(), self.dtype()), ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
         " cannot be stored into dtype ", name(self.dtype()));
@@ -181,7 +182,8 @@ Spec clone(const Tensor& self, std::optional<std::string_view> memory_format) {
   if (*memory_format == "contiguous_format") return Spec{Shape(self.sizes()), self.dtype(), {}};
   check(*memory_format == "channels_last", ErrorKind::Value, "clone: argument 'memory_format' is '", *memory_format,
         "', expected 'preserve_format', 'contiguous_format' or 'channels_last'");
-  check(self.dim() == 4, ErrorKind::Runtime, "clone: channels_last needs a 4-dimensional tensor, got shape ", shape_text(self.sizes()));
+  if (!(self.dim() == 4)) [[unlikely]]
+    fail(ErrorKind::Runtime, "clone: channels_last needs a 4-dimensional tensor, got shape ", shape_text(self.sizes()));
   return Spec{Shape(self.sizes()), self.dtype(), channels_last_strides(self.sizes())};
 }
 std::array<Spec, 2> native_dropout(const Tensor& self, double p) {

@@ -15,7 +15,8 @@ DType accumulated(DType d) {
 void check_not_empty(const char* op, const Tensor& self, uint64_t reduced) {
   if (self.numel() > 0) return;
   for (int64_t d = 0; d < self.dim(); ++d)
-    check(!(reduced >> d & 1) || self.size(d) > 0, ErrorKind::Index, op, ": dimension ", d, " of shape ", shape_text(self.sizes()),
+    if (!(!(reduced >> d & 1) || self.size(d) > 0)) [[unlikely]]
+      fail(ErrorKind::Index, op, ": dimension ", d, " of shape ", shape_text(self.sizes()),
           " is empty and has no extremum");
 }
 Spec same_layout(const Tensor& self, DType dtype) { return spec_like(self.sizes(), dtype, self); }
@@ -28,7 +29,8 @@ uint64_t reduced_dims(const char* op, const Tensor& self, const Dims& dim) {
   uint64_t reduced = 0;
   for (int64_t d : *dim) {
     const uint64_t bit = uint64_t(1) << wrap_dim(d, self.dim(), op);
-    check(!(reduced & bit), ErrorKind::Runtime, op, ": argument 'dim' ", shape_text(*dim), " names a dimension twice");
+    if (!(!(reduced & bit))) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'dim' ", shape_text(*dim), " names a dimension twice");
     reduced |= bit;
   }
   return reduced & all;

@@ -9,7 +9,8 @@ namespace {
 bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
 
 Spec triangle(const char* op, const Tensor& self) {
-  check(self.dim() >= 2, ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()), ", expected at least 2 dimensions");
+  if (!(self.dim() >= 2)) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()), ", expected at least 2 dimensions");
   return spec(self.sizes(), self.dtype());
 }
 
@@ -31,7 +32,8 @@ Spec cat(TensorList tensors, int64_t dim) {
     if (skipped(t)) continue;
     bool fits = t.dim() == first->dim();
     for (int64_t k = 0; fits && k < t.dim(); ++k) fits = k == d || t.size(k) == first->size(k);
-    check(fits, ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", d, ", found ", shape_text(first->sizes()),
+    if (!(fits)) [[unlikely]]
+      fail(ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", d, ", found ", shape_text(first->sizes()),
           " and, at position ", i, ", ", shape_text(t.sizes()));
     out.sizes[d] += t.size(d);
   }
