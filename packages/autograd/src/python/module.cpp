@@ -1,0 +1,186 @@
+// The extension module: backward, hooks, switches, and the functions that tensor-core calls.
+#include "python/objects.h"
+#include "taeda/autograd/anomaly.h"
+#include "taeda/autograd/cycles.h"
+#include "taeda/autograd_api.h"
+
+namespace taeda::autograd::py {
+namespace {
+
+/// run_backward(tensors, grads, retain_graph, create_graph, inputs, collect, allow_unused)
+PyObject* backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    check(count == 7, ErrorKind::Type, "run_backward: expected 7 arguments, got ", count);
+    const std::vector<Tensor> roots = tensors_of(args[0], "backward: argument 'tensors'", false);
+    const std::vector<Tensor> grads = tensors_of(args[1], "backward: argument 'grad_tensors'", true);
+    const std::vector<Tensor> inputs = tensors_of(args[4], "backward: argument 'inputs'", false);
+    check(grads.empty() || grads.size() == roots.size(), ErrorKind::Runtime, "backward: got ", roots.size(), " tensors and ", grads.size(),
+          " gradients, expected as many");
+    RunOptions options;
+    options.retain_graph = args[2] == Py_True;
+    options.create_graph = args[3] == Py_True;
+    options.inputs = inputs;
+    options.collect = args[5] == Py_True;
+    options.allow_unused = args[6] == Py_True;
+    const std::vector<Tensor> results = run_backward(roots, grads, options);
+    if (!options.collect) Py_RETURN_NONE;
+    Object tuple = own(PyTuple_New(Py_ssize_t(results.size())));
+    for (size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), own(wrap(results[i])).release());
+    return tuple.release();
+  });
+}
+
+const Tensor& tensor_argument(PyObject* o, const char* op) {
+  check(is_tensor(o), ErrorKind::Type, op, ": expected a Tensor, found ", Py_TYPE(o)->tp_name);
+  return tensor_of(o);
+}
+
+PyObject* register_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check(count == 2, ErrorKind::Type, "register_hook: expected a tensor and a hook");
+    return PyLong_FromUnsignedLongLong(add_tensor_hook(tensor_argument(args[0], "register_hook"), tensor_hook(args[1])));
+  });
+}
+PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check(count == 2, ErrorKind::Type, "register_post_accumulate_grad_hook: expected a tensor and a hook");
+    const uint64_t id = add_leaf_hook(tensor_argument(args[0], "register_post_accumulate_grad_hook"), [call = shared(args[1])](const Tensor& leaf) {
+      Gil gil;
+      const Object given = own(wrap(leaf));
+      own(PyObject_CallOneArg(call.get(), given.get()));
+    });
+    return PyLong_FromUnsignedLongLong(id);
+  });
+}
+PyObject* drop_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    check(count == 2, ErrorKind::Type, "remove_hook: expected a tensor and a number");
+    const uint64_t id = PyLong_AsUnsignedLongLong(args[1]);
+    ensure(!PyErr_Occurred());
+    remove_hook(tensor_argument(args[0], "remove_hook"), id);
+    Py_RETURN_NONE;
+  });
+}
+PyObject* keep_grad(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    retain_grad(tensor_argument(self, "retain_grad"));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* keeps_grad(PyObject*, PyObject* self) {
+  return guarded([&] { return PyBool_FromLong(retains_grad(tensor_argument(self, "retains_grad"))); });
+}
+PyObject* grad_edge(PyObject*, PyObject* self) {
+  return guarded([&] {
+    const Edge edge = collect_edge(tensor_argument(self, "get_gradient_edge"));
+    check(bool(edge.node), ErrorKind::Runtime, "get_gradient_edge: the tensor (", describe(tensor_of(self)), ") does not require gradients");
+    return Py_BuildValue("NI", wrap(edge.node), edge.output);
+  });
+}
+/// Cuts the tensor off its history.
+PyObject* detach_inplace(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = tensor_argument(self, "detach_");
+    check(!t.is_view(), ErrorKind::Runtime, "detach_: the tensor (", describe(t), ") is a view; use detach() to get a tensor without history");
+    if (AutogradMeta* meta = meta_of(t)) {
+      forget_retained(*meta);
+      meta->grad_fn.reset();
+      meta->output = 0;
+    }
+    t.impl()->flags &= uint8_t(~kRequiresGrad);
+    t.impl()->keys = t.impl()->keys.without(Layer::Autograd);
+    return Py_NewRef(self);
+  });
+}
+
+/// set_anomaly(enabled, check_nan) -> the two values before
+PyObject* set_anomaly(PyObject*, PyObject* args) {
+  int enabled, check_nan;
+  if (!PyArg_ParseTuple(args, "pp", &enabled, &check_nan)) return nullptr;
+  PyObject* before = Py_BuildValue("NN", PyBool_FromLong(anomaly_enabled), PyBool_FromLong(anomaly_checks_nan));
+  anomaly_enabled = enabled;
+  anomaly_checks_nan = check_nan;
+  return before;
+}
+PyObject* is_anomaly_enabled(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_enabled); }
+
+PyObject* tensor_attributes;  // dict of name -> implementation, given by the Python part
+PyObject* set_attributes(PyObject*, PyObject* dict) {
+  Py_XSETREF(tensor_attributes, Py_NewRef(dict));
+  Py_RETURN_NONE;
+}
+
+// --- what tensor-core asks ---
+
+Tensor get_grad(const Tensor& self) {
+  const AutogradMeta* meta = meta_of(self);
+  return meta ? meta->grad : Tensor();
+}
+
+void set_grad(const Tensor& self, const Tensor& grad) {
+  if (!grad.defined()) {
+    if (AutogradMeta* meta = meta_of(self)) meta->grad = Tensor();
+    return;
+  }
+  check(!grad.same(self), ErrorKind::Runtime, "grad: a tensor cannot be its own gradient");
+  check(std::equal(grad.sizes().begin(), grad.sizes().end(), self.sizes().begin(), self.sizes().end()), ErrorKind::Runtime,
+        "grad: expected a tensor of shape ", shape_text(self.sizes()), ", found ", shape_text(grad.sizes()));
+  check(grad.dtype() == self.dtype(), ErrorKind::Runtime, "grad: expected a tensor of dtype ", name(self.dtype()), ", found ", name(grad.dtype()));
+  check(grad.device() == self.device(), ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()), ", found ", to_string(grad.device()));
+  ensure_meta(self.impl()).grad = grad;
+}
+
+void fill_api() {
+  autograd_api.set_requires_grad = [](const Tensor& self, bool value) { set_requires_grad(self, value); };
+  autograd_api.grad = get_grad;
+  autograd_api.set_grad = set_grad;
+  autograd_api.is_leaf = [](const Tensor& self) { return !grad_fn_of(self); };
+  autograd_api.grad_fn = [](const Tensor& self) -> void* { return wrap(grad_fn_of(self)); };
+  autograd_api.attribute = [](const char* key) -> void* {
+    return tensor_attributes ? Py_XNewRef(PyDict_GetItemString(tensor_attributes, key)) : nullptr;
+  };
+  autograd_api.orphaned = [](TensorImpl* impl) noexcept { collect_cycle(impl); };
+  release_python_object = [](void* object) noexcept {
+    if (!Py_IsInitialized()) return;
+    Gil gil;
+    Py_DECREF(static_cast<PyObject*>(object));
+  };
+}
+
+PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
+
+PyMethodDef methods[] = {
+    {"run_backward", fast(backward), METH_FASTCALL, "Runs the graph backwards."},
+    {"register_hook", fast(register_hook), METH_FASTCALL, "Adds a hook on a tensor's gradient; returns its number."},
+    {"register_leaf_hook", fast(register_leaf_hook), METH_FASTCALL, "Adds a hook run after a leaf's gradient was accumulated; returns its number."},
+    {"remove_hook", fast(drop_hook), METH_FASTCALL, "Removes a hook by its number."},
+    {"retain_grad", keep_grad, METH_O, "Keeps the gradient of a tensor that is no leaf."},
+    {"retains_grad", keeps_grad, METH_O, "Whether retain_grad was called."},
+    {"gradient_edge", grad_edge, METH_O, "The node and output number that a tensor's gradient goes to."},
+    {"detach_", detach_inplace, METH_O, "Cuts the tensor off its history."},
+    {"set_anomaly", set_anomaly, METH_VARARGS, "Switches anomaly mode; returns the switches before."},
+    {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Whether anomaly mode is on."},
+    {"set_attributes", set_attributes, METH_O, "Gives tensors their methods of this package."},
+    {nullptr},
+};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "The graph engine and the derivative layer.", -1, methods};
+
+}  // namespace
+}  // namespace taeda::autograd::py
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace taeda::autograd::py;
+  if (!taeda::python_api.wrap) {
+    PyErr_SetString(PyExc_ImportError, "taeda_autograd needs taeda_tensor_core to be imported before its extension");
+    return nullptr;
+  }
+  PyObject* module = PyModule_Create(&definition);
+  if (!module) return nullptr;
+  if (!init_node(module) || !init_function(module)) {
+    Py_DECREF(module);
+    return nullptr;
+  }
+  init_anomaly();
+  fill_api();
+  return module;
+}

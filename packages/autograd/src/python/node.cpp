@@ -1,0 +1,194 @@
+// The Python type of graph nodes: name, edges, hooks, metadata, saved tensors.
+#include "python/function.h"
+#include "python/objects.h"
+#include "taeda/autograd/accumulate.h"
+#include "taeda/autograd/saved.h"
+
+namespace taeda::autograd::py {
+namespace {
+
+struct PyNodeObject {
+  PyObject_HEAD
+  Ref<Node> node;
+};
+PyTypeObject* NodeType;
+
+Node* of(PyObject* self) { return reinterpret_cast<PyNodeObject*>(self)->node.get(); }
+
+void dealloc(PyObject* self) {
+  auto* object = reinterpret_cast<PyNodeObject*>(self);
+  if (object->node && object->node->extras && object->node->extras->python == self) object->node->extras->python = nullptr;
+  object->node.~Ref();
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", of(self)->name(), static_cast<void*>(of(self))); }
+
+PyObject* name(PyObject* self, PyObject*) { return PyUnicode_FromString(of(self)->name()); }
+
+PyObject* sequence_nr(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(of(self)->sequence); }
+
+PyObject* next_functions(PyObject* self, void*) {
+  return guarded([&] {
+    Node* node = of(self);
+    Object edges = own(PyTuple_New(node->edge_count));
+    for (size_t i = 0; i < node->edge_count; ++i)
+      PyTuple_SET_ITEM(edges.get(), Py_ssize_t(i), own(Py_BuildValue("NI", wrap(node->edges[i].node), node->edges[i].output)).release());
+    return edges.release();
+  });
+}
+
+PyObject* metadata(PyObject* self, void*) {
+  return guarded([&] {
+    NodeExtras& extras = ensure_extras(of(self));
+    if (!extras.metadata) extras.metadata = own(PyDict_New()).release();
+    return Py_NewRef(static_cast<PyObject*>(extras.metadata));
+  });
+}
+
+PyObject* variable(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    check(of(self)->flags & kAccumulates, ErrorKind::Type, "variable: only AccumulateGrad nodes have a leaf, found ", of(self)->name());
+    return wrap(static_cast<AccumulateGrad*>(of(self))->leaf);
+  });
+}
+
+Object pack(const Tensor* tensors, size_t count) {
+  Object tuple = own(PyTuple_New(Py_ssize_t(count)));
+  for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), own(wrap(tensors[i])).release());
+  return tuple;
+}
+
+/// A hook's result in the place of the gradients it was shown: None keeps them.
+void take_over(PyObject* result, Tensor* grads, size_t count, const char* who) {
+  if (result == Py_None) return;
+  if (is_tensor(result) && count == 1) {
+    grads[0] = tensor_of(result);
+    return;
+  }
+  const std::vector<Tensor> changed = tensors_of(result, who, true);
+  check(changed.size() == count, ErrorKind::Runtime, who, ": the hook returned ", changed.size(), " gradients, expected ", count);
+  std::copy(changed.begin(), changed.end(), grads);
+}
+
+PyObject* register_prehook(PyObject* self, PyObject* hook) {
+  return guarded([&] {
+    const uint64_t id = add_node_hook(of(self), [call = shared(hook)](Node*, Tensor* grads, size_t count) {
+      Gil gil;
+      const Object given = pack(grads, count);
+      take_over(own(PyObject_CallOneArg(call.get(), given.get())).get(), grads, count, "register_prehook");
+    });
+    return PyLong_FromUnsignedLongLong(id);
+  });
+}
+
+PyObject* register_hook(PyObject* self, PyObject* hook) {
+  return guarded([&] {
+    const uint64_t id = add_post_hook(of(self), [call = shared(hook)](Node*, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count) {
+      Gil gil;
+      const Object inputs = pack(results, result_count), outputs = pack(grads, grad_count);
+      take_over(own(PyObject_CallFunctionObjArgs(call.get(), inputs.get(), outputs.get(), nullptr)).get(), results, result_count, "register_hook");
+    });
+    return PyLong_FromUnsignedLongLong(id);
+  });
+}
+
+PyObject* drop_hook(PyObject* self, PyObject* id) {
+  const uint64_t number = PyLong_AsUnsignedLongLong(id);
+  if (PyErr_Occurred()) return nullptr;
+  remove_hook(of(self), number);
+  Py_RETURN_NONE;
+}
+
+/// `_saved_<name>`: the first saved tensor of that name, checked as in backward.
+PyObject* saved_attribute(Node* node, const char* wanted) {
+  struct Finder final : SavedVisitor {
+    const char* wanted;
+    Node* node;
+    bool found = false;
+    Tensor tensor;
+    void operator()(const char* name, SavedTensor& saved) override {
+      if (found || std::string_view(name) != wanted) return;
+      found = true;
+      tensor = saved.unpack(node, name);
+    }
+  } finder;
+  finder.wanted = wanted;
+  finder.node = node;
+  node->each_saved(finder);
+  if (finder.found) return wrap(finder.tensor);
+  return PyErr_Format(PyExc_AttributeError, "%s has no saved tensor '%s'", node->name(), wanted);
+}
+
+PyObject* getattro(PyObject* self, PyObject* key) {
+  PyObject* found = PyObject_GenericGetAttr(self, key);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  const char* text = PyUnicode_AsUTF8(key);
+  if (text && std::string_view(text).starts_with("_saved_")) {
+    PyErr_Clear();
+    return guarded([&] { return saved_attribute(of(self), text + 7); });
+  }
+  if (!(of(self)->flags & kPython)) return nullptr;
+  PyErr_Clear();
+  return PyObject_GetAttr(static_cast<PyNode*>(of(self))->ctx, key);
+}
+
+PyObject* richcompare(PyObject* a, PyObject* b, int op) {
+  if ((op != Py_EQ && op != Py_NE) || Py_TYPE(b) != NodeType) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((of(a) == of(b)) == (op == Py_EQ));
+}
+Py_hash_t hash(PyObject* self) { return Py_hash_t(reinterpret_cast<uintptr_t>(of(self)) >> 4); }
+
+PyMethodDef methods[] = {
+    {"name", name, METH_NOARGS, "Name of the operation."},
+    {"_sequence_nr", sequence_nr, METH_NOARGS, "Place in the order of recording."},
+    {"_register_prehook", register_prehook, METH_O, "Adds a hook on the gradients that come in; returns its number."},
+    {"_register_hook", register_hook, METH_O, "Adds a hook on the gradients that go out; returns its number."},
+    {"_remove_hook", drop_hook, METH_O, "Removes a hook by its number."},
+    {nullptr},
+};
+PyGetSetDef attributes[] = {
+    {"next_functions", next_functions, nullptr, "Nodes that the gradients go to, each with the number of its output.", nullptr},
+    {"metadata", metadata, nullptr, "A dict for notes of the user's.", nullptr},
+    {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
+    {nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(repr)},
+    {Py_tp_getattro, reinterpret_cast<void*>(getattro)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(richcompare)},
+    {Py_tp_hash, reinterpret_cast<void*>(hash)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {Py_tp_doc, const_cast<char*>("A recorded operation of the graph.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"taeda_autograd._C.Node", sizeof(PyNodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+PyObject* wrap(const Ref<Node>& node) {
+  if (!node) Py_RETURN_NONE;
+  NodeExtras& extras = ensure_extras(node.get());
+  if (extras.python) return Py_NewRef(static_cast<PyObject*>(extras.python));
+  auto* object = PyObject_New(PyNodeObject, NodeType);
+  if (!object) raise();
+  new (&object->node) Ref<Node>(node);
+  extras.python = object;
+  return reinterpret_cast<PyObject*>(object);
+}
+
+Ref<Node> node_of(PyObject* o) {
+  check(Py_TYPE(o) == NodeType, ErrorKind::Type, "expected a graph node, found ", Py_TYPE(o)->tp_name);
+  return reinterpret_cast<PyNodeObject*>(o)->node;
+}
+
+bool init_node(PyObject* module) {
+  NodeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return NodeType && PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(NodeType)) == 0;
+}
+
+}  // namespace taeda::autograd::py

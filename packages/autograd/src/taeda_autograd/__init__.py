@@ -1,0 +1,42 @@
+"""Automatic differentiation of programs on taeda tensors: the autograd slot of taeda.
+
+Importing the package installs the layer that records operations, and gives tensors ``backward``, ``grad`` and
+their like.
+"""
+
+import taeda_tensor_core as _tensor_core  # noqa: F401  (loads libtaeda and the Tensor type)
+from taeda_autograd import _C, functional, graph
+from taeda_autograd._anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from taeda_autograd._engine import backward, grad
+from taeda_autograd._function import Function, once_differentiable
+from taeda_autograd._hooks import RemovableHandle
+from taeda_autograd._methods import install as _install
+from taeda_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from taeda_tensor_core import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+
+Node = _C.Node
+_install()
+
+__all__ = [
+    "Function",
+    "GradcheckError",
+    "Node",
+    "RemovableHandle",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "no_grad",
+    "once_differentiable",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
+__version__ = "0.1.0"
+__taeda_interface__ = {"autograd": "1.0"}

@@ -1,0 +1,109 @@
+"""backward and grad: running the graph."""
+
+from __future__ import annotations
+
+from taeda_autograd import _C
+from taeda_tensor_core import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _as_tuple(value: Tensor | Sequence[Tensor] | None) -> tuple:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Add the gradients of `tensors` to the ``.grad`` of the leaves they depend on.
+
+    Args:
+        tensors: Roots of the computation.
+        grad_tensors: Weight of every element of each root, of the root's shape; not needed for roots of one element.
+        retain_graph: Keep what the graph saved, so that it can be run again; by default the value of `create_graph`.
+        create_graph: Record the computation of the gradients, for derivatives of higher order.
+        inputs: Accumulate into these tensors only.
+
+    Raises:
+        RuntimeError: A root needs no gradient, or has several elements and no weight; or the graph was freed by an
+            earlier call.
+
+    Example:
+        >>> x = taeda.tensor([1.0, 2.0], requires_grad=True)
+        >>> taeda.autograd.backward((x * x).sum())
+        >>> x.grad
+        tensor([2., 4.])
+    """
+    if inputs is not None:
+        inputs = _as_tuple(inputs)
+        if not inputs:
+            raise RuntimeError("backward: argument 'inputs' is empty, expected at least one tensor or None")
+    keep = create_graph if retain_graph is None else retain_graph
+    _C.run_backward(
+        _as_tuple(tensors), _as_tuple(grad_tensors), bool(keep), bool(create_graph), inputs or (), False, True
+    )
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:
+    """Gradients of `outputs` with respect to `inputs`, as new tensors; no ``.grad`` changes.
+
+    Args:
+        outputs: Roots of the computation.
+        inputs: Tensors to differentiate by, leaves or not.
+        grad_outputs: Weights of the outputs, as in :func:`backward`.
+        retain_graph: Keep what the graph saved; by default the value of `create_graph`.
+        create_graph: Record the computation of the gradients.
+        allow_unused: Give None for inputs that the outputs do not depend on, instead of raising.
+        is_grads_batched: Not offered; must be False.
+        materialize_grads: Give zeros in the place of None.
+
+    Returns:
+        One gradient for each input, of the input's shape and dtype.
+
+    Raises:
+        RuntimeError: An input needs no gradient or was not used.
+
+    Example:
+        >>> x = taeda.tensor(3.0, requires_grad=True)
+        >>> taeda.autograd.grad(x**2, x)
+        (tensor(6.),)
+    """
+    if is_grads_batched:
+        raise NotImplementedError("grad: is_grads_batched=True is not offered; call grad once for each row")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: materialize_grads=True needs allow_unused=True or None, found False")
+    inputs = _as_tuple(inputs)
+    if not inputs:
+        raise ValueError("grad: argument 'inputs' is empty, expected at least one tensor")
+    keep = create_graph if retain_graph is None else retain_graph
+    results = _C.run_backward(
+        _as_tuple(outputs),
+        _as_tuple(grad_outputs),
+        bool(keep),
+        bool(create_graph),
+        inputs,
+        True,
+        bool(allow_unused) or materialize_grads,
+    )
+    if materialize_grads:
+        from taeda_tensor_core import zeros_like
+
+        results = tuple(zeros_like(i) if r is None else r for r, i in zip(results, inputs, strict=True))
+    return results

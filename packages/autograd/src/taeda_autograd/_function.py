@@ -1,0 +1,140 @@
+"""User-defined differentiable functions."""
+
+from __future__ import annotations
+
+from functools import wraps
+
+from taeda_autograd import _C
+from taeda_tensor_core import Tensor, no_grad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class FunctionCtx(_C.Context):
+    """What forward leaves for backward."""
+
+    _function: type
+    _dirty: tuple | None = None
+    _constant: tuple | None = None
+    _materialize: bool = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs or outputs for backward, which finds them in ``saved_tensors``.
+
+        Tensors that are neither can be kept too, but second derivatives through them raise RuntimeError.
+
+        Raises:
+            TypeError: An item is neither a tensor nor None.
+        """
+        for i, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_backward: item {i} is {type(tensor).__name__}, expected a Tensor or None"
+                )
+        self._to_save = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say that these inputs were modified in place; they must be returned."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say that these outputs carry no gradient."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether gradients that did not come are given to backward as zeros (the default) or as None."""
+        self._materialize = bool(value)
+
+
+class _FunctionMeta(type):
+    """Gives every Function its own type of ctx, under whose name its nodes are shown."""
+
+    def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
+        super().__init__(name, bases, namespace)
+        cls._context_type = type(f"{name}Backward", (FunctionCtx,), {"_function": cls})
+
+
+class Function(metaclass=_FunctionMeta):
+    """Base of user-defined differentiable functions: subclasses give `forward` and `backward` as static methods.
+
+    `forward(ctx, *args)` computes; nothing in it is recorded. `backward(ctx, *grads)` gets one gradient for each
+    output and returns one for each argument of forward (None for those that are no tensors or need none). Instead of
+    a `ctx` argument of forward a method `setup_context(ctx, inputs, output)` may be given. Use the function by
+    :meth:`apply`.
+
+    Example:
+        >>> class Square(Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         (x,) = ctx.saved_tensors
+        ...         return 2 * x * grad
+        >>> Square.apply(taeda.tensor(3.0, requires_grad=True))
+        tensor(9., grad_fn=<SquareBackward>)
+    """
+
+    setup_context: Callable | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"{type(self).__name__}: Functions are not instantiated; use {type(self).__name__}.apply(...)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; to be given by subclasses."""
+        raise NotImplementedError("Function: the subclass must give a static method 'forward'")
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Compute the gradients of the arguments; to be given by subclasses."""
+        raise NotImplementedError(
+            "Function: the subclass must give a static method 'backward' (or 'vjp') to be differentiated"
+        )
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run forward and record it when an argument needs a gradient."""
+        return _C.apply(cls, *args)
+
+    @classmethod
+    def _run_forward(cls, ctx: Any, *args: Any) -> Any:
+        if cls.setup_context is None:
+            return cls.forward(ctx, *args)
+        output = cls.forward(*args)
+        cls.setup_context(ctx, args, output)
+        return output
+
+    @classmethod
+    def _run_backward(cls, ctx: Any, *grads: Any) -> Any:
+        vjp = getattr(cls, "vjp", None)
+        return cls.backward(ctx, *grads) if vjp is None else vjp(ctx, *grads)
+
+
+def once_differentiable(function: Callable) -> Callable:
+    """Mark a backward whose own gradient is not to be computed: asking for it raises RuntimeError."""
+
+    @wraps(function)
+    def inside(ctx: Any, *grads: Tensor | None) -> Any:
+        with no_grad():
+            results = function(ctx, *grads)
+        ends = [g for g in grads if isinstance(g, Tensor) and g.requires_grad]
+        if not ends:
+            return results
+        message = (
+            f"{type(ctx).__name__}: backward is marked once_differentiable: its result has no derivative"
+        )
+        single = not isinstance(results, tuple)
+        poisoned = tuple(
+            _C.poison(r, ends, message) if isinstance(r, Tensor) else r
+            for r in ((results,) if single else results)
+        )
+        return poisoned[0] if single else poisoned
+
+    return inside

@@ -1,0 +1,86 @@
+"""Methods that this package gives to tensors and graph nodes."""
+
+from __future__ import annotations
+
+from taeda_autograd import _C, _engine
+from taeda_autograd._hooks import RemovableHandle
+from taeda_tensor_core import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Add the gradients of this tensor to the ``.grad`` of the leaves it depends on.
+
+    Args:
+        gradient: Weight of every element, of this tensor's shape; may be left out when it has one element.
+        retain_graph: Keep what the graph saved; by default the value of `create_graph`.
+        create_graph: Record the computation of the gradients.
+        inputs: Accumulate into these tensors only.
+    """
+    if gradient is None and inputs is None:
+        keep = create_graph if retain_graph is None else retain_graph
+        _C.run_backward((self,), (), bool(keep), bool(create_graph), (), False, True)
+        return
+    _engine.backward(self, (gradient,), retain_graph, create_graph, inputs)
+
+
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Call `hook` with the gradient of this tensor whenever it is computed; a tensor that it returns takes its place.
+
+    Raises:
+        RuntimeError: The tensor does not require gradients.
+
+    Example:
+        >>> x = taeda.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 2)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
+    return RemovableHandle(self, _C.remove_hook, _C.register_hook(self, hook))
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Call `hook` with this leaf after a gradient was added to its ``.grad``."""
+    return RemovableHandle(self, _C.remove_hook, _C.register_leaf_hook(self, hook))
+
+
+def retain_grad(self: Tensor) -> None:
+    """Let this tensor, which is no leaf, keep its gradient in ``.grad`` too."""
+    _C.retain_grad(self)
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Cut this tensor off its history, in place."""
+    return _C.detach_(self)
+
+
+def register_prehook(self: _C.Node, hook: Callable) -> RemovableHandle:
+    """Call `hook` with the tuple of gradients that come into the node; what it returns takes their place."""
+    return RemovableHandle(self, _C.Node._remove_hook, self._register_prehook(hook))
+
+
+def register_node_hook(self: _C.Node, hook: Callable) -> RemovableHandle:
+    """Call `hook` with the gradients that go out of and came into the node; what it returns takes the first's place."""
+    return RemovableHandle(self, _C.Node._remove_hook, self._register_hook(hook))
+
+
+def install() -> None:
+    """Give tensors their methods of this package."""
+    for method in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad, detach_):
+        setattr(Tensor, method.__name__, method)
+    Tensor.retains_grad = property(_C.retains_grad, doc="Whether retain_grad was called.")
+    _C.set_attributes(
+        {name: getattr(Tensor, name) for name in ("backward", "register_hook", "retain_grad", "detach_")}
+    )
+    _C.Node.register_prehook = register_prehook
+    _C.Node.register_hook = register_node_hook

@@ -1,0 +1,180 @@
+"""Products with and whole Jacobians and Hessians of Python functions."""
+
+from __future__ import annotations
+
+from taeda_autograd._engine import grad
+from taeda_tensor_core import Tensor, enable_grad, stack, zeros_like
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def _tuple(value: Any, what: str) -> tuple[bool, tuple[Tensor, ...]]:
+    single = isinstance(value, Tensor)
+    items = (value,) if single else tuple(value)
+    for i, item in enumerate(items):
+        if not isinstance(item, Tensor):
+            raise TypeError(f"{what}: item {i} is {type(item).__name__}, expected a Tensor")
+    return single, items
+
+
+def _fresh(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
+    """Inputs that gradients can be taken by, connected to the given ones when the result is to be differentiated."""
+    if create_graph:
+        return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
+    return tuple(x.detach().requires_grad_() for x in inputs)
+
+
+def _call(func: Callable, inputs: Any, create_graph: bool, name: str) -> tuple[bool, tuple, bool, tuple]:
+    single_in, inputs = _tuple(inputs, f"{name}: argument 'inputs'")
+    inputs = _fresh(inputs, create_graph)
+    single_out, outputs = _tuple(func(*inputs), f"{name}: result of 'func'")
+    return single_in, inputs, single_out, outputs
+
+
+def _gradients(
+    outputs: tuple, inputs: tuple, weights: tuple | None, create_graph: bool, strict: bool, name: str
+) -> tuple:
+    live = [
+        (o, None if weights is None else w)
+        for o, w in zip(outputs, weights or outputs, strict=True)
+        if o.requires_grad
+    ]
+    if len(live) < len(outputs) and strict:
+        raise RuntimeError(
+            f"{name}: an output does not depend on the inputs, which strict=True does not allow"
+        )
+    if not live:
+        return tuple(zeros_like(x) for x in inputs)
+    kept = [o for o, _ in live]
+    given = None if weights is None else [w for _, w in live]
+    results = grad(kept, inputs, given, retain_graph=True, create_graph=create_graph, allow_unused=True)
+    if strict and any(r is None for r in results):
+        raise RuntimeError(f"{name}: the outputs do not depend on an input, which strict=True does not allow")
+    return tuple(zeros_like(x) if r is None else r for r, x in zip(results, inputs, strict=True))
+
+
+def _like(single: bool, items: tuple) -> Any:
+    return items[0] if single else items
+
+
+def vjp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """Result of `func(*inputs)` and the product of the vector `v` with its Jacobian.
+
+    Args:
+        func: Function of tensors that returns a tensor or a tuple of tensors.
+        inputs: Tensor or tuple of tensors.
+        v: Weights of the outputs, of their shapes; may be left out for one output of one element.
+        create_graph: Make the results differentiable.
+        strict: RuntimeError when an output does not depend on an input, instead of zeros.
+    """
+    with enable_grad():
+        single_in, inputs, single_out, outputs = _call(func, inputs, create_graph, "vjp")
+        weights = None if v is None else _tuple(v, "vjp: argument 'v'")[1]
+        products = _gradients(outputs, inputs, weights, create_graph, strict, "vjp")
+    shown = outputs if create_graph else tuple(o.detach() for o in outputs)
+    return _like(single_out, shown), _like(single_in, products)
+
+
+def jvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """Result of `func(*inputs)` and the product of its Jacobian with the vector `v`, by differentiating twice.
+
+    Args:
+        func: Function of tensors that returns a tensor or a tuple of tensors.
+        inputs: Tensor or tuple of tensors.
+        v: Direction, of the inputs' shapes; may be left out for one input of one element.
+        create_graph: Make the results differentiable.
+        strict: RuntimeError when an output does not depend on an input, instead of zeros.
+    """
+    with enable_grad():
+        _, inputs, single_out, outputs = _call(func, inputs, create_graph, "jvp")
+        # The vector-Jacobian product is linear in its weights: its derivative by them is the transposed map.
+        weights = tuple(zeros_like(o).requires_grad_() for o in outputs)
+        backward = _gradients(outputs, inputs, weights, True, strict, "jvp")
+        direction = None if v is None else _tuple(v, "jvp: argument 'v'")[1]
+        products = _gradients(backward, weights, direction, create_graph, False, "jvp")
+    shown = outputs if create_graph else tuple(o.detach() for o in outputs)
+    return _like(single_out, shown), _like(single_out, products)
+
+
+def jacobian(
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False
+) -> Any:
+    """Jacobian of `func` at `inputs`: for output y and input x a tensor of shape ``y.shape + x.shape``.
+
+    Args:
+        func: Function of tensors that returns a tensor or a tuple of tensors.
+        inputs: Tensor or tuple of tensors.
+        create_graph: Make the result differentiable.
+        strict: RuntimeError when an output does not depend on an input, instead of zeros.
+        vectorize: Accepted and ignored.
+
+    Returns:
+        A tensor for one input and one output, else a tuple over outputs (of tuples over inputs).
+    """
+    with enable_grad():
+        single_in, inputs, single_out, outputs = _call(func, inputs, create_graph, "jacobian")
+        rows = []
+        for output in outputs:
+            flat = output.reshape(-1)
+            columns: list[list[Tensor]] = [[] for _ in inputs]
+            for i in range(flat.numel()):
+                for column, g in zip(
+                    columns,
+                    _gradients((flat[i],), inputs, None, create_graph, strict, "jacobian"),
+                    strict=True,
+                ):
+                    column.append(g)
+            shapes = [tuple(output.shape) + tuple(x.shape) for x in inputs]
+            made = [
+                stack(c).reshape(s) if c else output.new_zeros(s)
+                for c, s in zip(columns, shapes, strict=True)
+            ]
+            rows.append(_like(single_in, tuple(made)))
+    return _like(single_out, tuple(rows))
+
+
+def hessian(
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False
+) -> Any:
+    """Second derivatives of a scalar function: for inputs x and y a tensor of shape ``x.shape + y.shape``.
+
+    Args:
+        func: Function of tensors that returns a tensor of one element.
+        inputs: Tensor or tuple of tensors.
+        create_graph: Make the result differentiable.
+        strict: RuntimeError when the function does not depend on an input, instead of zeros.
+        vectorize: Accepted and ignored.
+    """
+    single, _ = _tuple(inputs, "hessian: argument 'inputs'")
+
+    def gradient(*xs: Tensor) -> Any:
+        output = func(*xs)
+        if not isinstance(output, Tensor) or output.numel() != 1:
+            raise RuntimeError("hessian: 'func' must return a tensor of one element")
+        return _like(single, _gradients((output.reshape(()),), xs, None, True, strict, "hessian"))
+
+    return jacobian(gradient, inputs, create_graph, strict)
+
+
+def hvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """Result of a scalar `func` and the product of its Hessian with `v`."""
+    with enable_grad():
+        single, xs, _, outputs = _call(func, inputs, True, "hvp")
+        if len(outputs) != 1 or outputs[0].numel() != 1:
+            raise RuntimeError("hvp: 'func' must return a tensor of one element")
+        gradients = _gradients(outputs, xs, None, True, strict, "hvp")
+        weights = None if v is None else _tuple(v, "hvp: argument 'v'")[1]
+        products = _gradients(gradients, xs, weights, create_graph, strict, "hvp")
+    return (outputs[0] if create_graph else outputs[0].detach()), _like(single, products)
+
+
+vhp = hvp

@@ -1,0 +1,199 @@
+"""Comparison of recorded gradients with numeric differences."""
+
+from __future__ import annotations
+
+from taeda_autograd._engine import grad
+from taeda_tensor_core import Tensor, allclose, complex128, float64, no_grad, stack, zeros_like
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class GradcheckError(RuntimeError):
+    """Recorded and numeric gradients differ."""
+
+
+def _outputs(func: Callable, inputs: tuple) -> list[Tensor]:
+    result = func(*inputs)
+    items = (result,) if isinstance(result, Tensor) else tuple(result)
+    return [o for o in items if isinstance(o, Tensor) and o.requires_grad]
+
+
+def _plain(func: Callable, inputs: tuple, keep: list[bool]) -> list[Tensor]:
+    result = func(*inputs)
+    items = (result,) if isinstance(result, Tensor) else tuple(result)
+    return [o.detach().clone() for o, wanted in zip(items, keep, strict=True) if wanted]
+
+
+def _directions(x: Tensor) -> list[complex]:
+    return [1.0, 1j] if x.is_complex() else [1.0]
+
+
+def _numeric(func: Callable, inputs: tuple, x: Tensor, keep: list[bool], eps: float) -> list[Tensor]:
+    """For each output the derivatives by every element (and for complex ones by both parts), as rows."""
+    columns: list[list[Tensor]] = []
+    flat = x.detach().view(-1) if x.is_contiguous() else None
+    for i in range(x.numel()):
+        for step in _directions(x):
+            ends = []
+            for sign in (1, -1):
+                with no_grad():
+                    target, at = (flat, i) if flat is not None else _element(x, i)
+                    before = target[at].item()
+                    target[at] = before + sign * eps * step
+                try:
+                    ends.append(_plain(func, inputs, keep))
+                finally:
+                    with no_grad():
+                        target[at] = before
+            columns.append([(a - b) / (2 * eps) for a, b in zip(*ends, strict=True)])
+    return [stack([c[k].reshape(-1) for c in columns]) for k in range(sum(keep))] if columns else []
+
+
+def _element(x: Tensor, number: int) -> tuple[Tensor, tuple[int, ...]]:
+    index = []
+    for size in reversed(x.shape):
+        number, rest = divmod(number, size)
+        index.append(rest)
+    return x.detach(), tuple(reversed(index))
+
+
+def _recorded(output: Tensor, x: Tensor) -> Tensor:
+    """Rows as in _numeric, from one backward run for each element of the output."""
+    flat = output.reshape(-1)
+    columns = []
+    for j in range(flat.numel()):
+        parts = []
+        for weight in _directions(output):
+            unit = zeros_like(flat)
+            with no_grad():
+                unit[j] = weight
+            (g,) = grad(flat, x, unit, retain_graph=True, allow_unused=True)
+            parts.append(zeros_like(x) if g is None else g.detach())
+        columns.append(_real_rows(parts, x, output))
+    return stack(columns, 1) if columns else zeros_like(x).reshape(x.numel(), 0)
+
+
+def _real_rows(parts: list[Tensor], x: Tensor, output: Tensor) -> Tensor:
+    """The gradient with weight w is conj(dL/dx) for L = Re(conj(w) y): turns it into dy along each direction of x."""
+    along = []
+    for g in parts:
+        g = g.reshape(-1)
+        along.append(stack([g.real, g.imag], 1).reshape(-1) if x.is_complex() else g)
+    if not output.is_complex():
+        return along[0]
+    return along[0] + 1j * along[1]
+
+
+def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) -> None:
+    result = func(*inputs)
+    items = (result,) if isinstance(result, Tensor) else tuple(result)
+    keep = [isinstance(o, Tensor) and o.requires_grad for o in items]
+    outputs = [o for o, wanted in zip(items, keep, strict=True) if wanted]
+    if not outputs:
+        raise ValueError("gradcheck: no output of the function requires gradients")
+    for number, x in enumerate(inputs):
+        if not isinstance(x, Tensor) or not x.requires_grad:
+            continue
+        numeric = _numeric(func, inputs, x, keep, eps)
+        for k, output in enumerate(outputs):
+            if not numeric:
+                continue
+            found = _recorded(output, x)
+            expected = numeric[k]
+            if found.dtype is not expected.dtype:
+                expected = expected.to(found.dtype)
+            if not allclose(found, expected, rtol=rtol, atol=atol):
+                raise GradcheckError(
+                    f"gradcheck: the gradient of output {k} by input {number} differs from numeric differences\n"
+                    f"numeric:\n{expected}\nrecorded:\n{found}"
+                )
+
+
+def gradcheck(
+    func: Callable,
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    **ignored: Any,
+) -> bool:
+    """Compare the gradients of `func` with central differences, element by element.
+
+    Args:
+        func: Function of tensors that returns a tensor or several.
+        inputs: Tensor or tuple; those that require grad must be float64 or complex128.
+        eps: Step of the differences.
+        atol: Absolute tolerance.
+        rtol: Relative tolerance.
+        raise_exception: Raise GradcheckError instead of returning False.
+        **ignored: Options of other implementations without meaning here (check_undefined_grad, fast_mode, ...).
+
+    Returns:
+        True when all gradients agree.
+
+    Raises:
+        GradcheckError: They differ.
+        ValueError: No input requires gradients, or one is of lower precision.
+    """
+    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    checked = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+    if not checked:
+        raise ValueError("gradcheck: at least one input must require gradients")
+    for x in checked:
+        if x.dtype not in (float64, complex128):
+            raise ValueError(f"gradcheck: inputs must be float64 or complex128, found {x.dtype}")
+    try:
+        _check(func, inputs, eps, atol, rtol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    **ignored: Any,
+) -> bool:
+    """Compare second derivatives with central differences of first ones; arguments as in :func:`gradcheck`.
+
+    Args:
+        grad_outputs: Weights of the outputs; by default fixed, uneven numbers.
+    """
+    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    outputs = _outputs(func, inputs)
+    if grad_outputs is None:
+        weights = tuple(_uneven(o).requires_grad_() for o in outputs)
+    else:
+        weights = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+
+    def first(*args: Any) -> tuple:
+        xs, ws = args[: len(inputs)], args[len(inputs) :]
+        wanted = [x for x in xs if isinstance(x, Tensor) and x.requires_grad]
+        found = grad(_outputs(func, xs), wanted, ws, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None and g.requires_grad)
+
+    if not any(True for g in first(*inputs, *weights)):
+        return True
+    return gradcheck(first, inputs + weights, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+
+
+def _uneven(output: Tensor) -> Tensor:
+    """Weights between 0.5 and 1.5 that no symmetry of a formula cancels."""
+    count = output.numel()
+    weights = zeros_like(output.detach()).reshape(-1)
+    for i in range(count):
+        weights[i] = 0.5 + ((i * 7 + 3) % 11) / 10
+    return weights.reshape(output.shape)
