@@ -1,4 +1,6 @@
 // Shared memory with other libraries: NumPy's array interface and the buffer protocol.
+#include <cstring>
+
 #include "python/arguments.h"
 #include "python/internal.h"
 
@@ -25,30 +27,85 @@ void release_owner(void*, size_t, void* owner) {
   PyGILState_Release(state);
 }
 
-Tensor over_memory(PyObject* owner, char* first, IntSpan sizes, IntSpan byte_steps, DType dtype, bool readonly,
+/// Whoever keeps the memory alive, and how it is told that the memory is no longer used. Owned by the one who holds it.
+struct Keeper {
+  void (*release)(void*, size_t, void*);
+  void* context;
+};
+Keeper keep(PyObject* owner) { return {release_owner, Py_NewRef(owner)}; }
+
+Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps, DType dtype, bool readonly,
                    const char* op) {
   const int64_t item = item_size(dtype);
-  int64_t low = 0, high = item;
-  Shape strides;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] > 1) {
-      check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",
-            item, "; copy it first");
-      (byte_steps[d] < 0 ? low : high) += (sizes[d] - 1) * byte_steps[d];
-    }
-    strides.push_back(sizes[d] > 1 ? byte_steps[d] / item : 0);
-  }
   const bool none = product(sizes) == 0;
-  if (none) low = high = 0;
-  // Dimensions of size 1 may carry any stride; give them the one of a dense layout, so that contiguity is seen.
-  const Shape dense = contiguous_strides(sizes);
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (none || sizes[d] <= 1) strides[d] = dense[d];
+  int64_t low = 0, high = none ? 0 : item;
+  // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
+  Shape strides = contiguous_strides(sizes);
+  // From here on the storage gives the memory back, whatever is found to be wrong with it.
+  Ref<Storage> storage = borrow_storage(first, 0, Device{}, readonly, keeper.release, keeper.context);
+  for (size_t d = 0; d < sizes.size() && !none; ++d) {
+    if (sizes[d] <= 1) continue;
+    check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",
+          item, "; copy it first");
+    (byte_steps[d] < 0 ? low : high) += (sizes[d] - 1) * byte_steps[d];
+    strides[d] = byte_steps[d] / item;
+  }
   check(none || reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item, 8)) == 0, ErrorKind::Value, op,
         ": the array's memory is not aligned for ", name(dtype), "; copy it first");
-  Ref<Storage> storage =
-      borrow_storage(first + low, size_t(high - low), Device{}, readonly, release_owner, Py_NewRef(owner));
+  storage->data = first + low;
+  storage->nbytes = size_t(high - low);
   return from_storage(std::move(storage), sizes, strides, -low, dtype);
+}
+
+/// Memory exported through the buffer protocol, given back when the last tensor over it goes.
+void release_export(void*, size_t, void* context) {
+  auto* view = static_cast<Py_buffer*>(context);
+  if (Py_IsInitialized()) {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyBuffer_Release(view);
+    PyGILState_Release(state);
+  }
+  delete view;
+}
+
+struct ReleaseExport {
+  void operator()(Py_buffer* view) const noexcept { release_export(nullptr, 0, view); }
+};
+
+std::optional<DType> dtype_from_format(const char* format) {
+  for (const auto& type : kTypes)
+    if (*type.format && !std::strcmp(format, type.format)) return type.dtype;
+  return std::nullopt;
+}
+
+bool is_ndarray(PyObject* o) {
+  static PyTypeObject* known = nullptr;
+  if (Py_TYPE(o) == known) return true;
+  if (std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") != 0) return false;
+  known = Py_TYPE(o);
+  return true;
+}
+
+/// The quick way for NumPy's own arrays of native byte order; nothing when the long way must find out what is wrong.
+std::optional<Tensor> from_ndarray(PyObject* o, const char* op) {
+  auto* raw = new Py_buffer;
+  if (PyObject_GetBuffer(o, raw, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+    delete raw;
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  std::unique_ptr<Py_buffer, ReleaseExport> view(raw);
+  const std::optional<DType> dtype = dtype_from_format(view->format);
+  if (!dtype || view->ndim > kMaxDims) return std::nullopt;
+  const size_t n = size_t(view->ndim);
+  Shape sizes, steps;
+  for (size_t d = 0; d < n; ++d) {
+    sizes.push_back(view->shape[d]);
+    steps.push_back(view->strides[d]);
+  }
+  char* first = static_cast<char*>(view->buf);
+  const bool readonly = view->readonly;
+  return over_memory({release_export, view.release()}, first, sizes, steps, *dtype, readonly, op);
 }
 
 Shape ints_of(PyObject* tuple) {
@@ -62,10 +119,34 @@ Shape ints_of(PyObject* tuple) {
 
 PyObject* py_from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    if (!optional_attribute(array, "__array_interface__") || !PyObject_HasAttrString(array, "flags") ||
-        !PySequence_Check(array))
+    const bool plain = is_ndarray(array);
+    if (!plain && !(optional_attribute(array, "__array_interface__") && PyObject_HasAttrString(array, "flags") &&
+                    PySequence_Check(array)))
       fail(ErrorKind::Type, "from_numpy: argument 'ndarray' must be a NumPy array, found ", type_name(array));
     return wrap(std::move(*from_array_interface(array, "from_numpy")));
+  });
+}
+
+/// numpy.asarray, found at first use so that importing this module does not import NumPy.
+PyObject* numpy_asarray() {
+  static PyObject* const function =
+      own(PyObject_GetAttrString(own(PyImport_ImportModule("numpy")).get(), "asarray")).release();
+  return function;
+}
+
+PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static Names known{"numpy", 0, {"force"}};
+    Object owner = share(self);
+    if (Given(known, args, count, names).truth(0, false))
+      owner = own(wrap(converted(detached_alias(tensor_of(self)), std::nullopt, Device{})));
+    const Tensor& t = tensor_of(owner.get());
+    check(!t.requires_grad(), ErrorKind::Runtime,
+          "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()");
+    check(t.device().backend == kCPU, ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ",
+          describe(t), "; use tensor.cpu()");
+    check(t.dtype() != DType::BFloat16, ErrorKind::Type, "numpy: NumPy has no bfloat16; use tensor.float().numpy()");
+    return own(PyObject_CallOneArg(numpy_asarray(), owner.get())).release();
   });
 }
 
@@ -96,7 +177,7 @@ PyObject* py_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     }
     check(n <= (bytes - offset) / item, ErrorKind::Value, "frombuffer: argument 'count' is ", n, ", but only ",
           (bytes - offset) / item, " items follow");
-    Tensor made = over_memory(view.get(), memory + offset, Shape{n}, Shape{item}, dtype, readonly, "frombuffer");
+    Tensor made = over_memory(keep(view.get()), memory + offset, Shape{n}, Shape{item}, dtype, readonly, "frombuffer");
     if (given.truth(4, false)) set_requires_grad(made, true);
     return wrap(std::move(made));
   });
@@ -113,6 +194,8 @@ std::string typestr_of(DType dtype) { return kTypes[size_t(dtype)].typestr; }
 const char* buffer_format(DType dtype) { return kTypes[size_t(dtype)].format; }
 
 std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
+  if (is_ndarray(o))
+    if (std::optional<Tensor> quick = from_ndarray(o, op)) return quick;
   const Object interface = optional_attribute(o, "__array_interface__");
   if (!interface || !PyDict_Check(interface.get())) return std::nullopt;
   PyObject* typestr = PyDict_GetItemString(interface.get(), "typestr");
@@ -140,7 +223,7 @@ std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
   }
   char* first = static_cast<char*>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0)));
   ensure(first || !PyErr_Occurred());
-  return over_memory(o, first, sizes, byte_steps, *dtype, PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)), op);
+  return over_memory(keep(o), first, sizes, byte_steps, *dtype, PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)), op);
 }
 
 int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
@@ -185,6 +268,13 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete[] static_cast<Py_ssize_t*>(view->internal); }
 
+PyMethodDef buffer_methods[] = {{"numpy", reinterpret_cast<PyCFunction>(py_numpy), METH_FASTCALL | METH_KEYWORDS,
+                                 "numpy(*, force=False) -> numpy.ndarray\n\nNumPy array that shares the tensor's "
+                                 "memory.\n\nArgs:\n    force: Detach, "
+                                 "move to the cpu and copy as needed instead of raising.\n\nRaises:\n    RuntimeError: "
+                                 "The tensor requires grad.\n    "
+                                 "TypeError: It is not on the cpu, or NumPy has no such dtype."},
+                                {nullptr, nullptr, 0, nullptr}};
 PyMethodDef buffer_functions[] = {
     {"from_numpy", py_from_numpy, METH_O,
      "from_numpy(ndarray) -> Tensor\n\nTensor that shares the array's memory, strides included. Tensors over read-only "

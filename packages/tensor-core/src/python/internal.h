@@ -34,6 +34,7 @@ bool init_device(PyObject* module);
 bool init_generator(PyObject* module);
 bool init_size(PyObject* module);
 bool init_tensor(PyObject* module);
+bool init_mode(PyObject* module);
 
 /// Tracks the wrapper for the collector once it has a __dict__.
 void track_state(PyObject* self) noexcept;
@@ -44,6 +45,7 @@ extern PyGetSetDef tensor_attributes[];
 extern PyMethodDef tensor_methods[];
 extern PyMethodDef data_functions[];
 extern PyMethodDef buffer_functions[];
+extern PyMethodDef buffer_methods[];
 extern PyMethodDef dlpack_functions[];
 extern PyMethodDef dlpack_methods[];
 extern PyMethodDef runtime_functions[];

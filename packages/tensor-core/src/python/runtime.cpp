@@ -15,25 +15,7 @@ bool truth_of(PyObject* o) {
   return v;
 }
 
-// --- gradient mode: returns what was set before ---
-
-PyObject* set_grad_enabled(PyObject*, PyObject* mode) {
-  return guarded([&] {
-    const bool before = thread_state.grad_enabled, wanted = truth_of(mode);
-    thread_state.grad_enabled = wanted;
-    const uint64_t bit = KeySet::of(Layer::Autograd).bits();
-    thread_state.excluded = wanted ? thread_state.excluded & ~bit : thread_state.excluded | bit;
-    return PyBool_FromLong(before);
-  });
-}
 PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_enabled); }
-PyObject* set_inference_mode(PyObject*, PyObject* mode) {
-  return guarded([&] {
-    const bool before = thread_state.inference_mode;
-    thread_state.inference_mode = truth_of(mode);
-    return PyBool_FromLong(before);
-  });
-}
 PyObject* is_inference_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); }
 
 // --- threads, memory ---
@@ -183,10 +165,8 @@ PyObject* operators(PyObject*, PyObject*) {
 }  // namespace
 
 PyMethodDef runtime_functions[] = {
-    {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
      "is_grad_enabled() -> bool\n\nWhether operations are recorded in this thread."},
-    {"_set_inference_mode", set_inference_mode, METH_O, nullptr},
     {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
      "is_inference_mode_enabled() -> bool\n\nWhether inference_mode is on in this thread."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads() -> int\n\nThreads that operators may use."},

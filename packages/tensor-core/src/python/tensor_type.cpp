@@ -173,6 +173,7 @@ PyMethodDef* joined_methods() {
   };
   add(tensor_methods);
   add(dlpack_methods);
+  add(buffer_methods);
   for (PyMethodDef* const* table = all_methods; *table; ++table) add(*table);
   add(placeholders);
   all.push_back({nullptr, nullptr, 0, nullptr});

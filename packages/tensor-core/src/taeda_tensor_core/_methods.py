@@ -19,39 +19,8 @@ _LEGACY = {
 # --- NumPy ---
 
 
-def numpy(self: Tensor, *, force: bool = False) -> Any:
-    """NumPy array that shares the tensor's memory.
-
-    Args:
-        force: Detach, move to the cpu and copy as needed instead of raising.
-
-    Raises:
-        RuntimeError: The tensor requires grad.
-        TypeError: It is not on the cpu, or NumPy has no such dtype.
-    """
-    import numpy as np
-
-    if force:
-        self = self.detach().cpu()
-    if self.requires_grad:
-        raise RuntimeError(
-            "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()"
-        )
-    if self.device.type != "cpu":
-        raise TypeError(
-            f"numpy: only tensors on cpu share memory with NumPy, found one on {self.device}; use tensor.cpu()"
-        )
-    if self.dtype is _C.bfloat16:
-        raise TypeError("numpy: NumPy has no bfloat16; use tensor.float().numpy()")
-    return (
-        np.asarray(memoryview(self))
-        if self.numel()
-        else np.empty(tuple(self.shape), np.dtype(self.dtype.name))
-    )
-
-
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    array = numpy(self)
+    array = self.numpy()
     if dtype is None or array.dtype == dtype:
         return array.copy() if copy else array
     if copy is False:
@@ -270,7 +239,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 METHODS = [
-    numpy, __array__, __reduce_ex__, __deepcopy__, __copy__, __repr__, __format__, type_as, new_tensor, resize_,
+    __array__, __reduce_ex__, __deepcopy__, __copy__, __repr__, __format__, type_as, new_tensor, resize_,
     resize_as_, __reversed__, untyped_storage, to_device,
 ]  # fmt: skip
 

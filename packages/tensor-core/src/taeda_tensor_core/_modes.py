@@ -2,88 +2,76 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core._C import _set_grad_enabled, _set_inference_mode
+from taeda_tensor_core._C import _Mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_GRAD_ON, _GRAD_OFF, _INFERENCE_ON, _INFERENCE_OFF = 1, 2, 4, 8
 _GENERATOR = 0x20  # flag of code objects of generator functions
 
 
-class _Mode:
-    """Base: `with mode:` and `@mode`, with and without parentheses."""
+class _Switch(_Mode):
+    """Base: `with mode():`, `@mode()` and `@mode`."""
 
-    __slots__ = ("_saved",)
+    __slots__ = ()
+    _switches = 0
 
-    def __new__(cls, function: Callable | None = None) -> Any:
-        mode = object.__new__(cls)
-        mode._saved = []
-        return mode if function is None else mode(function)
-
-    def __enter__(self) -> None:
-        self._saved.append(self._switch())
-
-    def __exit__(self, *exception: object) -> None:
-        self._restore(self._saved.pop())
-
-    def _switch(self) -> Any:
-        raise NotImplementedError
-
-    def _restore(self, saved: Any) -> None:
-        _set_grad_enabled(saved)
-
-    def _clone(self) -> _Mode:
-        return type(self)()
+    @classmethod
+    def _with(cls, function: Callable) -> Callable:
+        """What the class called with an argument gives."""
+        return cls()(function)
 
     def __call__(self, function: Callable) -> Callable:
         """Run `function` in this mode; generators are switched in and out at every step."""
+        if not callable(function):
+            raise TypeError(f"{type(self).__name__}: expected a function to decorate, found {type(function).__name__}")
         from functools import wraps
 
-        clone = self._clone
+        cls, switches = type(self), self.switches
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR:
-            return _wrap_generator(function, clone)
+            return _wrap_generator(function, cls, switches)
 
         @wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            with clone():
+            with cls._create(switches):
                 return function(*args, **kwargs)
 
         return inside
 
 
-def _wrap_generator(function: Callable, clone: Callable[[], _Mode]) -> Callable:
+def _wrap_generator(function: Callable, cls: type[_Switch], switches: int) -> Callable:
     from functools import wraps
 
     @wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        with clone():
+        mode = cls._create(switches)
+        with mode:
             generator = function(*args, **kwargs)
-        sent = None
+        step, argument = generator.send, None
         try:
             while True:
-                with clone():
-                    item = generator.send(sent)
+                with mode:
+                    item = step(argument)
                 try:
-                    sent = yield item
+                    step, argument = generator.send, (yield item)
                 except GeneratorExit:
                     raise
                 except BaseException as error:
-                    with clone():
-                        item = generator.throw(error)
-                    sent = yield item
+                    step, argument = generator.throw, error
         except StopIteration as end:
             return end.value
         finally:
-            with clone():
+            with mode:
                 generator.close()
 
     return inside
 
 
-class no_grad(_Mode):
+class no_grad(_Switch):
     """Record no operations for gradients.
 
     Example:
@@ -93,59 +81,48 @@ class no_grad(_Mode):
     """
 
     __slots__ = ()
-
-    def _switch(self) -> bool:
-        return _set_grad_enabled(False)
+    _switches = _GRAD_OFF
 
 
-class enable_grad(_Mode):
+class enable_grad(_Switch):
     """Record operations again, inside no_grad."""
 
     __slots__ = ()
-
-    def _switch(self) -> bool:
-        return _set_grad_enabled(True)
+    _switches = _GRAD_ON
 
 
-class set_grad_enabled(_Mode):
+class set_grad_enabled(_Switch):
     """Record operations or not: at once when called, and until the end of a `with` block when used as one."""
 
-    __slots__ = ("mode",)
+    __slots__ = ("_pending",)
 
     def __new__(cls, mode: bool) -> set_grad_enabled:
-        self = object.__new__(cls)
-        self.mode = bool(mode)
-        self._saved = [_set_grad_enabled(self.mode)]
+        self = cls._create(_GRAD_ON if mode else _GRAD_OFF)
+        self._pending = True  # entered already: the block's end goes back to what was before the call
+        _Switch.__enter__(self)
         return self
 
-    def __enter__(self) -> None:
-        _set_grad_enabled(self.mode)
-
-    def _clone(self) -> set_grad_enabled:
-        return set_grad_enabled(self.mode)
+    def __enter__(self) -> set_grad_enabled:
+        if not getattr(self, "_pending", False):
+            return super().__enter__()
+        self._pending = False
+        return self
 
     def __call__(self, function: Callable) -> Callable:
-        self._restore(self._saved.pop())
+        if getattr(self, "_pending", False):
+            self._pending = False
+            self.__exit__(None, None, None)
         return super().__call__(function)
 
 
-class inference_mode(_Mode):
+class inference_mode(_Switch):
     """no_grad, and tensors made inside can never take part in recorded operations later."""
 
-    __slots__ = ("mode",)
+    __slots__ = ()
+    _switches = _INFERENCE_ON | _GRAD_OFF
 
-    def __new__(cls, mode: bool | Callable = True) -> Any:
-        self = object.__new__(cls)
-        self._saved = []
-        self.mode = True if callable(mode) else bool(mode)
-        return self(mode) if callable(mode) else self
-
-    def _switch(self) -> tuple[bool, bool]:
-        return _set_inference_mode(self.mode), _set_grad_enabled(not self.mode)
-
-    def _restore(self, saved: tuple[bool, bool]) -> None:
-        _set_inference_mode(saved[0])
-        _set_grad_enabled(saved[1])
-
-    def _clone(self) -> inference_mode:
-        return inference_mode(self.mode)
+    @classmethod
+    def _with(cls, mode: bool | Callable = True) -> Any:
+        if callable(mode):
+            return cls()(mode)
+        return cls._create(cls._switches if mode else _INFERENCE_OFF | _GRAD_ON)

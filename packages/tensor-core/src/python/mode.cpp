@@ -1,0 +1,112 @@
+// _Mode: the base of no_grad, enable_grad, inference_mode: switches of the thread, set for the length of a `with`
+// block.
+#include "python/internal.h"
+
+namespace taeda::py {
+namespace {
+
+enum Switch : uint8_t { kGradOn = 1, kGradOff = 2, kInferenceOn = 4, kInferenceOff = 8 };
+constexpr int kMaxNested = 32;
+
+struct PyMode {
+  PyObject_HEAD uint8_t switches;
+  uint8_t depth;   // how often this object is entered now
+  uint64_t saved;  // two bits for each: grad_enabled, inference_mode
+};
+PyMode* cast(PyObject* o) { return reinterpret_cast<PyMode*>(o); }
+
+PyTypeObject* ModeType = nullptr;
+
+void set_grad(bool enabled) {
+  thread_state.grad_enabled = enabled;
+  const uint64_t bit = KeySet::of(Layer::Autograd).bits();
+  thread_state.excluded = enabled ? thread_state.excluded & ~bit : thread_state.excluded | bit;
+}
+
+uint64_t now() { return uint64_t(thread_state.grad_enabled) | uint64_t(thread_state.inference_mode) << 1; }
+
+void apply(uint8_t switches) {
+  if (switches & (kGradOn | kGradOff)) set_grad(switches & kGradOn);
+  if (switches & (kInferenceOn | kInferenceOff)) thread_state.inference_mode = switches & kInferenceOn;
+}
+
+PyObject* make(PyTypeObject* type, uint8_t switches) {
+  PyObject* mode = type->tp_alloc(type, 0);
+  if (mode) cast(mode)->switches = switches;
+  return mode;
+}
+
+/// Without arguments: what the class says in `_switches`. With some: the class decides in `_with`.
+PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static PyObject* const switches = PyUnicode_InternFromString("_switches");
+  static PyObject* const with = PyUnicode_InternFromString("_with");
+  return guarded([&]() -> PyObject* {
+    PyObject* cls = reinterpret_cast<PyObject*>(type);
+    if (PyTuple_GET_SIZE(args) || (kwargs && PyDict_Size(kwargs)))
+      return PyObject_Call(own(PyObject_GetAttr(cls, with)).get(), args, kwargs);
+    const long value = PyLong_AsLong(own(PyObject_GetAttr(cls, switches)).get());
+    ensure(value != -1 || !PyErr_Occurred());
+    return make(type, uint8_t(value));
+  });
+}
+
+/// Base of every class: an object with given switches.
+PyObject* create(PyObject* cls, PyObject* switches) {
+  const long value = PyLong_AsLong(switches);
+  if (value == -1 && PyErr_Occurred()) return nullptr;
+  return make(reinterpret_cast<PyTypeObject*>(cls), uint8_t(value));
+}
+
+PyObject* enter(PyObject* self, PyObject*) {
+  PyMode* mode = cast(self);
+  if (mode->depth == kMaxNested) {
+    PyErr_Format(PyExc_RecursionError, "%s: one object is entered more than %d times", Py_TYPE(self)->tp_name,
+                 kMaxNested);
+    return nullptr;
+  }
+  mode->saved = mode->saved << 2 | now();
+  ++mode->depth;
+  apply(mode->switches);
+  return Py_NewRef(self);
+}
+
+PyObject* leave(PyObject* self, PyObject* const*, Py_ssize_t) {
+  PyMode* mode = cast(self);
+  if (mode->depth) {
+    set_grad(mode->saved & 1);
+    thread_state.inference_mode = mode->saved & 2;
+    mode->saved >>= 2;
+    --mode->depth;
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* get_switches(PyObject* self, void*) { return PyLong_FromLong(cast(self)->switches); }
+void dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef methods[] = {{"__enter__", enter, METH_NOARGS, nullptr},
+                         {"__exit__", reinterpret_cast<PyCFunction>(leave), METH_FASTCALL, nullptr},
+                         {"_create", create, METH_O | METH_CLASS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef attributes[] = {
+    {"switches", get_switches, nullptr, "Bits: 1 record, 2 record not, 4 inference mode, 8 none.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_getset, attributes},
+                       {0, nullptr}};
+PyType_Spec spec{"taeda_tensor_core._C._Mode", sizeof(PyMode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+
+}  // namespace
+
+bool init_mode(PyObject* module) {
+  ModeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return ModeType && PyModule_AddObjectRef(module, "_Mode", reinterpret_cast<PyObject*>(ModeType)) == 0;
+}
+
+}  // namespace taeda::py
