@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+
 import taeda_tensor_core as taeda
 
 
@@ -47,7 +48,7 @@ def test_device():
     assert cpu == taeda.device("cpu", 0) and cpu != "cpu" and cpu != taeda.device("meta")
     assert len({cpu, taeda.device("cpu"), taeda.device("meta")}) == 2
     assert pickle.loads(pickle.dumps(cpu)) == cpu
-    with pytest.raises(RuntimeError, match="unknown device 'gpu'.*cpu, meta"):
+    with pytest.raises(RuntimeError, match=r"unknown device .gpu.*cpu, meta"):
         taeda.device("gpu")
     with pytest.raises(TypeError, match="device"):
         taeda.device(3)

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+
 import taeda_tensor_core as taeda
 
 NAMES = {"tensor": taeda.tensor, "taeda": taeda, "inf": math.inf, "nan": math.nan}

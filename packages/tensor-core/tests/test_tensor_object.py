@@ -6,6 +6,7 @@ import pickle
 import weakref
 
 import pytest
+
 import taeda_tensor_core as taeda
 from taeda_tensor_core import Tensor
 

@@ -9,12 +9,6 @@ namespace {
 
 PyObject* nothing() { Py_RETURN_NONE; }
 
-bool truth_of(PyObject* o) {
-  const int v = PyObject_IsTrue(o);
-  ensure(v >= 0);
-  return v;
-}
-
 PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_enabled); }
 PyObject* is_inference_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); }
 

@@ -27,7 +27,9 @@ class _Switch(_Mode):
     def __call__(self, function: Callable) -> Callable:
         """Run `function` in this mode; generators are switched in and out at every step."""
         if not callable(function):
-            raise TypeError(f"{type(self).__name__}: expected a function to decorate, found {type(function).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}: expected a function to decorate, found {type(function).__name__}"
+            )
         from functools import wraps
 
         cls, switches = type(self), self.switches
