@@ -16,7 +16,7 @@ double error_inverse(double y) {
   const double a = 0.147, l = std::log1p(-y * y), h = 2 / (kPi * a) + l / 2;
   double x = std::copysign(std::sqrt(std::sqrt(h * h - l / a) - h), y);
   for (int i = 0; i < 3; ++i) {
-    const double gap = std::abs(y) < 0.5 ? std::erf(x) - y : std::copysign((1 - std::abs(y)) - std::erfc(std::abs(x)), y);
+    const double gap = std::abs(y) < 0.5 ? std::erf(x) - y : ((1 - std::abs(y)) - std::erfc(std::abs(x))) * (y < 0 ? -1 : 1);
     const double step = gap / (2 / std::sqrt(kPi) * std::exp(-x * x));
     x -= step / (1 + x * step);
   }
