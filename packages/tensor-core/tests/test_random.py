@@ -1,0 +1,143 @@
+"""Random numbers: reproducible, independent of layout and threads, and distributed as they should be."""
+
+import math
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    taeda.manual_seed(1234)
+
+
+def moments(x):
+    a = x.to(taeda.float64).numpy()
+    return a.mean(), a.var()
+
+
+DRAWS = {
+    "rand": lambda: taeda.rand(1000),
+    "randn": lambda: taeda.randn(1000),
+    "randn64": lambda: taeda.randn(1000, dtype=taeda.float64),
+    "randint": lambda: taeda.randint(100, (1000,)),
+    "randperm": lambda: taeda.randperm(1000),
+    "bernoulli": lambda: taeda.bernoulli(taeda.full((1000,), 0.3)),
+    "multinomial": lambda: taeda.multinomial(taeda.ones(1000), 500),
+    "exponential": lambda: taeda.empty(1000).exponential_(),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_same_seed_same_numbers(name):
+    first, second = DRAWS[name](), DRAWS[name]()
+    taeda.manual_seed(1234)
+    assert taeda.equal(first, DRAWS[name]())
+    assert not taeda.equal(first, second)
+
+
+def test_numbers_do_not_depend_on_the_number_of_threads():
+    before = taeda.get_num_threads()
+    draws = []
+    try:
+        for threads in (1, 3):
+            taeda.set_num_threads(threads)
+            taeda.manual_seed(5)
+            draws.append(taeda.randn(200_001))
+    finally:
+        taeda.set_num_threads(before)
+    assert taeda.equal(*draws)
+
+
+def test_a_longer_draw_begins_with_the_shorter():
+    short = taeda.rand(300)
+    taeda.manual_seed(1234)
+    assert taeda.equal(short, taeda.rand(5000)[:300])
+
+
+def test_own_generator():
+    g = taeda.Generator()
+    g.manual_seed(7)
+    first = taeda.rand(5, generator=g)
+    g.manual_seed(7)
+    assert taeda.equal(first, taeda.rand(5, generator=g))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_uniform(dtype):
+    x = taeda.empty(200, 500, dtype=getattr(taeda, dtype)).uniform_(-2, 6)
+    mean, var = moments(x)
+    assert abs(mean - 2) < 0.05 and abs(var - 64 / 12) < 0.1
+    assert x.min().item() >= -2 and x.max().item() <= 6
+    assert taeda.rand(100_000).max().item() < 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_normal(dtype):
+    x = taeda.randn(400_000, dtype=getattr(taeda, dtype)).numpy().astype("float64")
+    assert abs(x.mean()) < 0.01 and abs(x.var() - 1) < 0.01
+    assert abs((x**3).mean()) < 0.03 and abs((x**4).mean() - 3) < 0.06
+    # Distribution function at a few places.
+    for place in (-2.0, -1.0, 0.5, 1.5):
+        assert abs((x < place).mean() - 0.5 * math.erfc(-place / math.sqrt(2))) < 0.005
+    # Neighbours and the two halves of each Box-Muller pair are uncorrelated.
+    for step in (1, 64, 128):
+        assert abs(np.corrcoef(x[:-step], x[step:])[0, 1]) < 0.01
+
+
+def test_integers_cover_their_range_evenly():
+    counts = np.bincount(taeda.randint(3, 11, (80_000,)).numpy(), minlength=11)
+    assert (counts[:3] == 0).all() and (abs(counts[3:] - 10_000) < 600).all()
+    assert taeda.randint(5, (3,), dtype=taeda.uint8).dtype == taeda.uint8
+    assert taeda.empty(1000, dtype=taeda.int8).random_().min().item() >= 0
+    with pytest.raises(RuntimeError, match="low"):
+        taeda.randint(5, 5, (2,))
+
+
+def test_permutation():
+    assert sorted(taeda.randperm(1000).tolist()) == list(range(1000))
+    assert taeda.randperm(0).shape == (0,)
+
+
+def test_bernoulli():
+    assert abs(taeda.empty(100_000).bernoulli_(0.3).mean().item() - 0.3) < 0.01
+    chances = taeda.tensor([0.0, 1.0]).expand(1000, 2)
+    assert taeda.bernoulli(chances).mean(0).tolist() == [0.0, 1.0]
+    assert taeda.empty(5, dtype=taeda.bool).bernoulli_(1.0).all().item()
+    with pytest.raises(RuntimeError, match="'p'"):
+        taeda.empty(2).bernoulli_(1.5)
+
+
+def test_other_distributions():
+    assert abs(taeda.empty(200_000).exponential_(2).mean().item() - 0.5) < 0.01
+    assert abs(taeda.empty(200_000).geometric_(0.25).mean().item() - 4) < 0.1
+    assert abs(taeda.empty(200_001).cauchy_(3).median().item() - 3) < 0.05
+    for rate in (0.5, 4.0, 60.0):
+        mean, var = moments(taeda.poisson(taeda.full((100_000,), rate)))
+        assert abs(mean - rate) < 0.05 * max(rate, 1) and abs(var - rate) < 0.06 * max(rate, 1)
+    mean, var = moments(taeda.normal(taeda.tensor([1.0, 5.0]).expand(100_000, 2), 0.5)[:, 1])
+    assert abs(mean - 5) < 0.02 and abs(var - 0.25) < 0.02
+
+
+def test_multinomial():
+    weights = taeda.tensor([1.0, 0.0, 3.0])
+    counts = np.bincount(taeda.multinomial(weights, 40_000, replacement=True).numpy(), minlength=3)
+    assert counts[1] == 0 and abs(counts[2] / counts.sum() - 0.75) < 0.02
+    rows = taeda.multinomial(taeda.ones(50, 6), 6)
+    assert (np.sort(rows.numpy(), 1) == np.arange(6)).all()
+    with pytest.raises(RuntimeError, match="without replacement"):
+        taeda.multinomial(weights, 3)
+    with pytest.raises(RuntimeError, match="weights"):
+        taeda.multinomial(taeda.tensor([-1.0, 2.0]), 1)
+
+
+def test_layouts_receive_numbers_everywhere():
+    x = taeda.zeros(20, 30)
+    x[:, ::2].uniform_(1, 2)
+    assert (x[:, ::2] >= 1).all().item() and (x[:, 1::2] == 0).all().item()
+    assert taeda.rand_like(taeda.ones(3, 4)).shape == (3, 4)
+    assert taeda.randn(2, 3, dtype=taeda.complex64).dtype == taeda.complex64
+    with pytest.raises(RuntimeError, match="int64"):
+        taeda.empty(2, dtype=taeda.int64).normal_()

@@ -1,0 +1,210 @@
+"""Reductions and scans against NumPy: axes, layouts, dtypes, empty and 0-d tensors, reproducibility."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4), (5, 130), (70, 9), (2, 70, 3), (300, 4)]
+
+
+def sample(dtype, shape, seed=0):
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if "int" in dtype:
+        return rng.integers(0, 9, shape).astype(dtype)
+    return rng.normal(size=shape).astype(dtype)
+
+
+def tensor(array):
+    return taeda.from_numpy(np.array(array))
+
+
+def axes_of(ndim):
+    yield None
+    for count in range(1, ndim + 1):
+        yield from itertools.combinations(range(ndim), count)
+
+
+REDUCTIONS = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "mean": np.mean,
+    "amax": np.max,
+    "amin": np.min,
+    "var": np.var,
+    "std": np.std,
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", ["plain", "transposed", "strided"])
+def test_reductions(name, shape, layout):
+    a = sample("float64", shape)
+    x = tensor(a)
+    if layout == "transposed":
+        a, x = a.T, x.permute(*reversed(range(len(shape))))
+    if layout == "strided" and shape:
+        a, x = a[..., ::-2], x[..., ::-2]
+    keywords = {"correction": 0} if name in ("var", "std") else {}
+    for axes, keep in itertools.product(axes_of(a.ndim), (False, True)):
+        result = getattr(taeda, name)(x, dim=axes, keepdim=keep, **keywords)
+        np.testing.assert_allclose(
+            result.numpy(), REDUCTIONS[name](a, axis=axes, keepdims=keep), rtol=1e-11, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
+def test_integer_sums_are_wide(dtype):
+    a = sample(dtype, (9, 300))
+    for axis in (None, 0, 1):
+        result = taeda.sum(tensor(a), axis)
+        np.testing.assert_array_equal(result.numpy(), a.sum(axis=axis))
+        assert result.dtype == (taeda.uint64 if dtype == "uint64" else taeda.int64)
+    assert taeda.sum(tensor(a), dtype=taeda.float64).dtype == taeda.float64
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
+def test_truth(name, dtype):
+    a = sample("bool", (6, 70)).astype(dtype)
+    a[:, 0] = name == "all"
+    for axis in (None, 0, 1, (0, 1)):
+        np.testing.assert_array_equal(
+            getattr(taeda, name)(tensor(a), axis).numpy(), getattr(np, name)(a, axis=axis)
+        )
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "uint8", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (70, 130), (2, 70, 9)])
+def test_arg_extrema_take_the_first(name, dtype, shape):
+    a = sample(dtype, shape)
+    for axis in (None, *range(len(shape))):
+        np.testing.assert_array_equal(
+            getattr(taeda, name)(tensor(a), axis).numpy(), getattr(np, name)(a, axis=axis)
+        )
+        np.testing.assert_array_equal(
+            getattr(taeda, name)(tensor(a).T, axis).numpy(), getattr(np, name)(a.T, axis=axis)
+        )
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 90), (90, 4), (3, 4, 5)])
+def test_extrema_with_indices(shape):
+    a = sample("float32", shape)
+    for axis in range(len(shape)):
+        values, indices = taeda.max(tensor(a), axis)
+        np.testing.assert_array_equal(values.numpy(), a.max(axis))
+        np.testing.assert_array_equal(indices.numpy(), a.argmax(axis))
+        least = taeda.min(tensor(a), axis, keepdim=True)
+        np.testing.assert_array_equal(least.values.numpy(), a.min(axis, keepdims=True))
+    assert taeda.max(tensor(a)).item() == a.max()
+    np.testing.assert_array_equal(taeda.max(tensor(a), tensor(-a)).numpy(), np.maximum(a, -a))
+
+
+@pytest.mark.parametrize("count", [5, 100, 5000])
+def test_nan_wins(count):
+    a = np.arange(count, dtype="float32")
+    a[3] = np.nan
+    x = tensor(a)
+    assert np.isnan(taeda.amax(x).item()) and np.isnan(taeda.amin(x).item())
+    assert taeda.argmax(x).item() == 3 and taeda.argmin(x).item() == 3
+    assert np.isnan(taeda.sum(x).item())
+    np.testing.assert_allclose(taeda.nansum(x).item(), np.nansum(a), rtol=1e-6)
+    np.testing.assert_allclose(taeda.nanmean(x).item(), np.nanmean(a), rtol=1e-6)
+
+
+def test_empty():
+    x = taeda.ones(0, 3)
+    assert taeda.sum(x).item() == 0 and taeda.prod(x).item() == 1
+    assert taeda.sum(x, 0).tolist() == [0.0, 0.0, 0.0]
+    assert taeda.sum(x, 1).shape == (0,)
+    assert np.isnan(taeda.mean(x).item())
+    assert taeda.any(x).item() is False and taeda.all(x).item() is True
+    with pytest.raises(IndexError, match="amax"):
+        taeda.amax(x, 0)
+    with pytest.raises(RuntimeError):
+        taeda.max(x)
+
+
+def test_errors():
+    with pytest.raises(IndexError, match="sum"):
+        taeda.sum(taeda.ones(2, 3), 2)
+    with pytest.raises(RuntimeError, match="twice"):
+        taeda.sum(taeda.ones(2, 3), (0, 0))
+    with pytest.raises(RuntimeError, match="mean"):
+        taeda.mean(taeda.tensor([1, 2]))
+
+
+def test_float32_sums_are_accurate():
+    a = np.random.default_rng(1).random(3_000_000).astype("float32")
+    exact = a.astype("float64").sum()
+    assert abs(taeda.sum(tensor(a)).item() - exact) / exact < 1e-6
+    assert abs(taeda.sum(tensor(a).reshape(-1, 3), 0).sum().item() - exact) / exact < 1e-6
+
+
+def test_bits_do_not_depend_on_the_number_of_threads():
+    x = tensor(np.random.default_rng(2).normal(size=1_500_000).astype("float32"))
+    before = taeda.get_num_threads()
+    results = set()
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            results.add((taeda.sum(x).item(), taeda.sum(x.reshape(-1, 4), 0)[1].item(), taeda.var(x).item()))
+    finally:
+        taeda.set_num_threads(before)
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("shape", [(1,), (9,), (4, 5), (2, 3, 40)])
+def test_scans(name, shape):
+    a = sample("float64", shape)
+    for axis in range(len(shape)):
+        np.testing.assert_allclose(
+            getattr(taeda, name)(tensor(a), axis).numpy(), getattr(np, name)(a, axis=axis), rtol=1e-12
+        )
+    whole = sample("int8", shape)
+    result = getattr(taeda, name)(tensor(whole), 0)
+    np.testing.assert_array_equal(result.numpy(), getattr(np, name)(whole.astype("int64"), axis=0))
+    assert result.dtype == taeda.int64
+
+
+def test_running_extrema():
+    a = np.array([3.0, 1.0, 4.0, 4.0, 2.0])
+    values, indices = taeda.cummax(tensor(a), 0)
+    np.testing.assert_array_equal(values.numpy(), np.maximum.accumulate(a))
+    assert indices.tolist() == [0, 0, 2, 3, 3]
+    np.testing.assert_array_equal(taeda.cummin(tensor(a), 0).values.numpy(), np.minimum.accumulate(a))
+
+
+def test_logarithmic_sums():
+    a = sample("float64", (4, 6)) * 100
+    expected = np.logaddexp.reduce(a, axis=1)
+    np.testing.assert_allclose(taeda.logsumexp(tensor(a), 1).numpy(), expected)
+    np.testing.assert_allclose(taeda.logcumsumexp(tensor(a), 1)[:, -1].numpy(), expected)
+    assert taeda.logsumexp(taeda.tensor([-float("inf")] * 2), 0).item() == -float("inf")
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 3, 0.5, float("inf"), -float("inf")])
+def test_norms(p):
+    a = sample("float64", (4, 6))
+    np.testing.assert_allclose(taeda.norm(tensor(a), p, 1).numpy(), np.linalg.norm(a, p, axis=1))
+
+
+def test_counts_and_moments():
+    a = sample("float64", (5, 8))
+    assert taeda.count_nonzero(taeda.tensor([[0, 1], [2, 3]]), 0).tolist() == [1, 2]
+    np.testing.assert_allclose(taeda.var(tensor(a), 0).numpy(), a.var(0, ddof=1))
+    spread, middle = taeda.std_mean(tensor(a), 1)
+    np.testing.assert_allclose(spread.numpy(), a.std(1, ddof=1))
+    np.testing.assert_allclose(middle.numpy(), a.mean(1))
+    low, high = taeda.aminmax(tensor(a), dim=0)
+    np.testing.assert_array_equal(low.numpy(), a.min(0))
+    np.testing.assert_array_equal(high.numpy(), a.max(0))

@@ -1,0 +1,173 @@
+"""Functions of one argument against NumPy and math: accuracy, special values, layouts, dtypes."""
+
+import math
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+SPECIAL = np.array(
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        np.inf,
+        -np.inf,
+        np.nan,
+        5e-324,
+        1e-310,
+        1e308,
+        710.0,
+        -745.2,
+        1e6 + 1,
+        1e22,
+    ]
+)
+
+FUNCTIONS = {
+    name: getattr(np, name)
+    for name in (
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+    )
+    + ("deg2rad", "rad2deg", "sinc", "i0", "sqrt")
+} | {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "erf": np.vectorize(math.erf, otypes=[float]),
+    "erfc": np.vectorize(math.erfc, otypes=[float]),
+    "lgamma": np.vectorize(lambda v: math.inf if v <= 0 and v == int(v) else math.lgamma(v), otypes=[float]),
+}
+
+
+def tensor(array):
+    return taeda.from_numpy(np.array(array))
+
+
+def check(name, x, rtol):
+    with np.errstate(all="ignore"):
+        expected = FUNCTIONS[name](x.astype("float64"))
+    np.testing.assert_allclose(
+        getattr(taeda, name)(tensor(x)).numpy(),
+        expected.astype(x.dtype),
+        rtol=rtol,
+        atol=1e-7 if rtol > 1e-9 else 1e-14 if name == "lgamma" else 0,
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_accuracy(name, dtype):
+    rng = np.random.default_rng(11)
+    x = (rng.normal(size=5000) * 4).astype(dtype)
+    if name in ("log", "log2", "log10", "sqrt", "lgamma"):
+        x = np.abs(x) + dtype_tiny(dtype)
+    check(name, x, {"float32": 2e-6, "float64": 4e-14 if name == "lgamma" else 2e-14}[dtype])
+
+
+def dtype_tiny(dtype):
+    return np.asarray(1e-3, dtype)
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("i0", "sinc", "lgamma", "erfc")])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_special_values(name, dtype):
+    with np.errstate(all="ignore"):
+        x = SPECIAL.astype(dtype)
+    if name in ("erf",):
+        x = x[~np.isnan(x)]
+    check(name, x, {"float32": 2e-6, "float64": 2e-14}[dtype])
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sin", "sigmoid", "erf"])
+def test_result_does_not_depend_on_position_or_layout(name):
+    x = (np.random.default_rng(1).normal(size=(37, 129)) * 5).astype("float32")
+    whole = getattr(taeda, name)(tensor(x)).numpy()
+    np.testing.assert_array_equal(getattr(taeda, name)(tensor(x)[:, ::7]).numpy(), whole[:, ::7])
+    np.testing.assert_array_equal(getattr(taeda, name)(tensor(x).T).numpy(), whole.T)
+    np.testing.assert_array_equal(getattr(taeda, name)(tensor(x)[3:4, 5:6]).numpy(), whole[3:4, 5:6])
+
+
+def test_integers_become_floating():
+    assert taeda.exp(taeda.tensor([0, 1])).dtype == taeda.float32
+    assert taeda.floor(taeda.tensor([1, 2])).dtype == taeda.int64
+    assert taeda.sqrt(taeda.tensor([True])).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round"])
+def test_rounding(name):
+    x = np.array([-2.5, -1.5, -0.5, -0.2, 0.0, 0.5, 1.5, 2.5, np.inf, np.nan])
+    np.testing.assert_array_equal(getattr(taeda, name)(tensor(x)).numpy(), getattr(np, name)(x))
+    np.testing.assert_allclose(
+        taeda.round(tensor(np.array([1.2345, -6.789])), decimals=2).numpy(), [1.23, -6.79]
+    )
+    np.testing.assert_allclose(taeda.frac(tensor(x[:8])).numpy(), x[:8] - np.trunc(x[:8]))
+
+
+def test_inverse_functions():
+    x = np.linspace(-0.999, 0.999, 101)
+    erf = np.vectorize(math.erf)
+    np.testing.assert_allclose(erf(taeda.erfinv(tensor(x)).numpy()), x, atol=1e-15)
+    np.testing.assert_allclose(taeda.logit(taeda.sigmoid(tensor(x))).numpy(), x, atol=1e-14)
+    assert taeda.erfinv(taeda.tensor([1.0, -1.0])).tolist() == [math.inf, -math.inf]
+    assert math.isnan(taeda.erfinv(taeda.tensor([1.5])).item())
+
+
+def test_digamma_follows_its_recurrence():
+    x = np.array([0.3, 1.0, 2.7, 15.0, -0.4])
+    np.testing.assert_allclose(
+        taeda.digamma(tensor(x + 1)).numpy(), taeda.digamma(tensor(x)).numpy() + 1 / x, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        taeda.digamma(taeda.tensor(1.0, dtype=taeda.float64)).item(), -0.5772156649015329
+    )
+
+
+def test_complex_functions():
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=20) + 1j * rng.normal(size=20)
+    for name in ("exp", "log", "sin", "cos", "tan", "tanh", "sqrt", "sinh", "cosh"):
+        np.testing.assert_allclose(getattr(taeda, name)(tensor(z)).numpy(), getattr(np, name)(z), rtol=1e-12)
+    np.testing.assert_allclose(taeda.angle(tensor(z)).numpy(), np.angle(z))
+    np.testing.assert_array_equal(taeda.conj(tensor(z)).numpy(), z.conj())
+    np.testing.assert_array_equal(taeda.real(tensor(z)).numpy(), z.real)
+    np.testing.assert_array_equal(taeda.imag(tensor(z)).numpy(), z.imag)
+    with pytest.raises(RuntimeError, match="imag"):
+        taeda.imag(taeda.ones(2))
+
+
+def test_atan2():
+    a, b = np.meshgrid([0.0, -0.0, 1.0, -1.0, np.inf], [0.0, -0.0, 1.0, -1.0, -np.inf])
+    np.testing.assert_allclose(taeda.atan2(tensor(a), tensor(b)).numpy(), np.arctan2(a, b))
+
+
+def test_nan_to_num():
+    x = tensor(np.array([np.nan, np.inf, -np.inf, 1.0]))
+    assert taeda.nan_to_num(x, nan=5.0, posinf=6.0, neginf=7.0).tolist() == [5.0, 6.0, 7.0, 1.0]
+    assert taeda.nan_to_num(x).tolist() == np.nan_to_num(x.numpy()).tolist()
+    assert taeda.isfinite(taeda.nan_to_num(x.to(taeda.float16))).all().item()
+
+
+def test_unsupported_dtype_is_named():
+    with pytest.raises(RuntimeError, match=r"erf.*complex64"):
+        taeda.erf(taeda.ones(2, dtype=taeda.complex64))
