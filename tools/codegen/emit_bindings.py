@@ -147,7 +147,8 @@ def signature_text(op: Operator, suffix: str, with_out: bool) -> str:
     if with_out:
         inner, _, result = body.rpartition(") ->")
         star = "" if "*" in inner else "*, "
-        body = f"{joined(inner, f'{star}Tensor? out=None')}) ->{result}"
+        out = "Tensor" if len(op.results) == 1 else f"({', '.join(['Tensor'] * len(op.results))})"
+        body = f"{joined(inner, f'{star}{out}? out=None')}) ->{result}"
     return f"{op.python_name}{suffix}({body}"
 
 
