@@ -1,0 +1,221 @@
+"""Convolutions against direct loops in NumPy."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+CASES = [  # n, c, h, w, out, kh, kw, stride, padding, dilation, groups
+    (2, 3, 8, 9, 4, 3, 3, 1, 1, 1, 1),
+    (1, 1, 5, 5, 1, 2, 3, 2, 0, 1, 1),
+    (2, 8, 7, 7, 8, 3, 3, 1, 1, 1, 8),
+    (2, 6, 9, 9, 12, 3, 1, 2, 1, 2, 3),
+    (3, 16, 6, 6, 32, 1, 1, 1, 0, 1, 1),
+    (2, 5, 6, 6, 7, 3, 3, 1, 2, 1, 1),
+    (2, 32, 7, 7, 32, 3, 3, 2, 1, 1, 32),
+    (1, 3, 16, 16, 8, 7, 7, 2, 3, 1, 1),
+]
+
+
+def taps(x, kh, kw, s, p, d):
+    """Yields (i, j, window of x seen by kernel element (i, j)) for padded x."""
+    n, c, h, w = x.shape
+    padded = np.zeros((n, c, h + 2 * p, w + 2 * p), x.dtype)
+    padded[:, :, p : p + h, p : p + w] = x
+    oh, ow = (h + 2 * p - d * (kh - 1) - 1) // s + 1, (w + 2 * p - d * (kw - 1) - 1) // s + 1
+    for i in range(kh):
+        for j in range(kw):
+            yield (
+                i,
+                j,
+                padded[:, :, i * d : i * d + s * (oh - 1) + 1 : s, j * d : j * d + s * (ow - 1) + 1 : s],
+            )
+
+
+def reference(x, weight, bias, s, p, d, groups):
+    o, cg, kh, kw = weight.shape
+    out = 0
+    for i, j, window in taps(x, kh, kw, s, p, d):
+        n, c, oh, ow = window.shape
+        grouped = window.reshape(n, groups, cg, oh, ow)
+        kernel = weight[:, :, i, j].reshape(groups, o // groups, cg)
+        out = out + np.einsum("ngchw,goc->ngohw", grouped, kernel).reshape(n, o, oh, ow)
+    return out + bias[None, :, None, None]
+
+
+def reference_gradients(grad, x, weight, s, p, d, groups):
+    o, cg, kh, kw = weight.shape
+    n, c, h, w = x.shape
+    g = grad.reshape(n, groups, o // groups, *grad.shape[2:])
+    grad_x = np.zeros((n, c, h + 2 * p, w + 2 * p))
+    grad_w = np.zeros_like(weight)
+    oh, ow = grad.shape[2:]
+    for i, j, window in taps(x, kh, kw, s, p, d):
+        grouped = window.reshape(n, groups, cg, oh, ow)
+        grad_w[:, :, i, j] = np.einsum("ngchw,ngohw->goc", grouped, g).reshape(o, cg)
+        kernel = weight[:, :, i, j].reshape(groups, o // groups, cg)
+        part = np.einsum("ngohw,goc->ngchw", g, kernel).reshape(n, c, oh, ow)
+        grad_x[:, :, i * d : i * d + s * (oh - 1) + 1 : s, j * d : j * d + s * (ow - 1) + 1 : s] += part
+    return grad_x[:, :, p : p + h, p : p + w], grad_w, grad.sum((0, 2, 3))
+
+
+def close(got, expected, dtype="float32"):
+    tolerance = (2e-5 if dtype == "float32" else 1e-11) * max(1.0, float(np.abs(expected).max()))
+    assert tuple(got.shape) == expected.shape
+    np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("case", CASES)
+def test_conv2d_and_gradients(case, dtype, channels_last):
+    n, c, h, w, o, kh, kw, s, p, d, groups = case
+    rng = np.random.default_rng(11)
+    x, weight, bias = (rng.standard_normal(shape) for shape in ((n, c, h, w), (o, c // groups, kh, kw), (o,)))
+    expected = reference(x, weight, bias, s, p, d, groups)
+    tx, tw, tb = (taeda.from_numpy(a.astype(dtype)) for a in (x, weight, bias))
+    if channels_last:
+        tx = tx.contiguous(memory_format=taeda.channels_last)
+    close(taeda.conv2d(tx, tw, tb, s, p, d, groups), expected, dtype)
+    grad = rng.standard_normal(expected.shape)
+    got = taeda.ops.conv2d_backward(taeda.from_numpy(grad.astype(dtype)), tx, tw, [s], [p], [d], groups, 7)
+    for value, want in zip(got, reference_gradients(grad, x, weight, s, p, d, groups), strict=True):
+        close(value, want, dtype)
+
+
+def test_only_the_gradients_asked_for():
+    x, weight, grad = taeda.ones(1, 2, 4, 4), taeda.ones(3, 2, 3, 3), taeda.ones(1, 3, 2, 2)
+    for mask in range(8):
+        got = taeda.ops.conv2d_backward(grad, x, weight, [1], [0], [1], 1, mask)
+        assert [g is not None for g in got] == [bool(mask & bit) for bit in (1, 2, 4)]
+
+
+def test_result_can_be_flattened_in_logical_order():
+    rng = np.random.default_rng(12)
+    x, weight = (rng.standard_normal(s).astype("float32") for s in ((2, 3, 6, 6), (4, 3, 3, 3)))
+    y = taeda.conv2d(taeda.from_numpy(x), taeda.from_numpy(weight))
+    flat = y.view(y.size(0), -1)
+    close(flat, reference(x, weight, np.zeros(4), 1, 1 - 1, 1, 1).reshape(2, -1))
+    flat.zero_()
+    assert float(y.abs().sum()) == 0.0
+
+
+def test_batch_may_be_absent_or_empty():
+    rng = np.random.default_rng(13)
+    x, weight = rng.standard_normal((3, 6, 6)), rng.standard_normal((4, 3, 3, 3))
+    got = taeda.conv2d(taeda.from_numpy(x), taeda.from_numpy(weight))
+    close(got, reference(x[None], weight, np.zeros(4), 1, 0, 1, 1)[0], "float64")
+    assert tuple(taeda.conv2d(taeda.ones(0, 3, 6, 6), taeda.ones(4, 3, 3, 3)).shape) == (0, 4, 4, 4)
+
+
+def test_conv1d_is_conv2d_of_height_one():
+    rng = np.random.default_rng(14)
+    x, weight, bias = rng.standard_normal((2, 4, 11)), rng.standard_normal((6, 2, 3)), rng.standard_normal(6)
+    args = [taeda.from_numpy(a) for a in (x, weight, bias)]
+    padded = np.pad(x, ((0, 0), (0, 0), (2, 2)))
+    expected = np.stack(
+        [
+            sum(
+                np.einsum(
+                    "nc,oc->no", padded[:, g * 2 : g * 2 + 2, t * 2 + k], weight[g * 3 : g * 3 + 3, :, k]
+                )
+                for k in range(3)
+            )
+            for g in range(2)
+            for t in range(7)
+        ]
+    )
+    expected = expected.reshape(2, 7, 2, 3).transpose(2, 0, 3, 1).reshape(2, 6, 7) + bias[None, :, None]
+    close(taeda.conv1d(*args, 2, 2, 1, 2), expected, "float64")
+
+
+@pytest.mark.parametrize("kernel", [3, 4])
+def test_padding_same_and_valid(kernel):
+    rng = np.random.default_rng(15)
+    x, weight = rng.standard_normal((1, 2, 9, 9)), rng.standard_normal((3, 2, kernel, kernel))
+    low = (kernel - 1) // 2
+    padded = np.pad(x, ((0, 0), (0, 0), (low, kernel - 1 - low), (low, kernel - 1 - low)))
+    tx, tw = taeda.from_numpy(x), taeda.from_numpy(weight)
+    close(taeda.conv2d(tx, tw, padding="same"), reference(padded, weight, np.zeros(3), 1, 0, 1, 1), "float64")
+    close(taeda.conv2d(tx, tw, padding="valid"), reference(x, weight, np.zeros(3), 1, 0, 1, 1), "float64")
+
+
+def test_conv_transpose_is_the_adjoint():
+    """<conv(x), y> = <x, conv_transpose(y)> for any x and y."""
+    rng = np.random.default_rng(16)
+    weight = rng.standard_normal((6, 2, 3, 3))
+    x = rng.standard_normal((2, 4, 9, 9))
+    tw = taeda.from_numpy(weight)
+    forward = taeda.conv2d(taeda.from_numpy(x), tw, None, 2, 1, 1, 2)
+    y = rng.standard_normal(tuple(forward.shape))
+    back = taeda.conv_transpose2d(taeda.from_numpy(y), tw, None, 2, 1, 0, 2)
+    assert tuple(back.shape) == x.shape
+    np.testing.assert_allclose((forward.numpy() * y).sum(), (x * back.numpy()).sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision(dtype):
+    rng = np.random.default_rng(17)
+    x, weight = (
+        rng.standard_normal((1, 2, 6, 6)).astype("float32"),
+        rng.standard_normal((3, 2, 3, 3)).astype("float32"),
+    )
+    half = getattr(taeda, dtype)
+    got = taeda.conv2d(taeda.from_numpy(x).to(half), taeda.from_numpy(weight).to(half))
+    assert got.dtype == half
+    np.testing.assert_allclose(
+        got.to(taeda.float32).numpy(), reference(x, weight, np.zeros(3), 1, 0, 1, 1), atol=0.2
+    )
+
+
+@pytest.mark.parametrize(
+    "call, kind, words",
+    [
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4), t.ones(3, 5, 3, 3)),
+            RuntimeError,
+            ["conv2d", "input", "(1, 2, 4, 4)", "5 channels"],
+        ),
+        (lambda t: t.conv2d(t.ones(4, 4), t.ones(3, 5, 3, 3)), RuntimeError, ["conv2d", "input", "(4, 4)"]),
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4), t.ones(3, 2, 5, 5)),
+            RuntimeError,
+            ["conv2d", "smaller", "(3, 2, 5, 5)"],
+        ),
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4), t.ones(3, 2, 3, 3), t.ones(4)),
+            RuntimeError,
+            ["conv2d", "bias", "(4,)", "(3,)"],
+        ),
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4), t.ones(3, 2, 3, 3), None, 0),
+            RuntimeError,
+            ["conv2d", "stride", "at least 1"],
+        ),
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4), t.ones(3, 1, 3, 3), None, 1, 0, 1, 2),
+            RuntimeError,
+            ["conv2d", "groups", "divisor"],
+        ),
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4), t.ones(3, 2, 3, 3).double()),
+            RuntimeError,
+            ["conv2d", "weight", "float64", "float32"],
+        ),
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4, dtype=t.int64), t.ones(3, 2, 3, 3, dtype=t.int64)),
+            NotImplementedError,
+            ["conv2d", "int64"],
+        ),
+        (
+            lambda t: t.conv2d(t.ones(1, 2, 4, 4), t.ones(3, 2, 3, 3), padding="full"),
+            RuntimeError,
+            ["conv2d", "padding", "full"],
+        ),
+    ],
+)
+def test_errors_name_what_is_wrong(call, kind, words):
+    with pytest.raises(kind) as caught:
+        call(taeda)
+    for word in words:
+        assert word in str(caught.value)

@@ -1,0 +1,57 @@
+"""Embedding against NumPy."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+ops = taeda.ops
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", [(), (7,), (4, 5), (0,)])
+def test_rows(shape, dtype):
+    rng = np.random.default_rng(51)
+    weight, indices = (rng.standard_normal((10, 6)) * 9).astype(dtype), np.array(rng.integers(0, 10, shape))
+    got = ops.embedding(taeda.from_numpy(weight), taeda.from_numpy(indices))
+    np.testing.assert_array_equal(got.numpy(), weight[indices])
+    got = ops.embedding(taeda.from_numpy(weight)[::-1], taeda.from_numpy(indices.astype("int32")))
+    np.testing.assert_array_equal(got.numpy(), weight[::-1][indices])
+
+
+@pytest.mark.parametrize("by_frequency", [False, True])
+@pytest.mark.parametrize("padding", [-1, 3])
+def test_gradient(padding, by_frequency):
+    rng = np.random.default_rng(52)
+    indices, grad = rng.integers(0, 6, (8, 5)), rng.standard_normal((8, 5, 4))
+    expected = np.zeros((6, 4))
+    np.add.at(expected, indices[indices != padding], grad[indices != padding])
+    if by_frequency:
+        expected /= np.maximum(np.bincount(indices.ravel(), minlength=6), 1)[:, None]
+    got = ops.embedding_backward(taeda.from_numpy(grad), taeda.from_numpy(indices), 6, padding, by_frequency)
+    np.testing.assert_allclose(got.numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call, kind, words",
+    [
+        (
+            lambda t: ops.embedding(t.ones(3, 2), t.tensor([0, 3])),
+            IndexError,
+            ["embedding", "indices", "3", "0 to 2"],
+        ),
+        (lambda t: ops.embedding(t.ones(3, 2), t.tensor([-1])), IndexError, ["embedding", "indices", "-1"]),
+        (lambda t: ops.embedding(t.ones(3), t.tensor([0])), RuntimeError, ["embedding", "weight", "(3,)"]),
+        (lambda t: ops.embedding(t.ones(3, 2), t.ones(1)), RuntimeError, ["embedding", "indices", "float32"]),
+        (
+            lambda t: ops.embedding(t.ones(3, 2), t.tensor([0]), sparse=True),
+            NotImplementedError,
+            ["embedding", "sparse"],
+        ),
+    ],
+)
+def test_errors_name_what_is_wrong(call, kind, words):
+    with pytest.raises(kind) as caught:
+        call(taeda)
+    for word in words:
+        assert word in str(caught.value)

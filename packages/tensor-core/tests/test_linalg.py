@@ -1,0 +1,228 @@
+"""Products of matrices and vectors against NumPy."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+FLOATS = ["float32", "float64", "complex64", "complex128"]
+INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12}
+
+
+def make(rng, shape, dtype):
+    if dtype in INTS:
+        return rng.integers(0, 6, shape).astype(dtype)
+    real = rng.standard_normal(shape)
+    return (real + 1j * rng.standard_normal(shape) if "complex" in dtype else real).astype(dtype)
+
+
+def tensor(array):
+    return taeda.from_numpy(np.array(array, order="C"))
+
+
+def close(got, expected, dtype):
+    expected = np.asarray(expected)
+    assert tuple(got.shape) == expected.shape
+    scale = max(1.0, float(np.abs(expected).max())) if expected.size else 1.0
+    tolerance = TOLERANCE.get(dtype, 0) * scale
+    np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTS)
+@pytest.mark.parametrize(
+    "sizes",
+    [(1, 1, 1), (3, 4, 5), (33, 65, 17), (130, 70, 257), (8, 5000, 9), (0, 2, 3), (2, 0, 3), (2, 3, 0)],
+)
+def test_mm(dtype, sizes):
+    rng = np.random.default_rng(1)
+    m, k, n = sizes
+    a, b = make(rng, (m, k), dtype), make(rng, (k, n), dtype)
+    close(taeda.mm(tensor(a), tensor(b)), a @ b, dtype)
+    close(taeda.mm(tensor(a.T).t(), tensor(b.T).t()), a @ b, dtype)
+    close(tensor(a) @ tensor(b.T).t(), a @ b, dtype)
+
+
+def test_mm_any_strides():
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((12, 14)), rng.standard_normal((14, 10))
+    view = taeda.from_numpy(a)[::-2, 1::3]
+    close(taeda.mm(view, taeda.from_numpy(b)[:5, ::-1]), a[::-2, 1::3] @ b[:5, ::-1], "float64")
+    row = taeda.from_numpy(a)[:1].expand(4, 14)
+    close(taeda.mm(row, taeda.from_numpy(b)), np.broadcast_to(a[:1], (4, 14)) @ b, "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_mm_half(dtype):
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((5, 6)).astype("float32"), rng.standard_normal((6, 7)).astype("float32")
+    half = getattr(taeda, dtype)
+    got = taeda.mm(tensor(a).to(half), tensor(b).to(half))
+    assert got.dtype == half
+    np.testing.assert_allclose(got.to(taeda.float32).numpy(), a @ b, atol=0.06)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((4,), (4,)),
+        ((4,), (4, 3)),
+        ((2, 4), (4,)),
+        ((5, 2, 4), (4,)),
+        ((5, 2, 4), (4, 3)),
+        ((4,), (5, 4, 3)),
+        ((5, 2, 4), (5, 4, 3)),
+        ((6, 1, 2, 4), (5, 4, 3)),
+        ((2, 4), (7, 4, 3)),
+        ((0, 2, 4), (4, 3)),
+        ((3, 2, 0), (3, 0, 5)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_matmul_follows_numpy(shapes, dtype):
+    rng = np.random.default_rng(4)
+    a, b = (make(rng, s, dtype) for s in shapes)
+    close(taeda.matmul(tensor(a), tensor(b)), np.matmul(a, b), dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + ["int64"])
+def test_products_with_sums(dtype):
+    rng = np.random.default_rng(5)
+    c, a, b = make(rng, (3, 6), dtype), make(rng, (3, 4), dtype), make(rng, (4, 6), dtype)
+    v, w = make(rng, 4, dtype), make(rng, 3, dtype)
+    close(taeda.addmm(tensor(c), tensor(a), tensor(b), beta=2, alpha=3), 2 * c + 3 * (a @ b), dtype)
+    close(taeda.addmm(tensor(c[0]), tensor(a), tensor(b)), c[0] + a @ b, dtype)
+    x = tensor(c)
+    x.addmm_(tensor(a), tensor(b))
+    close(x, c + a @ b, dtype)
+    close(taeda.addmv(tensor(w), tensor(a), tensor(v), beta=3, alpha=2), 3 * w + 2 * (a @ v), dtype)
+    close(taeda.mv(tensor(a), tensor(v)), a @ v, dtype)
+    close(taeda.dot(tensor(v), tensor(v)[::-1]), np.dot(v, v[::-1]), dtype)
+    close(taeda.outer(tensor(v), tensor(w)), np.outer(v, w), dtype)
+    batch, other = make(rng, (2, 3, 4), dtype), make(rng, (2, 4, 6), dtype)
+    close(taeda.bmm(tensor(batch), tensor(other)), batch @ other, dtype)
+    close(taeda.baddbmm(tensor(c), tensor(batch), tensor(other), beta=2), 2 * c + batch @ other, dtype)
+
+
+def test_beta_zero_does_not_read_self():
+    nan = taeda.full((2, 2), float("nan"))
+    one = taeda.ones(2, 2)
+    np.testing.assert_array_equal(taeda.addmm(nan, one, one, beta=0).numpy(), np.full((2, 2), 2.0))
+
+
+@pytest.mark.parametrize(
+    "equation, shapes",
+    [
+        ("ij,jk->ik", [(3, 4), (4, 5)]),
+        ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]),
+        ("ii->i", [(3, 3)]),
+        ("ii", [(3, 3)]),
+        ("ba", [(3, 4)]),
+        ("...ij,...jk", [(2, 3, 4), (4, 5)]),
+        ("i,j", [(3,), (4,)]),
+        ("ijk,ijk->", [(2, 3, 4), (2, 3, 4)]),
+        ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+        ("iij,j->i", [(3, 3, 4), (4,)]),
+        ("i...->...", [(3, 4, 5)]),
+        ("...i,...i->...", [(2, 1, 4), (3, 4)]),
+        ("ij, ij -> ij", [(2, 3), (2, 3)]),
+        ("a,b,a->b", [(3,), (2,), (3,)]),
+    ],
+)
+def test_einsum(equation, shapes):
+    rng = np.random.default_rng(6)
+    arrays = [rng.standard_normal(s) for s in shapes]
+    expected = np.einsum(equation, *arrays)
+    close(taeda.einsum(equation, *map(tensor, arrays)), expected, "float64")
+    close(taeda.einsum(equation, [tensor(a) for a in arrays]), expected, "float64")
+
+
+def test_other_products():
+    rng = np.random.default_rng(7)
+    a, b = rng.standard_normal((3, 4, 5)), rng.standard_normal((4, 5, 6))
+    close(taeda.tensordot(tensor(a), tensor(b), 2), np.tensordot(a, b, 2), "float64")
+    close(taeda.kron(tensor(a[0]), tensor(b[0])), np.kron(a[0], b[0]), "float64")
+    close(taeda.trace(tensor(a[0])), np.trace(a[0]), "float64")
+    close(taeda.inner(tensor(a), tensor(a)), np.inner(a, a), "float64")
+    square = rng.standard_normal((4, 4))
+    for n in (0, 1, 2, 5):
+        close(taeda.matrix_power(tensor(square), n), np.linalg.matrix_power(square, n), "float64")
+    z = (rng.standard_normal(4) + 1j * rng.standard_normal(4)).astype("complex128")
+    close(taeda.vdot(tensor(z), tensor(z)), np.vdot(z, z), "complex128")
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (7,), (2, 3), (0,)])
+def test_linear_and_its_gradients(lead):
+    rng = np.random.default_rng(8)
+    x, w, b = rng.standard_normal((*lead, 4)), rng.standard_normal((5, 4)), rng.standard_normal(5)
+    close(taeda.ops.linear(tensor(x), tensor(w), tensor(b)), x @ w.T + b, "float64")
+    close(taeda.ops.linear(tensor(x), tensor(w)), x @ w.T, "float64")
+    grad = rng.standard_normal((*lead, 5))
+    rows, wide = grad.reshape(-1, 5), x.reshape(-1, 4)
+    grad_x, grad_w, grad_b = taeda.ops.linear_backward(tensor(grad), tensor(x), tensor(w))
+    close(grad_x, grad @ w, "float64")
+    close(grad_w, rows.T @ wide, "float64")
+    close(grad_b, rows.sum(0), "float64")
+    assert taeda.ops.linear_backward(tensor(grad), tensor(x), tensor(w), 2)[0] is None
+
+
+def test_thread_count_does_not_change_bits():
+    rng = np.random.default_rng(9)
+    cases = [((200, 300), (300, 400)), ((16, 20000), (20000, 16)), ((57, 444), (444, 56))]
+    before = taeda.get_num_threads()
+    try:
+        for sa, sb in cases:
+            a, b = (tensor(rng.standard_normal(s).astype("float32")) for s in (sa, sb))
+            results = []
+            for threads in (1, 2, 3):
+                taeda.set_num_threads(threads)
+                results.append(taeda.mm(a, b).numpy())
+            assert all(np.array_equal(results[0], r) for r in results[1:])
+    finally:
+        taeda.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    "call, kind, words",
+    [
+        (lambda t: t.mm(t.ones(2, 8), t.ones(9, 2)), RuntimeError, ["mm", "mat2", "(9, 2)", "(2, 8)"]),
+        (lambda t: t.mm(t.ones(2), t.ones(2, 2)), RuntimeError, ["mm", "self", "(2,)", "2 dimensions"]),
+        (
+            lambda t: t.mm(t.ones(2, 2), t.ones(2, 2, dtype=t.float64)),
+            RuntimeError,
+            ["mm", "mat2", "float64", "float32"],
+        ),
+        (lambda t: t.mm(t.ones(2, 2).bool(), t.ones(2, 2).bool()), NotImplementedError, ["mm", "bool"]),
+        (
+            lambda t: t.bmm(t.ones(2, 3, 4), t.ones(3, 4, 5)),
+            RuntimeError,
+            ["bmm", "mat2", "(3, 4, 5)", "(2, 3, 4)"],
+        ),
+        (
+            lambda t: t.matmul(t.ones(2, 3), t.ones(2, 4, 5)),
+            RuntimeError,
+            ["matmul", "other", "(2, 4, 5)", "(2, 3)"],
+        ),
+        (lambda t: t.matmul(t.ones(()), t.ones(2)), RuntimeError, ["matmul", "self"]),
+        (
+            lambda t: t.addmm(t.ones(7), t.ones(2, 3), t.ones(3, 4)),
+            RuntimeError,
+            ["addmm", "self", "(7,)", "(2, 4)"],
+        ),
+        (lambda t: t.dot(t.ones(2), t.ones(3)), RuntimeError, ["dot", "tensor", "(3,)", "(2,)"]),
+        (
+            lambda t: t.ops.linear(t.ones(2, 3), t.ones(4, 5)),
+            RuntimeError,
+            ["linear", "input", "(2, 3)", "(4, 5)"],
+        ),
+        (lambda t: t.einsum("ij,jk->iz", t.ones(2, 3), t.ones(3, 4)), RuntimeError, ["einsum", "z"]),
+        (lambda t: t.einsum("ij,jk", t.ones(2, 3), t.ones(4, 4)), RuntimeError, ["einsum", "j", "(4, 4)"]),
+        (lambda t: t.einsum("ij", t.ones(2, 3), t.ones(4, 4)), RuntimeError, ["einsum", "1 operands", "2"]),
+    ],
+)
+def test_errors_name_what_is_wrong(call, kind, words):
+    with pytest.raises(kind) as caught:
+        call(taeda)
+    for word in words:
+        assert word in str(caught.value)

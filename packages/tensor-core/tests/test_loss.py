@@ -1,0 +1,233 @@
+"""Losses against NumPy and SciPy formulas; gradients against differences."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+ops = taeda.ops
+REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def tensor(array):
+    return taeda.from_numpy(np.array(array, order="C"))
+
+
+def reduce(values, reduction, total=None):
+    if reduction == "none":
+        return values
+    return values.sum() / (values.size if total is None else total) if reduction == "mean" else values.sum()
+
+
+def differences(f, x, grad, step=1e-6):
+    """Gradient of sum(f(x) * grad) by central differences."""
+    out = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        high, low = x.copy(), x.copy()
+        high[i] += step
+        low[i] -= step
+        out[i] = ((f(high) - f(low)) * grad).sum() / (2 * step)
+    return out
+
+
+def classes_last(x):
+    return x if x.ndim == 1 else np.moveaxis(x, 1, -1)
+
+
+def cross_entropy(x, target, weight, reduction, smoothing):
+    """Losses of all positions, then reduced; -100 is ignored."""
+    x = classes_last(x)
+    c = x.shape[-1]
+    log_p = x - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True)) - x.max(-1, keepdims=True)
+    kept = target != -100
+    safe = np.where(kept, target, 0)
+    w = np.where(kept, weight[safe], 0)
+    hit = -np.take_along_axis(log_p, safe[..., None], -1)[..., 0] * w
+    smooth = -(log_p * weight).sum(-1) * kept
+    return reduce((1 - smoothing) * hit + smoothing / c * smooth, reduction, w.sum())
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(5, 4), (3, 4, 2), (2, 3, 2, 3), (4,)])
+def test_cross_entropy(shape, weighted, smoothing, reduction):
+    rng = np.random.default_rng(41)
+    c = shape[1] if len(shape) > 1 else shape[0]
+    x = rng.standard_normal(shape) * 3
+    target = np.array(rng.integers(0, c, (shape[0], *shape[2:]) if len(shape) > 1 else ()))
+    if target.ndim:
+        target.flat[0] = -100
+    weight = rng.random(c) + 0.1 if weighted else np.ones(c)
+    tw = tensor(weight) if weighted else None
+    expected = cross_entropy(x, target, weight, reduction, smoothing)
+    code = REDUCTIONS[reduction]
+    got = ops.cross_entropy_loss(tensor(x), tensor(target), tw, code, -100, smoothing)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-10)
+    got, lse, total = ops.cross_entropy_forward(tensor(x), tensor(target), tw, code, -100, smoothing)
+    grad = rng.standard_normal(np.shape(expected))
+    back = ops.cross_entropy_backward(
+        tensor(grad), tensor(x), tensor(target), tw, code, -100, smoothing, lse, total
+    )
+    numeric = differences(lambda v: cross_entropy(v, target, weight, reduction, smoothing), x, grad)
+    np.testing.assert_allclose(back.numpy(), numeric, atol=1e-7)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("shape", [(5, 4), (3, 4, 2), (2, 3, 2, 3), (4,)])
+def test_nll_loss(shape, reduction):
+    rng = np.random.default_rng(42)
+    c = shape[1] if len(shape) > 1 else shape[0]
+    x, weight = rng.standard_normal(shape), rng.random(c) + 0.1
+    target = np.array(rng.integers(0, c, (shape[0], *shape[2:]) if len(shape) > 1 else ()))
+    ignored = int(target.flat[0]) if target.ndim else -100
+    w = np.where(target == ignored, 0, weight[target])
+
+    def loss(v):
+        return reduce(
+            -np.take_along_axis(classes_last(v), target[..., None], -1)[..., 0] * w, reduction, w.sum()
+        )
+
+    code = REDUCTIONS[reduction]
+    args = (tensor(x), tensor(target), tensor(weight), code, ignored)
+    np.testing.assert_allclose(ops.nll_loss(*args).numpy(), loss(x), rtol=1e-12)
+    total = ops.nll_loss_forward(*args)[1]
+    grad = rng.standard_normal(np.shape(loss(x)))
+    back = ops.nll_loss_backward(tensor(grad), *args, total)
+    np.testing.assert_allclose(back.numpy(), differences(loss, x, grad), atol=1e-8)
+
+
+def test_cross_entropy_of_probabilities_and_extremes():
+    rng = np.random.default_rng(43)
+    x, p = rng.standard_normal((3, 5)), rng.dirichlet(np.ones(5), 3)
+    log_p = x - np.log(np.exp(x).sum(1, keepdims=True))
+    np.testing.assert_allclose(
+        ops.cross_entropy_loss(tensor(x), tensor(p)).numpy(), -(p * log_p).sum() / 3, rtol=1e-12
+    )
+    huge = taeda.tensor([[1000.0, 0.0], [-1000.0, 0.0]])
+    got = ops.cross_entropy_loss(huge, taeda.tensor([0, 0]), None, 0)
+    np.testing.assert_array_equal(got.numpy(), [0.0, 1000.0])
+    assert np.isnan(ops.cross_entropy_loss(taeda.ones(2, 3), taeda.tensor([-100, -100])).numpy())
+
+
+def softplus(z):
+    return np.logaddexp(0, z)
+
+
+PAIRS = {
+    "mse_loss": (lambda x, t: (x - t) ** 2, ()),
+    "l1_loss": (lambda x, t: np.abs(x - t), ()),
+    "smooth_l1_loss": (
+        lambda x, t: np.where(np.abs(x - t) < 0.7, (x - t) ** 2 / 1.4, np.abs(x - t) - 0.35),
+        (0.7,),
+    ),
+    "huber_loss": (
+        lambda x, t: np.where(np.abs(x - t) <= 0.7, (x - t) ** 2 / 2, 0.7 * (np.abs(x - t) - 0.35)),
+        (0.7,),
+    ),
+    "bce_loss": (lambda x, t: -(t * np.log(x) + (1 - t) * np.log(1 - x)), ()),
+    "bce_with_logits_loss": (lambda x, t: softplus(x) - x * t, ()),
+}
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("name", PAIRS)
+def test_element_wise_losses(name, reduction):
+    rng = np.random.default_rng(44)
+    formula, extra = PAIRS[name]
+    x, t = (
+        (rng.random((3, 6)) * 0.9 + 0.05 for _ in range(2))
+        if "bce" in name
+        else rng.standard_normal((2, 3, 6))
+    )
+    code = REDUCTIONS[reduction]
+
+    def loss(v):
+        return reduce(formula(v, t), reduction)
+
+    np.testing.assert_allclose(
+        getattr(ops, name)(tensor(x), tensor(t), code, *extra).numpy(), loss(x), rtol=1e-11
+    )
+    x32, t32 = x.astype("float32"), t.astype("float32")
+    np.testing.assert_allclose(
+        getattr(ops, name)(tensor(x32), tensor(t32), code, *extra).numpy(), loss(x), rtol=2e-5, atol=1e-6
+    )
+    grad = rng.standard_normal(np.shape(loss(x)))
+    back = getattr(ops, name + "_backward")(tensor(grad), tensor(x), tensor(t), code, *extra)
+    np.testing.assert_allclose(back.numpy(), differences(loss, x, grad), atol=1e-7)
+
+
+def test_mse_broadcasts_and_sums_long_inputs():
+    rng = np.random.default_rng(45)
+    x, t = rng.standard_normal((3, 4)), rng.standard_normal(4)
+    np.testing.assert_allclose(ops.mse_loss(tensor(x), tensor(t)).numpy(), ((x - t) ** 2).mean(), rtol=1e-12)
+    long = rng.random(300_000).astype("float32")
+    got = ops.mse_loss(tensor(long), taeda.zeros(300_000))
+    np.testing.assert_allclose(got.numpy(), (long.astype("float64") ** 2).mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_composed_losses(reduction):
+    rng = np.random.default_rng(46)
+    code = REDUCTIONS[reduction]
+    x, p, t = rng.standard_normal((3, 5)), rng.random((3, 5)) * 0.9 + 0.05, rng.random((3, 5))
+    w = rng.random(5)
+    bce = -(t * np.log(p) + (1 - t) * np.log(1 - p)) * w
+    np.testing.assert_allclose(
+        ops.binary_cross_entropy(tensor(p), tensor(t), tensor(w), code).numpy(),
+        reduce(bce, reduction),
+        rtol=1e-11,
+    )
+    logits = ((1 - t) * x + (1 + (w - 1) * t) * softplus(-x)) * w
+    got = ops.binary_cross_entropy_with_logits(tensor(x), tensor(t), tensor(w), tensor(w), code)
+    np.testing.assert_allclose(got.numpy(), reduce(logits, reduction), rtol=1e-11)
+    np.testing.assert_allclose(
+        ops.kl_div(tensor(x), tensor(t), code).numpy(), reduce(t * (np.log(t) - x), reduction), rtol=1e-11
+    )
+    got = ops.kl_div(tensor(x), tensor(t), code, log_target=True)
+    np.testing.assert_allclose(got.numpy(), reduce(np.exp(t) * (t - x), reduction), rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "call, kind, words",
+    [
+        (
+            lambda t: ops.cross_entropy_loss(t.ones(2, 3), t.tensor([0, 3])),
+            IndexError,
+            ["cross_entropy_loss", "target", "class 3", "0 to 2"],
+        ),
+        (
+            lambda t: ops.cross_entropy_loss(t.ones(2, 3), t.tensor([0, 1, 2])),
+            ValueError,
+            ["cross_entropy_loss", "target", "(3,)", "(2,)"],
+        ),
+        (
+            lambda t: ops.cross_entropy_loss(t.ones(2, 3), t.ones(2)),
+            RuntimeError,
+            ["cross_entropy_loss", "target", "float32"],
+        ),
+        (
+            lambda t: ops.nll_loss(t.ones(2, 3), t.tensor([0, 1]), t.ones(2)),
+            RuntimeError,
+            ["nll_loss", "weight", "(2,)", "(3,)"],
+        ),
+        (lambda t: ops.mse_loss(t.ones(2, 3), t.ones(4)), RuntimeError, ["mse_loss", "(2, 3)", "(4,)"]),
+        (lambda t: ops.mse_loss(t.ones(2), t.ones(2), 7), ValueError, ["mse_loss", "reduction", "7"]),
+        (
+            lambda t: ops.binary_cross_entropy(t.ones(2) * 2, t.ones(2)),
+            RuntimeError,
+            ["binary_cross_entropy", "input", "2"],
+        ),
+        (
+            lambda t: ops.binary_cross_entropy(t.ones(2), t.ones(3)),
+            ValueError,
+            ["binary_cross_entropy", "target", "(3,)", "(2,)"],
+        ),
+        (lambda t: ops.huber_loss(t.ones(2), t.ones(2), 1, 0.0), RuntimeError, ["huber_loss", "delta"]),
+    ],
+)
+def test_errors_name_what_is_wrong(call, kind, words):
+    with pytest.raises(kind) as caught:
+        call(taeda)
+    for word in words:
+        assert word in str(caught.value)
