@@ -218,6 +218,24 @@ Loop cast_loop(DType to, DType from) noexcept { return cast_table()[int(to)][int
 
 namespace {
 
+template <class T>
+void transpose_tile(T* out, const T* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step) {
+  constexpr int64_t step = 8;
+  int64_t r = 0;
+  for (; r + step <= rows; r += step) {
+    int64_t c = 0;
+    for (; c + step <= columns; c += step) {
+      T block[step][step];
+      for (int64_t j = 0; j < step; ++j)
+        for (int64_t i = 0; i < step; ++i) block[i][j] = in[(c + j) * in_step + r + i];
+      for (int64_t i = 0; i < step; ++i) std::memcpy(out + (r + i) * out_step + c, block[i], sizeof block[i]);
+    }
+    for (; c < columns; ++c)
+      for (int64_t i = r; i < r + step; ++i) out[i * out_step + c] = in[c * in_step + i];
+  }
+  for (; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) out[r * out_step + c] = in[c * in_step + r];
+}
 /// A 2-d transposition in tiles: both sides are then read and written by whole cache lines.
 template <class T>
 void transpose_tiles(T* out, const T* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step) {
@@ -225,8 +243,7 @@ void transpose_tiles(T* out, const T* in, int64_t rows, int64_t columns, int64_t
   parallel_for((rows + tile - 1) / tile, std::max<int64_t>(1, kLoopGrain / (columns * tile)), [&](int64_t begin, int64_t end) {
     for (int64_t r0 = begin * tile; r0 < std::min(rows, end * tile); r0 += tile)
       for (int64_t c0 = 0; c0 < columns; c0 += tile)
-        for (int64_t r = r0; r < std::min(rows, r0 + tile); ++r)
-          for (int64_t c = c0; c < std::min(columns, c0 + tile); ++c) out[r * out_step + c] = in[c * in_step + r];
+        transpose_tile(out + r0 * out_step + c0, in + c0 * in_step + r0, std::min(tile, rows - r0), std::min(tile, columns - c0), out_step, in_step);
   });
 }
 

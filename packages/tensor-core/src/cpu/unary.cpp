@@ -81,7 +81,6 @@ T conjugate(T x) {
   else return x;
 }
 
-TAEDA_UNARY(Exp2, std::exp2(x))
 TAEDA_UNARY(Asin, std::asin(x))
 TAEDA_UNARY(Acos, std::acos(x))
 TAEDA_UNARY(Atan, std::atan(x))
@@ -152,13 +151,12 @@ struct NanToNum {
 #define TAEDA_ROW(NAME, FUNCTOR, TYPES) constexpr LoopRow NAME = unary_row<FUNCTOR>(TYPES{});
 TAEDA_ROW(asin_row, Asin, Inexact)
 TAEDA_ROW(acos_row, Acos, Inexact)
-TAEDA_ROW(atan_row, Atan, Inexact)
-TAEDA_ROW(sinh_row, Sinh, Inexact)
-TAEDA_ROW(cosh_row, Cosh, Inexact)
+TAEDA_ROW(atan_row, Atan, Complexes)
+TAEDA_ROW(sinh_row, Sinh, Complexes)
+TAEDA_ROW(cosh_row, Cosh, Complexes)
 TAEDA_ROW(asinh_row, Asinh, Inexact)
 TAEDA_ROW(acosh_row, Acosh, Inexact)
 TAEDA_ROW(atanh_row, Atanh, Inexact)
-TAEDA_ROW(exp2_float_row, Exp2, Floats)
 TAEDA_ROW(exp2_complex_row, ComplexExp2, Complexes)
 TAEDA_ROW(erfc_row, Erfc, Floats)
 TAEDA_ROW(erfinv_row, ErfInverse, Floats)
@@ -236,10 +234,6 @@ void nan_to_num_kernel(const Tensor& out, const Tensor& self, std::optional<doub
   const LoopParams p{Scalar(nan.value_or(0)), Scalar(posinf.value_or(largest(self.dtype()))), Scalar(neginf.value_or(-largest(self.dtype())))};
   run_unary(nan_to_num_row.fn[int(d)], out, d, self, d, &p);
 }
-void exp2_kernel(const Tensor& out, const Tensor& self) {
-  const DType d = compute_dtype(float_of(self.dtype()));
-  run_unary(need(exp2_float_row, exp2_complex_row, d, "exp2"), out, d, self, d);
-}
 
 const bool registered = [] {
   kernel<op::acos>(kCPU, rare_float<acos_row>);
@@ -247,20 +241,20 @@ const bool registered = [] {
   kernel<op::angle>(kCPU, angle_kernel);
   kernel<op::asin>(kCPU, rare_float<asin_row>);
   kernel<op::asinh>(kCPU, rare_float<asinh_row>);
-  kernel<op::atan>(kCPU, rare_float<atan_row>);
+  kernel<op::atan>(kCPU, unary_float<kAtan, atan_row>);
   kernel<op::atan2>(kCPU, rare_binary_float<atan2_row>);
   kernel<op::atanh>(kCPU, rare_float<atanh_row>);
   kernel<op::ceil>(kCPU, rounding<kCeil>);
   kernel<op::conj>(kCPU, conj_kernel);
   kernel<op::cos>(kCPU, unary_float<kCos, cos_row>);
-  kernel<op::cosh>(kCPU, rare_float<cosh_row>);
+  kernel<op::cosh>(kCPU, unary_float<kCosh, cosh_row>);
   kernel<op::deg2rad>(kCPU, rare_float<radians_row>);
   kernel<op::digamma>(kCPU, rare_float<digamma_row>);
   kernel<op::erf>(kCPU, unary_float<kErf>);
   kernel<op::erfc>(kCPU, rare_float<erfc_row>);
   kernel<op::erfinv>(kCPU, rare_float<erfinv_row>);
   kernel<op::exp>(kCPU, unary_float<kExp, exp_row>);
-  kernel<op::exp2>(kCPU, exp2_kernel);
+  kernel<op::exp2>(kCPU, unary_float<kExp2, exp2_complex_row>);
   kernel<op::expm1>(kCPU, unary_float<kExpm1, expm1_row>);
   kernel<op::floor>(kCPU, rounding<kFloor>);
   kernel<op::frac>(kCPU, frac_kernel);
@@ -280,7 +274,7 @@ const bool registered = [] {
   kernel<op::sigmoid>(kCPU, unary_float<kSigmoid, sigmoid_row>);
   kernel<op::sin>(kCPU, unary_float<kSin, sin_row>);
   kernel<op::sinc>(kCPU, rare_float<sinc_row>);
-  kernel<op::sinh>(kCPU, rare_float<sinh_row>);
+  kernel<op::sinh>(kCPU, unary_float<kSinh, sinh_row>);
   kernel<op::tan>(kCPU, unary_float<kTan, tan_row>);
   kernel<op::tanh>(kCPU, unary_float<kTanh, tanh_row>);
   kernel<op::trunc>(kCPU, rounding<kTrunc>);

@@ -66,6 +66,16 @@ inline T vexp(T x) {
   return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
 }
 
+inline double vexp2(double x) {
+  using F = Format<double>;
+  x = x < -1100.0 ? -1100.0 : x;
+  x = x > 1100.0 ? 1100.0 : x;
+  const double n = (x + F::magic) - F::magic;
+  const double p = 1.0 + expm1_core((x - n) * 0.69314718055994530942);
+  const double half = n * 0.5 + F::magic;
+  return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
+}
+
 /// For |x| within the exponent range; saturates at -1 and infinity.
 template <class T>
 inline T vexpm1(T x) {
@@ -188,6 +198,32 @@ inline T with_sign_of(T magnitude, T sign) {
 template <class T>
 inline T magnitude(T x) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(x) & ~(Bits<T>(1) << (sizeof(T) * 8 - 1)));
+}
+
+inline double vatan(double x) {
+  const double a = magnitude(x);
+  // atan(a) = pi/2 - atan(1/a), then = pi/4 + atan((a - 1) / (a + 1)): the series runs on |t| < 0.4143 only.
+  const bool steep = a > 1.0;
+  const double b = steep ? 1.0 / a : a;
+  const bool middle = b > 0.41421356237309504880;
+  const double t = middle ? (b - 1.0) / (b + 1.0) : b, z = t * t;
+  const double series = t * z * poly(z, -0.333333333333333302, 0.199999999999955194, -0.14285714284666275, 0.111111110152348118,
+                                     -0.0909090457724829631, 0.0769218317048484969, -0.0666451116085916503, 0.058581464238093544,
+                                     -0.0508543671326771413, 0.0392312820237433064, -0.019176426315546867);
+  const double inner = (middle ? 0.78539816339744830962 : 0.0) + (t + series);
+  const double outer = steep ? 1.57079632679489661923 - (inner - 6.123233995736766e-17) : inner;
+  return x != x ? x : with_sign_of(outer, x);
+}
+/// From e^|x| - 1, which is accurate everywhere.
+inline double vsinh(double x) {
+  const double a = magnitude(x);
+  const double e = vexpm1(a > 700.0 ? 700.0 : a), large = vexp(a * 0.5);
+  const double y = a > 700.0 ? 0.5 * large * large : 0.5 * (e + e / (e + 1.0));
+  return x != x ? x : with_sign_of(y, x);
+}
+inline double vcosh(double x) {
+  const double a = magnitude(x), half = vexp(a * 0.5), e = half * half;
+  return a > 700.0 ? 0.5 * half * half : 0.5 * (e + 1.0 / e);
 }
 
 template <class T>

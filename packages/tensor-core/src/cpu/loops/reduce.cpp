@@ -103,9 +103,17 @@ inline void lanes_of(const T* x, int64_t n, int64_t& i, typename F::Acc& total) 
     for (int j = 0; j < step; ++j) lanes[j] = F::join(lanes[j], lanes[j + step]);
   total = F::join(total, lanes[0]);
 }
+/// Narrow integers are summed in 32 bits within a block, where they cannot overflow.
+template <class T>
+int64_t narrow_sum(const T* x, int64_t n) {
+  int32_t total = 0;
+  for (int64_t i = 0; i < n; ++i) total += int32_t(x[i]);
+  return total;
+}
 /// At most kBlock contiguous elements, in a fixed number of lanes joined by a fixed tree.
 template <class F, class T>
 typename F::Acc block_of(const T* x, int64_t n) {
+  if constexpr (std::is_same_v<F, Sum<T>> && std::is_integral_v<T> && sizeof(T) <= 2) return narrow_sum(x, n);
   constexpr int L = kLanes<typename F::Acc>;
   typename F::Acc total = F::neutral();
   int64_t i = 0;

@@ -14,7 +14,7 @@ enum Binary {
 };
 enum Unary {
   kNeg, kAbs, kSquare, kSqrt, kRsqrt, kReciprocal, kCube,
-  kExp, kExpm1, kLog, kLog1p, kLog2, kLog10, kSin, kCos, kTan, kTanh, kSigmoid, kErf,
+  kExp, kExp2, kExpm1, kLog, kLog1p, kLog2, kLog10, kSin, kCos, kTan, kAtan, kSinh, kCosh, kTanh, kSigmoid, kErf,
   kFloor, kCeil, kTrunc, kRound, kClamp,
   kLogicalNot, kBitNot, kIsNan, kIsInf, kIsFinite,
   kRelu, kLeakyRelu, kGelu, kGeluTanh, kSilu,

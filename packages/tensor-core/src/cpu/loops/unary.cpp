@@ -56,6 +56,10 @@ TAEDA_PLAIN(Sigmoid, vsigmoid(x))
 TAEDA_PLAIN(Erf, verf(x))
 TAEDA_PLAIN(Silu, x* vsigmoid(x))
 // In float64 for both: float32 results are then right to half an ulp.
+TAEDA_PLAIN(Exp2, T(vexp2(double(x))))
+TAEDA_PLAIN(Atan, T(vatan(double(x))))
+TAEDA_PLAIN(Sinh, T(vsinh(double(x))))
+TAEDA_PLAIN(Cosh, T(vcosh(double(x))))
 TAEDA_PLAIN(Expm1, T(vexpm1(double(x))))
 TAEDA_PLAIN(Log1p, T(vlog1p(double(x))))
 TAEDA_PLAIN(Log2, T(vlog2(double(x))))
@@ -132,6 +136,10 @@ constexpr UnaryTable make() {
   r[kRsqrt] = unary_row<Rsqrt>(Floats{});
   r[kReciprocal] = unary_row<Reciprocal>(Inexact{});
   r[kExp] = unary_row<Exp>(Floats{});
+  r[kExp2] = unary_row<Exp2>(Floats{});
+  r[kAtan] = unary_row<Atan>(Floats{});
+  r[kSinh] = unary_row<Sinh>(Floats{});
+  r[kCosh] = unary_row<Cosh>(Floats{});
   r[kExpm1] = unary_row<Expm1>(Floats{});
   r[kLog] = unary_row<Log>(Floats{});
   r[kLog1p] = unary_row<Log1p>(Floats{});
