@@ -15,11 +15,15 @@ _softmax = op("softmax")
 _log_softmax = op("log_softmax")
 
 
+def _on_copy(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """An in-place form that computes on a copy, because backward may need the values that are overwritten."""
+    return lambda input, *args: input.copy_(plain(input.clone(), *args))
+
+
 def _pair(name: str, formula: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Operator ``name`` and its in-place form, each composed of ``formula`` where the provider lacks it."""
-    # The composed form computes on a copy: its backward may need the values that are overwritten.
+    """Operator ``name`` and its in-place form, each composed where the provider lacks it."""
     plain = op(name, formula)
-    return plain, op(f"{name}_", lambda input, *args: input.copy_(plain(input.clone(), *args)))
+    return plain, op(f"{name}_", _on_copy(plain))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -89,7 +93,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
-_selu, selu_ = _pair("selu", lambda input: _SELU_SCALE * _elu(input, _SELU_ALPHA))
+_selu = op("selu", lambda input: _SELU_SCALE * _elu(input, _SELU_ALPHA))
+selu_ = _on_copy(_selu)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -104,7 +109,8 @@ def _celu_formula(input: Tensor, alpha: float) -> Tensor:
     return tensor.where(input > 0, input, alpha * (input.clamp(max=0) / alpha).expm1())
 
 
-_celu, celu_ = _pair("celu", _celu_formula)
+_celu = op("celu", _celu_formula)
+celu_ = _on_copy(_celu)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -135,7 +141,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
-_relu6, relu6_ = _pair("relu6", lambda input: _hardtanh(input, 0.0, 6.0))
+_relu6 = op("relu6", lambda input: _hardtanh(input, 0.0, 6.0))
+relu6_ = _on_copy(_relu6)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
