@@ -82,7 +82,7 @@ def embedding(
 
 def _renorm_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     with no_grad():
-        used = tensor.unique(indices)
+        used = indices.reshape(-1)  # a row used twice is given the same values twice
         rows = weight[used]
         norms = rows.abs().pow(norm_type).sum(-1, keepdim=True).pow(1.0 / norm_type)
         weight[used] = tensor.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
