@@ -107,7 +107,8 @@ Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& resu
 }
 
 Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim) {
-  if (self.dim() == 0 || self.numel() == 0) return grad;
+  if (self.dim() == 0) return grad;
+  if (self.numel() == 0) return zeros_of(self.sizes(), grad);
   const size_t n = size_t(self.dim());
   const Tensor wide = restore_dims(grad, n, dim, keepdim);
   if (!truth_of(ops::any(ops::eq(self, 0)))) return wide * conj_of(restore_dims(result, n, dim, keepdim) / self);

@@ -130,7 +130,7 @@ Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   if (!(value.dim() == 0)) [[unlikely]]
     fail(ErrorKind::Runtime, "masked_fill: argument 'value' has shape ", shape_text(value.sizes()),
         ", expected a number or a 0-dimensional tensor");
-  check(can_cast(value.dtype(), self.dtype()), ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
+  check(self.dtype() == DType::Bool || can_cast(value.dtype(), self.dtype()), ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
         " cannot be stored into dtype ", name(self.dtype()));
   return with_layout(broadcast_shapes(self.sizes(), mask.sizes(), "masked_fill"), self.dtype(), {&self});
 }

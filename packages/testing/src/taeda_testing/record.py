@@ -49,6 +49,7 @@ class OpRecord:
         samples: ``(dtype name, random generator) -> samples``.
         dtypes: dtypes of the inputs that are supported.
         gradient: dtypes in which gradients are checked, () for none.
+        constant: positions of arguments that are not differentiated, weights of classes for instance.
         rtol, atol: by dtype name of the compared values; missing ones use the defaults of the runner.
         exact_dtype: the result's dtype must be the reference's.
         namespace: "" for top-level functions, "ops" for operators of neural networks.
@@ -60,6 +61,7 @@ class OpRecord:
     samples: Callable[[str, np.random.Generator], Iterator[Sample]]
     dtypes: tuple[str, ...] = FLOATS
     gradient: tuple[str, ...] = ()
+    constant: tuple[int, ...] = ()
     rtol: dict[str, float] = field(default_factory=dict)
     atol: dict[str, float] = field(default_factory=dict)
     exact_dtype: bool = True

@@ -156,6 +156,12 @@ def check_in_place(record: OpRecord, sample: Sample, device: str = "cpu") -> Non
     compare(record, target, expected.astype(first.dtype), f"{record.name}_ ({describe(sample)})")
 
 
+def differentiated(record: OpRecord, sample: Sample) -> list[int]:
+    """Positions of the arguments that gradients are taken of."""
+    floats = [i for i, v in enumerate(sample.args) if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+    return [i for i in floats if i not in record.constant]
+
+
 def check_gradient(
     record: OpRecord, sample: Sample, seed: int = 0, step: float = 1e-6, tolerance: float = 2e-5
 ) -> None:
@@ -166,13 +172,12 @@ def check_gradient(
     """
     rng = np.random.default_rng(seed)
     function = function_of(record)
-    places = [
-        i for i, value in enumerate(sample.args) if isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    ]
+    places = differentiated(record, sample)
     args = [to_tensors(value) for value in sample.args]
+    kwargs = {key: to_tensors(value) for key, value in sample.kwargs.items()}
     for i in places:
         args[i].requires_grad_(True)
-    results = function(*args, **sample.kwargs)
+    results = function(*args, **kwargs)
     outputs = [r for r in (results if isinstance(results, (list, tuple)) else [results]) if r.requires_grad]
     if not outputs:
         raise Failure(f"{record.name}: no result requires grad ({describe(sample)})")
@@ -184,7 +189,7 @@ def check_gradient(
     )
 
     def loss(values: list[Any]) -> float:
-        found = function(*[to_tensors(v) for v in values], **sample.kwargs)
+        found = function(*[to_tensors(v) for v in values], **kwargs)
         arrays = [_arrays(found[i])[0] for i in chosen] if chosen is not None else _arrays(found)
         return float(sum((a.astype(np.float64) * w).sum() for a, w in zip(arrays, weights, strict=True)))
 
