@@ -62,7 +62,9 @@ void locate(const Axes& kept, int first, int64_t index, const char*& in, int64_t
 /// Calls `body(address)` for each position of the reduced axes from `first`.
 template <class Body>
 void each(const Axes& axes, int first, const char* in, const Body& body) {
-  int64_t index[kMaxDims] = {};
+  if (axes.count <= first) return body(in);
+  int64_t index[kMaxDims];
+  std::fill_n(index, axes.count, int64_t(0));
   for (;;) {
     body(in);
     int d = first;

@@ -62,7 +62,7 @@ double bessel_scaled(int n, double x) {
 /// I_n(|x|); the exponential in two halves, since its product with the scaled function may be finite where it is not.
 double bessel(int n, double x) {
   const double half = std::exp(std::abs(x) / 2);
-  return std::isinf(x) ? INFINITY : bessel_scaled(n, x) * half * half;
+  return std::abs(x) > 1500 ? INFINITY : bessel_scaled(n, x) * half * half;
 }
 template <class T>
 T sinc_of(T x) {

@@ -83,18 +83,26 @@ template <template <class> class F, class T, class A = T>
 void ternary_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams* params) {
   const F<T> f(params);
   using R = decltype(f(A{}, T{}, T{}));
-  if (s[0] == sizeof(R) && s[1] == sizeof(A) && s[2] == sizeof(T) && (s[3] == sizeof(T) || s[3] == 0) && n > 1) {
+  if (s[0] == sizeof(R) && s[1] == sizeof(A) && (s[2] == sizeof(T) || s[2] == 0) && (s[3] == sizeof(T) || s[3] == 0) && n > 1) {
     R* out = reinterpret_cast<R*>(p[0]);
     const A* a = reinterpret_cast<const A*>(p[1]);
     const T* b = reinterpret_cast<const T*>(p[2]);
     const T* c = reinterpret_cast<const T*>(p[3]);
-    if (s[3]) {
+    if (s[2] && s[3]) {
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
-    } else {
+    } else if (s[3]) {
+      const T y = *b;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = f(a[i], y, c[i]);
+    } else if (s[2]) {
       const T z = *c;
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], z);
+    } else {
+      const T y = *b, z = *c;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = f(a[i], y, z);
     }
     return;
   }

@@ -31,7 +31,8 @@ struct Lerp {
 template <class T>
 struct Where {
   explicit Where(const LoopParams*) {}
-  T operator()(bool condition, T a, T b) const {
+  /// The condition is a bool read as a byte, which vectorises where bool does not.
+  T operator()(uint8_t condition, T a, T b) const {
     if constexpr (sizeof(T) == 16) {
       return condition ? a : b;
     } else {
@@ -46,7 +47,7 @@ struct Where {
 template <class... Ts>
 constexpr LoopRow where_row(Types<Ts...>) {
   LoopRow row;
-  ((row.fn[int(dtype_of<Ts>)] = &ternary_loop<Where, Ts, bool>), ...);
+  ((row.fn[int(dtype_of<Ts>)] = &ternary_loop<Where, Ts, uint8_t>), ...);
   return row;
 }
 
