@@ -36,7 +36,7 @@ def reference(x, weight, bias, s, p, d, groups):
     o, cg, kh, kw = weight.shape
     out = 0
     for i, j, window in taps(x, kh, kw, s, p, d):
-        n, c, oh, ow = window.shape
+        n, _c, oh, ow = window.shape
         grouped = window.reshape(n, groups, cg, oh, ow)
         kernel = weight[:, :, i, j].reshape(groups, o // groups, cg)
         out = out + np.einsum("ngchw,goc->ngohw", grouped, kernel).reshape(n, o, oh, ow)

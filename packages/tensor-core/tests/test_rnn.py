@@ -125,7 +125,7 @@ def differences(f, arrays, step=1e-6):
 def test_gradients_of_gates():
     rng = np.random.default_rng(63)
     z, c, gh, gc = rng.standard_normal((2, 12)), *rng.standard_normal((3, 2, 3))
-    h_out, c_out, gates = ops.lstm_gates(tensor(z), taeda.zeros(2, 12, dtype=taeda.float64), tensor(c))
+    _h_out, c_out, gates = ops.lstm_gates(tensor(z), taeda.zeros(2, 12, dtype=taeda.float64), tensor(c))
     want = differences(
         lambda z, c: sum((a * g).sum() for a, g in zip(lstm_step(z, c), (gh, gc), strict=True)), [z, c]
     )

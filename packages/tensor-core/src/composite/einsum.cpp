@@ -8,7 +8,8 @@ namespace taeda::impl {
 namespace {
 
 // Note [Labels]
-// Letters are numbered 0..51 (A-Z, a-z); the dimensions of `...` get the numbers from kEllipsis up, aligned to the right.
+// Letters are numbered 0..51 (A-Z, a-z); the dimensions of `...` get the numbers from kEllipsis up, aligned to the
+// right.
 constexpr int kEllipsis = 52;
 constexpr int kLabels = kEllipsis + kMaxDims;
 
@@ -33,7 +34,8 @@ std::vector<int> parse_term(std::string_view equation, std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ' ') continue;
     if (text[i] == '.') {
-      if (text.substr(i, 3) != "..." || std::ranges::find(labels, -2) != labels.end()) bad(equation, "'.' is only allowed once, as '...'");
+      if (text.substr(i, 3) != "..." || std::ranges::find(labels, -2) != labels.end())
+        bad(equation, "'.' is only allowed once, as '...'");
       labels.push_back(-2);
       i += 2;
       continue;
@@ -56,12 +58,14 @@ std::vector<std::string_view> split(std::string_view text, char at) {
 }
 
 /// Replaces the ellipsis by numbered labels; repeated labels become diagonals.
-Term make_term(std::string_view equation, const Tensor& tensor, const std::vector<int>& parsed, size_t position, int64_t ellipsis_dims) {
+Term make_term(std::string_view equation, const Tensor& tensor, const std::vector<int>& parsed, size_t position,
+               int64_t ellipsis_dims) {
   Term term{tensor, {}};
   const bool has_ellipsis = std::ranges::find(parsed, -2) != parsed.end();
   const int64_t rest = tensor.dim() - int64_t(parsed.size()) + (has_ellipsis ? 1 : 0);
   if (rest < 0 || (rest > 0 && !has_ellipsis))
-    bad(equation, detail::concat("operand ", position, " has shape ", shape_text(tensor.sizes()), " but ", parsed.size() - size_t(has_ellipsis), " labels"));
+    bad(equation, detail::concat("operand ", position, " has shape ", shape_text(tensor.sizes()), " but ",
+                                 parsed.size() - size_t(has_ellipsis), " labels"));
   for (int label : parsed) {
     if (label != -2) term.labels.push_back(label);
     for (int64_t d = 0; label == -2 && d < rest; ++d) term.labels.push_back(int(kEllipsis + ellipsis_dims - rest + d));
@@ -70,8 +74,9 @@ Term make_term(std::string_view equation, const Tensor& tensor, const std::vecto
     for (size_t j = term.labels.size() - 1; j > i; --j) {
       if (term.labels[i] != term.labels[j]) continue;
       if (term.tensor.size(int64_t(i)) != term.tensor.size(int64_t(j)))
-        bad(equation, detail::concat("label ", label_text(term.labels[i]), " names dimensions of sizes ", term.tensor.size(int64_t(i)), " and ",
-                                     term.tensor.size(int64_t(j)), " of operand ", position));
+        bad(equation, detail::concat("label ", label_text(term.labels[i]), " names dimensions of sizes ",
+                                     term.tensor.size(int64_t(i)), " and ", term.tensor.size(int64_t(j)),
+                                     " of operand ", position));
       // The diagonal comes last; it goes back to the place of the first occurrence.
       term.tensor = ops::movedim(ops::diagonal(term.tensor, 0, int64_t(i), int64_t(j)), Shape{-1}, Shape{int64_t(i)});
       term.labels.erase(term.labels.begin() + int64_t(j));
@@ -95,7 +100,8 @@ void reduce(Term& term, const std::vector<char>& needed) {
 }
 
 /// Permutes and folds a term to (batch, first, second) given the labels of each group.
-Tensor folded(const Term& term, const std::vector<int>& batch, const std::vector<int>& first, const std::vector<int>& second, const int64_t* sizes) {
+Tensor folded(const Term& term, const std::vector<int>& batch, const std::vector<int>& first,
+              const std::vector<int>& second, const int64_t* sizes) {
   Shape order, folded_sizes;
   Tensor t = term.tensor;
   const auto add = [&](const std::vector<int>& group, bool broadcast) {
@@ -143,7 +149,8 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
   check(!tensors.empty(), ErrorKind::Value, "einsum: argument 'tensors' is empty, expected at least one operand");
   const size_t arrow = equation.find("->");
   const auto texts = split(equation.substr(0, arrow), ',');
-  if (texts.size() != tensors.size()) bad(equation, detail::concat("names ", texts.size(), " operands, ", tensors.size(), " were given"));
+  if (texts.size() != tensors.size())
+    bad(equation, detail::concat("names ", texts.size(), " operands, ", tensors.size(), " were given"));
 
   std::vector<std::vector<int>> parsed;
   int64_t ellipsis_dims = 0;
@@ -173,7 +180,8 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
         continue;
       }
       if (counts[label] == 0) bad(equation, "output label '" + label_text(label) + "' is in no operand");
-      if (std::ranges::find(output, label) != output.end()) bad(equation, "output label '" + label_text(label) + "' is given twice");
+      if (std::ranges::find(output, label) != output.end())
+        bad(equation, "output label '" + label_text(label) + "' is given twice");
       output.push_back(label);
     }
   }
@@ -183,13 +191,14 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
   std::fill_n(sizes, kLabels, int64_t(1));
   const DType dtype = result_type(tensors);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    Term term = make_term(equation, tensors[i].dtype() == dtype ? tensors[i] : ops::to_dtype(tensors[i], dtype), parsed[i], i, ellipsis_dims);
+    Term term = make_term(equation, tensors[i].dtype() == dtype ? tensors[i] : ops::to_dtype(tensors[i], dtype),
+                          parsed[i], i, ellipsis_dims);
     for (size_t d = 0; d < term.labels.size(); ++d) {
       int64_t& size = sizes[term.labels[d]];
       const int64_t found = term.tensor.size(int64_t(d));
       if (size != 1 && found != 1 && size != found)
-        bad(equation, detail::concat("label ", label_text(term.labels[d]), " is ", size, " before and ", found, " in operand ", i, " of shape ",
-                                     shape_text(tensors[i].sizes())));
+        bad(equation, detail::concat("label ", label_text(term.labels[d]), " is ", size, " before and ", found,
+                                     " in operand ", i, " of shape ", shape_text(tensors[i].sizes())));
       if (size == 1) size = found;
     }
     terms.push_back(std::move(term));

@@ -10,8 +10,9 @@ namespace {
 IntSpan leading(const Tensor& t, int64_t tail) { return t.sizes().first(size_t(t.dim() - tail)); }
 
 void expect_matmul(bool fits, const Tensor& self, const Tensor& other) {
-  check(fits, ErrorKind::Runtime, "matmul: argument 'other' has shape ", shape_text(other.sizes()), ", which does not fit 'self' of shape ",
-        shape_text(self.sizes()), ": expected ", self.size(-1), " in its ", other.dim() == 1 ? "only" : "second last", " dimension");
+  check(fits, ErrorKind::Runtime, "matmul: argument 'other' has shape ", shape_text(other.sizes()),
+        ", which does not fit 'self' of shape ", shape_text(self.sizes()), ": expected ", self.size(-1), " in its ",
+        other.dim() == 1 ? "only" : "second last", " dimension");
 }
 
 /// (batch..., n, k) as (product of batch, n, k), the batch broadcast.
@@ -40,7 +41,8 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   const int64_t a = self.dim(), b = other.dim();
   if (a == 2 && b == 2) [[likely]]
     return ops::mm(self, other);
-  check(a > 0 && b > 0, ErrorKind::Runtime, "matmul: argument '", a > 0 ? "other" : "self", "' has no dimension, expected at least 1");
+  check(a > 0 && b > 0, ErrorKind::Runtime, "matmul: argument '", a > 0 ? "other" : "self",
+        "' has no dimension, expected at least 1");
   expect_matmul(self.size(-1) == other.size(b == 1 ? -1 : -2), self, other);
   if (a == 1 && b == 1) return ops::dot(self, other);
   if (a == 2 && b == 1) return ops::mv(self, other);
@@ -64,19 +66,24 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
   return beta.equal(0) ? scaled : ops::add(ops::mul(self, Tensor(beta)), scaled);
 }
 
-Tensor vdot(const Tensor& self, const Tensor& other) { return ops::dot(is_complex(self.dtype()) ? ops::conj(self) : self, other); }
+Tensor vdot(const Tensor& self, const Tensor& other) {
+  return ops::dot(is_complex(self.dtype()) ? ops::conj(self) : self, other);
+}
 Tensor vecdot(const Tensor& self, const Tensor& other, int64_t dim) {
   return ops::sum(ops::mul(is_complex(self.dtype()) ? ops::conj(self) : self, other), Shape{dim});
 }
 Tensor outer(const Tensor& self, const Tensor& vec2) {
-  check(self.dim() == 1, ErrorKind::Runtime, "outer: argument 'self' has shape ", shape_text(self.sizes()), ", expected 1 dimension");
-  check(vec2.dim() == 1, ErrorKind::Runtime, "outer: argument 'vec2' has shape ", shape_text(vec2.sizes()), ", expected 1 dimension");
+  check(self.dim() == 1, ErrorKind::Runtime, "outer: argument 'self' has shape ", shape_text(self.sizes()),
+        ", expected 1 dimension");
+  check(vec2.dim() == 1, ErrorKind::Runtime, "outer: argument 'vec2' has shape ", shape_text(vec2.sizes()),
+        ", expected 1 dimension");
   return ops::mul(ops::unsqueeze(self, 1), vec2);
 }
 Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return ops::mul(self, other);
-  check(self.size(-1) == other.size(-1), ErrorKind::Runtime, "inner: argument 'other' has shape ", shape_text(other.sizes()), ", expected ", self.size(-1),
-        " in the last dimension to fit 'self' of shape ", shape_text(self.sizes()));
+  check(self.size(-1) == other.size(-1), ErrorKind::Runtime, "inner: argument 'other' has shape ",
+        shape_text(other.sizes()), ", expected ", self.size(-1), " in the last dimension to fit 'self' of shape ",
+        shape_text(self.sizes()));
   return ops::tensordot_axes(self, other, Shape{-1}, Shape{-1});
 }
 Tensor kron(const Tensor& self, const Tensor& other) {
@@ -94,15 +101,17 @@ Tensor kron(const Tensor& self, const Tensor& other) {
 }
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
-  check(weight.dim() == 3, ErrorKind::Runtime, "bilinear: argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (out, in1, in2)");
+  check(weight.dim() == 3, ErrorKind::Runtime, "bilinear: argument 'weight' has shape ", shape_text(weight.sizes()),
+        ", expected (out, in1, in2)");
   const Tensor operands[] = {input1, weight, input2};
   const Tensor result = ops::einsum("...i,kij,...j->...k", operands);
   return bias.defined() ? ops::add(result, bias) : result;
 }
 
 Tensor tensordot(const Tensor& self, const Tensor& other, int64_t dims) {
-  check(dims >= 0 && dims <= self.dim() && dims <= other.dim(), ErrorKind::Runtime, "tensordot: argument 'dims' is ", dims,
-        ", expected at most the number of dimensions of 'self' ", shape_text(self.sizes()), " and 'other' ", shape_text(other.sizes()));
+  check(dims >= 0 && dims <= self.dim() && dims <= other.dim(), ErrorKind::Runtime, "tensordot: argument 'dims' is ",
+        dims, ", expected at most the number of dimensions of 'self' ", shape_text(self.sizes()), " and 'other' ",
+        shape_text(other.sizes()));
   Shape a, b;
   for (int64_t d = 0; d < dims; ++d) {
     a.push_back(self.dim() - dims + d);
@@ -136,14 +145,15 @@ Tensor fold(const Tensor& t, const Shape& axes, bool axes_first, Shape& kept, in
 }  // namespace
 
 Tensor tensordot_axes(const Tensor& self, const Tensor& other, IntSpan dims_self, IntSpan dims_other) {
-  check(dims_self.size() == dims_other.size(), ErrorKind::Runtime, "tensordot: arguments 'dims_self' ", shape_text(dims_self), " and 'dims_other' ",
-        shape_text(dims_other), " must have the same length");
+  check(dims_self.size() == dims_other.size(), ErrorKind::Runtime, "tensordot: arguments 'dims_self' ",
+        shape_text(dims_self), " and 'dims_other' ", shape_text(dims_other), " must have the same length");
   Shape a, b, sizes, rest;
   for (size_t i = 0; i < dims_self.size(); ++i) {
     a.push_back(wrap_dim(dims_self[i], self.dim(), "tensordot"));
     b.push_back(wrap_dim(dims_other[i], other.dim(), "tensordot"));
-    check(self.size(a.back()) == other.size(b.back()), ErrorKind::Runtime, "tensordot: dimension ", b.back(), " of 'other' ", shape_text(other.sizes()),
-          " does not fit dimension ", a.back(), " of 'self' ", shape_text(self.sizes()));
+    check(self.size(a.back()) == other.size(b.back()), ErrorKind::Runtime, "tensordot: dimension ", b.back(),
+          " of 'other' ", shape_text(other.sizes()), " does not fit dimension ", a.back(), " of 'self' ",
+          shape_text(self.sizes()));
   }
   int64_t inner_a = 1, inner_b = 1;
   const Tensor left = fold(self, a, false, sizes, inner_a), right = fold(other, b, true, rest, inner_b);
@@ -152,7 +162,8 @@ Tensor tensordot_axes(const Tensor& self, const Tensor& other, IntSpan dims_self
 }
 
 Tensor trace(const Tensor& self) {
-  check(self.dim() == 2, ErrorKind::Runtime, "trace: argument 'self' has shape ", shape_text(self.sizes()), ", expected 2 dimensions");
+  check(self.dim() == 2, ErrorKind::Runtime, "trace: argument 'self' has shape ", shape_text(self.sizes()),
+        ", expected 2 dimensions");
   return ops::sum(ops::diagonal(self));
 }
 Tensor chain_matmul(TensorList matrices) {
@@ -162,8 +173,8 @@ Tensor chain_matmul(TensorList matrices) {
   return result;
 }
 Tensor matrix_power(const Tensor& self, int64_t n) {
-  check(self.dim() >= 2 && self.size(-1) == self.size(-2), ErrorKind::Runtime, "matrix_power: argument 'self' has shape ", shape_text(self.sizes()),
-        ", expected square matrices");
+  check(self.dim() >= 2 && self.size(-1) == self.size(-2), ErrorKind::Runtime,
+        "matrix_power: argument 'self' has shape ", shape_text(self.sizes()), ", expected square matrices");
   check(n >= 0, ErrorKind::Value, "matrix_power: argument 'n' must not be negative, got ", n);
   if (n == 0) {
     const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), self.device());

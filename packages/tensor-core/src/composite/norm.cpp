@@ -7,8 +7,8 @@
 
 namespace taeda::impl {
 
-Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var, bool training,
-                  double momentum, double eps) {
+Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, bool training, double momentum, double eps) {
   return std::get<0>(ops::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
 Tensor layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
@@ -18,17 +18,22 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
   return std::get<0>(ops::native_group_norm(input, num_groups, weight, bias, eps));
 }
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps) {
-  check(input.dim() >= 2, ErrorKind::Runtime, "instance_norm: argument 'input' has shape ", shape_text(input.sizes()), ", expected (N, C, ...)");
+  check(input.dim() >= 2, ErrorKind::Runtime, "instance_norm: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (N, C, ...)");
   return ops::group_norm(input, input.size(1), weight, bias, eps);
 }
 
 namespace {
 double machine_epsilon(DType dtype) {
   switch (dtype) {
-    case DType::Float64: return std::numeric_limits<double>::epsilon();
-    case DType::Float16: return 0x1p-10;
-    case DType::BFloat16: return 0x1p-7;
-    default: return double(std::numeric_limits<float>::epsilon());
+    case DType::Float64:
+      return std::numeric_limits<double>::epsilon();
+    case DType::Float16:
+      return 0x1p-10;
+    case DType::BFloat16:
+      return 0x1p-7;
+    default:
+      return double(std::numeric_limits<float>::epsilon());
   }
 }
 }  // namespace
@@ -37,12 +42,14 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
   Shape dims;
   for (size_t d = 0; d < normalized_shape.size(); ++d) {
     const int64_t at = input.dim() - int64_t(normalized_shape.size() - d);
-    check(at >= 0 && input.size(at) == normalized_shape[d], ErrorKind::Runtime, "rms_norm: argument 'input' has shape ", shape_text(input.sizes()),
-          ", expected the trailing dimensions 'normalized_shape' ", shape_text(normalized_shape));
+    check(at >= 0 && input.size(at) == normalized_shape[d], ErrorKind::Runtime, "rms_norm: argument 'input' has shape ",
+          shape_text(input.sizes()), ", expected the trailing dimensions 'normalized_shape' ",
+          shape_text(normalized_shape));
     dims.push_back(at);
   }
   const Tensor mean = ops::mean(ops::square(input), IntSpan(dims), true);
-  const Tensor scaled = ops::mul(input, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(input.dtype()))))));
+  const Tensor scaled =
+      ops::mul(input, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(input.dtype()))))));
   return weight.defined() ? ops::mul(scaled, weight) : scaled;
 }
 

@@ -7,44 +7,54 @@ namespace taeda::impl {
 namespace {
 
 void expect(bool fits, const char* op, const char* argument, const Tensor& t, const std::string& expected) {
-  check(fits, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected ", expected);
+  check(fits, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected ",
+        expected);
 }
-void expect_cell(const char* op, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, int64_t gates) {
+void expect_cell(const char* op, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
+                 int64_t gates) {
   expect(input.dim() == 1 || input.dim() == 2, op, "input", input, "(N, in) or (in)");
   expect(hx.dim() == input.dim(), op, "hx", hx, detail::concat(input.dim(), " dimensions, as 'input'"));
-  expect(w_ih.dim() == 2 && w_ih.size(1) == input.size(-1), op, "w_ih", w_ih, detail::concat("(", gates, " * hidden, ", input.size(-1), ")"));
+  expect(w_ih.dim() == 2 && w_ih.size(1) == input.size(-1), op, "w_ih", w_ih,
+         detail::concat("(", gates, " * hidden, ", input.size(-1), ")"));
   expect(w_hh.dim() == 2 && w_hh.size(1) == hx.size(-1) && w_hh.size(0) == gates * hx.size(-1), op, "w_hh", w_hh,
          detail::concat("(", gates * hx.size(-1), ", ", hx.size(-1), ")"));
   expect(w_ih.size(0) == w_hh.size(0), op, "w_ih", w_ih, detail::concat(w_hh.size(0), " rows"));
 }
 
-Tensor simple_cell(const char* op, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+Tensor simple_cell(const char* op, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
+                   const Tensor& b_ih, const Tensor& b_hh) {
   expect_cell(op, input, hx, w_ih, w_hh, 1);
   return ops::add(ops::linear(input, w_ih, b_ih), ops::linear(hx, w_hh, b_hh));
 }
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,
+                                     const Tensor& b_ih, const Tensor& b_hh) {
   check(hx.size() == 2, ErrorKind::Runtime, "lstm_cell: argument 'hx' has ", hx.size(), " tensors, expected (h, c)");
   expect_cell("lstm_cell", input, hx[0], w_ih, w_hh, 4);
   const bool single = input.dim() == 1;
   const auto row = [&](const Tensor& t) { return single ? ops::unsqueeze(t, 0) : t; };
-  const auto [h, c, gates] = ops::lstm_gates(ops::linear(row(input), w_ih, b_ih), ops::linear(row(hx[0]), w_hh, b_hh), row(hx[1]));
+  const auto [h, c, gates] =
+      ops::lstm_gates(ops::linear(row(input), w_ih, b_ih), ops::linear(row(hx[0]), w_hh, b_hh), row(hx[1]));
   if (single) return {ops::select(h, 0, 0), ops::select(c, 0, 0)};
   return {h, c};
 }
-Tensor gru_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+Tensor gru_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+                const Tensor& b_hh) {
   expect_cell("gru_cell", input, hx, w_ih, w_hh, 3);
   const bool single = input.dim() == 1;
   const auto row = [&](const Tensor& t) { return single ? ops::unsqueeze(t, 0) : t; };
-  const Tensor h = std::get<0>(ops::gru_gates(ops::linear(row(input), w_ih, b_ih), ops::linear(row(hx), w_hh, b_hh), row(hx)));
+  const Tensor h =
+      std::get<0>(ops::gru_gates(ops::linear(row(input), w_ih, b_ih), ops::linear(row(hx), w_hh, b_hh), row(hx)));
   return single ? ops::select(h, 0, 0) : h;
 }
-Tensor rnn_tanh_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+Tensor rnn_tanh_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+                     const Tensor& b_hh) {
   return ops::tanh(simple_cell("rnn_tanh_cell", input, hx, w_ih, w_hh, b_ih, b_hh));
 }
-Tensor rnn_relu_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+Tensor rnn_relu_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+                     const Tensor& b_hh) {
   return ops::relu(simple_cell("rnn_relu_cell", input, hx, w_ih, w_hh, b_ih, b_hh));
 }
 
@@ -66,17 +76,20 @@ struct Stack {
     return {params[at], params[at + 1], has_biases ? params[at + 2] : Tensor(), has_biases ? params[at + 3] : Tensor()};
   }
   void expect_arguments(const Tensor& input, const Tensor& h) const {
-    check(input.dim() == 3, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()), ", expected 3 dimensions");
-    check(int64_t(params.size()) == layers * directions * (has_biases ? 4 : 2), ErrorKind::Runtime, op, ": argument 'params' has ", params.size(),
-          " tensors, expected ", layers * directions * (has_biases ? 4 : 2));
-    check(h.dim() == 3 && h.size(0) == layers * directions, ErrorKind::Runtime, op, ": argument 'hx' has shape ", shape_text(h.sizes()), ", expected (",
-          layers * directions, ", batch, hidden)");
+    check(input.dim() == 3, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
+          ", expected 3 dimensions");
+    check(int64_t(params.size()) == layers * directions * (has_biases ? 4 : 2), ErrorKind::Runtime, op,
+          ": argument 'params' has ", params.size(), " tensors, expected ", layers * directions * (has_biases ? 4 : 2));
+    check(h.dim() == 3 && h.size(0) == layers * directions, ErrorKind::Runtime, op, ": argument 'hx' has shape ",
+          shape_text(h.sizes()), ", expected (", layers * directions, ", batch, hidden)");
   }
 };
 
-/// Runs `layer(sequence, weights, index, reverse)`, which gives the output sequence (T, N, H), over layers and directions.
+/// Runs `layer(sequence, weights, index, reverse)`, which gives the output sequence (T, N, H), over layers and
+/// directions.
 template <class Layer>
-Tensor run_stack(const Stack& s, const Tensor& input, double dropout, bool train, bool batch_first, const Layer& layer) {
+Tensor run_stack(const Stack& s, const Tensor& input, double dropout, bool train, bool batch_first,
+                 const Layer& layer) {
   Tensor sequence = batch_first ? ops::transpose(input, 0, 1) : input;
   for (int64_t l = 0; l < s.layers; ++l) {
     if (l > 0 && dropout > 0 && train) sequence = ops::dropout(sequence, dropout, true);
@@ -93,57 +106,65 @@ Tensor run_stack(const Stack& s, const Tensor& input, double dropout, bool train
 
 /// Layers whose cell is one function of (input gates of a step, h): step by step.
 template <class Cell>
-std::tuple<Tensor, Tensor> run_cells(const char* op, const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers,
-                                     double dropout, bool train, bool bidirectional, bool batch_first, const Cell& cell) {
+std::tuple<Tensor, Tensor> run_cells(const char* op, const Tensor& input, const Tensor& hx, TensorList params,
+                                     bool has_biases, int64_t num_layers, double dropout, bool train,
+                                     bool bidirectional, bool batch_first, const Cell& cell) {
   const Stack s{op, has_biases, num_layers, bidirectional ? 2 : 1, params};
   s.expect_arguments(input, hx);
   std::vector<Tensor> last(size_t(s.layers * s.directions));
-  const Tensor output = run_stack(s, input, dropout, train, batch_first, [&](const Tensor& sequence, const Weights& w, int64_t index, bool reverse) {
-    const Tensor gates = ops::linear(sequence, w.w_ih, w.b_ih);
-    const int64_t steps = sequence.size(0);
-    std::vector<Tensor> outputs(static_cast<size_t>(steps));
-    Tensor h = ops::select(hx, 0, index);
-    for (int64_t t = 0; t < steps; ++t) {
-      const int64_t p = reverse ? steps - 1 - t : t;
-      h = cell(ops::select(gates, 0, p), ops::linear(h, w.w_hh, w.b_hh), h);
-      outputs[size_t(p)] = h;
-    }
-    last[size_t(index)] = h;
-    return ops::stack(outputs, 0);
-  });
+  const Tensor output = run_stack(s, input, dropout, train, batch_first,
+                                  [&](const Tensor& sequence, const Weights& w, int64_t index, bool reverse) {
+                                    const Tensor gates = ops::linear(sequence, w.w_ih, w.b_ih);
+                                    const int64_t steps = sequence.size(0);
+                                    std::vector<Tensor> outputs(static_cast<size_t>(steps));
+                                    Tensor h = ops::select(hx, 0, index);
+                                    for (int64_t t = 0; t < steps; ++t) {
+                                      const int64_t p = reverse ? steps - 1 - t : t;
+                                      h = cell(ops::select(gates, 0, p), ops::linear(h, w.w_hh, w.b_hh), h);
+                                      outputs[size_t(p)] = h;
+                                    }
+                                    last[size_t(index)] = h;
+                                    return ops::stack(outputs, 0);
+                                  });
   return {output, ops::stack(last, 0)};
 }
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params, bool has_biases, int64_t num_layers, double dropout, bool train,
-                                        bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params, bool has_biases,
+                                        int64_t num_layers, double dropout, bool train, bool bidirectional,
+                                        bool batch_first) {
   check(hx.size() == 2, ErrorKind::Runtime, "lstm: argument 'hx' has ", hx.size(), " tensors, expected (h, c)");
   const Stack s{"lstm", has_biases, num_layers, bidirectional ? 2 : 1, params};
   s.expect_arguments(input, hx[0]);
   const size_t count = size_t(s.layers * s.directions);
   std::vector<Tensor> last_h(count), last_c(count);
-  const Tensor output = run_stack(s, input, dropout, train, batch_first, [&](const Tensor& sequence, const Weights& w, int64_t index, bool reverse) {
-    const auto [y, h, c, gates, cells] = ops::lstm_sequence(ops::linear(sequence, w.w_ih, w.b_ih), ops::select(hx[0], 0, index), ops::select(hx[1], 0, index),
-                                                            w.w_hh, w.b_hh, reverse);
-    last_h[size_t(index)] = h;
-    last_c[size_t(index)] = c;
-    return y;
-  });
+  const Tensor output = run_stack(s, input, dropout, train, batch_first,
+                                  [&](const Tensor& sequence, const Weights& w, int64_t index, bool reverse) {
+                                    const auto [y, h, c, gates, cells] = ops::lstm_sequence(
+                                        ops::linear(sequence, w.w_ih, w.b_ih), ops::select(hx[0], 0, index),
+                                        ops::select(hx[1], 0, index), w.w_hh, w.b_hh, reverse);
+                                    last_h[size_t(index)] = h;
+                                    last_c[size_t(index)] = c;
+                                    return y;
+                                  });
   return {output, ops::stack(last_h, 0), ops::stack(last_c, 0)};
 }
-std::tuple<Tensor, Tensor> gru(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout, bool train,
-                               bool bidirectional, bool batch_first) {
-  return run_cells("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
-                   [](const Tensor& a, const Tensor& b, const Tensor& h) { return std::get<0>(ops::gru_gates(a, b, h)); });
+std::tuple<Tensor, Tensor> gru(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
+                               int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) {
+  return run_cells(
+      "gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+      [](const Tensor& a, const Tensor& b, const Tensor& h) { return std::get<0>(ops::gru_gates(a, b, h)); });
 }
-std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout, bool train,
-                                    bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
+                                    int64_t num_layers, double dropout, bool train, bool bidirectional,
+                                    bool batch_first) {
   return run_cells("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
                    [](const Tensor& a, const Tensor& b, const Tensor&) { return ops::tanh(ops::add(a, b)); });
 }
-std::tuple<Tensor, Tensor> rnn_relu(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers, double dropout, bool train,
-                                    bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor> rnn_relu(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
+                                    int64_t num_layers, double dropout, bool train, bool bidirectional,
+                                    bool batch_first) {
   return run_cells("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
                    [](const Tensor& a, const Tensor& b, const Tensor&) { return ops::relu(ops::add(a, b)); });
 }

@@ -14,9 +14,12 @@
 extern "C" {
 void scipy_openblas_set_num_threads(int);
 void scipy_cblas_sgemm(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
-void scipy_cblas_dgemm(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
-void scipy_cblas_cgemm(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
-void scipy_cblas_zgemm(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
+void scipy_cblas_dgemm(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*,
+                       int);
+void scipy_cblas_cgemm(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*,
+                       void*, int);
+void scipy_cblas_zgemm(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*,
+                       void*, int);
 void scipy_cblas_sgemv(int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
 void scipy_cblas_dgemv(int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
 float scipy_cblas_sdot(int, const float*, int, const float*, int);
@@ -28,8 +31,8 @@ namespace taeda::blas {
 namespace {
 
 // Note [Pieces of a product]
-// The vendor libraries are called on one thread each, for blocks of the result (or of the inner dimension, summed in order)
-// whose borders depend on the shape alone. So a product has the same bits whatever the number of threads.
+// The vendor libraries are called on one thread each, for blocks of the result (or of the inner dimension, summed in
+// order) whose borders depend on the shape alone. So a product has the same bits whatever the number of threads.
 
 #ifdef TAEDA_WITH_OPENBLAS
 const bool single_threaded = [] {
@@ -42,7 +45,8 @@ constexpr int kRowMajor = 101, kPlain = 111, kTransposed = 112;
 template <class T>
 inline constexpr bool has_vendor =
 #ifdef TAEDA_WITH_OPENBLAS
-    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>;
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Complex64> ||
+    std::is_same_v<T, Complex128>;
 #elif defined(TAEDA_WITH_ONEDNN)
     std::is_same_v<T, float>;
 #else
@@ -64,7 +68,8 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<
       if (b.transposed) {
         for (int64_t j = 0; j < n; ++j) {
           T sum(0);
-          for (int64_t p = p0; p < p1; ++p) sum += (a.transposed ? a.data[p * a.ld + i] : a.data[i * a.ld + p]) * b.data[j * b.ld + p];
+          for (int64_t p = p0; p < p1; ++p)
+            sum += (a.transposed ? a.data[p * a.ld + i] : a.data[i * a.ld + p]) * b.data[j * b.ld + p];
           row[j] += T(alpha * sum);
         }
       } else {
@@ -85,7 +90,8 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   if constexpr (std::is_same_v<T, float>) {
     // oneDNN is a few percent faster on large products, OpenBLAS several times on small ones.
     if (!has_vendor<T> || m * n * k > 64 * 64 * 64) {
-      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta, c, ldc);
+      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
+                 c, ldc);
       return;
     }
   }
@@ -120,13 +126,15 @@ constexpr int64_t kMaxPieces = 16;
 
 /// A small result of a long sum: pieces of the inner dimension, added in order.
 template <class T>
-void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc, int64_t pieces) {
+void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
+                 int64_t pieces) {
   const int64_t step = (k + pieces - 1) / pieces;
   const auto parts = std::make_unique_for_overwrite<T[]>(size_t(pieces * m * n));
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t from = p * step, count = std::min(k, from + step) - from;
-      serial_gemm<T>(m, n, std::max<int64_t>(count, 0), alpha, columns_from(a, from), rows_from(b, from), T(0), parts.get() + p * m * n, n);
+      serial_gemm<T>(m, n, std::max<int64_t>(count, 0), alpha, columns_from(a, from), rows_from(b, from), T(0),
+                     parts.get() + p * m * n, n);
     }
   });
   for (int64_t i = 0; i < m; ++i)
@@ -144,16 +152,19 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   const int64_t work = m * n * k;
   if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   const int64_t pieces = std::min(kMaxPieces, (work + kPieceFlops - 1) / kPieceFlops);
-  if (m * n <= 128 * 128 && k >= 4096) return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
+  if (m * n <= 128 * 128 && k >= 4096)
+    return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
   // Cut the longer side into pieces of whole vectors; a very square product is cut both ways.
   const int64_t cuts_n = n >= m ? std::min(pieces, (n + 63) / 64) : 1;
   const int64_t cuts_m = n >= m ? 1 : std::min(pieces, (m + 63) / 64);
-  const int64_t step_n = ((n + cuts_n - 1) / cuts_n + 15) / 16 * 16, step_m = ((m + cuts_m - 1) / cuts_m + 15) / 16 * 16;
+  const int64_t step_n = ((n + cuts_n - 1) / cuts_n + 15) / 16 * 16,
+                step_m = ((m + cuts_m - 1) / cuts_m + 15) / 16 * 16;
   const int64_t count_n = (n + step_n - 1) / step_n, count_m = (m + step_m - 1) / step_m;
   parallel_for(count_n * count_m, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t i = p / count_n * step_m, j = p % count_n * step_n;
-      serial_gemm(std::min(step_m, m - i), std::min(step_n, n - j), k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc);
+      serial_gemm(std::min(step_m, m - i), std::min(step_n, n - j), k, alpha, rows_from(a, i), columns_from(b, j), beta,
+                  c + i * ldc + j, ldc);
     }
   });
 }
@@ -165,16 +176,19 @@ void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx,
   // BLAS takes the first element of a reversed vector at its lowest address.
   const T* const x0 = incx < 0 ? x + (k - 1) * incx : x;
   if constexpr (std::is_same_v<T, float>) {
-    scipy_cblas_sgemv(kRowMajor, a.transposed ? kTransposed : kPlain, int(rows), int(columns), alpha, a.data, int(a.ld), x0, int(incx), beta, y, int(incy));
+    scipy_cblas_sgemv(kRowMajor, a.transposed ? kTransposed : kPlain, int(rows), int(columns), alpha, a.data, int(a.ld),
+                      x0, int(incx), beta, y, int(incy));
     return;
   } else if constexpr (std::is_same_v<T, double>) {
-    scipy_cblas_dgemv(kRowMajor, a.transposed ? kTransposed : kPlain, int(rows), int(columns), alpha, a.data, int(a.ld), x0, int(incx), beta, y, int(incy));
+    scipy_cblas_dgemv(kRowMajor, a.transposed ? kTransposed : kPlain, int(rows), int(columns), alpha, a.data, int(a.ld),
+                      x0, int(incx), beta, y, int(incy));
     return;
   }
 #endif
   for (int64_t i = 0; i < m; ++i) {
     T sum(0);
-    for (int64_t p = 0; p < k; ++p) sum += T((a.transposed ? a.data[p * a.ld + i] : a.data[i * a.ld + p]) * x[p * incx]);
+    for (int64_t p = 0; p < k; ++p)
+      sum += T((a.transposed ? a.data[p * a.ld + i] : a.data[i * a.ld + p]) * x[p * incx]);
     y[i * incy] = beta == T(0) ? T(alpha * sum) : T(alpha * sum + beta * y[i * incy]);
   }
 }
@@ -192,9 +206,9 @@ T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
   return sum;
 }
 
-#define TAEDA_INSTANTIATE(T)                                                                                      \
-  template void gemm<T>(int64_t, int64_t, int64_t, T, Operand<T>, Operand<T>, T, T*, int64_t);                     \
-  template void gemv<T>(int64_t, int64_t, T, Operand<T>, const T*, int64_t, T, T*, int64_t);                       \
+#define TAEDA_INSTANTIATE(T)                                                                   \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, Operand<T>, Operand<T>, T, T*, int64_t); \
+  template void gemv<T>(int64_t, int64_t, T, Operand<T>, const T*, int64_t, T, T*, int64_t);   \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
 TAEDA_INSTANTIATE(float)
 TAEDA_INSTANTIATE(double)

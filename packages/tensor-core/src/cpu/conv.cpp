@@ -53,7 +53,8 @@ void fold_patches(const ConvShape& s, const T* columns, T* image) {
 /// Sizes of the matrices of one group.
 struct Group {
   int64_t channels, outputs, patch, pixels;
-  explicit Group(const ConvShape& s) : channels(s.c / s.groups), outputs(s.o / s.groups), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
+  explicit Group(const ConvShape& s)
+      : channels(s.c / s.groups), outputs(s.o / s.groups), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
 };
 
 template <class T>
@@ -64,10 +65,11 @@ void plain_forward(const ConvShape& s, const T* x, const T* weight, const T* bia
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
         T* const to = y + (n * s.o + group * g.outputs) * g.pixels;
-        for (int64_t o = 0; bias && o < g.outputs; ++o) std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
+        for (int64_t o = 0; bias && o < g.outputs; ++o)
+          std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
         unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
-        blas::gemm<T>(g.outputs, g.pixels, g.patch, T(1), {weight + group * g.outputs * g.patch, g.patch}, {columns.get(), g.pixels}, bias ? T(1) : T(0), to,
-                      g.pixels);
+        blas::gemm<T>(g.outputs, g.pixels, g.patch, T(1), {weight + group * g.outputs * g.patch, g.patch},
+                      {columns.get(), g.pixels}, bias ? T(1) : T(0), to, g.pixels);
       }
   });
 }
@@ -80,7 +82,8 @@ void plain_backward_data(const ConvShape& s, const T* grad, const T* weight, T* 
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
         const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
-        blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true}, {from, g.pixels}, T(0), columns.get(), g.pixels);
+        blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true},
+                      {from, g.pixels}, T(0), columns.get(), g.pixels);
         fold_patches(s, columns.get(), grad_x + (n * s.c + group * g.channels) * s.h * s.w);
       }
   });
@@ -94,8 +97,8 @@ void plain_backward_weights(const ConvShape& s, const T* x, const T* grad, T* gr
     for (int64_t group = 0; group < s.groups; ++group) {
       const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
       unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
-      blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1), grad_weight + group * g.outputs * g.patch,
-                    g.patch);
+      blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1),
+                    grad_weight + group * g.outputs * g.patch, g.patch);
     }
 }
 /// Sums over everything but dimension 1 of a row-major (n, o, pixels).
@@ -116,11 +119,16 @@ void plain_backward_bias(const ConvShape& s, const T* grad, T* grad_bias) {
 template <class Body>
 void visit_conv(DType dtype, const Body& body) {
   switch (dtype) {
-    case DType::Float32: return body.template operator()<float>();
-    case DType::Float64: return body.template operator()<double>();
-    case DType::Complex64: return body.template operator()<Complex64>();
-    case DType::Complex128: return body.template operator()<Complex128>();
-    default: fail(ErrorKind::NotImplemented, "conv2d: not implemented for dtype ", name(dtype));
+    case DType::Float32:
+      return body.template operator()<float>();
+    case DType::Float64:
+      return body.template operator()<double>();
+    case DType::Complex64:
+      return body.template operator()<Complex64>();
+    case DType::Complex128:
+      return body.template operator()<Complex128>();
+    default:
+      fail(ErrorKind::NotImplemented, "conv2d: not implemented for dtype ", name(dtype));
   }
 }
 
@@ -132,29 +140,33 @@ const T* data_or_null(const Tensor& t) {
 /// Small enough for a plain path to be quicker than giving up the host lock.
 bool large(const ConvShape& s) { return s.n * s.o * s.oh * s.ow * (s.c / s.groups) * s.kh * s.kw > blas::kUnlockFlops; }
 
-bool fast_forward(const Tensor& out, const ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+bool fast_forward(const Tensor& out, const ConvShape& s, const Tensor& input, const Tensor& weight,
+                  const Tensor& bias) {
   if (cpu::compute_dtype(out.dtype()) != DType::Float32) return false;
-  const Tensor x = channels_last(batched(input), DType::Float32), w = row_major(weight, DType::Float32), b = cpu::row_major_or_none(bias, DType::Float32);
+  const Tensor x = channels_last(batched(input), DType::Float32), w = row_major(weight, DType::Float32),
+               b = cpu::row_major_or_none(bias, DType::Float32);
   const Tensor to = batched(out);
   const bool direct = to.channels_last() && to.dtype() == DType::Float32;
   const Tensor y = direct ? to : empty_strided(to.sizes(), channels_last_strides(to.sizes()), DType::Float32);
   {
     const Unlocked unlocked(large(s));
-    if (!onednn::conv_forward(s, x.data<float>(), w.data<float>(), data_or_null<float>(b), y.data<float>())) return false;
+    if (!onednn::conv_forward(s, x.data<float>(), w.data<float>(), data_or_null<float>(b), y.data<float>()))
+      return false;
   }
   if (!direct) ops::copy_(to, y);
   return true;
 }
 
-void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding, IntSpan dilation,
-                   int64_t groups) {
+void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
+                   IntSpan padding, IntSpan dilation, int64_t groups) {
   const ConvShape s = infer::conv_shape("conv2d", input, weight, stride, padding, dilation, groups);
   if (s.c > 0 && fast_forward(out, s, input, weight, bias)) return;
   const DType dtype = cpu::compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
   const Unlocked unlocked(large(s));
-  visit_conv(dtype, [&]<class T>() { plain_forward<T>(s, x.data<T>(), w.data<T>(), data_or_null<T>(b), target.data<T>()); });
+  visit_conv(dtype,
+             [&]<class T>() { plain_forward<T>(s, x.data<T>(), w.data<T>(), data_or_null<T>(b), target.data<T>()); });
   target.finish();
 }
 
@@ -163,7 +175,8 @@ struct Gradients {
 };
 
 /// Fills what oneDNN has fast routines for; leaves the rest undefined.
-Gradients fast_backward(const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t mask) {
+Gradients fast_backward(const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
+                        int64_t mask) {
   Gradients out;
   if (cpu::compute_dtype(grad.dtype()) != DType::Float32) return out;
   const Tensor g = channels_last(batched(grad), DType::Float32);
@@ -179,13 +192,15 @@ Gradients fast_backward(const ConvShape& s, const Tensor& grad, const Tensor& in
     out.weight = empty(weight.sizes(), DType::Float32);
     if (mask & 4) out.bias = empty(weight.sizes().first(1), DType::Float32);
     const Unlocked unlocked(large(s));
-    if (!onednn::conv_backward_weights(s, x.data<float>(), g.data<float>(), out.weight.data<float>(), out.bias.defined() ? out.bias.data<float>() : nullptr))
+    if (!onednn::conv_backward_weights(s, x.data<float>(), g.data<float>(), out.weight.data<float>(),
+                                       out.bias.defined() ? out.bias.data<float>() : nullptr))
       out.weight = out.bias = Tensor();
   }
   return out;
 }
 
-void plain_backward(Gradients& out, const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t mask) {
+void plain_backward(Gradients& out, const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
+                    int64_t mask) {
   const DType dtype = cpu::compute_dtype(grad.dtype());
   const Tensor g = row_major(batched(grad), dtype);
   visit_conv(dtype, [&]<class T>() {
@@ -208,15 +223,17 @@ void plain_backward(Gradients& out, const ConvShape& s, const Tensor& grad, cons
   });
 }
 
-std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
-                                                          IntSpan dilation, int64_t groups, int64_t output_mask) {
+std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                          IntSpan stride, IntSpan padding, IntSpan dilation,
+                                                          int64_t groups, int64_t output_mask) {
   const ConvShape s = infer::conv_shape("conv2d_backward", input, weight, stride, padding, dilation, groups);
   const Shape expected = infer::image_sizes(input, s.n, s.o, s.oh, s.ow);
-  check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, "conv2d_backward: argument 'grad' has shape ", shape_text(grad.sizes()),
-        ", expected ", shape_text(expected));
+  check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime,
+        "conv2d_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ", shape_text(expected));
   Gradients out;
   if (s.n > 0 && s.c > 0 && s.o > 0) out = fast_backward(s, grad, input, weight, output_mask);
-  const int64_t missing = (output_mask & 1 && !out.input.defined() ? 1 : 0) | (output_mask & 2 && !out.weight.defined() ? 2 : 0) |
+  const int64_t missing = (output_mask & 1 && !out.input.defined() ? 1 : 0) |
+                          (output_mask & 2 && !out.weight.defined() ? 2 : 0) |
                           (output_mask & 4 && !out.bias.defined() ? 4 : 0);
   if (missing) plain_backward(out, s, grad, input, weight, missing);
   const auto back = [&](const Tensor& t) {
@@ -225,8 +242,11 @@ std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, co
     ops::copy_(cast, t);
     return cast;
   };
-  if (out.input.defined() && input.dim() == 3) out.input = from_storage(out.input.impl()->storage, input.sizes(), out.input.strides().subspan(1), 0, out.input.dtype());
-  return {output_mask & 1 ? back(out.input) : Tensor(), output_mask & 2 ? back(out.weight) : Tensor(), output_mask & 4 ? back(out.bias) : Tensor()};
+  if (out.input.defined() && input.dim() == 3)
+    out.input =
+        from_storage(out.input.impl()->storage, input.sizes(), out.input.strides().subspan(1), 0, out.input.dtype());
+  return {output_mask & 1 ? back(out.input) : Tensor(), output_mask & 2 ? back(out.weight) : Tensor(),
+          output_mask & 4 ? back(out.bias) : Tensor()};
 }
 
 const bool registered = [] {

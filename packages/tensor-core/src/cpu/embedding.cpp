@@ -18,7 +18,8 @@ Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
   const Tensor out = row_major(indices, DType::Int64);
   const int64_t* const at = out.data<int64_t>();
   for (int64_t i = 0; i < out.numel(); ++i)
-    check(at[i] >= 0 && at[i] < rows, ErrorKind::Index, op, ": argument 'indices' has ", at[i], " at position ", i, ", expected 0 to ", rows - 1);
+    check(at[i] >= 0 && at[i] < rows, ErrorKind::Index, op, ": argument 'indices' has ", at[i], " at position ", i,
+          ", expected 0 to ", rows - 1);
   return out;
 }
 
@@ -27,17 +28,20 @@ void embedding_kernel(const Tensor& out, const Tensor& weight, const Tensor& ind
   const cpu::Target target(out);
   const size_t bytes = size_t(weight.size(1) * weight.item_bytes());
   const Unlocked unlocked(out.numel() > 32768);
-  parallel_for(places.numel(), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, int64_t(bytes))), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(target.tensor().bytes() + size_t(i) * bytes, table.bytes() + size_t(places.data<int64_t>()[i]) * bytes, bytes);
-  });
+  parallel_for(places.numel(), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, int64_t(bytes))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   std::memcpy(target.tensor().bytes() + size_t(i) * bytes,
+                               table.bytes() + size_t(places.data<int64_t>()[i]) * bytes, bytes);
+               });
   target.finish();
 }
 
 /// Positions grouped by row (counting sort): each row is summed by one thread, in the order of positions.
 struct Grouped {
   std::vector<int64_t> start, positions;
-  Grouped(const int64_t* indices, int64_t count, int64_t rows, int64_t padding_idx) : start(static_cast<size_t>(rows + 1), 0) {
+  Grouped(const int64_t* indices, int64_t count, int64_t rows, int64_t padding_idx)
+      : start(static_cast<size_t>(rows + 1), 0) {
     for (int64_t i = 0; i < count; ++i)
       if (indices[i] != padding_idx) ++start[size_t(indices[i] + 1)];
     for (size_t r = 1; r < start.size(); ++r) start[r] += start[r - 1];
@@ -66,18 +70,28 @@ void sum_rows(const Tensor& out, const Tensor& grad, const Grouped& groups, bool
   });
 }
 
-void embedding_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool by_freq) {
+void embedding_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& indices, int64_t num_weights,
+                               int64_t padding_idx, bool by_freq) {
   const DType dtype = cpu::compute_dtype(out.dtype());
   const Tensor places = checked_indices("embedding_backward", indices, num_weights), g = row_major(grad, dtype);
   const Grouped groups(places.data<int64_t>(), places.numel(), num_weights, padding_idx);
   const cpu::Target target(out, dtype);
   const Unlocked unlocked(out.numel() > 32768);
   switch (dtype) {
-    case DType::Float32: sum_rows<float>(target.tensor(), g, groups, by_freq); break;
-    case DType::Float64: sum_rows<double>(target.tensor(), g, groups, by_freq); break;
-    case DType::Complex64: sum_rows<Complex64>(target.tensor(), g, groups, by_freq); break;
-    case DType::Complex128: sum_rows<Complex128>(target.tensor(), g, groups, by_freq); break;
-    default: fail(ErrorKind::NotImplemented, "embedding_backward: not implemented for dtype ", name(dtype));
+    case DType::Float32:
+      sum_rows<float>(target.tensor(), g, groups, by_freq);
+      break;
+    case DType::Float64:
+      sum_rows<double>(target.tensor(), g, groups, by_freq);
+      break;
+    case DType::Complex64:
+      sum_rows<Complex64>(target.tensor(), g, groups, by_freq);
+      break;
+    case DType::Complex128:
+      sum_rows<Complex128>(target.tensor(), g, groups, by_freq);
+      break;
+    default:
+      fail(ErrorKind::NotImplemented, "embedding_backward: not implemented for dtype ", name(dtype));
   }
   target.finish();
 }

@@ -17,19 +17,32 @@ using cpu::row_major;
 template <class Body>
 void visit_numeric(const char* op, DType dtype, const Body& body) {
   switch (dtype) {
-    case DType::Float32: return body.template operator()<float>();
-    case DType::Float64: return body.template operator()<double>();
-    case DType::Complex64: return body.template operator()<Complex64>();
-    case DType::Complex128: return body.template operator()<Complex128>();
-    case DType::Int8: return body.template operator()<int8_t>();
-    case DType::Int16: return body.template operator()<int16_t>();
-    case DType::Int32: return body.template operator()<int32_t>();
-    case DType::Int64: return body.template operator()<int64_t>();
-    case DType::UInt8: return body.template operator()<uint8_t>();
-    case DType::UInt16: return body.template operator()<uint16_t>();
-    case DType::UInt32: return body.template operator()<uint32_t>();
-    case DType::UInt64: return body.template operator()<uint64_t>();
-    default: fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype));
+    case DType::Float32:
+      return body.template operator()<float>();
+    case DType::Float64:
+      return body.template operator()<double>();
+    case DType::Complex64:
+      return body.template operator()<Complex64>();
+    case DType::Complex128:
+      return body.template operator()<Complex128>();
+    case DType::Int8:
+      return body.template operator()<int8_t>();
+    case DType::Int16:
+      return body.template operator()<int16_t>();
+    case DType::Int32:
+      return body.template operator()<int32_t>();
+    case DType::Int64:
+      return body.template operator()<int64_t>();
+    case DType::UInt8:
+      return body.template operator()<uint8_t>();
+    case DType::UInt16:
+      return body.template operator()<uint16_t>();
+    case DType::UInt32:
+      return body.template operator()<uint32_t>();
+    case DType::UInt64:
+      return body.template operator()<uint64_t>();
+    default:
+      fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype));
   }
 }
 
@@ -72,7 +85,8 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
   const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
   T* const to = out.data<T>();
   const auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) blas::gemm<T>(m, n, k, alpha, a.operand<T>(i), b.operand<T>(i), beta, to + i * m * n, n);
+    for (int64_t i = begin; i < end; ++i)
+      blas::gemm<T>(m, n, k, alpha, a.operand<T>(i), b.operand<T>(i), beta, to + i * m * n, n);
   };
   const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
   // Many small products are shared out among threads; each large one is cut inside.
@@ -83,34 +97,44 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
 }
 
 /// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
-void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
+                  const Scalar& beta, const Scalar& alpha) {
   const DType dtype = cpu::compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const bool read = self.defined() && !beta.equal(0);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
   const Matrices left(a, dtype), right(b, dtype);
-  visit_numeric(op, dtype, [&]<class T>() { products<T>(target.tensor(), left, right, alpha.to<T>(), read ? beta.to<T>() : T(0)); });
+  visit_numeric(op, dtype, [&]<class T>() {
+    products<T>(target.tensor(), left, right, alpha.to<T>(), read ? beta.to<T>() : T(0));
+  });
   target.finish();
 }
 
 void mm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat2) {
-  if (out.dtype() == DType::Float32 && out.contiguous() && self.contiguous() && mat2.contiguous() && !out.same(self) && !out.same(mat2)) [[likely]] {
+  if (out.dtype() == DType::Float32 && out.contiguous() && self.contiguous() && mat2.contiguous() && !out.same(self) &&
+      !out.same(mat2)) [[likely]] {
     const int64_t m = self.size(0), k = self.size(1), n = mat2.size(1);
     const Unlocked unlocked(m * n * k > blas::kUnlockFlops);
-    blas::gemm<float>(m, n, k, 1.f, {self.data<float>(), std::max<int64_t>(k, 1)}, {mat2.data<float>(), n}, 0.f, out.data<float>(), n);
+    blas::gemm<float>(m, n, k, 1.f, {self.data<float>(), std::max<int64_t>(k, 1)}, {mat2.data<float>(), n}, 0.f,
+                      out.data<float>(), n);
     return;
   }
   add_products("mm", out, Tensor(), self, mat2, 0, 1);
 }
-void bmm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat2) { add_products("bmm", out, Tensor(), self, mat2, 0, 1); }
-void addmm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+void bmm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat2) {
+  add_products("bmm", out, Tensor(), self, mat2, 0, 1);
+}
+void addmm_kernel(const Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                  const Scalar& alpha) {
   add_products("addmm", out, self, mat1, mat2, beta, alpha);
 }
-void baddbmm_kernel(const Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+void baddbmm_kernel(const Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                    const Scalar& beta, const Scalar& alpha) {
   add_products("baddbmm", out, self, batch1, batch2, beta, alpha);
 }
 
-void addmv_into(const char* op, const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
+void addmv_into(const char* op, const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec,
+                const Scalar& beta, const Scalar& alpha) {
   const DType dtype = cpu::compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const bool read = self.defined() && !beta.equal(0);
@@ -134,15 +158,19 @@ void addmv_into(const char* op, const Tensor& out, const Tensor& self, const Ten
   });
   target.finish();
 }
-void mv_kernel(const Tensor& out, const Tensor& self, const Tensor& vec) { addmv_into("mv", out, Tensor(), self, vec, 0, 1); }
-void addmv_kernel(const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
+void mv_kernel(const Tensor& out, const Tensor& self, const Tensor& vec) {
+  addmv_into("mv", out, Tensor(), self, vec, 0, 1);
+}
+void addmv_kernel(const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                  const Scalar& alpha) {
   addmv_into("addmv", out, self, mat, vec, beta, alpha);
 }
 
 void dot_kernel(const Tensor& out, const Tensor& self, const Tensor& tensor) {
   const DType dtype = cpu::compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
-  const Tensor a = self.dtype() == dtype ? self : row_major(self, dtype), b = tensor.dtype() == dtype ? tensor : row_major(tensor, dtype);
+  const Tensor a = self.dtype() == dtype ? self : row_major(self, dtype),
+               b = tensor.dtype() == dtype ? tensor : row_major(tensor, dtype);
   const int64_t n = a.size(0);
   visit_numeric("dot", dtype, [&]<class T>() {
     const Unlocked unlocked(n > 32768);
@@ -161,14 +189,16 @@ void fill_rows(T* out, const T* row, int64_t rows, int64_t columns) {
 
 template <class T>
 void linear_typed(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  const int64_t in = input.size(-1), rows = in ? input.numel() / in : out.numel() / (weight.dim() == 2 ? weight.size(0) : 1);
+  const int64_t in = input.size(-1),
+                rows = in ? input.numel() / in : out.numel() / (weight.dim() == 2 ? weight.size(0) : 1);
   const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1;
   const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
   T* const to = out.data<T>();
   if (bias.defined()) fill_rows(to, bias.data<T>(), rows, columns);
   const T beta = bias.defined() ? T(1) : T(0);
   // Row-major weight (columns, in) is the transposed right operand.
-  blas::gemm<T>(rows, columns, in, T(1), {input.data<T>(), std::max<int64_t>(in, 1)}, {weight.data<T>(), std::max<int64_t>(in, 1), true}, beta, to, columns);
+  blas::gemm<T>(rows, columns, in, T(1), {input.data<T>(), std::max<int64_t>(in, 1)},
+                {weight.data<T>(), std::max<int64_t>(in, 1), true}, beta, to, columns);
 }
 
 void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -198,7 +228,8 @@ void column_sums(T* out, const T* rows_data, int64_t rows, int64_t columns) {
   });
 }
 
-std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t output_mask) {
+std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                          int64_t output_mask) {
   const DType dtype = cpu::compute_dtype(grad.dtype());
   const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1, in = weight.size(-1);
   const int64_t rows = columns ? grad.numel() / columns : 0;
@@ -210,20 +241,25 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, co
       grad_input = empty(input.sizes(), dtype);
       const Tensor w = row_major(weight, dtype);
       const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
-      if (grad_input.numel()) blas::gemm<T>(rows, in, columns, T(1), {g.data<T>(), ldg}, {w.data<T>(), ldi}, T(0), grad_input.data<T>(), ldi);
+      if (grad_input.numel())
+        blas::gemm<T>(rows, in, columns, T(1), {g.data<T>(), ldg}, {w.data<T>(), ldi}, T(0), grad_input.data<T>(), ldi);
     }
     if (output_mask & 2) {
       grad_weight = empty(weight.sizes(), dtype);
       const Tensor x = row_major(input, dtype);
       const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
-      if (grad_weight.numel()) blas::gemm<T>(columns, in, rows, T(1), {g.data<T>(), ldg, true}, {x.data<T>(), ldi}, T(0), grad_weight.data<T>(), ldi);
+      if (grad_weight.numel())
+        blas::gemm<T>(columns, in, rows, T(1), {g.data<T>(), ldg, true}, {x.data<T>(), ldi}, T(0),
+                      grad_weight.data<T>(), ldi);
     }
     if (output_mask & 4) {
       grad_bias = empty(weight.sizes().first(size_t(weight.dim() - 1)), dtype);
       if (grad_bias.numel()) column_sums(grad_bias.data<T>(), g.data<T>(), rows, columns);
     }
   });
-  const auto back = [&](const Tensor& t) { return t.defined() && t.dtype() != grad.dtype() ? row_major(t, grad.dtype()) : t; };
+  const auto back = [&](const Tensor& t) {
+    return t.defined() && t.dtype() != grad.dtype() ? row_major(t, grad.dtype()) : t;
+  };
   return {back(grad_input), back(grad_weight), back(grad_bias)};
 }
 

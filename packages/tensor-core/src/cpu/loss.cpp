@@ -25,7 +25,8 @@ void visit_float(DType dtype, const Body& body) {
     body.template operator()<float>();
 }
 
-// --- Element-wise losses ----------------------------------------------------------------------------------------------
+// --- Element-wise losses
+// ----------------------------------------------------------------------------------------------
 
 /// An operand broadcast to `sizes`, row-major, of `dtype`.
 Tensor spread(const Tensor& t, IntSpan sizes, DType dtype) {
@@ -73,9 +74,11 @@ void pair_loss(const Tensor& out, const Tensor& input, const Tensor& target, int
 
 /// grad_x = grad * f(input, target), over the count for the mean.
 template <class F>
-void pair_backward(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, const F& f) {
+void pair_backward(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction,
+                   const F& f) {
   const DType dtype = cpu::compute_dtype(out.dtype());
-  const Tensor x = spread(input, out.sizes(), dtype), t = spread(target, out.sizes(), dtype), g = row_major(grad, dtype);
+  const Tensor x = spread(input, out.sizes(), dtype), t = spread(target, out.sizes(), dtype),
+               g = row_major(grad, dtype);
   const cpu::Target place(out, dtype);
   const int64_t n = x.numel();
   visit_float(dtype, [&]<class T>() {
@@ -102,22 +105,26 @@ T sign(T d) {
 void mse_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
   pair_loss(out, input, target, reduction, [](auto x, auto t) { return (x - t) * (x - t); });
 }
-void mse_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+void mse_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
+                              int64_t reduction) {
   pair_backward(out, grad, input, target, reduction, [](auto x, auto t) { return 2 * (x - t); });
 }
 void l1_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
   pair_loss(out, input, target, reduction, [](auto x, auto t) { return std::abs(x - t); });
 }
-void l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+void l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
+                             int64_t reduction) {
   pair_backward(out, grad, input, target, reduction, [](auto x, auto t) { return sign(x - t); });
 }
-void smooth_l1_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
+void smooth_l1_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction,
+                           double beta) {
   pair_loss(out, input, target, reduction, [beta]<class T>(T x, T t) {
     const T d = std::abs(x - t);
     return d < T(beta) ? T(0.5) * d * d / T(beta) : d - T(0.5 * beta);
   });
 }
-void smooth_l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
+void smooth_l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
+                                    int64_t reduction, double beta) {
   pair_backward(out, grad, input, target, reduction, [beta]<class T>(T x, T t) {
     const T d = x - t;
     return std::abs(d) < T(beta) ? d / T(beta) : sign(d);
@@ -129,7 +136,8 @@ void huber_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& tar
     return d <= T(delta) ? T(0.5) * d * d : T(delta) * (d - T(0.5 * delta));
   });
 }
-void huber_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
+void huber_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
+                                int64_t reduction, double delta) {
   pair_backward(out, grad, input, target, reduction, [delta]<class T>(T x, T t) {
     const T d = x - t;
     return std::abs(d) <= T(delta) ? d : T(delta) * sign(d);
@@ -137,21 +145,28 @@ void huber_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Ten
 }
 void bce_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
   pair_loss(out, input, target, reduction, []<class T>(T x, T t) {
-    check(!(x < T(0) || x > T(1)), ErrorKind::Runtime, "binary_cross_entropy: argument 'input' has ", double(x), ", expected values between 0 and 1");
+    check(!(x < T(0) || x > T(1)), ErrorKind::Runtime, "binary_cross_entropy: argument 'input' has ", double(x),
+          ", expected values between 0 and 1");
     return -(t * std::max(std::log(x), T(-100)) + (T(1) - t) * std::max(std::log1p(-x), T(-100)));
   });
 }
-void bce_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
-  pair_backward(out, grad, input, target, reduction, []<class T>(T x, T t) { return (x - t) / std::max(x * (T(1) - x), T(1e-12)); });
+void bce_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
+                              int64_t reduction) {
+  pair_backward(out, grad, input, target, reduction,
+                []<class T>(T x, T t) { return (x - t) / std::max(x * (T(1) - x), T(1e-12)); });
 }
 void bce_with_logits_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
-  pair_loss(out, input, target, reduction, []<class T>(T x, T t) { return std::max(x, T(0)) - x * t + std::log1p(std::exp(-std::abs(x))); });
+  pair_loss(out, input, target, reduction,
+            []<class T>(T x, T t) { return std::max(x, T(0)) - x * t + std::log1p(std::exp(-std::abs(x))); });
 }
-void bce_with_logits_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
-  pair_backward(out, grad, input, target, reduction, []<class T>(T x, T t) { return T(1) / (T(1) + std::exp(-x)) - t; });
+void bce_with_logits_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input,
+                                          const Tensor& target, int64_t reduction) {
+  pair_backward(out, grad, input, target, reduction,
+                []<class T>(T x, T t) { return T(1) / (T(1) + std::exp(-x)) - t; });
 }
 
-// --- Losses over classes ------------------------------------------------------------------------------------------------
+// --- Losses over classes
+// ------------------------------------------------------------------------------------------------
 
 /// The class of each position, checked; -1 where it is to be ignored.
 std::vector<int64_t> classes_of(const char* op, const Tensor& target, const ClassShape& s, int64_t ignore_index) {
@@ -163,7 +178,8 @@ std::vector<int64_t> classes_of(const char* op, const Tensor& target, const Clas
       out[i] = -1;
       continue;
     }
-    check(from[i] >= 0 && from[i] < s.c, ErrorKind::Index, op, ": argument 'target' has class ", from[i], ", expected 0 to ", s.c - 1);
+    check(from[i] >= 0 && from[i] < s.c, ErrorKind::Index, op, ": argument 'target' has class ", from[i],
+          ", expected 0 to ", s.c - 1);
     out[i] = from[i];
   }
   return out;
@@ -191,8 +207,8 @@ void finish_loss(T* output, T* total_weight, const std::vector<double>& losses, 
   *output = T(reduction == 1 ? total / weight_sum : total);
 }
 
-void nll_loss_forward_kernel(const Tensor& output, const Tensor& total_weight, const Tensor& input, const Tensor& target, const Tensor& weight,
-                             int64_t reduction, int64_t ignore_index) {
+void nll_loss_forward_kernel(const Tensor& output, const Tensor& total_weight, const Tensor& input,
+                             const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
   const ClassShape s = infer::class_shape("nll_loss", input, target, weight);
   const DType dtype = cpu::compute_dtype(input.dtype());
   const Tensor x = row_major(input, dtype);
@@ -220,8 +236,9 @@ double upstream(const T* grad, int64_t i, int64_t reduction, double total_weight
   return reduction == 0 ? double(grad[i]) : reduction == 1 ? double(*grad) / total_weight : double(*grad);
 }
 
-void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
-                              int64_t ignore_index, const Tensor& total_weight) {
+void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
+                              const Tensor& weight, int64_t reduction, int64_t ignore_index,
+                              const Tensor& total_weight) {
   const ClassShape s = infer::class_shape("nll_loss_backward", input, target, weight);
   const DType dtype = cpu::compute_dtype(out.dtype());
   const auto classes = classes_of("nll_loss_backward", target, s, ignore_index);
@@ -234,7 +251,8 @@ void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tenso
     for (int64_t i = 0; i < int64_t(classes.size()); ++i) {
       const int64_t c = classes[size_t(i)];
       if (c < 0) continue;
-      to[(i / s.inner * s.c + c) * s.inner + i % s.inner] = T(-weights[size_t(c)] * upstream(g.data<T>(), i, reduction, double(*sum.data<T>())));
+      to[(i / s.inner * s.c + c) * s.inner + i % s.inner] =
+          T(-weights[size_t(c)] * upstream(g.data<T>(), i, reduction, double(*sum.data<T>())));
     }
   });
   place.finish();
@@ -246,8 +264,9 @@ Tensor class_rows(const Tensor& input, const ClassShape& s, DType dtype) {
   return row_major(ops::transpose(ops::reshape(input, Shape{s.n, s.c, s.inner}), 1, 2), dtype);
 }
 
-void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_exp, const Tensor& total_weight, const Tensor& input, const Tensor& target,
-                                  const Tensor& weight, int64_t reduction, int64_t ignore_index, double label_smoothing) {
+void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_exp, const Tensor& total_weight,
+                                  const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                                  int64_t ignore_index, double label_smoothing) {
   const ClassShape s = infer::class_shape("cross_entropy_loss", input, target, weight);
   const DType dtype = cpu::compute_dtype(input.dtype());
   const Tensor x = class_rows(input, s, dtype);
@@ -259,19 +278,22 @@ void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_ex
     const double smooth = label_smoothing / double(s.c);
     {
       const Unlocked unlocked(x.numel() > 32768);
-      parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* const row = x.data<T>() + i * s.c;
-          const double l = layers<T>().log_sum_exp(row, s.c);
-          lse.data<T>()[i] = T(l);
-          const int64_t c = classes[size_t(i)];
-          if (c < 0) continue;
-          double loss = (1.0 - label_smoothing) * weights[size_t(c)] * (l - double(row[c]));
-          if (smooth != 0 && !weight.defined()) loss += smooth * (double(s.c) * l - layers<T>().row_sum(row, s.c));
-          for (int64_t k = 0; smooth != 0 && weight.defined() && k < s.c; ++k) loss += smooth * weights[size_t(k)] * (l - double(row[k]));
-          losses[size_t(i)] = loss;
-        }
-      });
+      parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const T* const row = x.data<T>() + i * s.c;
+                       const double l = layers<T>().log_sum_exp(row, s.c);
+                       lse.data<T>()[i] = T(l);
+                       const int64_t c = classes[size_t(i)];
+                       if (c < 0) continue;
+                       double loss = (1.0 - label_smoothing) * weights[size_t(c)] * (l - double(row[c]));
+                       if (smooth != 0 && !weight.defined())
+                         loss += smooth * (double(s.c) * l - layers<T>().row_sum(row, s.c));
+                       for (int64_t k = 0; smooth != 0 && weight.defined() && k < s.c; ++k)
+                         loss += smooth * weights[size_t(k)] * (l - double(row[k]));
+                       losses[size_t(i)] = loss;
+                     }
+                   });
     }
     double weight_sum = 0;
     for (int64_t c : classes) weight_sum += c < 0 ? 0.0 : weights[size_t(c)];
@@ -282,11 +304,13 @@ void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_ex
   sum.finish();
 }
 
-void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
-                                   int64_t ignore_index, double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight) {
+void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
+                                   const Tensor& weight, int64_t reduction, int64_t ignore_index,
+                                   double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight) {
   const ClassShape s = infer::class_shape("cross_entropy_backward", input, target, weight);
   const DType dtype = cpu::compute_dtype(out.dtype());
-  const Tensor x = class_rows(input, s, dtype), g = row_major(grad, dtype), lse = row_major(log_sum_exp, dtype), sum = row_major(total_weight, dtype);
+  const Tensor x = class_rows(input, s, dtype), g = row_major(grad, dtype), lse = row_major(log_sum_exp, dtype),
+               sum = row_major(total_weight, dtype);
   const auto classes = classes_of("cross_entropy_backward", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
   const bool rows_fit = s.inner == 1 && out.contiguous() && out.dtype() == dtype;
@@ -296,23 +320,28 @@ void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const 
   visit_float(dtype, [&]<class T>() {
     const double smooth = label_smoothing / double(s.c);
     const Unlocked unlocked(x.numel() > 32768);
-    parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        T* const to = place.data<T>() + i * s.c;
-        const int64_t c = classes[size_t(i)];
-        if (c < 0) {
-          std::fill_n(to, s.c, T(0));
-          continue;
-        }
-        const double up = upstream(g.data<T>(), i, reduction, double(*sum.data<T>())), hit = (1.0 - label_smoothing) * weights[size_t(c)];
-        // d loss / d x[k] = p[k] * (hit + smooth * sum of weights) - smooth * weight[k] - hit [k is the class]
-        const double mass = hit + smooth * weights_total;
-        const bool even = !weight.defined() && mass != 0;
-        layers<T>().softmax_scaled(x.data<T>() + i * s.c, double(lse.data<T>()[i]), up * mass, even ? smooth / mass : 0.0, s.c, to);
-        for (int64_t k = 0; !even && smooth != 0 && k < s.c; ++k) to[k] -= T(up * smooth * weights[size_t(k)]);
-        to[c] -= T(up * hit);
-      }
-    });
+    parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     T* const to = place.data<T>() + i * s.c;
+                     const int64_t c = classes[size_t(i)];
+                     if (c < 0) {
+                       std::fill_n(to, s.c, T(0));
+                       continue;
+                     }
+                     const double up = upstream(g.data<T>(), i, reduction, double(*sum.data<T>())),
+                                  hit = (1.0 - label_smoothing) * weights[size_t(c)];
+                     // d loss / d x[k] = p[k] * (hit + smooth * sum of weights) - smooth * weight[k] - hit [k is the
+                     // class]
+                     const double mass = hit + smooth * weights_total;
+                     const bool even = !weight.defined() && mass != 0;
+                     layers<T>().softmax_scaled(x.data<T>() + i * s.c, double(lse.data<T>()[i]), up * mass,
+                                                even ? smooth / mass : 0.0, s.c, to);
+                     for (int64_t k = 0; !even && smooth != 0 && k < s.c; ++k)
+                       to[k] -= T(up * smooth * weights[size_t(k)]);
+                     to[c] -= T(up * hit);
+                   }
+                 });
   });
   if (!rows_fit) ops::copy_(out, ops::reshape(ops::transpose(place, 1, 2), out.sizes()));
 }

@@ -17,12 +17,14 @@ using infer::PoolShape;
 using loops::layers;
 using loops::Windows;
 
-/// Ranges of one dimension: begin and end clipped to the input, the unclipped begin, and the length that averages divide by.
+/// Ranges of one dimension: begin and end clipped to the input, the unclipped begin, and the length that averages
+/// divide by.
 struct Ranges {
   std::vector<int32_t> begin, end, first, length;
 };
 
-Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool count_padding) {
+Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                     bool count_padding) {
   Ranges r;
   for (int64_t i = 0; i < out; ++i) {
     const int64_t first = i * stride - padding;
@@ -53,16 +55,19 @@ Ranges adaptive_ranges(int64_t size, int64_t out) {
 struct Geometry {
   Ranges rows, columns;
   Windows windows{};
-  Geometry(Ranges r, Ranges c, int64_t n, int64_t channels, int64_t h, int64_t w) : rows(std::move(r)), columns(std::move(c)) {
+  Geometry(Ranges r, Ranges c, int64_t n, int64_t channels, int64_t h, int64_t w)
+      : rows(std::move(r)), columns(std::move(c)) {
     windows.n = n, windows.c = channels, windows.h = h, windows.w = w;
     windows.oh = int64_t(rows.begin.size()), windows.ow = int64_t(columns.begin.size());
     windows.row_begin = rows.begin.data(), windows.row_end = rows.end.data(), windows.row_first = rows.first.data();
-    windows.column_begin = columns.begin.data(), windows.column_end = columns.end.data(), windows.column_first = columns.first.data();
+    windows.column_begin = columns.begin.data(), windows.column_end = columns.end.data(),
+    windows.column_first = columns.first.data();
   }
   Geometry(const Geometry&) = delete;
   explicit Geometry(const PoolShape& s, bool count_padding = false)
       : Geometry(window_ranges(s.h, s.oh, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0], count_padding),
-                 window_ranges(s.w, s.ow, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1], count_padding), s.n, s.c, s.h, s.w) {
+                 window_ranges(s.w, s.ow, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1], count_padding), s.n,
+                 s.c, s.h, s.w) {
     windows.row_step = s.dilation[0], windows.column_step = s.dilation[1], windows.kernel_w = s.kernel[1];
   }
   std::vector<double> scales(std::optional<int64_t> divisor = {}) const {
@@ -114,8 +119,12 @@ void bring_back(const Tensor& out, const Tensor& place) {
   if (!place.same(out)) ops::copy_(out, place);
 }
 
-int64_t row_grain(const Geometry& g) { return std::max<int64_t>(1, g.windows.n * g.windows.oh * 16384 / std::max<int64_t>(1, g.work())); }
-int64_t plane_grain(const Geometry& g) { return std::max<int64_t>(1, g.windows.n * g.windows.c * 16384 / std::max<int64_t>(1, g.work())); }
+int64_t row_grain(const Geometry& g) {
+  return std::max<int64_t>(1, g.windows.n * g.windows.oh * 16384 / std::max<int64_t>(1, g.work()));
+}
+int64_t plane_grain(const Geometry& g) {
+  return std::max<int64_t>(1, g.windows.n * g.windows.c * 16384 / std::max<int64_t>(1, g.work()));
+}
 
 void max_pool(const Geometry& g, const Tensor& out, const Tensor& codes, const Tensor& input) {
   const Layout layout(input, out);
@@ -129,25 +138,32 @@ void max_pool(const Geometry& g, const Tensor& out, const Tensor& codes, const T
       const T* const x = layout.x.data<T>();
       T* const to = y.data<T>();
       if (layout.channels_last)
-        parallel_for(w.n * w.oh, row_grain(g), [&](int64_t b, int64_t e) { layers<T>().max_pool(w, x, to, offsets, positions, b, e); });
+        parallel_for(w.n * w.oh, row_grain(g),
+                     [&](int64_t b, int64_t e) { layers<T>().max_pool(w, x, to, offsets, positions, b, e); });
       else
-        parallel_for(w.n * w.c, plane_grain(g), [&](int64_t b, int64_t e) { layers<T>().max_pool_planes(w, x, to, offsets, positions, b, e); });
+        parallel_for(w.n * w.c, plane_grain(g),
+                     [&](int64_t b, int64_t e) { layers<T>().max_pool_planes(w, x, to, offsets, positions, b, e); });
     });
   }
   bring_back(out, y);
   bring_back(codes, c);
 }
 
-void max_pool2d_with_indices_kernel(const Tensor& result, const Tensor& indices, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                                    IntSpan dilation, bool ceil_mode) {
-  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result, indices, input);
+void max_pool2d_with_indices_kernel(const Tensor& result, const Tensor& indices, const Tensor& input,
+                                    IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                                    bool ceil_mode) {
+  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result,
+           indices, input);
 }
-void max_pool2d_with_offsets_kernel(const Tensor& result, const Tensor& offsets, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                                    IntSpan dilation, bool ceil_mode) {
-  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result, offsets, input);
+void max_pool2d_with_offsets_kernel(const Tensor& result, const Tensor& offsets, const Tensor& input,
+                                    IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                                    bool ceil_mode) {
+  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result,
+           offsets, input);
 }
 void adaptive_max_pool2d_kernel(const Tensor& result, const Tensor& indices, const Tensor& input, IntSpan output_size) {
-  max_pool(adaptive_geometry(input, infer::adaptive_size("adaptive_max_pool2d", input, output_size)), result, indices, input);
+  max_pool(adaptive_geometry(input, infer::adaptive_size("adaptive_max_pool2d", input, output_size)), result, indices,
+           input);
 }
 
 void avg_pool(const Geometry& g, const std::vector<double>& scale, const Tensor& out, const Tensor& input) {
@@ -160,19 +176,22 @@ void avg_pool(const Geometry& g, const std::vector<double>& scale, const Tensor&
       const T* const x = layout.x.data<T>();
       T* const to = y.data<T>();
       if (layout.channels_last)
-        parallel_for(w.n * w.oh, row_grain(g), [&](int64_t b, int64_t e) { layers<T>().avg_pool(w, x, to, scale.data(), b, e); });
+        parallel_for(w.n * w.oh, row_grain(g),
+                     [&](int64_t b, int64_t e) { layers<T>().avg_pool(w, x, to, scale.data(), b, e); });
       else
-        parallel_for(w.n * w.c, plane_grain(g), [&](int64_t b, int64_t e) { layers<T>().avg_pool_planes(w, x, to, scale.data(), b, e); });
+        parallel_for(w.n * w.c, plane_grain(g),
+                     [&](int64_t b, int64_t e) { layers<T>().avg_pool_planes(w, x, to, scale.data(), b, e); });
     });
   }
   bring_back(out, y);
 }
 
-Geometry average_geometry(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool count_include_pad) {
+Geometry average_geometry(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                          bool ceil_mode, bool count_include_pad) {
   return Geometry(infer::pool_shape(op, input, kernel_size, stride, padding, Shape{1}, ceil_mode), count_include_pad);
 }
-void avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool count_include_pad,
-                       std::optional<int64_t> divisor_override) {
+void avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                       bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
   const Geometry g = average_geometry("avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad);
   avg_pool(g, g.scales(divisor_override), out, input);
 }
@@ -187,7 +206,8 @@ void over_channel_blocks(const Windows& w, const Body& body) {
   constexpr int64_t block = 64;
   const int64_t blocks = (w.c + block - 1) / block;
   // Whole pixels at once use the caches best: blocks only where the batch alone cannot feed the threads.
-  if (w.n >= 16) return parallel_for(w.n, 1, [&](int64_t begin, int64_t end) {
+  if (w.n >= 16)
+    return parallel_for(w.n, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) body(i, int64_t(0), w.c);
     });
   parallel_for(w.n * blocks, 1, [&](int64_t begin, int64_t end) {
@@ -205,11 +225,13 @@ void through_channels_last(const Tensor& grad_x, DType dtype, const Run& run) {
   ops::copy_(out, temporary);
 }
 
-void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                                IntSpan dilation, bool ceil_mode, const Tensor& offsets) {
+void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size,
+                                IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
+                                const Tensor& offsets) {
   const Geometry g(infer::pool_shape("max_pool2d_backward", input, kernel_size, stride, padding, dilation, ceil_mode));
   const DType dtype = cpu::compute_dtype(grad.dtype());
-  const Tensor from = cpu::channels_last(infer::batched(grad), dtype), codes = cpu::channels_last(infer::batched(offsets), DType::UInt8);
+  const Tensor from = cpu::channels_last(infer::batched(grad), dtype),
+               codes = cpu::channels_last(infer::batched(offsets), DType::UInt8);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {
     const Unlocked unlocked(to.numel() > 32768);
     visit_pool(dtype, [&]<class T>() {
@@ -220,8 +242,8 @@ void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const 
   });
 }
 
-void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
-                            const Tensor& offsets) {
+void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride,
+                            IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& offsets) {
   const Geometry g(infer::pool_shape("max_pool2d_pick", input, kernel_size, stride, padding, dilation, ceil_mode));
   const DType dtype = cpu::compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
@@ -233,7 +255,8 @@ void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kern
       for (int64_t y = 0; y < w.oh; ++y)
         for (int64_t xo = 0; xo < w.ow; ++xo, ++at) {
           const int64_t number = codes.data<uint8_t>()[at];
-          const int64_t row = w.row_first[y] + number / w.kernel_w * w.row_step, column = w.column_first[xo] + number % w.kernel_w * w.column_step;
+          const int64_t row = w.row_first[y] + number / w.kernel_w * w.row_step,
+                        column = w.column_first[xo] + number % w.kernel_w * w.column_step;
           target.data<T>()[at] = x.data<T>()[(plane * w.h + row) * w.w + column];
         }
   });
@@ -254,7 +277,8 @@ void scatter_positions(const char* op, const Tensor& grad_x, const Tensor& grad,
         std::fill_n(to, pixels, T(0));
         for (int64_t i = plane * outputs; i < (plane + 1) * outputs; ++i) {
           const int64_t place = places.data<int64_t>()[i];
-          check(place >= 0 && place < pixels, ErrorKind::Index, op, ": argument 'indices' has ", place, ", expected 0 to ", pixels - 1);
+          check(place >= 0 && place < pixels, ErrorKind::Index, op, ": argument 'indices' has ", place,
+                ", expected 0 to ", pixels - 1);
           to[place] += from.data<T>()[i];
         }
       }
@@ -262,11 +286,12 @@ void scatter_positions(const char* op, const Tensor& grad_x, const Tensor& grad,
   });
   target.finish();
 }
-void max_pool2d_with_indices_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor&, IntSpan, IntSpan, IntSpan, IntSpan, bool,
-                                             const Tensor& indices) {
+void max_pool2d_with_indices_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor&, IntSpan, IntSpan,
+                                             IntSpan, IntSpan, bool, const Tensor& indices) {
   scatter_positions("max_pool2d_with_indices_backward", grad_x, grad, indices);
 }
-void adaptive_max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor&, const Tensor& indices) {
+void adaptive_max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor&,
+                                         const Tensor& indices) {
   scatter_positions("adaptive_max_pool2d_backward", grad_x, grad, indices);
 }
 
@@ -282,9 +307,11 @@ void avg_pool_backward(const Geometry& g, const std::vector<double>& scale, cons
     });
   });
 }
-void avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                                bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
-  const Geometry g = average_geometry("avg_pool2d_backward", input, kernel_size, stride, padding, ceil_mode, count_include_pad);
+void avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size,
+                                IntSpan stride, IntSpan padding, bool ceil_mode, bool count_include_pad,
+                                std::optional<int64_t> divisor_override) {
+  const Geometry g =
+      average_geometry("avg_pool2d_backward", input, kernel_size, stride, padding, ceil_mode, count_include_pad);
   avg_pool_backward(g, g.scales(divisor_override), grad_x, grad);
 }
 void adaptive_avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input) {

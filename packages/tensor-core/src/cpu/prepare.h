@@ -30,7 +30,8 @@ inline DType compute_dtype(DType d) { return d == DType::Float16 || d == DType::
 /// A place for results: `out` itself when it is dense row-major of `dtype`, else a temporary that finish() copies back.
 class Target {
  public:
-  Target(const Tensor& out, DType dtype) : out_(out), tensor_(out.contiguous() && out.dtype() == dtype ? out : empty(out.sizes(), dtype)) {}
+  Target(const Tensor& out, DType dtype)
+      : out_(out), tensor_(out.contiguous() && out.dtype() == dtype ? out : empty(out.sizes(), dtype)) {}
   explicit Target(const Tensor& out) : Target(out, out.dtype()) {}
   const Tensor& tensor() const { return tensor_; }
   template <class T>

@@ -6,25 +6,31 @@
 
 namespace taeda::infer {
 
-cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups) {
+cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                          IntSpan dilation, int64_t groups) {
   const Images in = images(op, "input", input);
-  check(weight.dim() == 4, ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (out, in / groups, KH, KW)");
+  check(weight.dim() == 4, ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()),
+        ", expected (out, in / groups, KH, KW)");
   check(groups >= 1, ErrorKind::Runtime, op, ": argument 'groups' must be at least 1, got ", groups);
-  check(weight.size(1) * groups == in.c, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()), ", expected ",
-        weight.size(1) * groups, " channels to fit 'weight' of shape ", shape_text(weight.sizes()), " with groups=", groups);
-  check(weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups, ", expected a divisor of ", weight.size(0),
-        ", the output channels of 'weight' ", shape_text(weight.sizes()));
-  check(weight.size(2) > 0 && weight.size(3) > 0, ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()),
-        ", expected a kernel of at least 1 x 1");
-  const Pair s = pair(op, "stride", stride, 1), p = pair(op, "padding", padding, 0), d = pair(op, "dilation", dilation, 1);
+  check(weight.size(1) * groups == in.c, ErrorKind::Runtime, op, ": argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected ", weight.size(1) * groups, " channels to fit 'weight' of shape ",
+        shape_text(weight.sizes()), " with groups=", groups);
+  check(weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
+        ", expected a divisor of ", weight.size(0), ", the output channels of 'weight' ", shape_text(weight.sizes()));
+  check(weight.size(2) > 0 && weight.size(3) > 0, ErrorKind::Runtime, op, ": argument 'weight' has shape ",
+        shape_text(weight.sizes()), ", expected a kernel of at least 1 x 1");
+  const Pair s = pair(op, "stride", stride, 1), p = pair(op, "padding", padding, 0),
+             d = pair(op, "dilation", dilation, 1);
   cpu::ConvShape shape{};
   shape.n = in.n, shape.c = in.c, shape.h = in.h, shape.w = in.w;
   shape.o = weight.size(0), shape.kh = weight.size(2), shape.kw = weight.size(3);
   shape.sh = s[0], shape.sw = s[1], shape.ph = p[0], shape.pw = p[1], shape.dh = d[0], shape.dw = d[1];
   shape.groups = groups;
-  const int64_t room_h = in.h + 2 * p[0] - d[0] * (shape.kh - 1) - 1, room_w = in.w + 2 * p[1] - d[1] * (shape.kw - 1) - 1;
-  check(room_h >= 0 && room_w >= 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()), " with padding ", shape_text(padding),
-        " is smaller than the kernel of 'weight' ", shape_text(weight.sizes()), " with dilation ", shape_text(dilation));
+  const int64_t room_h = in.h + 2 * p[0] - d[0] * (shape.kh - 1) - 1,
+                room_w = in.w + 2 * p[1] - d[1] * (shape.kw - 1) - 1;
+  check(room_h >= 0 && room_w >= 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()),
+        " with padding ", shape_text(padding), " is smaller than the kernel of 'weight' ", shape_text(weight.sizes()),
+        " with dilation ", shape_text(dilation));
   shape.oh = room_h / s[0] + 1;
   shape.ow = room_w / s[1] + 1;
   return shape;
@@ -38,16 +44,18 @@ bool prefers_channels_last([[maybe_unused]] DType dtype) {
 #endif
 }
 
-Spec conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups) {
+Spec conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
+            IntSpan dilation, int64_t groups) {
   const cpu::ConvShape s = conv_shape("conv2d", input, weight, stride, padding, dilation, groups);
-  check(input.dtype() == weight.dtype(), ErrorKind::Runtime, "conv2d: argument 'weight' has dtype ", name(weight.dtype()), ", expected ",
-        name(input.dtype()), ", the dtype of 'input'");
-  check(input.dtype() >= DType::Float16, ErrorKind::NotImplemented, "conv2d: not implemented for dtype ", name(input.dtype()));
+  check(input.dtype() == weight.dtype(), ErrorKind::Runtime, "conv2d: argument 'weight' has dtype ",
+        name(weight.dtype()), ", expected ", name(input.dtype()), ", the dtype of 'input'");
+  check(input.dtype() >= DType::Float16, ErrorKind::NotImplemented, "conv2d: not implemented for dtype ",
+        name(input.dtype()));
   if (bias.defined()) {
-    check(bias.dim() == 1 && bias.size(0) == s.o, ErrorKind::Runtime, "conv2d: argument 'bias' has shape ", shape_text(bias.sizes()), ", expected (", s.o,
-          ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
-    check(bias.dtype() == input.dtype(), ErrorKind::Runtime, "conv2d: argument 'bias' has dtype ", name(bias.dtype()), ", expected ", name(input.dtype()),
-          ", the dtype of 'input'");
+    check(bias.dim() == 1 && bias.size(0) == s.o, ErrorKind::Runtime, "conv2d: argument 'bias' has shape ",
+          shape_text(bias.sizes()), ", expected (", s.o, ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
+    check(bias.dtype() == input.dtype(), ErrorKind::Runtime, "conv2d: argument 'bias' has dtype ", name(bias.dtype()),
+          ", expected ", name(input.dtype()), ", the dtype of 'input'");
   }
   Spec out{image_sizes(input, s.n, s.o, s.oh, s.ow), input.dtype(), {}};
   if (input.dim() == 4 && prefers_channels_last(input.dtype())) out.strides = channels_last_strides(out.sizes);
@@ -57,10 +65,13 @@ Spec conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSp
 namespace {
 
 /// Tensors without bytes stand for the gradients asked for.
-std::tuple<Tensor, Tensor, Tensor> conv2d_backward_meta(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan, IntSpan, IntSpan, int64_t,
-                                                        int64_t output_mask) {
-  const auto like = [&](const Tensor& t, int bit) { return output_mask & bit ? empty(t.sizes(), grad.dtype(), grad.device()) : Tensor(); };
-  return {like(input, 1), like(weight, 2), output_mask & 4 ? empty(weight.sizes().first(1), grad.dtype(), grad.device()) : Tensor()};
+std::tuple<Tensor, Tensor, Tensor> conv2d_backward_meta(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                        IntSpan, IntSpan, IntSpan, int64_t, int64_t output_mask) {
+  const auto like = [&](const Tensor& t, int bit) {
+    return output_mask & bit ? empty(t.sizes(), grad.dtype(), grad.device()) : Tensor();
+  };
+  return {like(input, 1), like(weight, 2),
+          output_mask & 4 ? empty(weight.sizes().first(1), grad.dtype(), grad.device()) : Tensor()};
 }
 const bool registered = [] {
   kernel<op::conv2d_backward>(kMeta, conv2d_backward_meta);

@@ -6,7 +6,8 @@
 namespace taeda::infer {
 
 /// Shapes checked against each other; errors name `op`.
-cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups);
+cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                          IntSpan dilation, int64_t groups);
 
 /// Whether results of convolutions get channels-last strides.
 bool prefers_channels_last(DType dtype);

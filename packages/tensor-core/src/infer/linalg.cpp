@@ -6,38 +6,43 @@ namespace {
 
 void expect_dims(const char* op, const char* argument, const Tensor& t, int64_t dims) {
   if (!(t.dim() == dims)) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected ", dims, " dimension",
-        dims == 1 ? "" : "s");
+    fail(ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected ", dims,
+         " dimension", dims == 1 ? "" : "s");
 }
 void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype, const char* like = "self") {
-  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()), ", expected ", name(dtype),
-        ", the dtype of '", like, "'");
+  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
+        ", expected ", name(dtype), ", the dtype of '", like, "'");
 }
 void refuse_bool(const char* op, DType dtype) {
   check(dtype != DType::Bool, ErrorKind::NotImplemented, op, ": not implemented for dtype bool");
 }
 /// The inner dimension of a product.
-void expect_inner(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b, int64_t b_dim) {
+void expect_inner(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b,
+                  int64_t b_dim) {
   if (!(a.size(-1) == b.size(b_dim))) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ", a.size(-1),
-        " in dimension ", b_dim < 0 ? b_dim + b.dim() : b_dim, " to fit '", a_name, "' of shape ", shape_text(a.sizes()));
+    fail(ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ",
+         a.size(-1), " in dimension ", b_dim < 0 ? b_dim + b.dim() : b_dim, " to fit '", a_name, "' of shape ",
+         shape_text(a.sizes()));
 }
 void expect_batch(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b) {
   if (!(a.size(0) == b.size(0))) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ", a.size(0),
-        " in dimension 0, the batch of '", a_name, "' of shape ", shape_text(a.sizes()));
+    fail(ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ",
+         a.size(0), " in dimension 0, the batch of '", a_name, "' of shape ", shape_text(a.sizes()));
 }
 /// `self` of addmm and its like broadcasts to the product's shape.
 void expect_expandable(const char* op, const Tensor& self, IntSpan sizes) {
   bool fits = self.dim() <= int64_t(sizes.size());
-  for (int64_t d = 1; fits && d <= self.dim(); ++d) fits = self.size(-d) == 1 || self.size(-d) == sizes[sizes.size() - size_t(d)];
+  for (int64_t d = 1; fits && d <= self.dim(); ++d)
+    fits = self.size(-d) == 1 || self.size(-d) == sizes[sizes.size() - size_t(d)];
   if (!(fits)) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()), ", expected one that broadcasts to the product's ",
-        shape_text(sizes));
+    fail(ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()),
+         ", expected one that broadcasts to the product's ", shape_text(sizes));
 }
 void expect_factor(const char* op, const char* argument, const Scalar& value, DType dtype) {
-  check(!is_integral(dtype) || value.is_integral(), ErrorKind::Runtime, op, ": argument '", argument, "' must be an integer for dtype ", name(dtype));
-  check(is_complex(dtype) || !value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument, "' must be real for dtype ", name(dtype));
+  check(!is_integral(dtype) || value.is_integral(), ErrorKind::Runtime, op, ": argument '", argument,
+        "' must be an integer for dtype ", name(dtype));
+  check(is_complex(dtype) || !value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument,
+        "' must be real for dtype ", name(dtype));
 }
 
 }  // namespace
@@ -117,20 +122,22 @@ Spec baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, con
 }
 
 Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  check(input.dim() >= 1, ErrorKind::Runtime, "linear: argument 'input' has no dimension, expected (..., ", weight.dim() ? weight.size(-1) : 1, ")");
+  check(input.dim() >= 1, ErrorKind::Runtime, "linear: argument 'input' has no dimension, expected (..., ",
+        weight.dim() ? weight.size(-1) : 1, ")");
   if (!(weight.dim() == 1 || weight.dim() == 2)) [[unlikely]]
     fail(ErrorKind::Runtime, "linear: argument 'weight' has shape ", shape_text(weight.sizes()),
-        ", expected (out_features, in_features)");
+         ", expected (out_features, in_features)");
   if (!(input.size(-1) == weight.size(-1))) [[unlikely]]
     fail(ErrorKind::Runtime, "linear: argument 'input' has shape ", shape_text(input.sizes()), ", expected (..., ",
-        weight.size(-1), ") to fit 'weight' of shape ", shape_text(weight.sizes()));
+         weight.size(-1), ") to fit 'weight' of shape ", shape_text(weight.sizes()));
   expect_dtype("linear", "weight", weight, input.dtype(), "input");
   refuse_bool("linear", input.dtype());
   if (bias.defined()) {
     const bool fits = weight.dim() == 2 ? bias.dim() == 1 && bias.size(0) == weight.size(0) : bias.dim() == 0;
     if (!(fits)) [[unlikely]]
       fail(ErrorKind::Runtime, "linear: argument 'bias' has shape ", shape_text(bias.sizes()), ", expected ",
-          shape_text(weight.sizes().first(size_t(weight.dim() - 1))), " to fit 'weight' of shape ", shape_text(weight.sizes()));
+           shape_text(weight.sizes().first(size_t(weight.dim() - 1))), " to fit 'weight' of shape ",
+           shape_text(weight.sizes()));
     expect_dtype("linear", "bias", bias, input.dtype(), "input");
   }
   Spec out = spec(input.sizes(), input.dtype());

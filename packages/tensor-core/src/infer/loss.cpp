@@ -9,7 +9,8 @@ namespace taeda::infer {
 namespace {
 
 void expect_reduction(const char* op, int64_t reduction) {
-  check(reduction >= 0 && reduction <= 2, ErrorKind::Value, op, ": argument 'reduction' must be 0 (none), 1 (mean) or 2 (sum), got ", reduction);
+  check(reduction >= 0 && reduction <= 2, ErrorKind::Value, op,
+        ": argument 'reduction' must be 0 (none), 1 (mean) or 2 (sum), got ", reduction);
 }
 void expect_floating(const char* op, const Tensor& input) {
   check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));
@@ -32,13 +33,14 @@ Spec pair_backward(const char* op, const Tensor& grad, const Tensor& input, cons
   const Tensor both[] = {input, target};
   const Shape sizes = broadcast_shapes(input.sizes(), target.sizes(), op);
   const bool fits = reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), IntSpan(sizes));
-  check(fits, ErrorKind::Runtime, op, ": argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ", reduction ? "one element" : shape_text(sizes));
+  check(fits, ErrorKind::Runtime, op, ": argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
+        reduction ? "one element" : shape_text(sizes));
   return spec(sizes, result_type(both));
 }
 void expect_same(const char* op, const Tensor& input, const Tensor& target) {
   expect_floating(op, input);
-  check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Value, op, ": argument 'target' has shape ", shape_text(target.sizes()),
-        ", expected that of 'input', ", shape_text(input.sizes()));
+  check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Value, op, ": argument 'target' has shape ",
+        shape_text(target.sizes()), ", expected that of 'input', ", shape_text(input.sizes()));
 }
 
 Shape target_shape(const Tensor& input) {
@@ -51,48 +53,61 @@ Shape target_shape(const Tensor& input) {
 
 ClassShape class_shape(const char* op, const Tensor& input, const Tensor& target, const Tensor& weight) {
   expect_floating(op, input);
-  check(input.dim() >= 1, ErrorKind::Runtime, op, ": argument 'input' has no dimension, expected (C), (N, C) or (N, C, d1, ...)");
+  check(input.dim() >= 1, ErrorKind::Runtime, op,
+        ": argument 'input' has no dimension, expected (C), (N, C) or (N, C, d1, ...)");
   const Shape expected = target_shape(input);
-  check(std::ranges::equal(target.sizes(), IntSpan(expected)), input.dim() > 1 && target.dim() == input.dim() - 1 ? ErrorKind::Value : ErrorKind::Runtime, op,
-        ": argument 'target' has shape ", shape_text(target.sizes()), ", expected ", shape_text(expected), " to fit 'input' of shape ",
-        shape_text(input.sizes()));
-  check(is_integral(target.dtype()) && target.dtype() != DType::Bool, ErrorKind::Runtime, op, ": argument 'target' has dtype ", name(target.dtype()),
-        ", expected an integer dtype for class indices");
+  check(std::ranges::equal(target.sizes(), IntSpan(expected)),
+        input.dim() > 1 && target.dim() == input.dim() - 1 ? ErrorKind::Value : ErrorKind::Runtime, op,
+        ": argument 'target' has shape ", shape_text(target.sizes()), ", expected ", shape_text(expected),
+        " to fit 'input' of shape ", shape_text(input.sizes()));
+  check(is_integral(target.dtype()) && target.dtype() != DType::Bool, ErrorKind::Runtime, op,
+        ": argument 'target' has dtype ", name(target.dtype()), ", expected an integer dtype for class indices");
   ClassShape s{input.dim() > 1 ? input.size(0) : 1, input.dim() > 1 ? input.size(1) : input.size(0), 1};
   for (int64_t d = 2; d < input.dim(); ++d) s.inner *= input.size(d);
-  check(!weight.defined() || (weight.dim() == 1 && weight.size(0) == s.c), ErrorKind::Runtime, op, ": argument 'weight' has shape ",
-        weight.defined() ? shape_text(weight.sizes()) : std::string(), ", expected (", s.c, ",), one for each class");
+  check(!weight.defined() || (weight.dim() == 1 && weight.size(0) == s.c), ErrorKind::Runtime, op,
+        ": argument 'weight' has shape ", weight.defined() ? shape_text(weight.sizes()) : std::string(), ", expected (",
+        s.c, ",), one for each class");
   return s;
 }
 
-std::array<Spec, 2> nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t) {
+std::array<Spec, 2> nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                                     int64_t) {
   class_shape("nll_loss", input, target, weight);
   expect_reduction("nll_loss", reduction);
   return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(Shape{}, input.dtype())};
 }
-Spec nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t, const Tensor&) {
+Spec nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                       int64_t reduction, int64_t, const Tensor&) {
   class_shape("nll_loss_backward", input, target, weight);
-  check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime, "nll_loss_backward: argument 'grad' has shape ",
-        shape_text(grad.sizes()), ", expected ", reduction ? "one element" : shape_text(target.sizes()));
+  check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime,
+        "nll_loss_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
+        reduction ? "one element" : shape_text(target.sizes()));
   return spec_like(input.sizes(), input.dtype(), input);
 }
-std::array<Spec, 3> cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t, double label_smoothing) {
+std::array<Spec, 3> cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                          int64_t reduction, int64_t, double label_smoothing) {
   class_shape("cross_entropy_loss", input, target, weight);
   expect_reduction("cross_entropy_loss", reduction);
-  check(label_smoothing >= 0 && label_smoothing <= 1, ErrorKind::Runtime, "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ",
-        label_smoothing);
-  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(target.sizes(), input.dtype()), spec(Shape{}, input.dtype())};
+  check(label_smoothing >= 0 && label_smoothing <= 1, ErrorKind::Runtime,
+        "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ", label_smoothing);
+  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(target.sizes(), input.dtype()),
+          spec(Shape{}, input.dtype())};
 }
-Spec cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t, double,
-                            const Tensor&, const Tensor&) {
+Spec cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                            int64_t reduction, int64_t, double, const Tensor&, const Tensor&) {
   class_shape("cross_entropy_backward", input, target, weight);
   check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime,
-        "cross_entropy_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ", reduction ? "one element" : shape_text(target.sizes()));
+        "cross_entropy_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
+        reduction ? "one element" : shape_text(target.sizes()));
   return spec(input.sizes(), input.dtype());
 }
 
-Spec mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) { return pair_loss("mse_loss", input, target, reduction); }
-Spec l1_loss(const Tensor& input, const Tensor& target, int64_t reduction) { return pair_loss("l1_loss", input, target, reduction); }
+Spec mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
+  return pair_loss("mse_loss", input, target, reduction);
+}
+Spec l1_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
+  return pair_loss("l1_loss", input, target, reduction);
+}
 Spec smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
   check(beta >= 0, ErrorKind::Runtime, "smooth_l1_loss: argument 'beta' must not be negative, got ", beta);
   return pair_loss("smooth_l1_loss", input, target, reduction);

@@ -14,16 +14,19 @@ void expect_floating(const char* op, const Tensor& input) {
 /// One number for each channel.
 void expect_channels(const char* op, const char* argument, const Tensor& t, const Tensor& input) {
   if (!t.defined()) return;
-  check(t.dim() == 1 && t.size(0) == input.size(1), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected (",
-        input.size(1), ",), the channels of 'input' ", shape_text(input.sizes()));
+  check(t.dim() == 1 && t.size(0) == input.size(1), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
+        shape_text(t.sizes()), ", expected (", input.size(1), ",), the channels of 'input' ",
+        shape_text(input.sizes()));
 }
 
 }  // namespace
 
-std::array<Spec, 3> native_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
-                                      bool training, double, double) {
+std::array<Spec, 3> native_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                                      const Tensor& running_mean, const Tensor& running_var, bool training, double,
+                                      double) {
   expect_floating("batch_norm", input);
-  check(input.dim() >= 2, ErrorKind::Runtime, "batch_norm: argument 'input' has shape ", shape_text(input.sizes()), ", expected (N, C, ...)");
+  check(input.dim() >= 2, ErrorKind::Runtime, "batch_norm: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (N, C, ...)");
   expect_channels("batch_norm", "weight", weight, input);
   expect_channels("batch_norm", "bias", bias, input);
   expect_channels("batch_norm", "running_mean", running_mean, input);
@@ -32,34 +35,41 @@ std::array<Spec, 3> native_batch_norm(const Tensor& input, const Tensor& weight,
         "batch_norm: arguments 'running_mean' and 'running_var' must be given when 'training' is False");
   const int64_t channels = input.size(1);
   check(!training || input.numel() != channels || channels == 0, ErrorKind::Value,
-        "batch_norm: argument 'input' has one value per channel, expected more when 'training' is True, found shape ", shape_text(input.sizes()));
+        "batch_norm: argument 'input' has one value per channel, expected more when 'training' is True, found shape ",
+        shape_text(input.sizes()));
   const DType statistics = statistics_dtype(input.dtype());
   Spec out = spec_like(input.sizes(), input.dtype(), input);
   // Dense inputs with channels innermost keep their order whatever their rank.
-  if (out.strides.empty() && input.dense() && !input.contiguous() && input.stride(1) == 1) out.strides.assign(input.strides());
+  if (out.strides.empty() && input.dense() && !input.contiguous() && input.stride(1) == 1)
+    out.strides.assign(input.strides());
   return {out, spec(Shape{channels}, statistics), spec(Shape{channels}, statistics)};
 }
 
-std::array<Spec, 3> native_layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight, const Tensor& bias, double) {
+std::array<Spec, 3> native_layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
+                                      const Tensor& bias, double) {
   expect_floating("layer_norm", input);
   const int64_t k = int64_t(normalized_shape.size());
   check(k >= 1, ErrorKind::Runtime, "layer_norm: argument 'normalized_shape' is empty, expected at least one number");
-  check(input.dim() >= k && std::ranges::equal(input.sizes().last(size_t(k)), normalized_shape), ErrorKind::Runtime, "layer_norm: argument 'input' has shape ",
-        shape_text(input.sizes()), ", expected the trailing dimensions 'normalized_shape' ", shape_text(normalized_shape));
+  check(input.dim() >= k && std::ranges::equal(input.sizes().last(size_t(k)), normalized_shape), ErrorKind::Runtime,
+        "layer_norm: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected the trailing dimensions 'normalized_shape' ", shape_text(normalized_shape));
   for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"weight", weight}, {"bias", bias}})
-    check(!t.defined() || std::ranges::equal(t.sizes(), normalized_shape), ErrorKind::Runtime, "layer_norm: argument '", argument, "' has shape ",
-          shape_text(t.defined() ? t.sizes() : IntSpan()), ", expected 'normalized_shape' ", shape_text(normalized_shape));
+    check(!t.defined() || std::ranges::equal(t.sizes(), normalized_shape), ErrorKind::Runtime, "layer_norm: argument '",
+          argument, "' has shape ", shape_text(t.defined() ? t.sizes() : IntSpan()), ", expected 'normalized_shape' ",
+          shape_text(normalized_shape));
   Shape rows(input.sizes());
   for (int64_t d = input.dim() - k; d < input.dim(); ++d) rows[size_t(d)] = 1;
   const DType statistics = statistics_dtype(input.dtype());
   return {spec(input.sizes(), input.dtype()), spec(rows, statistics), spec(rows, statistics)};
 }
 
-std::array<Spec, 3> native_group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double) {
+std::array<Spec, 3> native_group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                                      double) {
   expect_floating("group_norm", input);
-  check(input.dim() >= 2, ErrorKind::Runtime, "group_norm: argument 'input' has shape ", shape_text(input.sizes()), ", expected (N, C, ...)");
-  check(num_groups >= 1 && input.size(1) % num_groups == 0, ErrorKind::Runtime, "group_norm: argument 'num_groups' is ", num_groups,
-        ", expected a divisor of the channels of 'input' ", shape_text(input.sizes()));
+  check(input.dim() >= 2, ErrorKind::Runtime, "group_norm: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (N, C, ...)");
+  check(num_groups >= 1 && input.size(1) % num_groups == 0, ErrorKind::Runtime, "group_norm: argument 'num_groups' is ",
+        num_groups, ", expected a divisor of the channels of 'input' ", shape_text(input.sizes()));
   expect_channels("group_norm", "weight", weight, input);
   expect_channels("group_norm", "bias", bias, input);
   const Shape groups{input.size(0), num_groups};
@@ -70,20 +80,24 @@ std::array<Spec, 3> native_group_norm(const Tensor& input, int64_t num_groups, c
 namespace {
 
 /// What the three backward operators give on a device without memory.
-std::tuple<Tensor, Tensor, Tensor> gradients_meta(const Tensor& grad, const Tensor& input, IntSpan parameters, int64_t mask) {
-  const auto like = [&](IntSpan sizes, int bit) { return mask & bit ? empty(sizes, grad.dtype(), grad.device()) : Tensor(); };
+std::tuple<Tensor, Tensor, Tensor> gradients_meta(const Tensor& grad, const Tensor& input, IntSpan parameters,
+                                                  int64_t mask) {
+  const auto like = [&](IntSpan sizes, int bit) {
+    return mask & bit ? empty(sizes, grad.dtype(), grad.device()) : Tensor();
+  };
   return {like(input.sizes(), 1), like(parameters, 2), like(parameters, 4)};
 }
-std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_meta(const Tensor& grad, const Tensor& input, const Tensor&, const Tensor&, const Tensor&, bool,
-                                                            int64_t mask) {
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_meta(const Tensor& grad, const Tensor& input, const Tensor&,
+                                                            const Tensor&, const Tensor&, bool, int64_t mask) {
   return gradients_meta(grad, input, input.sizes().subspan(1, 1), mask);
 }
-std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_meta(const Tensor& grad, const Tensor& input, IntSpan normalized_shape, const Tensor&, const Tensor&,
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_meta(const Tensor& grad, const Tensor& input,
+                                                            IntSpan normalized_shape, const Tensor&, const Tensor&,
                                                             const Tensor&, int64_t mask) {
   return gradients_meta(grad, input, normalized_shape, mask);
 }
-std::tuple<Tensor, Tensor, Tensor> group_norm_backward_meta(const Tensor& grad, const Tensor& input, int64_t, const Tensor&, const Tensor&, const Tensor&,
-                                                            int64_t mask) {
+std::tuple<Tensor, Tensor, Tensor> group_norm_backward_meta(const Tensor& grad, const Tensor& input, int64_t,
+                                                            const Tensor&, const Tensor&, const Tensor&, int64_t mask) {
   return gradients_meta(grad, input, input.sizes().subspan(1, 1), mask);
 }
 const bool registered = [] {

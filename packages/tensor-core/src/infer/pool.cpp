@@ -19,23 +19,26 @@ int64_t pooled(int64_t size, int64_t kernel, int64_t stride, int64_t padding, in
 void expect_floating(const char* op, const Tensor& input) {
   check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));
 }
-Spec shaped(const Tensor& input, const PoolShape& s, DType dtype) { return spec_like(image_sizes(input, s.n, s.c, s.oh, s.ow), dtype, input); }
+Spec shaped(const Tensor& input, const PoolShape& s, DType dtype) {
+  return spec_like(image_sizes(input, s.n, s.c, s.oh, s.ow), dtype, input);
+}
 
 void expect_grad(const char* op, const Tensor& grad, const Tensor& input, int64_t oh, int64_t ow) {
   const Images in = images(op, "input", input);
   const Shape expected = image_sizes(input, in.n, in.c, oh, ow);
-  check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
-        shape_text(expected));
+  check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'grad' has shape ",
+        shape_text(grad.sizes()), ", expected ", shape_text(expected));
 }
 /// Gradients take the layout of what came in, so that it travels backwards through a network.
 Spec gradient(const Tensor& grad, const Tensor& input) { return spec_like(input.sizes(), grad.dtype(), grad); }
 
 }  // namespace
 
-PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
+PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                     IntSpan dilation, bool ceil_mode) {
   const Images in = images(op, "input", input);
-  check(in.c > 0 && in.h > 0 && in.w > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
-        ", expected no empty dimension but the batch");
+  check(in.c > 0 && in.h > 0 && in.w > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected no empty dimension but the batch");
   PoolShape s{};
   s.n = in.n, s.c = in.c, s.h = in.h, s.w = in.w;
   s.kernel = pair(op, "kernel_size", kernel_size, 1);
@@ -43,62 +46,72 @@ PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, I
   s.padding = pair(op, "padding", padding, 0);
   s.dilation = pair(op, "dilation", dilation, 1);
   for (size_t i = 0; i < 2; ++i)
-    check(s.padding[i] * 2 <= s.kernel[i], ErrorKind::Runtime, op, ": argument 'padding' is ", shape_text(padding), ", expected at most half of kernel_size ",
-          shape_text(kernel_size));
+    check(s.padding[i] * 2 <= s.kernel[i], ErrorKind::Runtime, op, ": argument 'padding' is ", shape_text(padding),
+          ", expected at most half of kernel_size ", shape_text(kernel_size));
   s.oh = pooled(s.h, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0], ceil_mode);
   s.ow = pooled(s.w, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1], ceil_mode);
-  check(s.oh > 0 && s.ow > 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()), " is smaller than the window: kernel_size ",
-        shape_text(kernel_size), ", padding ", shape_text(padding), ", dilation ", shape_text(dilation));
+  check(s.oh > 0 && s.ow > 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()),
+        " is smaller than the window: kernel_size ", shape_text(kernel_size), ", padding ", shape_text(padding),
+        ", dilation ", shape_text(dilation));
   return s;
 }
 
 Pair adaptive_size(const char* op, const Tensor& input, IntSpan output_size) {
   const Images in = images(op, "input", input);
-  check(output_size.size() == 1 || output_size.size() == 2, ErrorKind::Runtime, op, ": argument 'output_size' has ", output_size.size(),
-        " numbers, expected 1 or 2");
-  check(in.h > 0 && in.w > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()), ", expected no empty dimension but the batch");
+  check(output_size.size() == 1 || output_size.size() == 2, ErrorKind::Runtime, op, ": argument 'output_size' has ",
+        output_size.size(), " numbers, expected 1 or 2");
+  check(in.h > 0 && in.w > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected no empty dimension but the batch");
   const Pair out{output_size[0] == -1 ? in.h : output_size[0], output_size.back() == -1 ? in.w : output_size.back()};
-  check(out[0] >= 0 && out[1] >= 0, ErrorKind::Runtime, op, ": argument 'output_size' must not be negative, got ", shape_text(output_size));
+  check(out[0] >= 0 && out[1] >= 0, ErrorKind::Runtime, op, ": argument 'output_size' must not be negative, got ",
+        shape_text(output_size));
   return out;
 }
 
-std::array<Spec, 2> max_pool2d_with_indices(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
+std::array<Spec, 2> max_pool2d_with_indices(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                            IntSpan dilation, bool ceil_mode) {
   expect_floating("max_pool2d", input);
   const PoolShape s = pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode);
   return {shaped(input, s, input.dtype()), shaped(input, s, DType::Int64)};
 }
-std::array<Spec, 2> max_pool2d_with_offsets(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
+std::array<Spec, 2> max_pool2d_with_offsets(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                            IntSpan dilation, bool ceil_mode) {
   expect_floating("max_pool2d", input);
   const PoolShape s = pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode);
-  check(s.kernel[0] * s.kernel[1] <= 255, ErrorKind::Runtime, "max_pool2d_with_offsets: argument 'kernel_size' is ", shape_text(kernel_size),
-        ", expected a window of at most 255 elements");
+  check(s.kernel[0] * s.kernel[1] <= 255, ErrorKind::Runtime, "max_pool2d_with_offsets: argument 'kernel_size' is ",
+        shape_text(kernel_size), ", expected a window of at most 255 elements");
   return {shaped(input, s, input.dtype()), shaped(input, s, DType::UInt8)};
 }
-Spec max_pool2d_with_indices_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
-                                      bool ceil_mode, const Tensor&) {
-  const PoolShape s = pool_shape("max_pool2d_with_indices_backward", input, kernel_size, stride, padding, dilation, ceil_mode);
+Spec max_pool2d_with_indices_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride,
+                                      IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor&) {
+  const PoolShape s =
+      pool_shape("max_pool2d_with_indices_backward", input, kernel_size, stride, padding, dilation, ceil_mode);
   expect_grad("max_pool2d_with_indices_backward", grad, input, s.oh, s.ow);
   return gradient(grad, input);
 }
-Spec max_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
-                         const Tensor&) {
+Spec max_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                         IntSpan dilation, bool ceil_mode, const Tensor&) {
   const PoolShape s = pool_shape("max_pool2d_backward", input, kernel_size, stride, padding, dilation, ceil_mode);
   expect_grad("max_pool2d_backward", grad, input, s.oh, s.ow);
   return gradient(grad, input);
 }
-Spec max_pool2d_pick(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& offsets) {
+Spec max_pool2d_pick(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                     bool ceil_mode, const Tensor& offsets) {
   const PoolShape s = pool_shape("max_pool2d_pick", input, kernel_size, stride, padding, dilation, ceil_mode);
   expect_grad("max_pool2d_pick", offsets, input, s.oh, s.ow);
   return shaped(input, s, input.dtype());
 }
 
-Spec avg_pool2d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+Spec avg_pool2d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
+                std::optional<int64_t> divisor_override) {
   expect_floating("avg_pool2d", input);
-  check(!divisor_override || *divisor_override != 0, ErrorKind::Value, "avg_pool2d: argument 'divisor_override' must not be 0");
-  return shaped(input, pool_shape("avg_pool2d", input, kernel_size, stride, padding, Shape{1}, ceil_mode), input.dtype());
+  check(!divisor_override || *divisor_override != 0, ErrorKind::Value,
+        "avg_pool2d: argument 'divisor_override' must not be 0");
+  return shaped(input, pool_shape("avg_pool2d", input, kernel_size, stride, padding, Shape{1}, ceil_mode),
+                input.dtype());
 }
-Spec avg_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
-                         std::optional<int64_t>) {
+Spec avg_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                         bool ceil_mode, bool, std::optional<int64_t>) {
   const PoolShape s = pool_shape("avg_pool2d_backward", input, kernel_size, stride, padding, Shape{1}, ceil_mode);
   expect_grad("avg_pool2d_backward", grad, input, s.oh, s.ow);
   return gradient(grad, input);
@@ -111,7 +124,8 @@ Spec adaptive_avg_pool2d(const Tensor& input, IntSpan output_size) {
   return spec_like(image_sizes(input, in.n, in.c, out[0], out[1]), input.dtype(), input);
 }
 Spec adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& input) {
-  expect_grad("adaptive_avg_pool2d_backward", grad, input, grad.dim() >= 3 ? grad.size(-2) : 0, grad.dim() >= 3 ? grad.size(-1) : 0);
+  expect_grad("adaptive_avg_pool2d_backward", grad, input, grad.dim() >= 3 ? grad.size(-2) : 0,
+              grad.dim() >= 3 ? grad.size(-1) : 0);
   // A 1 x 1 gradient is both row-major and channels-last: the input's layout decides.
   return spec_like(input.sizes(), grad.dtype(), input);
 }
@@ -123,7 +137,8 @@ std::array<Spec, 2> adaptive_max_pool2d(const Tensor& input, IntSpan output_size
   return {spec_like(sizes, input.dtype(), input), spec_like(sizes, DType::Int64, input)};
 }
 Spec adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& input, const Tensor&) {
-  expect_grad("adaptive_max_pool2d_backward", grad, input, grad.dim() >= 3 ? grad.size(-2) : 0, grad.dim() >= 3 ? grad.size(-1) : 0);
+  expect_grad("adaptive_max_pool2d_backward", grad, input, grad.dim() >= 3 ? grad.size(-2) : 0,
+              grad.dim() >= 3 ? grad.size(-1) : 0);
   return gradient(grad, input);
 }
 

@@ -10,7 +10,8 @@ struct PoolShape {
   Pair kernel, stride, padding, dilation;
 };
 
-PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode);
+PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                     IntSpan dilation, bool ceil_mode);
 /// Sizes asked for by an adaptive operator; -1 keeps the input's.
 Pair adaptive_size(const char* op, const Tensor& input, IntSpan output_size);
 

@@ -7,16 +7,19 @@ namespace taeda::infer {
 namespace {
 
 void expect_shape(const char* op, const char* argument, const Tensor& t, const Shape& expected) {
-  check(std::ranges::equal(t.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()),
-        ", expected ", shape_text(expected));
+  check(std::ranges::equal(t.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument '", argument,
+        "' has shape ", shape_text(t.sizes()), ", expected ", shape_text(expected));
 }
 void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype) {
-  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()), ", expected ", name(dtype));
+  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
+        ", expected ", name(dtype));
 }
 /// (N, gates * H) beside a state (N, H).
-void expect_gates(const char* op, const Tensor& state, int64_t gates, std::initializer_list<std::pair<const char*, const Tensor*>> arguments) {
+void expect_gates(const char* op, const Tensor& state, int64_t gates,
+                  std::initializer_list<std::pair<const char*, const Tensor*>> arguments) {
   check(is_floating(state.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(state.dtype()));
-  check(state.dim() == 2, ErrorKind::Runtime, op, ": the state has shape ", shape_text(state.sizes()), ", expected (N, H)");
+  check(state.dim() == 2, ErrorKind::Runtime, op, ": the state has shape ", shape_text(state.sizes()),
+        ", expected (N, H)");
   for (const auto& [argument, t] : arguments) {
     expect_shape(op, argument, *t, Shape{state.size(0), gates * state.size(1)});
     expect_dtype(op, argument, *t, state.dtype());
@@ -29,7 +32,8 @@ std::array<Spec, 3> lstm_gates(const Tensor& input_gates, const Tensor& hidden_g
   expect_gates("lstm_gates", c, 4, {{"input_gates", &input_gates}, {"hidden_gates", &hidden_gates}});
   return {spec(c.sizes(), c.dtype()), spec(c.sizes(), c.dtype()), spec(input_gates.sizes(), c.dtype())};
 }
-std::array<Spec, 2> lstm_gates_backward(const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates, const Tensor& c, const Tensor& c_out) {
+std::array<Spec, 2> lstm_gates_backward(const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates,
+                                        const Tensor& c, const Tensor& c_out) {
   expect_gates("lstm_gates_backward", c, 4, {{"gates", &gates}});
   expect_shape("lstm_gates_backward", "c_out", c_out, Shape(c.sizes()));
   if (grad_h.defined()) expect_shape("lstm_gates_backward", "grad_h", grad_h, Shape(c.sizes()));
@@ -47,10 +51,13 @@ std::array<Spec, 3> gru_gates_backward(const Tensor& grad, const Tensor& gates, 
   return {spec(wide, h.dtype()), spec(wide, h.dtype()), spec(h.sizes(), h.dtype())};
 }
 
-std::array<Spec, 5> lstm_sequence(const Tensor& input_gates, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& b_hh, bool) {
+std::array<Spec, 5> lstm_sequence(const Tensor& input_gates, const Tensor& h, const Tensor& c, const Tensor& w_hh,
+                                  const Tensor& b_hh, bool) {
   const char* const op = "lstm_sequence";
-  check(input_gates.dim() == 3, ErrorKind::Runtime, op, ": argument 'input_gates' has shape ", shape_text(input_gates.sizes()), ", expected (T, N, 4H)");
-  check(is_floating(input_gates.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input_gates.dtype()));
+  check(input_gates.dim() == 3, ErrorKind::Runtime, op, ": argument 'input_gates' has shape ",
+        shape_text(input_gates.sizes()), ", expected (T, N, 4H)");
+  check(is_floating(input_gates.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ",
+        name(input_gates.dtype()));
   const int64_t steps = input_gates.size(0), n = input_gates.size(1), hidden = input_gates.size(2) / 4;
   expect_shape(op, "w_hh", w_hh, Shape{4 * hidden, hidden});
   expect_shape(op, "h", h, Shape{n, hidden});
@@ -60,17 +67,20 @@ std::array<Spec, 5> lstm_sequence(const Tensor& input_gates, const Tensor& h, co
   expect_dtype(op, "w_hh", w_hh, dtype);
   expect_dtype(op, "h", h, dtype);
   expect_dtype(op, "c", c, dtype);
-  return {spec(Shape{steps, n, hidden}, dtype), spec(Shape{n, hidden}, dtype), spec(Shape{n, hidden}, dtype), spec(input_gates.sizes(), dtype),
-          spec(Shape{steps, n, hidden}, dtype)};
+  return {spec(Shape{steps, n, hidden}, dtype), spec(Shape{n, hidden}, dtype), spec(Shape{n, hidden}, dtype),
+          spec(input_gates.sizes(), dtype), spec(Shape{steps, n, hidden}, dtype)};
 }
-std::array<Spec, 5> lstm_sequence_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor& h, const Tensor& c, const Tensor& w_hh,
-                                           const Tensor& output, const Tensor& gates, const Tensor& cells, bool) {
+std::array<Spec, 5> lstm_sequence_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor& h,
+                                           const Tensor& c, const Tensor& w_hh, const Tensor& output,
+                                           const Tensor& gates, const Tensor& cells, bool) {
   const char* const op = "lstm_sequence_backward";
-  check(gates.dim() == 3, ErrorKind::Runtime, op, ": argument 'gates' has shape ", shape_text(gates.sizes()), ", expected (T, N, 4H)");
+  check(gates.dim() == 3, ErrorKind::Runtime, op, ": argument 'gates' has shape ", shape_text(gates.sizes()),
+        ", expected (T, N, 4H)");
   expect_shape(op, "output", output, Shape{gates.size(0), gates.size(1), gates.size(2) / 4});
   expect_shape(op, "cells", cells, Shape(output.sizes()));
   const DType dtype = gates.dtype();
-  return {spec(gates.sizes(), dtype), spec(h.sizes(), dtype), spec(c.sizes(), dtype), spec(w_hh.sizes(), dtype), spec(Shape{w_hh.size(0)}, dtype)};
+  return {spec(gates.sizes(), dtype), spec(h.sizes(), dtype), spec(c.sizes(), dtype), spec(w_hh.sizes(), dtype),
+          spec(Shape{w_hh.size(0)}, dtype)};
 }
 
 }  // namespace taeda::infer

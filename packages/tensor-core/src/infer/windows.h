@@ -11,9 +11,11 @@ using Pair = std::array<int64_t, 2>;
 /// One integer for both dimensions, or two; an empty list stands for `otherwise`.
 inline Pair pair(const char* op, const char* argument, IntSpan list, int64_t least, Pair otherwise = {0, 0}) {
   if (list.empty() && otherwise[0] > 0) return otherwise;
-  check(list.size() == 1 || list.size() == 2, ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(), " numbers, expected 1 or 2");
+  check(list.size() == 1 || list.size() == 2, ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(),
+        " numbers, expected 1 or 2");
   const Pair out{list[0], list.back()};
-  check(out[0] >= least && out[1] >= least, ErrorKind::Runtime, op, ": argument '", argument, "' must be at least ", least, ", got ", shape_text(list));
+  check(out[0] >= least && out[1] >= least, ErrorKind::Runtime, op, ": argument '", argument, "' must be at least ",
+        least, ", got ", shape_text(list));
   return out;
 }
 inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
@@ -23,8 +25,8 @@ struct Images {
   int64_t n, c, h, w;
 };
 inline Images images(const char* op, const char* argument, const Tensor& t) {
-  check(t.dim() == 3 || t.dim() == 4, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()),
-        ", expected (N, C, H, W) or (C, H, W)");
+  check(t.dim() == 3 || t.dim() == 4, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
+        shape_text(t.sizes()), ", expected (N, C, H, W) or (C, H, W)");
   return {t.dim() == 4 ? t.size(0) : 1, t.size(-3), t.size(-2), t.size(-1)};
 }
 /// (n, c, h, w) of the rank of `like`.
@@ -34,7 +36,8 @@ inline Shape image_sizes(const Tensor& like, int64_t n, int64_t c, int64_t h, in
 /// A 3-d tensor seen as a batch of one.
 inline Tensor batched(const Tensor& t) {
   if (t.dim() == 4) return t;
-  const int64_t sizes[] = {1, t.size(0), t.size(1), t.size(2)}, strides[] = {t.size(0) * t.stride(0), t.stride(0), t.stride(1), t.stride(2)};
+  const int64_t sizes[] = {1, t.size(0), t.size(1), t.size(2)},
+                strides[] = {t.size(0) * t.stride(0), t.stride(0), t.stride(1), t.stride(2)};
   return alias(t, sizes, strides, 0);
 }
 

@@ -53,13 +53,17 @@ void softmax_scaled(const void* x_, double lse_, double scale_, double smooth_, 
 }
 
 template <class T>
-void lstm_gates(const void* a_, const void* b_, const void* c_, int64_t rows, int64_t h, void* h_out_, void* c_out_, void* gates_) {
+void lstm_gates(const void* a_, const void* b_, const void* c_, int64_t rows, int64_t h, void* h_out_, void* c_out_,
+                void* gates_) {
   for (int64_t r = 0; r < rows; ++r) {
-    const T *const a = static_cast<const T*>(a_) + r * 4 * h, *const b = static_cast<const T*>(b_) + r * 4 * h, *const c = static_cast<const T*>(c_) + r * h;
-    T *const h_out = static_cast<T*>(h_out_) + r * h, *const c_out = static_cast<T*>(c_out_) + r * h, *const gates = static_cast<T*>(gates_) + r * 4 * h;
+    const T *const a = static_cast<const T*>(a_) + r * 4 * h, *const b = static_cast<const T*>(b_) + r * 4 * h,
+                   *const c = static_cast<const T*>(c_) + r * h;
+    T *const h_out = static_cast<T*>(h_out_) + r * h, *const c_out = static_cast<T*>(c_out_) + r * h,
+             *const gates = static_cast<T*>(gates_) + r * 4 * h;
 #pragma GCC ivdep
     for (int64_t j = 0; j < h; ++j) {
-      const T i = vsigmoid(a[j] + b[j]), f = vsigmoid(a[h + j] + b[h + j]), g = vtanh(a[2 * h + j] + b[2 * h + j]), o = vsigmoid(a[3 * h + j] + b[3 * h + j]);
+      const T i = vsigmoid(a[j] + b[j]), f = vsigmoid(a[h + j] + b[h + j]), g = vtanh(a[2 * h + j] + b[2 * h + j]),
+              o = vsigmoid(a[3 * h + j] + b[3 * h + j]);
       const T next = f * c[j] + i * g;
       gates[j] = i;
       gates[h + j] = f;
@@ -71,13 +75,15 @@ void lstm_gates(const void* a_, const void* b_, const void* c_, int64_t rows, in
   }
 }
 template <class T>
-void lstm_gates_backward(const void* grad_h_, const void* grad_c_, const void* gates_, const void* c_, const void* c_out_, int64_t rows, int64_t h,
-                         void* grad_gates_, void* grad_c_in_) {
+void lstm_gates_backward(const void* grad_h_, const void* grad_c_, const void* gates_, const void* c_,
+                         const void* c_out_, int64_t rows, int64_t h, void* grad_gates_, void* grad_c_in_) {
   for (int64_t r = 0; r < rows; ++r) {
     const T *const gates = static_cast<const T*>(gates_) + r * 4 * h, *const c = static_cast<const T*>(c_) + r * h,
-            *const c_out = static_cast<const T*>(c_out_) + r * h, *const grad_h = static_cast<const T*>(grad_h_) + r * h,
-            *const grad_c = static_cast<const T*>(grad_c_) + r * h;
-    T *const grad_gates = static_cast<T*>(grad_gates_) + r * 4 * h, *const grad_c_in = static_cast<T*>(grad_c_in_) + r * h;
+                   *const c_out = static_cast<const T*>(c_out_) + r * h,
+                   *const grad_h = static_cast<const T*>(grad_h_) + r * h,
+                   *const grad_c = static_cast<const T*>(grad_c_) + r * h;
+    T *const grad_gates = static_cast<T*>(grad_gates_) + r * 4 * h, *const grad_c_in =
+                                                                        static_cast<T*>(grad_c_in_) + r * h;
 #pragma GCC ivdep
     for (int64_t j = 0; j < h; ++j) {
       const T i = gates[j], f = gates[h + j], g = gates[2 * h + j], o = gates[3 * h + j], t = vtanh(c_out[j]);
@@ -95,11 +101,12 @@ template <class T>
 void gru_gates(const void* a_, const void* b_, const void* h_in_, int64_t rows, int64_t h, void* h_out_, void* gates_) {
   for (int64_t row = 0; row < rows; ++row) {
     const T *const a = static_cast<const T*>(a_) + row * 3 * h, *const b = static_cast<const T*>(b_) + row * 3 * h,
-            *const h_in = static_cast<const T*>(h_in_) + row * h;
+                   *const h_in = static_cast<const T*>(h_in_) + row * h;
     T *const h_out = static_cast<T*>(h_out_) + row * h, *const gates = static_cast<T*>(gates_) + row * 4 * h;
 #pragma GCC ivdep
     for (int64_t j = 0; j < h; ++j) {
-      const T r = vsigmoid(a[j] + b[j]), z = vsigmoid(a[h + j] + b[h + j]), inner = b[2 * h + j], n = vtanh(a[2 * h + j] + r * inner);
+      const T r = vsigmoid(a[j] + b[j]), z = vsigmoid(a[h + j] + b[h + j]), inner = b[2 * h + j],
+              n = vtanh(a[2 * h + j] + r * inner);
       gates[j] = r;
       gates[h + j] = z;
       gates[2 * h + j] = n;
@@ -109,16 +116,19 @@ void gru_gates(const void* a_, const void* b_, const void* h_in_, int64_t rows, 
   }
 }
 template <class T>
-void gru_gates_backward(const void* grad_, const void* gates_, const void* h_in_, int64_t rows, int64_t h, void* grad_a_, void* grad_b_, void* grad_h_) {
+void gru_gates_backward(const void* grad_, const void* gates_, const void* h_in_, int64_t rows, int64_t h,
+                        void* grad_a_, void* grad_b_, void* grad_h_) {
   for (int64_t row = 0; row < rows; ++row) {
-    const T *const grad = static_cast<const T*>(grad_) + row * h, *const gates = static_cast<const T*>(gates_) + row * 4 * h,
-            *const h_in = static_cast<const T*>(h_in_) + row * h;
+    const T *const grad = static_cast<const T*>(grad_) + row * h,
+                   *const gates = static_cast<const T*>(gates_) + row * 4 * h,
+                   *const h_in = static_cast<const T*>(h_in_) + row * h;
     T *const grad_a = static_cast<T*>(grad_a_) + row * 3 * h, *const grad_b = static_cast<T*>(grad_b_) + row * 3 * h,
-      *const grad_h = static_cast<T*>(grad_h_) + row * h;
+             *const grad_h = static_cast<T*>(grad_h_) + row * h;
 #pragma GCC ivdep
     for (int64_t j = 0; j < h; ++j) {
       const T r = gates[j], z = gates[h + j], n = gates[2 * h + j], inner = gates[3 * h + j];
-      const T dn = grad[j] * (T(1) - z) * (T(1) - n * n), dz = grad[j] * (h_in[j] - n) * z * (T(1) - z), dr = dn * inner * r * (T(1) - r);
+      const T dn = grad[j] * (T(1) - z) * (T(1) - n * n), dz = grad[j] * (h_in[j] - n) * z * (T(1) - z),
+              dr = dn * inner * r * (T(1) - r);
       grad_a[j] = grad_b[j] = dr;
       grad_a[h + j] = grad_b[h + j] = dz;
       grad_a[2 * h + j] = dn;

@@ -7,7 +7,8 @@
 
 namespace taeda::loops {
 
-/// Windows of a pooling operator: output row y covers input rows row_begin[y], + row_step, ... < row_end[y]; columns likewise.
+/// Windows of a pooling operator: output row y covers input rows row_begin[y], + row_step, ... < row_end[y]; columns
+/// likewise.
 struct Windows {
   int64_t n, c, h, w, oh, ow;
   int64_t row_step = 1, column_step = 1;
@@ -19,15 +20,19 @@ struct Windows {
 /// Loops for one floating type (void* is T*). "rows" are output rows n * oh + y of channels-last tensors.
 struct LayerLoops {
   /// Maxima with window numbers (uint8) or positions (int64); exactly one of the two is given.
-  void (*max_pool)(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t row_begin, int64_t row_end);
+  void (*max_pool)(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t row_begin,
+                   int64_t row_end);
   /// The same for row-major planes n * c.
-  void (*max_pool_planes)(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t begin, int64_t end);
+  void (*max_pool_planes)(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions,
+                          int64_t begin, int64_t end);
   /// Sums over windows times scale[y * ow + x].
   void (*avg_pool)(const Windows& s, const void* x, void* out, const double* scale, int64_t row_begin, int64_t row_end);
   void (*avg_pool_planes)(const Windows& s, const void* x, void* out, const double* scale, int64_t begin, int64_t end);
   /// grad_x of one image, channels [c0, c1): cleared, then added to.
-  void (*max_pool_backward)(const Windows& s, const void* grad, const uint8_t* offsets, void* grad_x, int64_t image, int64_t c0, int64_t c1);
-  void (*avg_pool_backward)(const Windows& s, const void* grad, void* grad_x, const double* scale, int64_t image, int64_t c0, int64_t c1);
+  void (*max_pool_backward)(const Windows& s, const void* grad, const uint8_t* offsets, void* grad_x, int64_t image,
+                            int64_t c0, int64_t c1);
+  void (*avg_pool_backward)(const Windows& s, const void* grad, void* grad_x, const double* scale, int64_t image,
+                            int64_t c0, int64_t c1);
 
   /// Rows of c channels: sums of (x - shift) and of its square, into sums[0..c) and sums[c..2c).
   void (*channel_moments)(const void* x, const void* shift, int64_t rows, int64_t c, double* sums);
@@ -36,7 +41,8 @@ struct LayerLoops {
   /// y = x * scale + offset for each channel.
   void (*channel_affine)(const void* x, const void* scale, const void* offset, int64_t rows, int64_t c, void* y);
   /// out = a * grad + b * x + d for each channel.
-  void (*channel_combine)(const void* grad, const void* x, const void* a, const void* b, const void* d, int64_t rows, int64_t c, void* out);
+  void (*channel_combine)(const void* grad, const void* x, const void* a, const void* b, const void* d, int64_t rows,
+                          int64_t c, void* out);
   // The same for one contiguous plane of one channel.
   void (*plane_moments)(const void* x, double shift, int64_t n, double* sums);
   void (*plane_products)(const void* grad, const void* x, double mean, int64_t n, double* sums);
@@ -44,10 +50,11 @@ struct LayerLoops {
   void (*plane_combine)(const void* grad, const void* x, double a, double b, double d, int64_t n, void* out);
 
   /// One row of n: y = (x - mean) * rstd * weight + bias (either may be null); writes the statistics.
-  void (*layer_norm)(const void* x, const void* weight, const void* bias, int64_t n, double eps, void* y, void* mean, void* rstd);
+  void (*layer_norm)(const void* x, const void* weight, const void* bias, int64_t n, double eps, void* y, void* mean,
+                     void* rstd);
   /// One row: grad_x, and additions to grad_weight and grad_bias (any may be null).
-  void (*layer_norm_backward)(const void* grad, const void* x, const void* weight, double mean, double rstd, int64_t n, void* grad_x, void* grad_weight,
-                              void* grad_bias);
+  void (*layer_norm_backward)(const void* grad, const void* x, const void* weight, double mean, double rstd, int64_t n,
+                              void* grad_x, void* grad_weight, void* grad_bias);
 
   double (*log_sum_exp)(const void* x, int64_t n);
   double (*row_sum)(const void* x, int64_t n);
@@ -55,11 +62,13 @@ struct LayerLoops {
   void (*softmax_scaled)(const void* x, double lse, double scale, double smooth, int64_t n, void* out);
 
   // Gates of recurrent cells; formulas stand with the operators.
-  void (*lstm_gates)(const void* a, const void* b, const void* c, int64_t rows, int64_t h, void* h_out, void* c_out, void* gates);
-  void (*lstm_gates_backward)(const void* grad_h, const void* grad_c, const void* gates, const void* c, const void* c_out, int64_t rows, int64_t h,
-                              void* grad_gates, void* grad_c_in);
+  void (*lstm_gates)(const void* a, const void* b, const void* c, int64_t rows, int64_t h, void* h_out, void* c_out,
+                     void* gates);
+  void (*lstm_gates_backward)(const void* grad_h, const void* grad_c, const void* gates, const void* c,
+                              const void* c_out, int64_t rows, int64_t h, void* grad_gates, void* grad_c_in);
   void (*gru_gates)(const void* a, const void* b, const void* h_in, int64_t rows, int64_t h, void* h_out, void* gates);
-  void (*gru_gates_backward)(const void* grad, const void* gates, const void* h_in, int64_t rows, int64_t h, void* grad_a, void* grad_b, void* grad_h);
+  void (*gru_gates_backward)(const void* grad, const void* gates, const void* h_in, int64_t rows, int64_t h,
+                             void* grad_a, void* grad_b, void* grad_h);
 };
 
 namespace base {

@@ -43,7 +43,8 @@ void channel_moments(const void* x_, const void* shift_, int64_t rows, int64_t c
 }
 template <class T>
 void channel_products(const void* grad_, const void* x_, const void* mean_, int64_t rows, int64_t c, double* sums) {
-  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_), *const mean = static_cast<const T*>(mean_);
+  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
+                 *const mean = static_cast<const T*>(mean_);
   channel_sums<T>(rows, c, sums, [=](int64_t at, int64_t c0, int64_t n, T* __restrict first, T* __restrict second) {
     for (int64_t j = 0; j < n; ++j) {
       const T g = grad[at + j];
@@ -54,7 +55,8 @@ void channel_products(const void* grad_, const void* x_, const void* mean_, int6
 }
 template <class T>
 void channel_affine(const void* x_, const void* scale_, const void* offset_, int64_t rows, int64_t c, void* y_) {
-  const T *const x = static_cast<const T*>(x_), *const scale = static_cast<const T*>(scale_), *const offset = static_cast<const T*>(offset_);
+  const T *const x = static_cast<const T*>(x_), *const scale = static_cast<const T*>(scale_),
+                 *const offset = static_cast<const T*>(offset_);
   T* const y = static_cast<T*>(y_);
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC ivdep
@@ -62,9 +64,11 @@ void channel_affine(const void* x_, const void* scale_, const void* offset_, int
   }
 }
 template <class T>
-void channel_combine(const void* grad_, const void* x_, const void* a_, const void* b_, const void* d_, int64_t rows, int64_t c, void* out_) {
-  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_), *const a = static_cast<const T*>(a_),
-          *const b = static_cast<const T*>(b_), *const d = static_cast<const T*>(d_);
+void channel_combine(const void* grad_, const void* x_, const void* a_, const void* b_, const void* d_, int64_t rows,
+                     int64_t c, void* out_) {
+  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
+                 *const a = static_cast<const T*>(a_), *const b = static_cast<const T*>(b_),
+                 *const d = static_cast<const T*>(d_);
   T* const out = static_cast<T*>(out_);
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC ivdep
@@ -127,8 +131,10 @@ void plane_combine(const void* grad_, const void* x_, double a_, double b_, doub
 }
 
 template <class T>
-void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t n, double eps, void* y_, void* mean_, void* rstd_) {
-  const T *const x = static_cast<const T*>(x_), *const weight = static_cast<const T*>(weight_), *const bias = static_cast<const T*>(bias_);
+void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t n, double eps, void* y_, void* mean_,
+                void* rstd_) {
+  const T *const x = static_cast<const T*>(x_), *const weight = static_cast<const T*>(weight_),
+                 *const bias = static_cast<const T*>(bias_);
   T* const y = static_cast<T*>(y_);
   double sums[2];
   plane_moments<T>(x, 0.0, n, sums);
@@ -150,10 +156,12 @@ void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t 
 }
 
 template <class T>
-void layer_norm_backward(const void* grad_, const void* x_, const void* weight_, double mean_, double rstd_, int64_t n, void* grad_x_, void* grad_weight_,
-                         void* grad_bias_) {
-  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_), *const weight = static_cast<const T*>(weight_);
-  T *const grad_x = static_cast<T*>(grad_x_), *const grad_weight = static_cast<T*>(grad_weight_), *const grad_bias = static_cast<T*>(grad_bias_);
+void layer_norm_backward(const void* grad_, const void* x_, const void* weight_, double mean_, double rstd_, int64_t n,
+                         void* grad_x_, void* grad_weight_, void* grad_bias_) {
+  const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
+                 *const weight = static_cast<const T*>(weight_);
+  T *const grad_x = static_cast<T*>(grad_x_), *const grad_weight = static_cast<T*>(grad_weight_),
+           *const grad_bias = static_cast<T*>(grad_bias_);
   const T mean = T(mean_), rstd = T(rstd_);
   const auto input_gradient = [&](const auto& upstream) {
     double sums[2];

@@ -14,7 +14,8 @@ inline int32_t window_number(const Windows& s, int64_t y, int64_t xo, int64_t ro
 
 /// Maximum over one window for up to kChannels channels; NaN wins, the first of equals stays.
 template <class T>
-inline void max_window(const Windows& s, const T* x, int64_t y, int64_t xo, int64_t width, bool positions, T* __restrict best, int32_t* __restrict code) {
+inline void max_window(const Windows& s, const T* x, int64_t y, int64_t xo, int64_t width, bool positions,
+                       T* __restrict best, int32_t* __restrict code) {
   bool start = true;
   for (int64_t row = s.row_begin[y]; row < s.row_end[y]; row += s.row_step)
     for (int64_t column = s.column_begin[xo]; column < s.column_end[xo]; column += s.column_step) {
@@ -35,7 +36,8 @@ inline void max_window(const Windows& s, const T* x, int64_t y, int64_t xo, int6
 }
 
 template <class T>
-void max_pool(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t row_begin, int64_t row_end) {
+void max_pool(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t row_begin,
+              int64_t row_end) {
   alignas(64) T best[kChannels];
   alignas(64) int32_t code[kChannels];
   for (int64_t r = row_begin; r < row_end; ++r) {
@@ -54,7 +56,8 @@ void max_pool(const Windows& s, const void* x, void* out, uint8_t* offsets, int6
 }
 
 template <class T>
-void max_pool_planes(const Windows& s, const void* x_, void* out, uint8_t* offsets, int64_t* positions, int64_t begin, int64_t end) {
+void max_pool_planes(const Windows& s, const void* x_, void* out, uint8_t* offsets, int64_t* positions, int64_t begin,
+                     int64_t end) {
   for (int64_t plane = begin; plane < end; ++plane) {
     const T* const x = static_cast<const T*>(x_) + plane * s.h * s.w;
     int64_t at = plane * s.oh * s.ow;
@@ -122,7 +125,8 @@ inline void clear_channels(const Windows& s, T* image, int64_t c0, int64_t c1) {
 }
 
 template <class T>
-void max_pool_backward(const Windows& s, const void* grad_, const uint8_t* offsets, void* grad_x, int64_t image, int64_t c0, int64_t c1) {
+void max_pool_backward(const Windows& s, const void* grad_, const uint8_t* offsets, void* grad_x, int64_t image,
+                       int64_t c0, int64_t c1) {
   T* const to = static_cast<T*>(grad_x) + image * s.h * s.w * s.c;
   clear_channels(s, to, c0, c1);
   for (int64_t y = 0; y < s.oh; ++y)
@@ -140,7 +144,8 @@ void max_pool_backward(const Windows& s, const void* grad_, const uint8_t* offse
     }
 }
 template <class T>
-void avg_pool_backward(const Windows& s, const void* grad_, void* grad_x, const double* scale, int64_t image, int64_t c0, int64_t c1) {
+void avg_pool_backward(const Windows& s, const void* grad_, void* grad_x, const double* scale, int64_t image,
+                       int64_t c0, int64_t c1) {
   T* const to = static_cast<T*>(grad_x) + image * s.h * s.w * s.c;
   clear_channels(s, to, c0, c1);
   for (int64_t y = 0; y < s.oh; ++y)

@@ -1,4 +1,5 @@
-// float32 convolution by oneDNN: descriptors, a cache of primitives, weights brought to the layout each primitive wants.
+// float32 convolution by oneDNN: descriptors, a cache of primitives, weights brought to the layout each primitive
+// wants.
 #include "cpu/onednn/conv.h"
 
 #ifdef TAEDA_WITH_ONEDNN
@@ -33,7 +34,8 @@ struct KeyHash {
   size_t operator()(const Key& key) const noexcept {
     const auto* words = reinterpret_cast<const uint64_t*>(&key.shape);
     uint64_t hash = uint64_t(key.pass) * 4 + key.bias + uint64_t(key.threads) * 64;
-    for (size_t i = 0; i < sizeof key.shape / 8; ++i) hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
+    for (size_t i = 0; i < sizeof key.shape / 8; ++i)
+      hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
     return size_t(hash);
   }
 };
@@ -64,7 +66,8 @@ Descriptors describe_conv(const Key& key) {
   d.dilates = {s.dh - 1, s.dw - 1};
   d.padding_low = {s.ph, s.pw};
   // oneDNN wants the padding that is really reached on the far side.
-  d.padding_high = {(s.oh - 1) * s.sh + (s.kh - 1) * s.dh + 1 - s.h - s.ph, (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1 - s.w - s.pw};
+  d.padding_high = {(s.oh - 1) * s.sh + (s.kh - 1) * s.dh + 1 - s.h - s.ph,
+                    (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1 - s.w - s.pw};
   return d;
 }
 
@@ -77,8 +80,9 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
   const Descriptors d = describe_conv(key);
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const dnnl::convolution_forward::primitive_desc forward(
-      engine(), key.pass == Pass::Forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, algorithm, d.x, d.weights,
-      key.pass == Pass::Data ? memory::desc() : d.bias, d.y, d.strides, d.dilates, d.padding_low, d.padding_high, attributes());
+      engine(), key.pass == Pass::Forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training,
+      algorithm, d.x, d.weights, key.pass == Pass::Data ? memory::desc() : d.bias, d.y, d.strides, d.dilates,
+      d.padding_low, d.padding_high, attributes());
   auto plan = std::make_shared<Plan>();
   plan->x = d.x;
   plan->y = d.y;
@@ -90,15 +94,17 @@ std::shared_ptr<const Plan> make_plan(const Key& key) {
     plan->fast = is_fast(forward);
     plan->primitive = dnnl::convolution_forward(forward);
   } else if (key.pass == Pass::Data) {
-    const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.y, d.strides, d.dilates, d.padding_low,
-                                                             d.padding_high, forward, attributes());
+    const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.y, d.strides,
+                                                             d.dilates, d.padding_low, d.padding_high, forward,
+                                                             attributes());
     plan->weights = pd.weights_desc();
     plan->scratch = pd.scratchpad_desc();
     plan->fast = is_fast(pd);
     plan->primitive = dnnl::convolution_backward_data(pd);
   } else {
-    const dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y, d.strides, d.dilates,
-                                                                d.padding_low, d.padding_high, forward, attributes());
+    const dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, d.x, d.weights, d.bias, d.y,
+                                                                d.strides, d.dilates, d.padding_low, d.padding_high,
+                                                                forward, attributes());
     plan->weights = pd.diff_weights_desc();
     plan->scratch = pd.scratchpad_desc();
     plan->fast = is_fast(pd);
@@ -161,10 +167,11 @@ memory fast_weights(const Plan& plan, const float* weight, const Scratch& scratc
   reorder(plan.user_weights, weight, plan.weights, scratch.data());
   return wrap(plan.weights, scratch.data());
 }
-memory::desc extra_weights(const Plan& plan) { return plan.weights == plan.user_weights ? memory::desc() : plan.weights; }
+memory::desc extra_weights(const Plan& plan) {
+  return plan.weights == plan.user_weights ? memory::desc() : plan.weights;
+}
 
 }  // namespace
-
 
 bool conv_forward(const ConvShape& shape, const float* x, const float* weight, const float* bias, float* y) {
   return guarded("conv2d", [&] {
@@ -196,7 +203,8 @@ bool conv_backward_data(const ConvShape& shape, const float* grad, const float* 
   });
 }
 
-bool conv_backward_weights(const ConvShape& shape, const float* x, const float* grad, float* grad_weight, float* grad_bias) {
+bool conv_backward_weights(const ConvShape& shape, const float* x, const float* grad, float* grad_weight,
+                           float* grad_bias) {
   return guarded("conv2d_backward", [&] {
     dnnl::stream& queue = stream();
     const auto plan = plan_of(key_of(shape, Pass::Weights, grad_bias != nullptr));

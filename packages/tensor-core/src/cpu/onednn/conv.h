@@ -10,6 +10,7 @@ bool conv_supported(const cpu::ConvShape& shape);
 bool conv_forward(const cpu::ConvShape& shape, const float* x, const float* weight, const float* bias, float* y);
 bool conv_backward_data(const cpu::ConvShape& shape, const float* grad, const float* weight, float* grad_x);
 /// grad_bias may be null.
-bool conv_backward_weights(const cpu::ConvShape& shape, const float* x, const float* grad, float* grad_weight, float* grad_bias);
+bool conv_backward_weights(const cpu::ConvShape& shape, const float* x, const float* grad, float* grad_weight,
+                           float* grad_bias);
 
 }  // namespace taeda::onednn

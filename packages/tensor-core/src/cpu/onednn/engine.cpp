@@ -40,7 +40,8 @@ void reorder(const dnnl::memory::desc& from, const void* source, const dnnl::mem
   dnnl::memory in(from, engine(), const_cast<void*>(source)), out(to, engine(), target);
   const dnnl::reorder::primitive_desc pd(engine(), from, engine(), to, attributes());
   const Scratch scratch(pd.scratchpad_desc());
-  dnnl::reorder(pd).execute(stream(), {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}, {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+  dnnl::reorder(pd).execute(stream(),
+                            {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}, {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
 }
 
 }  // namespace taeda::onednn
