@@ -34,7 +34,7 @@ def _directions(x: Tensor) -> list[complex]:
 def _numeric(func: Callable, inputs: tuple, x: Tensor, keep: list[bool], eps: float) -> list[Tensor]:
     """For each output the derivatives by every element (and for complex ones by both parts), as rows."""
     columns: list[list[Tensor]] = []
-    flat = x.detach().view(-1) if x.is_contiguous() else None
+    flat = x.data.view(-1) if x.is_contiguous() else None  # .data: saved values stay valid
     for i in range(x.numel()):
         for step in _directions(x):
             ends = []
@@ -57,7 +57,7 @@ def _element(x: Tensor, number: int) -> tuple[Tensor, tuple[int, ...]]:
     for size in reversed(x.shape):
         number, rest = divmod(number, size)
         index.append(rest)
-    return x.detach(), tuple(reversed(index))
+    return x.data, tuple(reversed(index))
 
 
 def _recorded(output: Tensor, x: Tensor) -> Tensor:
