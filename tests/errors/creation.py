@@ -72,7 +72,7 @@ ROWS = [
         "300",
         "uint8",
     ),
-    ("tensor-beyond-64-bit", lambda: t.tensor([2**80]), (RuntimeError, OverflowError), "tensor"),
+    ("tensor-beyond-64-bit", lambda: t.tensor([2**80]), (RuntimeError, OverflowError), "64 bits"),
     (
         "tensor-complex-to-real",
         lambda: t.tensor([1j], dtype=t.float32),

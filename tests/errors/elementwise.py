@@ -1,5 +1,7 @@
 """Wrong calls of element-wise operators: shapes, dtypes, arguments, out= and in-place."""
 
+import numpy as np
+
 import taeda as t
 
 M = t.arange(6.0).reshape(2, 3)
@@ -143,6 +145,12 @@ ROWS = [
 ]
 
 
+def _frozen():
+    array = np.arange(4.0)
+    array.flags.writeable = False
+    return array
+
+
 def matrix():
     return t.arange(6.0).reshape(2, 3)
 
@@ -172,12 +180,20 @@ INPLACE_ROWS = [
     ("iadd-shapes", matrix, lambda x: x.__iadd__(t.ones(5)), RuntimeError, "add", "(2, 3)", "(5,)"),
     ("expanded-add_", lambda: t.ones(1, 3).expand(2, 3), lambda x: x.add_(1), RuntimeError, "add_", "(2, 3)"),
     (
-        "expanded-fill_",
-        lambda: t.ones(3, 1).expand(3, 4),
-        lambda x: x.fill_(2),
+        "expanded-copy_",
+        lambda: t.ones(1, 3).expand(2, 3),
+        lambda x: x.copy_(t.ones(2, 3)),
         RuntimeError,
-        "fill_",
-        "(3, 4)",
+        "copy_",
+    ),
+    ("expanded-normal_", lambda: t.ones(1, 3).expand(2, 3), lambda x: x.normal_(), RuntimeError, "normal_"),
+    (
+        "out-read-only",
+        lambda: t.asarray(_frozen()),
+        lambda x: t.add(x, 1, out=x),
+        RuntimeError,
+        "add",
+        "read-only",
     ),
     ("overlapping-windows", lambda: t.arange(4.0).unfold(0, 2, 1), lambda x: x.mul_(2), RuntimeError, "mul_"),
     ("copy_-shapes", matrix, lambda x: x.copy_(t.ones(2)), RuntimeError, "copy_", "(2, 3)", "(2,)"),

@@ -1,5 +1,7 @@
 """Wrong calls of matrix products, convolutions, pools, norms, losses and recurrent cells."""
 
+import warnings
+
 import taeda as t
 
 M = t.arange(6.0).reshape(2, 3)
@@ -10,6 +12,12 @@ W = t.ones(4, 3, 3, 3)
 
 def functional():
     return t.nn.functional
+
+
+def quietly(call, *arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call(*arguments)
 
 
 ROWS = [
@@ -284,7 +292,13 @@ ROWS = [
         "binary_cross_entropy|bce",
         "1.5|between",
     ),
-    ("mse-shapes", lambda: functional().mse_loss(t.ones(2), t.ones(3)), RuntimeError, "(2,)", "(3,)"),
+    (
+        "mse-shapes",
+        lambda: quietly(functional().mse_loss, t.ones(2), t.ones(3)),
+        RuntimeError,
+        "(2,)",
+        "(3,)",
+    ),
     (
         "huber-delta",
         lambda: functional().huber_loss(M, M, delta=0.0),
@@ -322,7 +336,7 @@ ROWS = [
         "embedding",
         "(3,)",
     ),
-    ("pad-odd", lambda: functional().pad(M, (1,)), (RuntimeError, ValueError), "pad", "(1,)"),
+    ("pad-odd", lambda: functional().pad(M, (1,)), (RuntimeError, ValueError), "pad", "even", "1"),
     (
         "pad-mode",
         lambda: functional().pad(M, (1, 1), mode="odd"),
