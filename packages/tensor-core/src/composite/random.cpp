@@ -1,6 +1,5 @@
 // Random tensors made by filling new ones.
 #include "taeda/ops/random.h"
-#include "taeda/ops/reduce.h"
 
 #include <numeric>
 
@@ -9,6 +8,7 @@
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
+#include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
 

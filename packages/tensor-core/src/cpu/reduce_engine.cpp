@@ -72,7 +72,7 @@ void each(const Axes& axes, int first, const char* in, const Body& body) {
       in -= axes.items[d].in * axes.items[d].size;
       index[d] = 0;
     }
-    if (d == axes.count) return;
+    if (d >= axes.count) return;
   }
 }
 
