@@ -66,6 +66,9 @@ TAEDA_API BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<co
 /// Errors common to in-place and out= forms (read-only storage, dtype that cannot be cast, shape that does not fit, self-overlap).
 TAEDA_API void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype);
 
+/// A target must not be a view whose elements share places (expanded, overlapping windows).
+TAEDA_API void check_places(const OpEntry& op, const Tensor& target, const char* argument);
+
 /// Whether two tensors may share bytes, and whether they are exactly the same elements in the same places.
 TAEDA_API bool overlaps(const Tensor& a, const Tensor& b);
 TAEDA_API bool same_place(const Tensor& a, const Tensor& b);

@@ -8,6 +8,7 @@
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
+#include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
 
@@ -103,6 +104,9 @@ void log_normal_(const Tensor& self, double mean, double std, const Generator& g
 }
 
 void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& generator) {
+  if (p.device().backend == kCPU)
+    check(*ops::all(ops::logical_and(ops::ge(p, Tensor(0.0)), ops::le(p, Tensor(1.0)))).data<bool>(), ErrorKind::Runtime,
+          "bernoulli: the probabilities must lie between 0 and 1");
   const Tensor draws = taeda::empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
   ops::uniform_(draws, 0, 1, generator);
   ops::copy_(self, ops::lt(draws, p));

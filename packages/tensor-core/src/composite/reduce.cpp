@@ -44,6 +44,7 @@ std::tuple<Tensor, Tensor> std_mean(const Tensor& self, Dims dim, bool unbiased,
 }
 
 Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
+  for (int64_t d : dim) wrap_dim(d, self.dim(), "logsumexp");
   const Tensor x = is_integral(self.dtype()) ? ops::cast(self, default_dtype()) : self;
   if (x.numel() == 0) return ops::log(ops::sum(ops::exp(x), dim, keepdim));
   const Tensor top = ops::amax(ops::detach(x), dim, true);

@@ -164,8 +164,11 @@ Tensor t(const Tensor& self) {
 
 Tensor flip(const Tensor& self, IntSpan dims) {
   Tensor shown = self;
+  uint64_t turned = 0;
   for (int64_t d : dims) {
-    wrap_dim(d, self.dim(), "flip");
+    const uint64_t bit = uint64_t{1} << wrap_dim(d, self.dim(), "flip");
+    check(!(turned & bit), ErrorKind::Runtime, "flip: argument 'dims' ", shape_text(dims), " names dimension ", d, " twice");
+    turned |= bit;
     if (self.dim() > 0) shown = ops::slice(shown, d, std::nullopt, std::nullopt, -1);
   }
   return ops::clone(shown);

@@ -1,6 +1,7 @@
 // The operator table: registration, look-up, and the checks that all stubs share.
 #include "taeda/dispatch.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -52,6 +53,40 @@ std::pair<const char*, const char*> byte_range(const Tensor& t) {
     (span < 0 ? low : high) += span;
   }
   return {low, high};
+}
+
+/// Whether two elements share a place. Steps that each reach beyond all smaller ones cannot meet; others are counted out.
+bool folds(const Tensor& t) {
+  struct Step {
+    int64_t size, stride;
+  };
+  std::vector<Step> steps;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) > 1) steps.push_back({t.size(d), std::abs(t.stride(d))});
+  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.stride < b.stride; });
+  int64_t reach = 0;
+  bool nested = true;
+  for (const Step& step : steps) {
+    if (step.stride == 0) return true;
+    nested = nested && step.stride > reach;
+    reach += (step.size - 1) * step.stride;
+  }
+  if (nested) return false;
+  if (t.numel() > reach + 1) return true;
+  std::vector<bool> taken(size_t(reach) + 1);
+  std::vector<int64_t> at(steps.size());
+  for (int64_t place = 0;;) {
+    if (taken[size_t(place)]) return true;
+    taken[size_t(place)] = true;
+    size_t d = 0;
+    for (; d < steps.size(); ++d) {
+      place += steps[d].stride;
+      if (++at[d] < steps[d].size) break;
+      place -= steps[d].stride * steps[d].size;
+      at[d] = 0;
+    }
+    if (d == steps.size()) return false;
+  }
 }
 
 }  // namespace
@@ -135,15 +170,21 @@ void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, 
         shape_text(self.sizes()));
   check(can_cast(result_dtype, self.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(result_dtype),
         " and cannot be stored into argument 'self' of dtype ", name(self.dtype()));
-  if (!self.dense())
-    for (int64_t d = 0; d < self.dim(); ++d)
-      if (!(self.stride(d) != 0 || self.size(d) <= 1)) [[unlikely]]
-        fail(ErrorKind::Runtime, op.name, ": argument 'self' is an expanded view of shape ",
-            shape_text(self.sizes()), " in which several elements share one place; clone() it before writing in place");
+  check_places(op, self, "self");
+}
+
+void check_places(const OpEntry& op, const Tensor& target, const char* argument) {
+  if (target.dense() || target.numel() == 0 || !folds(target)) [[likely]]
+    return;
+  fail(ErrorKind::Runtime, op.name, ": argument '", argument, "' is a view of shape ", shape_text(target.sizes()), " and strides ",
+       shape_text(target.strides()), " in which several elements share one place in memory; clone() it before writing to it");
 }
 
 bool overlaps(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined() || a.numel() == 0 || b.numel() == 0 || a.impl()->storage.get() != b.impl()->storage.get()) return false;
+  if (!a.defined() || !b.defined() || a.numel() == 0 || b.numel() == 0) return false;
+  const Storage *sa = a.impl()->storage.get(), *sb = b.impl()->storage.get();
+  // Two storages can meet only when both stand over foreign memory.
+  if (sa != sb && (!sa || !sb || sa->growable || sb->growable || sa->device != sb->device)) return false;
   const auto [al, ah] = byte_range(a);
   const auto [bl, bh] = byte_range(b);
   return al < bh && bl < ah;

@@ -1,6 +1,8 @@
 // The slow paths of generated stubs.
 #include "taeda/stub.h"
 
+#include <string_view>
+
 #include "taeda/ops/cast.h"
 
 namespace taeda::stub {
@@ -22,6 +24,9 @@ void check_writable(const OpEntry& op, const Tensor& self) {
   if (!(!self.impl()->storage || !self.impl()->storage->readonly)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument is read-only memory ", describe(self),
         "; copy it first with clone()");
+  // One value for all elements is no question of order.
+  if (!self.dense() && std::string_view(op.name) != "fill_" && std::string_view(op.name) != "zero_") [[unlikely]]
+    check_places(op, self, "self");
 }
 
 OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs,
@@ -32,6 +37,7 @@ OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Pla
         to_string(place.device));
   check(can_cast(spec.dtype, out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(spec.dtype),
         " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
+  check_writable(op, out);
   bool apart = out.dtype() == spec.dtype;
   // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe, and
   // that cannot be told here, so any shared byte goes through a temporary.

@@ -58,12 +58,21 @@ std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_
   return out;
 }
 
+/// Index tensors that do not fit together are a mistake in the index, not in the shapes of operands.
+static Shape index_shapes(IntSpan a, IntSpan b, const char* op) {
+  try {
+    return broadcast_shapes(a, b, op);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::Index, error.what());
+  }
+}
+
 IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
   const std::vector<Picked> picked = resolve(op, self, indices);
   IndexPlan plan;
   uint64_t used = 0;
   for (const Picked& p : picked) {
-    plan.picked = broadcast_shapes(plan.picked, p.index.sizes(), op);
+    plan.picked = index_shapes(plan.picked, p.index.sizes(), op);
     used |= uint64_t(1) << p.dim;
   }
   // NumPy's rule: index tensors side by side keep their place, separated ones move to the front.

@@ -45,6 +45,7 @@ void reseed(const Generator& generator, uint64_t seed) {
 
 /// Seeds are taken modulo 2^64, so that -1 is a seed too.
 uint64_t seed_of(PyObject* o) {
+  if (!PyIndex_Check(o)) fail(ErrorKind::Type, "manual_seed: argument 'seed' must be an int, found ", type_name(o));
   const Object index = own(PyNumber_Index(o));
   const uint64_t seed = PyLong_AsUnsignedLongLongMask(index.get());
   ensure(!PyErr_Occurred());

@@ -58,6 +58,13 @@ PyObject* unary(PyObject* a) noexcept {
   return guarded([&] { return wrap(Op(tensor_of(a))); });
 }
 
+/// Numbers have no matrix product: Python says so with the operator's name.
+PyObject* matrix_product(PyObject* a, PyObject* b) noexcept {
+  for (PyObject* o : {a, b})
+    if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) Py_RETURN_NOTIMPLEMENTED;
+  return binary<[](const Tensor& x, const Tensor& y) { return ops::matmul(x, y); }>(a, b);
+}
+
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
   if (modulus != Py_None) {
     PyErr_SetString(PyExc_TypeError, "pow: a modulus (third argument) is not supported for tensors");
@@ -185,7 +192,7 @@ std::vector<PyType_Slot> number_slots() {
   slot(Py_nb_true_divide, &TAEDA_BINARY(div));
   slot(Py_nb_floor_divide, &TAEDA_BINARY(floor_divide));
   slot(Py_nb_remainder, &TAEDA_BINARY(remainder));
-  slot(Py_nb_matrix_multiply, &TAEDA_BINARY(matmul));
+  slot(Py_nb_matrix_multiply, &matrix_product);
   slot(Py_nb_and, &TAEDA_BINARY(bitwise_and));
   slot(Py_nb_or, &TAEDA_BINARY(bitwise_or));
   slot(Py_nb_xor, &TAEDA_BINARY(bitwise_xor));

@@ -1,0 +1,415 @@
+"""Random operators on random arrays of every layout and dtype give what NumPy gives.
+
+TAEDA_TEST_SEED chooses other examples; a failure prints how to repeat it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import taeda as t
+
+hypothesis = pytest.importorskip("hypothesis", reason="these tests need hypothesis")
+from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from hypothesis.extra import numpy as hnp  # noqa: E402
+
+SEED = int(os.environ.get("TAEDA_TEST_SEED", "2019"))
+
+BOOL = ["bool"]
+INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+FLOATS = ["float16", "float32", "float64"]
+COMPLEX = ["complex64", "complex128"]
+REAL = INTEGERS + FLOATS
+NUMBERS = REAL + COMPLEX
+TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "complex64": 4e-5}
+
+
+def fuzz(examples: int) -> Callable:
+    """Runs a test on `examples` random inputs of a fixed seed."""
+
+    def decorate(test: Callable) -> Callable:
+        limits = settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        )
+        return hypothesis.seed(SEED)(limits(test))
+
+    return decorate
+
+
+def values(draw: st.DrawFn, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Small numbers, from a drawn seed: a failing example stays short."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.startswith(("int", "uint")):
+        return rng.integers(0 if dtype[0] == "u" else -6, 7, shape).astype(dtype)
+    array = rng.integers(-12, 13, shape) / 4
+    if dtype.startswith("complex"):
+        array = array + 1j * rng.integers(-12, 13, shape) / 4
+    elif array.size and draw(st.integers(0, 9)) == 0:
+        array.flat[draw(st.integers(0, array.size - 1))] = draw(st.sampled_from([np.nan, np.inf, -np.inf]))
+    return np.asarray(array).astype(dtype)
+
+
+@st.composite
+def arrays(
+    draw: st.DrawFn, dtype: str, shape: tuple[int, ...] | None = None, finite: bool = False
+) -> np.ndarray:
+    """An array of the shape that is contiguous, or steps through a larger one, backwards, turned or broadcast."""
+    if shape is None:
+        shape = draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+    layout = draw(st.sampled_from(["plain", "plain", "steps", "turned", "broadcast"]))
+    if layout == "plain":
+        result = values(draw, shape, dtype)
+    elif layout == "steps":
+        steps = [draw(st.sampled_from([1, 2, 3, -1, -2])) for _ in shape]
+        whole = values(draw, tuple(n * abs(k) for n, k in zip(shape, steps, strict=True)), dtype)
+        result = whole[tuple(slice(None, None, k) for k in steps)]
+    elif layout == "turned":
+        order = draw(st.permutations(range(len(shape))))
+        result = values(draw, tuple(shape[i] for i in order), dtype).transpose(np.argsort(order))
+    else:
+        kept = tuple(1 if draw(st.booleans()) else n for n in shape)
+        result = np.broadcast_to(values(draw, kept, dtype), shape)
+    assert result.shape == shape
+    return np.nan_to_num(result, nan=1.0, posinf=2.0, neginf=-2.0) if finite else result
+
+
+def tensor(array: np.ndarray) -> t.Tensor:
+    """The same memory as a tensor, strides included."""
+    return t.asarray(array)
+
+
+def agree(actual: t.Tensor, expected: object, dtype: str | None = None, loose: float = 1.0) -> None:
+    """Same shape, dtype and values."""
+    expected = np.asarray(expected)
+    dtype = dtype or expected.dtype.name
+    assert isinstance(actual, t.Tensor)
+    assert str(actual.dtype).removeprefix("taeda.") == dtype
+    assert tuple(actual.shape) == expected.shape
+    tolerance = TOLERANCE.get(dtype, 1e-10) * loose
+    exact = expected.dtype.kind in "biu"
+    np.testing.assert_allclose(
+        actual.numpy(),
+        expected,
+        rtol=0 if exact else tolerance,
+        atol=0 if exact else tolerance,
+        equal_nan=True,
+    )
+
+
+def numpy(function: Callable, *args: object, **options: object) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*args, **options))
+
+
+# (name here, NumPy's function, dtypes, what the second operand must not be)
+BINARY = [
+    ("add", np.add, NUMBERS, None),
+    ("sub", np.subtract, NUMBERS, None),
+    ("mul", np.multiply, NUMBERS, None),
+    ("div", np.divide, FLOATS, None),
+    ("maximum", np.maximum, BOOL + REAL, None),
+    ("minimum", np.minimum, BOOL + REAL, None),
+    ("fmax", np.fmax, REAL, None),
+    ("fmin", np.fmin, REAL, None),
+    ("eq", np.equal, BOOL + NUMBERS, None),
+    ("ne", np.not_equal, BOOL + NUMBERS, None),
+    ("lt", np.less, BOOL + REAL, None),
+    ("le", np.less_equal, BOOL + REAL, None),
+    ("gt", np.greater, BOOL + REAL, None),
+    ("ge", np.greater_equal, BOOL + REAL, None),
+    ("logical_and", np.logical_and, BOOL + NUMBERS, None),
+    ("logical_or", np.logical_or, BOOL + NUMBERS, None),
+    ("logical_xor", np.logical_xor, BOOL + NUMBERS, None),
+    ("bitwise_and", np.bitwise_and, BOOL + INTEGERS, None),
+    ("bitwise_or", np.bitwise_or, BOOL + INTEGERS, None),
+    ("bitwise_xor", np.bitwise_xor, BOOL + INTEGERS, None),
+    ("floor_divide", np.floor_divide, INTEGERS, 0),
+    ("remainder", np.remainder, INTEGERS, 0),
+    ("fmod", np.fmod, INTEGERS, 0),
+    ("gcd", np.gcd, INTEGERS, None),
+    ("lcm", np.lcm, INTEGERS, None),
+    ("atan2", np.arctan2, FLOATS, None),
+    ("hypot", np.hypot, ["float32", "float64"], None),
+    ("copysign", np.copysign, FLOATS, None),
+    ("logaddexp", np.logaddexp, ["float32", "float64"], None),
+]
+
+UNARY = [
+    ("neg", np.negative, NUMBERS),
+    ("abs", np.abs, NUMBERS),
+    ("square", np.square, NUMBERS),
+    ("sign", np.sign, REAL),
+    ("logical_not", np.logical_not, BOOL + NUMBERS),
+    ("bitwise_not", np.invert, BOOL + INTEGERS),
+    ("isnan", np.isnan, FLOATS + COMPLEX),
+    ("isfinite", np.isfinite, FLOATS + COMPLEX),
+    ("isinf", np.isinf, FLOATS + COMPLEX),
+    ("signbit", np.signbit, FLOATS),
+    ("conj", np.conj, NUMBERS),
+    ("real", np.real, NUMBERS),
+    ("floor", np.floor, FLOATS),
+    ("ceil", np.ceil, FLOATS),
+    ("trunc", np.trunc, FLOATS),
+    ("round", np.rint, FLOATS),
+    ("sqrt", np.sqrt, FLOATS + COMPLEX),
+    ("exp", np.exp, FLOATS + COMPLEX),
+    ("expm1", np.expm1, FLOATS),
+    ("log", np.log, FLOATS),
+    ("log1p", np.log1p, FLOATS),
+    ("log2", np.log2, FLOATS),
+    ("log10", np.log10, FLOATS),
+    ("sin", np.sin, FLOATS + COMPLEX),
+    ("cos", np.cos, FLOATS + COMPLEX),
+    ("tan", np.tan, FLOATS),
+    ("sinh", np.sinh, FLOATS),
+    ("cosh", np.cosh, FLOATS),
+    ("tanh", np.tanh, FLOATS),
+    ("asin", np.arcsin, FLOATS),
+    ("atan", np.arctan, FLOATS),
+    ("asinh", np.arcsinh, FLOATS),
+    ("reciprocal", np.reciprocal, FLOATS),
+    ("deg2rad", np.deg2rad, FLOATS),
+    ("positive", np.positive, NUMBERS),
+]
+
+
+@fuzz(400)
+@given(st.data())
+def test_binary(data):
+    name, reference, dtypes, banned = data.draw(st.sampled_from(BINARY))
+    dtype = data.draw(st.sampled_from(dtypes))
+    shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0, max_side=4))
+    a, b = (data.draw(arrays(dtype, shape)) for shape in shapes.input_shapes)
+    if banned is not None:
+        b = np.where(b == banned, np.ones_like(b), b)
+    agree(getattr(t, name)(tensor(a), tensor(b)), numpy(reference, a, b))
+
+
+@fuzz(400)
+@given(st.data())
+def test_unary(data):
+    name, reference, dtypes = data.draw(st.sampled_from(UNARY))
+    dtype = data.draw(st.sampled_from(dtypes))
+    a = data.draw(arrays(dtype, finite=dtype in COMPLEX))
+    agree(getattr(t, name)(tensor(a)), numpy(reference, a))
+
+
+@fuzz(150)
+@given(st.data())
+def test_binary_in_place_and_out(data):
+    name, reference, dtypes, banned = data.draw(
+        st.sampled_from(
+            [row for row in BINARY if row[0] in ("add", "sub", "mul", "bitwise_and", "remainder")]
+        )
+    )
+    dtype = data.draw(st.sampled_from(dtypes))
+    a = data.draw(arrays(dtype)).copy()
+    b = data.draw(arrays(dtype, a.shape))
+    if banned is not None:
+        b = np.where(b == banned, np.ones_like(b), b)
+    expected = numpy(reference, a, b)
+    out = t.empty(0, dtype=getattr(t, dtype))
+    assert getattr(t, name)(tensor(a), tensor(b), out=out) is out
+    agree(out, expected)
+    turned = tensor(a.T.copy()).permute(tuple(range(a.ndim))[::-1])
+    assert getattr(turned, name + "_")(tensor(b)) is turned
+    agree(turned, expected)
+
+
+@fuzz(150)
+@given(st.data())
+def test_numbers_as_operands(data):
+    name, reference = data.draw(
+        st.sampled_from(
+            [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("maximum", np.maximum)]
+        )
+    )
+    dtype = data.draw(st.sampled_from(["int8", "int32", "int64", "float32", "float64"]))
+    a = data.draw(arrays(dtype))
+    number = data.draw(st.integers(-5, 5))
+    agree(getattr(t, name)(tensor(a), number), numpy(reference, a, np.asarray(number, dtype)))
+    if name == "sub":
+        agree(number - tensor(a), numpy(reference, np.asarray(number, dtype), a))
+
+
+SUMS = [("sum", np.sum), ("prod", np.prod), ("any", np.any), ("all", np.all)]
+EXTREMES = [("amax", np.amax), ("amin", np.amin)]
+MEANS = [("mean", np.mean), ("var", np.var), ("std", np.std)]
+
+
+@st.composite
+def dims(draw: st.DrawFn, ndim: int) -> tuple[int, ...] | int | None:
+    """None, one dimension or several, counted from either end."""
+    if ndim == 0:
+        return None
+    chosen = draw(st.lists(st.integers(0, ndim - 1), min_size=1, max_size=ndim, unique=True))
+    chosen = [d - ndim if draw(st.booleans()) else d for d in chosen]
+    return draw(st.sampled_from([None, chosen[0], tuple(chosen)]))
+
+
+@fuzz(400)
+@given(st.data())
+def test_reductions(data):
+    name, reference = data.draw(st.sampled_from(SUMS + EXTREMES + MEANS))
+    dtype = data.draw(st.sampled_from(["float32", "float64"] if (name, reference) in MEANS else BOOL + REAL))
+    a = data.draw(arrays(dtype, finite=True))
+    dim, keep = data.draw(dims(a.ndim)), data.draw(st.booleans())
+    axes = tuple(range(a.ndim)) if dim is None else tuple(np.atleast_1d(dim))
+    if (name, reference) in EXTREMES + MEANS and any(a.shape[d] < 1 for d in axes):
+        return
+    options = {} if name not in ("var", "std") else {"correction": 0}
+    if name in ("sum", "prod") and dtype not in FLOATS:
+        # Integer sums are int64 whatever the dtype, but those of uint64.
+        kind = "uint64" if dtype == "uint64" else "int64"
+        expected = numpy(reference, a, axis=dim, keepdims=keep, dtype=kind)
+    elif dtype == "float16":
+        expected, kind = numpy(reference, a.astype("float64"), axis=dim, keepdims=keep), "float16"
+        kind = "bool" if name in ("any", "all") else kind
+    else:
+        expected, kind = numpy(reference, a, axis=dim, keepdims=keep), None
+    if kind == "float16" and not np.all(np.abs(expected) < 6e4):
+        return
+    actual = getattr(t, name)(tensor(a), dim, keepdim=keep, **options)
+    agree(
+        actual, expected, kind, loose=1 + 2 * np.max(np.abs(expected), initial=0) if kind == "float16" else 10
+    )
+
+
+@fuzz(150)
+@given(st.data())
+def test_scans_and_positions(data):
+    name, reference = data.draw(
+        st.sampled_from(
+            [("cumsum", np.cumsum), ("cumprod", np.cumprod), ("argmax", np.argmax), ("argmin", np.argmin)]
+        )
+    )
+    dtype = data.draw(st.sampled_from(["int32", "int64", "float64"]))
+    a = data.draw(arrays(dtype, finite=True))
+    if a.ndim == 0 or (name.startswith("arg") and 0 in a.shape):
+        return
+    dim = data.draw(st.integers(-a.ndim, a.ndim - 1))
+    expected = numpy(reference, a, axis=dim)
+    actual = getattr(t, name)(tensor(a), dim)
+    if name.startswith("arg"):
+        # Which of equal elements is named is open.
+        taken = np.take_along_axis(a, np.expand_dims(actual.numpy(), dim), dim)
+        best = np.take_along_axis(a, np.expand_dims(expected, dim), dim)
+        np.testing.assert_array_equal(taken, best)
+    else:
+        agree(actual, expected, "int64" if dtype == "int32" else None)
+
+
+@fuzz(200)
+@given(st.data())
+def test_sorting(data):
+    dtype = data.draw(st.sampled_from(BOOL + REAL))
+    a = data.draw(arrays(dtype))
+    if a.ndim == 0:
+        return
+    dim, down = data.draw(st.integers(-a.ndim, a.ndim - 1)), data.draw(st.booleans())
+    # NaN counts as the largest number.
+    order = np.argsort(a, axis=dim, kind="stable")
+    if down:
+        order = a.shape[dim] - 1 - np.flip(np.argsort(np.flip(a, dim), axis=dim, kind="stable"), dim)
+    sorted_, indices = t.sort(tensor(a), dim, down, True)
+    agree(sorted_, np.take_along_axis(a, order, dim))
+    agree(indices, order)
+
+
+@fuzz(200)
+@given(st.data())
+def test_casts(data):
+    source, target = (data.draw(st.sampled_from(BOOL + NUMBERS)) for _ in range(2))
+    a = np.abs(data.draw(arrays(source, finite=True))).astype(source)
+    expected = (a.real if target not in COMPLEX and target != "bool" else a).astype(target)
+    agree(tensor(a).to(getattr(t, target)), expected)
+
+
+@fuzz(200)
+@given(st.data())
+def test_joining_and_rearranging(data):
+    dtype = data.draw(st.sampled_from(BOOL + NUMBERS))
+    a = data.draw(arrays(dtype))
+    b = data.draw(arrays(dtype, a.shape))
+    x, y = tensor(a), tensor(b)
+    agree(t.stack([x, y], -1), np.stack([a, b], -1))
+    agree(t.where(x == y, x, y), np.where(a == b, a, b))
+    agree(x.flatten(), a.reshape(-1))
+    agree(x.clone(), a)
+    agree(x.contiguous(), a)
+    if a.ndim == 0:
+        return
+    dim = data.draw(st.integers(-a.ndim, a.ndim - 1))
+    agree(t.cat([x, y, x], dim), np.concatenate([a, b, a], dim))
+    agree(x.flip(dim), np.flip(a, dim))
+    shift = data.draw(st.integers(-5, 5))
+    agree(t.roll(x, shift, dim), np.roll(a, shift, dim))
+    repeats = tuple(data.draw(st.integers(0, 2)) for _ in a.shape)
+    agree(x.repeat(repeats), np.tile(a, repeats))
+    agree(x.repeat_interleave(2, dim), np.repeat(a, 2, dim))
+    if a.ndim >= 2:
+        k = data.draw(st.integers(-3, 3))
+        agree(t.tril(x, k), np.tril(a, k))
+        agree(t.triu(x, k), np.triu(a, k))
+
+
+@fuzz(200)
+@given(st.data())
+def test_indexing(data):
+    dtype = data.draw(st.sampled_from(["bool", "uint8", "int64", "float32", "complex128"]))
+    a = data.draw(arrays(dtype))
+    if a.ndim == 0:
+        return
+    x = tensor(a)
+    basic = data.draw(hnp.basic_indices(a.shape, allow_newaxis=True, allow_ellipsis=True))
+    agree(x[basic], a[basic])
+    mask = data.draw(arrays("bool", a.shape))
+    agree(x[tensor(mask)], a[mask])
+    agree(x.masked_fill(tensor(mask), 1), np.where(mask, np.asarray(1, dtype), a))
+    agree(t.nonzero(x), np.argwhere(a))
+    if 0 in a.shape:
+        return
+    picks = data.draw(
+        hnp.integer_array_indices(a.shape[:1], result_shape=hnp.array_shapes(max_dims=2, max_side=3))
+    )
+    agree(x[tensor(picks[0])], a[picks])
+    agree(x[..., [0, -1]], a[..., [0, -1]])
+    agree(t.take(x, tensor(picks[0]).long()), np.take(a, picks[0]))
+
+
+@fuzz(200)
+@given(st.data())
+def test_products(data):
+    dtype = data.draw(st.sampled_from(["int32", "int64", "float32", "float64", "complex64", "complex128"]))
+    shapes = data.draw(
+        hnp.mutually_broadcastable_shapes(
+            signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, min_side=0, max_side=4
+        )
+    )
+    a, b = (data.draw(arrays(dtype, shape, finite=True)) for shape in shapes.input_shapes)
+    agree(t.matmul(tensor(a), tensor(b)), numpy(np.matmul, a, b), loose=20)
+
+
+@fuzz(100)
+@given(st.data())
+def test_einsum(data):
+    sizes = {letter: data.draw(st.integers(0, 3)) for letter in "ijkl"}
+    terms = [
+        data.draw(st.lists(st.sampled_from("ijkl"), max_size=3)) for _ in range(data.draw(st.integers(1, 3)))
+    ]
+    known = sorted({letter for term in terms for letter in term})
+    result = [letter for letter in known if data.draw(st.booleans())]
+    equation = ",".join("".join(term) for term in terms) + "->" + "".join(result)
+    operands = [data.draw(arrays("float64", tuple(sizes[c] for c in term), finite=True)) for term in terms]
+    agree(t.einsum(equation, *map(tensor, operands)), numpy(np.einsum, equation, *operands), loose=100)

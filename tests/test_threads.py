@@ -1,0 +1,168 @@
+"""Many Python threads at once, on tensors of their own, compute what one thread computes."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import taeda as t
+
+nn = t.nn
+THREADS = 8
+ROUNDS = 5
+
+
+def _array(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def arithmetic(seed: int) -> list:
+    x = t.tensor(_array(seed, 40, 50))
+    y = (x * 2 + x.t().contiguous().t()).relu().sum(1)
+    return y.cumsum(0).tolist()
+
+
+def large_arithmetic(seed: int) -> list:
+    """Above the size at which the interpreter's lock is given back."""
+    x = t.tensor(_array(seed, 300, 400))
+    return [float((x.exp() + x).sum()), float(x.amax()), (x @ x.t()).diagonal()[:5].tolist()]
+
+
+def changes(seed: int) -> list:
+    x = t.arange(60.0).reshape(6, 10) + seed
+    x[::2] *= 2
+    x.t()[3].add_(1)
+    x[x > 50] = -1
+    return x.tolist()
+
+
+def gradients(seed: int) -> list:
+    x = t.tensor(_array(seed, 20, 30), requires_grad=True)
+    w = t.tensor(_array(seed + 1, 30, 5), requires_grad=True)
+    ((x @ w).tanh() ** 2).sum().backward()
+    return [x.grad.tolist(), w.grad.tolist()]
+
+
+def second_gradients(seed: int) -> list:
+    x = t.tensor(_array(seed, 30), requires_grad=True)
+    (g,) = t.autograd.grad((x**3).sum(), x, create_graph=True)
+    (h,) = t.autograd.grad((g * g).sum(), x)
+    return h.tolist()
+
+
+def training(seed: int) -> list:
+    layer = nn.Linear(10, 3)
+    with t.no_grad():
+        layer.weight.copy_(t.tensor(_array(seed, 3, 10)))
+        layer.bias.zero_()
+    optimizer = t.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+    x = t.tensor(_array(seed + 1, 16, 10))
+    for _ in range(5):
+        optimizer.zero_grad()
+        layer(x).square().mean().backward()
+        optimizer.step()
+    return layer.weight.tolist()
+
+
+def random_numbers(seed: int) -> list:
+    generator = t.Generator()
+    generator.manual_seed(seed)
+    return [t.rand(20, generator=generator).tolist(), t.randperm(30, generator=generator).tolist()]
+
+
+def errors(seed: int) -> list:
+    texts = []
+    for _ in range(20):
+        with pytest.raises(RuntimeError) as caught:
+            t.ones(seed + 2) + t.ones(seed + 3)
+        texts.append(str(caught.value))
+    return texts
+
+
+def modes(seed: int) -> list:
+    """What a thread switches off stays switched on for the others."""
+    seen = []
+    for _ in range(20):
+        x = t.ones(2, requires_grad=True)
+        with t.set_grad_enabled(seed % 2 == 0):
+            seen.append((x * 2).requires_grad)
+    return seen
+
+
+PROGRAMS = [
+    arithmetic,
+    large_arithmetic,
+    changes,
+    gradients,
+    second_gradients,
+    training,
+    random_numbers,
+    errors,
+    modes,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_threads_compute_what_one_computes(program):
+    expected = [program(seed) for seed in range(THREADS)]
+    gate = threading.Barrier(THREADS)
+
+    def work(seed: int) -> list:
+        gate.wait()
+        return [program(seed) for _ in range(ROUNDS)]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        results = list(pool.map(work, range(THREADS)))
+    assert results == [[one] * ROUNDS for one in expected]
+
+
+def test_different_programs_at_once():
+    expected = [program(3) for program in PROGRAMS]
+    with ThreadPoolExecutor(len(PROGRAMS)) as pool:
+        results = list(pool.map(lambda program: [program(3) for _ in range(ROUNDS)], PROGRAMS))
+    assert results == [[one] * ROUNDS for one in expected]
+
+
+def test_threads_read_one_tensor():
+    x = t.tensor(_array(0, 100, 100))
+    weights = t.ones(100, requires_grad=True)
+
+    def work(_: int) -> float:
+        return float((x * weights).sum().detach())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert len(set(pool.map(work, range(40)))) == 1
+
+
+def test_gradients_into_one_leaf_add_up():
+    """Whichever thread comes first, nothing is lost."""
+    x = t.zeros(50, requires_grad=True)
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(lambda k: (x * k).sum().backward(), range(1, 41)))
+    assert x.grad.tolist() == [float(sum(range(1, 41)))] * 50
+
+
+def test_tensors_may_die_in_another_thread():
+    made = [t.ones(1000, requires_grad=True).exp() for _ in range(50)]
+
+    def drop(_: int) -> None:
+        while made:
+            try:
+                made.pop().sum().backward()
+            except IndexError:
+                return
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(drop, range(4)))
+    assert not made
+
+
+def test_a_thread_that_ends_leaves_its_tensors():
+    kept = []
+    thread = threading.Thread(target=lambda: kept.append(t.arange(5).add(1)))
+    thread.start()
+    thread.join()
+    assert kept[0].tolist() == [1, 2, 3, 4, 5]
