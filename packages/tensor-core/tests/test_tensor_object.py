@@ -201,7 +201,7 @@ def test_numbers():
 def test_iteration_and_membership():
     t = taeda.tensor([[1, 2], [3, 4]])
     assert [row.tolist() for row in t] == [[1, 2], [3, 4]]
-    a, b = t
+    _, b = t
     assert b[0].item() == 3
     assert 3 in t and 9 not in t
     with pytest.raises(TypeError, match="0-d"):

@@ -15,8 +15,13 @@ from taeda_tensor_core import _methods  # noqa: E402
 from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops_dir  # noqa: E402
 from taeda_tensor_core._functions import (  # noqa: E402
     are_deterministic_algorithms_enabled,
+    broadcast_shapes,
+    diagflat,
+    diff,
     is_complex,
     is_floating_point,
+    is_nonzero,
+    is_same_size,
     is_tensor,
     numel,
     use_deterministic_algorithms,
@@ -24,6 +29,7 @@ from taeda_tensor_core._functions import (  # noqa: E402
 from taeda_tensor_core._info import finfo, iinfo, memory_format  # noqa: E402
 from taeda_tensor_core._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
 from taeda_tensor_core._printing import set_printoptions  # noqa: E402
+from taeda_tensor_core._unique import unique, unique_consecutive  # noqa: E402
 from taeda_tensor_core.random import get_rng_state, initial_seed, seed, set_rng_state  # noqa: E402
 
 ops = _C.ops

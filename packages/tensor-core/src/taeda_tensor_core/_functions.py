@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core._C import Tensor
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Size, Tensor
 
 _deterministic = False
 
@@ -36,3 +37,45 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether use_deterministic_algorithms(True) was called."""
     return _deterministic
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Truth of a one-element tensor."""
+    return bool(input)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input.shape == other.shape
+
+
+def broadcast_shapes(*shapes: tuple[int, ...] | int) -> Size:
+    """Shape that the shapes broadcast to.
+
+    Raises:
+        RuntimeError: They cannot be broadcast.
+
+    Example:
+        >>> taeda.broadcast_shapes((2, 1), (3,))
+        Size([2, 3])
+    """
+    parts = [
+        _C.empty((shape,) if isinstance(shape, int) else tuple(shape), device="meta") for shape in shapes
+    ]
+    return _C.broadcast_tensors(*parts)[0].shape if parts else Size(())
+
+
+def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
+    """Differences of neighbours along `dim`, taken `n` times."""
+    for _ in range(n):
+        length = input.size(dim)
+        if length == 0:
+            break
+        later, earlier = input.narrow(dim, 1, length - 1), input.narrow(dim, 0, length - 1)
+        input = later.logical_xor(earlier) if input.dtype is _C.bool else later - earlier
+    return input
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """Matrix with the flattened `input` on its diagonal."""
+    return _C.diag(input.reshape(-1), offset)

@@ -1,0 +1,67 @@
+"""Functions and methods written in Python."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1, -1])
+def test_unique(dim):
+    array = np.random.default_rng(1).integers(0, 2, (6, 3))
+    values, inverse, counts = taeda.unique(
+        taeda.from_numpy(array), return_inverse=True, return_counts=True, dim=dim
+    )
+    expected = np.unique(array, return_inverse=True, return_counts=True, axis=dim)
+    assert np.array_equal(values.numpy(), expected[0])
+    assert np.array_equal(inverse.numpy().reshape(-1), expected[1].reshape(-1)) and np.array_equal(
+        counts.numpy(), expected[2]
+    )
+    assert taeda.from_numpy(array).unique(dim=dim).tolist() == expected[0].tolist()
+
+
+def test_unique_consecutive():
+    t = taeda.tensor([1, 1, 2, 2, 1])
+    values, inverse, counts = taeda.unique_consecutive(t, return_inverse=True, return_counts=True)
+    assert (
+        values.tolist() == [1, 2, 1] and inverse.tolist() == [0, 0, 1, 1, 2] and counts.tolist() == [2, 2, 1]
+    )
+    rows = taeda.tensor([[1, 2], [1, 2], [3, 4]])
+    assert rows.unique_consecutive(dim=0).tolist() == [[1, 2], [3, 4]]
+    assert taeda.unique_consecutive(taeda.zeros(0)).shape == (0,)
+
+
+def test_small_functions():
+    t = taeda.tensor([1, 4, 9])
+    assert taeda.diff(t).tolist() == [3, 5] and t.diff(n=2).tolist() == [2]
+    assert taeda.diff(taeda.tensor([True, True, False])).tolist() == [False, True]
+    assert taeda.broadcast_shapes((2, 1), (3,), 1) == (2, 3)
+    assert taeda.diagflat(taeda.tensor([[1, 2]])).tolist() == [[1, 0], [0, 2]]
+    assert taeda.is_nonzero(taeda.tensor([2])) and taeda.is_same_size(t, t + 1) and taeda.is_tensor(t)
+    with pytest.raises(RuntimeError, match="broadcast"):
+        taeda.broadcast_shapes((2,), (3,))
+
+
+def test_small_methods():
+    t = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert t.where(t > 2, 0).tolist() == [[0, 0], [3, 4]]
+    assert (
+        t.sum_to_size(1, 2).tolist() == [[4, 6]]
+        and t.sum_to_size((2,)).tolist() == [4, 6]
+        and t.sum_to_size(2, 2) is t
+    )
+    assert t.clone().apply_(lambda v: v + 1).tolist() == [[2, 3], [4, 5]]
+    assert t.clone().fill_diagonal_(0).tolist() == [[0, 2], [3, 0]]
+    tall = np.zeros((7, 3))
+    np.fill_diagonal(tall, 5, wrap=True)
+    assert taeda.zeros(7, 3).fill_diagonal_(5, wrap=True).tolist() == tall.tolist()
+    with pytest.raises(RuntimeError, match="sum_to_size"):
+        t.sum_to_size(3)
+    with pytest.raises(RuntimeError, match="fill_diagonal_"):
+        taeda.zeros(3).fill_diagonal_(1)
+
+
+def test_storage():
+    t = taeda.zeros(4)
+    assert t[1:].untyped_storage() == t.untyped_storage() and t.untyped_storage().nbytes() == 16
+    assert t[2:].untyped_storage().data_ptr() == t.data_ptr()
