@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import taeda_tensor_core as taeda
 
 import taeda_autograd  # noqa: F401
+import taeda_tensor_core as taeda
 
 
 @pytest.fixture

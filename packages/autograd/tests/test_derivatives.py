@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-import taeda_tensor_core as taeda
-from taeda_tensor_core import ops
 
+import taeda_tensor_core as taeda
 from taeda_autograd import gradcheck, gradgradcheck
+from taeda_tensor_core import ops
 
 
 @dataclass(frozen=True)
