@@ -38,5 +38,9 @@ def zeros(*shape: int) -> Tensor:
     return np.zeros(shape).view(Tensor)
 
 
+def randint(low: int, high: int, size: tuple[int, ...] = (), **_options: Any) -> Tensor:
+    return np.random.default_rng(0).integers(low, high, size).view(Tensor)
+
+
 def randperm(count: int, **_options: Any) -> Tensor:
     return np.random.default_rng(0).permutation(count).view(Tensor)

@@ -46,6 +46,8 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
         >>> x.grad
         tensor([2., 2.])
     """
+    if not callable(hook):
+        raise TypeError(f"register_hook: argument 'hook' must be callable, found {type(hook).__name__}")
     return RemovableHandle(self, _C.remove_hook, _C.register_hook(self, hook))
 
 
