@@ -67,7 +67,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
     def gather(self, indices: list[int]) -> list[Any]:
         """The batch that joining the samples at ``indices`` (ints from 0) would give, by one gather for each tensor."""
         places = tensor.tensor(indices, dtype=tensor.int64)
-        return [t.index_select(0, places) for t in self.tensors]
+        return [t[places] for t in self.tensors]
 
     def __len__(self) -> int:
         return self.tensors[0].shape[0]
