@@ -5,10 +5,13 @@
 #include <memory>
 #include <type_traits>
 
+#include "cpu/onednn/matmul.h"
 #include "taeda/parallel.h"
 
 #ifdef TAEDA_WITH_ONEDNN
 #include <dnnl.h>
+
+#include "cpu/one_thread.h"
 #endif
 #ifdef TAEDA_WITH_OPENBLAS
 extern "C" {
@@ -88,8 +91,15 @@ template <class T>
 void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>) {
-    // oneDNN is a few percent faster on large products, OpenBLAS several times on small ones.
-    if (!has_vendor<T> || m * n * k > 64 * 64 * 64) {
+    // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
+    // transposed (linear layers) or narrow; sgemm by a few percent elsewhere.
+    const int64_t work = m * n * k;
+    const bool brgemm =
+        m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
+    if (brgemm && onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, c, ldc))
+      return;
+    if (!has_vendor<T> || work > 64 * 64 * 64) {
+      const cpu::OneThread scope;
       dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
                  c, ldc);
       return;

@@ -160,7 +160,8 @@ bool fast_forward(const Tensor& out, const ConvShape& s, const Tensor& input, co
 void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                    IntSpan padding, IntSpan dilation, int64_t groups) {
   const ConvShape s = infer::conv_shape("conv2d", input, weight, stride, padding, dilation, groups);
-  if (s.c > 0 && fast_forward(out, s, input, weight, bias)) return;
+  const bool plain = infer::is_tiny(s) && out.contiguous() && input.contiguous();
+  if (s.c > 0 && !plain && fast_forward(out, s, input, weight, bias)) return;
   const DType dtype = cpu::compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
@@ -231,7 +232,8 @@ std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, co
   check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime,
         "conv2d_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ", shape_text(expected));
   Gradients out;
-  if (s.n > 0 && s.c > 0 && s.o > 0) out = fast_backward(s, grad, input, weight, output_mask);
+  const bool plain = infer::is_tiny(s) && grad.contiguous() && input.contiguous();
+  if (s.n > 0 && s.c > 0 && s.o > 0 && !plain) out = fast_backward(s, grad, input, weight, output_mask);
   const int64_t missing = (output_mask & 1 && !out.input.defined() ? 1 : 0) |
                           (output_mask & 2 && !out.weight.defined() ? 2 : 0) |
                           (output_mask & 4 && !out.bias.defined() ? 4 : 0);

@@ -35,9 +35,9 @@ Tensor spread(const Tensor& t, IntSpan sizes, DType dtype) {
 
 constexpr int64_t kPiece = 16384;
 
-/// out = f(input, target), reduced: fixed pieces, each summed in double by blocks, added in order.
-template <class F>
-void pair_loss(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction, const F& f) {
+/// out = loss(input, target), reduced: fixed pieces, added in order.
+void pair_loss(loops::PairLoss which, const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction,
+               double parameter = 0) {
   const DType dtype = cpu::compute_dtype(out.dtype());
   const Shape sizes = reduction ? broadcast_shapes(input.sizes(), target.sizes(), "loss") : Shape(out.sizes());
   const Tensor x = spread(input, sizes, dtype), t = spread(target, sizes, dtype);
@@ -45,37 +45,39 @@ void pair_loss(const Tensor& out, const Tensor& input, const Tensor& target, int
   const int64_t n = x.numel();
   visit_float(dtype, [&]<class T>() {
     const T *const a = x.data<T>(), *const b = t.data<T>();
+    if (which == loops::kBce) {
+      const int64_t bad = layers<T>().outside_unit(a, n);
+      check(bad < 0, ErrorKind::Runtime, "binary_cross_entropy: argument 'input' has ", bad < 0 ? 0.0 : double(a[bad]),
+            ", expected values between 0 and 1");
+    }
+    const loops::PairLoops& loop = layers<T>().pair[which];
     const Unlocked unlocked(n > 32768);
     if (reduction == 0) {
       T* const to = place.data<T>();
       parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = f(a[i], b[i]);
+        loop.map(a + begin, b + begin, parameter, end - begin, to + begin);
       });
       return;
     }
-    std::vector<double> parts(size_t((n + kPiece - 1) / kPiece));
-    parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
-      for (int64_t piece = begin; piece < end; piece += kPiece) {
-        double sum = 0;
-        for (int64_t i = piece; i < std::min(end, piece + kPiece);) {
-          T block(0);
-          for (const int64_t stop = std::min({end, piece + kPiece, i + 64}); i < stop; ++i) block += f(a[i], b[i]);
-          sum += double(block);
-        }
-        parts[size_t(piece / kPiece)] = sum;
-      }
-    });
     double total = 0;
-    for (double part : parts) total += part;
+    if (n <= kPiece) {
+      total = loop.sum(a, b, parameter, n);
+    } else {
+      std::vector<double> parts(size_t((n + kPiece - 1) / kPiece));
+      parallel_for(int64_t(parts.size()), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p)
+          parts[size_t(p)] = loop.sum(a + p * kPiece, b + p * kPiece, parameter, std::min(kPiece, n - p * kPiece));
+      });
+      for (double part : parts) total += part;
+    }
     *place.data<T>() = T(reduction == 1 ? total / double(n) : total);
   });
   place.finish();
 }
 
-/// grad_x = grad * f(input, target), over the count for the mean.
-template <class F>
-void pair_backward(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction,
-                   const F& f) {
+/// grad_x = grad * slope(input, target), over the count for the mean.
+void pair_backward(loops::PairLoss which, const Tensor& out, const Tensor& grad, const Tensor& input,
+                   const Tensor& target, int64_t reduction, double parameter = 0) {
   const DType dtype = cpu::compute_dtype(out.dtype());
   const Tensor x = spread(input, out.sizes(), dtype), t = spread(target, out.sizes(), dtype),
                g = row_major(grad, dtype);
@@ -85,84 +87,57 @@ void pair_backward(const Tensor& out, const Tensor& grad, const Tensor& input, c
     const T *const a = x.data<T>(), *const b = t.data<T>(), *const up = g.data<T>();
     T* const to = place.data<T>();
     const Unlocked unlocked(n > 32768);
-    const T scale = reduction == 0 ? T(1) : T(*up / (reduction == 1 ? T(n) : T(1)));
+    const double scale = reduction == 0 ? 1.0 : double(*up) / (reduction == 1 ? double(n) : 1.0);
     parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
-      if (reduction == 0)
-        for (int64_t i = begin; i < end; ++i) to[i] = up[i] * f(a[i], b[i]);
-      else
-        for (int64_t i = begin; i < end; ++i) to[i] = scale * f(a[i], b[i]);
+      layers<T>().pair[which].slope(a + begin, b + begin, reduction == 0 ? up + begin : nullptr, scale, parameter,
+                                    end - begin, to + begin);
     });
   });
   place.finish();
 }
 
-/// -1, 0, 1; NaN stays.
-template <class T>
-T sign(T d) {
-  return d > T(0) ? T(1) : d < T(0) ? T(-1) : d;
-}
-
 void mse_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
-  pair_loss(out, input, target, reduction, [](auto x, auto t) { return (x - t) * (x - t); });
+  pair_loss(loops::kMse, out, input, target, reduction);
 }
 void mse_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                               int64_t reduction) {
-  pair_backward(out, grad, input, target, reduction, [](auto x, auto t) { return 2 * (x - t); });
+  pair_backward(loops::kMse, out, grad, input, target, reduction);
 }
 void l1_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
-  pair_loss(out, input, target, reduction, [](auto x, auto t) { return std::abs(x - t); });
+  pair_loss(loops::kL1, out, input, target, reduction);
 }
 void l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                              int64_t reduction) {
-  pair_backward(out, grad, input, target, reduction, [](auto x, auto t) { return sign(x - t); });
+  pair_backward(loops::kL1, out, grad, input, target, reduction);
 }
 void smooth_l1_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction,
                            double beta) {
-  pair_loss(out, input, target, reduction, [beta]<class T>(T x, T t) {
-    const T d = std::abs(x - t);
-    return d < T(beta) ? T(0.5) * d * d / T(beta) : d - T(0.5 * beta);
-  });
+  pair_loss(loops::kSmoothL1, out, input, target, reduction, beta);
 }
 void smooth_l1_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                                     int64_t reduction, double beta) {
-  pair_backward(out, grad, input, target, reduction, [beta]<class T>(T x, T t) {
-    const T d = x - t;
-    return std::abs(d) < T(beta) ? d / T(beta) : sign(d);
-  });
+  pair_backward(loops::kSmoothL1, out, grad, input, target, reduction, beta);
 }
 void huber_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
-  pair_loss(out, input, target, reduction, [delta]<class T>(T x, T t) {
-    const T d = std::abs(x - t);
-    return d <= T(delta) ? T(0.5) * d * d : T(delta) * (d - T(0.5 * delta));
-  });
+  pair_loss(loops::kHuber, out, input, target, reduction, delta);
 }
 void huber_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                                 int64_t reduction, double delta) {
-  pair_backward(out, grad, input, target, reduction, [delta]<class T>(T x, T t) {
-    const T d = x - t;
-    return std::abs(d) <= T(delta) ? d : T(delta) * sign(d);
-  });
+  pair_backward(loops::kHuber, out, grad, input, target, reduction, delta);
 }
 void bce_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
-  pair_loss(out, input, target, reduction, []<class T>(T x, T t) {
-    check(!(x < T(0) || x > T(1)), ErrorKind::Runtime, "binary_cross_entropy: argument 'input' has ", double(x),
-          ", expected values between 0 and 1");
-    return -(t * std::max(std::log(x), T(-100)) + (T(1) - t) * std::max(std::log1p(-x), T(-100)));
-  });
+  pair_loss(loops::kBce, out, input, target, reduction);
 }
 void bce_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                               int64_t reduction) {
-  pair_backward(out, grad, input, target, reduction,
-                []<class T>(T x, T t) { return (x - t) / std::max(x * (T(1) - x), T(1e-12)); });
+  pair_backward(loops::kBce, out, grad, input, target, reduction);
 }
 void bce_with_logits_loss_kernel(const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction) {
-  pair_loss(out, input, target, reduction,
-            []<class T>(T x, T t) { return std::max(x, T(0)) - x * t + std::log1p(std::exp(-std::abs(x))); });
+  pair_loss(loops::kBceWithLogits, out, input, target, reduction);
 }
 void bce_with_logits_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input,
                                           const Tensor& target, int64_t reduction) {
-  pair_backward(out, grad, input, target, reduction,
-                []<class T>(T x, T t) { return T(1) / (T(1) + std::exp(-x)) - t; });
+  pair_backward(loops::kBceWithLogits, out, grad, input, target, reduction);
 }
 
 // --- Losses over classes

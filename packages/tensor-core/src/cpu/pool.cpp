@@ -2,12 +2,12 @@
 #include "taeda/ops/pool.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
 #include "infer/pool.h"
 #include "taeda/parallel.h"
+#include "taeda/small_vec.h"
 
 namespace taeda {
 namespace {
@@ -20,7 +20,7 @@ using loops::Windows;
 /// Ranges of one dimension: begin and end clipped to the input, the unclipped begin, and the length that averages
 /// divide by.
 struct Ranges {
-  std::vector<int32_t> begin, end, first, length;
+  SmallVec<int32_t, 32> begin, end, first, length;  // on the stack for small images
 };
 
 Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
@@ -51,6 +51,8 @@ Ranges adaptive_ranges(int64_t size, int64_t out) {
   return r;
 }
 
+using Scales = SmallVec<double, 64>;
+
 /// Both dimensions, and the view of them that loops take.
 struct Geometry {
   Ranges rows, columns;
@@ -70,8 +72,8 @@ struct Geometry {
                  s.c, s.h, s.w) {
     windows.row_step = s.dilation[0], windows.column_step = s.dilation[1], windows.kernel_w = s.kernel[1];
   }
-  std::vector<double> scales(std::optional<int64_t> divisor = {}) const {
-    std::vector<double> out;
+  Scales scales(std::optional<int64_t> divisor = {}) const {
+    Scales out;
     for (int32_t a : rows.length)
       for (int32_t b : columns.length) out.push_back(1.0 / (divisor ? double(*divisor) : double(a) * double(b)));
     return out;
@@ -166,7 +168,7 @@ void adaptive_max_pool2d_kernel(const Tensor& result, const Tensor& indices, con
            input);
 }
 
-void avg_pool(const Geometry& g, const std::vector<double>& scale, const Tensor& out, const Tensor& input) {
+void avg_pool(const Geometry& g, const Scales& scale, const Tensor& out, const Tensor& input) {
   const Layout layout(input, out);
   const Tensor y = layout.place(out, layout.dtype);
   {
@@ -295,7 +297,7 @@ void adaptive_max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& gra
   scatter_positions("adaptive_max_pool2d_backward", grad_x, grad, indices);
 }
 
-void avg_pool_backward(const Geometry& g, const std::vector<double>& scale, const Tensor& grad_x, const Tensor& grad) {
+void avg_pool_backward(const Geometry& g, const Scales& scale, const Tensor& grad_x, const Tensor& grad) {
   const DType dtype = cpu::compute_dtype(grad.dtype());
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {

@@ -36,6 +36,11 @@ cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& wei
   return shape;
 }
 
+bool is_tiny(const cpu::ConvShape& s) {
+  const int64_t patches = s.n * s.oh * s.ow * s.kh * s.kw * s.c;
+  return patches <= 4096 && patches / s.groups * s.o <= 128 * 1024;
+}
+
 bool prefers_channels_last([[maybe_unused]] DType dtype) {
 #ifdef TAEDA_WITH_ONEDNN
   return dtype == DType::Float32 || dtype == DType::Float16 || dtype == DType::BFloat16;
@@ -58,7 +63,8 @@ Spec conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSp
           ", expected ", name(input.dtype()), ", the dtype of 'input'");
   }
   Spec out{image_sizes(input, s.n, s.o, s.oh, s.ow), input.dtype(), {}};
-  if (input.dim() == 4 && prefers_channels_last(input.dtype())) out.strides = channels_last_strides(out.sizes);
+  if (input.dim() == 4 && prefers_channels_last(input.dtype()) && !(is_tiny(s) && input.contiguous()))
+    out.strides = channels_last_strides(out.sizes);
   return out;
 }
 

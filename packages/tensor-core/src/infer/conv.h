@@ -9,6 +9,9 @@ namespace taeda::infer {
 cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
                           IntSpan dilation, int64_t groups);
 
+/// Too little work to pay for a vendor library's call: row-major tensors take the plain path.
+bool is_tiny(const cpu::ConvShape& shape);
+
 /// Whether results of convolutions get channels-last strides.
 bool prefers_channels_last(DType dtype);
 

@@ -2,6 +2,7 @@
 #include "cpu/loops/layers.h"
 
 #include "cpu/loops/cells.h"
+#include "cpu/loops/losses.h"
 #include "cpu/loops/norm.h"
 #include "cpu/loops/pool.h"
 
@@ -27,6 +28,13 @@ constexpr LayerLoops make() {
   t.plane_combine = plane_combine<T>;
   t.layer_norm = layer_norm<T>;
   t.layer_norm_backward = layer_norm_backward<T>;
+  t.pair[kMse] = pair_loops<Mse, T>();
+  t.pair[kL1] = pair_loops<L1, T>();
+  t.pair[kSmoothL1] = pair_loops<SmoothL1, T>();
+  t.pair[kHuber] = pair_loops<Huber, T>();
+  t.pair[kBce] = pair_loops<Bce, T>();
+  t.pair[kBceWithLogits] = pair_loops<BceWithLogits, T>();
+  t.outside_unit = outside_unit<T>;
   t.log_sum_exp = log_sum_exp<T>;
   t.row_sum = row_sum<T>;
   t.softmax_scaled = softmax_scaled<T>;

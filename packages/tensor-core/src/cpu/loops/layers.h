@@ -17,6 +17,15 @@ struct Windows {
   const int32_t *row_first = nullptr, *column_first = nullptr;  // begin before clipping, for window numbers
 };
 
+/// Element-wise losses of an input and a target.
+enum PairLoss { kMse, kL1, kSmoothL1, kHuber, kBce, kBceWithLogits, kPairLossCount };
+struct PairLoops {
+  double (*sum)(const void* x, const void* t, double parameter, int64_t n);
+  void (*map)(const void* x, const void* t, double parameter, int64_t n, void* out);
+  /// out = grad * slope, or scale * slope when grad is null.
+  void (*slope)(const void* x, const void* t, const void* grad, double scale, double parameter, int64_t n, void* out);
+};
+
 /// Loops for one floating type (void* is T*). "rows" are output rows n * oh + y of channels-last tensors.
 struct LayerLoops {
   /// Maxima with window numbers (uint8) or positions (int64); exactly one of the two is given.
@@ -55,6 +64,10 @@ struct LayerLoops {
   /// One row: grad_x, and additions to grad_weight and grad_bias (any may be null).
   void (*layer_norm_backward)(const void* grad, const void* x, const void* weight, double mean, double rstd, int64_t n,
                               void* grad_x, void* grad_weight, void* grad_bias);
+
+  PairLoops pair[kPairLossCount];
+  /// Index of the first value outside [0, 1], or -1.
+  int64_t (*outside_unit)(const void* x, int64_t n);
 
   double (*log_sum_exp)(const void* x, int64_t n);
   double (*row_sum)(const void* x, int64_t n);

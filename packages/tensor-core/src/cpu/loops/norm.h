@@ -176,14 +176,16 @@ void layer_norm_backward(const void* grad_, const void* x_, const void* weight_,
   };
   if (grad_x && weight) input_gradient([=](int64_t i) { return grad[i] * weight[i]; });
   if (grad_x && !weight) input_gradient([=](int64_t i) { return grad[i]; });
-  if (grad_weight) {
+  if (grad_weight && grad_bias) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) grad_weight[i] += grad[i] * (x[i] - mean) * rstd;
+    for (int64_t i = 0; i < n; ++i) {
+      grad_weight[i] += grad[i] * (x[i] - mean) * rstd;
+      grad_bias[i] += grad[i];
+    }
+    return;
   }
-  if (grad_bias) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) grad_bias[i] += grad[i];
-  }
+  for (int64_t i = 0; grad_weight && i < n; ++i) grad_weight[i] += grad[i] * (x[i] - mean) * rstd;
+  for (int64_t i = 0; grad_bias && i < n; ++i) grad_bias[i] += grad[i];
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

@@ -1,0 +1,95 @@
+// float32 matrix products by oneDNN's brgemm on one thread.
+#include "cpu/onednn/matmul.h"
+
+#ifdef TAEDA_WITH_ONEDNN
+#include <array>
+#include <memory>
+
+#include "cpu/one_thread.h"
+#include "cpu/onednn/engine.h"
+
+namespace taeda::onednn {
+namespace {
+
+using dnnl::memory;
+
+struct Key {
+  int64_t m, n, k, lda, ldb, ldc;
+  bool ta, tb, accumulate;
+  friend bool operator==(const Key&, const Key&) = default;
+  size_t slot() const {
+    uint64_t hash = uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
+    for (int64_t part : {m, n, k, lda, ldb, ldc})
+      hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
+    return size_t(hash % 64);
+  }
+};
+struct Plan {
+  Key key;
+  dnnl::primitive primitive;
+  memory::desc a, b, c, scratch;
+};
+
+memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed) {
+  return memory::desc({rows, columns}, memory::data_type::f32, transposed ? memory::dims{1, ld} : memory::dims{ld, 1});
+}
+
+std::unique_ptr<Plan> make_plan(const Key& key) {
+  const cpu::OneThread
+      scope;  // the primitive then stays on one thread wherever it is called, even in a parallel region
+  auto plan = std::make_unique<Plan>();
+  plan->key = key;
+  plan->a = matrix(key.m, key.k, key.lda, key.ta);
+  plan->b = matrix(key.k, key.n, key.ldb, key.tb);
+  plan->c = matrix(key.m, key.n, key.ldc, false);
+  dnnl::primitive_attr attr = attributes();
+  if (key.accumulate) {
+    dnnl::post_ops add;
+    add.append_sum(1.f);
+    attr.set_post_ops(add);
+  }
+  const dnnl::matmul::primitive_desc pd(engine(), plan->a, plan->b, plan->c, attr);
+  plan->scratch = pd.scratchpad_desc();
+  plan->primitive = dnnl::matmul(pd);
+  return plan;
+}
+
+const Plan& plan_of(const Key& key) {
+  thread_local std::array<std::unique_ptr<Plan>, 64> plans;
+  std::unique_ptr<Plan>& place = plans[key.slot()];
+  if (!place || !(place->key == key)) place = make_plan(key);
+  return *place;
+}
+
+dnnl::stream& plain_stream() {
+  thread_local dnnl::stream own(engine());
+  return own;
+}
+
+}  // namespace
+
+bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool ta, const float* b, int64_t ldb, bool tb,
+            bool accumulate, float* c, int64_t ldc) {
+  try {
+    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ldc, ta, tb, accumulate});
+    const Scratch scratch(plan.scratch);
+    plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<float*>(a))},
+                                            {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<float*>(b))},
+                                            {DNNL_ARG_DST, memory(plan.c, engine(), c)},
+                                            {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+    return true;
+  } catch (const dnnl::error&) {
+    return false;  // the caller has another routine
+  }
+}
+
+}  // namespace taeda::onednn
+
+#else
+namespace taeda::onednn {
+bool matmul(int64_t, int64_t, int64_t, const float*, int64_t, bool, const float*, int64_t, bool, bool, float*,
+            int64_t) {
+  return false;
+}
+}  // namespace taeda::onednn
+#endif

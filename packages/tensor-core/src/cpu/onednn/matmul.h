@@ -1,0 +1,12 @@
+// float32 matrix products by oneDNN's brgemm on one thread, with a small cache of primitives per thread.
+#pragma once
+#include <cstdint>
+
+namespace taeda::onednn {
+
+/// Row-major c (m, n) = a (m, k) @ b (k, n), added to c when `accumulate`; ld* are row lengths in elements, ta/tb say
+/// that an operand is stored transposed. False when oneDNN is not built in or cannot do it.
+bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool ta, const float* b, int64_t ldb, bool tb,
+            bool accumulate, float* c, int64_t ldc);
+
+}  // namespace taeda::onednn
