@@ -1,7 +1,14 @@
 """One record per operator, and the runner that drives the records on any device of any tensor provider."""
 
 from taeda_testing.record import ErrorSample, OpRecord, Sample, all_records, find_record
-from taeda_testing.runner import Failure, check_forward, check_gradient, check_in_place, check_out
+from taeda_testing.runner import (
+    Failure,
+    check_error,
+    check_forward,
+    check_gradient,
+    check_in_place,
+    check_out,
+)
 
 __version__ = "0.1.0"
 
@@ -11,6 +18,7 @@ __all__ = [
     "OpRecord",
     "Sample",
     "all_records",
+    "check_error",
     "check_forward",
     "check_gradient",
     "check_in_place",

@@ -9,7 +9,7 @@ import numpy as np
 
 from taeda_registry.slots import tensor
 from taeda_testing.arrays import layouts
-from taeda_testing.record import OpRecord, Sample
+from taeda_testing.record import ErrorSample, OpRecord, Sample
 
 RTOL = {
     "float16": 2e-3,
@@ -30,7 +30,16 @@ ATOL = {
 
 
 class Failure(AssertionError):
-    """An operator that differs from its record."""
+    """Something that differs from its record or reference.
+
+    Args:
+        message: everything in one text.
+        call, expected, found: the same in parts, for reports; may be empty.
+    """
+
+    def __init__(self, message: str, call: str = "", expected: str = "", found: str = "") -> None:
+        super().__init__(message)
+        self.call, self.expected, self.found = call, expected, found
 
 
 def function_of(record: OpRecord) -> Callable[..., Any]:
@@ -84,22 +93,36 @@ def _flat(value: Any) -> list[np.ndarray]:
     return [np.asarray(value)]
 
 
+def brief(array: Any) -> str:
+    """Values of a small array, or dtype, shape and first values of a large one."""
+    array = np.asarray(array)
+    values = np.array2string(array.ravel()[:8], precision=6, separator=", ", max_line_width=1000)
+    more = ", ..." if array.size > 8 else ""
+    return f"{array.dtype}{list(array.shape)} {values[:-1]}{more}]"
+
+
+def _differs(where: str, what: str, expected: Any, found: Any) -> Failure:
+    text = f"{where}: {what} is {found}, expected {expected}"
+    return Failure(text, where, f"{what} {expected}", f"{what} {found}")
+
+
 def compare(record: OpRecord, found: Any, expected: Any, where: str) -> None:
     """Raises Failure when shapes, dtypes or values differ."""
     ours, theirs = _arrays(found), _flat(expected)
     if len(ours) != len(theirs):
-        raise Failure(f"{where}: {len(ours)} results, expected {len(theirs)}")
+        raise _differs(where, "number of results", len(theirs), len(ours))
     for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         if a.shape != b.shape:
-            raise Failure(f"{where}: result {i} has shape {a.shape}, expected {b.shape}")
+            raise _differs(where, f"shape of result {i}", b.shape, a.shape)
         if record.exact_dtype and a.dtype != b.dtype:
-            raise Failure(f"{where}: result {i} has dtype {a.dtype}, expected {b.dtype}")
+            raise _differs(where, f"dtype of result {i}", b.dtype, a.dtype)
         name = a.dtype.name
         rtol, atol = record.rtol.get(name, RTOL.get(name, 0)), record.atol.get(name, ATOL.get(name, 0))
         try:
             np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
         except AssertionError as error:
-            raise Failure(f"{where}: result {i} differs: {error}") from None
+            text = f"{where}: result {i} differs: {error}"
+            raise Failure(text, where, brief(b), brief(a)) from None
 
 
 def _call(function: Callable[..., Any], sample: Sample, device: str, **extra: Any) -> Any:
@@ -138,7 +161,8 @@ def check_out(record: OpRecord, sample: Sample, device: str = "cpu") -> None:
     for out in (to_tensors(np.zeros_like(expected), device), wide[..., ::2] if expected.ndim else wide[0]):
         returned = _call(function_of(record), sample, device, out=out)
         if returned is not out:
-            raise Failure(f"{record.name}: out= returned another tensor")
+            where = f"{record.name} (out=, {describe(sample)})"
+            raise Failure(f"{where}: returned another tensor", where, "out itself", "another tensor")
         compare(record, out, expected, f"{record.name} (out=, {describe(sample)})")
 
 
@@ -152,8 +176,25 @@ def check_in_place(record: OpRecord, sample: Sample, device: str = "cpu") -> Non
     rest = [to_tensors(value, device) for value in sample.args[1:]]
     returned = getattr(target, record.name + "_")(*rest, **sample.kwargs)
     if returned is not target:
-        raise Failure(f"{record.name}_: returned another tensor")
+        where = f"{record.name}_ ({describe(sample)})"
+        raise Failure(f"{where}: returned another tensor", where, "the tensor itself", "another tensor")
     compare(record, target, expected.astype(first.dtype), f"{record.name}_ ({describe(sample)})")
+
+
+def check_error(record: OpRecord, wrong: ErrorSample, device: str = "cpu") -> None:
+    """A wrong call ends in the expected exception, whose text has the expected words."""
+    where = f"{record.name} ({describe(wrong)})"
+    kinds = wrong.error if isinstance(wrong.error, tuple) else (wrong.error,)
+    names = " or ".join(kind.__name__ for kind in kinds)
+    wanted = f"{names} with the words {list(wrong.words)}"
+    try:
+        result = _call(function_of(record), Sample(wrong.args, wrong.kwargs), device)
+    except kinds as error:
+        if all(word in str(error) for word in wrong.words):
+            return
+        text = f"{where}: the text of {error!r} lacks some of {list(wrong.words)}"
+        raise Failure(text, where, wanted, repr(error)) from error
+    raise Failure(f"{where}: no error, expected {wanted}", where, wanted, f"a result: {result!r}")
 
 
 def differentiated(record: OpRecord, sample: Sample) -> list[int]:
@@ -163,7 +204,12 @@ def differentiated(record: OpRecord, sample: Sample) -> list[int]:
 
 
 def check_gradient(
-    record: OpRecord, sample: Sample, seed: int = 0, step: float = 1e-6, tolerance: float = 2e-5
+    record: OpRecord,
+    sample: Sample,
+    seed: int = 0,
+    step: float = 1e-6,
+    tolerance: float = 2e-5,
+    device: str = "cpu",
 ) -> None:
     """Reverse-mode gradients against central differences of the operator's own float64 forward.
 
@@ -173,23 +219,24 @@ def check_gradient(
     rng = np.random.default_rng(seed)
     function = function_of(record)
     places = differentiated(record, sample)
-    args = [to_tensors(value) for value in sample.args]
-    kwargs = {key: to_tensors(value) for key, value in sample.kwargs.items()}
+    args = [to_tensors(value, device) for value in sample.args]
+    kwargs = {key: to_tensors(value, device) for key, value in sample.kwargs.items()}
     for i in places:
         args[i].requires_grad_(True)
     results = function(*args, **kwargs)
     outputs = [r for r in (results if isinstance(results, (list, tuple)) else [results]) if r.requires_grad]
     if not outputs:
-        raise Failure(f"{record.name}: no result requires grad ({describe(sample)})")
+        where = f"{record.name} ({describe(sample)})"
+        raise Failure(f"{where}: no result requires grad", where, "a result with history", "none")
     weights = [rng.standard_normal(tuple(r.shape)) for r in outputs]
-    total = sum((r * to_tensors(np.asarray(w))).sum() for r, w in zip(outputs, weights, strict=True))
+    total = sum((r * to_tensors(np.asarray(w), device)).sum() for r, w in zip(outputs, weights, strict=True))
     total.backward()
     chosen = (
         [i for i, r in enumerate(results) if r.requires_grad] if isinstance(results, (list, tuple)) else None
     )
 
     def loss(values: list[Any]) -> float:
-        found = function(*[to_tensors(v) for v in values], **kwargs)
+        found = function(*[to_tensors(v, device) for v in values], **kwargs)
         arrays = [_arrays(found[i])[0] for i in chosen] if chosen is not None else _arrays(found)
         return float(sum((a.astype(np.float64) * w).sum() for a, w in zip(arrays, weights, strict=True)))
 
@@ -204,19 +251,19 @@ def check_gradient(
                 ends.append(loss(values))
             numeric[at] = (ends[0] - ends[1]) / (2 * step)
         grad = args[i].grad
-        found = np.zeros_like(numeric) if grad is None else grad.numpy()
+        found = np.zeros_like(numeric) if grad is None else grad.cpu().numpy()
         if not np.allclose(found, numeric, rtol=tolerance * 10, atol=tolerance, equal_nan=True):
-            raise Failure(
-                f"{record.name}: gradient of argument {i} differs ({describe(sample)}):\n{found}\nexpected\n{numeric}"
-            )
+            where = f"{record.name} (gradient of argument {i}, {describe(sample)})"
+            text = f"{where} differs:\n{found}\nexpected\n{numeric}"
+            raise Failure(text, where, brief(numeric), brief(found))
 
 
-def describe(sample: Sample) -> str:
-    """Shapes and dtypes of a sample."""
+def describe(sample: Sample | ErrorSample) -> str:
+    """Shapes and dtypes of a sample, and the values of small arrays."""
 
     def text(value: Any) -> str:
         if isinstance(value, np.ndarray):
-            return f"{value.dtype}{list(value.shape)}"
+            return brief(value) if 0 < value.size <= 8 else f"{value.dtype}{list(value.shape)}"
         if isinstance(value, (list, tuple)):
             return "[" + ", ".join(text(item) for item in value) + "]"
         return repr(value)

@@ -1,0 +1,62 @@
+"""What the tensor provider tells of a device: missing kernels, fallbacks, declared capabilities.
+
+The active provider may have a module ``library`` with ``fallback_counts(device)`` and ``lacks(device)``; a provider
+without it is taken to have neither fallbacks nor declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import taeda_registry
+from taeda_registry.slots import tensor
+
+_NO_KERNEL = re.compile(r"(?:^|\s)([\w.]+): backend '[^']*' has no kernel")
+
+
+def missing_kernel(error: BaseException | None) -> str | None:
+    """The operator whose kernel an error says is missing, looking through chained errors; else None."""
+    while error is not None:
+        if isinstance(error, NotImplementedError) and (found := _NO_KERNEL.search(str(error))):
+            return found[1]
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def load_autograd() -> dict[str, str]:
+    """Loads the autograd provider, so that tensors can require gradients; what is lacking when there is none."""
+    try:
+        taeda_registry.resolve("autograd")
+    except taeda_registry.ProviderNotFoundError as error:
+        return {"gradients": str(error), "higher-order": "see gradients"}
+    return {}
+
+
+def _library_function(name: str) -> Callable[..., Any] | None:
+    return getattr(getattr(tensor, "library", None), name, None)
+
+
+def lacks(device: str) -> dict[str, str]:
+    """Capabilities that the device's backend declares it lacks, with reasons."""
+    ask = _library_function("lacks")
+    return dict(ask(device.partition(":")[0])) if ask is not None else {}
+
+
+def _fallbacks(device: str) -> dict[str, int]:
+    ask = _library_function("fallback_counts")
+    return dict(ask(device.partition(":")[0])) if ask is not None else {}
+
+
+@contextmanager
+def counted_fallbacks(device: str) -> Iterator[Callable[[], dict[str, int]]]:
+    """Gives a function that returns the operators that fell back since the beginning, and how often."""
+    before = _fallbacks(device)
+
+    def since() -> dict[str, int]:
+        now = _fallbacks(device)
+        return {op: n - before.get(op, 0) for op, n in sorted(now.items()) if n > before.get(op, 0)}
+
+    yield since

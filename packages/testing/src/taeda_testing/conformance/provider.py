@@ -1,0 +1,97 @@
+"""Holds the provider of one slot against its interface and its behaviour suite."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from types import ModuleType
+
+import numpy as np
+
+import taeda_registry
+from taeda_registry.interface import interface
+from taeda_testing.conformance.capability import Lacks, of_provider
+from taeda_testing.conformance.checks import Check, run_check
+from taeda_testing.conformance.devices import load_autograd
+from taeda_testing.conformance.report import Item, Report
+from taeda_testing.suites import checks_of
+
+
+def run_provider(
+    slot: str, provider: str | None = None, lacks: dict[str, str] | None = None, only: Iterable[str] = ()
+) -> Report:
+    """Makes a provider the one in force for its slot and runs the slot's suite on it, the other slots as chosen.
+
+    Args:
+        slot: name of the slot.
+        provider: an installed provider's name or a module; the one in force by default.
+        lacks: capabilities that it does not have, with reasons, beside those that it declares itself.
+        only: behaviours to run; all when empty.
+
+    Returns:
+        The report; its ``core`` score is over the interface's names, ``everything`` also over behaviours.
+
+    Raises:
+        taeda_registry.RegistryError: the provider cannot be had, or the slot is in use with another one.
+        ValueError: an unknown capability.
+
+    Example:
+        >>> run_provider("optim").core.percent
+        100.0
+    """
+    if provider:
+        taeda_registry.use(slot, provider)
+    module = taeda_registry.resolve(slot)
+    return check_module(slot, module, taeda_registry.active(slot).name, lacks, only)
+
+
+def check_module(
+    slot: str,
+    module: ModuleType,
+    name: str | None = None,
+    lacks: dict[str, str] | None = None,
+    only: Iterable[str] = (),
+) -> Report:
+    """Holds a module against a slot's interface and suite without making it the provider in force.
+
+    Args:
+        slot, lacks, only: as for `run_provider`.
+        module: what implements the interface.
+        name: how the report calls it; the module's name by default.
+
+    Returns:
+        The report.
+    """
+    missing = Lacks({**load_autograd(), **of_provider(module, slot), **(lacks or {})})
+    subject = f"{slot}:{name or module.__name__}"
+    report = Report("provider", subject, _facts(slot, module), missing.declared, core_groups=("interface",))
+    declared = interface(slot)
+    absent = set(declared.missing(module))
+    for required, meaning in declared.required.items():
+        item = Item(required, "interface", slot, checks=1, note=meaning)
+        item.needs = [required] if required in absent else []
+        report.items.append(item.settle())
+    chosen = set(only)
+    for check in checks_of(slot):
+        if not chosen or check.name in chosen:
+            report.items.append(_behaviour(check, module, slot, absent, missing))
+    return report
+
+
+def _behaviour(check: Check, module: ModuleType, slot: str, absent: set[str], lacks: Lacks) -> Item:
+    """One check; names that the module does not offer make it missing instead of failed."""
+    needs = [covered for covered in check.covers if covered in absent]
+    if needs:
+        return Item(check.name, "behaviour", slot, needs=needs, note=check.meaning).settle()
+    item = run_check(check, lacks, lambda: check.run(module))
+    item.family = slot
+    return item
+
+
+def _facts(slot: str, module: ModuleType) -> dict[str, str]:
+    return {
+        "interface": f"{slot} {taeda_registry.get_slot(slot).interface_text}",
+        "module": f"{module.__name__} {getattr(module, '__version__', '')}".strip(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
