@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from _measure import failure, load, parser, ratio, statements_in_turn, table
@@ -53,6 +54,123 @@ CONVS = [
     ("3x3 stride 2", {"c": 64, "o": 128, "k": 3, "p": 1, "s": 2, "g": 1, "b": 4}),
     ("depthwise 3x3", {"c": 128, "o": 128, "k": 3, "p": 1, "s": 1, "g": 128, "b": 4}),
 ]
+TRAIN = "\ndef train():\n    {}.sum().backward()"
+LOSS = "x, y = torch.rand(1024, {n}, requires_grad=True), torch.rand(1024, {n})" + TRAIN
+CLASSES = "x, y = torch.randn(64, {n}, requires_grad=True), torch.randint({n}, (64,))" + TRAIN
+LEAF = "a = torch.rand({n}, {n}, requires_grad=True)" + TRAIN
+POOL = "x = torch.randn(8, 64, {n}, {n}, requires_grad=True)" + TRAIN
+LAYERS = """
+layer = {layer}
+x = torch.randn({shape}, requires_grad=True)
+def train():
+    output = layer(x)
+    (output[0] if isinstance(output, tuple) else output).sum().backward()
+"""
+# label, set-up up to a call to put in, calls by name, sizes: each forward and, by `train()`, backward
+FAMILIES = [
+    (
+        LOSS,
+        {
+            "mse_loss": "F.mse_loss(x, y)",
+            "smooth_l1_loss": "F.smooth_l1_loss(x, y)",
+            "bce": "F.binary_cross_entropy(x, y)",
+            "bce_with_logits": "F.binary_cross_entropy_with_logits(x, y)",
+        },
+        (16, 1024),
+    ),
+    (CLASSES, {"cross_entropy": "F.cross_entropy(x, y)"}, (10, 1000, 32000)),
+    (
+        LEAF,
+        {
+            "softmax of columns": "a.softmax(0)",
+            "log_softmax of columns": "a.log_softmax(0)",
+            "log_softmax": "a.log_softmax(1)",
+            "layer_norm": "F.layer_norm(a, ({n},))",
+            "gelu": "F.gelu(a)",
+            "silu": "F.silu(a)",
+            "max of rows": "a.max(1)[0]",
+            "norm of rows": "a.norm(dim=1)",
+        },
+        (32, 512, 2048),
+    ),
+    (
+        POOL,
+        {
+            "max_pool2d": "F.max_pool2d(x, 3, 2)",
+            "avg_pool2d": "F.avg_pool2d(x, 2)",
+            "adaptive_avg_pool2d": "F.adaptive_avg_pool2d(x, 1)",
+        },
+        (8, 56),
+    ),
+]
+ELEMENTWISE = {
+    "divide": "a / b",
+    "floor_divide": "a // b",
+    "remainder": "a % b",
+    "fmod": "torch.fmod(a, b)",
+    "power": "a ** b",
+    "power float64": "a.double() ** b.double()",
+    "log": "a.log()",
+    "sin": "a.sin()",
+    "sigmoid": "a.sigmoid()",
+    "erf": "a.erf()",
+    "asin": "a.asin()",
+    "acos": "a.acos()",
+    "atan": "a.atan()",
+    "asinh": "a.asinh()",
+    "acosh": "(a + 1).acosh()",
+    "atanh": "a.atanh()",
+    "lgamma": "a.lgamma()",
+    "hypot": "torch.hypot(a, b)",
+    "atan2": "torch.atan2(a, b)",
+    "clamp": "a.clamp(0.2, 0.8)",
+    "masked_fill": "a.masked_fill(k, 0.0)",
+    "boolean mask": "a[k]",
+    "gather": "a.gather(1, i)",
+    "scatter_add": "torch.zeros_like(a).scatter_add(1, i, b)",
+    "nonzero": "k.nonzero()",
+    "any": "k.any()",
+    "rand": "torch.rand({n}, {n})",
+    "dropout": "F.dropout(a)",
+    "bfloat16": "a.bfloat16()",
+    "add bfloat16": "h + h",
+    "add int64": "i + i",
+    "matmul bfloat16": "h @ h",
+}
+ELEMENTS = """
+a, b = torch.rand({n}, {n}) * 0.9 + 0.05, torch.rand({n}, {n}) * 0.9 + 0.05
+k, i, h = a > 0.5, torch.randint({n}, ({n}, {n})), a.bfloat16()
+"""
+MODULES = [
+    ("linear 64x512", "nn.Linear(512, 512)", "64, 512"),
+    ("linear 64x2048 to 1000", "nn.Linear(2048, 1000)", "64, 2048"),
+    ("linear 1024x256", "nn.Linear(256, 1024)", "1024, 256"),
+    ("batch_norm", "nn.BatchNorm2d(64)", "8, 64, 28, 28"),
+    ("group_norm", "nn.GroupNorm(8, 64)", "8, 64, 28, 28"),
+    ("lstm 20x16x256", "nn.LSTM(256, 256)", "20, 16, 256"),
+    ("lstm 20x64x1024", "nn.LSTM(1024, 1024)", "20, 64, 1024"),
+    ("gru 20x16x256", "nn.GRU(256, 256)", "20, 16, 256"),
+    ("conv1d", "nn.Conv1d(64, 64, 3)", "8, 64, 256"),
+    ("conv3x3, dilation 2", "nn.Conv2d(32, 32, 3, dilation=2)", "4, 32, 28, 28"),
+    ("transposed conv", "nn.ConvTranspose2d(32, 32, 4, stride=2)", "4, 32, 14, 14"),
+]
+
+
+def training_cases() -> Iterator[tuple[str, str, str]]:
+    """Layers, losses and element-wise operators, forward and backward."""
+    for setup, calls, sizes in FAMILIES:
+        for label, call in calls.items():
+            for n in sizes:
+                made = setup.replace("{}", call).format(n=n)
+                yield f"{label}, {n}", made, call.format(n=n)
+                yield f"{label}, {n}, training", made, "train()"
+    for label, call in ELEMENTWISE.items():
+        for n in (128, 1024):
+            yield f"{label}, {n}", ELEMENTS.format(n=n), call.format(n=n)
+    for label, layer, shape in MODULES:
+        setup = LAYERS.format(layer=layer, shape=shape)
+        yield label, setup, "layer(x)"
+        yield f"{label}, training", setup, "train()"
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
@@ -64,11 +182,14 @@ def cases() -> Iterator[tuple[str, str, str]]:
         for n in (7, 14, 28, 56):
             yield f"conv {label}, {n}", CONV.format(n=n, grad=False, **settings), "layer(x)"
             yield f"conv {label}, {n}, training", CONV.format(n=n, grad=True, **settings), "train()"
+    yield from training_cases()
 
 
-def rows(libraries: dict) -> Iterator[list[str]]:
-    """One row for every measurement: microseconds by library, and the ratio."""
+def rows(libraries: dict, only: str = "") -> Iterator[list[str]]:
+    """One row for every measurement whose label holds ``only``: microseconds by library, and the ratio."""
     for label, setup, statement in cases():
+        if not re.search(only, label):
+            continue
         try:
             times = statements_in_turn(libraries, setup, statement, repeats=7, budget=0.02)
         except Exception as error:
@@ -79,8 +200,12 @@ def rows(libraries: dict) -> Iterator[list[str]]:
 
 def main() -> None:
     """Prints the table."""
-    chosen = parser(__doc__).parse_args().libraries.split(",")
-    table("Operators", ["operation", *(f"{name} us" for name in chosen), "ratio"], rows(load(chosen)))
+    options = parser(__doc__)
+    options.add_argument("--only", default="", help="regular expression: labels to measure")
+    given = options.parse_args()
+    chosen = given.libraries.split(",")
+    header = ["operation", *(f"{name} us" for name in chosen), "ratio"]
+    table("Operators", header, rows(load(chosen), given.only))
 
 
 if __name__ == "__main__":

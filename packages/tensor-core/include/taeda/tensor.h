@@ -132,8 +132,13 @@ TAEDA_API void resize_output(const Tensor& out, IntSpan sizes, const char* op);
 
 /// 0 <= result < max(ndim,1), or IndexError naming `op`.
 TAEDA_API int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op);
-/// "(2, 3)"
-TAEDA_API std::string shape_text(IntSpan sizes);
+/// "(2, 3)", written only when the message is: checks that hold pay nothing for their texts.
+struct ShapeText {
+  IntSpan sizes;
+  TAEDA_API operator std::string() const;
+};
+TAEDA_API std::ostream& operator<<(std::ostream& out, const ShapeText& text);
+inline ShapeText shape_text(IntSpan sizes) { return {sizes}; }
 /// "float32[2, 3] on cpu" for error messages.
 TAEDA_API std::string describe(const Tensor& tensor);
 TAEDA_API int64_t product(IntSpan sizes);

@@ -15,11 +15,12 @@ int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
   return dim < 0 ? dim + range : dim;
 }
 
-std::string shape_text(IntSpan sizes) {
+ShapeText::operator std::string() const {
   std::string text = "(";
   for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
   return text + (sizes.size() == 1 ? ",)" : ")");
 }
+std::ostream& operator<<(std::ostream& out, const ShapeText& text) { return out << std::string(text); }
 
 std::string describe(const Tensor& tensor) {
   if (!tensor.defined()) return "None";

@@ -34,7 +34,7 @@ Spec pair_backward(const char* op, const Tensor& grad, const Tensor& input, cons
   const Shape sizes = broadcast_shapes(input.sizes(), target.sizes(), op);
   const bool fits = reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), IntSpan(sizes));
   check(fits, ErrorKind::Runtime, op, ": argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
-        reduction ? "one element" : shape_text(sizes));
+        shape_text(reduction ? IntSpan() : IntSpan(sizes)));
   return spec(sizes, result_type(both));
 }
 void expect_same(const char* op, const Tensor& input, const Tensor& target) {
@@ -81,7 +81,7 @@ Spec nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& ta
   class_shape("nll_loss_backward", input, target, weight);
   check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime,
         "nll_loss_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
-        reduction ? "one element" : shape_text(target.sizes()));
+        shape_text(reduction ? IntSpan() : target.sizes()));
   return spec_like(input.sizes(), input.dtype(), input);
 }
 std::array<Spec, 3> cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -98,7 +98,7 @@ Spec cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
   class_shape("cross_entropy_backward", input, target, weight);
   check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime,
         "cross_entropy_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
-        reduction ? "one element" : shape_text(target.sizes()));
+        shape_text(reduction ? IntSpan() : target.sizes()));
   return spec(input.sizes(), input.dtype());
 }
 
