@@ -89,8 +89,6 @@ def run_check(check: Check, lacks: Lacks, call: Callable[[], None], group: str =
 
 def equal(call: str, found: Any, expected: Any) -> None:
     """Failure unless two plain values are equal."""
-    if type(found) is not type(expected) and isinstance(expected, (tuple, list)):
-        found = type(expected)(found)
     if not found == expected:
         raise Failure(f"{call}: expected {expected!r}, found {found!r}", call, repr(expected), repr(found))
 

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import taeda_registry
+from taeda_registry.selection import choose
 from taeda_registry.slots import tensor
+from taeda_registry.table import FIRST_PARTY
 
 _NO_KERNEL = re.compile(r"(?:^|\s)([\w.]+): backend '[^']*' has no kernel")
 
@@ -27,12 +29,23 @@ def missing_kernel(error: BaseException | None) -> str | None:
 
 
 def load_autograd() -> dict[str, str]:
-    """Loads the autograd provider, so that tensors can require gradients; what is lacking when there is none."""
+    """Loads the autograd provider that serves the tensor provider; what is lacking when there is none.
+
+    The first-party one serves first-party tensors; for others it must have been chosen.
+    """
+    taeda_registry.resolve("tensor")
+    ours = taeda_registry.active("tensor").name == FIRST_PARTY
+    if not ours and choose("autograd").origin == "default":
+        return _without_gradients("no autograd provider has been chosen for this tensor provider")
     try:
         taeda_registry.resolve("autograd")
     except taeda_registry.ProviderNotFoundError as error:
-        return {"gradients": str(error), "higher-order": "see gradients"}
+        return _without_gradients(str(error))
     return {}
+
+
+def _without_gradients(reason: str) -> dict[str, str]:
+    return {"gradients": reason, "higher-order": reason}
 
 
 def _library_function(name: str) -> Callable[..., Any] | None:

@@ -62,7 +62,7 @@ def check_module(
     Returns:
         The report.
     """
-    missing = Lacks({**load_autograd(), **of_provider(module, slot), **(lacks or {})})
+    missing = Lacks({**_beneath(slot), **of_provider(module, slot), **(lacks or {})})
     subject = f"{slot}:{name or module.__name__}"
     report = Report("provider", subject, _facts(slot, module), missing.declared, core_groups=("interface",))
     declared = interface(slot)
@@ -76,6 +76,14 @@ def check_module(
         if not chosen or check.name in chosen:
             report.items.append(_behaviour(check, module, slot, absent, missing))
     return report
+
+
+def _beneath(slot: str) -> dict[str, str]:
+    """What the slots underneath lack, which nobody above can have."""
+    if slot == "autograd":
+        return {}
+    beneath = load_autograd()
+    return beneath if slot == "tensor" else {**beneath, **of_provider(taeda_registry.resolve("tensor"), "tensor")}
 
 
 def _behaviour(check: Check, module: ModuleType, slot: str, absent: set[str], lacks: Lacks) -> Item:
