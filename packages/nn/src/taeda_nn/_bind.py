@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-from taeda_registry import ProviderNotFoundError
+from taeda_registry import ProviderNotFoundError, RegistryError
 from taeda_registry.slots import autograd, tensor
 
 Tensor = tensor.Tensor
 no_grad = tensor.no_grad
 
-with suppress(ProviderNotFoundError):
+has_autograd = False
+try:
     # Gradients are recorded once the autograd provider is imported; without one, inference still works.
     getattr(autograd, "Function", None)
+    has_autograd = True
+except RegistryError as error:
+    # Nobody misses a part that is not installed; one that is there and fails must say why.
+    if not isinstance(error, ProviderNotFoundError):
+        warnings.warn(f"nn: without gradients, because {error}", RuntimeWarning, stacklevel=2)
 
 _places = [place for place in (getattr(tensor, "ops", None), tensor) if place is not None]
 
@@ -38,4 +44,4 @@ def op(name: str, fallback: Callable[..., Any] | None = None) -> Callable[..., A
     return missing
 
 
-__all__ = ["Tensor", "autograd", "no_grad", "op", "tensor"]
+__all__ = ["Tensor", "autograd", "has_autograd", "no_grad", "op", "tensor"]

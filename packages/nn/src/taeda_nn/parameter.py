@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda_nn._bind import Tensor, tensor
+from taeda_nn._bind import Tensor, has_autograd, tensor
 
 
 def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
-    return Tensor._make_subclass(cls, data, requires_grad)
+    try:
+        return Tensor._make_subclass(cls, data, requires_grad)
+    except RuntimeError:
+        if has_autograd:
+            raise
+        # Without an autograd provider a tensor may refuse to require gradients; inference needs none.
+        return Tensor._make_subclass(cls, data, False)
 
 
 class Parameter(Tensor):
@@ -27,7 +33,7 @@ class Parameter(Tensor):
             data = tensor.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"{cls.__name__}: data must be a Tensor, got {type(data).__name__}")
-        return Tensor._make_subclass(cls, data, requires_grad)
+        return _rebuild(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         copied = memo.get(id(self))

@@ -26,12 +26,35 @@ class Candidate:
         return f"{self.name} ({self.entry_point.value}, from {self.distribution} {self.version})"
 
 
-def candidates(slot: str | None = None) -> list[Candidate]:
-    """List installed providers, of one slot or of all, in a stable order. Nothing is imported."""
+def installed(group: str) -> list[EntryPoint]:
+    """All entry points of a group; a distribution whose metadata cannot be read is left out."""
     from importlib.metadata import entry_points
 
+    try:
+        return list(entry_points(group=group))
+    except Exception:
+        # One unreadable file would hide everybody else's entry points.
+        return _one_by_one(group)
+
+
+def _one_by_one(group: str) -> list[EntryPoint]:
+    from importlib.metadata import distributions
+
+    found: dict[str, list[EntryPoint]] = {}
+    for distribution in distributions():
+        try:
+            name, points = distribution.metadata["Name"], distribution.entry_points
+        except Exception:
+            continue
+        # The first of a name on the path is the one in force.
+        found.setdefault(name, [point for point in points if point.group == group])
+    return [point for points in found.values() for point in points]
+
+
+def candidates(slot: str | None = None) -> list[Candidate]:
+    """List installed providers, of one slot or of all, in a stable order. Nothing is imported."""
     found: list[Candidate] = []
-    for entry_point in entry_points(group=GROUP):
+    for entry_point in installed(GROUP):
         part, _, name = entry_point.name.partition(".")
         if name and (slot is None or part == slot):
             found.append(Candidate(part, name, entry_point))
@@ -40,6 +63,4 @@ def candidates(slot: str | None = None) -> list[Candidate]:
 
 def misnamed() -> list[str]:
     """Entry points of the group whose names lack the form ``<slot>.<provider>``."""
-    from importlib.metadata import entry_points
-
-    return sorted(point.name for point in entry_points(group=GROUP) if "." not in point.name)
+    return sorted(point.name for point in installed(GROUP) if "." not in point.name)

@@ -135,7 +135,8 @@ def _import(slot: Slot, choice: Choice, target: str, distribution: str | None) -
     try:
         module = import_module(module_name)
         return getattr(module, attribute) if attribute else module
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # A module that ends the interpreter at import must not end everybody's program.
         if _is_absent(error, module_name):
             raise ProviderNotFoundError(_not_found(slot, choice, module_name, distribution)) from error
         raise ProviderFailedError(
@@ -144,7 +145,7 @@ def _import(slot: Slot, choice: Choice, target: str, distribution: str | None) -
         ) from error
 
 
-def _is_absent(error: Exception, module_name: str) -> bool:
+def _is_absent(error: BaseException, module_name: str) -> bool:
     """Whether an import failed because the module itself, not something it needs, does not exist."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return False

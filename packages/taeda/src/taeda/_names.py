@@ -80,10 +80,12 @@ def _optional(slot: str) -> ModuleType | None:
     """Load a slot that the tensor slot can do without; a failure is shown once as a warning."""
     try:
         return resolve(slot)
-    except taeda_registry.ProviderNotFoundError:
-        return None
     except taeda_registry.RegistryError as error:
-        if slot not in _complained:
+        from taeda_registry.selection import choose
+
+        # Nobody misses a part that is not installed; one that somebody chose is another matter.
+        absent = isinstance(error, taeda_registry.ProviderNotFoundError) and choose(slot).origin == "default"
+        if not absent and slot not in _complained:
             import warnings
 
             _complained.add(slot)

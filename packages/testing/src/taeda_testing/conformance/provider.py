@@ -83,7 +83,11 @@ def _beneath(slot: str) -> dict[str, str]:
     if slot == "autograd":
         return {}
     beneath = load_autograd()
-    return beneath if slot == "tensor" else {**beneath, **of_provider(taeda_registry.resolve("tensor"), "tensor")}
+    return (
+        beneath
+        if slot == "tensor"
+        else {**beneath, **of_provider(taeda_registry.resolve("tensor"), "tensor")}
+    )
 
 
 def _behaviour(check: Check, module: ModuleType, slot: str, absent: set[str], lacks: Lacks) -> Item:
