@@ -1,8 +1,8 @@
 """Check that code shown in the guides is the code of the files it is taken from.
 
-A guide shows code below a line `<!-- code: PATH -->` or `<!-- code: PATH NAME -->`, as a fenced block. PATH is relative to
-the repository, NAME a function, class, method or assignment of a Python file (`Lion._move`), a table of a TOML file
-(`project.entry-points`), or, in any file, the text between the comment lines `begin NAME` and `end NAME`.
+A guide shows code below a line `<!-- code: PATH -->` or `<!-- code: PATH NAME -->`, as a fenced block. PATH is
+relative to the repository. NAME is a function, class, method or assignment of a Python file (`Lion._move`), a table of
+a TOML file (`project.entry-points`), or, in any file, the text between the comments `begin NAME` and `end NAME`.
 
 Run as `python tools/checks/guide_code.py` to check, with `--write` to bring the guides up to date.
 """
