@@ -159,9 +159,10 @@ class Saved:
         if self.output is not None:
             return []
         if self.kind == "tensor":
-            return [f"node->{self.name}_.save({f'saved_copy({argument})' if copy else argument});"]
+            kept = f"saved_copy({argument})" if copy else argument
+            return [f'node->{self.name}_.save({kept}, node.get(), "{self.name}");']
         if self.kind == "list":
-            return [f"node->{self.name}_ = save_list({argument});"]
+            return [f'node->{self.name}_ = save_list({argument}, node.get(), "{self.name}");']
         if self.kind in ("facts", "list_facts"):
             table = FACT_FIELDS if self.kind == "facts" else LIST_FACT_FIELDS
             return [f"node->{self.name}_{f} = {table[f][1].format(n=argument)};" for f in sorted(self.facts)]
@@ -349,7 +350,7 @@ class NodeWriter:
             name = name_of[s.output]
             # A result without history cannot close a cycle, so it is kept like an argument.
             if self.op.results and s.output not in self.d.outputs:
-                lines.append(f"node->{s.name}_.save({name});")
+                lines.append(f'node->{s.name}_.save({name}, node.get(), "{s.name}");')
             else:
                 lines.append(f"node->{s.name}_.save_output({name}, {s.output});")
         return lines

@@ -21,6 +21,11 @@ namespace {
 
 }  // namespace
 
+void SavedTensor::refuse_inference(const Tensor& input, const Node* node, const char* argument) {
+  fail(ErrorKind::Runtime, node->name(), ": the tensor '", argument, "' (", describe(input),
+       ") was made under inference_mode and cannot be saved for the gradient; clone() it outside inference_mode first");
+}
+
 void SavedTensor::save_output(const Tensor& result, uint16_t nr) {
   if (!result.defined()) {
     state_ = State::Empty;
@@ -59,9 +64,9 @@ std::vector<Tensor> unpack(const std::vector<SavedTensor>& saved, Node* node, co
   return tensors;
 }
 
-std::vector<SavedTensor> save_list(TensorList inputs) {
+std::vector<SavedTensor> save_list(TensorList inputs, const Node* node, const char* argument) {
   std::vector<SavedTensor> saved(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) saved[i].save(inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) saved[i].save(inputs[i], node, argument);
   return saved;
 }
 

@@ -239,11 +239,11 @@ void Call::keep(PyObject* value, Shared name) {
     const Tensor& t = tensor_of(value);
     const auto found = std::find(outputs.begin(), outputs.end(), value);
     if (is_input(t.impl())) {
-      item.tensor.save(t);
+      item.tensor.save(t, node.get(), "saved_tensors");
     } else if (found != outputs.end()) {
       item.tensor.save_output(t, uint16_t(found - outputs.begin()));
     } else {
-      item.tensor.save(t);
+      item.tensor.save(t, node.get(), "saved_tensors");
       item.intermediate = is_differentiable(t.dtype()) && !tracked(t);
     }
   }

@@ -42,7 +42,8 @@ struct ThreadState {
   bool grad_enabled = true;
   bool inference_mode = false;
 };
-extern thread_local ThreadState thread_state TAEDA_API __attribute__((tls_model("initial-exec")));
+// constinit in the declaration too: without it every reader calls an initialisation function first.
+extern constinit thread_local ThreadState thread_state TAEDA_API __attribute__((tls_model("initial-exec")));
 
 inline KeySet active(KeySet of_arguments) noexcept {
   return KeySet((of_arguments.bits() | thread_state.included) & ~thread_state.excluded);

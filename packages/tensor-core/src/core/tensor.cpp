@@ -9,7 +9,7 @@
 
 namespace taeda {
 
-thread_local ThreadState thread_state;
+constinit thread_local ThreadState thread_state;
 void (*release_python_wrapper)(void* wrapper) noexcept = nullptr;
 
 namespace {

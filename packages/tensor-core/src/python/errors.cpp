@@ -51,9 +51,6 @@ std::optional<Scalar> foreign_number(PyObject* o) {
 }  // namespace
 
 void set_python_error() noexcept {
-  // Python code runs with the autograd layer switched on exactly when recording is: an error must not leave it off.
-  const uint64_t autograd = KeySet::of(Layer::Autograd).bits();
-  thread_state.excluded = thread_state.grad_enabled ? thread_state.excluded & ~autograd : thread_state.excluded | autograd;
   try {
     throw;
   } catch (const PythonError&) {

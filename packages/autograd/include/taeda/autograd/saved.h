@@ -9,11 +9,18 @@ namespace taeda::autograd {
 /// (tensor -> node -> tensor). `unpack` gives the alias its place in the graph again when gradients are being recorded.
 class SavedTensor {
  public:
-  /// An argument of the forward call; undefined tensors are allowed.
-  void save(const Tensor& input) {
+  /// An argument of the forward call; undefined tensors are allowed. RuntimeError for one made under inference_mode:
+  /// its versions are not to be relied on. `node` is the owner, `argument` names it in messages.
+  void save(const Tensor& input, const Node* node, const char* argument) {
+    if (!input.defined()) {
+      state_ = State::Empty;
+      return;
+    }
+    if (input.impl()->flags & kInference) [[unlikely]]
+      refuse_inference(input, node, argument);
     tensor_ = input;
-    state_ = input.defined() ? State::Input : State::Empty;
-    if (input.defined()) version_ = input.version();
+    version_ = input.version();
+    state_ = State::Input;
   }
   /// Output number `nr` of the node, after it was computed.
   void save_output(const Tensor& result, uint16_t nr = 0);
@@ -32,6 +39,7 @@ class SavedTensor {
  private:
   enum class State : uint8_t { Empty, Input, Output, Released };
   Tensor unpack_slow(Node* node, const char* argument) const;
+  [[noreturn]] static void refuse_inference(const Tensor& input, const Node* node, const char* argument);
 
   Tensor tensor_;
   uint32_t version_ = 0;
@@ -46,6 +54,6 @@ inline void SavedVisitor::operator()(const char* name, std::vector<SavedTensor>&
 /// Unpacks a saved list.
 std::vector<Tensor> unpack(const std::vector<SavedTensor>& saved, Node* node, const char* argument);
 /// Saves a list of inputs.
-std::vector<SavedTensor> save_list(TensorList inputs);
+std::vector<SavedTensor> save_list(TensorList inputs, const Node* node, const char* argument);
 
 }  // namespace taeda::autograd
