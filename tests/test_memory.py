@@ -256,9 +256,7 @@ PROGRAMS = [
     second_derivative_not_run,
     deep_copies,
     module_step,
-    pytest.param(
-        loader, marks=pytest.mark.xfail(strict=True, reason="bytes of the data set stay, cause unknown")
-    ),
+    loader,
     through_numpy,
     attributes_on_tensor,
     detached_and_no_grad,
@@ -280,7 +278,6 @@ def test_nothing_outlives_its_last_user(program):
     assert _C._live_bytes() == before
 
 
-@pytest.mark.xfail(strict=True, reason="hooks of nodes are not visible to the garbage collector yet")
 def test_a_hook_that_holds_its_tensor_goes_with_the_collector():
     """The one real cycle: a function registered on a tensor's node that names the tensor."""
     references(hook_on_tensor)

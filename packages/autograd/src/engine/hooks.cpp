@@ -30,38 +30,38 @@ uint64_t next_hook_id() noexcept {
   return ++counter;
 }
 
-uint64_t add_tensor_hook(const Tensor& t, TensorHook hook) {
+uint64_t add_tensor_hook(const Tensor& t, TensorHook hook, void* python) {
   require_tracked(t, "register_hook");
   const uint64_t id = next_hook_id();
   if (const Ref<Node> node = grad_fn_of(t)) {
-    ensure_extras(node.get()).on_output.push_back({id, meta_of(t)->output, std::move(hook)});
+    ensure_extras(node.get()).on_output.push_back({id, meta_of(t)->output, std::move(hook), python});
   } else {
     AutogradMeta& meta = ensure_meta(t.impl());
     if (!meta.hooks) meta.hooks = new HookList;
-    meta.hooks->on_grad.push_back({id, std::move(hook)});
+    meta.hooks->on_grad.push_back({id, std::move(hook), python});
   }
   return id;
 }
 
-uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook) {
+uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook, void* python) {
   require_tracked(leaf, "register_post_accumulate_grad_hook");
   check(!grad_fn_of(leaf), ErrorKind::Runtime, "register_post_accumulate_grad_hook: only leaves accumulate gradients, got ", describe(leaf));
   AutogradMeta& meta = ensure_meta(leaf.impl());
   if (!meta.hooks) meta.hooks = new HookList;
   const uint64_t id = next_hook_id();
-  meta.hooks->after_accumulate.push_back({id, std::move(hook)});
+  meta.hooks->after_accumulate.push_back({id, std::move(hook), python});
   return id;
 }
 
-uint64_t add_node_hook(Node* node, NodeHook hook) {
+uint64_t add_node_hook(Node* node, NodeHook hook, void* python) {
   const uint64_t id = next_hook_id();
-  ensure_extras(node).before.push_back({id, std::move(hook)});
+  ensure_extras(node).before.push_back({id, std::move(hook), python});
   return id;
 }
 
-uint64_t add_post_hook(Node* node, PostHook hook) {
+uint64_t add_post_hook(Node* node, PostHook hook, void* python) {
   const uint64_t id = next_hook_id();
-  ensure_extras(node).after.push_back({id, std::move(hook)});
+  ensure_extras(node).after.push_back({id, std::move(hook), python});
   return id;
 }
 
@@ -80,6 +80,56 @@ void remove_hook(Node* node, uint64_t id) noexcept {
   erase_id(node->extras->on_output, id);
   erase_id(node->extras->before, id);
   erase_id(node->extras->after, id);
+}
+
+namespace {
+
+/// The node of a tensor's history when only the tensor keeps it.
+Node* own_node(TensorImpl* impl) noexcept {
+  const AutogradMeta* meta = meta_of(impl);
+  return meta && meta->grad_fn && meta->grad_fn->use_count() == 1 ? meta->grad_fn.get() : nullptr;
+}
+
+template <class List>
+int visit_list(const List& list, PyVisit visit, void* arg) {
+  for (const auto& hook : list)
+    if (hook.python)
+      if (const int stop = visit(static_cast<_object*>(hook.python), arg)) return stop;
+  return 0;
+}
+
+}  // namespace
+
+int visit_hooks(TensorImpl* impl, PyVisit visit, void* arg) {
+  const AutogradMeta* meta = meta_of(impl);
+  if (!meta || impl->use_count() != 1) return 0;
+  int stop = 0;
+  if (const HookList* hooks = meta->hooks) {
+    stop = visit_list(hooks->on_grad, visit, arg);
+    if (!stop) stop = visit_list(hooks->after_accumulate, visit, arg);
+  }
+  const Node* node = own_node(impl);
+  if (stop || !node || !node->extras) return stop;
+  stop = visit_list(node->extras->on_output, visit, arg);
+  if (!stop) stop = visit_list(node->extras->before, visit, arg);
+  if (!stop) stop = visit_list(node->extras->after, visit, arg);
+  return stop;
+}
+
+void drop_hooks(TensorImpl* impl) noexcept {
+  AutogradMeta* meta = meta_of(impl);
+  if (!meta || impl->use_count() != 1) return;
+  // Dropping a hook may run any code, also code that comes back here: the lists are empty by then.
+  HookList hooks;
+  if (meta->hooks) std::swap(hooks, *meta->hooks);
+  std::vector<OutputHook> on_output;
+  std::vector<Hook<NodeHook>> before;
+  std::vector<Hook<PostHook>> after;
+  if (Node* node = own_node(impl); node && node->extras) {
+    on_output.swap(node->extras->on_output);
+    before.swap(node->extras->before);
+    after.swap(node->extras->after);
+  }
 }
 
 void retain_grad(const Tensor& t) {

@@ -35,10 +35,17 @@ const Tensor& tensor_argument(PyObject* o, const char* op) {
   return tensor_of(o);
 }
 
+/// A hook may name its tensor: from now on the garbage collector has to look at the wrapper.
+void show_to_collector(PyObject* tensor) noexcept {
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
+}
+
 PyObject* register_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check(count == 2, ErrorKind::Type, "register_hook: expected a tensor and a hook");
-    return PyLong_FromUnsignedLongLong(add_tensor_hook(tensor_argument(args[0], "register_hook"), tensor_hook(args[1])));
+    const uint64_t id = add_tensor_hook(tensor_argument(args[0], "register_hook"), tensor_hook(args[1]), args[1]);
+    show_to_collector(args[0]);
+    return PyLong_FromUnsignedLongLong(id);
   });
 }
 PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -48,7 +55,8 @@ PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count)
       Gil gil;
       const Object given = own(wrap(leaf));
       own(PyObject_CallOneArg(call.get(), given.get()));
-    });
+    }, args[1]);
+    show_to_collector(args[0]);
     return PyLong_FromUnsignedLongLong(id);
   });
 }
@@ -139,6 +147,8 @@ void fill_api() {
   autograd_api.attribute = [](const char* key) -> void* {
     return tensor_attributes ? Py_XNewRef(PyDict_GetItemString(tensor_attributes, key)) : nullptr;
   };
+  autograd_api.visit_hooks = visit_hooks;
+  autograd_api.drop_hooks = drop_hooks;
   autograd_api.orphaned = [](TensorImpl* impl) noexcept { collect_cycle(impl); };
   release_python_object = [](void* object) noexcept {
     if (!Py_IsInitialized()) return;

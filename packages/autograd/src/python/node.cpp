@@ -79,7 +79,7 @@ PyObject* register_prehook(PyObject* self, PyObject* hook) {
       Gil gil;
       const Object given = pack(grads, count);
       take_over(own(PyObject_CallOneArg(call.get(), given.get())).get(), grads, count, "register_prehook");
-    });
+    }, hook);
     return PyLong_FromUnsignedLongLong(id);
   });
 }
@@ -90,7 +90,7 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
       Gil gil;
       const Object inputs = pack(results, result_count), outputs = pack(grads, grad_count);
       take_over(own(PyObject_CallFunctionObjArgs(call.get(), inputs.get(), outputs.get(), nullptr)).get(), results, result_count, "register_hook");
-    });
+    }, hook);
     return PyLong_FromUnsignedLongLong(id);
   });
 }

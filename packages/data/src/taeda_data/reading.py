@@ -60,19 +60,16 @@ class Reader:
     ) -> None:
         self._dataset, self._collate, self._seed = dataset, collate, seed
         self._gather = gather_of(dataset) if collate is default_collate else None
-        if not batched:
-            self.read = self._single
-        elif hasattr(dataset, "__getitems__"):
-            self.read = self._many
-        else:
-            self.read = self._one_by_one
+        # The plain functions: a bound method here would hold its own reader, and with it the data set, in a ring.
+        many = hasattr(dataset, "__getitems__")
+        self._read = (Reader._many if many else Reader._one_by_one) if batched else Reader._single
 
     def __call__(self, group: Any) -> Any:
         """The batch (or sample) of a group; errors keep their type and get a note."""
         if self._gather is not None and _plain(group):
             return self._noted(self._gather, group, group)
         try:
-            return self.read(group)
+            return self._read(self, group)
         finally:
             _current.key = None
 

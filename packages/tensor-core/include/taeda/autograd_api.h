@@ -2,7 +2,12 @@
 #pragma once
 #include "taeda/tensor.h"
 
+struct _object;  // PyObject
+
 namespace taeda {
+
+/// CPython's visitproc.
+using PyVisit = int (*)(_object* object, void* arg);
 
 /// Table of functions that the autograd package fills in at import; `version` guards its layout.
 struct AutogradApi {
@@ -17,6 +22,10 @@ struct AutogradApi {
   void* (*attribute)(const char* name) = nullptr;
   /// The Python wrapper of `impl` died while others still hold it and `impl->grad` is set: the moment to look for cycles.
   void (*orphaned)(TensorImpl* impl) noexcept = nullptr;
+  /// What the garbage collector may know of a tensor's Python hooks: visits those that nobody but this tensor's wrapper keeps alive.
+  int (*visit_hooks)(TensorImpl* impl, PyVisit visit, void* arg) = nullptr;
+  /// Drops the hooks that `visit_hooks` shows: the wrapper is part of a garbage cycle.
+  void (*drop_hooks)(TensorImpl* impl) noexcept = nullptr;
 };
 extern TAEDA_API AutogradApi autograd_api;
 

@@ -86,6 +86,7 @@ void dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   if (type != TensorType || wrapper->dict || wrapper->weakrefs) [[unlikely]]
     if (!end_stateful(self)) return;
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);  // a wrapper whose tensor has hooks
   if (TensorImpl* impl = wrapper->tensor.impl()) {
     impl->python = nullptr;
     if (impl->grad && autograd_api.orphaned && impl->use_count() > 1) autograd_api.orphaned(impl);
@@ -121,10 +122,13 @@ void release_wrapper(void* owned) noexcept {
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(cast(self)->dict);
-  return 0;
+  TensorImpl* impl = cast(self)->tensor.impl();
+  return impl && autograd_api.visit_hooks ? autograd_api.visit_hooks(impl, visit, arg) : 0;
 }
 int clear(PyObject* self) {
   Py_CLEAR(cast(self)->dict);
+  TensorImpl* impl = cast(self)->tensor.impl();
+  if (impl && autograd_api.drop_hooks) autograd_api.drop_hooks(impl);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // Hooks and other rare things that hang on nodes and leaves.
 #pragma once
 #include "taeda/autograd/meta.h"
+#include "taeda/autograd_api.h"
 
 namespace taeda::autograd {
 
@@ -12,6 +13,7 @@ template <class F>
 struct Hook {
   uint64_t id;
   F call;
+  void* python = nullptr;  // the PyObject* that `call` owns a reference to, for the garbage collector
 };
 
 /// Hooks of a leaf: on its gradient, and after it was accumulated.
@@ -24,6 +26,7 @@ struct OutputHook {
   uint64_t id;
   uint32_t output;
   TensorHook call;
+  void* python = nullptr;
 };
 
 /// Note [Order of hooks]
@@ -46,11 +49,14 @@ inline NodeExtras& ensure_extras(Node* node) {
 }
 
 uint64_t next_hook_id() noexcept;
-/// Hook on the gradient of `t`; returns its id.
-uint64_t add_tensor_hook(const Tensor& t, TensorHook hook);
-uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook);
-uint64_t add_node_hook(Node* node, NodeHook hook);
-uint64_t add_post_hook(Node* node, PostHook hook);
+/// Hook on the gradient of `t`; returns its id. `python`: the PyObject* that the hook owns a reference to, if any.
+uint64_t add_tensor_hook(const Tensor& t, TensorHook hook, void* python = nullptr);
+uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook, void* python = nullptr);
+uint64_t add_node_hook(Node* node, NodeHook hook, void* python = nullptr);
+uint64_t add_post_hook(Node* node, PostHook hook, void* python = nullptr);
+/// See AutogradApi::visit_hooks and drop_hooks.
+int visit_hooks(TensorImpl* impl, PyVisit visit, void* arg);
+void drop_hooks(TensorImpl* impl) noexcept;
 void remove_hook(const Tensor& t, uint64_t id) noexcept;
 void remove_hook(Node* node, uint64_t id) noexcept;
 void retain_grad(const Tensor& t);
