@@ -114,6 +114,18 @@ def failing_hook():
     (x * 2).sum().backward()
 
 
+def inference_result():
+    with t.inference_mode():
+        x = t.ones(3)
+    leaf() * x
+
+
+def inference_list():
+    with t.inference_mode():
+        x = t.ones(3)
+    t.einsum("i,i->", leaf(), x)
+
+
 ROWS = [
     ("freed-graph", freed, RuntimeError, "backward", "retain_graph"),
     ("stale-saved", stale, RuntimeError, "MulBackward", "version", "inplace|in-place"),
@@ -183,6 +195,7 @@ ROWS = [
         "function-no-backward",
         lambda: Bare.apply(leaf()).sum().backward(),
         (NotImplementedError, RuntimeError),
+        "Bare",
         "Function",
         "backward",
     ),
@@ -190,6 +203,8 @@ ROWS = [
     ("hook-raises", failing_hook, LookupError, "hook trouble"),
     ("hook-on-constant", lambda: t.ones(2).register_hook(print), RuntimeError, "register_hook", "require"),
     ("hook-not-callable", lambda: leaf().register_hook(3), TypeError, "hook", "int"),
+    ("saved-in-inference", inference_result, RuntimeError, "MulBackward", "'other'", "inference_mode", "clone"),
+    ("saved-in-inference-einsum", inference_list, RuntimeError, "inference_mode", "clone"),
     ("retain_grad-constant", lambda: t.ones(2).retain_grad(), RuntimeError, "retain_grad", "require"),
     ("grad-set-text", lambda: setattr(leaf(), "grad", "x"), TypeError, "grad", "str"),
     ("grad-set-shape", lambda: setattr(leaf(), "grad", t.ones(4)), RuntimeError, "grad", "(4,)", "(3,)"),

@@ -1,5 +1,6 @@
 // Dispatch keys: one bit per backend (low half) and per layer (high half), thread-local include/exclude.
 #pragma once
+#include <atomic>
 #include <bit>
 #include <cstdint>
 
@@ -49,11 +50,18 @@ inline KeySet active(KeySet of_arguments) noexcept {
   return KeySet((of_arguments.bits() | thread_state.included) & ~thread_state.excluded);
 }
 
+/// Gives the excluded layers back, also while an error unwinds. GCC 12 moves a plain store that a landing pad makes before a
+/// conditional clean-up into one branch of it, so that it is lost on the other: the fence keeps it where it stands.
+inline void restore_excluded(uint64_t saved) noexcept {
+  thread_state.excluded = saved;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
 /// Switches layers off for a scope: what a layer does around its call to the operator below it.
 class Below {
  public:
   explicit Below(Layer layer) noexcept : saved_(thread_state.excluded) { thread_state.excluded |= KeySet::of(layer).bits(); }
-  ~Below() { thread_state.excluded = saved_; }
+  ~Below() { restore_excluded(saved_); }
   Below(const Below&) = delete;
 
  private:

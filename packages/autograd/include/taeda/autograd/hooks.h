@@ -72,7 +72,7 @@ extern void (*release_python_object)(void* object) noexcept;
 class UserCode {
  public:
   UserCode() noexcept : saved_(thread_state.excluded) { thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits(); }
-  ~UserCode() { thread_state.excluded = saved_; }
+  ~UserCode() { restore_excluded(saved_); }
   UserCode(const UserCode&) = delete;
 
  private:
