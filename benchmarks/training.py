@@ -22,12 +22,13 @@ def copy_weights(source: Any, target: Any, torch: ModuleType) -> None:
     target.load_state_dict(state)
 
 
-def make_step(program: ModuleType, torch: ModuleType, model: Any) -> Callable[[int], float]:
+def make_step(program: ModuleType, torch: ModuleType, model: Any, dtype: str) -> Callable[[int], float]:
     """A function that makes one training step on the batch of the given number and returns the loss."""
     optimizer = program.make_optimizer(torch, model)
 
     def step(number: int) -> float:
         inputs, target = program.make_batch(torch, np.random.default_rng(SEED + number))
+        inputs = tuple(x.to(getattr(torch, dtype)) if x.is_floating_point() else x for x in inputs)
         optimizer.zero_grad()
         loss = program.loss(torch, model(*inputs), target)
         loss.backward()
@@ -37,8 +38,10 @@ def make_step(program: ModuleType, torch: ModuleType, model: Any) -> Callable[[i
     return step
 
 
-def make_steps(program: ModuleType, libraries: dict[str, ModuleType], **options: Any) -> dict[str, Callable]:
-    """For every library a step function, all starting from the same weights."""
+def make_steps(
+    program: ModuleType, libraries: dict[str, ModuleType], dtype: str = "float32", **options: Any
+) -> dict[str, Callable]:
+    """For every library a step function, all starting from the same float32 weights."""
     steps, first = {}, None
     for name, torch in libraries.items():
         torch.manual_seed(SEED)
@@ -47,8 +50,8 @@ def make_steps(program: ModuleType, libraries: dict[str, ModuleType], **options:
             first = model
         else:
             copy_weights(first, model, torch)
-        model.train()
-        steps[name] = make_step(program, torch, model)
+        model = model.to(getattr(torch, dtype)).train()
+        steps[name] = make_step(program, torch, model, dtype)
     return steps
 
 
@@ -64,12 +67,30 @@ def step_times(steps: dict[str, Callable], repeats: int) -> dict[str, float]:
     return {name: median(values) for name, values in samples.items()}
 
 
-def loss_difference(steps: dict[str, Callable], count: int) -> tuple[float, float, float]:
-    """Greatest relative difference of the losses of ``count`` steps, and the first and last loss."""
-    losses = {name: np.array([step(number) for number in range(count)]) for name, step in steps.items()}
-    first, *others = losses.values()
-    greatest = max((float(np.max(np.abs(other / first - 1))) for other in others), default=0.0)
-    return greatest, float(first[0]), float(first[-1])
+def losses(steps: dict[str, Callable], count: int) -> list[np.ndarray]:
+    """The losses of ``count`` steps of every library."""
+    return [np.array([step(number) for number in range(count)]) for step in steps.values()]
+
+
+def difference(a: np.ndarray, b: np.ndarray) -> str:
+    """Greatest relative difference."""
+    return f"{np.max(np.abs(a / b - 1)):.1e}"
+
+
+def agreement(program: ModuleType, libraries: dict[str, ModuleType], count: int) -> list[str]:
+    """How far the losses of the libraries are apart in float64 and in float32, and what rounding alone does.
+
+    The last figure is how far the last library's own float32 losses are from its float64 ones: where a network
+    amplifies rounding errors, two right programs cannot be nearer than that in float32.
+    """
+    exact = losses(make_steps(program, libraries, "float64", dropout=0.0), count)
+    single = losses(make_steps(program, libraries, dropout=0.0), count)
+    return [
+        difference(exact[0], exact[-1]),
+        difference(single[0], single[-1]),
+        difference(single[-1], exact[-1]),
+        f"{single[0][0]:.4f} to {single[0][-1]:.4f}",
+    ]
 
 
 def rows(libraries: dict[str, ModuleType], names: list[str], repeats: int, count: int) -> Iterator[list[str]]:
@@ -79,14 +100,11 @@ def rows(libraries: dict[str, ModuleType], names: list[str], repeats: int, count
         try:
             times = step_times(make_steps(program, libraries), repeats)
             shown = [f"{seconds * 1e3:.1f}" for seconds in times.values()]
-            agreement = ["", ""]
-            if count:
-                difference, first, last = loss_difference(make_steps(program, libraries, dropout=0.0), count)
-                agreement = [f"{difference:.1e}", f"{first:.4f} to {last:.4f}"]
+            agreed = agreement(program, libraries, count) if count else [""] * 4
         except Exception as error:
-            yield [name, *[""] * len(libraries), failure(error), "", ""]
+            yield [name, *[""] * len(libraries), failure(error), *[""] * 4]
             continue
-        yield [name, *shown, ratio(times), *agreement]
+        yield [name, *shown, ratio(times), *agreed]
 
 
 def main() -> None:
@@ -99,7 +117,8 @@ def main() -> None:
     )
     chosen = options.parse_args()
     names = chosen.libraries.split(",")
-    header = ["model", *(f"{name} ms" for name in names), "ratio", "greatest loss difference", "loss"]
+    header = ["model", *(f"{name} ms" for name in names), "ratio"]
+    header += ["losses apart, float64", "losses apart, float32", f"{names[-1]} float32 from float64", "loss"]
     table("Training steps", header, rows(load(names), chosen.models, chosen.repeats, chosen.losses))
 
 

@@ -29,8 +29,8 @@ class Mode {
   }
   ~Mode() {
     thread_state.grad_enabled = state_.grad_enabled;
-    thread_state.excluded = state_.excluded;
     Node::filter = filter_;
+    restore_excluded(state_.excluded);  // last: its fence holds the two above as well
   }
   Mode(const Mode&) = delete;
 

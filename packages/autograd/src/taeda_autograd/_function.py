@@ -94,9 +94,7 @@ class Function(metaclass=_FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Compute the gradients of the arguments; to be given by subclasses."""
-        raise NotImplementedError(
-            "Function: the subclass must give a static method 'backward' (or 'vjp') to be differentiated"
-        )
+        raise NotImplementedError("Function: the subclass must give a static method 'backward'")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -105,6 +103,8 @@ class Function(metaclass=_FunctionMeta):
 
     @classmethod
     def _run_forward(cls, ctx: Any, *args: Any) -> Any:
+        if cls.forward is Function.forward:
+            raise NotImplementedError(f"{cls.__name__}: the subclass must give a static method 'forward'")
         if cls.setup_context is None:
             return cls.forward(ctx, *args)
         output = cls.forward(*args)
@@ -114,6 +114,10 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def _run_backward(cls, ctx: Any, *grads: Any) -> Any:
         vjp = getattr(cls, "vjp", None)
+        if vjp is None and cls.backward is Function.backward:
+            raise NotImplementedError(
+                f"{cls.__name__}: the subclass must give a static method 'backward' (or 'vjp') to be differentiated"
+            )
         return cls.backward(ctx, *grads) if vjp is None else vjp(ctx, *grads)
 
 
