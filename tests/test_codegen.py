@@ -179,7 +179,7 @@ def test_a_formula_keeps_only_what_it_needs(tmp_path: Path) -> None:
         and "SavedTensor self_;" not in plus
         and "save_output(result_, 0)" in plus
     )
-    assert "if (node->edges[0].node) node->other_.save(other);" in plus
+    assert 'if (node->edges[0].node) node->other_.save(other, node.get(), "other");' in plus
     for tag in ("plus", "plus_", "plus_out", "mirror_dims"):
         assert f"register_layer(&op::{tag}::entry" in source
 
