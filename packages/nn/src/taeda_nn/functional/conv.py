@@ -7,6 +7,16 @@ from typing import Any
 
 from taeda_nn._bind import Tensor, op, tensor
 
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+]
+
 _conv1d = op("conv1d")
 _conv2d = op("conv2d")
 

@@ -6,6 +6,15 @@ import math
 
 from taeda_nn._bind import Tensor, op, tensor
 
+__all__ = [
+    "alpha_dropout",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
+]
+
 _dropout = op("dropout")
 
 

@@ -7,6 +7,17 @@ from typing import Any
 
 from taeda_nn._bind import Tensor, no_grad, op, tensor
 
+__all__ = [
+    "bilinear",
+    "cosine_similarity",
+    "embedding",
+    "linear",
+    "normalize",
+    "one_hot",
+    "pairwise_distance",
+    "scaled_dot_product_attention",
+]
+
 
 def _linear_formula(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     result = tensor.matmul(input, weight.t())

@@ -6,6 +6,15 @@ from collections.abc import Sequence
 
 from taeda_nn._bind import Tensor, op, tensor
 
+__all__ = [
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "rms_norm",
+]
+
 _batch_norm = op("batch_norm")
 _layer_norm = op("layer_norm")
 

@@ -7,6 +7,21 @@ from typing import Any
 
 from taeda_nn._bind import Tensor, op
 
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+]
+
 Ints = int | Sequence[int]
 
 _max_pool1d = op("max_pool1d")

@@ -1,255 +1,50 @@
-"""The layers, by family."""
+"""The layers, by family: each family's module says which names are public."""
 
-from taeda_nn.modules.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from taeda_nn.modules.batchnorm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-)
-from taeda_nn.modules.container import (
-    ModuleDict,
-    ModuleList,
-    ParameterDict,
-    ParameterList,
-    Sequential,
-)
-from taeda_nn.modules.conv import (
-    Conv1d,
-    Conv2d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-)
-from taeda_nn.modules.distance import (
-    CosineSimilarity,
-    PairwiseDistance,
-    PixelShuffle,
-    PixelUnshuffle,
-)
-from taeda_nn.modules.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
-from taeda_nn.modules.flatten import (
-    Flatten,
-    Unflatten,
-)
-from taeda_nn.modules.linear import (
-    Bilinear,
-    Identity,
-    Linear,
-)
-from taeda_nn.modules.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from taeda_nn.modules.module import (
-    Module,
-)
-from taeda_nn.modules.normalization import (
-    GroupNorm,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from taeda_nn.modules.padding import (
-    CircularPad1d,
-    CircularPad2d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ZeroPad1d,
-    ZeroPad2d,
-)
-from taeda_nn.modules.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AvgPool1d,
-    AvgPool2d,
-    LPPool1d,
-    LPPool2d,
-    MaxPool1d,
-    MaxPool2d,
-)
-from taeda_nn.modules.rnn import (
-    GRU,
-    LSTM,
-    RNN,
-    GRUCell,
-    LSTMCell,
-    RNNBase,
-    RNNCell,
-    RNNCellBase,
-)
-from taeda_nn.modules.sparse import (
-    Embedding,
-)
+from taeda_nn.modules.activation import *
+from taeda_nn.modules.activation import __all__ as _activation
+from taeda_nn.modules.batchnorm import *
+from taeda_nn.modules.batchnorm import __all__ as _batchnorm
+from taeda_nn.modules.container import *
+from taeda_nn.modules.container import __all__ as _container
+from taeda_nn.modules.conv import *
+from taeda_nn.modules.conv import __all__ as _conv
+from taeda_nn.modules.distance import *
+from taeda_nn.modules.distance import __all__ as _distance
+from taeda_nn.modules.dropout import *
+from taeda_nn.modules.dropout import __all__ as _dropout
+from taeda_nn.modules.flatten import *
+from taeda_nn.modules.flatten import __all__ as _flatten
+from taeda_nn.modules.linear import *
+from taeda_nn.modules.linear import __all__ as _linear
+from taeda_nn.modules.loss import *
+from taeda_nn.modules.loss import __all__ as _loss
+from taeda_nn.modules.module import *
+from taeda_nn.modules.module import __all__ as _module
+from taeda_nn.modules.normalization import *
+from taeda_nn.modules.normalization import __all__ as _normalization
+from taeda_nn.modules.padding import *
+from taeda_nn.modules.padding import __all__ as _padding
+from taeda_nn.modules.pooling import *
+from taeda_nn.modules.pooling import __all__ as _pooling
+from taeda_nn.modules.rnn import *
+from taeda_nn.modules.rnn import __all__ as _rnn
+from taeda_nn.modules.sparse import *
+from taeda_nn.modules.sparse import __all__ as _sparse
 
 __all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "GRU",
-    "LSTM",
-    "RNN",
-    "SELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AlphaDropout",
-    "AvgPool1d",
-    "AvgPool2d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Bilinear",
-    "CircularPad1d",
-    "CircularPad2d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "Conv1d",
-    "Conv2d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "CosineEmbeddingLoss",
-    "CosineSimilarity",
-    "CrossEntropyLoss",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "Embedding",
-    "FeatureAlphaDropout",
-    "Flatten",
-    "GRUCell",
-    "GaussianNLLLoss",
-    "GroupNorm",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "HingeEmbeddingLoss",
-    "HuberLoss",
-    "Identity",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "KLDivLoss",
-    "L1Loss",
-    "LPPool1d",
-    "LPPool2d",
-    "LSTMCell",
-    "LayerNorm",
-    "LeakyReLU",
-    "Linear",
-    "LocalResponseNorm",
-    "LogSigmoid",
-    "LogSoftmax",
-    "MSELoss",
-    "MarginRankingLoss",
-    "MaxPool1d",
-    "MaxPool2d",
-    "Mish",
-    "Module",
-    "ModuleDict",
-    "ModuleList",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "NLLLoss",
-    "PReLU",
-    "PairwiseDistance",
-    "ParameterDict",
-    "ParameterList",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "PoissonNLLLoss",
-    "RMSNorm",
-    "RNNBase",
-    "RNNCell",
-    "RNNCellBase",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "Sequential",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
-    "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
-    "Unflatten",
-    "ZeroPad1d",
-    "ZeroPad2d",
+    *_activation,
+    *_batchnorm,
+    *_container,
+    *_conv,
+    *_distance,
+    *_dropout,
+    *_flatten,
+    *_linear,
+    *_loss,
+    *_module,
+    *_normalization,
+    *_padding,
+    *_pooling,
+    *_rnn,
+    *_sparse,
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from taeda_nn import functional as F
@@ -9,14 +10,49 @@ from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "SELU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
+
 _relu, _relu_in_place = op("relu"), op("relu_")
 _sigmoid, _tanh = op("sigmoid"), op("tanh")
 
 
 class _Activation(Module):
-    """An activation whose settings are the attributes named in ``settings``, in the order of the function."""
+    """An activation: a function of the input and of the attributes named in ``settings``, in the function's order."""
 
+    _function: Callable[..., Tensor]
     settings: tuple[str, ...] = ()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, *[getattr(self, name) for name in self.settings])
 
     def extra_repr(self) -> str:
         shown = [f"{name}={getattr(self, name)}" for name in self.settings if name != "inplace"]
@@ -25,26 +61,61 @@ class _Activation(Module):
         return ", ".join(shown)
 
 
-class ReLU(_Activation):
-    """max(x, 0), element by element."""
+class _InPlace(_Activation):
+    """An activation whose only setting is whether it overwrites its input."""
+
+    settings = ("inplace",)
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+class _Exponential(_Activation):
+    """An activation with an exponential branch of height ``alpha``."""
+
+    settings = ("alpha", "inplace")
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+
+class _Shrink(_Activation):
+    """An activation that is 0 within ``lambd`` of 0."""
+
+    settings = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class _Along(_Activation):
+    """An activation along a dimension."""
+
+    settings = ("dim",)
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+
+class ReLU(_InPlace):
+    """max(x, 0), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
         return _relu_in_place(input) if self.inplace else _relu(input)
 
 
-class ReLU6(_Activation):
+class ReLU6(_InPlace):
     """x limited to [0, 6]."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.relu6(input, self.inplace)
+    _function = staticmethod(F.relu6)
 
 
 class Sigmoid(_Activation):
@@ -67,120 +138,78 @@ class GELU(_Activation):
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     """
 
+    _function = staticmethod(F.gelu)
+    settings = ("approximate",)
+
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.gelu(input, self.approximate)
 
     def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
 
 
-class SiLU(_Activation):
+class SiLU(_InPlace):
     """x * sigmoid(x)."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.silu(input, self.inplace)
+    _function = staticmethod(F.silu)
 
 
-class Mish(_Activation):
+class Mish(_InPlace):
     """x * tanh(softplus(x))."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.mish(input, self.inplace)
+    _function = staticmethod(F.mish)
 
 
-class Hardswish(_Activation):
+class Hardswish(_InPlace):
     """x * hardsigmoid(x)."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardswish(input, self.inplace)
+    _function = staticmethod(F.hardswish)
 
 
-class Hardsigmoid(_Activation):
+class Hardsigmoid(_InPlace):
     """(x + 3) / 6 limited to [0, 1]."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardsigmoid(input, self.inplace)
+    _function = staticmethod(F.hardsigmoid)
 
 
-class SELU(_Activation):
+class SELU(_InPlace):
     """Scaled ELU with the constants that keep mean 0 and variance 1.
 
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.selu(input, self.inplace)
+    _function = staticmethod(F.selu)
 
 
 class LeakyReLU(_Activation):
     """x where positive, else ``negative_slope * x``."""
 
-    settings = ("negative_slope",)
+    _function = staticmethod(F.leaky_relu)
+    settings = ("negative_slope", "inplace")
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope = negative_slope
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-
-class ELU(_Activation):
+class ELU(_Exponential):
     """x where positive, else ``alpha * (exp(x) - 1)``."""
 
-    settings = ("alpha",)
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.elu(input, self.alpha, self.inplace)
+    _function = staticmethod(F.elu)
 
 
-class CELU(_Activation):
+class CELU(_Exponential):
     """x where positive, else ``alpha * (exp(x / alpha) - 1)``."""
 
-    settings = ("alpha",)
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.celu(input, self.alpha, self.inplace)
+    _function = staticmethod(F.celu)
 
 
 class Softplus(_Activation):
     """log(1 + exp(beta * x)) / beta; x itself where ``beta * x`` exceeds ``threshold``."""
 
+    _function = staticmethod(F.softplus)
     settings = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
@@ -188,14 +217,12 @@ class Softplus(_Activation):
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softplus(input, self.beta, self.threshold)
-
 
 class Hardtanh(_Activation):
     """x limited to [min_val, max_val]."""
 
-    settings = ("min_val", "max_val")
+    _function = staticmethod(F.hardtanh)
+    settings = ("min_val", "max_val", "inplace")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -204,9 +231,6 @@ class Hardtanh(_Activation):
         self.min_val = min_val
         self.max_val = max_val
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
 class RReLU(_Activation):
@@ -227,16 +251,14 @@ class RReLU(_Activation):
 class Threshold(_Activation):
     """x where greater than ``threshold``, else ``value``."""
 
-    settings = ("threshold", "value")
+    _function = staticmethod(F.threshold)
+    settings = ("threshold", "value", "inplace")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold = threshold
         self.value = value
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
 class PReLU(_Activation):
@@ -262,89 +284,52 @@ class PReLU(_Activation):
 class LogSigmoid(_Activation):
     """log(sigmoid(x)), computed without overflow."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.logsigmoid(input)
+    _function = staticmethod(F.logsigmoid)
 
 
 class Softsign(_Activation):
     """x / (1 + |x|)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softsign(input)
+    _function = staticmethod(F.softsign)
 
 
 class Tanhshrink(_Activation):
     """x - tanh(x)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.tanhshrink(input)
+    _function = staticmethod(F.tanhshrink)
 
 
-class Hardshrink(_Activation):
+class Hardshrink(_Shrink):
     """x where |x| exceeds ``lambd``, else 0."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
+    _function = staticmethod(F.hardshrink)
 
 
-class Softshrink(_Activation):
+class Softshrink(_Shrink):
     """x moved towards 0 by ``lambd``, 0 where it would pass it."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
+    _function = staticmethod(F.softshrink)
 
 
-class GLU(_Activation):
+class GLU(_Along):
     """First half times the sigmoid of the second half along ``dim``."""
 
-    settings = ("dim",)
+    _function = staticmethod(F.glu)
 
     def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.glu(input, self.dim)
+        super().__init__(dim)
 
 
-class Softmax(_Activation):
+class Softmax(_Along):
     """exp(x) divided by its sum along ``dim``."""
 
-    settings = ("dim",)
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softmax(input, self.dim)
+    _function = staticmethod(F.softmax)
 
 
-class Softmin(_Activation):
+class Softmin(_Along):
     """Softmax of -x along ``dim``."""
 
-    settings = ("dim",)
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softmin(input, self.dim)
+    _function = staticmethod(F.softmin)
 
 
 class Softmax2d(_Activation):
@@ -356,14 +341,7 @@ class Softmax2d(_Activation):
         return F.softmax(input, -3)
 
 
-class LogSoftmax(_Activation):
+class LogSoftmax(_Along):
     """Logarithm of softmax along ``dim``, computed stably."""
 
-    settings = ("dim",)
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.log_softmax(input, self.dim)
+    _function = staticmethod(F.log_softmax)

@@ -11,6 +11,14 @@ from taeda_nn.functional.norm import _need_several_values
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+]
+
 _batch_norm = op("batch_norm")
 
 

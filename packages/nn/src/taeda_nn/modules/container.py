@@ -12,6 +12,14 @@ from taeda_nn._bind import Tensor
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
+__all__ = [
+    "ModuleDict",
+    "ModuleList",
+    "ParameterDict",
+    "ParameterList",
+    "Sequential",
+]
+
 
 def _position(length: int, index: Any, owner: str) -> int:
     index = operator.index(index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from taeda_nn import functional as F
@@ -12,8 +13,13 @@ from taeda_nn.modules.module import Module
 from taeda_nn.modules.utils import _pair, _single
 from taeda_nn.parameter import Parameter
 
-_conv1d = op("conv1d")
-_conv2d = op("conv2d")
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+]
+
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
@@ -118,7 +124,41 @@ class _ConvNd(Module):
         return ", ".join(parts)
 
 
-class Conv1d(_ConvNd):
+class _Conv(_ConvNd):
+    """A convolution of as many dimensions as ``_sizes`` gives numbers."""
+
+    _operator: Callable[..., Tensor]  # called where the operator itself can pad
+    _function: Callable[..., Tensor]
+    _sizes: Callable[[Any], tuple[int, ...]]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        padding = padding if isinstance(padding, str) else self._sizes(padding)
+        settings = self._sizes(kernel_size), self._sizes(stride), padding, self._sizes(dilation)
+        super().__init__(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self._plain:
+            return self._operator(
+                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            )
+        input, padding = self._padded(input)
+        return self._function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv1d(_Conv):
     """Cross-correlation over one dimension: (N, C, L) to (N, out, L').
 
     Args:
@@ -137,34 +177,12 @@ class Conv1d(_ConvNd):
         Size([20, 33, 24])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        padding = padding if isinstance(padding, str) else _single(padding)
-        settings = _single(kernel_size), _single(stride), padding, _single(dilation)
-        super().__init__(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
-
-    def forward(self, input: Tensor) -> Tensor:
-        if self._plain:
-            return _conv1d(
-                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-            )
-        input, padding = self._padded(input)
-        return F.conv1d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    _operator = staticmethod(op("conv1d"))
+    _function = staticmethod(F.conv1d)
+    _sizes = staticmethod(_single)
 
 
-class Conv2d(_ConvNd):
+class Conv2d(_Conv):
     """Cross-correlation over two dimensions: (N, C, H, W) to (N, out, H', W').
 
     Args:
@@ -187,31 +205,9 @@ class Conv2d(_ConvNd):
         Size([20, 33, 24, 49])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        padding = padding if isinstance(padding, str) else _pair(padding)
-        settings = _pair(kernel_size), _pair(stride), padding, _pair(dilation)
-        super().__init__(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
-
-    def forward(self, input: Tensor) -> Tensor:
-        if self._plain:
-            return _conv2d(
-                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-            )
-        input, padding = self._padded(input)
-        return F.conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    _operator = staticmethod(op("conv2d"))
+    _function = staticmethod(F.conv2d)
+    _sizes = staticmethod(_pair)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -258,57 +254,51 @@ class _ConvTransposeNd(_ConvNd):
         return tuple(extra)
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class _ConvTranspose(_ConvTransposeNd):
+    """A transposed convolution of as many dimensions as ``_sizes`` gives numbers."""
+
+    _function: Callable[..., Tensor]
+    _sizes: Callable[[Any], tuple[int, ...]]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = (
+            self._sizes(kernel_size),
+            self._sizes(stride),
+            self._sizes(padding),
+            self._sizes(output_padding),
+        )
+        settings = groups, bias, self._sizes(dilation), padding_mode, device, dtype
+        super().__init__(in_channels, out_channels, *sizes, *settings)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        settings = self.stride, self.padding, extra, self.groups, self.dilation
+        return self._function(input, self.weight, self.bias, *settings)
+
+
+class ConvTranspose1d(_ConvTranspose):
     """The gradient of ``Conv1d`` with respect to its input, as a layer: (N, C, L) to (N, out, L')."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        sizes = _single(kernel_size), _single(stride), _single(padding), _single(output_padding)
-        settings = groups, bias, _single(dilation), padding_mode, device, dtype
-        super().__init__(in_channels, out_channels, *sizes, *settings)
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        settings = self.stride, self.padding, extra, self.groups, self.dilation
-        return F.conv_transpose1d(input, self.weight, self.bias, *settings)
+    _function = staticmethod(F.conv_transpose1d)
+    _sizes = staticmethod(_single)
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_ConvTranspose):
     """The gradient of ``Conv2d`` with respect to its input, as a layer: (N, C, H, W) to (N, out, H', W')."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        sizes = _pair(kernel_size), _pair(stride), _pair(padding), _pair(output_padding)
-        settings = groups, bias, _pair(dilation), padding_mode, device, dtype
-        super().__init__(in_channels, out_channels, *sizes, *settings)
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        settings = self.stride, self.padding, extra, self.groups, self.dilation
-        return F.conv_transpose2d(input, self.weight, self.bias, *settings)
+    _function = staticmethod(F.conv_transpose2d)
+    _sizes = staticmethod(_pair)

@@ -6,6 +6,13 @@ from taeda_nn import functional as F
 from taeda_nn._bind import Tensor
 from taeda_nn.modules.module import Module
 
+__all__ = [
+    "CosineSimilarity",
+    "PairwiseDistance",
+    "PixelShuffle",
+    "PixelUnshuffle",
+]
+
 
 class CosineSimilarity(Module):
     """Cosine of the angle between two tensors along ``dim``."""

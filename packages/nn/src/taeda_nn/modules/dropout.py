@@ -6,6 +6,15 @@ from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op
 from taeda_nn.modules.module import Module
 
+__all__ = [
+    "AlphaDropout",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
+]
+
 _dropout = op("dropout")
 
 

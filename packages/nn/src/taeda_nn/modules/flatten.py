@@ -7,6 +7,11 @@ from typing import Any
 from taeda_nn._bind import Tensor
 from taeda_nn.modules.module import Module
 
+__all__ = [
+    "Flatten",
+    "Unflatten",
+]
+
 
 class Flatten(Module):
     """Merges dimensions ``start_dim`` to ``end_dim`` into one.

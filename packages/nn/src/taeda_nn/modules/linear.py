@@ -12,6 +12,12 @@ from taeda_nn.functional.linear import linear as _linear
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
+__all__ = [
+    "Bilinear",
+    "Identity",
+    "Linear",
+]
+
 
 class Identity(Module):
     """Returns its input; any arguments are accepted and ignored.

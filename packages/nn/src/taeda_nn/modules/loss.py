@@ -10,17 +10,43 @@ from taeda_nn._bind import Tensor
 from taeda_nn.functional.loss import legacy_reduction
 from taeda_nn.modules.module import Module
 
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
+
 
 class _Loss(Module):
     """A loss with a reduction; ``size_average`` and ``reduce`` are its deprecated spellings."""
 
     reduction: str
+    _function: Callable[..., Tensor]
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
         self.reduction = legacy_reduction(size_average, reduce, reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._function(input, target, reduction=self.reduction)
 
 
 class _WeightedLoss(_Loss):
@@ -35,6 +61,9 @@ class _WeightedLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._function(input, target, self.weight, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -99,15 +128,13 @@ class NLLLoss(_WeightedLoss):
 class MSELoss(_Loss):
     """Squared difference."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.mse_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(F.mse_loss)
 
 
 class L1Loss(_Loss):
     """Absolute difference."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.l1_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(F.l1_loss)
 
 
 class SmoothL1Loss(_Loss):
@@ -141,8 +168,7 @@ class HuberLoss(_Loss):
 class BCELoss(_WeightedLoss):
     """Cross-entropy of probabilities and targets in [0, 1]."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+    _function = staticmethod(F.binary_cross_entropy)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
@@ -237,8 +263,7 @@ class HingeEmbeddingLoss(_Loss):
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * x)) for targets 1 and -1."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(F.soft_margin_loss)
 
 
 class _MarginLoss(_Loss):
@@ -254,19 +279,20 @@ class _MarginLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        return self._function(input1, input2, target, self.margin, reduction=self.reduction)
+
 
 class MarginRankingLoss(_MarginLoss):
     """max(0, -target * (input1 - input2) + margin)."""
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
+    _function = staticmethod(F.margin_ranking_loss)
 
 
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
+    _function = staticmethod(F.cosine_embedding_loss)
 
 
 class MultiMarginLoss(_WeightedLoss):
@@ -294,8 +320,7 @@ class MultiMarginLoss(_WeightedLoss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Mean over classes of the binary cross-entropy of logits."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+    _function = staticmethod(F.multilabel_soft_margin_loss)
 
 
 class TripletMarginLoss(_Loss):

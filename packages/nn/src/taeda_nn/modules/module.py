@@ -19,6 +19,10 @@ from taeda_nn.modules._members import Members, set_member
 from taeda_nn.modules._state import Stateful
 from taeda_nn.parameter import Parameter
 
+__all__ = [
+    "Module",
+]
+
 _MISSING: Any = object()
 # The hooks for all modules; None while there are none, so that a call tests one name.
 _everywhere: HookSet | None = None

@@ -10,6 +10,13 @@ from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
+__all__ = [
+    "GroupNorm",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+]
+
 _layer_norm = op("layer_norm")
 
 

@@ -8,6 +8,19 @@ from taeda_nn import functional as F
 from taeda_nn._bind import Tensor
 from taeda_nn.modules.module import Module
 
+__all__ = [
+    "CircularPad1d",
+    "CircularPad2d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+]
+
 
 class _PadNd(Module):
     """Pads the last ``rank`` dimensions at both ends in one mode."""

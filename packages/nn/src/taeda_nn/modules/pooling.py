@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor
 from taeda_nn.modules.module import Module
 
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "LPPool1d",
+    "LPPool2d",
+    "MaxPool1d",
+    "MaxPool2d",
+]
+
 
 class _MaxPoolNd(Module):
+    """What maximum pooling shares, whatever the number of dimensions."""
+
+    _function: Callable[..., Any]
+
     def __init__(
         self,
         kernel_size: Any,
@@ -27,6 +45,17 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
+    def forward(self, input: Tensor) -> Any:
+        return self._function(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
+
     def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
@@ -37,16 +66,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of the last dimension; arguments as ``functional.max_pool1d``."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -57,19 +77,21 @@ class MaxPool2d(_MaxPoolNd):
         Size([20, 16, 24, 15])
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _function = staticmethod(F.max_pool2d)
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    """What mean pooling shares: how it is shown."""
+
+    kernel_size: Any
+    stride: Any
+    padding: Any
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     """Mean over windows of the last dimension; arguments as ``functional.avg_pool1d``."""
 
     def __init__(
@@ -93,15 +115,12 @@ class AvgPool1d(Module):
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 def _first(value: Any) -> Any:
     return value if isinstance(value, int) else next(iter(value))
 
 
-class AvgPool2d(Module):
+class AvgPool2d(_AvgPoolNd):
     """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``."""
 
     def __init__(
@@ -132,11 +151,12 @@ class AvgPool2d(Module):
             self.divisor_override,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class _LPPoolNd(Module):
+    """What power-mean pooling shares, whatever the number of dimensions."""
+
+    _function: Callable[..., Tensor]
+
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> None:
@@ -145,6 +165,9 @@ class _LPPoolNd(Module):
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return (
@@ -156,35 +179,46 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """Power mean (without division) over windows of the last dimension."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
     """Power mean (without division) over windows of the last two dimensions."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    _function = staticmethod(F.lp_pool2d)
 
 
 class _AdaptivePoolNd(Module):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    """Pooling to a given size."""
+
+    _function: Callable[..., Any]
+
+    def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
-        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
+class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
+    """Maxima of windows, with their places where wanted."""
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function(input, self.output_size, self.return_indices)
+
+
 class AdaptiveAvgPool1d(_AdaptivePoolNd):
     """Mean over ``output_size`` windows that cover the last dimension evenly."""
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__(output_size)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptivePoolNd):
@@ -195,22 +229,16 @@ class AdaptiveAvgPool2d(_AdaptivePoolNd):
         Size([1, 64, 5, 7])
     """
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__(output_size)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool2d)
 
 
-class AdaptiveMaxPool1d(_AdaptivePoolNd):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over ``output_size`` windows that cover the last dimension evenly."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(_AdaptivePoolNd):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over windows that cover the last two dimensions evenly; None keeps a dimension's size."""
 
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool2d)

@@ -12,6 +12,17 @@ from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 from taeda_nn.utils.rnn import PackedSequence
 
+__all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "GRUCell",
+    "LSTMCell",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
+]
+
 _CELLS = {
     "LSTM": op("lstm_cell", cell("LSTM")),
     "GRU": op("gru_cell", cell("GRU")),

@@ -10,6 +10,10 @@ from taeda_nn._bind import Tensor, no_grad, tensor
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
+__all__ = [
+    "Embedding",
+]
+
 
 class Embedding(Module):
     """A table of vectors, looked up by index.
