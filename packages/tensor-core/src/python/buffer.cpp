@@ -3,6 +3,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "python/numpy_bridge.h"
 
 namespace taeda::py {
 namespace {
@@ -57,55 +58,11 @@ Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps
   return from_storage(std::move(storage), sizes, strides, -low, dtype);
 }
 
-/// Memory exported through the buffer protocol, given back when the last tensor over it goes.
-void release_export(void*, size_t, void* context) {
-  auto* view = static_cast<Py_buffer*>(context);
-  if (Py_IsInitialized()) {
-    const PyGILState_STATE state = PyGILState_Ensure();
-    PyBuffer_Release(view);
-    PyGILState_Release(state);
-  }
-  delete view;
-}
-
-struct ReleaseExport {
-  void operator()(Py_buffer* view) const noexcept { release_export(nullptr, 0, view); }
-};
-
-std::optional<DType> dtype_from_format(const char* format) {
-  for (const auto& type : kTypes)
-    if (*type.format && !std::strcmp(format, type.format)) return type.dtype;
-  return std::nullopt;
-}
-
-bool is_ndarray(PyObject* o) {
-  static PyTypeObject* known = nullptr;
-  if (Py_TYPE(o) == known) return true;
-  if (std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") != 0) return false;
-  known = Py_TYPE(o);
-  return true;
-}
-
 /// The quick way for NumPy's own arrays of native byte order; nothing when the long way must find out what is wrong.
 std::optional<Tensor> from_ndarray(PyObject* o, const char* op) {
-  auto* raw = new Py_buffer;
-  if (PyObject_GetBuffer(o, raw, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
-    delete raw;
-    PyErr_Clear();
-    return std::nullopt;
-  }
-  std::unique_ptr<Py_buffer, ReleaseExport> view(raw);
-  const std::optional<DType> dtype = dtype_from_format(view->format);
-  if (!dtype || view->ndim > kMaxDims) return std::nullopt;
-  const size_t n = size_t(view->ndim);
-  Shape sizes, steps;
-  for (size_t d = 0; d < n; ++d) {
-    sizes.push_back(view->shape[d]);
-    steps.push_back(view->strides[d]);
-  }
-  char* first = static_cast<char*>(view->buf);
-  const bool readonly = view->readonly;
-  return over_memory({release_export, view.release()}, first, sizes, steps, *dtype, readonly, op);
+  const std::optional<ArrayView> view = view_of(o);
+  if (!view) return std::nullopt;
+  return over_memory(keep(o), view->first, view->sizes, view->byte_steps, view->dtype, view->readonly, op);
 }
 
 Shape ints_of(PyObject* tuple) {
@@ -127,13 +84,6 @@ PyObject* py_from_numpy(PyObject*, PyObject* array) {
   });
 }
 
-/// numpy.asarray, found at first use so that importing this module does not import NumPy.
-PyObject* numpy_asarray() {
-  static PyObject* const function =
-      own(PyObject_GetAttrString(own(PyImport_ImportModule("numpy")).get(), "asarray")).release();
-  return function;
-}
-
 PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     static Names known{"numpy", 0, {"force"}};
@@ -146,7 +96,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     check(t.device().backend == kCPU, ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ",
           describe(t), "; use tensor.cpu()");
     check(t.dtype() != DType::BFloat16, ErrorKind::Type, "numpy: NumPy has no bfloat16; use tensor.float().numpy()");
-    return own(PyObject_CallOneArg(numpy_asarray(), owner.get())).release();
+    return array_over(owner.get());
   });
 }
 

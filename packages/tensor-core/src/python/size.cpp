@@ -1,4 +1,7 @@
 // Size: the tuple subclass that shapes are.
+#include <algorithm>
+#include <utility>
+
 #include "python/internal.h"
 
 namespace taeda::py {
@@ -78,7 +81,33 @@ PyType_Spec spec{"taeda_tensor_core.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
 
 }  // namespace
 
-PyObject* wrap_size(IntSpan sizes) { return fill(SizeType->tp_alloc(SizeType, Py_ssize_t(sizes.size())), sizes); }
+/// Note [Shared sizes]
+/// Programs ask for the same few shapes over and over. A Size cannot be changed, so the last one made of each kind is
+/// given out again; the place in the table follows from the numbers, and a newcomer takes the place over.
+PyObject* wrap_size(IntSpan sizes) {
+  constexpr size_t kLongest = 6, kPlaces = 256;
+  struct Known {
+    PyObject* size;
+    size_t ndim;
+    int64_t dims[kLongest];
+  };
+  static Known table[kPlaces] = {};
+  const size_t n = sizes.size();
+  const auto make = [&] { return fill(SizeType->tp_alloc(SizeType, Py_ssize_t(n)), sizes); };
+  if (n > kLongest) return make();
+  uint64_t mixed = n;
+  for (int64_t size : sizes) mixed = (mixed ^ uint64_t(size)) * 0x9e3779b97f4a7c15u;
+  Known& known = table[mixed >> 56];
+  if (known.size && known.ndim == n && std::equal(sizes.begin(), sizes.end(), known.dims)) return Py_NewRef(known.size);
+  PyObject* made = make();
+  if (!made) return nullptr;
+  std::copy(sizes.begin(), sizes.end(), known.dims);
+  known.ndim = n;
+  // Last, for it may run any code: the place is whole by then.
+  PyObject* old = std::exchange(known.size, Py_NewRef(made));
+  Py_XDECREF(old);
+  return made;
+}
 PyObject* wrap_tuple(IntSpan values) { return fill(PyTuple_New(Py_ssize_t(values.size())), values); }
 
 bool init_size(PyObject* module) {

@@ -1,0 +1,76 @@
+// NumPy arrays through NumPy's C API, which is imported when the first array is met.
+#include "python/numpy_bridge.h"
+
+#include <cstring>
+
+#include "python/internal.h"
+
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <numpy/arrayobject.h>
+
+namespace taeda::py {
+namespace {
+
+void need_numpy() {
+  static bool ready = false;
+  if (ready) return;
+  ensure(_import_array() >= 0);
+  ready = true;
+}
+
+constexpr int kTypeNumbers[] = {NPY_BOOL,  NPY_INT8,   NPY_INT16,  NPY_INT32,  NPY_INT64,
+                                NPY_UINT8, NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_HALF,
+                                NPY_VOID,  NPY_FLOAT,  NPY_DOUBLE, NPY_CFLOAT, NPY_CDOUBLE};
+static_assert(kTypeNumbers[size_t(DType::UInt64)] == NPY_UINT64 && kTypeNumbers[size_t(DType::Float32)] == NPY_FLOAT &&
+              kTypeNumbers[size_t(DType::Complex128)] == NPY_CDOUBLE);
+
+std::optional<DType> dtype_of(const PyArray_Descr* descr) {
+  int number = descr->type_num;
+  // C has two types of 64 bits; NPY_INT64 is one of them.
+  if (number == NPY_LONGLONG) number = NPY_INT64;
+  if (number == NPY_ULONGLONG) number = NPY_UINT64;
+  if (number == NPY_VOID) return std::nullopt;
+  for (size_t i = 0; i < std::size(kTypeNumbers); ++i)
+    if (kTypeNumbers[i] == number) return DType(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_ndarray(PyObject* o) {
+  static PyTypeObject* known = nullptr;
+  if (Py_TYPE(o) == known) return true;
+  if (known || std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") != 0) return false;
+  need_numpy();
+  if (!PyArray_CheckExact(o)) return false;
+  known = Py_TYPE(o);
+  return true;
+}
+
+std::optional<ArrayView> view_of(PyObject* o) {
+  auto* array = reinterpret_cast<PyArrayObject*>(o);
+  const std::optional<DType> dtype = dtype_of(PyArray_DESCR(array));
+  const size_t n = size_t(PyArray_NDIM(array));
+  if (!dtype || !PyArray_ISNOTSWAPPED(array) || n > size_t(kMaxDims)) return std::nullopt;
+  return ArrayView{static_cast<char*>(PyArray_DATA(array)), Shape(IntSpan(PyArray_DIMS(array), n)),
+                   Shape(IntSpan(PyArray_STRIDES(array), n)), *dtype, !PyArray_ISWRITEABLE(array)};
+}
+
+PyObject* array_over(PyObject* owner) {
+  need_numpy();
+  const Tensor& t = tensor_of(owner);
+  npy_intp dims[kMaxDims], steps[kMaxDims];
+  const int n = int(t.dim());
+  for (int d = 0; d < n; ++d) {
+    dims[d] = t.size(d);
+    steps[d] = t.stride(d) * t.item_bytes();
+  }
+  const int flags = t.impl()->storage->readonly ? 0 : NPY_ARRAY_WRITEABLE;
+  Object array =
+      own(PyArray_New(&PyArray_Type, n, dims, kTypeNumbers[size_t(t.dtype())], steps, t.bytes(), 0, flags, nullptr));
+  // Without memory of its own the tensor has nothing to share, and NumPy has allocated.
+  if (t.bytes()) ensure(PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), Py_NewRef(owner)) == 0);
+  return array.release();
+}
+
+}  // namespace taeda::py
