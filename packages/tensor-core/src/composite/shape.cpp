@@ -281,14 +281,15 @@ Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
     sizes[d] += pad[2 * i] + pad[2 * i + 1];
     check(sizes[d] >= 0, ErrorKind::Runtime, "constant_pad_nd: argument 'pad' ", shape_text(pad), " makes dimension ", d, " of shape ",
           shape_text(self.sizes()), " negative");
-    inside = ops::slice(inside, d, std::max<int64_t>(0, -pad[2 * i]), self.size(d) - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
+    if (pad[2 * i] < 0 || pad[2 * i + 1] < 0)
+      inside = ops::slice(inside, d, std::max<int64_t>(0, -pad[2 * i]), self.size(d) - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
   }
   const Tensor out = ops::full(sizes, value, self.dtype(), self.device());
   Tensor window = out;
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     const int64_t d = self.dim() - 1 - int64_t(i);
     const int64_t before = std::max<int64_t>(0, pad[2 * i]);
-    window = ops::slice(window, d, before, before + inside.size(d), 1);
+    if (window.size(d) != inside.size(d)) window = ops::slice(window, d, before, before + inside.size(d), 1);
   }
   ops::copy_(window, inside);
   return out;

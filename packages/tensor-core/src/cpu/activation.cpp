@@ -1,6 +1,8 @@
 // CPU kernels of the activation family.
 #include "taeda/ops/activation.h"
 
+#include <memory>
+
 #include "cpu/kernel.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/random.h"
@@ -109,12 +111,34 @@ Tensor as_rows(const Tensor& t, int64_t dim, DType d) {
   return copy;
 }
 
+/// Along a dimension that is not the last, without transposing; false where the layouts do not allow it.
+bool by_columns(RowCode code, const Tensor& out, const Tensor& in, const Tensor* output, int64_t axis) {
+  const DType d = out.dtype();
+  const auto fits = [d](const Tensor& t) { return t.contiguous() && t.dtype() == d && compute_dtype(d) == d; };
+  if (axis >= out.dim() - 1 || !fits(out) || !fits(in) || (output && !fits(*output))) return false;
+  const int64_t n = out.size(axis), columns = product(out.sizes().subspan(size_t(axis) + 1)), item = out.item_bytes();
+  if (columns < 8) return false;
+  const int64_t tiles = (columns + kColumns - 1) / kColumns, outer = out.numel() / (n * columns);
+  const ColumnFn fn = table().column_fns[code][d == DType::Float64];
+  const Unlocked unlocked(out.numel() > 8192);
+  parallel_for(outer * tiles, std::max<int64_t>(1, 8192 / (n * kColumns)), [&](int64_t begin, int64_t end) {
+    const auto scratch = std::make_unique_for_overwrite<char[]>(size_t(n * kColumns * item));
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t column = p % tiles * kColumns, at = (p / tiles * n * columns + column) * item;
+      fn(out.bytes() + at, in.bytes() + at, output ? output->bytes() + at : nullptr, n, columns, std::min(kColumns, columns - column),
+         scratch.get());
+    }
+  });
+  return true;
+}
+
 void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* output, int64_t dim) {
   if (out.numel() == 0) return;
   const DType d = compute_dtype(out.dtype());
   const int64_t axis = out.dim() ? wrap_dim(dim, out.dim(), "softmax") : 0;
   const int64_t n = out.dim() ? out.size(axis) : 1, rows = out.numel() / n;
   const bool last = axis == out.dim() - 1 || out.dim() == 0;
+  if (!last && by_columns(code, out, in, output, axis)) return;
   const Tensor source = out.dim() ? as_rows(in, axis, d) : as_rows(in, -1, d);
   const Tensor saved = output ? (out.dim() ? as_rows(*output, axis, d) : as_rows(*output, -1, d)) : Tensor();
   const bool direct = last && out.contiguous() && out.dtype() == d;

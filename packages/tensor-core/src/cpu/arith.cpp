@@ -125,7 +125,7 @@ constexpr LoopRow remainder_row = binary_row<Remainder>(Ordered{});
 constexpr LoopRow power_row = binary_row<Power>(Numbers{});
 constexpr LoopRow fmax_row = binary_row<Fmax>(BoolOrdered{});
 constexpr LoopRow fmin_row = binary_row<Fmin>(BoolOrdered{});
-constexpr LoopRow hypot_row = binary_row<Hypot>(Floats{});
+constexpr LoopRow hypot_row = binary_row<Hypot>(Types<double>{});
 constexpr LoopRow copysign_row = binary_row<Copysign>(Floats{});
 constexpr LoopRow nextafter_row = binary_row<Nextafter>(Floats{});
 constexpr LoopRow logaddexp_row = binary_row<LogAddExp>(Floats{});
@@ -187,12 +187,11 @@ void check_divisor(const char* op, const Tensor& b, DType d) {
   check(found.integer[0] == 0, ErrorKind::ZeroDivision, op, ": integer division by zero");
 }
 /// bool operands are divided as small integers.
-template <const LoopRow& Row>
-void division(const char* op, const Tensor& out, const Tensor& a, const Tensor& b) {
+void division(const LoopRow& fast, const LoopRow& rare, const char* op, const Tensor& out, const Tensor& a, const Tensor& b) {
   DType d = operands_dtype(a, b);
   check_divisor(op, b, d);
   if (d == DType::Bool) d = DType::UInt8;
-  run_binary(need(Row, d, op), out, d, a, b, d);
+  run_binary(need(fast, rare, d, op), out, d, a, b, d);
 }
 
 void pow_kernel(const Tensor& out, const Tensor& a, const Tensor& b) {
@@ -271,13 +270,13 @@ const bool registered = [] {
   kernel<op::clamp_min>(kCPU, binary_same<kMaximum>);
   kernel<op::copysign>(kCPU, rare_binary_float<copysign_row>);
   kernel<op::div>(kCPU, div_kernel);
-  kernel<op::floor_divide>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division<floor_divide_row>("floor_divide", o, a, b); });
+  kernel<op::floor_divide>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division(row(kFloorDivide), floor_divide_row, "floor_divide", o, a, b); });
   kernel<op::fmax>(kCPU, rare_same<fmax_row>);
   kernel<op::fmin>(kCPU, rare_same<fmin_row>);
-  kernel<op::fmod>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division<fmod_row>("fmod", o, a, b); });
+  kernel<op::fmod>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division(row(kFmod), fmod_row, "fmod", o, a, b); });
   kernel<op::gcd>(kCPU, rare_same<gcd_row>);
   kernel<op::heaviside>(kCPU, rare_same<heaviside_row>);
-  kernel<op::hypot>(kCPU, rare_binary_float<hypot_row>);
+  kernel<op::hypot>(kCPU, binary_float<kHypot, hypot_row>);
   kernel<op::lcm>(kCPU, rare_same<lcm_row>);
   kernel<op::lerp>(kCPU, lerp_kernel);
   kernel<op::logaddexp>(kCPU, rare_binary_float<logaddexp_row>);
@@ -289,7 +288,7 @@ const bool registered = [] {
   kernel<op::nextafter>(kCPU, rare_binary_float<nextafter_row>);
   kernel<op::pow>(kCPU, pow_kernel);
   kernel<op::reciprocal>(kCPU, unary_float<kReciprocal>);
-  kernel<op::remainder>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division<remainder_row>("remainder", o, a, b); });
+  kernel<op::remainder>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division(row(kRemainder), remainder_row, "remainder", o, a, b); });
   kernel<op::rsqrt>(kCPU, unary_float<kRsqrt, rsqrt_row>);
   kernel<op::sgn>(kCPU, [](const Tensor& o, const Tensor& a) { run_unary(sign_row.fn[int(compute_dtype(a.dtype()))], o, compute_dtype(a.dtype()), a, compute_dtype(a.dtype())); });
   kernel<op::sign>(kCPU, [](const Tensor& o, const Tensor& a) { run_unary(sign_row.fn[int(compute_dtype(a.dtype()))], o, compute_dtype(a.dtype()), a, compute_dtype(a.dtype())); });
@@ -299,7 +298,7 @@ const bool registered = [] {
     unary_same<kSquare>(out, self);
   });
   kernel<op::sub>(kCPU, sub_kernel);
-  kernel<op::trunc_divide>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division<trunc_divide_row>("trunc_divide", o, a, b); });
+  kernel<op::trunc_divide>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division(trunc_divide_row, no_row, "trunc_divide", o, a, b); });
   kernel<op::xlogy>(kCPU, rare_binary_float<xlogy_row>);
   return true;
 }();

@@ -86,26 +86,9 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<
   }
 }
 
-/// One call of the fastest routine on this thread.
+/// BLAS where it is built in, else plain loops.
 template <class T>
-void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
-#ifdef TAEDA_WITH_ONEDNN
-  if constexpr (std::is_same_v<T, float>) {
-    // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
-    // transposed (linear layers) or narrow; sgemm by a few percent elsewhere.
-    const int64_t work = m * n * k;
-    const bool brgemm =
-        m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
-    if (brgemm && onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, c, ldc))
-      return;
-    if (!has_vendor<T> || work > 64 * 64 * 64) {
-      const cpu::OneThread scope;
-      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
-                 c, ldc);
-      return;
-    }
-  }
-#endif
+void vendor_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
 #ifdef TAEDA_WITH_OPENBLAS
   const int ta = a.transposed ? kTransposed : kPlain, tb = b.transposed ? kTransposed : kPlain;
   const int im = int(m), in = int(n), ik = int(k), la = int(a.ld), lb = int(b.ld), lc = int(ldc);
@@ -131,8 +114,39 @@ Operand<T> columns_from(Operand<T> x, int64_t j) {
   return {x.data + (x.transposed ? j * x.ld : j), x.ld, x.transposed};
 }
 
+// OpenBLAS takes products up to this work without packing, at its best; a strip of columns at a time gets there.
+constexpr int64_t kSmallWork = 1'000'000, kStrip = 32;
+
+/// One call of the fastest routine on this thread.
+template <class T>
+void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+#ifdef TAEDA_WITH_ONEDNN
+  if constexpr (std::is_same_v<T, float>) {
+    // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
+    // transposed (linear layers) or narrow; sgemm by a few percent elsewhere.
+    const int64_t work = m * n * k;
+    if (has_vendor<T> && b.transposed && n > kStrip && m <= 48 && m * kStrip * k <= kSmallWork) {
+      for (int64_t j = 0; j < n; j += kStrip)
+        vendor_gemm<T>(m, std::min(kStrip, n - j), k, alpha, a, columns_from(b, j), beta, c + j, ldc);
+      return;
+    }
+    const bool brgemm =
+        m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
+    if (brgemm && onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, c, ldc))
+      return;
+    if (!has_vendor<T> || work > 64 * 64 * 64) {
+      const cpu::OneThread scope;
+      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
+                 c, ldc);
+      return;
+    }
+  }
+#endif
+  vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+}
+
 constexpr int64_t kPieceFlops = int64_t(1) << 21;  // multiplications that pay for a piece of their own
-constexpr int64_t kMaxPieces = 16;
+constexpr int64_t kMaxPieces = 16, kNarrowest = 128;
 
 /// A small result of a long sum: pieces of the inner dimension, added in order.
 template <class T>
@@ -164,9 +178,12 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   const int64_t pieces = std::min(kMaxPieces, (work + kPieceFlops - 1) / kPieceFlops);
   if (m * n <= 128 * 128 && k >= 4096)
     return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
-  // Cut the longer side into pieces of whole vectors; a very square product is cut both ways.
-  const int64_t cuts_n = n >= m ? std::min(pieces, (n + 63) / 64) : 1;
-  const int64_t cuts_m = n >= m ? 1 : std::min(pieces, (m + 63) / 64);
+  // Pieces of whole vectors, not narrower than what the routines need for their speed, along the longer side first.
+  const auto cuts = [](int64_t size, int64_t most) {
+    return std::clamp<int64_t>((size + kNarrowest - 1) / kNarrowest, 1, std::max<int64_t>(1, most));
+  };
+  const int64_t first = cuts(std::max(m, n), pieces), second = cuts(std::min(m, n) / 2, pieces / first);
+  const int64_t cuts_n = n >= m ? first : second, cuts_m = n >= m ? second : first;
   const int64_t step_n = ((n + cuts_n - 1) / cuts_n + 15) / 16 * 16,
                 step_m = ((m + cuts_m - 1) / cuts_m + 15) / 16 * 16;
   const int64_t count_n = (n + step_n - 1) / step_n, count_m = (m + step_m - 1) / step_m;

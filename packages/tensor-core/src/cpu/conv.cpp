@@ -20,34 +20,46 @@ using cpu::ConvShape;
 using cpu::row_major;
 using infer::batched;
 
+/// The output columns whose input column, for kernel column j, lies inside the image.
+struct Reach {
+  int64_t begin, end, first;  // of the output; the input column of output column 0
+  Reach(const ConvShape& s, int64_t j) : first(j * s.dw - s.pw) {
+    begin = std::min(s.ow, first < 0 ? (-first + s.sw - 1) / s.sw : 0);
+    end = std::max(begin, std::min(s.ow, first < s.w ? (s.w - 1 - first) / s.sw + 1 : 0));
+  }
+};
+
+/// Calls `body(reach, image row or null, patch row)` for every row of the patch matrix of one image's group.
+template <class T, class Body>
+void for_patch_rows(const ConvShape& s, T* image, const Body& body) {
+  for (int64_t c = 0; c < s.c / s.groups; ++c)
+    for (int64_t i = 0; i < s.kh; ++i)
+      for (int64_t j = 0; j < s.kw; ++j) {
+        const Reach reach(s, j);
+        for (int64_t y = 0; y < s.oh; ++y) {
+          const int64_t row = y * s.sh - s.ph + i * s.dh;
+          body(reach, row >= 0 && row < s.h ? image + (c * s.h + row) * s.w + reach.first : nullptr);
+        }
+      }
+}
 /// One image's patches as a matrix (c / groups * kh * kw, oh * ow) of one group.
 template <class T>
 void unfold_patches(const ConvShape& s, const T* image, T* columns) {
-  for (int64_t c = 0; c < s.c / s.groups; ++c)
-    for (int64_t i = 0; i < s.kh; ++i)
-      for (int64_t j = 0; j < s.kw; ++j)
-        for (int64_t y = 0; y < s.oh; ++y) {
-          const int64_t row = y * s.sh - s.ph + i * s.dh;
-          for (int64_t x = 0; x < s.ow; ++x) {
-            const int64_t column = x * s.sw - s.pw + j * s.dw;
-            const bool inside = row >= 0 && row < s.h && column >= 0 && column < s.w;
-            *columns++ = inside ? image[(c * s.h + row) * s.w + column] : T(0);
-          }
-        }
+  for_patch_rows(s, image, [&s, &columns](const Reach& reach, const T* from) {
+    const int64_t begin = from ? reach.begin : s.ow, end = from ? reach.end : s.ow;
+    for (int64_t x = 0; x < begin; ++x) columns[x] = T(0);
+    for (int64_t x = begin; x < end; ++x) columns[x] = from[x * s.sw];
+    for (int64_t x = end; x < s.ow; ++x) columns[x] = T(0);
+    columns += s.ow;
+  });
 }
 /// The adjoint: adds each patch back to its place.
 template <class T>
 void fold_patches(const ConvShape& s, const T* columns, T* image) {
-  for (int64_t c = 0; c < s.c / s.groups; ++c)
-    for (int64_t i = 0; i < s.kh; ++i)
-      for (int64_t j = 0; j < s.kw; ++j)
-        for (int64_t y = 0; y < s.oh; ++y) {
-          const int64_t row = y * s.sh - s.ph + i * s.dh;
-          for (int64_t x = 0; x < s.ow; ++x, ++columns) {
-            const int64_t column = x * s.sw - s.pw + j * s.dw;
-            if (row >= 0 && row < s.h && column >= 0 && column < s.w) image[(c * s.h + row) * s.w + column] += *columns;
-          }
-        }
+  for_patch_rows(s, image, [&s, &columns](const Reach& reach, T* to) {
+    for (int64_t x = reach.begin; to && x < reach.end; ++x) to[x * s.sw] += columns[x];
+    columns += s.ow;
+  });
 }
 
 /// Sizes of the matrices of one group.

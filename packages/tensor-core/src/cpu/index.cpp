@@ -1,10 +1,12 @@
 // CPU kernels of the index family.
 #include "taeda/ops/index.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "cpu/indexing.h"
+#include "taeda/elementwise.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -28,26 +30,15 @@ struct ResultStrides {
 template <class Body>
 void for_each_picked(const IndexPlan& plan, const ResultStrides& strides, int64_t item, const Body& body) {
   size_t i = 0;
-  for_each_offset<1>(plan.picked, {IntSpan(strides.picked)}, [&](const auto& offset, const auto&) { body(i++, offset[0] * item); });
-}
-
-Tensor index_kernel(const Tensor& self, TensorList indices) {
-  const IndexPlan plan = cpu::plan_index("index", self, indices);
-  const Tensor out = empty(plan.result, self.dtype(), self.device());
-  if (out.numel() == 0) return out;
-  const ResultStrides strides(plan, out.strides());
-  const int64_t item = self.item_bytes();
-  for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
-    cpu::copy_block(out.bytes() + at, strides.rest, self.bytes() + plan.offsets[i], plan.rest_strides, plan.rest_sizes, item);
-  });
-  return out;
+  for_each_offset<1>(plan.picked, {IntSpan(strides.picked)},
+                     [&](const auto& offset, const auto&) { body(i++, offset[0] * item); });
 }
 
 void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
   const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
   const Shape fitted = broadcast_shapes(plan.result, values.sizes(), "index_put_");
-  check(fitted == plan.result, ErrorKind::Runtime, "index_put_: argument 'values' has shape ", shape_text(values.sizes()),
-        ", which cannot be broadcast to the indexed shape ", shape_text(plan.result));
+  check(fitted == plan.result, ErrorKind::Runtime, "index_put_: argument 'values' has shape ",
+        shape_text(values.sizes()), ", which cannot be broadcast to the indexed shape ", shape_text(plan.result));
   Tensor source = ops::to_dtype(values, self.dtype());
   if (overlaps(source, self)) source = ops::clone(source);
   const Tensor wide = ops::expand(source, plan.result);
@@ -59,31 +50,136 @@ void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& valu
     const char* from = wide.bytes() + at;
     if (!accumulate) return cpu::copy_block(to, plan.rest_strides, from, strides.rest, plan.rest_sizes, item);
     visit_dtype(self.dtype(), [&]<class T>() {
-      for_each_offset<2>(plan.rest_sizes, {IntSpan(plan.rest_strides), IntSpan(strides.rest)}, [&](const auto& o, const auto&) {
-        T& place = reinterpret_cast<T*>(to)[o[0]];
-        place = cpu::plus(place, reinterpret_cast<const T*>(from)[o[1]]);
-      });
+      for_each_offset<2>(plan.rest_sizes, {IntSpan(plan.rest_strides), IntSpan(strides.rest)},
+                         [&](const auto& o, const auto&) {
+                           T& place = reinterpret_cast<T*>(to)[o[0]];
+                           place = cpu::plus(place, reinterpret_cast<const T*>(from)[o[1]]);
+                         });
     });
   });
 }
 
-Tensor nonzero_kernel(const Tensor& self) {
-  std::vector<int64_t> places;
-  const int64_t n = self.dim();
-  int64_t count = 0;
+constexpr int64_t kMaskPiece = 16384;
+
+/// The number of set elements before each piece of `n` elements, and at the end their total.
+template <class Test>
+std::vector<int64_t> set_before(int64_t n, const Test& set) {
+  std::vector<int64_t> before(size_t((n + kMaskPiece - 1) / kMaskPiece + 1), 0);
+  parallel_for(int64_t(before.size()) - 1, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      int64_t count = 0;
+      for (int64_t i = p * kMaskPiece, last = std::min(n, i + kMaskPiece); i < last; ++i) count += set(i);
+      before[size_t(p) + 1] = count;
+    }
+  });
+  for (size_t p = 1; p < before.size(); ++p) before[p] += before[p - 1];
+  return before;
+}
+
+/// Writes the positions of the set elements among [begin, end) of a row-major tensor.
+template <class Test>
+void write_positions(IntSpan sizes, int64_t begin, int64_t end, const Test& set, int64_t* to) {
+  const int64_t n = int64_t(sizes.size());
+  std::array<int64_t, kMaxDims> at{};
+  for (int64_t d = n - 1, rest = begin; d >= 0; rest /= sizes[size_t(d--)]) at[size_t(d)] = rest % sizes[size_t(d)];
+  for (int64_t i = begin; i < end; ++i) {
+    if (set(i)) to = std::copy_n(at.begin(), n, to);
+    for (int64_t d = n - 1; d >= 0 && ++at[size_t(d)] == sizes[size_t(d)]; --d) at[size_t(d)] = 0;
+  }
+}
+
+Tensor nonzero_kernel(const Tensor& self_) {
+  const Tensor self = ops::contiguous(self_);
+  const int64_t n = self.dim(), elements = self.numel();
+  Tensor out;
   visit_dtype(self.dtype(), [&]<class T>() {
-    for_each_offset<1>(self.sizes(), {self.strides()}, [&](const auto& o, const auto& at) {
-      const T value = self.data<T>()[o[0]];
-      bool set;
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) set = float(value) != 0;
-      else set = value != T(0);
-      if (!set) return;
-      ++count;
-      places.insert(places.end(), at.begin(), at.begin() + n);
+    const T* const values = self.data<T>();
+    const auto set = [values](int64_t i) {
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        return float(values[i]) != 0;
+      else
+        return values[i] != T(0);
+    };
+    const Unlocked unlocked(elements > kMaskPiece);
+    const std::vector<int64_t> before = set_before(elements, set);
+    out = empty(Shape{before.back(), n}, DType::Int64);
+    parallel_for(int64_t(before.size()) - 1, 2, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        if (before[size_t(p) + 1] > before[size_t(p)])
+          write_positions(self.sizes(), p * kMaskPiece, std::min(elements, (p + 1) * kMaskPiece), set,
+                          out.data<int64_t>() + before[size_t(p)] * n);
     });
   });
-  const Tensor out = empty(Shape{count, n}, DType::Int64);
-  if (!places.empty()) std::memcpy(out.bytes(), places.data(), places.size() * sizeof(int64_t));
+  return out;
+}
+
+/// Keeps the elements of `from` whose mask is set.
+template <class T>
+void compact(const T* from, const bool* mask, int64_t n, T* to) {
+  constexpr int64_t block = 1024;
+  T kept[block];
+  for (int64_t i0 = 0; i0 < n; i0 += block) {
+    int64_t count = 0;
+    for (int64_t i = i0, last = std::min(n, i0 + block); i < last; ++i) {
+      kept[count] = from[i];  // without a branch: what the mask drops is overwritten
+      count += mask[i];
+    }
+    to = std::copy_n(kept, count, to);
+  }
+}
+void compact_blocks(const char* from, const bool* mask, int64_t n, int64_t bytes, char* to) {
+  switch (bytes) {
+    case 1:
+      return compact(from, mask, n, to);
+    case 2:
+      return compact(reinterpret_cast<const uint16_t*>(from), mask, n, reinterpret_cast<uint16_t*>(to));
+    case 4:
+      return compact(reinterpret_cast<const uint32_t*>(from), mask, n, reinterpret_cast<uint32_t*>(to));
+    case 8:
+      return compact(reinterpret_cast<const uint64_t*>(from), mask, n, reinterpret_cast<uint64_t*>(to));
+    default:
+      break;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (!mask[i]) continue;
+    std::memcpy(to, from + i * bytes, size_t(bytes));
+    to += bytes;
+  }
+}
+/// self[mask] for one mask over the leading dimensions of a row-major tensor.
+Tensor masked_rows(const Tensor& self, const Tensor& mask_) {
+  const Tensor mask = ops::contiguous(mask_);
+  const bool* const keep = mask.data<bool>();
+  const int64_t n = mask.numel(), bytes = n ? self.numel() / n * self.item_bytes() : 0;
+  const Unlocked unlocked(self.numel() > kMaskPiece);
+  const std::vector<int64_t> before = set_before(n, [keep](int64_t i) { return keep[i]; });
+  Shape sizes{before.back()};
+  for (int64_t d = mask.dim(); d < self.dim(); ++d) sizes.push_back(self.size(d));
+  const Tensor out = empty(sizes, self.dtype());
+  parallel_for(int64_t(before.size()) - 1, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      compact_blocks(self.bytes() + p * kMaskPiece * bytes, keep + p * kMaskPiece,
+                     std::min(kMaskPiece, n - p * kMaskPiece), bytes, out.bytes() + before[size_t(p)] * bytes);
+  });
+  return out;
+}
+bool leads(const Tensor& mask, const Tensor& self) {
+  return mask.dtype() == DType::Bool && mask.dim() > 0 && mask.dim() <= self.dim() &&
+         std::ranges::equal(mask.sizes(), self.sizes().first(size_t(mask.dim())));
+}
+
+Tensor index_kernel(const Tensor& self, TensorList indices) {
+  if (indices.size() == 1 && indices[0].defined() && self.contiguous() && leads(indices[0], self))
+    return masked_rows(self, indices[0]);
+  const IndexPlan plan = cpu::plan_index("index", self, indices);
+  const Tensor out = empty(plan.result, self.dtype(), self.device());
+  if (out.numel() == 0) return out;
+  const ResultStrides strides(plan, out.strides());
+  const int64_t item = self.item_bytes();
+  for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
+    cpu::copy_block(out.bytes() + at, strides.rest, self.bytes() + plan.offsets[i], plan.rest_strides, plan.rest_sizes,
+                    item);
+  });
   return out;
 }
 
@@ -103,7 +199,8 @@ void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, co
   const Unlocked unlocked(out.numel() > 32768);
   parallel_for(int64_t(places.size()), std::max<int64_t>(1, (1 << 17) / block), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      cpu::copy_block(to.bytes() + i * to.stride(d) * item, to_strides, self.bytes() + places[size_t(i)] * self.stride(d) * item, from_strides, sizes, item);
+      cpu::copy_block(to.bytes() + i * to.stride(d) * item, to_strides,
+                      self.bytes() + places[size_t(i)] * self.stride(d) * item, from_strides, sizes, item);
   });
 }
 
@@ -113,7 +210,8 @@ void start_from(const Tensor& out, const Tensor& self) {
 
 /// Applies `combine(place, value)` to whole slices of `out` at `index` along `dim`, in order.
 template <class Combine>
-void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& index, const Tensor& source_, const Combine& combine) {
+void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& index, const Tensor& source_,
+                 const Combine& combine) {
   const Tensor out = at_least_1d(out_), source = at_least_1d(source_);
   const int64_t d = wrap_dim(dim, out.dim(), op);
   const std::vector<int64_t> places = cpu::checked_indices(op, index, out.size(d), d);
@@ -123,12 +221,14 @@ void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& 
     for (size_t i = 0; i < places.size(); ++i) {
       T* to = out.data<T>() + places[i] * out.stride(d);
       const T* from = source.data<T>() + int64_t(i) * source.stride(d);
-      for_each_offset<2>(sizes, {IntSpan(to_strides), IntSpan(from_strides)}, [&](const auto& o, const auto&) { combine(to[o[0]], from[o[1]]); });
+      for_each_offset<2>(sizes, {IntSpan(to_strides), IntSpan(from_strides)},
+                         [&](const auto& o, const auto&) { combine(to[o[0]], from[o[1]]); });
     }
   });
 }
 
-void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                      const Scalar& alpha) {
   const Tensor safe = overlaps(out, source) ? ops::clone(source) : source;
   start_from(out, self);
   const bool scaled = !alpha.equal(1.0);
@@ -145,42 +245,62 @@ void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const
   start_from(out, self);
   Shape sizes(out.sizes());
   if (out.dim()) sizes[wrap_dim(dim, out.dim(), "index_fill")] = index.numel();
-  into_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes), []<class T>(T& place, T v) { place = v; });
+  into_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes),
+              []<class T>(T& place, T v) { place = v; });
 }
 
 // --- gather and scatter --------------------------------------------------------------------------------------------
 
 /// Visits index elements: `body(offset of the place in `target` without `dim`, wrapped index, offset in `other`)`.
+/// `split`: in several threads, each with slices of its own along another dimension, so that places do not meet.
 template <class Body>
-void along(const char* op, const Tensor& target, int64_t dim, const Tensor& index_, const Tensor& other, const Body& body) {
+void along(const char* op, const Tensor& target, int64_t dim, const Tensor& index_, const Tensor& other,
+           const Body& body, bool split = false) {
   const Tensor index = ops::to_dtype(index_, DType::Int64);
-  const int64_t size = target.size(dim);
+  const int64_t size = target.size(dim), step = target.stride(dim);
   Shape outer(target.strides());
   outer[dim] = 0;
-  const int64_t* values = index.data<int64_t>();
-  for_each_offset<3>(index.sizes(), {index.strides(), IntSpan(outer), other.strides()}, [&](const auto& o, const auto&) {
+  const int64_t* const values = index.data<int64_t>();
+  const auto visit = [&](const auto& o, const auto&) {
     const int64_t v = values[o[0]];
     if (v < -size || v >= size) [[unlikely]]
-      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ", size);
-    body(o[1] + (v < 0 ? v + size : v) * target.stride(dim), o[2]);
+      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ",
+           size);
+    body(o[1] + (v < 0 ? v + size : v) * step, o[2]);
+  };
+  const std::array<IntSpan, 3> strides{index.strides(), IntSpan(outer), other.strides()};
+  const size_t cut = dim == 0 ? 1 : 0;  // the dimension that threads share out
+  if (!split || index.numel() <= kLoopGrain || index.dim() <= int64_t(cut))
+    return for_each_offset<3>(index.sizes(), strides, visit);
+  const int64_t slices = index.size(int64_t(cut)), grain = std::max<int64_t>(1, kLoopGrain * slices / index.numel());
+  parallel_for(slices, grain, [&](int64_t begin, int64_t end) {
+    Shape sizes(index.sizes());
+    sizes[cut] = end - begin;
+    for_each_offset<3>(sizes, strides, visit,
+                       {begin * strides[0][cut], begin * strides[1][cut], begin * strides[2][cut]});
   });
 }
 
 void gather_kernel(const Tensor& out_, const Tensor& self_, int64_t dim, const Tensor& index_, bool) {
   const Tensor out = at_least_1d(out_), self = at_least_1d(self_), index = at_least_1d(index_);
   const int64_t d = wrap_dim(dim, self.dim(), "gather");
+  const Unlocked unlocked(index.numel() > 32768);
   visit_dtype(self.dtype(), [&]<class T>() {
-    along("gather", self, d, index, out, [&](int64_t place, int64_t at) { out.data<T>()[at] = self.data<T>()[place]; });
+    along(
+        "gather", self, d, index, out,
+        [to = out.data<T>(), from = self.data<T>()](int64_t place, int64_t at) { to[at] = from[place]; }, true);
   });
 }
 
 /// Indices are all checked before the first write, so that a bad one leaves `self` as it was.
 void check_all(const char* op, const Tensor& target, int64_t dim, const Tensor& index) {
-  along(op, target, dim, index, index, [](int64_t, int64_t) {});
+  along(
+      op, target, dim, index, index, [](int64_t, int64_t) {}, true);
 }
 
 template <class Combine>
-void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_t dim, const Tensor& index_, const Tensor& src_, const Combine& combine) {
+void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_t dim, const Tensor& index_,
+                  const Tensor& src_, const Combine& combine) {
   const Tensor out = at_least_1d(out_), index = at_least_1d(index_);
   if (index.numel() == 0) return start_from(out_, self);
   const int64_t d = wrap_dim(dim, out.dim(), op);
@@ -188,19 +308,27 @@ void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_
   const Tensor src = at_least_1d(overlaps(out, src_) ? ops::clone(src_) : src_);
   start_from(out_, self);
   visit_dtype(out.dtype(), [&]<class T>() {
-    along(op, out, d, index, src, [&](int64_t place, int64_t at) { combine(out.data<T>()[place], src.data<T>()[at]); });
+    along(
+        op, out, d, index, src,
+        [&combine, to = out.data<T>(), from = src.data<T>()](int64_t place, int64_t at) {
+          combine(to[place], from[at]);
+        },
+        true);
   });
 }
 
 void scatter_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   scatter_with("scatter", out, self, dim, index, src, []<class T>(T& place, T value) { place = value; });
 }
-void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  scatter_with("scatter", out, self, dim, index, ops::expand(ops::to_dtype(Tensor(value), out.dtype()), at_least_1d(index).sizes()),
+void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Scalar& value) {
+  scatter_with("scatter", out, self, dim, index,
+               ops::expand(ops::to_dtype(Tensor(value), out.dtype()), at_least_1d(index).sizes()),
                []<class T>(T& place, T v) { place = v; });
 }
 void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  scatter_with("scatter_add", out, self, dim, index, src, []<class T>(T& place, T value) { place = cpu::plus(place, value); });
+  scatter_with("scatter_add", out, self, dim, index, src,
+               []<class T>(T& place, T value) { place = cpu::plus(place, value); });
 }
 
 /// Order of real numbers with NaN above everything, as amax and amin propagate it.
@@ -208,12 +336,16 @@ template <class T>
 bool exceeds(T a, T b) {
   if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
     fail(ErrorKind::NotImplemented, "scatter_reduce: 'amax' and 'amin' are not defined for complex numbers");
-  else if constexpr (std::is_integral_v<T>) return a > b;
-  else return std::isnan(double(a)) || (!std::isnan(double(b)) && double(a) > double(b));
+  else if constexpr (std::is_integral_v<T>)
+    return a > b;
+  else
+    return std::isnan(double(a)) || (!std::isnan(double(b)) && double(a) > double(b));
 }
 
-void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
-  const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod", largest = reduce == "amax";
+void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                           std::string_view reduce, bool include_self) {
+  const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
+             largest = reduce == "amax";
   check(sum || prod || largest || reduce == "amin", ErrorKind::Runtime,
         "scatter_reduce: argument 'reduce' must be 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce, "'");
   const Tensor counts = empty(at_least_1d(out).sizes(), DType::Int64);
@@ -234,19 +366,26 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
       T& into = to.data<T>()[place];
       const T value = source.data<T>()[at];
       int64_t& seen = counts.data<int64_t>()[counter_of[i++]];
-      if (seen++ == 0) into = value;
-      else if (sum) into = cpu::plus(into, value);
-      else if (prod) into = cpu::times(into, value);
-      else if (largest ? exceeds(value, into) : exceeds(into, value) || (value != value)) into = value;
+      if (seen++ == 0)
+        into = value;
+      else if (sum)
+        into = cpu::plus(into, value);
+      else if (prod)
+        into = cpu::times(into, value);
+      else if (largest ? exceeds(value, into) : exceeds(into, value) || (value != value))
+        into = value;
     });
     if (!mean) return;
     for_each_offset<2>(to.sizes(), {to.strides(), counts.strides()}, [&](const auto& o, const auto&) {
       const int64_t n = counts.data<int64_t>()[o[1]];
       if (n <= 1) return;
       T& value = to.data<T>()[o[0]];
-      if constexpr (std::is_integral_v<T>) value = T(int64_t(std::floor(double(value) / double(n))));
-      else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) value = T(float(value) / float(n));
-      else value = value / T(n);
+      if constexpr (std::is_integral_v<T>)
+        value = T(int64_t(std::floor(double(value) / double(n))));
+      else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        value = T(float(value) / float(n));
+      else
+        value = value / T(n);
     });
   });
 }

@@ -80,6 +80,11 @@ void rare_same(const Tensor& out, const Tensor& a, const Tensor& b) {
   const DType d = operands_dtype(a, b);
   run_binary(need(Row, d, "binary"), out, d, a, b, d);
 }
+template <Binary Code, const LoopRow& Rare = no_row>
+void binary_float(const Tensor& out, const Tensor& a, const Tensor& b) {
+  const DType d = compute_dtype(float_of(infer::common_dtype(a, b)));
+  run_binary(need(row(Code), Rare, d, "binary"), out, d, a, b, d);
+}
 template <const LoopRow& Row>
 void rare_binary_float(const Tensor& out, const Tensor& a, const Tensor& b) {
   const DType d = compute_dtype(float_of(infer::common_dtype(a, b)));

@@ -57,20 +57,23 @@ using Scales = SmallVec<double, 64>;
 struct Geometry {
   Ranges rows, columns;
   Windows windows{};
-  Geometry(Ranges r, Ranges c, int64_t n, int64_t channels, int64_t h, int64_t w)
-      : rows(std::move(r)), columns(std::move(c)) {
+  Geometry(const Geometry&) = delete;
+  explicit Geometry(const PoolShape& s, bool count_padding = false)
+      : rows(window_ranges(s.h, s.oh, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0], count_padding)),
+        columns(window_ranges(s.w, s.ow, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1], count_padding)) {
+    view(s.n, s.c, s.h, s.w);
+    windows.row_step = s.dilation[0], windows.column_step = s.dilation[1], windows.kernel_w = s.kernel[1];
+  }
+  Geometry(const infer::Images& in, const Pair& out)
+      : rows(adaptive_ranges(in.h, out[0])), columns(adaptive_ranges(in.w, out[1])) {
+    view(in.n, in.c, in.h, in.w);
+  }
+  void view(int64_t n, int64_t channels, int64_t h, int64_t w) {
     windows.n = n, windows.c = channels, windows.h = h, windows.w = w;
     windows.oh = int64_t(rows.begin.size()), windows.ow = int64_t(columns.begin.size());
     windows.row_begin = rows.begin.data(), windows.row_end = rows.end.data(), windows.row_first = rows.first.data();
     windows.column_begin = columns.begin.data(), windows.column_end = columns.end.data(),
     windows.column_first = columns.first.data();
-  }
-  Geometry(const Geometry&) = delete;
-  explicit Geometry(const PoolShape& s, bool count_padding = false)
-      : Geometry(window_ranges(s.h, s.oh, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0], count_padding),
-                 window_ranges(s.w, s.ow, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1], count_padding), s.n,
-                 s.c, s.h, s.w) {
-    windows.row_step = s.dilation[0], windows.column_step = s.dilation[1], windows.kernel_w = s.kernel[1];
   }
   Scales scales(std::optional<int64_t> divisor = {}) const {
     Scales out;
@@ -89,8 +92,7 @@ struct Geometry {
 };
 
 Geometry adaptive_geometry(const Tensor& input, const Pair& out) {
-  const infer::Images in = infer::images("adaptive pooling", "input", input);
-  return Geometry(adaptive_ranges(in.h, out[0]), adaptive_ranges(in.w, out[1]), in.n, in.c, in.h, in.w);
+  return Geometry(infer::images("adaptive pooling", "input", input), out);
 }
 
 /// Runs `body(T)` for float and double.

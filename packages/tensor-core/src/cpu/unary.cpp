@@ -115,7 +115,6 @@ TAEDA_UNARY(ComplexCos, std::cos(x))
 TAEDA_UNARY(ComplexTan, std::tan(x))
 TAEDA_UNARY(ComplexTanh, std::tanh(x))
 TAEDA_UNARY(ComplexSigmoid, T(1) / (T(1) + std::exp(-x)))
-TAEDA_BINARY(Atan2, std::atan2(a, b))
 
 template <class T>
 struct Logit {
@@ -149,14 +148,14 @@ struct NanToNum {
 };
 
 #define TAEDA_ROW(NAME, FUNCTOR, TYPES) constexpr LoopRow NAME = unary_row<FUNCTOR>(TYPES{});
-TAEDA_ROW(asin_row, Asin, Inexact)
-TAEDA_ROW(acos_row, Acos, Inexact)
+TAEDA_ROW(asin_row, Asin, Complexes)
+TAEDA_ROW(acos_row, Acos, Complexes)
 TAEDA_ROW(atan_row, Atan, Complexes)
 TAEDA_ROW(sinh_row, Sinh, Complexes)
 TAEDA_ROW(cosh_row, Cosh, Complexes)
-TAEDA_ROW(asinh_row, Asinh, Inexact)
-TAEDA_ROW(acosh_row, Acosh, Inexact)
-TAEDA_ROW(atanh_row, Atanh, Inexact)
+TAEDA_ROW(asinh_row, Asinh, Complexes)
+TAEDA_ROW(acosh_row, Acosh, Complexes)
+TAEDA_ROW(atanh_row, Atanh, Complexes)
 TAEDA_ROW(exp2_complex_row, ComplexExp2, Complexes)
 TAEDA_ROW(erfc_row, Erfc, Floats)
 TAEDA_ROW(erfinv_row, ErfInverse, Floats)
@@ -187,7 +186,6 @@ TAEDA_ROW(logit_row, Logit, Floats)
 TAEDA_ROW(round_row, RoundDecimals, Floats)
 TAEDA_ROW(nan_to_num_row, NanToNum, Inexact)
 #undef TAEDA_ROW
-constexpr LoopRow atan2_row = binary_row<Atan2>(Floats{});
 
 /// floor, ceil, trunc, round: integers stay as they are.
 template <Unary Code>
@@ -236,14 +234,14 @@ void nan_to_num_kernel(const Tensor& out, const Tensor& self, std::optional<doub
 }
 
 const bool registered = [] {
-  kernel<op::acos>(kCPU, rare_float<acos_row>);
-  kernel<op::acosh>(kCPU, rare_float<acosh_row>);
+  kernel<op::acos>(kCPU, unary_float<kAcos, acos_row>);
+  kernel<op::acosh>(kCPU, unary_float<kAcosh, acosh_row>);
   kernel<op::angle>(kCPU, angle_kernel);
-  kernel<op::asin>(kCPU, rare_float<asin_row>);
-  kernel<op::asinh>(kCPU, rare_float<asinh_row>);
+  kernel<op::asin>(kCPU, unary_float<kAsin, asin_row>);
+  kernel<op::asinh>(kCPU, unary_float<kAsinh, asinh_row>);
   kernel<op::atan>(kCPU, unary_float<kAtan, atan_row>);
-  kernel<op::atan2>(kCPU, rare_binary_float<atan2_row>);
-  kernel<op::atanh>(kCPU, rare_float<atanh_row>);
+  kernel<op::atan2>(kCPU, binary_float<kAtan2>);
+  kernel<op::atanh>(kCPU, unary_float<kAtanh, atanh_row>);
   kernel<op::ceil>(kCPU, rounding<kCeil>);
   kernel<op::conj>(kCPU, conj_kernel);
   kernel<op::cos>(kCPU, unary_float<kCos, cos_row>);

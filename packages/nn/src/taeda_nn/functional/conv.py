@@ -200,7 +200,7 @@ def _pad_constant_formula(input: Tensor, amounts: list[int], value: float) -> Te
                 parts.insert(len(parts) if at_end else 0, block)
         if len(parts) > 1:
             input = tensor.cat(parts, dim)
-    return input if any(amount for amount in amounts) else input.clone()
+    return input if any(amounts) else input.clone()
 
 
 _pad_constant = op("constant_pad_nd", _pad_constant_formula)

@@ -150,7 +150,11 @@ def avg_pool2d(
 
 def _full_output(output_size: Any, input: Tensor, n: int) -> tuple[int, ...]:
     """Replaces None by the input's size."""
+    if type(output_size) is int:
+        return (output_size,) * n
     sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    if len(sizes) == n and None not in sizes:
+        return sizes
     return tuple(given if size is None else size for size, given in zip(sizes, input.shape[-n:], strict=True))
 
 

@@ -125,6 +125,86 @@ void log_softmax_backward_rows(void* out_, const void* grad_, const void* output
   }
 }
 
+// Softmax along a dimension that is not the last: a tile of columns at a time, its rows side by side in `scratch`.
+
+/// Runs `body(width)` with the full width known to the compiler.
+template <class Body>
+inline void with_width(int64_t columns, const Body& body) {
+  if (columns == kColumns) body(std::integral_constant<int64_t, kColumns>{});
+  else body(columns);
+}
+/// Adds term(i, j) over all rows i to sum[j], by blocks of rows.
+template <class T, class Width, class Term>
+[[gnu::always_inline]] inline void column_sums(int64_t n, Width columns, T* __restrict sum, const Term& term) {
+  constexpr int64_t block = 64;
+  const int64_t w = columns;
+  for (int64_t j = 0; j < w; ++j) sum[j] = T(0);
+  for (int64_t i0 = 0; i0 < n; i0 += block) {
+    alignas(64) T part[kColumns] = {};
+    for (int64_t i = i0; i < n && i < i0 + block; ++i) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) part[j] += term(i, j);
+    }
+    for (int64_t j = 0; j < w; ++j) sum[j] += part[j];
+  }
+}
+template <class T, bool Log>
+void softmax_columns(void* out_, const void* in_, const void*, int64_t n, int64_t stride, int64_t columns, void* scratch_) {
+  T* const out = static_cast<T*>(out_);
+  const T* const in = static_cast<const T*>(in_);
+  T* const tile = static_cast<T*>(scratch_);
+  with_width(columns, [=](auto width) {
+    const int64_t w = width;
+    alignas(64) T top[kColumns], sum[kColumns];
+    for (int64_t j = 0; j < w; ++j) top[j] = in[j];
+    for (int64_t i = 0; i < n; ++i) {
+      const T* const from = in + i * stride;
+      T* const to = tile + i * kColumns;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) {
+        const T v = from[j];
+        to[j] = v;
+        top[j] = (v > top[j]) | (v != v) ? v : top[j];
+      }
+    }
+    column_sums(n, width, sum, [&](int64_t i, int64_t j) {
+      T& place = tile[i * kColumns + j];
+      const T shifted = place - top[j], e = vexp(shifted);
+      place = Log ? shifted : e;
+      return e;
+    });
+    for (int64_t j = 0; j < w; ++j) sum[j] = Log ? vlog(sum[j]) : T(1) / sum[j];
+    for (int64_t i = 0; i < n; ++i) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) out[i * stride + j] = Log ? tile[i * kColumns + j] - sum[j] : tile[i * kColumns + j] * sum[j];
+    }
+  });
+}
+template <class T, bool Log>
+void softmax_backward_columns(void* out_, const void* grad_, const void* output_, int64_t n, int64_t stride, int64_t columns, void*) {
+  T* const out = static_cast<T*>(out_);
+  const T *const grad = static_cast<const T*>(grad_), *const y = static_cast<const T*>(output_);
+  with_width(columns, [=](auto width) {
+    const int64_t w = width;
+    alignas(64) T sum[kColumns];
+    column_sums(n, width, sum, [=](int64_t i, int64_t j) { return Log ? grad[i * stride + j] : grad[i * stride + j] * y[i * stride + j]; });
+    for (int64_t i = 0; i < n; ++i) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) {
+        const int64_t at = i * stride + j;
+        out[at] = Log ? grad[at] - vexp(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
+      }
+    }
+  });
+}
+
+template <class T>
+constexpr void set_columns(ActivationTable& t, int which) {
+  t.column_fns[kSoftmax][which] = softmax_columns<T, false>;
+  t.column_fns[kLogSoftmax][which] = softmax_columns<T, true>;
+  t.column_fns[kSoftmaxBackward][which] = softmax_backward_columns<T, false>;
+  t.column_fns[kLogSoftmaxBackward][which] = softmax_backward_columns<T, true>;
+}
 constexpr ActivationTable make() {
   ActivationTable t{};
   LoopRow* r = t.rows;
@@ -154,6 +234,8 @@ constexpr ActivationTable make() {
   t.row_fns[kSoftmaxBackward][1] = softmax_backward_rows<double>;
   t.row_fns[kLogSoftmaxBackward][0] = log_softmax_backward_rows<float>;
   t.row_fns[kLogSoftmaxBackward][1] = log_softmax_backward_rows<double>;
+  set_columns<float>(t, 0);
+  set_columns<double>(t, 1);
   return t;
 }
 

@@ -31,6 +31,13 @@ inline T smaller(T a, T b) {
 }
 template <class T>
 inline T normal_density(T x) { return T(0.39894228040143267794) * vexp(T(-0.5) * x * x); }
+/// In float64, where squares of float32 numbers neither overflow nor vanish.
+inline float hypotenuse(float a, float b) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const double x = double(a), y = double(b);
+  const float root = float(std::sqrt(x * x + y * y));
+  return (magnitude(a) == inf) | (magnitude(b) == inf) ? inf : root;
+}
 
 TAEDA_PLAIN(Add, T(a + b))
 TAEDA_PLAIN(Sub, T(a - b))
@@ -39,6 +46,8 @@ TAEDA_PLAIN(Div, a / b)
 TAEDA_PLAIN(Maximum, larger(a, b))
 TAEDA_PLAIN(Minimum, smaller(a, b))
 TAEDA_PLAIN(Pow, vpow(a, b))
+TAEDA_PLAIN(Atan2, T(vatan2(double(a), double(b))))
+TAEDA_PLAIN(Hypot, hypotenuse(a, b))
 TAEDA_PLAIN(Eq, a == b)
 TAEDA_PLAIN(Ne, a != b)
 TAEDA_PLAIN(Lt, a < b)
@@ -97,6 +106,43 @@ struct SiluBackward {
   }
 };
 
+/// Divisions of float32 numbers by blocks: vectorised where the quotient is small enough to be exact, else one by one.
+template <double (*Fast)(double, double), double (*Exact)(double, double)>
+void division_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
+  constexpr int64_t block = 128;
+  float a[block], b[block], out[block];
+  for (int64_t done = 0; done < n; done += block) {
+    const int64_t m = n - done < block ? n - done : block;
+    for (int64_t i = 0; i < m; ++i) {
+      a[i] = *reinterpret_cast<const float*>(p[1] + (done + i) * s[1]);
+      b[i] = *reinterpret_cast<const float*>(p[2] + (done + i) * s[2]);
+    }
+    int large = 0;
+    for (int64_t i = 0; i < m; ++i) large |= !(magnitude(double(a[i])) < exact_quotient * magnitude(double(b[i])));
+    for (int64_t i = 0; i < m; ++i) out[i] = float(Fast(double(a[i]), double(b[i])));
+    if (large)
+      for (int64_t i = 0; i < m; ++i)
+        if (!(magnitude(double(a[i])) < exact_quotient * magnitude(double(b[i])))) out[i] = float(Exact(double(a[i]), double(b[i])));
+    for (int64_t i = 0; i < m; ++i) *reinterpret_cast<float*>(p[0] + (done + i) * s[0]) = out[i];
+  }
+}
+template <double (*Fast)(double, double), double (*Exact)(double, double)>
+constexpr LoopRow division_row() {
+  LoopRow row;
+  row.fn[int(DType::Float32)] = &division_loop<Fast, Exact>;
+  return row;
+}
+double exact_fmod(double a, double b) { return std::fmod(a, b); }
+double exact_remainder(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+double exact_floor_divide(double a, double b) {
+  if (b == 0.0) return a / b;
+  const double rest = std::fmod(a, b), quotient = (a - rest) / b - (rest != 0.0 && (rest < 0.0) != (b < 0.0) ? 1.0 : 0.0);
+  return quotient == 0.0 ? with_sign_of(0.0, a / b) : quotient != quotient ? quotient : std::nearbyint(quotient);
+}
+
 constexpr BinaryTable make() {
   BinaryTable t;
   LoopRow* r = t.rows;
@@ -108,6 +154,11 @@ constexpr BinaryTable make() {
   r[kMaximum] = binary_row<Maximum>(BoolOrdered{});
   r[kMinimum] = binary_row<Minimum>(BoolOrdered{});
   r[kPow] = binary_row<Pow>(Types<float>{});
+  r[kAtan2] = binary_row<Atan2>(Floats{});
+  r[kHypot] = binary_row<Hypot>(Types<float>{});
+  r[kFmod] = division_row<vfmod, exact_fmod>();
+  r[kRemainder] = division_row<vremainder, exact_remainder>();
+  r[kFloorDivide] = division_row<vfloor_divide, exact_floor_divide>();
   r[kEq] = binary_row<Eq>(All{});
   r[kNe] = binary_row<Ne>(All{});
   r[kLt] = binary_row<Lt>(BoolOrdered{});

@@ -214,6 +214,35 @@ inline double vatan(double x) {
   const double outer = steep ? 1.57079632679489661923 - (inner - 6.123233995736766e-17) : inner;
   return x != x ? x : with_sign_of(outer, x);
 }
+inline double vasin(double x) { return x == 0.0 ? x : vatan(x / std::sqrt((1.0 - x) * (1.0 + x))); }
+inline double vacos(double x) { return 2.0 * vatan(std::sqrt((1.0 - x) / (1.0 + x))); }
+inline double vatan2(double y, double x) {
+  const double inf = std::numeric_limits<double>::infinity(), a = magnitude(y), b = magnitude(x);
+  const double slope = a == 0.0 ? 0.0 : (a == inf) & (b == inf) ? 1.0 : a / b;
+  const double first = vatan(slope);  // of the first quadrant
+  const bool left = std::bit_cast<uint64_t>(x) >> 63;
+  const double angle = left ? 3.14159265358979323846 - (first - 1.2246467991473532e-16) : first;
+  return (x != x) | (y != y) ? x + y : with_sign_of(angle, y);
+}
+inline double vatanh(double x) {
+  const double a = magnitude(x);
+  const double y = 0.5 * vlog1p(2.0 * a / (1.0 - a));
+  return (x != x) | (x == 0.0) ? x : with_sign_of(a > 1.0 ? std::numeric_limits<double>::quiet_NaN() : y, x);
+}
+/// Beyond `far` the square of x would overflow and 1 no longer counts.
+inline double vasinh(double x) {
+  constexpr double far = 1e150, ln2 = 0.69314718055994530942;
+  const double a = magnitude(x), b = a > far ? far : a;
+  const double near = vlog1p(b + b * b / (1.0 + std::sqrt(b * b + 1.0)));
+  return (x != x) | (x == 0.0) ? x : with_sign_of(a > far ? vlog(a) + ln2 : near, x);
+}
+inline double vacosh(double x) {
+  constexpr double far = 1e150, ln2 = 0.69314718055994530942;
+  const double t = (x > far ? far : x) - 1.0;
+  const double near = vlog1p(t + std::sqrt(t * (t + 2.0)));
+  const double y = x > far ? vlog(x) + ln2 : near;
+  return x < 1.0 ? std::numeric_limits<double>::quiet_NaN() : y;
+}
 /// From e^|x| - 1, which is accurate everywhere.
 inline double vsinh(double x) {
   const double a = magnitude(x);
@@ -280,6 +309,37 @@ inline float vpow(float base, float exponent) {
   p = (a == 1.0) & (magnitude(y) == inf) ? 1.0 : p;
   p = (x == 1.0) | (y == 0.0) ? 1.0 : p;
   return float(p);
+}
+
+/// Quotients below this keep the product quotient * divisor of float32 numbers exact in float64.
+inline constexpr double exact_quotient = 0x1p28;
+struct Division {
+  double quotient, rest;  // towards zero; the rest has the dividend's sign
+};
+/// Of float32 numbers whose quotient is below the bound above.
+inline Division divide_exactly(double a, double b) {
+  const double magic = Format<double>::magic, x = magnitude(a), y = magnitude(b);
+  double q = ((x / y + magic) - magic);
+  double r = x - q * y;
+  // The rounded quotient may be one too many.
+  const bool over = r < 0.0;
+  r = over ? r + y : r;
+  q = over ? q - 1.0 : q;
+  const bool whole = y == std::numeric_limits<double>::infinity();  // q * y would be 0 * infinity
+  r = whole ? x : r;
+  q = whole ? 0.0 : q;
+  return {q, with_sign_of(r, a)};
+}
+inline double vfmod(double a, double b) { return divide_exactly(a, b).rest; }
+inline double vremainder(double a, double b) {
+  const double r = divide_exactly(a, b).rest;
+  return (r != 0.0) & ((r < 0.0) != (b < 0.0)) ? r + b : r;
+}
+inline double vfloor_divide(double a, double b) {
+  const Division d = divide_exactly(a, b);
+  const bool opposite = (a < 0.0) != (b < 0.0);
+  const double q = opposite ? -(d.rest != 0.0 ? d.quotient + 1.0 : d.quotient) : d.quotient;
+  return b == 0.0 ? a / b : d.rest != d.rest ? d.rest : q == 0.0 ? with_sign_of(0.0, a / b) : q;
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 
+#include "cpu/loops/lanes.h"
 #include "cpu/loops/layers.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -107,9 +108,17 @@ void avg_pool_planes(const Windows& s, const void* x_, void* out_, const double*
     T* const out = static_cast<T*>(out_) + plane * s.oh * s.ow;
     for (int64_t y = 0; y < s.oh; ++y)
       for (int64_t xo = 0; xo < s.ow; ++xo) {
+        const int64_t first = s.row_begin[y], last = s.row_end[y], from = s.column_begin[xo],
+                      width = s.column_end[xo] - from;
         T sum(0);
-        for (int64_t row = s.row_begin[y]; row < s.row_end[y]; ++row)
-          for (int64_t column = s.column_begin[xo]; column < s.column_end[xo]; ++column) sum += x[row * s.w + column];
+        if (width == s.w) {  // whole rows are one run
+          sum = sum_contiguous(x + first * s.w, (last - first) * s.w);
+        } else if (width >= 16) {
+          for (int64_t row = first; row < last; ++row) sum += sum_contiguous(x + row * s.w + from, width);
+        } else {
+          for (int64_t row = first; row < last; ++row)
+            for (int64_t column = from; column < from + width; ++column) sum += x[row * s.w + column];
+        }
         out[y * s.ow + xo] = sum * T(scale[y * s.ow + xo]);
       }
   }

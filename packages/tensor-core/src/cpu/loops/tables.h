@@ -7,14 +7,14 @@ namespace taeda::loops {
 
 /// Rows of the binary table.
 enum Binary {
-  kAdd, kAddAlpha, kSub, kMul, kDiv, kMaximum, kMinimum, kPow,
+  kAdd, kAddAlpha, kSub, kMul, kDiv, kMaximum, kMinimum, kPow, kAtan2, kHypot, kFmod, kRemainder, kFloorDivide,
   kEq, kNe, kLt, kLe, kLogicalAnd, kLogicalOr, kLogicalXor, kBitAnd, kBitOr, kBitXor,
   kThresholdBackward, kSigmoidBackward, kTanhBackward, kGeluBackward, kGeluTanhBackward, kSiluBackward, kLeakyReluBackward,
   kBinaryCount
 };
 enum Unary {
   kNeg, kAbs, kSquare, kSqrt, kRsqrt, kReciprocal, kCube,
-  kExp, kExp2, kExpm1, kLog, kLog1p, kLog2, kLog10, kSin, kCos, kTan, kAtan, kSinh, kCosh, kTanh, kSigmoid, kErf,
+  kExp, kExp2, kExpm1, kLog, kLog1p, kLog2, kLog10, kSin, kCos, kTan, kAtan, kAsin, kAcos, kAsinh, kAcosh, kAtanh, kSinh, kCosh, kTanh, kSigmoid, kErf,
   kFloor, kCeil, kTrunc, kRound, kClamp,
   kLogicalNot, kBitNot, kIsNan, kIsInf, kIsFinite,
   kRelu, kLeakyRelu, kGelu, kGeluTanh, kSilu,
@@ -83,8 +83,14 @@ struct OptimTable {
   void (*adam[2])(void* param, const void* grad, void* average, void* square, void* largest, int64_t n, const AdamStep& step);
 };
 
+/// The same along the first dimension of (n, columns), at most kColumns of them, `stride` elements from row to row;
+/// `scratch` holds n * kColumns elements.
+using ColumnFn = void (*)(void* out, const void* in, const void* output, int64_t n, int64_t stride, int64_t columns, void* scratch);
+inline constexpr int64_t kColumns = 64;
+
 struct ActivationTable {
   LoopRow rows[kActivationCount];
+  ColumnFn column_fns[kRowCount][2];
   RowFn row_fns[kRowCount][2];  // float32, float64
 };
 struct BinaryTable {

@@ -58,6 +58,11 @@ TAEDA_PLAIN(Silu, x* vsigmoid(x))
 // In float64 for both: float32 results are then right to half an ulp.
 TAEDA_PLAIN(Exp2, T(vexp2(double(x))))
 TAEDA_PLAIN(Atan, T(vatan(double(x))))
+TAEDA_PLAIN(Asin, T(vasin(double(x))))
+TAEDA_PLAIN(Acos, T(vacos(double(x))))
+TAEDA_PLAIN(Asinh, T(vasinh(double(x))))
+TAEDA_PLAIN(Acosh, T(vacosh(double(x))))
+TAEDA_PLAIN(Atanh, T(vatanh(double(x))))
 TAEDA_PLAIN(Sinh, T(vsinh(double(x))))
 TAEDA_PLAIN(Cosh, T(vcosh(double(x))))
 TAEDA_PLAIN(Expm1, T(vexpm1(double(x))))
@@ -138,6 +143,11 @@ constexpr UnaryTable make() {
   r[kExp] = unary_row<Exp>(Floats{});
   r[kExp2] = unary_row<Exp2>(Floats{});
   r[kAtan] = unary_row<Atan>(Floats{});
+  r[kAsin] = unary_row<Asin>(Floats{});
+  r[kAcos] = unary_row<Acos>(Floats{});
+  r[kAsinh] = unary_row<Asinh>(Floats{});
+  r[kAcosh] = unary_row<Acosh>(Floats{});
+  r[kAtanh] = unary_row<Atanh>(Floats{});
   r[kSinh] = unary_row<Sinh>(Floats{});
   r[kCosh] = unary_row<Cosh>(Floats{});
   r[kExpm1] = unary_row<Expm1>(Floats{});

@@ -3,6 +3,7 @@
 
 #ifdef TAEDA_WITH_ONEDNN
 #include <array>
+#include <cstring>
 #include <memory>
 
 #include "cpu/one_thread.h"
@@ -14,13 +15,12 @@ namespace {
 using dnnl::memory;
 
 struct Key {
-  int64_t m, n, k, lda, ldb, ldc;
+  int64_t m, n, k, lda, ldb;
   bool ta, tb, accumulate;
   friend bool operator==(const Key&, const Key&) = default;
   size_t slot() const {
     uint64_t hash = uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
-    for (int64_t part : {m, n, k, lda, ldb, ldc})
-      hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
+    for (int64_t part : {m, n, k, lda, ldb}) hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
     return size_t(hash % 64);
   }
 };
@@ -35,13 +35,13 @@ memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed) 
 }
 
 std::unique_ptr<Plan> make_plan(const Key& key) {
-  const cpu::OneThread
-      scope;  // the primitive then stays on one thread wherever it is called, even in a parallel region
+  // The primitive then stays on one thread wherever it is called, even in a parallel region.
+  const cpu::OneThread scope;
   auto plan = std::make_unique<Plan>();
   plan->key = key;
   plan->a = matrix(key.m, key.k, key.lda, key.ta);
   plan->b = matrix(key.k, key.n, key.ldb, key.tb);
-  plan->c = matrix(key.m, key.n, key.ldc, false);
+  plan->c = matrix(key.m, key.n, key.n, false);
   dnnl::primitive_attr attr = attributes();
   if (key.accumulate) {
     dnnl::post_ops add;
@@ -66,17 +66,30 @@ dnnl::stream& plain_stream() {
   return own;
 }
 
+void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i, from += n, c += ldc) {
+    if (accumulate)
+      for (int64_t j = 0; j < n; ++j) c[j] += from[j];
+    else
+      std::memcpy(c, from, size_t(n) * sizeof(float));
+  }
+}
+
 }  // namespace
 
 bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool ta, const float* b, int64_t ldb, bool tb,
             bool accumulate, float* c, int64_t ldc) {
   try {
-    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ldc, ta, tb, accumulate});
-    const Scratch scratch(plan.scratch);
+    // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
+    const bool dense = ldc == n;
+    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense});
+    const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
+    float* const to = dense ? c : static_cast<float*>(block.data());
     plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<float*>(a))},
                                             {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<float*>(b))},
-                                            {DNNL_ARG_DST, memory(plan.c, engine(), c)},
+                                            {DNNL_ARG_DST, memory(plan.c, engine(), to)},
                                             {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+    if (!dense) store(to, m, n, accumulate, c, ldc);
     return true;
   } catch (const dnnl::error&) {
     return false;  // the caller has another routine
