@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import taeda_registry
 from taeda_testing.conformance import Outcome, check_module
+from taeda_testing.conformance.indirect import INDIRECT
 from taeda_testing.suites import SLOTS
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -197,3 +202,23 @@ def test_planted_defects_are_found(slot, defects):
     for changes, expected in defects():
         found = failed(slot, variant(slot, **changes))
         assert expected <= found, (changes, found)
+
+
+def native_sources():
+    """Text of everything that calls operators inside operators and gradients, without the inference code."""
+    places = (
+        "tensor-core/src/composite",
+        "autograd/derivatives",
+        "autograd/src/formulas",
+        "tensor-core/src/core",
+    )
+    files = [file for place in places for file in (ROOT / "packages" / place).glob("*.*")]
+    return "\n".join(file.read_text() for file in files)
+
+
+def test_operators_reached_through_others_are_called_by_them():
+    sources = native_sources()
+    for name, through in INDIRECT.items():
+        if through.forward or through.gradient:
+            called = rf"\b{name}\(" if name.endswith("_backward") or "native" in name else rf"\b{name}\b"
+            assert re.search(called, sources), f"nothing calls {name}, so {through} cannot reach it"

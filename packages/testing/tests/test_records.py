@@ -5,7 +5,8 @@ import zlib
 import numpy as np
 import pytest
 
-from taeda_testing import all_records, check_forward, check_gradient, check_in_place, check_out
+from taeda_testing import all_records, check_error, check_forward, check_gradient, check_in_place, check_out
+from taeda_testing.wrong import WRONG
 
 SEED = 20250301
 RECORDS = all_records()
@@ -47,3 +48,15 @@ def test_gradient(record, dtype):
         small = all(a.size <= 64 and np.isfinite(a).all() for a in arrays)
         if small and not sample.note:
             check_gradient(record, sample)
+
+
+@pytest.mark.parametrize(
+    ("record", "wrong"),
+    [pytest.param(r, w, id=f"{r.family}-{r.name}-{i}") for r in RECORDS for i, w in enumerate(r.errors)],
+)
+def test_errors(record, wrong):
+    check_error(record, wrong)
+
+
+def test_wrong_calls_belong_to_records():
+    assert set(WRONG) <= {record.name for record in RECORDS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -54,6 +54,7 @@ class OpRecord:
         exact_dtype: the result's dtype must be the reference's.
         namespace: "" for top-level functions, "ops" for operators of neural networks.
         in_place: has an in-place form. out: has an out= form.
+        errors: wrong calls; those common to many operators come from ``taeda_testing.wrong``.
     """
 
     name: str
@@ -76,10 +77,11 @@ class OpRecord:
 def all_records() -> tuple[OpRecord, ...]:
     """Every record of every family, families in alphabetical order."""
     package = importlib.import_module("taeda_testing.records")
+    wrong = importlib.import_module("taeda_testing.wrong").WRONG
     found: list[OpRecord] = []
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
         found += importlib.import_module(f"taeda_testing.records.{module}").RECORDS
-    return tuple(found)
+    return tuple(replace(r, errors=(*r.errors, *wrong.get(r.name, ()))) for r in found)
 
 
 def find_record(name: str) -> OpRecord:

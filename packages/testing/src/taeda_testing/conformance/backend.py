@@ -135,6 +135,10 @@ class _Run:
             self._form(record, record.dtypes, "out=", runner.check_out, "out")
         self.gradients(record)
         for wrong in record.errors:
+            absent = self._other_dtype(Sample(wrong.args, wrong.kwargs))
+            if absent is not None:
+                self.item.skips.append(Skip(f"errors ({runner.describe(wrong)})", absent))
+                continue
             self._one(
                 "errors", runner.describe(wrong), lambda w=wrong: runner.check_error(record, w, self.device)
             )
