@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import textwrap
 
 import numpy as np
 import pytest
@@ -10,7 +12,18 @@ import pytest
 from taeda_registry.slots import tensor
 from taeda_testing import all_records
 from taeda_testing.__main__ import main
-from taeda_testing.conformance import Item, Outcome, Problem, Report, Score, Skip, html, run_backend, text
+from taeda_testing.conformance import (
+    Item,
+    Outcome,
+    Problem,
+    Report,
+    Score,
+    Skip,
+    html,
+    run_backend,
+    run_backend_isolated,
+    text,
+)
 from taeda_testing.conformance.capability import KNOWN, Lacks
 from taeda_testing.conformance.checks import Suite, close, equal, raises, run_check
 from taeda_testing.conformance.devices import missing_kernel
@@ -237,7 +250,7 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     assert "exp" in files["html"].read_text()
     assert "core operators" in files["text"].read_text()
     spoil(monkeypatch, "exp", lambda real: lambda x, **o: real(x, **o) + 1)
-    assert main(["backend", "cpu", "--only", "exp"]) == 1
+    assert main(["backend", "cpu", "--only", "exp", "--in-process"]) == 1
     assert main(["backend", "no_such_device"]) == 2
     assert "cannot be used" in capsys.readouterr().err
     assert main(["provider", "tensor:nobody-has-this"]) == 2
@@ -283,3 +296,45 @@ def test_helpers_fail_when_they_should():
         raise KeyError("x")
     with pytest.raises(Failure, match="naming"), raises("words", ValueError, words=["axis"]):
         raise ValueError("x")
+
+
+CRASHING = """
+    import os, time
+    import taeda_tensor_core as t
+
+    t.exp = lambda *_args, **_options: os.abort()
+    t.log = lambda *_args, **_options: os._exit(3)
+    t.sin = lambda *_args, **_options: time.sleep(1000)
+    tanh = t.tanh
+    t.tanh = lambda *args, **options: (os.write(1, b"noise on the standard output\\n"), tanh(*args, **options))[1]
+"""
+
+
+def test_a_crash_or_a_hang_costs_one_operator(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(CRASHING))
+    path = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{path}")
+    report = run_backend_isolated(
+        "cpu", {"gradients": "not here"}, ["cos", "exp", "log", "sin", "tanh"], timeout=8
+    )
+    found = {item.name: item.problems[0].found if item.problems else item.outcome for item in report.items}
+    assert found == {
+        "cos": Outcome.PASSED,
+        "exp": "the process was ended by SIGABRT",
+        "log": "the process ended with status 3",
+        "sin": "no answer within 8 seconds",
+        "tanh": Outcome.PASSED,
+    }
+    assert report.lacks == {"gradients": "not here"}
+    assert report.core.total == 5
+
+
+def test_isolated_and_direct_runs_agree():
+    names = ["add", "sum", "round trip", "dropout"]
+    isolated = run_backend_isolated("cpu", {"complex": "reals only"}, names)
+    assert isolated.as_dict() == run_backend("cpu", {"complex": "reals only"}, names).as_dict()
+
+
+def test_a_device_that_cannot_be_had_ends_the_isolated_run():
+    with pytest.raises(RuntimeError, match="device 'no_such_device' cannot be used"):
+        run_backend_isolated("no_such_device")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import taeda_registry
-from taeda_testing.conformance import Report, html, run_backend, run_provider, text
+from taeda_testing.conformance import Report, html, run_backend, run_backend_isolated, run_provider, text
 from taeda_testing.conformance.capability import KNOWN
 
 
@@ -17,7 +17,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         lacks = dict(_lack(item) for item in options.lacks)
         if options.command == "backend":
-            report = run_backend(options.device, lacks, options.only, _progress if options.verbose else None)
+            progress = _progress if options.verbose else None
+            if options.in_process:
+                report = run_backend(options.device, lacks, options.only, progress)
+            else:
+                report = run_backend_isolated(options.device, lacks, options.only, progress, options.timeout)
         else:
             slot, _, provider = options.provider.partition(":")
             report = run_provider(slot, provider or None, lacks, options.only)
@@ -38,6 +42,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     backend = commands.add_parser("backend", help="run every operator record on a device")
     backend.add_argument("device", help="name of the device, for instance mydev or mydev:1")
+    backend.add_argument(
+        "--in-process",
+        action="store_true",
+        help="run in this process: a crash ends the run, a debugger can follow it",
+    )
+    backend.add_argument(
+        "--timeout", type=float, default=300, metavar="SECONDS", help="longest time for one operator (300)"
+    )
     provider = commands.add_parser("provider", help="run a slot's interface tests on a provider")
     provider.add_argument(
         "provider", metavar="SLOT[:PROVIDER]", help="for instance optim:lion; default: the one in force"

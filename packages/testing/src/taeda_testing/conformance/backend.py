@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,16 @@ from taeda_testing.conformance.indirect import INDIRECT, Through
 from taeda_testing.conformance.operators import Operator, declared
 from taeda_testing.conformance.report import Item, Problem, Report, Skip
 from taeda_testing.record import OpRecord, Sample, all_records
+from taeda_testing.suites.device import CHECKS
 
 SEED = 20250301
-Progress = Callable[[str], None]
 
 
 def run_backend(
     device: str,
     lacks: dict[str, str] | None = None,
     only: Iterable[str] = (),
-    progress: Progress | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Holds a device of the active tensor provider against every operator record and the device suite.
 
@@ -49,21 +50,40 @@ def run_backend(
         >>> run_backend("cpu", only=["add"]).everything.passed
         1
     """
+    report, work = plan(device, lacks, only)
+    for task in work:
+        if progress is not None:
+            progress(task.name)
+        report.items.append(task.run())
+    return report
+
+
+@dataclass(frozen=True)
+class Task:
+    """One item that is still to be run."""
+
+    name: str
+    group: str
+    family: str
+    run: Callable[[], Item]
+
+
+def plan(
+    device: str, lacks: dict[str, str] | None = None, only: Iterable[str] = ()
+) -> tuple[Report, list[Task]]:
+    """An empty report, and what has to be run to fill it; arguments and errors are those of `run_backend`."""
     try:
         tensor.empty(1, device=device)
     except Exception as error:
         raise RuntimeError(f"run_backend: device {device!r} cannot be used: {error}") from error
     missing = Lacks({**devices.load_autograd(), **devices.lacks(device), **(lacks or {})})
-    report = Report("backend", device, _facts(), missing.declared)
     chosen = set(only)
-    for item in _operators(device, missing, chosen, progress or (lambda _name: None)):
-        report.items.append(item)
-    from taeda_testing.suites import device as suite
-
-    for check in suite.CHECKS:
+    tasks = [task for task in _operators(device, missing) if not chosen or task.name in chosen]
+    for check in CHECKS:
         if not chosen or check.name in chosen:
-            report.items.append(run_check(check, missing, lambda check=check: check.run(device)))
-    return report
+            call = partial(run_check, check, missing, partial(check.run, device))
+            tasks.append(Task(check.name, "behaviour", "", call))
+    return Report("backend", device, _facts(), missing.declared), tasks
 
 
 def _facts() -> dict[str, str]:
@@ -77,7 +97,7 @@ def _facts() -> dict[str, str]:
     }
 
 
-def _operators(device: str, lacks: Lacks, only: set[str], progress: Progress) -> Iterator[Item]:
+def _operators(device: str, lacks: Lacks) -> Iterator[Task]:
     records: dict[str, list[OpRecord]] = {}
     for record in all_records():
         records.setdefault(record.name, []).append(record)
@@ -85,11 +105,10 @@ def _operators(device: str, lacks: Lacks, only: set[str], progress: Progress) ->
     for name in records:
         known.setdefault(name, Operator(name, "composite", records[name][0].family))
     for operator in sorted(known.values(), key=lambda op: (op.family, op.name)):
-        wanted = not only or operator.name in only
         through = INDIRECT.get(operator.name, Through()) if operator.group != "composite" else Through()
-        if wanted and (operator.name in records or operator.group == "core" or through):
-            progress(operator.name)
-            yield _operator(operator, records, through, device, lacks)
+        if operator.name in records or operator.group == "core" or through:
+            call = partial(_operator, operator, records, through, device, lacks)
+            yield Task(operator.name, operator.group, operator.family, call)
 
 
 def _operator(
@@ -159,9 +178,7 @@ class _Run:
 
     def behaviour(self, name: str) -> None:
         """A check of the device suite."""
-        from taeda_testing.suites import device as suite
-
-        check = next(check for check in suite.CHECKS if check.name == name)
+        check = next(check for check in CHECKS if check.name == name)
         found = run_check(check, self.lacks, lambda: check.run(self.device))
         self.item.checks += found.checks
         self.item.problems += found.problems
