@@ -81,6 +81,34 @@ def test_wrong_interface_version_names_both(sandbox, stated, remedy):
     assert remedy in text
 
 
+def test_an_earlier_minor_version_is_taken_and_named_where_a_name_is_missing(sandbox):
+    sandbox.module("lion_parts", "__taeda_interface__ = {'audio': '1.0'}; OLD = 'old'")
+    sandbox.distribution("lion-parts", "2.5", {"audio.lion": "lion_parts"})
+    shown = sandbox.program(
+        """
+        import taeda_registry
+        taeda_registry.add_slot(taeda_registry.Slot("audio", (1, 2), "taeda_audio", "taeda-audio"))
+        from taeda_registry.slots import audio
+        print(audio.OLD)
+        try:
+            audio.NEW
+        except AttributeError as error:
+            print(error)
+        """,
+        TAEDA_AUDIO="lion",
+    )
+    old, new = shown.splitlines()
+    assert old == "old"
+    assert "has no attribute 'NEW'; it implements interface 1.0, the current one is 1.2" in new
+    assert "pip install --upgrade lion-parts" in new
+
+
+def test_a_later_minor_version_is_taken(sandbox):
+    sandbox.module("lion_optim", "__taeda_interface__ = {'optim': '1.7'}; NAME = 'later'")
+    program = "from taeda_registry.slots import optim; print(optim.NAME)"
+    assert sandbox.program(program, TAEDA_OPTIM="lion_optim") == "later"
+
+
 def test_interface_is_kept_by_active_and_resolve(lion):
     shown = lion.program(
         """

@@ -97,7 +97,30 @@ def load(slot: Slot, choice: Choice) -> ModuleType:
 
 
 def require_interface(slot: Slot, provider: str, module: ModuleType) -> None:
-    """Refuse a module that says it was written for an incompatible interface of ``slot``."""
+    """Refuse a module that says it was written for another major version of the interface of ``slot``.
+
+    One written for an earlier minor version is taken: it lacks some names, and says so where one of them is used.
+    """
+    stated = stated_interface(slot, provider, module)
+    if stated is None or stated[0] == slot.interface[0]:
+        return
+    remedy = (
+        "pip install --upgrade taeda-registry"
+        if stated > slot.interface
+        else f"pip install --upgrade {distribution_of(module)}"
+    )
+    raise InterfaceMismatchError(
+        f"slot {slot.name!r}: provider {provider!r} ({module.__name__}) implements interface {stated[0]}.{stated[1]}, "
+        f"but this taeda-registry needs {slot.interface_text} or another minor version of it; try: {remedy}"
+    )
+
+
+def stated_interface(slot: Slot, provider: str, module: ModuleType) -> tuple[int, int] | None:
+    """Return the version of the interface that a provider says it implements, None when it says nothing.
+
+    Raises:
+        InterfaceMismatchError: It says it in a form that is no version.
+    """
     versions = vars(module).get(INTERFACE_ATTRIBUTE, {})
     if not isinstance(versions, dict):
         raise InterfaceMismatchError(
@@ -106,24 +129,25 @@ def require_interface(slot: Slot, provider: str, module: ModuleType) -> None:
         )
     stated = versions.get(slot.name)
     if stated is None:
-        return
+        return None
     try:
         major, minor = (int(part) for part in str(stated).split("."))
     except ValueError:
         raise InterfaceMismatchError(
             f"slot {slot.name!r}: provider {provider!r} states interface {stated!r}, expected 'major.minor'"
         ) from None
-    wanted = slot.interface
-    if major == wanted[0] and minor >= wanted[1]:
-        return
-    remedy = (
-        "pip install --upgrade taeda-registry"
-        if (major, minor) > wanted
-        else f"pip install --upgrade {_distribution_of(module)}"
-    )
-    raise InterfaceMismatchError(
-        f"slot {slot.name!r}: provider {provider!r} ({module.__name__}) implements interface {stated}, but this "
-        f"taeda-registry needs {slot.interface_text} or a later minor version of it; try: {remedy}"
+    return major, minor
+
+
+def lag(slot_name: str, module: ModuleType) -> str:
+    """Return what to tell about a missing name when the provider's interface is an earlier minor version."""
+    slot = table.get_slot(slot_name)
+    stated = stated_interface(slot, module.__name__, module)
+    if stated is None or stated >= slot.interface:
+        return ""
+    return (
+        f"; it implements interface {stated[0]}.{stated[1]}, the current one is {slot.interface_text}; "
+        f"try: pip install --upgrade {distribution_of(module)}"
     )
 
 
@@ -178,7 +202,7 @@ def _exists(module_name: str) -> bool:
         return False
 
 
-def _distribution_of(module: ModuleType) -> str:
+def distribution_of(module: ModuleType) -> str:
     """Name of the distribution a module came with, for use in a pip command."""
     from importlib.metadata import packages_distributions
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from taeda_registry import table
-from taeda_registry.resolution import resolve
+from taeda_registry.resolution import lag, resolve
 
 __all__ = ["resolve"]
 
@@ -46,7 +46,8 @@ def _lookup(slot: str, module: ModuleType, name: str) -> object:
         submodule = _submodule(module, name)
         if submodule is None:
             raise AttributeError(
-                f"the provider of slot {slot!r}, module {module.__name__!r}, has no attribute {name!r}",
+                f"the provider of slot {slot!r}, module {module.__name__!r}, has no attribute {name!r}"
+                f"{lag(slot, module)}",
                 name=name,
                 obj=module,
             ) from error
