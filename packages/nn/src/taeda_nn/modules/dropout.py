@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op
 from taeda_nn.modules.module import Module
@@ -19,12 +21,19 @@ _dropout = op("dropout")
 
 
 class _DropoutNd(Module):
+    """What the dropout layers share, whatever they drop."""
+
+    _function: Callable[..., Tensor]
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
             raise ValueError(f"{type(self).__name__}: p must lie between 0 and 1, got {p}")
         self.p = p
         self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
@@ -45,8 +54,7 @@ class Dropout(_DropoutNd):
 class Dropout1d(_DropoutNd):
     """Dropout of whole channels of (N, C, L) or (C, L)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout1d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_DropoutNd):
@@ -55,15 +63,13 @@ class Dropout2d(_DropoutNd):
     Source: Tompson et al., "Efficient Object Localization Using Convolutional Networks", 2015.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout2d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_DropoutNd):
     """Dropout of whole channels of (N, C, D, H, W)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout3d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(_DropoutNd):
@@ -72,12 +78,10 @@ class AlphaDropout(_DropoutNd):
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.alpha_dropout)
 
 
 class FeatureAlphaDropout(_DropoutNd):
     """``AlphaDropout`` of whole channels."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.feature_alpha_dropout)
