@@ -145,8 +145,8 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
-constexpr int64_t kPieceFlops = int64_t(1) << 21;  // multiplications that pay for a piece of their own
-constexpr int64_t kMaxPieces = 16, kNarrowest = 128;
+constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
+constexpr int64_t kMaxPieces = 16;
 
 /// A small result of a long sum: pieces of the inner dimension, added in order.
 template <class T>
@@ -179,8 +179,9 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   if (m * n <= 128 * 128 && k >= 4096)
     return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
   // Pieces of whole vectors, not narrower than what the routines need for their speed, along the longer side first.
-  const auto cuts = [](int64_t size, int64_t most) {
-    return std::clamp<int64_t>((size + kNarrowest - 1) / kNarrowest, 1, std::max<int64_t>(1, most));
+  const int64_t narrowest = pieces == kMaxPieces ? 128 : 64;
+  const auto cuts = [narrowest](int64_t size, int64_t most) {
+    return std::clamp<int64_t>((size + narrowest - 1) / narrowest, 1, std::max<int64_t>(1, most));
   };
   const int64_t first = cuts(std::max(m, n), pieces), second = cuts(std::min(m, n) / 2, pieces / first);
   const int64_t cuts_n = n >= m ? first : second, cuts_m = n >= m ? second : first;

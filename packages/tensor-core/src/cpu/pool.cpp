@@ -21,6 +21,12 @@ using loops::Windows;
 /// divide by.
 struct Ranges {
   SmallVec<int32_t, 32> begin, end, first, length;  // on the stack for small images
+  void add(int64_t from, int64_t clipped, int64_t to, int64_t counted) {
+    first.push_back(int32_t(from));
+    begin.push_back(int32_t(clipped));
+    end.push_back(int32_t(to));
+    length.push_back(int32_t(counted));
+  }
 };
 
 Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
@@ -32,10 +38,7 @@ Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, 
     int64_t begin = first;
     while (begin < 0) begin += dilation;
     const int64_t end = std::min(padded_end, size);
-    r.first.push_back(int32_t(first));
-    r.begin.push_back(int32_t(begin));
-    r.end.push_back(int32_t(end));
-    r.length.push_back(int32_t(count_padding ? padded_end - first : end - begin));
+    r.add(first, begin, end, count_padding ? padded_end - first : end - begin);
   }
   return r;
 }
@@ -43,10 +46,7 @@ Ranges adaptive_ranges(int64_t size, int64_t out) {
   Ranges r;
   for (int64_t i = 0; i < out; ++i) {
     const int64_t begin = i * size / out, end = ((i + 1) * size + out - 1) / out;
-    r.first.push_back(int32_t(begin));
-    r.begin.push_back(int32_t(begin));
-    r.end.push_back(int32_t(end));
-    r.length.push_back(int32_t(end - begin));
+    r.add(begin, begin, end, end - begin);
   }
   return r;
 }

@@ -1,4 +1,6 @@
 // Inner loops of functions of two operands.
+#include <cstring>
+
 #include "cpu/loops/loop.h"
 #include "cpu/loops/math.h"
 #include "cpu/loops/tables.h"
@@ -29,8 +31,6 @@ inline T smaller(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) return a < b || a != a ? a : b;
   else return a < b ? a : b;
 }
-template <class T>
-inline T normal_density(T x) { return T(0.39894228040143267794) * vexp(T(-0.5) * x * x); }
 /// In float64, where squares of float32 numbers neither overflow nor vanish.
 inline float hypotenuse(float a, float b) {
   const float inf = std::numeric_limits<float>::infinity();
@@ -85,7 +85,8 @@ template <class T>
 struct GeluBackward {
   explicit GeluBackward(const LoopParams*) {}
   T operator()(T grad, T x) const {
-    return grad * (T(0.5) * (T(1) + verf(x * T(0.70710678118654752440))) + x * normal_density(x));
+    const Normal<T> n = normal(x);
+    return grad * (n.below + x * n.density);
   }
 };
 template <class T>
@@ -106,23 +107,26 @@ struct SiluBackward {
   }
 };
 
+inline void fetch(float* to, const char* from, int64_t stride, int64_t n) {
+  if (stride == sizeof(float)) std::memcpy(to, from, size_t(n) * sizeof(float));
+  else for (int64_t i = 0; i < n; ++i) to[i] = *reinterpret_cast<const float*>(from + i * stride);
+}
 /// Divisions of float32 numbers by blocks: vectorised where the quotient is small enough to be exact, else one by one.
 template <double (*Fast)(double, double), double (*Exact)(double, double)>
 void division_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
   constexpr int64_t block = 128;
+  constexpr float bound = float(exact_quotient);
   float a[block], b[block], out[block];
   for (int64_t done = 0; done < n; done += block) {
     const int64_t m = n - done < block ? n - done : block;
-    for (int64_t i = 0; i < m; ++i) {
-      a[i] = *reinterpret_cast<const float*>(p[1] + (done + i) * s[1]);
-      b[i] = *reinterpret_cast<const float*>(p[2] + (done + i) * s[2]);
-    }
+    fetch(a, p[1] + done * s[1], s[1], m);
+    fetch(b, p[2] + done * s[2], s[2], m);
     int large = 0;
-    for (int64_t i = 0; i < m; ++i) large |= !(magnitude(double(a[i])) < exact_quotient * magnitude(double(b[i])));
+    for (int64_t i = 0; i < m; ++i) large |= !(magnitude(a[i]) < bound * magnitude(b[i]));
     for (int64_t i = 0; i < m; ++i) out[i] = float(Fast(double(a[i]), double(b[i])));
     if (large)
       for (int64_t i = 0; i < m; ++i)
-        if (!(magnitude(double(a[i])) < exact_quotient * magnitude(double(b[i])))) out[i] = float(Exact(double(a[i]), double(b[i])));
+        if (!(magnitude(a[i]) < bound * magnitude(b[i]))) out[i] = float(Exact(double(a[i]), double(b[i])));
     for (int64_t i = 0; i < m; ++i) *reinterpret_cast<float*>(p[0] + (done + i) * s[0]) = out[i];
   }
 }

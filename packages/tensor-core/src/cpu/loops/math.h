@@ -66,6 +66,15 @@ inline T vexp(T x) {
   return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
 }
 
+/// e^x for -80 < x <= 0.
+template <class T>
+inline T vexp_small(T x) {
+  using F = Format<T>;
+  const T shifted = x * T(1.44269504088896340736) + F::magic, n = shifted - F::magic;
+  const T r = (x - n * F::ln2_high) - n * F::ln2_low;
+  return (T(1) + expm1_core(r)) * power_of_two(shifted);
+}
+
 inline double vexp2(double x) {
   using F = Format<double>;
   x = x < -1100.0 ? -1100.0 : x;
@@ -229,18 +238,20 @@ inline double vatanh(double x) {
   const double y = 0.5 * vlog1p(2.0 * a / (1.0 - a));
   return (x != x) | (x == 0.0) ? x : with_sign_of(a > 1.0 ? std::numeric_limits<double>::quiet_NaN() : y, x);
 }
-/// Beyond `far` the square of x would overflow and 1 no longer counts.
+/// Beyond `far` the square of x would overflow and 1 no longer counts: log(2 x), without a branch.
+inline constexpr double inverse_far = 1e150;
+inline double log_of_double(double x, double near) {
+  const bool beyond = x > inverse_far;
+  return vlog1p(beyond ? x : near) + (beyond ? 0.69314718055994530942 : 0.0);
+}
 inline double vasinh(double x) {
-  constexpr double far = 1e150, ln2 = 0.69314718055994530942;
-  const double a = magnitude(x), b = a > far ? far : a;
-  const double near = vlog1p(b + b * b / (1.0 + std::sqrt(b * b + 1.0)));
-  return (x != x) | (x == 0.0) ? x : with_sign_of(a > far ? vlog(a) + ln2 : near, x);
+  const double a = magnitude(x), b = a > inverse_far ? inverse_far : a;
+  const double y = log_of_double(a, b + b * b / (1.0 + std::sqrt(b * b + 1.0)));
+  return (x != x) | (x == 0.0) ? x : with_sign_of(y, x);
 }
 inline double vacosh(double x) {
-  constexpr double far = 1e150, ln2 = 0.69314718055994530942;
-  const double t = (x > far ? far : x) - 1.0;
-  const double near = vlog1p(t + std::sqrt(t * (t + 2.0)));
-  const double y = x > far ? vlog(x) + ln2 : near;
+  const double t = (x > inverse_far ? inverse_far : x) - 1.0;
+  const double y = log_of_double(x, t + std::sqrt(t * (t + 2.0)));
   return x < 1.0 ? std::numeric_limits<double>::quiet_NaN() : y;
 }
 /// From e^|x| - 1, which is accurate everywhere.
@@ -289,8 +300,30 @@ inline T verf(T x) {
                0.0000275603527566783132, -0.0000276407278219128536, -0.0000141663390691171082, 1.85942738742940198e-6,
                4.14630218326848772e-6, -2.22812957637235017e-7);
   }
-  const T outer = with_sign_of(T(1) - vexp(-z * z) * far, x);
+  const T outer = with_sign_of(T(1) - vexp_small(-z * z) * far, x);
   return x != x ? x : a < T(1) ? x * near : outer;
+}
+
+/// The standard normal distribution: the probability of values below x, and the density there.
+template <class T>
+struct Normal {
+  T below, density;
+};
+inline Normal<double> normal(double x) {
+  return {0.5 * (1.0 + verf(x * 0.70710678118654752440)), 0.39894228040143267794 * vexp(-0.5 * x * x)};
+}
+/// One exponential serves both, and the left tail keeps its relative accuracy.
+inline Normal<float> normal(float x) {
+  const float a = magnitude(x), z = a * 0.70710678f;
+  const bool beyond = a > 12.5f;  // nothing is left in float32
+  const float bounded = beyond ? 12.5f : a, e = vexp_small(-0.5f * bounded * bounded);
+  const float kept = beyond ? 0.f : e, y = z > 7.f ? 7.f : z, t = (y - 2.5f) / (y + 2.5f);
+  // exp(y^2) erfc(y) for 0 <= y <= 7.
+  const float tail = poly(t, 0.2108063698f, -0.3717367351f, 0.2517125905f, -0.1250329465f, 0.03993234783f, -0.003991378006f,
+                          -0.002695195843f, 0.0008339413325f, 0.0003167639079f);
+  const float outer = 0.5f * kept * tail;
+  const float below = x < 0.f ? outer : 1.f - outer;
+  return {x != x ? x : below, 0.39894228f * kept};
 }
 
 /// float32 powers by way of float64, where they are exact to the last bit but one.
@@ -339,7 +372,9 @@ inline double vfloor_divide(double a, double b) {
   const Division d = divide_exactly(a, b);
   const bool opposite = (a < 0.0) != (b < 0.0);
   const double q = opposite ? -(d.rest != 0.0 ? d.quotient + 1.0 : d.quotient) : d.quotient;
-  return b == 0.0 ? a / b : d.rest != d.rest ? d.rest : q == 0.0 ? with_sign_of(0.0, a / b) : q;
+  const double sign = std::bit_cast<double>(std::bit_cast<uint64_t>(a) ^ std::bit_cast<uint64_t>(b));
+  const double signed_zero = with_sign_of(0.0, sign);
+  return d.rest != d.rest ? d.rest : q == 0.0 ? signed_zero : q;
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

@@ -69,7 +69,7 @@ TAEDA_PLAIN(Expm1, T(vexpm1(double(x))))
 TAEDA_PLAIN(Log1p, T(vlog1p(double(x))))
 TAEDA_PLAIN(Log2, T(vlog2(double(x))))
 TAEDA_PLAIN(Log10, T(vlog(double(x)) * 0.43429448190325182765))
-TAEDA_PLAIN(Gelu, T(0.5) * x * (T(1) + verf(x * T(0.70710678118654752440))))
+TAEDA_PLAIN(Gelu, x* normal(x).below)
 TAEDA_PLAIN(GeluTanh, T(0.5) * x * (T(1) + vtanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x))))
 #undef TAEDA_PLAIN
 
