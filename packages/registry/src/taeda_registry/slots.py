@@ -11,6 +11,10 @@ from types import ModuleType
 from taeda_registry import table
 from taeda_registry.resolution import lag, resolve
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["resolve"]
 
 # Asked by tools that inspect modules; they must not trigger an import.
@@ -64,7 +68,7 @@ def _submodule(module: ModuleType, name: str) -> ModuleType | None:
     return import_module(full_name)
 
 
-def __getattr__(name: str) -> SlotModule:
+def __getattr__(name: str) -> Any:  # what a provider offers is not known to type checkers
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

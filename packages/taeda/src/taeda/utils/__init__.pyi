@@ -1,2 +1,2 @@
 # What type checkers and editors see: the first-party provider.
-import taeda_data as data
+from taeda.utils import data as data

@@ -1,0 +1,12 @@
+# What type checkers see: the first-party tensors; at run time the active provider's.
+from collections.abc import Callable
+from typing import Any
+
+from taeda_tensor_core import Tensor as Tensor
+from taeda_tensor_core import no_grad as no_grad
+
+tensor: Any
+autograd: Any
+has_autograd: bool
+
+def op(name: str, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]: ...

@@ -1,0 +1,22 @@
+# What type checkers and editors see: the first-party provider.
+from taeda.nn import functional as functional
+from taeda.nn import init as init
+from taeda.nn import parameter as parameter
+from taeda.nn import utils as utils
+from taeda_nn.modules.activation import *
+from taeda_nn.modules.batchnorm import *
+from taeda_nn.modules.container import *
+from taeda_nn.modules.conv import *
+from taeda_nn.modules.distance import *
+from taeda_nn.modules.dropout import *
+from taeda_nn.modules.flatten import *
+from taeda_nn.modules.linear import *
+from taeda_nn.modules.loss import *
+from taeda_nn.modules.module import *
+from taeda_nn.modules.normalization import *
+from taeda_nn.modules.padding import *
+from taeda_nn.modules.pooling import *
+from taeda_nn.modules.rnn import *
+from taeda_nn.modules.sparse import *
+from taeda_nn.parameter import Buffer as Buffer
+from taeda_nn.parameter import Parameter as Parameter
