@@ -15,6 +15,7 @@ nox.needs_version = ">=2024.4.15"
 ROOT = Path(__file__).parent
 RIVAL = "torch==2.13.0"
 FORMATTER = "ruff==0.17.5"
+TYPE_CHECKER = "mypy==2.4.1"
 
 
 def install(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
@@ -79,9 +80,10 @@ def sanitizers(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check format, lint rules and the repository's own rules."""
-    session.install(FORMATTER)
+    session.install(FORMATTER, TYPE_CHECKER, "pyyaml")
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
+    session.run("python", "tools/codegen/check.py")
     for check in sorted(ROOT.glob("tools/checks/*.py")):
         session.run("python", str(check.relative_to(ROOT)))
 

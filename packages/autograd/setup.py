@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from setuptools import setup
 
-import taeda_tensor_core
-from taeda_tensor_core import cmake_build
-
 ROOT = Path(__file__).resolve().parent
-CORE = Path(taeda_tensor_core.__file__).resolve().parent
+# Found without importing it: a build needs no working library, only its headers and declarations.
+CORE = Path(find_spec("taeda_tensor_core").origin).resolve().parent
+
+
+def load_build_module():
+    """The build step that tensor-core brings."""
+    spec = spec_from_file_location("cmake_build", CORE / "cmake_build.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+cmake_build = load_build_module()
 
 
 def definitions() -> dict[str, str]:

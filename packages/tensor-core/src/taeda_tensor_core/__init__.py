@@ -12,7 +12,7 @@ from taeda_tensor_core import _C
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taeda_tensor_core._C import *
+    from taeda_tensor_core._C import *  # noqa: F403
 
 from taeda_tensor_core import _methods  # noqa: E402
 from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops_dir  # noqa: E402
