@@ -164,14 +164,14 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         ValueError: ``pad`` has an odd length or too many entries.
         NotImplementedError: Unknown mode.
     """
-    amounts = [int(amount) for amount in pad]
-    if len(amounts) % 2 or len(amounts) // 2 > input.dim():
+    if len(pad) % 2 or len(pad) // 2 > input.dim():
         raise ValueError(
             f"pad: expected an even number of amounts, at most {2 * input.dim()} for shape "
-            f"{tuple(input.shape)}, got {len(amounts)}"
+            f"{tuple(input.shape)}, got {len(pad)}"
         )
     if mode == "constant":
-        return _pad_constant(input, amounts, 0 if value is None else value)
+        return _pad_constant(input, pad, 0 if value is None else value)
+    amounts = [int(amount) for amount in pad]
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"pad: mode must be constant, reflect, replicate or circular, got {mode!r}")
     if value is not None:
@@ -181,7 +181,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return input
 
 
-def _pad_constant_formula(input: Tensor, amounts: list[int], value: float) -> Tensor:
+def _pad_constant_formula(input: Tensor, amounts: Sequence[int], value: float) -> Tensor:
     for i in range(len(amounts) // 2):
         dim, (begin, end) = input.dim() - 1 - i, amounts[2 * i : 2 * i + 2]
         size = input.shape[dim]

@@ -119,7 +119,7 @@ def one_hot(tensor_: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = greatest + 1
     elif greatest >= num_classes:
         raise RuntimeError(f"one_hot: class {greatest} is out of range for num_classes {num_classes}")
-    result = tensor.zeros(*tensor_.shape, num_classes, dtype=tensor.int64, device=tensor_.device)
+    result = tensor_.new_zeros((*tensor_.shape, num_classes))
     return result.scatter_(-1, tensor_.unsqueeze(-1), 1)
 
 

@@ -115,6 +115,10 @@ void avg_pool_planes(const Windows& s, const void* x_, void* out_, const double*
           sum = sum_contiguous(x + first * s.w, (last - first) * s.w);
         } else if (width >= 16) {
           for (int64_t row = first; row < last; ++row) sum += sum_contiguous(x + row * s.w + from, width);
+        } else if (width == 2) {
+          for (const T* p = x + first * s.w + from; p < x + last * s.w; p += s.w) sum += p[0] + p[1];
+        } else if (width == 3) {
+          for (const T* p = x + first * s.w + from; p < x + last * s.w; p += s.w) sum += p[0] + p[1] + p[2];
         } else {
           for (int64_t row = first; row < last; ++row)
             for (int64_t column = from; column < from + width; ++column) sum += x[row * s.w + column];

@@ -1,0 +1,193 @@
+"""The routes that kernels take for large, wide or awkward operands, against NumPy in float64."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+
+SEED = 20
+
+
+def rng(*parts):
+    return np.random.default_rng([SEED, *parts])
+
+
+def ulps(got, exact):
+    """Greatest distance of float32 or float64 results from the exact ones, in units of the last place."""
+    with np.errstate(over="ignore"):
+        rounded = exact.astype(got.dtype)
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(got[~finite], rounded[~finite])
+    gap = np.abs(got[finite].astype(np.longdouble) - exact[finite])
+    return float(np.max(gap / np.spacing(np.abs(rounded[finite]))))
+
+
+# Products: sizes around every border between routines, pieces and strips.
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(1, 7, 5), (5, 300, 70), (16, 256, 1024), (33, 512, 65), (64, 1024, 130), (129, 128, 128), (8, 5000, 9)],
+)
+@pytest.mark.parametrize("transposed", ["neither", "left", "right", "both"])
+def test_products_agree_and_do_not_depend_on_threads(m, k, n, transposed):
+    left, right = (rng(m, k, n, i).standard_normal(s).astype("f4") for i, s in enumerate([(m, k), (k, n)]))
+    a, b = taeda.from_numpy(left), taeda.from_numpy(right)
+    if transposed in ("left", "both"):
+        a = a.t().contiguous().t()
+    if transposed in ("right", "both"):
+        b = b.t().contiguous().t()
+    before, results = taeda.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            results.append(taeda.mm(a, b).numpy())
+    finally:
+        taeda.set_num_threads(before)
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+    exact = left.astype("f8") @ right
+    np.testing.assert_allclose(results[0], exact, atol=3e-6 * np.sqrt(k))
+
+
+def test_linear_adds_its_bias_in_every_piece():
+    x, w, b = (
+        rng(i).standard_normal(s).astype("f4") for i, s in enumerate([(64, 700), (1000, 700), (1000,)])
+    )
+    got = taeda.ops.linear(*(taeda.from_numpy(v) for v in (x, w, b))).numpy()
+    np.testing.assert_allclose(got, x.astype("f8") @ w.T + b, atol=1e-4)
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((70, 130), 0), ((3, 100, 64), 1), ((200, 9), 0), ((2, 5, 3), 1)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_softmax_of_columns(shape, dim, dtype):
+    x = (4 * rng(*shape).standard_normal(shape)).astype(dtype)
+    x[(0,) * len(shape)] = -np.inf
+    wide = x.astype("f8")
+    powers = np.exp(wide - wide.max(dim, keepdims=True))
+    exact = powers / powers.sum(dim, keepdims=True)
+    tolerance = 4e-6 if dtype == "f4" else 1e-14
+    np.testing.assert_allclose(taeda.from_numpy(x).softmax(dim).numpy(), exact, rtol=tolerance, atol=0)
+    with np.errstate(divide="ignore"):
+        logarithm = np.log(exact)
+    np.testing.assert_allclose(
+        taeda.from_numpy(x).log_softmax(dim).numpy(), logarithm, rtol=0, atol=20 * tolerance
+    )
+
+
+def test_softmax_of_columns_passes_nan_on_to_its_column_alone():
+    x = rng(1).standard_normal((50, 80)).astype("f4")
+    x[7, 3] = np.nan
+    got = taeda.from_numpy(x).softmax(0).numpy()
+    np.testing.assert_array_equal(np.isnan(got).any(0), np.arange(80) == 3)
+    assert np.isnan(got[:, 3]).all()
+
+
+@pytest.mark.parametrize("shape", [(300, 200), (7, 6, 5), (40_000,), (3, 50_000), (0, 4)])
+def test_masks_and_places(shape):
+    values = rng(*shape).standard_normal(shape).astype("f4")
+    mask = rng(*shape, 1).random(shape) > 0.5
+    t, k = taeda.from_numpy(values), taeda.from_numpy(mask)
+    np.testing.assert_array_equal(t[k].numpy(), values[mask])
+    np.testing.assert_array_equal(k.nonzero().numpy(), np.argwhere(mask))
+    rows = rng(*shape, 2).random(shape[0]) > 0.5
+    np.testing.assert_array_equal(t[taeda.from_numpy(rows)].numpy(), values[rows])
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i8", "f8", "c16"])
+def test_masks_of_every_item_size(dtype):
+    values = np.arange(5000).astype(dtype)
+    mask = rng(2).random(5000) > 0.3
+    np.testing.assert_array_equal(taeda.from_numpy(values)[taeda.from_numpy(mask)].numpy(), values[mask])
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((300, 200), 0), ((300, 200), 1), ((40, 50, 30), 1), ((70_000,), 0)]
+)
+def test_gather_and_scatter_of_many_elements(shape, dim):
+    values = rng(*shape).integers(-9, 9, shape).astype("f4")
+    index = rng(*shape, 1).integers(0, shape[dim], shape)
+    t, i = taeda.from_numpy(values), taeda.from_numpy(index)
+    np.testing.assert_array_equal(t.gather(dim, i).numpy(), np.take_along_axis(values, index, dim))
+    exact = np.zeros(shape, "f4")
+    places = list(np.indices(shape))
+    places[dim] = index
+    np.add.at(exact, tuple(places), values)
+    np.testing.assert_array_equal(taeda.zeros(*shape).scatter_add(dim, i, t).numpy(), exact)
+
+
+def test_an_index_out_of_range_is_found_in_any_thread():
+    index = np.zeros((400, 400), "i8")
+    index[399, 399] = 400
+    with pytest.raises(IndexError, match=r"gather.*400"):
+        taeda.zeros(400, 400).gather(1, taeda.from_numpy(index))
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 1e-30, -1e-30, 3e38, -3e38, np.inf, -np.inf, np.nan]
+
+
+def samples(dtype):
+    random = rng(3)
+    parts = [
+        SPECIAL,
+        random.uniform(-1, 1, 5000),
+        random.normal(0, 10, 5000),
+        np.exp(random.uniform(-60, 60, 5000)),
+        1 - np.exp(random.uniform(-30, 0, 2000)),
+    ]
+    return np.concatenate(parts).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("asin", np.arcsin),
+        ("acos", np.arccos),
+        ("atan", np.arctan),
+        ("asinh", np.arcsinh),
+        ("acosh", np.arccosh),
+        ("atanh", np.arctanh),
+    ],
+)
+def test_inverse_functions_to_the_last_places(name, reference, dtype):
+    x = samples(dtype)
+    with np.errstate(all="ignore"):
+        exact = reference(x.astype(np.longdouble))
+    assert ulps(getattr(taeda, name)(taeda.from_numpy(x)).numpy(), exact) < (1 if dtype == "f4" else 4)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("name", "reference"), [("atan2", np.arctan2), ("hypot", np.hypot), ("fmod", np.fmod)]
+)
+def test_functions_of_two_numbers_to_the_last_places(name, reference, dtype):
+    x = samples(dtype)
+    a = np.concatenate([x, np.repeat(np.array(SPECIAL, dtype), len(SPECIAL))])
+    b = np.concatenate([rng(4).permutation(x), np.tile(np.array(SPECIAL, dtype), len(SPECIAL))])
+    with np.errstate(all="ignore"):
+        exact = reference(a.astype(np.longdouble), b.astype(np.longdouble))
+    got = getattr(taeda, name)(taeda.from_numpy(a), taeda.from_numpy(b)).numpy()
+    assert ulps(got, exact) < (1 if dtype == "f4" else 4)
+    zero = got == 0
+    np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(exact[zero]))
+
+
+def test_division_with_rest_follows_python():
+    a = np.concatenate([rng(5).normal(0, 100, 3000), SPECIAL]).astype("f4")
+    b = np.concatenate([rng(6).normal(0, 3, 3000), rng(7).permutation(SPECIAL)]).astype("f4")
+    with np.errstate(all="ignore"):
+        quotient, rest = np.floor_divide(a, b), np.remainder(a, b)
+    x, y = taeda.from_numpy(a), taeda.from_numpy(b)
+    usual = np.isfinite(a) & np.isfinite(b) & (b != 0)
+    np.testing.assert_array_equal((x // y).numpy()[usual], quotient[usual])
+    np.testing.assert_array_equal((x % y).numpy()[usual], rest[usual])
+    with np.errstate(all="ignore"):
+        unbounded = a / np.float32(0)
+    np.testing.assert_array_equal((x // 0.0).numpy(), unbounded)
+    np.testing.assert_array_equal((x % 0.0).numpy(), np.full_like(a, np.nan))
+
+
+def test_gelu_keeps_its_left_tail():
+    special = pytest.importorskip("scipy.special", reason="the exact tail comes from SciPy")
+    x = np.linspace(-9, 9, 4001, dtype="f4")
+    exact = x * special.ndtr(x.astype("f8"))
+    np.testing.assert_allclose(taeda.ops.gelu(taeda.from_numpy(x)).numpy(), exact, rtol=5e-6, atol=1e-30)
