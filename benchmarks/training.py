@@ -28,7 +28,9 @@ def make_step(program: ModuleType, torch: ModuleType, model: Any, dtype: str) ->
 
     def step(number: int) -> float:
         inputs, target = program.make_batch(torch, np.random.default_rng(SEED + number))
-        inputs = tuple(x.to(getattr(torch, dtype)) if x.is_floating_point() else x for x in inputs)
+        *inputs, target = (
+            x.to(getattr(torch, dtype)) if x.is_floating_point() else x for x in (*inputs, target)
+        )
         optimizer.zero_grad()
         loss = program.loss(torch, model(*inputs), target)
         loss.backward()

@@ -277,6 +277,8 @@ Tensor root_gradient(const Tensor& root, const Tensor& given, size_t index) {
   if (!given.defined()) {
     check(root.numel() == 1, ErrorKind::Runtime, "backward: a gradient can be made implicitly only for scalar outputs; tensor ", index, " is ",
           describe(root), ": pass its gradient explicitly");
+    check(!is_complex(root.dtype()), ErrorKind::Runtime, "backward: a gradient can be made implicitly only for real outputs; tensor ", index, " is ",
+          describe(root), ": pass its gradient");
     return ops::ones_like(root);
   }
   check(std::equal(root.sizes().begin(), root.sizes().end(), given.sizes().begin(), given.sizes().end()), ErrorKind::Runtime,

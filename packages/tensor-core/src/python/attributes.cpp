@@ -82,7 +82,14 @@ int set_data(PyObject* self, PyObject* value, void*) {
   }
 }
 
-PyObject* requires_grad(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).requires_grad()); }
+PyObject* requires_grad(PyObject* self, void*) {
+  const Tensor& t = tensor_of(self);
+  if (t.requires_grad()) Py_RETURN_TRUE;
+  // A view learns that its base has been changed into part of a graph when somebody asks.
+  const TensorImpl* base = t.impl()->base.get();
+  const bool late = base && (base->flags & kRequiresGrad) && autograd_api.is_leaf && !autograd_api.is_leaf(t);
+  return PyBool_FromLong(late);
+}
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   try {
     const int wanted = value ? PyObject_IsTrue(value) : 0;
