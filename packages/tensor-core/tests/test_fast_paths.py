@@ -114,6 +114,22 @@ def test_gather_and_scatter_of_many_elements(shape, dim):
     np.testing.assert_array_equal(taeda.zeros(*shape).scatter_add(dim, i, t).numpy(), exact)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "i4", "f2"])
+@pytest.mark.parametrize(("shape", "dim", "k"), [((5, 1000), 1, 9), ((300, 7), 0, 20), ((4000,), 0, 256)])
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_long_rows(shape, dim, k, largest, dtype):
+    values = rng(*shape, k).integers(-200, 200, shape).astype(dtype)  # with many ties
+    if dtype != "i4":
+        values[(3,) * len(shape)] = np.nan
+    got, places = taeda.from_numpy(values).topk(k, dim, largest)
+    ordered = np.sort(values, axis=dim)  # NaN last: it counts as the greatest
+    ordered = np.flip(ordered, dim) if largest else ordered
+    np.testing.assert_array_equal(got.numpy(), np.take(ordered, range(k), dim))
+    np.testing.assert_array_equal(np.take_along_axis(values, places.numpy(), dim), got.numpy())
+    index = np.moveaxis(places.numpy(), dim, -1).reshape(-1, k)
+    assert all(len(set(row)) == k for row in index.tolist())
+
+
 def test_an_index_out_of_range_is_found_in_any_thread():
     index = np.zeros((400, 400), "i8")
     index[399, 399] = 400

@@ -132,10 +132,57 @@ void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   });
 }
 
+/// The k first of a row, in order, for a k much smaller than the row: what is not ahead of the last kept is passed over
+/// in blocks. `ahead(a, b)` orders values; of equal ones the earlier is kept.
+template <class T, class Ahead>
+void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& ahead, std::vector<Item<T>>& kept) {
+  constexpr int64_t block = 16;
+  kept.clear();
+  const auto take = [&](int64_t i) {
+    const T value = from[i * step];
+    if (int64_t(kept.size()) == k) {
+      if (!ahead(value, kept.back().value)) return;
+      kept.pop_back();
+    }
+    const auto place = std::upper_bound(kept.begin(), kept.end(), value, [&](T v, const Item<T>& item) { return ahead(v, item.value); });
+    kept.insert(place, {value, i});
+  };
+  int64_t i = 0;
+  for (; i < k; ++i) take(i);
+  for (; step == 1 && i + block <= n; i += block) {
+    const T last = kept.back().value;
+    int hits = 0;
+    for (int64_t j = 0; j < block; ++j) hits |= ahead(from[i + j], last);
+    for (int64_t j = 0; hits && j < block; ++j) take(i + j);
+  }
+  for (; i < n; ++i) take(i);
+}
+
+/// topk where k is at most an eighth of the row.
+template <class T>
+void topk_of_many(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t d, bool largest) {
+  const Rows rows(self, d), value_rows(values, d), index_rows(indices, d);
+  const Unlocked unlocked(self.numel() > 8192);
+  parallel_for(rows.count, std::max<int64_t>(1, 16384 / rows.length), [&](int64_t begin, int64_t end) {
+    std::vector<Item<T>> kept;
+    kept.reserve(size_t(k));
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const from = self.data<T>() + rows.start(r);
+      if (largest)
+        keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(b, a); }, kept);
+      else
+        keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(a, b); }, kept);
+      store_row(kept, k, values, indices, value_rows, index_rows, r);
+    }
+  });
+}
+
 void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.dim(), "topk");
   const Rows value_rows(values, d), index_rows(indices, d);
+  const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
+    if (many) return topk_of_many<T>(values, indices, self, k, d, largest);
     const auto ahead = [&](const Item<T>& a, const Item<T>& b) {
       if (largest ? before(b.value, a.value) : before(a.value, b.value)) return true;
       if (largest ? before(a.value, b.value) : before(b.value, a.value)) return false;
