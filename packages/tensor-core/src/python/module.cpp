@@ -1,6 +1,7 @@
 // The extension module taeda_tensor_core._C: types, functions, and the lock that kernels give up.
 #include "python/bindings.h"
 #include "python/internal.h"
+#include "python/library.h"
 #include "taeda/parallel.h"
 
 namespace taeda::py {
@@ -29,8 +30,8 @@ bool add_ops(PyObject* module) {
 }
 
 bool fill(PyObject* module) {
-  PyMethodDef* const own_tables[] = {data_functions,    buffer_functions, dlpack_functions,
-                                     runtime_functions, text_functions,   nullptr};
+  PyMethodDef* const own_tables[] = {data_functions, buffer_functions,  dlpack_functions,           runtime_functions,
+                                     text_functions, library_functions, library_autograd_functions, nullptr};
   return init_dtype(module) && init_device(module) && init_generator(module) && init_size(module) &&
          init_tensor(module) && init_mode(module) && add_tables(module, all_functions) &&
          add_tables(module, own_tables) && add_ops(module);

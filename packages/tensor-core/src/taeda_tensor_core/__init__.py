@@ -59,4 +59,8 @@ def __getattr__(name: str) -> object:
         from taeda_tensor_core import serialization
 
         return globals().setdefault(name, getattr(serialization, name))
+    if name == "library":
+        import importlib
+
+        return importlib.import_module("taeda_tensor_core.library")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

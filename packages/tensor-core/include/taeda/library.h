@@ -1,0 +1,101 @@
+// Operators, kernels and layers that are added and taken away while the program runs: what Python and C plug-ins stand
+// on.
+#pragma once
+#include <array>
+#include <memory>
+#include <shared_mutex>
+
+#include "taeda/dispatch.h"
+#include "taeda/spec.h"
+
+namespace taeda {
+
+/// What an argument of a schema may be; `optional` and `list` say the rest.
+enum class ArgumentType : uint8_t { Tensor, Operand, Scalar, Int, Float, Bool, Str, DType, Device, Generator };
+
+struct SchemaArgument {
+  std::string name;
+  ArgumentType type = ArgumentType::Tensor;
+  bool list = false;
+  bool optional_items = false;  // Tensor?[]
+  bool optional = false;        // None is a value
+  bool keyword_only = false;
+  bool has_default = false;
+  Value missing;  // the default
+};
+struct SchemaResult {
+  std::string name;
+  ArgumentType type = ArgumentType::Tensor;
+  bool list = false;
+};
+/// `"mypkg::scale(Tensor self, float k=1.0) -> Tensor"`, taken apart.
+struct Schema {
+  std::string text, name;
+  std::vector<SchemaArgument> arguments;
+  std::vector<SchemaResult> results;
+};
+/// ValueError that names the schema, the place and what was expected there.
+TAEDA_API Schema parse_schema(std::string_view text);
+/// The boxed calling convention of an entry of the table: an out= form takes its outputs first, an in-place form gives
+/// none.
+TAEDA_API Schema boxed_schema(const OpEntry& op);
+
+/// How an operator made at run time behaves; whatever is empty is absent.
+struct RuntimeFunctions {
+  /// Shapes and dtypes of the results. Without it kernels allocate their results themselves and return them.
+  std::function<std::vector<Spec>(const Values& arguments)> infer;
+  /// An implementation in terms of other operators, for backends without a kernel; differentiated by what it calls.
+  std::function<Values(const Values& arguments)> composite;
+  /// Gradients of the arguments, one value each (none where there is no gradient), from those of the results.
+  std::function<Values(const Values& arguments, const Values& results, const Values& gradients)> derivative;
+  /// The operator over a batch: for each argument the dimension of its batch or -1; gives the results and their
+  /// dimensions.
+  std::function<std::pair<Values, std::vector<int64_t>>(const Values& arguments, const std::vector<int64_t>& dims)>
+      batching;
+};
+
+/// An operator without generated code. Its kernels and layers are the boxed ones of its entry.
+struct TAEDA_API RuntimeOp : OpEntry {
+  Schema parsed;
+  std::string who;
+  void* kernel_room[kMaxBackends] = {};
+  bool live = true;
+  RuntimeOp(Schema schema, std::string who);
+  std::shared_ptr<const RuntimeFunctions> functions() const;
+  void set_functions(RuntimeFunctions functions);
+
+ private:
+  mutable std::shared_mutex lock_;
+  std::shared_ptr<const RuntimeFunctions> functions_ = std::make_shared<RuntimeFunctions>();
+};
+
+/// Null for operators of the built-in table.
+TAEDA_API RuntimeOp* as_runtime(const OpEntry* op);
+/// Puts an operator named "namespace::name" into the table. ValueError for names without a namespace; RuntimeError
+/// naming both owners when it is defined already. One that was removed is made again in its old place.
+TAEDA_API RuntimeOp* define_operator(std::string_view schema, RuntimeFunctions functions, std::string who);
+/// Takes its functions, kernels and layers away: calls raise RuntimeError. The entry stays, since graphs may refer to
+/// it.
+TAEDA_API void remove_operator(RuntimeOp* op);
+
+/// Calls any operator from its top, with arguments in the order of boxed_schema().
+TAEDA_API Values call_operator(const OpEntry& op, Values arguments);
+
+/// Kernels and layers with an owner, which can be taken away again. `replace`: also where there is one, which then
+/// comes back.
+TAEDA_API uint64_t add_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who, bool replace = false);
+TAEDA_API uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who);
+/// Nothing happens when the registration is gone already.
+TAEDA_API void remove_registration(uint64_t registration);
+
+/// How the autograd package records operators made at run time; null without it.
+extern TAEDA_API Values (*record_runtime_op)(RuntimeOp& op, KeySet keys, Values arguments);
+/// What a layer below `keys`' own top does next.
+TAEDA_API Values call_below(RuntimeOp& op, KeySet keys, Values arguments);
+
+/// A device whose memory is the host's, with kernels from Python or anywhere; a second call with the same name gives
+/// the same one.
+TAEDA_API BackendId host_backend(const std::string& name, int device_count);
+TAEDA_API bool is_host_backend(BackendId id);
+
+}  // namespace taeda

@@ -1,0 +1,194 @@
+// Operators made at run time: their definition, and what a call of one does.
+#include "taeda/library.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "taeda/backend.h"
+
+namespace taeda {
+
+Values (*record_runtime_op)(RuntimeOp& op, KeySet keys, Values arguments) = nullptr;
+
+namespace {
+
+struct Defined {
+  std::mutex lock;
+  std::map<const OpEntry*, RuntimeOp*> by_entry;
+};
+Defined& defined() {
+  static auto* instance = new Defined;
+  return *instance;
+}
+
+/// Stands where generated operators have a typed adapter: run-time operators have only boxed entries.
+char boxed_only;
+
+template <class Visit>
+void each_tensor(const Value& value, const Visit& visit) {
+  if (auto* t = std::get_if<Tensor>(&value)) {
+    if (t->defined()) visit(*t);
+  } else if (auto* list = std::get_if<std::vector<Tensor>>(&value)) {
+    for (const Tensor& item : *list)
+      if (item.defined()) visit(item);
+  } else if (auto* some = std::get_if<std::vector<std::optional<Tensor>>>(&value)) {
+    for (const auto& item : *some)
+      if (item && item->defined()) visit(*item);
+  }
+}
+
+std::vector<const Tensor*> tensors_of(const Values& arguments) {
+  std::vector<const Tensor*> out;
+  for (const Value& value : arguments) each_tensor(value, [&](const Tensor& t) { out.push_back(&t); });
+  return out;
+}
+
+Device device_of(const RuntimeOp& op, KeySet keys, const Values& arguments) {
+  const std::vector<const Tensor*> tensors = tensors_of(arguments);
+  if (tensors.empty()) {
+    for (const Value& value : arguments)
+      if (auto* device = std::get_if<Device>(&value)) return *device;
+    return {};
+  }
+  const BackendId id = resolve_backend(op, keys, tensors);
+  for (const Tensor* t : tensors)
+    if (t->device().backend == id) return t->device();
+  return {id, 0};
+}
+
+Values outputs_of(const RuntimeOp& op, const RuntimeFunctions& fn, const Values& arguments, Device device) {
+  const std::vector<Spec> specs = fn.infer(arguments);
+  check(specs.size() == op.parsed.results.size(), ErrorKind::Value, op.name, ": inference gave ", specs.size(),
+        " result(s), expected ", op.parsed.results.size(), " as in '", op.schema, "'");
+  Values out;
+  for (const Spec& s : specs)
+    out.push_back(s.strides.empty() ? empty(s.sizes, s.dtype, device)
+                                    : empty_strided(s.sizes, s.strides, s.dtype, device));
+  return out;
+}
+
+void check_results(const RuntimeOp& op, const Values& results) {
+  check(results.size() == op.parsed.results.size(), ErrorKind::Type, op.name, ": expected ", op.parsed.results.size(),
+        " result(s), got ", results.size());
+}
+
+Values compute(const RuntimeOp& op, KeySet keys, Values arguments) {
+  const std::shared_ptr<const RuntimeFunctions> fn = op.functions();
+  const Device device = device_of(op, keys, arguments);
+  BoxedFn* kernel = op.kernels[device.backend] ? op.boxed_kernels[device.backend] : nullptr;
+  const bool memory = backend(device.backend).has_memory();
+  if (kernel || (!memory && fn->infer)) {
+    if (!fn->infer) {
+      Values results = (*kernel)(op, keys, std::move(arguments));
+      check_results(op, results);
+      return results;
+    }
+    Values outputs = outputs_of(op, *fn, arguments, device);
+    if (!kernel) return outputs;
+    Values all = outputs;
+    all.insert(all.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
+    (*kernel)(op, keys, std::move(all));
+    return outputs;
+  }
+  if (!fn->composite) no_kernel(op, device.backend);
+  Values results = fn->composite(arguments);
+  check_results(op, results);
+  return results;
+}
+
+void check_live(const RuntimeOp& op) {
+  check(op.live, ErrorKind::Runtime, op.name, ": this operator was removed by its library (", op.who, ")");
+}
+
+}  // namespace
+
+RuntimeOp::RuntimeOp(Schema schema, std::string owner) : OpEntry(), parsed(std::move(schema)), who(std::move(owner)) {
+  name = parsed.name.c_str();
+  this->schema = parsed.text.c_str();
+  form = Form::Function;
+  kind = Kind::Structured;
+  core = false;
+  kernels = kernel_room;
+  boxed_layer_adapter = boxed_kernel_adapter = &boxed_only;
+}
+
+std::shared_ptr<const RuntimeFunctions> RuntimeOp::functions() const {
+  std::shared_lock guard(lock_);
+  return functions_;
+}
+void RuntimeOp::set_functions(RuntimeFunctions functions) {
+  auto fresh = std::make_shared<const RuntimeFunctions>(std::move(functions));
+  {
+    std::unique_lock guard(lock_);
+    functions_.swap(fresh);
+  }
+}
+
+RuntimeOp* as_runtime(const OpEntry* op) {
+  if (!op || op->call_boxed) return nullptr;
+  std::lock_guard guard(defined().lock);
+  const auto found = defined().by_entry.find(op);
+  return found == defined().by_entry.end() ? nullptr : found->second;
+}
+
+RuntimeOp* define_operator(std::string_view text, RuntimeFunctions functions, std::string who) {
+  Schema schema = parse_schema(text);
+  const size_t colons = schema.name.find("::");
+  check(colons != std::string::npos && colons > 0 && colons + 2 < schema.name.size(), ErrorKind::Value,
+        "define_operator: name '", schema.name, "' has no namespace, expected 'package::operator'");
+  for (const SchemaResult& r : schema.results)
+    check(r.type == ArgumentType::Tensor && !r.list, ErrorKind::Value, "define_operator: '", schema.name,
+          "': results must be of type Tensor");
+  if (OpEntry* taken = find_op(schema.name)) {
+    RuntimeOp* old = as_runtime(taken);
+    check(!old || !old->live, ErrorKind::Runtime, "define_operator: '", schema.name, "' asked for by ", who,
+          " is defined already by ", old ? old->who : "taeda-tensor-core");
+    check(!old || old->parsed.text == schema.text, ErrorKind::Runtime, "define_operator: '", schema.name,
+          "' was removed and cannot come back with another schema: was '", old ? old->parsed.text : "", "', now '",
+          schema.text, "'");
+    old->who = std::move(who);
+    old->set_functions(std::move(functions));
+    old->live = true;
+    return old;
+  }
+  auto* op = new RuntimeOp(std::move(schema),
+                           std::move(who));  // lives as long as the process: graphs and tools point to entries
+  op->set_functions(std::move(functions));
+  {
+    std::lock_guard guard(defined().lock);
+    defined().by_entry[op] = op;
+  }
+  register_op(op);
+  return op;
+}
+
+void remove_operator(RuntimeOp* op) {
+  op->live = false;
+  op->set_functions({});
+}
+
+Values call_below(RuntimeOp& op, KeySet keys, Values arguments) {
+  KeySet of_arguments;
+  for (const Tensor* t : tensors_of(arguments)) of_arguments = of_arguments | t->keys();
+  const KeySet now = active(of_arguments);
+  for (KeySet rest = now; rest.has_layers(); rest = rest.without_layer_index(rest.top_layer())) {
+    const int layer = rest.top_layer();
+    if (op.layers[layer] && op.boxed_layers[layer]) return (*op.boxed_layers[layer])(op, rest, std::move(arguments));
+    if (layer == int(Layer::Autograd) && record_runtime_op) return record_runtime_op(op, rest, std::move(arguments));
+  }
+  return compute(op, now, std::move(arguments));
+}
+
+Values call_operator(const OpEntry& op, Values arguments) {
+  if (op.call_boxed) return op.call_boxed(std::move(arguments));
+  RuntimeOp* own = as_runtime(&op);
+  check(own != nullptr, ErrorKind::Runtime, op.name, ": this operator cannot be called by boxed arguments");
+  check_live(*own);
+  check(arguments.size() == own->parsed.arguments.size(), ErrorKind::Type, op.name, ": expected ",
+        own->parsed.arguments.size(), " arguments, got ", arguments.size());
+  return call_below(*own, {}, std::move(arguments));
+}
+
+}  // namespace taeda

@@ -1,0 +1,135 @@
+// Kernels and layers with an owner that can be taken away again, and devices over host memory.
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "core/runtime.h"
+#include "taeda/backend.h"
+#include "taeda/library.h"
+
+namespace taeda {
+namespace {
+
+struct Registration {
+  OpEntry* op;
+  int place;  // backend or layer
+  bool layer;
+  void* former = nullptr;  // what a replaced slot held
+  BoxedFn* former_boxed = nullptr;
+  const char* former_who = nullptr;
+  std::string who;
+};
+struct Book {
+  std::recursive_mutex lock;
+  uint64_t next = 1;
+  std::map<uint64_t, Registration> all;
+};
+Book& book() {
+  static auto* instance = new Book;
+  return *instance;
+}
+
+void** kernel_slots(OpEntry* op) { return op->kernels ? op->kernels : op->direct; }
+
+uint64_t enter(Registration registration) {
+  const uint64_t id = book().next++;
+  book().all.emplace(id, std::move(registration));
+  return id;
+}
+
+// Functions that are taken away stay allocated: another thread may be inside one.
+void restore_kernel(const Registration& r) {
+  kernel_slots(r.op)[r.place] = r.former;
+  r.op->boxed_kernels[r.place] = r.former_boxed;
+  r.op->registered_by[r.place] = r.former_who;
+}
+void restore_layer(const Registration& r) { r.op->layers[r.place] = nullptr; }
+
+struct Host final : Backend {
+  std::string text;
+  int count;
+  Host(std::string name, int devices) : text(std::move(name)), count(devices) {}
+  std::string name() const override { return text; }
+  int device_count() const override { return count; }
+  void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
+  void copy_from_host(void* device, const void* host, size_t nbytes) override { std::memcpy(device, host, nbytes); }
+  void copy_to_host(void* host, const void* device, size_t nbytes) override { std::memcpy(host, device, nbytes); }
+};
+
+}  // namespace
+
+uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
+  std::lock_guard guard(book().lock);
+  check(id < backend_count(), ErrorKind::Value, op->name, ": there is no backend number ", int(id));
+  check(op->boxed_kernel_adapter != nullptr && (op->kind == Kind::Structured || op->kind == Kind::Direct),
+        ErrorKind::Value, op->name,
+        ": operators of kind view and composite have no kernels; they work on every backend by what they call");
+  void** slots = kernel_slots(op);
+  check(!slots[id] || replace, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '",
+        backend(id).name(), "', which has one already, registered by ",
+        op->registered_by[id] ? op->registered_by[id] : "taeda-tensor-core", "; replace=True puts it aside");
+  Registration made{op, id, false, slots[id], op->boxed_kernels[id], op->registered_by[id], std::move(who)};
+  const uint64_t number = enter(std::move(made));
+  op->boxed_kernels[id] = new BoxedFn(std::move(fn));
+  op->registered_by[id] = book().all.at(number).who.c_str();
+  slots[id] = op->boxed_kernel_adapter;
+  return number;
+}
+
+uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who) {
+  std::lock_guard guard(book().lock);
+  const int place = int(layer);
+  if (op->layers[place]) {
+    std::string owner = "a compiled package";
+    for (const auto& [id, r] : book().all)
+      if (r.layer && r.op == op && r.place == place) owner = r.who;
+    fail(ErrorKind::Runtime, op->name, ": ", who, " registers an entry for layer ", place,
+         ", which has one already, registered by ", owner);
+  }
+  const uint64_t number = enter({op, place, true, nullptr, nullptr, nullptr, std::move(who)});
+  op->boxed_layers[place] = new BoxedFn(std::move(fn));
+  op->layers[place] = op->boxed_layer_adapter;
+  return number;
+}
+
+void remove_registration(uint64_t number) {
+  std::lock_guard guard(book().lock);
+  auto found = book().all.find(number);
+  if (found == book().all.end()) return;
+  Registration gone = std::move(found->second);
+  if (gone.layer) {
+    restore_layer(gone);
+  } else {
+    // A later replacement stands above this one: it inherits what this one had put aside.
+    Registration* above = nullptr;
+    for (auto& [id, r] : book().all)
+      if (id > number && !r.layer && r.op == gone.op && r.place == gone.place && (!above)) above = &r;
+    if (above) {
+      above->former = gone.former;
+      above->former_boxed = gone.former_boxed;
+      above->former_who = gone.former_who;
+    } else {
+      restore_kernel(gone);
+    }
+  }
+  book().all.erase(number);
+}
+
+BackendId host_backend(const std::string& name, int device_count) {
+  static auto* made = new std::set<std::string>;
+  std::lock_guard guard(book().lock);
+  check(!name.empty() && name.find(':') == std::string::npos, ErrorKind::Value,
+        "Backend: argument 'name' must be a name without ':', found '", name, "'");
+  check(device_count >= 1 && device_count < 128, ErrorKind::Value,
+        "Backend: argument 'device_count' must be from 1 to 127, found ", device_count);
+  for (int b = 0; b < backend_count(); ++b)
+    if (backend(BackendId(b)).name() == name && made->count(name)) return BackendId(b);
+  const BackendId id = register_backend(new Host(name, device_count));
+  made->insert(name);
+  return id;
+}
+
+bool is_host_backend(BackendId id) { return dynamic_cast<const Host*>(&backend(id)) != nullptr; }
+
+}  // namespace taeda

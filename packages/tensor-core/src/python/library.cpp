@@ -1,0 +1,380 @@
+// What taeda.library stands on: operators, kernels, layers and devices whose functions are Python callables.
+#include "python/library.h"
+
+#include "python/numpy_bridge.h"
+#include "taeda/backend.h"
+
+namespace taeda::py {
+namespace {
+
+OpEntry& entry_of(PyObject* name) {
+  const std::string_view text = text_of(name, "operator name");
+  OpEntry* found = find_op(text);
+  if (!found) fail(ErrorKind::Value, "library: there is no operator named '", text, "'");
+  return *found;
+}
+RuntimeOp& runtime_of(PyObject* name) {
+  RuntimeOp* found = as_runtime(&entry_of(name));
+  if (!found) fail(ErrorKind::Value, "library: operator '", text_of(name, "operator name"), "' is built in");
+  return *found;
+}
+BackendId backend_of(PyObject* device) {
+  const std::optional<Device> found = as_device(device);
+  if (!found)
+    fail(ErrorKind::Type, "library: argument 'device' must be a device or its name, found ", type_name(device));
+  return found->backend;
+}
+Layer layer_of(PyObject* position) {
+  const long at = PyLong_AsLong(position);
+  ensure(at != -1 || !PyErr_Occurred());
+  check(at >= 0 && at < kMaxLayers, ErrorKind::Value, "library: argument 'position' must be from 0 to ", kMaxLayers - 1,
+        ", found ", at);
+  return Layer(at);
+}
+
+Spec spec_from(PyObject* o, const char* op) {
+  if (is_tensor(o)) {
+    const Tensor& like = tensor_of(o);
+    Spec out = spec(like.sizes(), like.dtype());
+    if (like.dense() && !like.contiguous()) out.strides = Shape(like.strides());
+    return out;
+  }
+  const bool pair = PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2;
+  const std::optional<DType> dtype = pair ? as_dtype(PyTuple_GET_ITEM(o, 1)) : std::nullopt;
+  if (!dtype)
+    fail(ErrorKind::Type, op, ": inference must give (shape, dtype) or a Tensor for each result, found ", type_name(o));
+  const SchemaArgument shape{.name = "shape", .type = ArgumentType::Int, .list = true, .missing = {}};
+  const Value sizes = from_python(PyTuple_GET_ITEM(o, 0), shape, op);
+  for (int64_t size : std::get<Shape>(sizes))
+    check(size >= 0, ErrorKind::Value, op, ": inference gave a negative size ", size);
+  return spec(std::get<Shape>(sizes), *dtype);
+}
+
+Object pack(std::initializer_list<PyObject*> owned) {
+  Object out = own(PyTuple_New(Py_ssize_t(owned.size())));
+  Py_ssize_t i = 0;
+  for (PyObject* o : owned) PyTuple_SET_ITEM(out.get(), i++, o);
+  return out;
+}
+
+auto infer_with(Callback callback, size_t count, std::string op) {
+  return [callback, count, op](const Values& arguments) {
+    const Gil gil;
+    const Object found = callback(to_tuple(arguments));
+    std::vector<Spec> out;
+    if (count == 1) {
+      out.push_back(spec_from(found.get(), op.c_str()));
+    } else {
+      if (!PySequence_Check(found.get()) || PySequence_Size(found.get()) != Py_ssize_t(count))
+        fail(ErrorKind::Type, op, ": inference must give ", count, " results, found ", type_name(found.get()));
+      for (size_t i = 0; i < count; ++i)
+        out.push_back(spec_from(own(PySequence_GetItem(found.get(), Py_ssize_t(i))).get(), op.c_str()));
+    }
+    return out;
+  };
+}
+
+auto composite_with(Callback callback, std::vector<SchemaResult> results, std::string op) {
+  return [callback, results, op](const Values& arguments) {
+    const Gil gil;
+    return results_from_python(callback(to_tuple(arguments)).get(), results, op.c_str());
+  };
+}
+
+auto derivative_with(Callback callback, size_t count, std::string op) {
+  return [callback, count, op](const Values& arguments, const Values& results, const Values& gradients) {
+    const Gil gil;
+    const Object found =
+        callback(pack({to_tuple(gradients).release(), to_tuple(arguments).release(), to_tuple(results).release()}));
+    if (!PyTuple_Check(found.get()) || PyTuple_GET_SIZE(found.get()) != Py_ssize_t(count))
+      fail(ErrorKind::Type, op, ": the derivative must give a tuple of ", count,
+           " gradients, one for each argument, found ", type_name(found.get()));
+    Values out;
+    for (size_t i = 0; i < count; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(found.get(), Py_ssize_t(i));
+      const SchemaArgument as{.name = "(gradient " + std::to_string(i) + ")",
+                              .list = bool(PyList_Check(item)),
+                              .optional_items = true,
+                              .optional = true,
+                              .missing = {}};
+      out.push_back(from_python(item, as, op.c_str()));
+    }
+    return out;
+  };
+}
+
+auto batching_with(Callback callback, std::vector<SchemaResult> results, std::string op) {
+  return [callback, results, op](const Values& arguments, const std::vector<int64_t>& dims) {
+    const Gil gil;
+    Object places = own(PyTuple_New(Py_ssize_t(dims.size())));
+    for (size_t i = 0; i < dims.size(); ++i)
+      PyTuple_SET_ITEM(places.get(), Py_ssize_t(i),
+                       dims[i] < 0 ? Py_NewRef(Py_None) : own(PyLong_FromLongLong(dims[i])).release());
+    const Object found = callback(pack({to_tuple(arguments).release(), places.release()}));
+    if (!PyTuple_Check(found.get()) || PyTuple_GET_SIZE(found.get()) != 2)
+      fail(ErrorKind::Type, op, ": the batching rule must give (results, dims), found ", type_name(found.get()));
+    std::pair<Values, std::vector<int64_t>> out{
+        results_from_python(PyTuple_GET_ITEM(found.get(), 0), results, op.c_str()), {}};
+    PyObject* given = PyTuple_GET_ITEM(found.get(), 1);
+    const SchemaArgument as{
+        .name = "(dims of the batching rule)", .type = ArgumentType::Int, .list = true, .missing = {}};
+    const Value given_dims = from_python(given, as, op.c_str());
+    for (int64_t d : std::get<Shape>(given_dims)) out.second.push_back(d);
+    return out;
+  };
+}
+
+RuntimeFunctions functions_from(const Schema& schema, PyObject* infer, PyObject* composite, PyObject* derivative,
+                                PyObject* batching) {
+  RuntimeFunctions out;
+  if (infer != Py_None) out.infer = infer_with(Callback(infer), schema.results.size(), schema.name);
+  if (composite != Py_None) out.composite = composite_with(Callback(composite), schema.results, schema.name);
+  if (derivative != Py_None)
+    out.derivative = derivative_with(Callback(derivative), schema.arguments.size(), schema.name);
+  if (batching != Py_None) out.batching = batching_with(Callback(batching), schema.results, schema.name);
+  return out;
+}
+
+PyObject* define(PyObject*, PyObject* args) {
+  const char *schema, *who;
+  if (!PyArg_ParseTuple(args, "ss", &schema, &who)) return nullptr;
+  return guarded([&] { return PyUnicode_FromString(define_operator(schema, {}, who)->name); });
+}
+PyObject* set_functions(PyObject*, PyObject* args) {
+  PyObject *name, *infer, *composite, *derivative, *batching;
+  if (!PyArg_ParseTuple(args, "OOOOO", &name, &infer, &composite, &derivative, &batching)) return nullptr;
+  return guarded([&] {
+    RuntimeOp& op = runtime_of(name);
+    op.set_functions(functions_from(op.parsed, infer, composite, derivative, batching));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* remove(PyObject*, PyObject* name) {
+  return guarded([&] {
+    remove_operator(&runtime_of(name));
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// A kernel gets (outputs, inputs) where the core made the outputs; a direct one gets the inputs alone and returns
+/// results.
+BoxedFn kernel_with(Callback callback, const OpEntry& op) {
+  const Schema schema = boxed_schema(op);
+  const RuntimeOp* own_op = as_runtime(&op);
+  if (op.kind == Kind::Direct) {
+    return [callback, results = schema.results](const OpEntry& entry, KeySet, Values arguments) {
+      const Gil gil;
+      return results_from_python(callback(pack({own(PyTuple_New(0)).release(), to_tuple(arguments).release()})).get(),
+                                 results, entry.name);
+    };
+  }
+  return [callback, results = schema.results, own_op](const OpEntry& entry, KeySet, Values arguments) {
+    const Gil gil;
+    const bool returns = own_op && !own_op->functions()->infer;
+    const size_t outputs = returns ? 0 : results.size();
+    const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
+    const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
+    return returns ? results_from_python(found.get(), results, entry.name) : Values();
+  };
+}
+
+PyObject* add_kernel_function(PyObject*, PyObject* args) {
+  PyObject *name, *device, *callable;
+  const char* who;
+  int replace;
+  if (!PyArg_ParseTuple(args, "OOOsp", &name, &device, &callable, &who, &replace)) return nullptr;
+  return guarded([&] {
+    OpEntry& op = entry_of(name);
+    return PyLong_FromUnsignedLongLong(
+        add_kernel(&op, backend_of(device), kernel_with(Callback(callable), op), who, replace));
+  });
+}
+PyObject* add_layer_function(PyObject*, PyObject* args) {
+  PyObject *name, *position, *callable;
+  const char* who;
+  if (!PyArg_ParseTuple(args, "OOOs", &name, &position, &callable, &who)) return nullptr;
+  return guarded([&] {
+    OpEntry& op = entry_of(name);
+    const Layer layer = layer_of(position);
+    auto entry = [callback = Callback(callable), results = boxed_schema(op).results, layer](const OpEntry& called,
+                                                                                            KeySet, Values arguments) {
+      const Gil gil;
+      const Below below(layer);
+      return results_from_python(callback(to_tuple(arguments)).get(), results, called.name);
+    };
+    return PyLong_FromUnsignedLongLong(add_layer(&op, layer, std::move(entry), who));
+  });
+}
+PyObject* remove_entry(PyObject*, PyObject* number) {
+  const unsigned long long id = PyLong_AsUnsignedLongLong(number);
+  if (PyErr_Occurred()) return nullptr;
+  return guarded([&] {
+    remove_registration(id);
+    return Py_NewRef(Py_None);
+  });
+}
+
+Values bind(const OpEntry& op, const Schema& schema, PyObject* args, PyObject* kwargs) {
+  const Py_ssize_t given = PyTuple_GET_SIZE(args);
+  Py_ssize_t positional = 0, used = 0;
+  Values out;
+  for (const SchemaArgument& a : schema.arguments) {
+    PyObject* named = kwargs ? PyDict_GetItemString(kwargs, a.name.c_str()) : nullptr;
+    PyObject* placed = !a.keyword_only && positional < given ? PyTuple_GET_ITEM(args, positional) : nullptr;
+    positional += !a.keyword_only;
+    used += named != nullptr;
+    if (named && placed) fail(ErrorKind::Type, op.name, ": got several values for argument '", a.name, "'");
+    if (PyObject* o = named ? named : placed) {
+      // What a default says may also be said aloud.
+      const bool none_as_default = o == Py_None && a.has_default && std::holds_alternative<std::monostate>(a.missing);
+      out.push_back(none_as_default ? Value() : from_python(o, a, op.name));
+    } else {
+      if (!a.has_default && !a.optional)
+        fail(ErrorKind::Type, op.name, ": missing argument '", a.name, "'; schema: ", schema.text);
+      out.push_back(a.type == ArgumentType::Operand && a.has_default ? Value(Tensor(std::get<Scalar>(a.missing)))
+                                                                     : a.missing);
+    }
+  }
+  if (given > positional)
+    fail(ErrorKind::Type, op.name, ": expected at most ", positional, " positional arguments, found ", given);
+  if (kwargs && PyDict_Size(kwargs) > used) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) {
+      bool known = false;
+      for (const SchemaArgument& a : schema.arguments)
+        known = known || PyUnicode_CompareWithASCIIString(key, a.name.c_str()) == 0;
+      if (!known)
+        fail(ErrorKind::Type, op.name, ": unexpected keyword argument '", text_of(key, "keyword"),
+             "'; schema: ", schema.text);
+    }
+  }
+  return out;
+}
+
+/// _call_operator(name, args, kwargs)
+PyObject* call(PyObject*, PyObject* args) {
+  PyObject *name, *given, *named;
+  if (!PyArg_ParseTuple(args, "OO!O!", &name, &PyTuple_Type, &given, &PyDict_Type, &named)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const OpEntry& op = entry_of(name);
+    const RuntimeOp* own_op = as_runtime(&op);
+    const Schema made = own_op ? Schema() : boxed_schema(op);
+    const Schema& schema = own_op ? own_op->parsed : made;
+    Values arguments = bind(op, schema, given, named);
+    if (op.form == Form::Function) return results_to_python(call_operator(op, std::move(arguments)));
+    // Forms that write give back what they wrote to.
+    const size_t outputs = op.form == Form::InPlace ? 1 : parse_schema(op.schema).results.size();
+    const Values written(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
+    call_operator(op, std::move(arguments));
+    return results_to_python(written);
+  });
+}
+
+/// ((name, type, list, optional, keyword_only, has_default, default), ...), ((name, type, list), ...)
+PyObject* schema_facts(PyObject*, PyObject* name) {
+  static const char* const kTypes[] = {"Tensor", "Operand", "Scalar", "int",    "float",
+                                       "bool",   "str",     "DType",  "Device", "Generator"};
+  return guarded([&]() -> PyObject* {
+    const Schema schema = boxed_schema(entry_of(name));
+    Object arguments = own(PyList_New(0)), results = own(PyList_New(0));
+    for (const SchemaArgument& a : schema.arguments) {
+      const Object row =
+          own(Py_BuildValue("(ssNNNNN)", a.name.c_str(), kTypes[int(a.type)], PyBool_FromLong(a.list),
+                            PyBool_FromLong(a.optional || a.optional_items), PyBool_FromLong(a.keyword_only),
+                            PyBool_FromLong(a.has_default), to_python(a.missing)));
+      ensure(PyList_Append(arguments.get(), row.get()) == 0);
+    }
+    for (const SchemaResult& r : schema.results) {
+      const Object row = own(Py_BuildValue("(ssN)", r.name.c_str(), kTypes[int(r.type)], PyBool_FromLong(r.list)));
+      ensure(PyList_Append(results.get(), row.get()) == 0);
+    }
+    return Py_BuildValue("(NN)", arguments.release(), results.release());
+  });
+}
+
+PyObject* make_host_backend(PyObject*, PyObject* args) {
+  const char* name;
+  int count;
+  if (!PyArg_ParseTuple(args, "si", &name, &count)) return nullptr;
+  return guarded([&] { return PyLong_FromLong(host_backend(name, count)); });
+}
+
+/// The operator's own entry for a backend: (owner or None).
+PyObject* kernel_owner(PyObject*, PyObject* args) {
+  PyObject *name, *device;
+  if (!PyArg_ParseTuple(args, "OO", &name, &device)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const OpEntry& op = entry_of(name);
+    const BackendId id = backend_of(device);
+    if (!(op.kernels ? op.kernels[id] : op.direct[id])) Py_RETURN_NONE;
+    return PyUnicode_FromString(op.registered_by[id] ? op.registered_by[id] : "taeda-tensor-core");
+  });
+}
+
+/// NumPy's view of memory that the host can read, on whatever device it counts as.
+PyObject* host_array(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(o)) fail(ErrorKind::Type, "array: argument 'tensor' must be a Tensor, found ", type_name(o));
+    const Device device = tensor_of(o).device();
+    check(device.backend == kCPU || is_host_backend(device.backend), ErrorKind::Runtime,
+          "array: the memory of device '", to_string(device), "' cannot be read by the host");
+    if (tensor_of(o).dtype() != DType::BFloat16) return array_over(o);
+    // NumPy has no such type: the bits, as uint16.
+    Tensor bits = detached_alias(tensor_of(o));
+    bits.impl()->dtype = DType::UInt16;
+    return array_over(own(wrap(std::move(bits))).get());
+  });
+}
+
+PyObject* include_layer(PyObject*, PyObject* args) {
+  PyObject* position;
+  int on;
+  if (!PyArg_ParseTuple(args, "Op", &position, &on)) return nullptr;
+  return guarded([&] {
+    const uint64_t bit = KeySet::of(layer_of(position)).bits();
+    const bool before = thread_state.included & bit;
+    thread_state.included = on ? thread_state.included | bit : thread_state.included & ~bit;
+    return PyBool_FromLong(before);
+  });
+}
+PyObject* exclude_layer(PyObject*, PyObject* args) {
+  PyObject* position;
+  int on;
+  if (!PyArg_ParseTuple(args, "Op", &position, &on)) return nullptr;
+  return guarded([&] {
+    const uint64_t bit = KeySet::of(layer_of(position)).bits();
+    const bool before = thread_state.excluded & bit;
+    thread_state.excluded = on ? thread_state.excluded | bit : thread_state.excluded & ~bit;
+    return PyBool_FromLong(before);
+  });
+}
+
+PyObject* functions_present(PyObject*, PyObject* name) {
+  return guarded([&] {
+    const RuntimeOp& op = runtime_of(name);
+    const auto fn = op.functions();
+    return Py_BuildValue("(sNNNNN)", op.who.c_str(), PyBool_FromLong(op.live), PyBool_FromLong(bool(fn->infer)),
+                         PyBool_FromLong(bool(fn->composite)), PyBool_FromLong(bool(fn->derivative)),
+                         PyBool_FromLong(bool(fn->batching)));
+  });
+}
+
+}  // namespace
+
+PyMethodDef library_functions[] = {{"_define_operator", define, METH_VARARGS, nullptr},
+                                   {"_set_operator_functions", set_functions, METH_VARARGS, nullptr},
+                                   {"_remove_operator", remove, METH_O, nullptr},
+                                   {"_operator_functions", functions_present, METH_O, nullptr},
+                                   {"_add_kernel", add_kernel_function, METH_VARARGS, nullptr},
+                                   {"_add_layer", add_layer_function, METH_VARARGS, nullptr},
+                                   {"_remove_registration", remove_entry, METH_O, nullptr},
+                                   {"_call_operator", call, METH_VARARGS, nullptr},
+                                   {"_schema_facts", schema_facts, METH_O, nullptr},
+                                   {"_host_backend", make_host_backend, METH_VARARGS, nullptr},
+                                   {"_kernel_owner", kernel_owner, METH_VARARGS, nullptr},
+                                   {"_host_array", host_array, METH_O, nullptr},
+                                   {"_include_layer", include_layer, METH_VARARGS, nullptr},
+                                   {"_exclude_layer", exclude_layer, METH_VARARGS, nullptr},
+                                   {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace taeda::py

@@ -1,0 +1,43 @@
+// Between boxed values and Python objects, by the types of a schema.
+#pragma once
+#include "python/internal.h"
+#include "taeda/library.h"
+
+namespace taeda::py {
+
+PyObject* to_python(const Value& value);
+/// A tuple of converted values.
+Object to_tuple(const Values& values, size_t from = 0);
+/// `op` and the argument's name stand in the TypeError.
+Value from_python(PyObject* o, const SchemaArgument& argument, const char* op);
+/// Results of a Python callback: one object, or a tuple of as many as the schema has.
+Values results_from_python(PyObject* o, const std::vector<SchemaResult>& results, const char* op);
+/// Results as a caller sees them: None, one object, or a tuple.
+PyObject* results_to_python(const Values& results);
+
+/// Holds the interpreter's lock for a scope, on any thread.
+class Gil {
+ public:
+  Gil() : state_(PyGILState_Ensure()) {}
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// A Python callable that C++ may copy and drop on any thread.
+class Callback {
+ public:
+  explicit Callback(PyObject* callable);
+  /// Calls with the lock held; PythonError when it raises.
+  Object operator()(const Object& arguments) const;
+
+ private:
+  std::shared_ptr<PyObject> callable_;
+};
+
+extern PyMethodDef library_functions[];
+extern PyMethodDef library_autograd_functions[];
+
+}  // namespace taeda::py

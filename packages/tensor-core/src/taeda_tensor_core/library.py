@@ -1,0 +1,548 @@
+"""Extending taeda from Python: operators, kernels, devices and layers of your own.
+
+What is added here is added to the one operator table that everything uses, so that it works with gradients,
+with `nn` and on every device. Each registration is a handle: `handle.remove()` takes it away again, and
+`with handle:` does so at the end of the block. Built-in operators are not slowed by any of this.
+
+Example:
+    >>> lib = taeda.library.Library("mypkg")
+    >>> @lib.operator("mypkg::scale(Tensor self, float k) -> Tensor")
+    ... def scale(self, k):
+    ...     return self * k
+    >>> taeda.ops.mypkg.scale(taeda.ones(2), 3.0)
+    tensor([3., 3.])
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Tensor
+
+__all__ = [
+    "Backend",
+    "Kernel",
+    "Layer",
+    "Library",
+    "NewOperator",
+    "Operator",
+    "Registration",
+    "below",
+    "op",
+    "operators",
+]
+
+#: Positions of layers by name; a call meets the highest first.
+POSITIONS = {"autograd": 0, "transform": 4, "autocast": 8, "tracing": 10, "profiler": 14}
+
+
+class Argument(NamedTuple):
+    """One argument of a schema. `type` is a word such as "Tensor" or "int"; `list` and `optional` say the rest."""
+
+    name: str
+    type: str
+    list: bool
+    optional: bool
+    keyword_only: bool
+    has_default: bool
+    default: Any
+
+
+class Result(NamedTuple):
+    """One result of a schema."""
+
+    name: str
+    type: str
+    list: bool
+
+
+class Operator:
+    """One form of one operator ("add", "add_", "add.out", "mypkg::scale"): callable, and what is known of it.
+
+    Attributes:
+        name: Its unique name.
+        schema: Arguments, defaults and results as text.
+        kind: "structured" (the core makes the outputs, a kernel fills them), "direct" (a kernel does
+        everything), "view" or "composite" (written in terms of others).
+        core: Whether a backend must implement it.
+    """
+
+    __slots__ = ("_facts", "core", "kind", "name", "schema")
+
+    def __init__(self, name: str, schema: str, kind: str, core: bool) -> None:
+        self.name, self.schema, self.kind, self.core = name, schema, kind, core
+        self._facts: tuple[tuple[Argument, ...], tuple[Result, ...]] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it with arguments in the order of `arguments`, or by name."""
+        return _C._call_operator(self.name, args, kwargs)
+
+    def _read(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+        if self._facts is None:
+            arguments, results = _C._schema_facts(self.name)
+            self._facts = tuple(Argument(*a) for a in arguments), tuple(Result(*r) for r in results)
+        return self._facts
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Arguments in calling order; an out= form takes its outputs first."""
+        return self._read()[0]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Results; forms that write into an argument have none."""
+        return self._read()[1]
+
+    @property
+    def form(self) -> str:
+        """ "function", "inplace" or "out"."""
+        if self.name.endswith(".out") or self.name.endswith("_out"):
+            return "out"
+        return "inplace" if self.name.endswith("_") else "function"
+
+    def kernels(self) -> dict[str, str]:
+        """Who registered its kernel, by device type."""
+        found = {}
+        for device in _devices():
+            if (owner := _C._kernel_owner(self.name, device)) is not None:
+                found[device] = owner
+        return found
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}: {self.schema}>"
+
+    def __reduce__(self) -> tuple:
+        return op, (self.name,)
+
+
+_known: dict[str, Operator] = {}
+_python_devices: list[str] = []
+
+
+def _devices() -> list[str]:
+    return ["cpu", *_python_devices]
+
+
+def _fill() -> None:
+    for name, schema, kind, core in _C._operators():
+        if name not in _known:
+            _known[name] = Operator(name, schema, kind, core)
+
+
+def op(name: str) -> Operator:
+    """The operator of this name.
+
+    Raises:
+        LookupError: There is none; names that look like it are listed.
+
+    Example:
+        >>> taeda.library.op("add").core
+        True
+    """
+    if name not in _known:
+        _fill()
+    if name not in _known:
+        import difflib
+
+        near = difflib.get_close_matches(name, _known, 3)
+        raise LookupError(
+            f"there is no operator named {name!r}" + (f"; did you mean {', '.join(near)}?" if near else "")
+        )
+    return _known[name]
+
+
+def operators() -> Iterator[Operator]:
+    """All operators of the table, in its order."""
+    _fill()
+    return iter(tuple(_known.values()))
+
+
+class Registration:
+    """Something that stands in the operator table until `remove()`; also a context manager."""
+
+    def __init__(self, text: str, undo: Callable[[], None]) -> None:
+        self._text, self._undo = text, undo
+        self.active = True
+
+    def remove(self) -> None:
+        """Take it away; a second call does nothing. Calls that are running on other threads finish as they began."""
+        if self.active:
+            self.active = False
+            self._undo()
+
+    def __enter__(self) -> Registration:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<registration {self._text}{'' if self.active else ' (removed)'}>"
+
+
+class Kernel(Registration):
+    """The registration of one kernel. Calling it calls the Python function."""
+
+    def __init__(self, function: Callable, text: str, number: int) -> None:
+        super().__init__(text, lambda: _C._remove_registration(number))
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+def _owner(function: Callable, library: str) -> str:
+    code = getattr(function, "__code__", None)
+    place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    return f"{library}{place}"
+
+
+def _add_kernel(name: str, device: str, function: Callable, library: str, replace: bool) -> Kernel:
+    number = _C._add_kernel(name, device, function, _owner(function, library), replace)
+    return Kernel(function, f"kernel of {name} on {device}", number)
+
+
+class NewOperator(Registration):
+    """An operator defined from Python; callable, with decorators for what it consists of.
+
+    Removing it takes its functions, kernels and layers away; calls then raise RuntimeError.
+    """
+
+    def __init__(self, schema: str, library: str, composite: Callable | None = None) -> None:
+        self.name: str = _C._define_operator(schema, _owner(composite, library) if composite else library)
+        super().__init__(f"operator {self.name}", self._remove)
+        self.schema = schema
+        self._library = library
+        self._functions: dict[str, Callable | None] = {
+            "infer": None,
+            "composite": None,
+            "derivative": None,
+            "batching": None,
+        }
+        self._kernels: list[Kernel] = []
+        self.op = op(self.name)
+        self._set("composite", composite)
+        _publish(self.name, self.op)
+
+    def _set(self, part: str, function: Callable | None) -> Callable | None:
+        self._functions[part] = function
+        _C._set_operator_functions(self.name, *self._functions.values())
+        return function
+
+    def _remove(self) -> None:
+        for kernel in self._kernels:
+            kernel.remove()
+        _C._remove_operator(self.name)
+        _unpublish(self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _C._call_operator(self.name, args, kwargs)
+
+    def infer(self, function: Callable) -> Callable:
+        """Shapes and dtypes: `function(*arguments)` gives `(shape, dtype)`, or a list of these for several results.
+
+        With it the core makes the outputs, kernels fill them, and tensors on "meta" work.
+        """
+        return self._set("infer", function)
+
+    def composite(self, function: Callable) -> Callable:
+        """The operator in terms of others, `function(*arguments)`: for devices that have no kernel of it."""
+        return self._set("composite", function)
+
+    def derivative(self, function: Callable) -> Callable:
+        """`function(grads, arguments, results)` gives a tuple with one gradient, or None, for each argument.
+
+        All three are tuples; a gradient in `grads` is None where the result had none.
+        """
+        return self._set("derivative", function)
+
+    def batching(self, function: Callable) -> Callable:
+        """The operator over a batch: `function(arguments, dims)` gives `(results, dims)`.
+
+        `dims` says for each argument which dimension is the batch, None for those without; the second
+        result says the same, as a list of ints, of the results.
+        """
+        return self._set("batching", function)
+
+    def kernel(self, device: str, *, replace: bool = False) -> Callable[[Callable], Kernel]:
+        """Decorator for the kernel on a device: `function(outputs, inputs)`.
+
+        With `infer`, `outputs` are made tensors to be filled. Without, `outputs` is empty and the function
+        returns the results.
+        """
+
+        def take(function: Callable) -> Kernel:
+            made = _add_kernel(self.name, device, function, self._library, replace)
+            self._kernels.append(made)
+            return made
+
+        return take
+
+
+def _publish(name: str, target: Operator) -> None:
+    package, short = name.split("::", 1)
+    space = vars(_C.ops).get(package)
+    if space is None:
+        space = types.ModuleType(f"{_C.ops.__name__}.{package}", f"Operators of {package}.")
+        setattr(_C.ops, package, space)
+        sys.modules[space.__name__] = space
+    setattr(space, short, target)
+
+
+def _unpublish(name: str) -> None:
+    package, short = name.split("::", 1)
+    vars(vars(_C.ops)[package]).pop(short, None)
+
+
+class Library:
+    """What one package registers; the name stands in messages about conflicts.
+
+    Example:
+        >>> with taeda.library.Library("mypkg") as lib:
+        ...     kernel = lib.kernel("relu", "cpu", replace=True)(my_relu)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.registrations: list[Registration] = []
+
+    def _keep(self, made: Any) -> Any:
+        self.registrations.append(made)
+        return made
+
+    def operator(self, schema: str) -> Callable[[Callable | None], NewOperator]:
+        """Decorator that defines an operator; the function is its composite form.
+
+        Raises:
+            ValueError: The schema cannot be read, or its name has no "package::".
+            RuntimeError: The name is taken; both owners are named.
+        """
+
+        def take(function: Callable | None = None) -> NewOperator:
+            return self._keep(NewOperator(schema, self.name, function))
+
+        return take
+
+    def define(self, schema: str) -> NewOperator:
+        """Define an operator without a composite form: `operator(schema)()`."""
+        return self.operator(schema)()
+
+    def kernel(
+        self, name: str, device: str = "cpu", *, replace: bool = False
+    ) -> Callable[[Callable], Kernel]:
+        """Decorator: a kernel, `function(outputs, inputs)`, for an operator on a device.
+
+        Args:
+            name: Operator, by the name of its function form.
+            device: Device type.
+            replace: Take the place of a kernel that is there; removing brings the former one back.
+
+        Raises:
+            RuntimeError: There is one already and `replace` is false; both owners are named.
+        """
+
+        def take(function: Callable) -> Kernel:
+            return self._keep(_add_kernel(name, device, function, self.name, replace))
+
+        return take
+
+    def remove(self) -> None:
+        """Take away all that was registered, the last first."""
+        while self.registrations:
+            self.registrations.pop().remove()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class Backend(Library):
+    """A device whose memory is the host's and whose kernels are Python functions.
+
+    The core allocates (and counts) the memory; `array` shows it to NumPy without a copy. A kernel receives
+    outputs that have their shape and dtype and inputs of any strides and dtypes, broadcast or not; an
+    output may be one of the inputs.
+
+    Args:
+        name: Device type, as in `device="name"`.
+        device_count: How many devices there are.
+        capabilities: What is missing, for tools: for example `{"dtypes": ["bfloat16"]}`.
+        properties: Facts for users, given back by `properties`.
+
+    Example:
+        >>> backend = taeda.library.Backend("mydev")
+        >>> @backend.kernel("add")
+        ... def add(outputs, inputs):
+        ...     a, b, alpha = inputs
+        ...     backend.array(outputs[0])[...] = backend.array(a) + alpha * backend.array(b)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        device_count: int = 1,
+        capabilities: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.index: int = _C._host_backend(name, device_count)
+        self.device_count = device_count
+        self.capabilities = dict(capabilities or {})
+        self.properties = {"name": name, "memory": "host", **(properties or {})}
+        if name not in _python_devices:
+            _python_devices.append(name)
+
+    @staticmethod
+    def array(tensor: Tensor) -> Any:
+        """NumPy's view of a tensor's memory, on this device or the cpu; bfloat16 shows as its bits in uint16."""
+        return _C._host_array(tensor)
+
+    def kernel(self, *names: str, replace: bool = False) -> Callable[[Callable], Callable]:
+        """Decorator: the kernel of one or several operators on this device. The function itself is returned."""
+
+        def take(function: Callable) -> Callable:
+            for name in names:
+                self._keep(_add_kernel(name, self.name, function, self.name, replace))
+            return function
+
+        return take
+
+    def missing(self) -> list[str]:
+        """Core operators that have no kernel here yet."""
+        return [
+            o.name
+            for o in operators()
+            if o.core and o.form == "function" and not _C._kernel_owner(o.name, self.name)
+        ]
+
+
+class below:
+    """Context in which a layer is switched off on this thread, so that calls go on below it."""
+
+    def __init__(self, position: int | str) -> None:
+        self._position = _place(position)
+
+    def __enter__(self) -> None:
+        self._before = _C._exclude_layer(self._position, True)
+
+    def __exit__(self, *_: object) -> None:
+        _C._exclude_layer(self._position, self._before)
+
+
+def _place(position: int | str) -> int:
+    if isinstance(position, str):
+        if position not in POSITIONS:
+            raise ValueError(
+                f"position must be a number or one of {', '.join(POSITIONS)}, found {position!r}"
+            )
+        return POSITIONS[position]
+    return position
+
+
+class Layer:
+    """Code that stands between callers and kernels: sees calls, and may change, replace or only watch them.
+
+    Derive from it and write `__call__(op, args, kwargs)`. `op` is an `Operator`, `args` holds all
+    positional arguments of its schema, defaults included, `kwargs` the keyword-only ones. Inside, this
+    layer is off: `op(*args, **kwargs)` goes on below it. The result must be what the operator gives; forms
+    that write into an argument give None.
+
+    A layer runs on the threads that entered it (`with layer:`). At the position "autograd" it runs for
+    tensors that require gradients, without being entered.
+
+    Args:
+        name: Stands in messages.
+        position: A number from 0 to 15 or a name of POSITIONS. Higher ones are met first. There is one
+            layer at a position.
+        operators: Operators or names it sees; None for all.
+
+    Example:
+        >>> class Count(taeda.library.Layer):
+        ...     calls = 0
+        ...     def __call__(self, op, args, kwargs):
+        ...         self.calls += 1
+        ...         return op(*args, **kwargs)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        position: int | str = "profiler",
+        operators: Iterable[Operator | str] | None = None,
+    ) -> None:
+        self.name = name
+        self.position = _place(position)
+        self._entered: list[bool] = []
+        self._numbers: list[int] = []
+        chosen: Sequence[Operator] = (
+            tuple(globals()["operators"]())
+            if operators is None
+            else [o if isinstance(o, Operator) else op(o) for o in operators]
+        )
+        try:
+            for each in chosen:
+                self._numbers.append(_C._add_layer(each.name, self.position, self._entry(each), name))
+        except BaseException:
+            self.remove()
+            raise
+
+    def _entry(self, target: Operator) -> Callable:
+        names = [a.name for a in target.arguments if a.keyword_only]
+        positional = len(target.arguments) - len(names)
+
+        def call(*args: Any) -> Any:
+            return self(target, args[:positional], dict(zip(names, args[positional:], strict=True)))
+
+        return call
+
+    def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Goes on below; override it."""
+        return op(*args, **kwargs)
+
+    def __enter__(self) -> Layer:
+        self._entered.append(_C._include_layer(self.position, True))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _C._include_layer(self.position, self._entered.pop())
+
+    def remove(self) -> None:
+        """Take the layer out of the table."""
+        while self._numbers:
+            _C._remove_registration(self._numbers.pop())
+
+
+def install_autograd(provider: Any) -> None:
+    """Let a Python object answer what the core asks of automatic differentiation.
+
+    Args:
+        provider: Has `set_requires_grad(tensor, value)`, `grad(tensor)`, `set_grad(tensor, grad)`,
+            `is_leaf(tensor)`, `grad_fn(tensor)`, and as attributes whatever methods it adds to tensors
+            (`backward`, `register_hook` ...).
+
+    Raises:
+        RuntimeError: A compiled provider is loaded already.
+    """
+    _C._install_autograd(provider)
+
+
+def attach_state(tensor: Tensor, state: Any) -> None:
+    """Keep an object with a tensor, for the installed Python autograd provider; None takes it off."""
+    _C._attach_state(tensor, state)
+
+
+def attached_state(tensor: Tensor) -> Any:
+    """What `attach_state` kept, or None."""
+    return _C._attached_state(tensor)
+
+
+def mark_tracked(tensor: Tensor, tracked: bool = True) -> None:
+    """Say whether a tensor requires gradients: its calls then pass the layer at position "autograd"."""
+    _C._mark_tracked(tensor, tracked)
