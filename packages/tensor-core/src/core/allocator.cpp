@@ -125,10 +125,32 @@ void* take_large(size_t size) {
   return system_alloc(size);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+void free_exact(void* data, size_t nbytes, void*) {
+  live_bytes.fetch_sub(int64_t(nbytes), std::memory_order_relaxed);
+  std::free(data);
+}
+
+/// Neither rounded nor cached: a byte beyond the end, or a use after the end of its life, must not hit memory of ours.
+void allocate_exact(Storage& storage, size_t nbytes) {
+  void* block = nullptr;
+  if (posix_memalign(&block, kAlign, nbytes) != 0) block = nullptr;
+  check(block != nullptr, ErrorKind::Memory, "cpu allocator: cannot allocate ", nbytes, " bytes; ", cpu_live_bytes(),
+        " bytes are in use by tensors");
+  storage.data = block;
+  storage.release = free_exact;
+  live_bytes.fetch_add(int64_t(nbytes), std::memory_order_relaxed);
+}
+#endif
+
 }  // namespace
 
 namespace detail {
 void cpu_allocate(Storage& storage, size_t nbytes) {
+#ifdef __SANITIZE_ADDRESS__
+  allocate_exact(storage, nbytes);
+  return;
+#endif
   if (nbytes <= kSmall) {
     const int c = class_of(nbytes);
     SmallCache* cache = cache_of_thread();

@@ -6,6 +6,11 @@
 
 namespace taeda {
 namespace {
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kInlineLimit = 0;  // in memory of its own, where the sanitizer sees bytes beyond the end
+#else
+constexpr size_t kInlineLimit = Storage::kInlineBytes;
+#endif
 using StorageMemory = detail::FreeList<Storage, 256>;
 Storage* fresh() { return new (StorageMemory::take()) Storage; }
 }  // namespace
@@ -14,7 +19,7 @@ Ref<Storage> new_storage(size_t nbytes, Device device) {
   Storage* storage = fresh();
   storage->nbytes = nbytes;
   storage->device = device;
-  if (device.backend == kCPU && nbytes <= Storage::kInlineBytes) {
+  if (device.backend == kCPU && nbytes <= kInlineLimit) {
     storage->data = storage->inline_bytes;
     detail::count_inline_bytes(int64_t(nbytes));
     return Ref<Storage>::adopt(storage);

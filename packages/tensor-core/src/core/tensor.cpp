@@ -230,22 +230,17 @@ int64_t Tensor::storage_offset() const noexcept {
 }
 
 Tensor::Tensor(const Scalar& number) {
-  const DType dtype = number.dtype();
+  // The number is kept in double precision: it meets its operand's dtype only inside the kernel.
+  const DType dtype = number.kind() == Scalar::Kind::Complex ? DType::Complex128
+                      : number.kind() == Scalar::Kind::Float ? DType::Float64
+                                                             : number.dtype();
   Tensor made = empty({}, dtype);
   switch (number.kind()) {
     case Scalar::Kind::Bool: *made.data<bool>() = number.to<bool>(); break;
     case Scalar::Kind::Int: *made.data<int64_t>() = number.to<int64_t>(); break;
     case Scalar::Kind::UInt: *made.data<uint64_t>() = number.to<uint64_t>(); break;
-    case Scalar::Kind::Float:
-    case Scalar::Kind::Complex: {
-      // The number is kept in double precision: it meets its operand's dtype only inside the kernel.
-      const bool complex = number.is_complex();
-      made.impl()->dtype = complex ? DType::Complex128 : DType::Float64;
-      if (complex)
-        *made.data<Complex128>() = number.to<Complex128>();
-      else
-        *made.data<double>() = number.to<double>();
-    }
+    case Scalar::Kind::Float: *made.data<double>() = number.to<double>(); break;
+    case Scalar::Kind::Complex: *made.data<Complex128>() = number.to<Complex128>(); break;
   }
   made.impl()->flags |= kWrappedNumber;
   impl_ = std::move(made.impl_);
