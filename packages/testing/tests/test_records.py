@@ -5,7 +5,15 @@ import zlib
 import numpy as np
 import pytest
 
-from taeda_testing import all_records, check_error, check_forward, check_gradient, check_in_place, check_out
+from taeda_testing import (
+    all_records,
+    check_error,
+    check_forward,
+    check_gradient,
+    check_in_place,
+    check_out,
+    check_second_gradient,
+)
 from taeda_testing.wrong import WRONG
 
 SEED = 20250301
@@ -41,13 +49,25 @@ def test_out(record, dtype):
         check_out(record, sample)
 
 
+def smooth(sample):
+    """Whether a sample is small and finite, as differences of function values need."""
+    arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
+    return not sample.note and all(a.size <= 64 and np.isfinite(a).all() for a in arrays)
+
+
 @pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.gradient))
 def test_gradient(record, dtype):
     for sample in samples(record, dtype):
-        arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
-        small = all(a.size <= 64 and np.isfinite(a).all() for a in arrays)
-        if small and not sample.note:
+        if smooth(sample):
             check_gradient(record, sample)
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.gradient if r.second else ()))
+def test_second_gradient(record, dtype):
+    for sample in samples(record, dtype):
+        arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
+        if smooth(sample) and sum(a.size for a in arrays) <= 40:
+            check_second_gradient(record, sample)
 
 
 @pytest.mark.parametrize(

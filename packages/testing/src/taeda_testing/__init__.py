@@ -9,6 +9,7 @@ from taeda_testing.runner import (
     check_in_place,
     check_out,
 )
+from taeda_testing.second import check_second_gradient
 
 __version__ = "0.1.0"
 
@@ -23,5 +24,6 @@ __all__ = [
     "check_gradient",
     "check_in_place",
     "check_out",
+    "check_second_gradient",
     "find_record",
 ]

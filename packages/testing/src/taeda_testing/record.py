@@ -49,6 +49,7 @@ class OpRecord:
         samples: ``(dtype name, random generator) -> samples``.
         dtypes: dtypes of the inputs that are supported.
         gradient: dtypes in which gradients are checked, () for none.
+        second: whether second derivatives are checked too.
         constant: positions of arguments that are not differentiated, weights of classes for instance.
         rtol, atol: by dtype name of the compared values; missing ones use the defaults of the runner.
         exact_dtype: the result's dtype must be the reference's.
@@ -63,6 +64,7 @@ class OpRecord:
     dtypes: tuple[str, ...] = FLOATS
     gradient: tuple[str, ...] = ()
     constant: tuple[int, ...] = ()
+    second: bool = True
     rtol: dict[str, float] = field(default_factory=dict)
     atol: dict[str, float] = field(default_factory=dict)
     exact_dtype: bool = True
