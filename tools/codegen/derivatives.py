@@ -42,11 +42,18 @@ class Formula:
 
 @dataclass(frozen=True)
 class Derivative:
-    """The record of one operator."""
+    """The record of one operator: formulas, or (`recorded`) the same operator in terms of differentiable ones."""
 
     op: Operator
     formulas: tuple[Formula, ...]
     nondifferentiable: frozenset[str]
+    recorded: str = ""
+
+    @property
+    def without_formula(self) -> list[Argument]:
+        """Tensor arguments that no formula is for: one that requires grad must not be passed over in silence."""
+        named = {name for formula in self.formulas for name in formula.targets}
+        return [a for a in self.op.arguments if (a.is_tensor or a.is_tensor_list) and a.name not in named]
 
     @property
     def outputs(self) -> list[int]:
@@ -84,7 +91,7 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
     tensors = {a.name for a in op.arguments if a.is_tensor or a.is_tensor_list}
     formulas, seen = [], set()
     for key, text in record.items():
-        if key in ("op", "nondifferentiable"):
+        if key in ("op", "nondifferentiable", "recorded"):
             continue
         targets = tuple(part.strip() for part in key.split(","))
         for target in targets:
@@ -104,7 +111,10 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
     unknown = set(skipped) - {r.name for r in op.results}
     if unknown:
         raise DeclarationError(f"{where}: nondifferentiable names {sorted(unknown)}, which are no results")
-    return Derivative(op, tuple(formulas), frozenset(skipped))
+    recorded = record.get("recorded", "")
+    if recorded and (formulas or skipped):
+        raise DeclarationError(f"{where}: 'recorded' stands in the place of formulas, found both")
+    return Derivative(op, tuple(formulas), frozenset(skipped), " ".join(str(recorded).split()))
 
 
 def load(folder: Path, ops: dict[str, Operator]) -> dict[str, Derivative]:

@@ -31,7 +31,7 @@ $lines  return true;
 # Entries. `$before` is run when the call is recorded, `$after` when it was.
 FUNCTION = """\
 $result enter_$tag($params) {
-  Ref<$node> node;
+$refuse  Ref<$node> node;
   if (needs_grad($tracked)) {
 $before  }
   Below below_(Layer::Autograd);
@@ -44,7 +44,7 @@ $after  }
 # Recording may depend on the result: how many tensors it has, whether they can carry gradients.
 FUNCTION_AFTER = """\
 $result enter_$tag($params) {
-  const bool recorded_ = needs_grad($tracked);
+$refuse  const bool recorded_ = needs_grad($tracked);
   Below below_(Layer::Autograd);
   auto result_ = ops::$tag($passed);
   if (recorded_$condition) {
@@ -55,7 +55,7 @@ $before$after  }
 """
 IN_PLACE = """\
 void enter_$tag($params) {
-  Ref<$node> node;
+$refuse  Ref<$node> node;
   if (needs_grad($tracked)) {
     check_inplace_grad(op::$tag::entry, $target);
 $before  }
@@ -73,6 +73,27 @@ void enter_$tag($params) {
   if (needs_grad($tracked)) refuse_out(op::$tag::entry);
   Below below_(Layer::Autograd);
   ops::$tag($passed);
+}
+"""
+# While gradients are recorded the call becomes one of differentiable operators.
+RECORDED = """\
+$result enter_$tag($params) {
+  if (needs_grad($tracked)) return $expression;
+  Below below_(Layer::Autograd);
+  return ops::$tag($passed);
+}
+"""
+# The in-place form of a composite computes from a copy: its parts save what the result is about to overwrite.
+COMPOSITE_IN_PLACE = """\
+void enter_$tag($params) {
+  if (!needs_grad($tracked)) {
+    Below below_(Layer::Autograd);
+    return ops::$tag($passed);
+  }
+  check_inplace_grad(op::$tag::entry, $target);
+  const Tensor before_ = saved_copy($target), result_ = ops::$function($given);
+  check_inplace(op::$tag::entry, $target, result_.sizes(), result_.dtype());
+  ops::copy_($target, result_);
 }
 """
 ANY_WANTED = """\
@@ -396,16 +417,56 @@ def attach(op: Operator, outputs: list[int]) -> list[str]:
     return lines
 
 
+def refusals(w: NodeWriter, tag: str) -> str:
+    """Arguments that require grad and have no formula end in NotImplementedError, before anything is computed."""
+    target = w.op.arguments[0].name
+    return indented(
+        [
+            f"if (needs_grad({a.name})) refuse_argument(op::{tag}::entry, {literal(a.name)});"
+            for a in w.d.without_formula
+            if a.name != target or not w.op.in_place_only
+        ],
+        2,
+    )
+
+
+def recorded_entry(d: Derivative) -> str:
+    return entry(RECORDED, d.op, d.op.cxx, tensor_arguments(d.op), expression=d.recorded)
+
+
+def composite_inplace_entry(op: Operator) -> str:
+    target, *rest = (a.name for a in op.arguments)
+    return entry(
+        COMPOSITE_IN_PLACE,
+        op,
+        op.cxx + "_",
+        tensor_arguments(op),
+        target=target,
+        function=op.cxx,
+        given=joined("before_", *rest),
+    )
+
+
 def function_entry(w: NodeWriter) -> str:
     op, tracked = w.op, [a.name for a in w.targets]
     after = indented([*attach(op, w.d.outputs), *w.keep_results(dict(enumerate(result_items(op))))], 4)
     if w.list_results:
         before = indented(w.prepare(False, "result_.size()"), 4)
         return entry(
-            FUNCTION_AFTER, op, op.cxx, tracked, node=w.struct, before=before, after=after, condition=""
+            FUNCTION_AFTER,
+            op,
+            op.cxx,
+            tracked,
+            refuse=refusals(w, op.cxx),
+            node=w.struct,
+            before=before,
+            after=after,
+            condition="",
         )
     before = indented(w.prepare(False, str(w.output_count)), 4)
-    return entry(FUNCTION, op, op.cxx, tracked, node=w.struct, before=before, after=after)
+    return entry(
+        FUNCTION, op, op.cxx, tracked, refuse=refusals(w, op.cxx), node=w.struct, before=before, after=after
+    )
 
 
 def rebase(target: str) -> str:
@@ -420,7 +481,8 @@ def inplace_entry(w: NodeWriter, tag: str) -> str:
     # An in-place view operator changes what self shows, not the bytes: a view stays a view with another formula.
     record = f"set_view_history({target}, {target}, node.get())" if w.op.kind == "view" else rebase(target)
     values = {"node": w.struct, "target": target, "before": before, "after": after, "record": record}
-    return entry(IN_PLACE, w.op, tag, tracked, **values)
+    refuse = refusals(w, tag) if w.d.formulas else ""
+    return entry(IN_PLACE, w.op, tag, tracked, refuse=refuse, **values)
 
 
 def out_entry(op: Operator) -> str:
@@ -450,12 +512,19 @@ def unknown_function(op: Operator) -> str:
     able = " || ".join(f"is_differentiable({item}.dtype())" for item in result_items(op))
     before = indented(edges_of_all(op, len(op.results)), 4)
     after = indented(attach(op, list(range(len(op.results)))), 4)
-    values = {"node": "UnknownDerivative", "before": before, "after": after, "condition": f" && ({able})"}
+    values = {
+        "refuse": "",
+        "node": "UnknownDerivative",
+        "before": before,
+        "after": after,
+        "condition": f" && ({able})",
+    }
     return entry(FUNCTION_AFTER, op, op.cxx, tensor_arguments(op), **values)
 
 
 def unknown_inplace(op: Operator, tag: str) -> str:
     values = {
+        "refuse": "",
         "node": "UnknownDerivative",
         "target": op.arguments[0].name,
         "before": indented(edges_of_all(op, 1), 4),
@@ -499,10 +568,14 @@ def entries(op: Operator, d: Derivative | None, number: int) -> tuple[str, list[
     """Source of an operator's entries, and the tags they belong to."""
     text, tags = "", []
     if tensor_arguments(op):
-        if d is not None:
+        if d is not None and d.recorded:
+            text, tags = recorded_entry(d), [op.cxx]
+        elif d is not None:
             text, tags = known_entries(NodeWriter(d, number))
         elif op.kind != "composite":
             text, tags = unknown_entries(op)
+        elif "inplace" in op.forms and not op.impl_inplace:
+            text, tags = composite_inplace_entry(op), [op.cxx + "_"]
     if "out" in op.forms:
         text += out_entry(op)
         tags.append(op.cxx + "_out")

@@ -38,7 +38,7 @@ UNARY = [
     unary("abs"), unary("acos", -0.9, 0.9), unary("acosh", 1.2, 3.0), unary("asin", -0.9, 0.9), unary("asinh"), unary("atan"),
     unary("atanh", -0.9, 0.9), unary("cos"), unary("cosh"), unary("deg2rad"), unary("erf"), unary("erfc"), unary("erfinv", -0.9, 0.9),
     unary("exp"), unary("exp2"), unary("expm1"), unary("frac"), unary("i0"), unary("i0e"), unary("i1"), unary("i1e"),
-    unary("lgamma", 0.5, 3.0, second=False), unary("log", 0.2, 3.0), unary("log10", 0.2, 3.0), unary("log1p", -0.5, 3.0), unary("log2", 0.2, 3.0),
+    unary("lgamma", 0.5, 3.0), unary("digamma", 0.3, 3.0), Case("digamma_negative", taeda.digamma, low=-0.8, high=-0.2), unary("log", 0.2, 3.0), unary("log10", 0.2, 3.0), unary("log1p", -0.5, 3.0), unary("log2", 0.2, 3.0),
     unary("logit", 0.1, 0.9), unary("nan_to_num"), unary("neg"), unary("rad2deg"), unary("reciprocal", 0.5, 2.0), unary("rsqrt", 0.3, 3.0),
     unary("sigmoid"), unary("sin"), unary("sinc"), unary("sinh"), unary("sqrt", 0.3, 3.0), unary("square"), unary("tan", -1.2, 1.2), unary("tanh"),
     unary("floor"), unary("ceil"), unary("round"), unary("trunc"), unary("sign"), unary("sgn"), unary("positive"),
@@ -90,6 +90,9 @@ INDEXING = [
     Case("index_put", lambda a, b: a.index_put((ROWS[:2],), b), ((3, 4), (2, 4))), Case("index_put_add", lambda a, b: a.index_put((ROWS,), b, accumulate=True), TWO), Case("index_select", lambda a: a.index_select(1, ROWS)),
     Case("scatter", lambda a, b: a.scatter(1, INDEX[:2, :1], b), ((3, 4), (2, 1))), Case("scatter_add", lambda a, b: a.scatter_add(1, INDEX, b), ((3, 4), (3, 2))),
     Case("scatter_value", lambda a: a.scatter(1, INDEX, 2.0)), Case("scatter_reduce_mean", lambda a, b: a.scatter_reduce(1, INDEX, b, "mean"), ((3, 4), (3, 2))), Case("scatter_reduce_amax", lambda a, b: a.scatter_reduce(1, INDEX, b, "amax"), ((3, 4), (3, 2))),
+    Case("scatter_reduce_prod", lambda a, b: a.scatter_reduce(1, INDEX, b, "prod"), ((3, 4), (3, 2)), 0.5, 2.0),
+    Case("scatter_reduce_prod_without", lambda a, b: a.scatter_reduce(1, INDEX, b, "prod", include_self=False), ((3, 4), (3, 3)), 0.5, 2.0), Case("scatter_reduce_amin_part", lambda a, b: a.scatter_reduce(1, INDEX, b, "amin"), ((3, 4), (3, 3))),
+    Case("scatter_reduce_prod_zeros", lambda a, b: (a * MASK).scatter_reduce(1, INDEX, b * MASK[:, :2], "prod"), ((3, 4), (3, 2)), second=False),
     Case("masked_select", lambda a: a.masked_select(MASK)), Case("masked_scatter", lambda a, b: a.masked_scatter(MASK, b), ((3, 4), (12,))), Case("take", lambda a: a.take(INDEX)), Case("take_along_dim", lambda a: a.take_along_dim(INDEX, 1)),
     Case("repeat_interleave", lambda a: a.repeat_interleave(2, 1)), Case("sort", lambda a: a.sort(1)[0]), Case("topk", lambda a: a.topk(2, 1)[0]), Case("kthvalue", lambda a: a.kthvalue(2, 1)[0]),
     Case("embedding", lambda a: taeda.embedding(a, INDEX)),
@@ -107,7 +110,9 @@ LAYERS = [
     Case("adaptive_avg_pool2d", lambda x: ops.adaptive_avg_pool2d(x, (2, 3)), ((1, 2, 5, 4),)), Case("adaptive_max_pool2d", lambda x: ops.adaptive_max_pool2d(x, (2, 2))[0], ((1, 2, 5, 4),)),
     Case("batch_norm", lambda x, w, b: ops.batch_norm(x, w, b, None, None, True, 0.1, 1e-5), ((3, 2, 2, 2), (2,), (2,))), Case("layer_norm", lambda x, w, b: ops.layer_norm(x, (4,), w, b), ((3, 4), (4,), (4,))),
     Case("group_norm", lambda x, w, b: ops.group_norm(x, 2, w, b), ((2, 4, 3), (4,), (4,))), Case("batch_norm_plain", lambda x: ops.batch_norm(x, None, None, None, None, True, 0.1, 1e-5), ((4, 3),)),
-    Case("lstm_gates", lambda a, b, c: ops.lstm_gates(a, b, c)[:2], ((2, 8), (2, 8), (2, 2)), second=False), Case("gru_gates", lambda a, b, h: ops.gru_gates(a, b, h)[0], ((2, 6), (2, 6), (2, 2)), second=False),
+    Case("lstm_gates", lambda a, b, c: ops.lstm_gates(a, b, c), ((2, 8), (2, 8), (2, 2))), Case("gru_gates", lambda a, b, h: ops.gru_gates(a, b, h), ((2, 6), (2, 6), (2, 2))),
+    *(Case(f"lstm_sequence_{r}", lambda x, h, c, w, b, r=r: ops.lstm_sequence(x, h, c, w, b, r), ((3, 2, 8), (2, 2), (2, 2), (8, 2), (8,))) for r in (False, True)),
+    Case("gru", lambda x, h, a, b: ops.gru(x, h, [a, b], False, 1, 0.0, True, False, False), ((2, 2, 3), (1, 2, 2), (6, 3), (6, 2))),
     Case("rnn_cell", lambda x, h, a, b: ops.rnn_tanh_cell(x, h, a, b), ((2, 3), (2, 4), (4, 3), (4, 4))),
     Case("prelu", ops.prelu, ((3, 4), (4,))), Case("glu", lambda x: ops.glu(x, 1)),
     Case("gelu_tanh", lambda x: ops.gelu(x, approximate="tanh")), Case("threshold", lambda x: ops.threshold(x, 0.5, 2.0)),
@@ -120,7 +125,18 @@ LOSS = [
     Case("cross_entropy_weight", lambda a: ops.cross_entropy_loss(a, TARGET, taeda.tensor([1.0, 2.0, 0.5, 1.5], dtype=taeda.float64), 1, 3, 0.1)),
     Case("kl_div", lambda a: ops.kl_div(a, taeda.full((3, 4), 0.25, dtype=taeda.float64)))
 ]  # fmt: skip
-CASES = UNARY + ARITH + REDUCE + SHAPE + INDEXING + LINALG + LAYERS + LOSS
+BACKWARD = [
+    *(Case(f"{n}_backward", getattr(ops, f"{n}_backward"), TWO) for n in ("hardsigmoid", "hardswish", "logsigmoid", "mish", "sigmoid", "silu", "tanh")),
+    *(Case(f"{n}_backward", lambda g, x, n=n, a=a: getattr(ops, f"{n}_backward")(g, x, *a), TWO) for n, a in
+      {"elu": (1.5, 1.0, 1.0), "hardtanh": (-1, 1), "leaky_relu": (0.1,), "log_softmax": (1,), "softmax": (1,), "shrink": (0.5,), "softplus": (1, 20), "threshold": (0.1,)}.items()),
+    Case("gelu_backward", ops.gelu_backward, TWO), Case("native_dropout_backward", lambda g: ops.native_dropout_backward(g, MASK, 2.0)),
+    *(Case(f"{n}_backward", lambda g, x, y, n=n, a=a: getattr(ops, f"{n}_backward")(g, x, y, 1, *a), ((), (3, 4), (3, 4))) for n, a in
+      {"mse_loss": (), "l1_loss": (), "huber_loss": (1.0,), "smooth_l1_loss": (1.0,), "bce_with_logits_loss": ()}.items()),
+    Case("bce_loss_backward", lambda g, x: ops.bce_loss_backward(g, x, taeda.full((3, 4), 0.3, dtype=taeda.float64), 1), ((), (3, 4)), 0.1, 0.9),
+    Case("lstm_gates_backward", ops.lstm_gates_backward, ((2, 2), (2, 2), (2, 8), (2, 2), (2, 2))), Case("gru_gates_backward", ops.gru_gates_backward, ((2, 2), (2, 8), (2, 2))),
+    Case("avg_pool2d_backward", lambda g: ops.avg_pool2d_backward(g, taeda.zeros(1, 1, 4, 4, dtype=taeda.float64), (2, 2), (2, 2), (0, 0), False, True, None), ((1, 1, 2, 2),)),
+]  # fmt: skip
+CASES = UNARY + BACKWARD + ARITH + REDUCE + SHAPE + INDEXING + LINALG + LAYERS + LOSS
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

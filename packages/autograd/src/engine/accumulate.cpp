@@ -46,25 +46,56 @@ Tensor copy_like(const Tensor& leaf, const Tensor& grad) {
 
 AccumulateGrad::AccumulateGrad(const Tensor& variable) : leaf(variable) {
   flags = kWeaklyHeld | kAccumulates;
-  outputs[0] = OutputInfo{Shape(variable.sizes()), variable.dtype(), variable.device(), true};
+  describe_output(variable);
 }
 
 AccumulateGrad::~AccumulateGrad() {
+  if (!leaf.defined()) return;  // resting: deleted by the leaf's meta
   WeakLock lock;
   AutogradMeta* meta = meta_of(leaf);
   if (meta && meta->accumulator == this) meta->accumulator = nullptr;
+}
+
+void AccumulateGrad::describe_output(const Tensor& variable) {
+  OutputInfo& info = outputs[0];
+  info.sizes.assign(variable.sizes());
+  info.dtype = variable.dtype();
+  info.device = variable.device();
+  info.known = true;
+}
+
+// See Note [Resting accumulators].
+bool rest(Node* node) noexcept {
+  auto* self = static_cast<AccumulateGrad*>(node);
+  if (self->extras) return false;  // hooks end with the graph
+  Tensor last;
+  WeakLock lock;
+  AutogradMeta* meta = meta_of(self->leaf);
+  if (!meta || meta->accumulator != self) return false;
+  self->resting_ = true;
+  last = std::move(self->leaf);  // dies after the lock is open, and with it perhaps the leaf and this node
+  return true;
 }
 
 Ref<Node> accumulator_of(const Tensor& leaf) {
   AutogradMeta& meta = ensure_meta(leaf.impl());
   {
     WeakLock lock;
-    if (meta.accumulator && try_retain(meta.accumulator)) return Ref<Node>::adopt(meta.accumulator);
+    if (auto* found = static_cast<AccumulateGrad*>(meta.accumulator)) {
+      if (try_retain(found)) return Ref<Node>::adopt(found);
+      if (found->resting_) {
+        found->resting_ = false;
+        found->leaf = leaf;
+        found->refs.store(1, std::memory_order_relaxed);
+        found->describe_output(leaf);  // `.data` may have been given another shape
+        return Ref<Node>::adopt(found);
+      }
+    }
   }
   auto fresh = make_node<AccumulateGrad>(leaf);
   WeakLock lock;
   // Another thread may have made one meanwhile; both work, the newest is found from now on.
-  meta.accumulator = fresh.get();
+  if (auto* found = static_cast<AccumulateGrad*>(meta.accumulator); !found || !found->resting_) meta.accumulator = fresh.get();
   return Ref<Node>::adopt(fresh.release());
 }
 

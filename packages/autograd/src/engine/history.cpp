@@ -75,6 +75,11 @@ void refuse_out(const OpEntry& op) {
        "call the operator without out=, or under no_grad()");
 }
 
+void refuse_argument(const OpEntry& op, const char* argument) {
+  fail(ErrorKind::NotImplemented, op.name, ": the derivative for argument '", argument, "' is not implemented; it requires grad: detach() it, or call "
+       "the operator under no_grad()");
+}
+
 Tensor saved_copy(const Tensor& self) { return ops::clone(self); }
 
 void rebase_history(const Tensor& self, Node* node, uint32_t nr) {

@@ -34,6 +34,7 @@ void refresh_view(const Tensor& view) {
 }  // namespace
 
 AutogradMeta::~AutogradMeta() {
+  delete accumulator;  // resting: one that lives holds the leaf
   forget_retained(*this);
   delete hooks;
 }

@@ -1,6 +1,7 @@
 // Life of nodes: pooled memory, numbering, deletion without recursion.
 #include "taeda/autograd/node.h"
 
+#include "taeda/autograd/accumulate.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/saved.h"
 
@@ -54,6 +55,7 @@ void Node::release_saved() {
 
 // A graph of any depth dies in a loop: nodes freed while one is being deleted wait in a list.
 void destroy(Node* node) noexcept {
+  if ((node->flags & kAccumulates) && rest(node)) return;
   static thread_local constinit Node* waiting = nullptr;
   static thread_local constinit bool running = false;
   node->next_dead = waiting;

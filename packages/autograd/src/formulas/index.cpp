@@ -4,19 +4,47 @@
 namespace taeda::formulas {
 namespace {
 
+/// The part of `src` that an index of these sizes reads.
+Tensor cut_to(Tensor src, IntSpan sizes) {
+  for (int64_t d = 0; d < src.dim(); ++d)
+    if (src.size(d) != sizes[size_t(d)]) src = ops::slice(src, d, 0, sizes[size_t(d)], 1);
+  return src;
+}
+
 /// How many values met at each place of `self`.
 Tensor counts_at(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
   const Tensor start = include_self ? ops::ones_like(self) : ops::zeros_like(self);
   return ops::clamp_min(ops::scatter_add(start, dim, index, ops::ones_like(src)), 1);
 }
 
-[[noreturn]] void no_formula(std::string_view reduce) {
-  fail(ErrorKind::NotImplemented, "scatter_reduce: the derivative with reduce='", reduce, "' is not implemented");
-}
+/// For prod: products of all factors but the zeros, and the number of these, at each place of `self`.
+struct Factors {
+  Tensor products, zeros;
+  Factors(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+    const Tensor flat_self = ops::eq(self, 0), flat_src = ops::eq(src, 0);
+    check(!recording() || !(truth_of(ops::any(flat_self)) || truth_of(ops::any(flat_src))), ErrorKind::NotImplemented,
+          "scatter_reduce: the second derivative with reduce='prod' is not implemented for factors that are zero");
+    const Tensor base = include_self ? ops::where(flat_self, Tensor(1), self) : ops::ones_like(self);
+    products = ops::scatter_reduce(base, dim, index, ops::where(flat_src, Tensor(1), src), "prod", true);
+    const Tensor start = include_self ? ops::to_dtype(flat_self, self.dtype()) : ops::zeros_like(self);
+    zeros = ops::scatter_add(start, dim, index, ops::to_dtype(flat_src, src.dtype()));
+  }
+  Factors gathered(int64_t dim, const Tensor& index) const {
+    Factors f = *this;
+    f.products = ops::gather(products, dim, index);
+    f.zeros = ops::gather(zeros, dim, index);
+    return f;
+  }
+  /// Product of the other factors at the place of each factor of `x`.
+  Tensor others(const Tensor& x) const {
+    const Tensor flat = ops::eq(x, 0), alone = ops::eq(zeros, ops::to_dtype(flat, zeros.dtype()));
+    return masked(products / ops::where(flat, Tensor(1), x), alone);
+  }
+};
 
 /// For amax/amin: gradient of one chosen element, ties share equally.
 Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self, const Tensor& result) {
-  const Tensor hits = ops::to_dtype(ops::eq(src, ops::gather(result, dim, index)), grad.dtype());
+  const Tensor hits = ops::to_dtype(ops::eq(cut_to(src, index.sizes()), ops::gather(result, dim, index)), grad.dtype());
   const Tensor start = include_self ? ops::to_dtype(ops::eq(self, result), grad.dtype()) : ops::zeros_like(self);
   return grad / ops::clamp_min(ops::scatter_add(start, dim, index, hits), 1);
 }
@@ -32,8 +60,10 @@ Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t 
     g = grad / counts_at(self, dim, index, src, include_self);
   else if (reduce == "amax" || reduce == "amin")
     g = shared(grad, self, dim, index, src, include_self, result) * ops::to_dtype(ops::eq(self, result), grad.dtype());
+  else if (!include_self)
+    g = grad;
   else
-    no_formula(reduce);
+    g = grad * Factors(self, dim, index, src, true).others(self);
   return include_self ? g : ops::scatter_value(g, dim, index, 0);
 }
 
@@ -41,9 +71,12 @@ Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t d
                                bool include_self, const Tensor& result) {
   if (reduce == "sum") return scatter_src_backward(grad, dim, index, src.sizes());
   if (reduce == "mean") return scatter_src_backward(grad / counts_at(self, dim, index, src, include_self), dim, index, src.sizes());
-  if (reduce != "amax" && reduce != "amin") no_formula(reduce);
-  const Tensor hits = ops::to_dtype(ops::eq(src, ops::gather(result, dim, index)), grad.dtype());
-  return ops::gather(shared(grad, self, dim, index, src, include_self, result), dim, index) * hits;
+  if (reduce == "prod") {
+    const Factors f = Factors(self, dim, index, src, include_self).gathered(dim, index);
+    return widen(ops::gather(grad, dim, index) * f.others(cut_to(src, index.sizes())), src.sizes());
+  }
+  const Tensor hits = ops::to_dtype(ops::eq(cut_to(src, index.sizes()), ops::gather(result, dim, index)), grad.dtype());
+  return widen(ops::gather(shared(grad, self, dim, index, src, include_self, result), dim, index) * hits, src.sizes());
 }
 
 Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {

@@ -76,9 +76,12 @@ Tensor index_backward(const Tensor& grad, IntSpan sizes, TensorList indices) {
 }
 
 Tensor scatter_src_backward(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan src_sizes) {
-  const Tensor part = ops::gather(grad, dim, index);
-  if (std::ranges::equal(part.sizes(), src_sizes)) return part;
-  const Tensor out = ops::new_zeros(grad, src_sizes);
+  return widen(ops::gather(grad, dim, index), src_sizes);
+}
+
+Tensor widen(const Tensor& part, IntSpan sizes) {
+  if (std::ranges::equal(part.sizes(), sizes)) return part;
+  const Tensor out = ops::new_zeros(part, sizes);
   Tensor window = out;
   for (int64_t d = 0; d < part.dim(); ++d) window = ops::slice(window, d, 0, part.size(d), 1);
   ops::copy_(window, part);

@@ -41,6 +41,20 @@ Tensor sinc_grad(const Tensor& grad, const Tensor& self) {
   return grad * conj_of(ops::where(zero, Tensor(0), slope));
 }
 
+Tensor trigamma(const Tensor& x) {
+  const double pi = std::numbers::pi;
+  const Tensor low = ops::lt(x, 0.5);
+  // Up by recurrence to where the asymptotic series holds; below one half by reflection.
+  Tensor y = ops::where(low, 1 - x, x), sum;
+  for (int k = 0; k < 8; ++k, y = y + 1) sum = plus(sum, ops::reciprocal(y * y));
+  const Tensor v = ops::reciprocal(y), w = v * v;
+  Tensor series = 7.0 / 6 * w - 691.0 / 2730;
+  for (const double coefficient : {5.0 / 66, -1.0 / 30, 1.0 / 42, -1.0 / 30, 1.0 / 6}) series = series * w + coefficient;
+  const Tensor upper = sum + v + 0.5 * w + v * w * series;
+  const Tensor s = ops::sin(pi * ops::where(low, x, Tensor(0.5)));
+  return ops::where(low, pi * pi / (s * s) - upper, upper);
+}
+
 Tensor tanh_grad(const Tensor& grad, const Tensor& result) {
   if (recording() || is_complex(result.dtype())) return grad * conj_of(1 - result * result);
   return ops::tanh_backward(grad, result);

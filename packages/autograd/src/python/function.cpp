@@ -192,10 +192,20 @@ void Call::forward() {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()); ++i) outputs.push_back(PyTuple_GET_ITEM(result.get(), i));
 }
 
+/// A leaf that requires grad, or a view of one: its value belongs to the user.
+bool belongs_to_leaf(const Tensor& t) {
+  const auto leaf = [](const Tensor& x) { return x.requires_grad() && !grad_fn_of(x); };
+  return leaf(t) || (t.is_view() && leaf(Tensor(t.impl()->base)));
+}
+
 void Call::attach_outputs() {
   const auto dirty = marked(ctx.get(), "_dirty"), constant = marked(ctx.get(), "_constant");
-  for (PyObject* o : dirty)
+  for (PyObject* o : dirty) {
+    check(is_tensor(o) && !belongs_to_leaf(tensor_of(o)), ErrorKind::Runtime, node->name(),
+          ": a tensor given to mark_dirty is a leaf that requires grad, or a view of one: it cannot be used in an in-place operation while gradients "
+          "are recorded; use no_grad() or clone() it first");
     check(is_tensor(o) && among(outputs, o), ErrorKind::Runtime, node->name(), ": tensors given to mark_dirty must be inputs that are returned as outputs");
+  }
   DynamicNode& room = *node;
   room.output_room = std::make_unique<OutputInfo[]>(outputs.size());
   room.incoming_room = std::make_unique<Tensor[]>(outputs.size());

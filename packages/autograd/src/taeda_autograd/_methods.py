@@ -33,6 +33,11 @@ def backward(
     _engine.backward(self, (gradient,), retain_graph, create_graph, inputs)
 
 
+def _expect_callable(hook: object, name: str) -> None:
+    if not callable(hook):
+        raise TypeError(f"{name}: argument 'hook' must be callable, found {type(hook).__name__}")
+
+
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook` with the gradient of this tensor whenever it is computed; a tensor that it returns takes its place.
 
@@ -46,13 +51,13 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
         >>> x.grad
         tensor([2., 2.])
     """
-    if not callable(hook):
-        raise TypeError(f"register_hook: argument 'hook' must be callable, found {type(hook).__name__}")
+    _expect_callable(hook, "register_hook")
     return RemovableHandle(self, _C.remove_hook, _C.register_hook(self, hook))
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Call `hook` with this leaf after a gradient was added to its ``.grad``."""
+    _expect_callable(hook, "register_post_accumulate_grad_hook")
     return RemovableHandle(self, _C.remove_hook, _C.register_leaf_hook(self, hook))
 
 
@@ -68,11 +73,13 @@ def detach_(self: Tensor) -> Tensor:
 
 def register_prehook(self: _C.Node, hook: Callable) -> RemovableHandle:
     """Call `hook` with the tuple of gradients that come into the node; what it returns takes their place."""
+    _expect_callable(hook, "register_prehook")
     return RemovableHandle(self, _C.Node._remove_hook, self._register_prehook(hook))
 
 
 def register_node_hook(self: _C.Node, hook: Callable) -> RemovableHandle:
     """Call `hook` with the gradients that go out of and came into the node; what it returns takes the first's place."""
+    _expect_callable(hook, "register_hook")
     return RemovableHandle(self, _C.Node._remove_hook, self._register_hook(hook))
 
 

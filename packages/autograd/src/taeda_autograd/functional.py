@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 def _tuple(value: Any, what: str) -> tuple[bool, tuple[Tensor, ...]]:
     single = isinstance(value, Tensor)
+    if not single and not isinstance(value, (tuple, list)):
+        raise TypeError(f"{what} is {type(value).__name__}, expected a Tensor or a tuple of Tensors")
     items = (value,) if single else tuple(value)
     for i, item in enumerate(items):
         if not isinstance(item, Tensor):

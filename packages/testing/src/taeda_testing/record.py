@@ -22,11 +22,18 @@ FLOATS_AND_COMPLEX = (*FLOATS, *COMPLEX)
 
 @dataclass
 class Sample:
-    """One call: NumPy arrays stand for tensors, everything else is passed as it is."""
+    """One call: NumPy arrays stand for tensors, everything else is passed as it is.
+
+    Attributes:
+        args, kwargs: of the call.
+        note: why the sample is not for gradients; empty when it is.
+        cut: by position of an argument, where (bool) its gradient is zero by definition, whatever the value depends on.
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     note: str = ""
+    cut: dict[int, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

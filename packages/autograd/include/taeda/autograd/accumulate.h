@@ -4,16 +4,26 @@
 
 namespace taeda::autograd {
 
-/// Holds its leaf strongly; the leaf knows it weakly, so that one leaf has one accumulator at a time.
+/// Note [Resting accumulators]
+/// While a graph holds the accumulator, it holds its leaf strongly and the leaf knows it weakly: one leaf, one accumulator. When the last
+/// graph lets go, it gives up the leaf and rests with it, owned by the leaf's meta, so that the next call finds it ready made.
 struct AccumulateGrad final : FixedNode<0, 1> {
   Tensor leaf;
   explicit AccumulateGrad(const Tensor& variable);
   ~AccumulateGrad() override;
   const char* name() const override { return "AccumulateGrad"; }
   void apply(Tensor* grads, Tensor* result) override;
+
+ private:
+  friend Ref<Node> accumulator_of(const Tensor& variable);
+  friend bool rest(Node* node) noexcept;
+  void describe_output(const Tensor& variable);
+  bool resting_ = false;
 };
 
-/// The live accumulator of a leaf, or a new one.
+/// Puts an accumulator without references to rest; false when it must be deleted instead.
+bool rest(Node* node) noexcept;
+/// The live or resting accumulator of a leaf, or a new one.
 Ref<Node> accumulator_of(const Tensor& leaf);
 /// Adds to `leaf.grad`; the first gradient is taken over when nobody else sees it.
 void accumulate_grad(const Tensor& leaf, Tensor grad);

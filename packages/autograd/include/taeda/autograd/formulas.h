@@ -17,6 +17,7 @@ namespace taeda::formulas {
 using Dims = std::optional<IntSpan>;
 using Two = std::tuple<Tensor, Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
+using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 inline bool recording() noexcept { return thread_state.grad_enabled; }
 
@@ -59,6 +60,8 @@ Tensor atan2_grad(const Tensor& grad, const Tensor& factor, const Tensor& a, con
 Tensor i1_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps);
+/// Derivative of digamma, in differentiable operators.
+Tensor trigamma(const Tensor& x);
 Tensor sinc_grad(const Tensor& grad, const Tensor& self);
 Tensor tanh_grad(const Tensor& grad, const Tensor& result);
 Tensor sigmoid_grad(const Tensor& grad, const Tensor& result);
@@ -123,7 +126,14 @@ Three layer_norm_grads(const Tensor& grad, const Tensor& input, IntSpan normaliz
 Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
                        const std::array<bool, 3>& wanted);
 
-// --- rnn ---
+// --- rnn: `*_grads` use the fused operators where they can, `*_step*` are written in differentiable ones ---
+Two lstm_step_grads(const Tensor& grad_h, const Tensor& grad_c, const Tensor& grad_gates, const Tensor& gates, const Tensor& c, const Tensor& c_out);
+Three gru_step_grads(const Tensor& grad, const Tensor& grad_gates, const Tensor& gates, const Tensor& h);
+Three gru_gates_grads(TensorList grads, const Tensor& gates, const Tensor& h);
+Five lstm_sequence_steps(TensorList grads, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& gates,
+                         const Tensor& cells, bool reverse);
+Five lstm_sequence_grads(TensorList grads, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& gates,
+                         const Tensor& cells, bool reverse);
 Three lstm_gates_grads(TensorList grads, const Tensor& gates, const Tensor& c, const Tensor& c_out);
 
 // --- loss ---

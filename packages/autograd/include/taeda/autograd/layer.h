@@ -32,6 +32,8 @@ void set_view_history(const Tensor& result, const Tensor& self, Node* node, uint
 void check_inplace_grad(const OpEntry& op, const Tensor& self);
 /// Before an out= call while gradients are recorded and an argument is tracked: RuntimeError.
 [[noreturn]] void refuse_out(const OpEntry& op);
+/// Before a call with an argument that requires grad and has no formula: NotImplementedError.
+[[noreturn]] void refuse_argument(const OpEntry& op, const char* argument);
 /// After an in-place call: `self` (or, for a view, its base) now stems from `node`.
 void rebase_history(const Tensor& self, Node* node, uint32_t nr = 0);
 

@@ -16,7 +16,7 @@ struct AutogradMeta final : GradMeta, Pooled {
   uint32_t output = 0;              // which output of grad_fn
   uint32_t attr_version = 0;        // views: storage version at which grad_fn was right
   Tensor grad;                      // of leaves, and of others after retain_grad
-  Node* accumulator = nullptr;      // weak; see accumulate.h
+  Node* accumulator = nullptr;      // see Note [Resting accumulators]
   HookList* hooks = nullptr;        // of leaves; owned
   ~AutogradMeta() override;
   static void operator delete(void* memory, size_t bytes) noexcept { Pool::give(memory, bytes); }

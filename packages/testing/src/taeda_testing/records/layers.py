@@ -201,6 +201,15 @@ def _rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((random_array(rng, (7, 4), dtype), rng.integers(0, 7, size)))
 
 
+def _padded_rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """The padded row is looked up like any other and gets no gradient."""
+    for padding in (1, 0):
+        table, rows = random_array(rng, (4, 3), dtype), np.array([[1, 2, 0], [3, 1, 1]])
+        cut = np.zeros((4, 3), bool)
+        cut[padding] = True
+        yield Sample((table, rows, padding), cut={0: cut})
+
+
 RECORDS = [
     _record("conv1d", _conv, _convs(_CONV1D)),
     _record("conv2d", _conv, _convs(_CONV2D)),
@@ -222,4 +231,5 @@ RECORDS = [
         "ops",
     ),
     _record("embedding", lambda w, i: w[i], _rows),
+    _record("embedding", lambda w, i, padding: w[i], _padded_rows),
 ]

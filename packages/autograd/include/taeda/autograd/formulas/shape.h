@@ -18,6 +18,8 @@ Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optio
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step);
 /// Zeros of `sizes` with `grad` added at `indices`.
 Tensor index_backward(const Tensor& grad, IntSpan sizes, TensorList indices);
+/// Zeros of `sizes` that begin with `part`.
+Tensor widen(const Tensor& part, IntSpan sizes);
 /// Gathers `grad` at `index`; the part of `src` beyond the index gets zero.
 Tensor scatter_src_backward(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan src_sizes);
 

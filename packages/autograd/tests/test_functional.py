@@ -1,0 +1,113 @@
+"""Jacobians, Hessians and their products against closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_autograd import gradcheck
+from taeda_autograd.functional import hessian, hvp, jacobian, jvp, vhp, vjp
+
+RNG = np.random.default_rng(7)
+A, V = RNG.standard_normal((3, 4)), RNG.standard_normal(4)
+MATRIX = taeda.tensor(A)
+
+
+def linear(x):
+    return MATRIX @ x
+
+
+def cubic(x):
+    return (x**3).sum() + x.prod()
+
+
+def tensor(values):
+    return taeda.tensor(np.asarray(values, dtype=np.float64))
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+def cubic_hessian(v):
+    out = np.diag(6 * v)
+    for i in range(len(v)):
+        for j in range(len(v)):
+            if i != j:
+                out[i, j] = np.prod([v[k] for k in range(len(v)) if k not in (i, j)])
+    return out
+
+
+def test_jacobian_of_a_linear_map():
+    close(jacobian(linear, tensor(V)), A)
+
+
+def test_jacobian_of_several_inputs_and_outputs():
+    found = jacobian(lambda a, b: (a * b, a.sum()), (tensor([1.0, 2]), tensor([3.0, 4])))
+    close(found[0][0], np.diag([3.0, 4]))
+    close(found[0][1], np.diag([1.0, 2]))
+    close(found[1][0], [1, 1])
+    close(found[1][1], [0, 0])
+
+
+def test_jacobian_has_the_shapes_of_output_and_input():
+    assert tuple(jacobian(lambda x: x.reshape(3, 2), tensor(np.ones((2, 3)))).shape) == (3, 2, 2, 3)
+
+
+def test_hessian():
+    close(hessian(cubic, tensor(V)), cubic_hessian(V))
+
+
+def test_hessian_of_two_inputs():
+    found = hessian(lambda a, b: (a * a * b).sum(), (tensor([2.0]), tensor([5.0])))
+    assert [[found[i][j].item() for j in (0, 1)] for i in (0, 1)] == [[10, 4], [4, 0]]
+
+
+def test_products():
+    w, v = RNG.standard_normal(3), RNG.standard_normal(4)
+    value, product = vjp(linear, tensor(V), tensor(w))
+    close(value, A @ V)
+    close(product, w @ A)
+    value, product = jvp(linear, tensor(V), tensor(v))
+    close(value, A @ V)
+    close(product, A @ v)
+    for function in (hvp, vhp):
+        value, product = function(cubic, tensor(V), tensor(v))
+        close(value, (V**3).sum() + V.prod())
+        close(product, cubic_hessian(V) @ v)
+
+
+def test_results_are_differentiable_when_asked():
+    assert not jacobian(lambda x: x**2, tensor([1.0, 2])).requires_grad
+    x = tensor([1.0, 2.0]).requires_grad_()
+    assert gradcheck(lambda t: jacobian(lambda s: s**3, t, create_graph=True), x)
+    assert gradcheck(lambda t: hessian(lambda s: (s**4).sum(), t, create_graph=True), x)
+    assert gradcheck(lambda t: jvp(lambda s: s**3, t, taeda.ones_like(t), create_graph=True)[1], x)
+
+
+def test_inputs_stay_as_they_are():
+    x = tensor([1.0, 2.0])
+    hessian(cubic, x)
+    assert not x.requires_grad and x.grad is None
+
+
+def test_strict():
+    x = tensor([1.0, 2.0])
+    close(jacobian(lambda t: taeda.ones(2, dtype=taeda.float64), x), np.zeros((2, 2)))
+    with pytest.raises(RuntimeError, match="strict"):
+        jacobian(lambda t: taeda.ones(2, dtype=taeda.float64), x, strict=True)
+
+
+def test_wrong_arguments():
+    x = tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="one element"):
+        hessian(lambda t: t, x)
+    with pytest.raises(RuntimeError, match="one element"):
+        hvp(lambda t: t, x, x)
+    with pytest.raises(TypeError, match="vjp"):
+        vjp(lambda t: 3, x)
+    with pytest.raises(TypeError, match="jacobian"):
+        jacobian(cubic, 3.0)
+    with pytest.raises(RuntimeError, match="shape"):
+        vjp(linear, x[[0, 0, 1, 1]], x)

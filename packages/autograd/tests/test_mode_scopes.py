@@ -1,0 +1,186 @@
+"""no_grad, enable_grad, set_grad_enabled and inference_mode: contexts, decorators, generators, threads."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_tensor_core import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+
+
+@pytest.fixture
+def x():
+    return taeda.tensor([1.0, 2.0], requires_grad=True)
+
+
+def test_no_grad_records_nothing(x):
+    with no_grad():
+        y = x * 2
+        assert not is_grad_enabled()
+    assert not y.requires_grad and y.grad_fn is None and is_grad_enabled()
+
+
+def test_leaves_made_under_no_grad_keep_their_mark():
+    with no_grad():
+        x = taeda.ones(2, requires_grad=True)
+    assert x.requires_grad and (x * 2).requires_grad
+
+
+def test_enable_grad_inside_no_grad(x):
+    with no_grad():
+        with enable_grad():
+            y = x * 2
+        z = x * 2
+    assert y.requires_grad and not z.requires_grad
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_set_grad_enabled_as_context(x, value):
+    with set_grad_enabled(value):
+        assert (x * 2).requires_grad is value
+    assert is_grad_enabled()
+
+
+def test_set_grad_enabled_as_a_call():
+    set_grad_enabled(False)
+    try:
+        assert not is_grad_enabled()
+    finally:
+        set_grad_enabled(True)
+    assert is_grad_enabled()
+
+
+@pytest.mark.parametrize("mode", [no_grad, inference_mode, lambda: set_grad_enabled(False)])
+def test_modes_end_with_an_exception(mode):
+    with pytest.raises(ZeroDivisionError), mode():
+        1 / 0  # noqa: B018
+    assert is_grad_enabled()
+
+
+def test_one_object_can_be_entered_twice():
+    mode = no_grad()
+    with mode, mode:
+        assert not is_grad_enabled()
+    assert is_grad_enabled()
+
+
+@pytest.mark.parametrize("decorator", [no_grad(), inference_mode(), no_grad])
+def test_decorator(x, decorator):
+    @decorator
+    def double(t, factor=2):
+        """Doubles."""
+        assert not is_grad_enabled()
+        return t * factor
+
+    assert not double(x, factor=3).requires_grad and is_grad_enabled()
+    assert double.__name__ == "double" and double.__doc__ == "Doubles."
+
+
+def test_decorator_works_in_recursion(x):
+    @no_grad()
+    def down(n):
+        assert not is_grad_enabled()
+        if n:
+            down(n - 1)
+        assert not is_grad_enabled()
+
+    down(3)
+    assert is_grad_enabled()
+
+
+def test_decorated_generator_has_its_mode_inside_only(x):
+    @no_grad()
+    def steps():
+        got = []
+        for i in range(3):
+            assert not is_grad_enabled()
+            got.append((yield x * i))
+        return got
+
+    generator = steps()
+    assert is_grad_enabled()
+    first = next(generator)
+    assert not first.requires_grad and is_grad_enabled()
+    assert not generator.send("a").requires_grad and is_grad_enabled()
+    assert not generator.send("b").requires_grad
+    with pytest.raises(StopIteration) as stop:
+        generator.send("c")
+    assert stop.value.value == ["a", "b", "c"] and is_grad_enabled()
+
+
+def test_decorated_generator_passes_on_exceptions_and_closing():
+    events = []
+
+    @no_grad()
+    def steps():
+        try:
+            yield 1
+        except KeyError:
+            events.append(is_grad_enabled())
+        try:
+            yield 2
+        finally:
+            events.append("closed")
+
+    generator = steps()
+    next(generator)
+    assert generator.throw(KeyError()) == 2
+    generator.close()
+    assert events == [False, "closed"] and is_grad_enabled()
+
+
+def test_modes_belong_to_their_thread(x):
+    seen = []
+
+    def work():
+        seen.append(is_grad_enabled())
+        with no_grad():
+            barrier.wait(10)
+            barrier.wait(10)
+        seen.append(is_grad_enabled())
+
+    barrier = threading.Barrier(2)
+    thread = threading.Thread(target=work)
+    with no_grad():
+        thread.start()
+        barrier.wait(10)
+    assert is_grad_enabled()
+    barrier.wait(10)
+    thread.join()
+    assert seen == [True, True]
+
+
+def test_inference_tensors(x):
+    with inference_mode():
+        y = x * 2
+        assert y.is_inference() and not y.requires_grad
+        y.add_(1)
+    assert y.tolist() == [3, 5]
+    with pytest.raises(RuntimeError, match="inference_mode"):
+        x * y
+    with pytest.raises(RuntimeError, match="inference_mode"):
+        y.mul_(x)
+    z = y.clone()
+    assert not z.is_inference()
+    (x * z).sum().backward()
+    assert x.grad.tolist() == [3, 5]
+
+
+def test_inference_mode_can_be_switched_off(x):
+    with inference_mode(), inference_mode(False):
+        y = x * 2
+    assert y.requires_grad and not y.is_inference()
+
+
+def test_mode_of_backward_is_its_own(x):
+    seen = []
+    x.register_hook(lambda g: seen.append(is_grad_enabled()))
+    with no_grad(), enable_grad():
+        y = (x * x).sum()
+    with no_grad():
+        y.backward(retain_graph=True)
+    y.backward(create_graph=True)
+    assert seen == [False, True] and is_grad_enabled()
+    x.grad = None

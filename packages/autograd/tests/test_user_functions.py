@@ -1,0 +1,421 @@
+"""Function: saving, marks, missing gradients, second derivatives and errors."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_autograd import Function, grad, gradcheck, gradgradcheck, once_differentiable
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g
+
+
+class Exp(Function):
+    """Saves its output."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+class Power(Function):
+    """A number among the arguments, and setup_context."""
+
+    @staticmethod
+    def forward(x, n):
+        return x**n
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.n = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * ctx.n * x ** (ctx.n - 1), None
+
+
+class SinCos(Function):
+    @staticmethod
+    def forward(ctx, x):
+        s, c = x.sin(), x.cos()
+        ctx.save_for_backward(s, c)
+        return s, c
+
+    @staticmethod
+    def backward(ctx, gs, gc_):
+        s, c = ctx.saved_tensors
+        return gs * c - gc_ * s
+
+
+FUNCTIONS = {
+    "cube": Cube.apply,
+    "exp": Exp.apply,
+    "power": lambda x: Power.apply(x, 3),
+    "sincos": SinCos.apply,
+    "chain": lambda x: Cube.apply(Exp.apply(x * 0.5)),
+}
+
+
+@pytest.fixture
+def x():
+    return taeda.tensor([1.0, 2.0], requires_grad=True)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_first_and_second_derivatives(name, make):
+    assert gradcheck(FUNCTIONS[name], make(2, 3))
+    assert gradgradcheck(FUNCTIONS[name], make(2, 3))
+
+
+def test_third_derivative(x):
+    y = Cube.apply(x)
+    for _ in range(3):
+        (y,) = grad(y.sum(), x, create_graph=True)
+    assert y.tolist() == [6, 6]
+
+
+def test_node_is_named_after_the_class_and_holds_ctx(x):
+    y = Power.apply(x, 4)
+    assert y.grad_fn.name() == "PowerBackward" and y.grad_fn.n == 4
+    assert y.grad_fn.saved_tensors[0] is x
+
+
+def test_nothing_is_recorded_without_need(x):
+    assert Cube.apply(x.detach()).grad_fn is None
+    with taeda.no_grad():
+        assert not Cube.apply(x).requires_grad
+
+
+def test_forward_runs_without_recording():
+    class Probe(Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert not taeda.is_grad_enabled()
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = taeda.ones(1, requires_grad=True)
+    assert Probe.apply(x).requires_grad and taeda.is_grad_enabled()
+
+
+def test_needs_input_grad(x):
+    class Product(Function):
+        @staticmethod
+        def forward(ctx, a, b, note):
+            seen.append(ctx.needs_input_grad)
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            seen.append(ctx.needs_input_grad)
+            return (
+                (g * b if ctx.needs_input_grad[0] else None),
+                (g * a if ctx.needs_input_grad[1] else None),
+                None,
+            )
+
+    seen = []
+    Product.apply(x, taeda.tensor([5.0, 7.0]), "note").sum().backward()
+    assert seen == [(True, False, False)] * 2 and x.grad.tolist() == [5, 7]
+
+
+def test_mark_dirty(x):
+    class DoubleInPlace(Function):
+        @staticmethod
+        def forward(ctx, t):
+            t.mul_(2)
+            ctx.mark_dirty(t)
+            return t
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    y = x * 3
+    version = y._version
+    z = DoubleInPlace.apply(y)
+    assert z is y and y._version > version and y.tolist() == [6, 12]
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [72, 144]
+    with pytest.raises(RuntimeError, match="leaf"):
+        DoubleInPlace.apply(taeda.ones(2, requires_grad=True))
+
+
+def test_mark_non_differentiable(x):
+    class Sorted(Function):
+        @staticmethod
+        def forward(ctx, t):
+            values, order = t.sort()
+            order = order.to(taeda.float32)
+            ctx.mark_non_differentiable(order)
+            return values, order
+
+        @staticmethod
+        def backward(ctx, g, g_order):
+            given.append(g_order)
+            return g
+
+    given = []
+    values, order = Sorted.apply(x)
+    assert values.requires_grad and not order.requires_grad
+    values.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_missing_gradients(x, materialize):
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.set_materialize_grads(materialize)
+            return t * 1, t.sum().reshape(1, 1)
+
+        @staticmethod
+        def backward(ctx, a, b):
+            seen.append(None if b is None else b.tolist())
+            return a
+
+    seen = []
+    Two.apply(x)[0].sum().backward()
+    assert seen == [[[0.0]] if materialize else None]
+
+
+def test_output_that_is_an_input_gets_a_history_of_its_own(x):
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+
+    y = Same.apply(x)
+    assert y is not x and y.grad_fn.name() == "SameBackward" and x.is_leaf
+    y.sum().backward()
+    assert x.grad.tolist() == [5, 5]
+
+
+def test_saved_input_that_changed_is_found(x):
+    y = x * 1
+    z = Cube.apply(y)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"CubeBackward.*modified"):
+        z.sum().backward()
+
+
+def test_saved_tensors_are_freed_by_backward(x):
+    y = Cube.apply(x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"freed.*retain_graph"):
+        y.backward()
+
+
+def test_none_among_the_saved(x):
+    class Optional(Function):
+        @staticmethod
+        def forward(ctx, t, other):
+            ctx.save_for_backward(t, other)
+            return t * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.saved_tensors[1] is None
+            return g, None
+
+    Optional.apply(x, None).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_once_differentiable(x):
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.save_for_backward(t)
+            return t * t
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            return 2 * ctx.saved_tensors[0] * g
+
+    (g,) = grad(Once.apply(x).sum(), x)
+    assert g.tolist() == [2, 4]
+    (g,) = grad((Once.apply(x) * x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        g.sum().backward()
+
+
+def test_intermediate_of_forward_has_no_silent_second_derivative(x):
+    class Hidden(Function):
+        @staticmethod
+        def forward(ctx, t):
+            square = t * t
+            ctx.save_for_backward(square)
+            return t * square
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * ctx.saved_tensors[0] * g
+
+    (g,) = grad(Hidden.apply(x).sum(), x, create_graph=True)
+    assert g.tolist() == [3, 12]
+    with pytest.raises(RuntimeError, match="second derivative"):
+        g.sum().backward()
+
+
+def returning(value):
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return value(g)
+
+    return Wrong
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (lambda g: g, RuntimeError, "returned 1 gradients, expected 2"),
+        (lambda g: (g, None, g), RuntimeError, "returned 3 gradients, expected 2"),
+        (lambda g: (g, g), RuntimeError, "argument 1 of forward, which is no tensor"),
+        (lambda g: ("text", None), TypeError, "returned str for argument 0"),
+        (lambda g: (taeda.ones(7), None), RuntimeError, "shape"),
+    ],
+)
+def test_wrong_results_of_backward(x, value, error, words):
+    y = returning(value).apply(x, 3)
+    with pytest.raises(error, match=words):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_trailing_none_results_are_allowed(x):
+    returning(lambda g: (g, None, None)).apply(x, 3).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_gradient_that_broadcasts_is_summed(x):
+    class Wide(Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t.expand(3, 2).clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    Wide.apply(x).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_misuse():
+    with pytest.raises(RuntimeError, match="apply"):
+        Cube()
+    with pytest.raises(NotImplementedError, match="forward"):
+        type("Empty", (Function,), {}).apply(taeda.ones(1, requires_grad=True))
+
+    class Half(Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t * 1
+
+    with pytest.raises(NotImplementedError, match="backward"):
+        Half.apply(taeda.ones(1, requires_grad=True)).backward()
+
+    class Saves(Half):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.save_for_backward("text")
+            return t
+
+    with pytest.raises(TypeError, match=r"item 0 is str"):
+        Saves.apply(taeda.ones(1, requires_grad=True))
+
+
+@pytest.mark.parametrize("place", ["forward", "setup", "backward"])
+def test_errors_of_users_pass_through_and_leave_the_mode(x, place):
+    class Stop(Exception):
+        pass
+
+    class Raises(Function):
+        @staticmethod
+        def forward(t):
+            if place == "forward":
+                raise Stop
+            return t * 1
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            if place == "setup":
+                raise Stop
+
+        @staticmethod
+        def backward(ctx, g):
+            raise Stop
+
+    with pytest.raises(Stop):
+        Raises.apply(x).sum().backward()
+    assert taeda.is_grad_enabled() and x.grad is None
+    assert (x * 2).requires_grad
+
+
+def test_ctx_dies_with_the_graph(x):
+    y = Cube.apply(x)
+    dead = weakref.ref(y.grad_fn.saved_tensors[0] * 1)
+    assert dead() is None
+
+    class Note:
+        pass
+
+    class Keeps(Function):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.note = Note()
+            notes.append(weakref.ref(ctx.note))
+            ctx.out = t * 2
+            return ctx.out
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    notes = []
+    gc.disable()
+    try:
+        y = Keeps.apply(x)
+        y.sum().backward()
+        del y
+        assert notes[0]() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,120 @@
+"""gradcheck and gradgradcheck accept right formulas and refuse wrong ones."""
+
+from __future__ import annotations
+
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_autograd import Function, GradcheckError, gradcheck, gradgradcheck
+
+
+def function_with(slope, second=None):
+    """x**3 with a given first derivative, and optionally a given second one."""
+
+    class Slope(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return slope(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * second(ctx.saved_tensors[0])
+
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * (slope(x) if second is None else Slope.apply(x))
+
+    return Cube.apply
+
+
+RIGHT = lambda x: 3 * x * x  # noqa: E731
+WRONG = {
+    "factor": lambda x: 2 * x * x,
+    "sign": lambda x: -3 * x * x,
+    "small": lambda x: 3.02 * x * x,
+    "offset": lambda x: 3 * x * x + 0.01,
+    "one_element": lambda x: 3 * x * x + (x == x.reshape(-1)[0]) * 0.5,
+    "nan": lambda x: x * float("nan"),
+    "zero": lambda x: x * 0,
+}
+
+
+def test_right_formulas_pass(make):
+    assert gradcheck(function_with(RIGHT), make(3, 2))
+    assert gradgradcheck(function_with(RIGHT), make(3, 2))
+    assert gradgradcheck(function_with(RIGHT, lambda x: 6 * x), make(3, 2))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_first_derivatives_are_refused(name, make):
+    x = make(3, 2, low=0.5)
+    with pytest.raises(GradcheckError, match=r"output 0 by input 0[\s\S]*numeric[\s\S]*recorded"):
+        gradcheck(function_with(WRONG[name]), x)
+    assert not gradcheck(function_with(WRONG[name]), x, raise_exception=False)
+
+
+@pytest.mark.parametrize(
+    "second", [lambda x: 5 * x, lambda x: -6 * x, lambda x: 6 * x + 0.1, lambda x: x * 0]
+)
+def test_wrong_second_derivatives_are_refused(second, make):
+    function, x = function_with(RIGHT, second), make(3, 2, low=0.5)
+    assert gradcheck(function, x)
+    with pytest.raises(GradcheckError):
+        gradgradcheck(function, x)
+    assert not gradgradcheck(function, x, raise_exception=False)
+
+
+def test_wrong_gradient_of_the_second_input_is_named(make):
+    class Product(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g * b, g * a * 1.1
+
+    with pytest.raises(GradcheckError, match="by input 1"):
+        gradcheck(Product.apply, (make(3, low=0.5), make(3, low=0.5)))
+
+
+def test_forgotten_gradient_is_refused(make):
+    assert not gradcheck(lambda x: x * x.detach(), make(3, low=0.5), raise_exception=False)
+
+
+def test_inputs_that_do_not_matter(make):
+    assert gradcheck(lambda a, b: a * 2, (make(3), make(3)))
+
+
+def test_complex_functions():
+    z = taeda.tensor([1 + 2j, 0.5 - 1j], dtype=taeda.complex128).requires_grad_()
+    assert gradcheck(lambda t: t * t, z)
+    assert gradcheck(lambda t: (t * t.conj()).real, z)
+
+
+def test_inputs_are_as_before(make):
+    x = make(3, 2)
+    before = x.tolist()
+    gradcheck(lambda t: t.sin(), x)
+    with pytest.raises(ZeroDivisionError):
+        gradcheck(lambda t: 1 / 0, x)
+    assert x.tolist() == before and x.grad is None
+
+
+def test_refused_inputs():
+    with pytest.raises(ValueError, match="float64"):
+        gradcheck(lambda t: t, taeda.ones(2, requires_grad=True))
+    with pytest.raises(ValueError, match="require"):
+        gradcheck(lambda t: t, taeda.ones(2, dtype=taeda.float64))
+    with pytest.raises(ValueError, match="no output"):
+        gradcheck(lambda t: t.detach(), taeda.ones(2, dtype=taeda.float64, requires_grad=True))
