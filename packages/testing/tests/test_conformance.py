@@ -186,7 +186,9 @@ def test_missing_kernel_looks_through_chained_errors():
     inner = NotImplementedError("add.out: backend 'my dev' has no kernel for this operator")
     outer = RuntimeError("training step failed")
     outer.__cause__ = inner
-    assert missing_kernel(outer) == "add.out"
+    assert missing_kernel(outer) == "add"
+    assert missing_kernel(NotImplementedError("exp_: backend 'x' has no kernel")) == "exp"
+    assert missing_kernel(NotImplementedError("fill_: backend 'x' has no kernel")) == "fill_"
     assert missing_kernel(NotImplementedError("float16 is not supported")) is None
 
 

@@ -63,7 +63,7 @@ Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optio
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step) {
   if (sizes.empty()) return ops::reshape(grad, sizes);
   const int64_t d = wrap_dim(dimension, int64_t(sizes.size()), "unfold");
-  const Tensor numbers = ops::reshape(ops::unfold(ops::arange(0, sizes[size_t(d)]), 0, size, step), Shape{-1});
+  const Tensor numbers = ops::reshape(ops::unfold(ops::arange(0, sizes[size_t(d)], 1, DType::Int64, grad.device()), 0, size, step), Shape{-1});
   // (..., windows, ..., size) -> (..., windows * size, ...)
   const Tensor windows = ops::flatten(ops::movedim(grad, Shape{-1}, Shape{d + 1}), d, d + 1);
   return ops::index_add(ops::new_zeros(grad, sizes), d, numbers, windows);

@@ -44,13 +44,16 @@ Tensor index_put(const Tensor& self, TensorList indices, const Tensor& values, b
   return out;
 }
 
+/// Its elements where this code can read them, row by row.
+static Tensor on_host(const Tensor& tensor) { return ops::contiguous(ops::to_device(tensor, Device{})); }
+
 Tensor one_hot(const Tensor& self, int64_t num_classes) {
   check(self.dtype() == DType::Int64, ErrorKind::Runtime, "one_hot: argument 'self' must be int64, got ", name(self.dtype()));
   int64_t classes = num_classes;
   if (self.numel() == 0) {
     check(classes > 0, ErrorKind::Runtime, "one_hot: argument 'num_classes' is needed for an empty tensor");
   } else {
-    const Tensor flat = ops::contiguous(self);
+    const Tensor flat = on_host(self);
     int64_t highest = 0;
     for (int64_t i = 0; i < flat.numel(); ++i) {
       const int64_t v = flat.data<int64_t>()[i];
@@ -102,7 +105,7 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
   const int64_t size = from.size(d);
   check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size), ErrorKind::Runtime,
         "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size, " elements, got ", describe(repeats));
-  const Tensor counts = ops::contiguous(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
+  const Tensor counts = on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
   std::vector<int64_t> places;
   for (int64_t i = 0; i < size; ++i) {
     const int64_t n = counts.data<int64_t>()[i];
@@ -111,7 +114,7 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
   }
   const Tensor index = empty(Shape{int64_t(places.size())}, DType::Int64);
   std::copy(places.begin(), places.end(), index.data<int64_t>());
-  return ops::index_select(from, d, index);
+  return ops::index_select(from, d, ops::to_device(index, self.device()));
 }
 
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim) {

@@ -156,7 +156,9 @@ void no_kernel(const OpEntry& op, BackendId id) {
   std::string have;
   for (int b = 0; b < backend_count(); ++b)
     if (op.kernels ? op.kernels[b] : op.direct[b])
-      have += (have.empty() ? "" : ", ") + backend(BackendId(b)).name() + " (by " + op.registered_by[b] + ")";
+      // Only the function form knows who registered the kernel that all forms share.
+      have += (have.empty() ? "" : ", ") + backend(BackendId(b)).name() +
+              (op.registered_by[b] ? std::string(" (by ") + op.registered_by[b] + ")" : "");
   fail(ErrorKind::NotImplemented, op.name, ": backend '", backend(id).name(), "' has no kernel for this operator; backends that have one: ",
        have.empty() ? "none" : have);
 }

@@ -101,7 +101,7 @@ def _operators(device: str, lacks: Lacks) -> Iterator[Task]:
     records: dict[str, list[OpRecord]] = {}
     for record in all_records():
         records.setdefault(record.name, []).append(record)
-    known = declared()
+    known = dict(declared())
     for name in records:
         known.setdefault(name, Operator(name, "composite", records[name][0].family))
     for operator in sorted(known.values(), key=lambda op: (op.family, op.name)):
@@ -220,14 +220,19 @@ class _Run:
         self.item.checks += 1
         try:
             check()
-        except runner.Failure as failure:
-            self._problem(title, failure.call or call, failure.expected, failure.found or str(failure))
         except Exception as error:
             need = devices.missing_kernel(error)
+            if (
+                need is None
+                and isinstance(error, AttributeError)
+                and record is not None
+                and not _offered(record)
+            ):
+                need = record.name
             if need is not None:
                 self.item.needs += [] if need in self.item.needs else [need]
-            elif isinstance(error, AttributeError) and record is not None and not _offered(record):
-                self.item.needs += [] if record.name in self.item.needs else [record.name]
+            elif isinstance(error, runner.Failure):
+                self._problem(title, error.call or call, error.expected, error.found or str(error))
             else:
                 self._problem(title, call, "a result", f"{type(error).__name__}: {error}")
 

@@ -68,19 +68,13 @@ def run_check(check: Check, lacks: Lacks, call: Callable[[], None], group: str =
     item.checks = 1
     try:
         call()
-    except Failure as failure:
-        item.problems.append(
-            Problem(
-                check.name,
-                failure.call or check.meaning,
-                failure.expected[:400],
-                (failure.found or str(failure))[:400],
-            )
-        )
     except Exception as error:
         need = missing_kernel(error)
         if need is not None:
             item.needs.append(need)
+        elif isinstance(error, Failure):
+            where, found = error.call or check.meaning, error.found or str(error)
+            item.problems.append(Problem(check.name, where, error.expected[:400], found[:400]))
         else:
             found = f"{type(error).__name__}: {error}"
             item.problems.append(Problem(check.name, check.meaning, "no error", found[:400]))

@@ -15,6 +15,7 @@ import taeda_registry
 from taeda_registry.selection import choose
 from taeda_registry.slots import tensor
 from taeda_registry.table import FIRST_PARTY
+from taeda_testing.conformance.operators import declared
 
 _NO_KERNEL = re.compile(r"(?:^|\s)([\w.]+): backend '[^']*' has no kernel")
 
@@ -23,9 +24,15 @@ def missing_kernel(error: BaseException | None) -> str | None:
     """The operator whose kernel an error says is missing, looking through chained errors; else None."""
     while error is not None:
         if isinstance(error, NotImplementedError) and (found := _NO_KERNEL.search(str(error))):
-            return found[1]
+            return _plain(found[1])
         error = error.__cause__ or error.__context__
     return None
+
+
+def _plain(form: str) -> str:
+    """The operator of a form: of ``add_`` and ``add.out`` it is ``add``; ``fill_`` has only this form."""
+    name, known = form.partition(".")[0], declared()
+    return name if name in known or name.rstrip("_") not in known else name.rstrip("_")
 
 
 def load_autograd() -> dict[str, str]:

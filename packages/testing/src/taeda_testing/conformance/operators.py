@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -24,6 +25,7 @@ class Operator:
     family: str
 
 
+@cache
 def declared() -> dict[str, Operator]:
     """Operators by Python name, from the ``ops.json`` that the provider carries; empty when it has none."""
     module = tensor.Tensor.__module__.partition(".")[0]
