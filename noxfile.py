@@ -81,6 +81,14 @@ def sanitizers(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the guides and the reference into docs-output/; a warning is an error."""
+    install(session)
+    session.install("sphinx==9.0.4", "myst-parser==5.2.0")
+    session.run("python", "-m", "sphinx", "-W", "--keep-going", "-q", "docs", "docs-output", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check format, lint rules and the repository's own rules."""
     session.install(FORMATTER, TYPE_CHECKER, "pyyaml")

@@ -23,7 +23,6 @@ PACKAGES = ROOT / "packages"
 WITHOUT_DERIVATIVE = {
     "_fused_adam_": "updates parameters below autograd",
     "_fused_sgd_": "updates parameters below autograd",
-    "digamma": "its derivative, the trigamma function, is not offered",
 }
 # Parts of derivatives: not every one can be differentiated again; autograd then names it in an error.
 BACKWARD = re.compile(r"_backward$")
