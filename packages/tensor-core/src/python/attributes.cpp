@@ -1,6 +1,7 @@
 // Attributes of the Tensor type.
 #include "python/internal.h"
 #include "taeda/autograd_api.h"
+#include "taeda/backend.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -70,11 +71,15 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (!value || !is_tensor(value))
       fail(ErrorKind::Type, "data: expected a Tensor, found ", value ? type_name(value) : "nothing");
     const Tensor &to = tensor_of(self), &from = tensor_of(value);
-    check(to.device() == from.device(), ErrorKind::Runtime, "data: expected a tensor on ", to_string(to.device()),
-          ", found ", describe(from));
+    const auto has_memory = [](const Tensor& t) { return backend(t.device().backend).has_memory(); };
+    check(to.device() == from.device() || (!to.is_view() && has_memory(to) && has_memory(from)), ErrorKind::Runtime,
+          "data: expected a tensor on ", to_string(to.device()), ", found ", describe(from));
     check(!to.requires_grad() || is_differentiable(from.dtype()), ErrorKind::Runtime,
           "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
     assign_storage(to, from);
+    TensorImpl* impl = to.impl();
+    impl->device = from.device();
+    impl->keys = KeySet(impl->keys.bits() & ~impl->keys.backends().bits()) | from.keys().backends();
     return 0;
   } catch (...) {
     set_python_error();

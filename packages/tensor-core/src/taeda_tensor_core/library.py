@@ -419,7 +419,9 @@ class Backend(Library):
         return [
             o.name
             for o in operators()
-            if o.core and o.form == "function" and not _C._kernel_owner(o.name, self.name)
+            if o.core
+            and (o.form == "function" or o.kind == "direct")
+            and not _C._kernel_owner(o.name, self.name)
         ]
 
 
