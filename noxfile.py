@@ -95,6 +95,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("python", "tools/codegen/check.py")
+    session.run("python", "tools/docs/core_operators.py", "--check")
     for check in sorted(ROOT.glob("tools/checks/*.py")):
         session.run("python", str(check.relative_to(ROOT)))
 
