@@ -1,4 +1,4 @@
-"""Operators at four sizes, all threads of each library's default."""
+"""Operators at four sizes, with each library's default number of threads or a given one."""
 
 from __future__ import annotations
 
@@ -202,10 +202,11 @@ def main() -> None:
     """Prints the table."""
     options = parser(__doc__)
     options.add_argument("--only", default="", help="regular expression: labels to measure")
+    options.add_argument("--threads", type=int, help="threads of each library, by default its own choice")
     given = options.parse_args()
     chosen = given.libraries.split(",")
     header = ["operation", *(f"{name} us" for name in chosen), "ratio"]
-    table("Operators", header, rows(load(chosen), given.only))
+    table("Operators", header, rows(load(chosen, given.threads), given.only))
 
 
 if __name__ == "__main__":

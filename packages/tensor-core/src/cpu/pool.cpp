@@ -299,8 +299,34 @@ void adaptive_max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& gra
   scatter_positions("adaptive_max_pool2d_backward", grad_x, grad, indices);
 }
 
+/// Gradients of row-major planes, one after the other.
+template <class T>
+void avg_pool_backward_planes(const Geometry& g, const Scales& scale, const T* grad, T* grad_x) {
+  const Windows& w = g.windows;
+  parallel_for(w.n * w.c, plane_grain(g), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      T* const to = grad_x + plane * w.h * w.w;
+      std::fill_n(to, w.h * w.w, T(0));
+      for (int64_t y = 0; y < w.oh; ++y)
+        for (int64_t x = 0; x < w.ow; ++x) {
+          const int64_t at = y * w.ow + x;
+          const T value = grad[plane * w.oh * w.ow + at] * T(scale.data()[at]);
+          for (int64_t row = w.row_begin[y]; row < w.row_end[y]; ++row)
+            for (int64_t column = w.column_begin[x]; column < w.column_end[x]; ++column)
+              to[row * w.w + column] += value;
+        }
+    }
+  });
+}
+
 void avg_pool_backward(const Geometry& g, const Scales& scale, const Tensor& grad_x, const Tensor& grad) {
   const DType dtype = cpu::compute_dtype(grad.dtype());
+  if (grad_x.contiguous() && grad_x.dtype() == dtype) {
+    const Tensor rows = cpu::row_major(grad, dtype);
+    const Unlocked unlocked(grad_x.numel() > 32768);
+    return visit_pool(dtype,
+                      [&]<class T>() { avg_pool_backward_planes<T>(g, scale, rows.data<T>(), grad_x.data<T>()); });
+  }
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {
     const Unlocked unlocked(to.numel() > 32768);
