@@ -121,3 +121,14 @@ def test_the_kit_says_what_an_incomplete_device_lacks(devices):
     }
     assert found["sqrt"][1] == ["sqrt"]
     assert found["exp"][2] > 0
+
+
+def test_the_kit_finds_an_installed_device_by_its_entry_point(site):
+    site.example("taeda-backend-numpy")
+    program = """
+        from taeda_testing.__main__ import main
+        raise SystemExit(main(["backend", "numpy", "--only", "add", "--only", "sum", "--only", "training"]))
+    """
+    result = site.run(program)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "nothing is left to do" in result.stdout

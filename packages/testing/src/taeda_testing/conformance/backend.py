@@ -72,10 +72,7 @@ def plan(
     device: str, lacks: dict[str, str] | None = None, only: Iterable[str] = ()
 ) -> tuple[Report, list[Task]]:
     """An empty report, and what has to be run to fill it; arguments and errors are those of `run_backend`."""
-    try:
-        tensor.empty(1, device=device)
-    except Exception as error:
-        raise RuntimeError(f"run_backend: device {device!r} cannot be used: {error}") from error
+    devices.require(device)
     missing = Lacks({**devices.load_autograd(), **devices.lacks(device), **(lacks or {})})
     chosen = set(only)
     tasks = [task for task in _operators(device, missing) if not chosen or task.name in chosen]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import taeda_registry
+from taeda_registry.discovery import installed
 from taeda_registry.selection import choose
 from taeda_registry.slots import tensor
 from taeda_registry.table import FIRST_PARTY
@@ -53,6 +54,25 @@ def load_autograd() -> dict[str, str]:
 
 def _without_gradients(reason: str) -> dict[str, str]:
     return {"gradients": reason, "higher-order": reason}
+
+
+def require(device: str) -> None:
+    """Makes sure that tensors can be made on a device, if need be by importing the plug-in that offers it.
+
+    Raises:
+        RuntimeError: they cannot; the cause is chained.
+    """
+    name = device.partition(":")[0]
+    try:
+        with suppress(Exception):
+            tensor.empty(1, device=device)
+            return
+        for point in installed("taeda.backends"):
+            if point.name == name:
+                point.load()
+        tensor.empty(1, device=device)
+    except Exception as error:
+        raise RuntimeError(f"run_backend: device {device!r} cannot be used: {error}") from error
 
 
 def _library_function(name: str) -> Callable[..., Any] | None:
