@@ -38,7 +38,8 @@ Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& e
   // 0 ** x has slope 0 for x >= 0, where log(0) would give NaN.
   Tensor flat = ops::eq(self, 0);
   if (!is_complex(exponent.dtype())) flat = ops::logical_and(flat, ops::ge(exponent, 0));
-  const Tensor safe = ops::where(flat, Tensor(1), self);
+  // The one is a tensor of the result's dtype: were both numbers, the logarithm would be float32.
+  const Tensor safe = ops::where(flat, ones_of(Shape{}, result), self);
   return grad * conj_of(ops::where(flat, Tensor(0), result * ops::log(safe)));
 }
 

@@ -125,8 +125,9 @@ def one_hot(tensor_: Tensor, num_classes: int = -1) -> Tensor:
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between ``x1`` and ``x2`` along ``dim``; norms below ``eps`` count as ``eps``."""
-    product = (x1 * x2).sum(dim)
-    return product / (_norm(x1, 2.0, dim).clamp(min=eps) * _norm(x2, 2.0, dim).clamp(min=eps))
+    product = x1 * x2
+    x1, x2 = x1.expand(product.shape), x2.expand(product.shape)
+    return product.sum(dim) / (_norm(x1, 2.0, dim).clamp(min=eps) * _norm(x2, 2.0, dim).clamp(min=eps))
 
 
 def pairwise_distance(
