@@ -93,7 +93,8 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
   const Tensor shape_of_input = empty(sizes, input.dtype(), input.device());
   // With output_padding of a stride or more the convolution back would give more than `input`: the rest is zero.
   const int64_t more[] = {extra[0] / s[0], extra[1] / s[1]};
-  const Tensor wide = more[0] || more[1] ? ops::constant_pad_nd(input, Shape{0, more[1], 0, more[0]}, Scalar(int64_t(0))) : input;
+  const Tensor wide =
+      more[0] || more[1] ? ops::constant_pad_nd(input, Shape{0, more[1], 0, more[0]}, Scalar(int64_t(0))) : input;
   const Tensor y = std::get<0>(ops::conv2d_backward(wide, shape_of_input, weight, Shape{s[0], s[1]}, Shape{p[0], p[1]},
                                                     Shape{d[0], d[1]}, groups, 1));
   return bias.defined() ? ops::add(y, ops::reshape(bias, Shape{-1, 1, 1})) : y;
