@@ -74,6 +74,8 @@ def test_devices_of_one_backend_stay_apart(backend):
     first, second = tc.ones(2, device="testdev"), tc.ones(2, device="testdev:1")
     assert (second + second).device == tc.device("testdev:1")
     with pytest.raises(RuntimeError, match="same device"):
+        first + second
+    with pytest.raises(RuntimeError, match="same device"):
         first + tc.ones(2)
     with pytest.raises(RuntimeError, match="out of range"):
         tc.ones(1, device="testdev:2")

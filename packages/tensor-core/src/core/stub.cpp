@@ -15,9 +15,14 @@ Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const>
   for (TensorList list : lists)
     for (const Tensor& t : list) all.push_back(&t);
   const BackendId id = resolve_backend(op, keys, all);
-  for (const Tensor* t : all)
-    if (t->defined() && t->device().backend == id && (t->dim() > 0 || id != kCPU)) return {t->device()};
-  return {Device{id, 0}};
+  const Tensor* chosen = nullptr;
+  for (const Tensor* t : all) {
+    if (!t->defined() || t->device().backend != id || (t->dim() == 0 && id == kCPU)) continue;
+    check(!chosen || chosen->device() == t->device(), ErrorKind::Runtime, op.name, ": expected all tensors to be on the same device, found ",
+          chosen ? describe(*chosen) : "", " and ", describe(*t));
+    chosen = t;
+  }
+  return {chosen ? chosen->device() : Device{id, 0}};
 }
 
 void check_writable(const OpEntry& op, const Tensor& self) {
