@@ -17,6 +17,19 @@ from taeda_registry.table import Slot, add_slot, get_slot, slot_names
 
 __version__ = "0.1.0"
 
+
+def include_dir() -> str:
+    """Folder to compile C plug-ins against: `#include <taeda/abi.h>`.
+
+    Example:
+        >>> taeda_registry.include_dir()
+        '/.../taeda_registry/include'
+    """
+    from pathlib import Path
+
+    return str(Path(__file__).resolve().parent / "include")
+
+
 __all__ = [
     "InterfaceMismatchError",
     "ProviderFailedError",
@@ -27,6 +40,7 @@ __all__ = [
     "active",
     "add_slot",
     "get_slot",
+    "include_dir",
     "resolve",
     "slot_names",
     "use",

@@ -6,7 +6,7 @@ import argparse
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from taeda_registry import RegistryError, get_slot, slot_names
+from taeda_registry import RegistryError, get_slot, include_dir, slot_names
 from taeda_registry.discovery import candidates, misnamed
 from taeda_registry.interface import interface
 from taeda_registry.resolution import load, require_interface
@@ -17,6 +17,7 @@ from taeda_registry.table import FIRST_PARTY, Slot
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m taeda_registry", description=__doc__)
+    parser.add_argument("--include", action="store_true", help="print the folder of taeda/abi.h and end")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="show slots, providers and versions (the default)")
     check = commands.add_parser("check", help="hold a provider against its slot's interface")
@@ -24,6 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
         "provider", metavar="SLOT[:PROVIDER]", help="for instance optim:lion; default: the one in force"
     )
     options = parser.parse_args(arguments)
+    if options.include:
+        print(include_dir())
+        return 0
     try:
         return check_provider(options.provider) if options.command == "check" else list_slots()
     except RegistryError as error:

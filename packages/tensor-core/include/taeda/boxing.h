@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "taeda/abi_call.h"
 #include "taeda/dispatch.h"
 
 namespace taeda {
@@ -202,22 +203,7 @@ struct BoxedKernel;
 template <class Op, class R, class... A>
 struct BoxedKernel<Op, R(A...)> {
   static R call(A... arguments) {
-    BackendId id = kCPU;
-    bool found = false;
-    const auto look = [&](const auto& v) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(v)>, Tensor>) {
-        if (!found && v.defined() && !v.is_wrapped_number()) {
-          id = v.device().backend;
-          found = true;
-        }
-      } else if constexpr (std::is_same_v<std::decay_t<decltype(v)>, TensorList>) {
-        if (!found && !v.empty() && v[0].defined()) {
-          id = v[0].device().backend;
-          found = true;
-        }
-      }
-    };
-    (look(arguments), ...);
+    const BackendId id = abi::device_among(arguments...).backend;
     Values boxed;
     boxed.reserve(sizeof...(A));
     (boxed.push_back(box(arguments)), ...);
@@ -226,13 +212,29 @@ struct BoxedKernel<Op, R(A...)> {
   }
 };
 
+/// Typed kernel that hands the call to the C kernel of its output's (or first tensor's) backend.
+template <class Op, class Fn = typename Op::Fn, class Kernel = typename Op::Kernel>
+struct CKernelCall;
+template <class Op, class Result, class... F, class R, class... A>
+struct CKernelCall<Op, Result(KeySet, F...), R(A...)> {
+  static R call(A... arguments) {
+    const taeda_value packed[] = {abi::pack(arguments)...};
+    taeda_value results[abi::Taken<R>::count + 1] = {};
+    // The arguments of the kernel are those of the form behind the outputs.
+    abi::run(Op::entry, abi::device_among(arguments...), packed, sizeof...(A), sizeof...(A) - sizeof...(F), results, abi::Taken<R>::count);
+    return abi::Taken<R>::from(Op::entry, results);
+  }
+};
+
 /// Puts an operator's entry into the table with its adapters.
 template <class Op>
 void declare() {
   Op::entry.boxed_layer_adapter = reinterpret_cast<void*>(&BoxedLayer<Op>::call);
   if constexpr (requires { typename Op::Kernel; })
-    if (Op::entry.kind == Kind::Structured || Op::entry.kind == Kind::Direct)
+    if (Op::entry.kind == Kind::Structured || Op::entry.kind == Kind::Direct) {
       Op::entry.boxed_kernel_adapter = reinterpret_cast<void*>(&BoxedKernel<Op>::call);
+      Op::entry.c_kernel_adapter = reinterpret_cast<void*>(&CKernelCall<Op>::call);
+    }
   register_op(&Op::entry);
 }
 

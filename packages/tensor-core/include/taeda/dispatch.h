@@ -10,6 +10,8 @@
 #include "taeda/generator.h"
 #include "taeda/tensor.h"
 
+struct taeda_call;  // taeda/abi.h
+
 namespace taeda {
 
 /// One boxed argument or result.
@@ -20,6 +22,12 @@ using Values = std::vector<Value>;
 struct OpEntry;
 /// Boxed calling convention of a form: arguments in schema order in, results out.
 using BoxedFn = std::function<Values(const OpEntry& op, KeySet keys, Values arguments)>;
+
+/// A kernel behind the C ABI. It is reached from typed calls without boxing: arguments are packed on the stack.
+struct CKernel {
+  int32_t (*fn)(void* context, const taeda_call* call);
+  void* context;
+};
 
 enum class Form : uint8_t { Function, InPlace, Out };
 enum class Kind : uint8_t { Structured, Direct, View, Composite };
@@ -43,6 +51,8 @@ struct OpEntry {
   void* boxed_kernel_adapter = nullptr;                        // typed kernel (or direct function) that boxes for boxed_kernels[backend of the output]
   BoxedFn* boxed_kernels[kMaxBackends] = {};                   // Structured: arguments are outputs first, then inputs; Direct: inputs
   const char* registered_by[kMaxBackends] = {};                // for messages: who registered which kernel
+  void* c_kernel_adapter = nullptr;                            // typed kernel that packs for c_kernels[backend of the output]
+  const CKernel* c_kernels[kMaxBackends] = {};
 };
 
 /// Adds to the table at load time; duplicate names are an error.
@@ -63,6 +73,9 @@ TAEDA_API void register_boxed_layer(OpEntry* op, Layer layer, BoxedFn fn);
 TAEDA_API BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor* const> arguments);
 /// NotImplementedError listing the backends that have the kernel and who registered it.
 [[noreturn]] TAEDA_API void no_kernel(const OpEntry& op, BackendId backend);
+/// What stands in for a kernel that `id` lacks: null for backends without memory, the typed adapter of a fallback where the
+/// user has chosen one; otherwise no_kernel(). `called` is the form, `owner` the entry that holds the kernels.
+TAEDA_API void* missing_kernel(const OpEntry& called, OpEntry& owner, BackendId id);
 /// Errors common to in-place and out= forms (read-only storage, dtype that cannot be cast, shape that does not fit, self-overlap).
 TAEDA_API void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype);
 

@@ -84,7 +84,11 @@ TAEDA_API Values call_operator(const OpEntry& op, Values arguments);
 /// Kernels and layers with an owner, which can be taken away again. `replace`: also where there is one, which then
 /// comes back.
 TAEDA_API uint64_t add_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who, bool replace = false);
+/// The same for a kernel behind the C ABI, of an operator that has generated code.
+TAEDA_API uint64_t add_c_kernel(OpEntry* op, BackendId backend, CKernel kernel, std::string who, bool replace = false);
 TAEDA_API uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who);
+/// One registration for all of `ops`; none of them is made when one fails.
+TAEDA_API uint64_t add_layers(const std::vector<OpEntry*>& ops, Layer layer, const BoxedFn& fn, const std::string& who);
 /// Nothing happens when the registration is gone already.
 TAEDA_API void remove_registration(uint64_t registration);
 

@@ -42,17 +42,17 @@ inline Tensor make(const Spec& spec, Place place) {
 template <class Op>
 inline typename Op::Kernel* kernel_of(const OpEntry& op, Place place) {
   void* found = op.kernels[place.device.backend];
-  if (!found) [[unlikely]] {
-    if (!backend(place.device.backend).has_memory()) return nullptr;
-    no_kernel(op, place.device.backend);
-  }
+  if (!found) [[unlikely]]
+    found = missing_kernel(op, Op::entry, place.device.backend);
   return reinterpret_cast<typename Op::Kernel*>(found);
 }
 template <class Op>
 inline typename Op::Kernel* direct_of(const OpEntry& op, Place place) {
   void* found = op.direct[place.device.backend];
-  if (!found) [[unlikely]]
-    no_kernel(op, place.device.backend);
+  if (!found) [[unlikely]] {
+    found = missing_kernel(op, Op::entry, place.device.backend);
+    if (!found) no_kernel(op, place.device.backend);
+  }
   return reinterpret_cast<typename Op::Kernel*>(found);
 }
 
@@ -60,10 +60,8 @@ inline typename Op::Kernel* direct_of(const OpEntry& op, Place place) {
 template <class Op>
 inline typename Op::Kernel* writer_of(const OpEntry& op, Place place) {
   void* found = op.direct[place.device.backend];
-  if (!found) [[unlikely]] {
-    if (!backend(place.device.backend).has_memory()) return nullptr;
-    no_kernel(op, place.device.backend);
-  }
+  if (!found) [[unlikely]]
+    found = missing_kernel(op, Op::entry, place.device.backend);
   return reinterpret_cast<typename Op::Kernel*>(found);
 }
 

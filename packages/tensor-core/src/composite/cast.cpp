@@ -3,6 +3,7 @@
 
 #include "taeda/backend.h"
 #include "taeda/ops/shape.h"
+#include "taeda/stream.h"
 
 namespace taeda::impl {
 
@@ -20,8 +21,26 @@ Tensor to_device(const Tensor& self, Device device) {
   return out;
 }
 
-/// Between devices bytes travel row-major by way of host memory.
-void copy_(const Tensor& self, const Tensor& src, bool) {
+namespace {
+
+/// Row-major bytes of `from`, which is contiguous, to `to`, which is contiguous too, on another device.
+void copy_bytes(const Tensor& to, const Tensor& from, bool non_blocking) {
+  const size_t bytes = size_t(from.numel() * from.item_bytes());
+  const Device there = to.device(), here = from.device();
+  if (here.backend == kCPU)
+    return backend(there.backend).copy_from_host(there, to.bytes(), from.bytes(), bytes, !(non_blocking && is_pinned(from)));
+  if (there.backend == kCPU)
+    return backend(here.backend).copy_to_host(to.bytes(), here, from.bytes(), bytes, !(non_blocking && is_pinned(to)));
+  if (here.backend == there.backend && backend(here.backend).copy_peer(there, to.bytes(), here, from.bytes(), bytes)) return;
+  const Tensor host = empty(from.sizes(), from.dtype());
+  copy_bytes(host, from, false);
+  copy_bytes(to, host, false);
+}
+
+}  // namespace
+
+/// Between devices bytes travel row-major, in the element type of the receiver.
+void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.numel() == 0 && src.numel() == 0) return;
   const Shape sizes = broadcast_shapes(self.sizes(), src.sizes(), "copy_");
   check(std::equal(sizes.begin(), sizes.end(), self.sizes().begin(), self.sizes().end()), ErrorKind::Runtime, "copy_: argument 'src' of shape ",
@@ -30,13 +49,9 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
   if (self.device() == src.device()) return ops::copy_same_(self, src);
   if (!backend(self.device().backend).has_memory() || !backend(src.device().backend).has_memory()) return;
   const Tensor plain = ops::contiguous(ops::to_dtype(src, self.dtype()));
-  const size_t bytes = size_t(plain.numel() * plain.item_bytes());
-  const Tensor host = plain.device().backend == kCPU ? plain : empty(plain.sizes(), plain.dtype());
-  if (!host.same(plain)) backend(plain.device().backend).copy_to_host(host.bytes(), plain.bytes(), bytes);
-  if (self.device().backend == kCPU) return ops::copy_same_(self, host);
   const bool direct = self.contiguous() && infer::same_shape(self, plain);
   const Tensor target = direct ? self : empty(plain.sizes(), self.dtype(), self.device());
-  backend(self.device().backend).copy_from_host(target.bytes(), host.bytes(), bytes);
+  copy_bytes(target, plain, non_blocking && direct && plain.same(src));
   if (!direct) ops::copy_same_(self, target);
 }
 

@@ -12,7 +12,7 @@ namespace {
 /// The value of a 0-d bool tensor on any device.
 bool truth_of(const Tensor& t) {
   bool value = false;
-  backend(t.device().backend).copy_to_host(&value, t.bytes(), sizeof value);
+  backend(t.device().backend).copy_to_host(&value, t.device(), t.bytes(), sizeof value);
   return value;
 }
 

@@ -11,15 +11,15 @@
 
 namespace taeda {
 
-bool (*discover_backend)(std::string_view name) = nullptr;
+void (*discover_backend)(std::string_view name) = nullptr;
 
 namespace {
 
 struct Cpu final : Backend {
   std::string name() const override { return "cpu"; }
   void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
-  void copy_from_host(void* device, const void* host, size_t nbytes) override { std::memcpy(device, host, nbytes); }
-  void copy_to_host(void* host, const void* device, size_t nbytes) override { std::memcpy(host, device, nbytes); }
+  void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override { std::memcpy(to, host, nbytes); }
+  void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override { std::memcpy(host, from, nbytes); }
   bool opaque() const override { return false; }
 };
 
@@ -27,8 +27,8 @@ struct Cpu final : Backend {
 struct Meta final : Backend {
   std::string name() const override { return "meta"; }
   void allocate(Storage&, size_t) override {}
-  void copy_from_host(void*, const void*, size_t) override {}
-  void copy_to_host(void*, const void*, size_t) override {
+  void copy_from_host(Device, void*, const void*, size_t, bool) override {}
+  void copy_to_host(void*, Device, const void*, size_t, bool) override {
     fail(ErrorKind::NotImplemented, "meta tensors have no data: cannot copy out of device 'meta'");
   }
   bool has_memory() const override { return false; }
@@ -43,13 +43,6 @@ Table& table() {
   return *instance;
 }
 
-int find(std::string_view name) {
-  std::lock_guard guard(table().lock);
-  for (size_t i = 0; i < table().backends.size(); ++i)
-    if (table().backends[i]->name() == name) return int(i);
-  return -1;
-}
-
 std::string known_names() {
   std::lock_guard guard(table().lock);
   std::string text;
@@ -59,14 +52,40 @@ std::string known_names() {
 
 }  // namespace
 
+int find_backend(std::string_view name) {
+  std::lock_guard guard(table().lock);
+  for (size_t i = 0; i < table().backends.size(); ++i)
+    if (table().backends[i]->name() == name) return int(i);
+  return -1;
+}
+
 BackendId register_backend(Backend* backend) {
-  check(find(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(), "' is registered already");
+  check(find_backend(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(), "' is registered already");
   std::lock_guard guard(table().lock);
   check(table().backends.size() < size_t(kMaxBackends), ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
   table().backends.reserve(kMaxBackends);
   table().backends.push_back(backend);
   return BackendId(table().backends.size() - 1);
 }
+void Backend::missing(const char* function) const {
+  fail(ErrorKind::NotImplemented, "device '", name(), "' has no function '", function, "'");
+}
+void* Backend::stream_create(Device, int) { missing("stream_create"); }
+bool Backend::stream_query(Device device, void* stream) {
+  stream_synchronize(device, stream);
+  return true;
+}
+void Backend::stream_uses(Device, void*, void*) { missing("stream_uses"); }
+void* Backend::event_create(Device, bool) { missing("event_create"); }
+void Backend::event_record(Device, void*, void*) { missing("event_record"); }
+void Backend::event_wait(Device, void*, void*) { missing("event_wait"); }
+void Backend::event_synchronize(Device, void*) { missing("event_synchronize"); }
+bool Backend::event_query(Device, void*) { missing("event_query"); }
+double Backend::event_elapsed(Device, void*, void*) { missing("event_elapsed"); }
+void* Backend::pinned_allocate(size_t) { missing("pinned_allocate"); }
+std::string Backend::memory_export(Device, void*, size_t) { missing("memory_export"); }
+void Backend::memory_import(Storage&, size_t, std::string_view) { missing("memory_import"); }
+
 Backend& backend(BackendId id) { return *table().backends[id]; }
 int backend_count() {
   std::lock_guard guard(table().lock);
@@ -89,8 +108,11 @@ Device parse_device(std::string_view text) {
     check(status == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 128, ErrorKind::Runtime,
           "device: expected 'name' or 'name:index', got '", text, "'");
   }
-  int id = find(name);
-  if (id < 0 && discover_backend && discover_backend(name)) id = find(name);
+  int id = find_backend(name);
+  if (id < 0 && discover_backend) {
+    discover_backend(name);
+    id = find_backend(name);
+  }
   check(id >= 0, ErrorKind::Runtime, "device: unknown device '", text, "'; known devices: ", known_names());
   check(index < backend(BackendId(id)).device_count(), ErrorKind::Runtime, "device: index ", index, " of '", text,
         "' is out of range; '", name, "' has ", backend(BackendId(id)).device_count(), " device(s)");

@@ -1,5 +1,9 @@
 // Generators: seeds, counters, the default stream of each device.
-#include "taeda/generator.h"
+#include "taeda/generator_state.h"
+
+#include <map>
+
+#include "taeda/backend.h"
 
 namespace taeda {
 
@@ -14,11 +18,33 @@ Generator new_generator(uint64_t seed, Device device) {
 
 Generator default_generator(Device device) {
   static std::mutex lock;
-  static auto* defaults = new std::array<Generator, kMaxBackends>;
+  static auto* defaults = new std::map<std::pair<int, int>, Generator>;
   std::lock_guard guard(lock);
-  Generator& slot = (*defaults)[device.backend];
+  Generator& slot = (*defaults)[{device.backend, device.index}];
   if (!slot) slot = new_generator(0x7aeda5eedull, device);
   return slot;
+}
+
+namespace {
+/// The backend that keeps a state of its own for this generator, or null.
+Backend* keeper(const Generator& generator) {
+  return default_generator(generator->device) == generator ? &backend(generator->device.backend) : nullptr;
+}
+}  // namespace
+
+void set_generator(const Generator& generator, uint64_t seed, uint64_t offset) {
+  Backend* const own = keeper(generator);
+  std::lock_guard guard(generator->lock);
+  generator->seed = seed;
+  generator->offset = offset;
+  if (own) own->random_set(generator->device, *generator);
+}
+
+PhiloxRange generator_position(const Generator& generator) {
+  Backend* const own = keeper(generator);
+  std::lock_guard guard(generator->lock);
+  if (own) own->random_get(generator->device, *generator);
+  return {generator->seed, generator->offset};
 }
 
 PhiloxRange reserve(const Generator& generator, uint64_t blocks) {

@@ -17,6 +17,7 @@ struct Registration {
   bool layer;
   void* former = nullptr;  // what a replaced slot held
   BoxedFn* former_boxed = nullptr;
+  const CKernel* former_c = nullptr;
   const char* former_who = nullptr;
   std::string who;
 };
@@ -24,6 +25,7 @@ struct Book {
   std::recursive_mutex lock;
   uint64_t next = 1;
   std::map<uint64_t, Registration> all;
+  std::map<uint64_t, std::vector<uint64_t>> groups;
 };
 Book& book() {
   static auto* instance = new Book;
@@ -42,6 +44,7 @@ uint64_t enter(Registration registration) {
 void restore_kernel(const Registration& r) {
   kernel_slots(r.op)[r.place] = r.former;
   r.op->boxed_kernels[r.place] = r.former_boxed;
+  r.op->c_kernels[r.place] = r.former_c;
   r.op->registered_by[r.place] = r.former_who;
 }
 void restore_layer(const Registration& r) { r.op->layers[r.place] = nullptr; }
@@ -53,14 +56,17 @@ struct Host final : Backend {
   std::string name() const override { return text; }
   int device_count() const override { return count; }
   void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
-  void copy_from_host(void* device, const void* host, size_t nbytes) override { std::memcpy(device, host, nbytes); }
-  void copy_to_host(void* host, const void* device, size_t nbytes) override { std::memcpy(host, device, nbytes); }
+  bool opaque() const override { return false; }
+  void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override { std::memcpy(to, host, nbytes); }
+  void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override { std::memcpy(host, from, nbytes); }
 };
 
 }  // namespace
 
-uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
-  std::lock_guard guard(book().lock);
+namespace {
+
+/// Checks that a kernel may stand there, and notes what it replaces.
+uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) {
   check(id < backend_count(), ErrorKind::Value, op->name, ": there is no backend number ", int(id));
   check(op->boxed_kernel_adapter != nullptr && (op->kind == Kind::Structured || op->kind == Kind::Direct),
         ErrorKind::Value, op->name,
@@ -69,11 +75,27 @@ uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool
   check(!slots[id] || replace, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '",
         backend(id).name(), "', which has one already, registered by ",
         op->registered_by[id] ? op->registered_by[id] : "taeda-tensor-core", "; replace=True puts it aside");
-  Registration made{op, id, false, slots[id], op->boxed_kernels[id], op->registered_by[id], std::move(who)};
+  Registration made{op, id, false, slots[id], op->boxed_kernels[id], op->c_kernels[id], op->registered_by[id], std::move(who)};
   const uint64_t number = enter(std::move(made));
-  op->boxed_kernels[id] = new BoxedFn(std::move(fn));
   op->registered_by[id] = book().all.at(number).who.c_str();
-  slots[id] = op->boxed_kernel_adapter;
+  return number;
+}
+
+}  // namespace
+
+uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
+  std::lock_guard guard(book().lock);
+  const uint64_t number = enter_kernel(op, id, std::move(who), replace);
+  op->boxed_kernels[id] = new BoxedFn(std::move(fn));
+  kernel_slots(op)[id] = op->boxed_kernel_adapter;
+  return number;
+}
+
+uint64_t add_c_kernel(OpEntry* op, BackendId id, CKernel kernel, std::string who, bool replace) {
+  std::lock_guard guard(book().lock);
+  const uint64_t number = enter_kernel(op, id, std::move(who), replace);
+  op->c_kernels[id] = new CKernel(kernel);
+  kernel_slots(op)[id] = op->c_kernel_adapter;
   return number;
 }
 
@@ -87,14 +109,29 @@ uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who) {
     fail(ErrorKind::Runtime, op->name, ": ", who, " registers an entry for layer ", place,
          ", which has one already, registered by ", owner);
   }
-  const uint64_t number = enter({op, place, true, nullptr, nullptr, nullptr, std::move(who)});
+  const uint64_t number = enter({op, place, true, nullptr, nullptr, nullptr, nullptr, std::move(who)});
   op->boxed_layers[place] = new BoxedFn(std::move(fn));
   op->layers[place] = op->boxed_layer_adapter;
   return number;
 }
 
+uint64_t add_layers(const std::vector<OpEntry*>& ops, Layer layer, const BoxedFn& fn, const std::string& who) {
+  std::lock_guard guard(book().lock);
+  const uint64_t number = book().next++;
+  std::vector<uint64_t>& members = book().groups[number];
+  try {
+    for (OpEntry* op : ops) members.push_back(add_layer(op, layer, fn, who));
+  } catch (...) {
+    remove_registration(number);
+    throw;
+  }
+  return number;
+}
+
 void remove_registration(uint64_t number) {
   std::lock_guard guard(book().lock);
+  if (auto group = book().groups.extract(number))
+    for (uint64_t member : group.mapped()) remove_registration(member);
   auto found = book().all.find(number);
   if (found == book().all.end()) return;
   Registration gone = std::move(found->second);
@@ -108,6 +145,7 @@ void remove_registration(uint64_t number) {
     if (above) {
       above->former = gone.former;
       above->former_boxed = gone.former_boxed;
+      above->former_c = gone.former_c;
       above->former_who = gone.former_who;
     } else {
       restore_kernel(gone);

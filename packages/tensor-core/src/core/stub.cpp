@@ -10,19 +10,33 @@ namespace taeda::stub {
 Tensor clone_of(const Tensor& tensor) { return ops::clone(tensor); }
 void copy_into(const Tensor& to, const Tensor& from) { ops::copy_(to, from); }
 
+namespace {
+
+/// Tensors of one backend (numbers apart): all must be on one of its devices.
+Device one_device(const OpEntry& op, BackendId id, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists) {
+  const Tensor* chosen = nullptr;
+  const auto look = [&](const Tensor& t) {
+    if (!t.defined() || t.device().backend != id) return;
+    if (!chosen) chosen = &t;
+    else if (chosen->device() != t.device()) [[unlikely]]
+      fail(ErrorKind::Runtime, op.name, ": expected all tensors to be on the same device, found ", describe(*chosen), " and ", describe(t));
+  };
+  for (const Tensor* t : tensors) look(*t);
+  for (TensorList list : lists)
+    for (const Tensor& t : list) look(t);
+  return chosen ? chosen->device() : Device{id, 0};
+}
+
+}  // namespace
+
 Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists) {
+  const uint64_t bits = keys.backends().bits();
+  if (std::has_single_bit(bits)) return {one_device(op, BackendId(std::countr_zero(bits)), tensors, lists)};
   std::vector<const Tensor*> all(tensors.begin(), tensors.end());
   for (TensorList list : lists)
     for (const Tensor& t : list) all.push_back(&t);
   const BackendId id = resolve_backend(op, keys, all);
-  const Tensor* chosen = nullptr;
-  for (const Tensor* t : all) {
-    if (!t->defined() || t->device().backend != id || (t->dim() == 0 && id == kCPU)) continue;
-    check(!chosen || chosen->device() == t->device(), ErrorKind::Runtime, op.name, ": expected all tensors to be on the same device, found ",
-          chosen ? describe(*chosen) : "", " and ", describe(*t));
-    chosen = t;
-  }
-  return {chosen ? chosen->device() : Device{id, 0}};
+  return {one_device(op, id, tensors, lists)};
 }
 
 void check_writable(const OpEntry& op, const Tensor& self) {

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "python/internal.h"
+#include "taeda/generator_state.h"
 
 namespace taeda::py {
 
@@ -37,11 +38,7 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-void reseed(const Generator& generator, uint64_t seed) {
-  std::lock_guard guard(generator->lock);
-  generator->seed = seed;
-  generator->offset = 0;
-}
+void reseed(const Generator& generator, uint64_t seed) { set_generator(generator, seed, 0); }
 
 /// Seeds are taken modulo 2^64, so that -1 is a seed too.
 uint64_t seed_of(PyObject* o) {
@@ -66,15 +63,17 @@ PyObject* seed(PyObject* self, PyObject*) {
     return PyLong_FromUnsignedLongLong(fresh);
   });
 }
-PyObject* initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(value_of(self)->seed); }
+PyObject* initial_seed(PyObject* self, PyObject*) {
+  return guarded([&] { return PyLong_FromUnsignedLongLong(generator_position(value_of(self)).seed); });
+}
 
 /// A uint8 tensor of 16 bytes: seed, then position.
 PyObject* get_state(PyObject* self, PyObject*) {
   return guarded([&] {
     Tensor state = empty(Shape{16}, DType::UInt8);
-    std::lock_guard guard(value_of(self)->lock);
-    std::memcpy(state.bytes(), &value_of(self)->seed, 8);
-    std::memcpy(state.bytes() + 8, &value_of(self)->offset, 8);
+    const PhiloxRange at = generator_position(value_of(self));
+    std::memcpy(state.bytes(), &at.seed, 8);
+    std::memcpy(state.bytes() + 8, &at.offset, 8);
     return wrap(std::move(state));
   });
 }
@@ -87,16 +86,17 @@ PyObject* set_state(PyObject* self, PyObject* state) {
         bytes.dtype() == DType::UInt8 && bytes.numel() == 16 && bytes.contiguous(), ErrorKind::Value,
         "Generator.set_state: argument 'new_state' must be the uint8 tensor of 16 elements that get_state gave, found ",
         describe(bytes));
-    std::lock_guard guard(value_of(self)->lock);
-    std::memcpy(&value_of(self)->seed, bytes.bytes(), 8);
-    std::memcpy(&value_of(self)->offset, bytes.bytes() + 8, 8);
+    uint64_t at[2];
+    std::memcpy(at, bytes.bytes(), sizeof at);
+    set_generator(value_of(self), at[0], at[1]);
     return Py_NewRef(self);
   });
 }
 PyObject* clone_state(PyObject* self, PyObject*) {
   return guarded([&] {
-    Generator copy = new_generator(value_of(self)->seed, value_of(self)->device);
-    copy->offset = value_of(self)->offset;
+    const PhiloxRange at = generator_position(value_of(self));
+    Generator copy = new_generator(at.seed, value_of(self)->device);
+    copy->offset = at.offset;
     return make(GeneratorType, std::move(copy));
   });
 }

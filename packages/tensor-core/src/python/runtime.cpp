@@ -2,6 +2,7 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "taeda/backend.h"
+#include "taeda/generator_state.h"
 #include "taeda/parallel.h"
 
 namespace taeda::py {
@@ -111,12 +112,9 @@ PyObject* manual_seed(PyObject*, PyObject* seed) {
     const Object index = own(PyNumber_Index(seed));
     const uint64_t value = PyLong_AsUnsignedLongLongMask(index.get());
     ensure(!PyErr_Occurred());
-    for (int b = 0; b < backend_count(); ++b) {
-      const Generator generator = default_generator(Device{BackendId(b), 0});
-      std::lock_guard guard(generator->lock);
-      generator->seed = value;
-      generator->offset = 0;
-    }
+    for (int b = 0; b < backend_count(); ++b)
+      for (int i = 0; i < backend(BackendId(b)).device_count(); ++i)
+        set_generator(default_generator(Device{BackendId(b), int8_t(i)}), value, 0);
     return wrap(default_generator());
   });
 }

@@ -36,7 +36,33 @@ from taeda_tensor_core._unique import unique, unique_consecutive  # noqa: E402
 from taeda_tensor_core.random import get_rng_state, initial_seed, seed, set_rng_state  # noqa: E402
 
 ops = _C.ops
+
+
+def abi_capsule(major: int = 1, minor: int = 0, distribution: str = "") -> object:
+    """The C ABI's table as a capsule named "taeda.abi", for a plug-in that was built for version major.minor.
+
+    Args:
+        major: TAEDA_ABI_MAJOR that the plug-in was compiled with.
+        minor: TAEDA_ABI_MINOR that the plug-in was compiled with.
+        distribution: What pip installs the plug-in by; stands in the error.
+
+    Raises:
+        RuntimeError: That version is not offered; the text names both versions and the command that helps.
+    """
+    return _C._abi_capsule(major, minor, distribution)
+
+
 _sys.modules[__name__ + ".ops"] = ops
+
+
+def _discover(name: str) -> None:
+    # Plug-ins are looked for when somebody asks for a device that is not there, not before.
+    from taeda_tensor_core import backends
+
+    backends._discover(name)
+
+
+_C._set_discovery(_discover)
 _methods.install()
 
 contiguous_format = memory_format("contiguous_format")
@@ -59,8 +85,8 @@ def __getattr__(name: str) -> object:
         from taeda_tensor_core import serialization
 
         return globals().setdefault(name, getattr(serialization, name))
-    if name == "library":
+    if name in ("library", "backends"):
         import importlib
 
-        return importlib.import_module("taeda_tensor_core.library")
+        return importlib.import_module(f"taeda_tensor_core.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,475 @@
+/* taeda/abi.h: the door through which compiled plug-ins extend taeda. C11, header only.
+ *
+ * A plug-in is a shared library that includes this header and links nothing of taeda. Through the table `taeda_api` it
+ * adds devices, kernels, layers and operators, reads and makes tensors, and calls operators. taeda calls back through the
+ * function pointers that the plug-in hands over.
+ *
+ * What may change and what may not
+ * --------------------------------
+ *  1. Within major version 1 this header only grows. Members are appended at the end of structs that begin with `size`;
+ *     constants get new numbers. Nothing is removed, reordered, renamed, retyped or given another meaning.
+ *  2. A struct without `size` (taeda_device, taeda_value, taeda_spec, taeda_lack) is frozen: it never changes within 1.x.
+ *  3. Whoever fills a struct writes its own sizeof into `size`. Whoever reads it uses no member beyond that size, and takes
+ *     what lies beyond as zero. So old plug-ins load into new taedas, and new plug-ins that ask for less load into old ones.
+ *  4. A plug-in states the version it was built for. Another major version, or a minor version newer than the running one,
+ *     is refused by name, with the command that helps.
+ *  5. A null function pointer in a struct that a plug-in fills means "I do not have this". taeda then does without, or the
+ *     call that needs it raises NotImplementedError naming the device and the function.
+ *
+ * Calling conventions
+ * -------------------
+ *  - Functions give a status: TAEDA_OK or one of TAEDA_E_*. The text of an error travels beside it, one per thread: set
+ *    with `set_error`, read with `last_error`. Nothing is ever thrown across the border.
+ *  - Handles (taeda_tensor, taeda_generator) are counted. One in an argument is borrowed for the call; one in a result
+ *    belongs to the receiver, who gives it back with `tensor_release`.
+ *  - Texts are UTF-8 and end in zero unless a length stands beside them. Those that a plug-in hands over at registration
+ *    are copied; structs too. `context` pointers are handed back as they are.
+ *  - Any thread may call any function. Callbacks of a plug-in run on the thread of the caller, with or without Python's
+ *    lock; one that waits for long gives the lock up with `host_release` and `host_acquire`.
+ */
+#ifndef TAEDA_ABI_H
+#define TAEDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TAEDA_ABI_MAJOR 1u
+#define TAEDA_ABI_MINOR 0u
+
+/* Name of the Python capsule that holds a `const taeda_api*`. */
+#define TAEDA_API_CAPSULE "taeda.abi"
+/* Name of the Python capsule in which a module may hand over a `const taeda_plugin*`. */
+#define TAEDA_PLUGIN_CAPSULE "taeda.plugin"
+
+#define TAEDA_MAX_DIMS 64
+
+#if defined(_WIN32)
+#define TAEDA_PLUGIN_EXPORT __declspec(dllexport)
+#else
+#define TAEDA_PLUGIN_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* --- Constants -------------------------------------------------------------------------------------------------- */
+
+/* Statuses. Each becomes the Python exception in its name. */
+enum {
+  TAEDA_OK = 0,
+  TAEDA_E_TYPE = 1,
+  TAEDA_E_VALUE = 2,
+  TAEDA_E_INDEX = 3,
+  TAEDA_E_RUNTIME = 4,
+  TAEDA_E_NOT_IMPLEMENTED = 5,
+  TAEDA_E_MEMORY = 6,
+  TAEDA_E_ZERO_DIVISION = 7,
+  TAEDA_E_OVERFLOW = 8,
+  TAEDA_E_BUFFER = 9,
+  TAEDA_E_VERSION = 10
+};
+
+/* Element types. Complex numbers are two reals in a row; bool is one byte, 0 or 1. */
+enum {
+  TAEDA_BOOL = 0,
+  TAEDA_INT8 = 1,
+  TAEDA_INT16 = 2,
+  TAEDA_INT32 = 3,
+  TAEDA_INT64 = 4,
+  TAEDA_UINT8 = 5,
+  TAEDA_UINT16 = 6,
+  TAEDA_UINT32 = 7,
+  TAEDA_UINT64 = 8,
+  TAEDA_FLOAT16 = 9,
+  TAEDA_BFLOAT16 = 10,
+  TAEDA_FLOAT32 = 11,
+  TAEDA_FLOAT64 = 12,
+  TAEDA_COMPLEX64 = 13,
+  TAEDA_COMPLEX128 = 14
+};
+
+/* What a taeda_value holds, and in which member. */
+enum {
+  TAEDA_VALUE_NONE = 0,       /* nothing: Python's None, an absent optional argument */
+  TAEDA_VALUE_TENSOR = 1,     /* tensor */
+  TAEDA_VALUE_BOOL = 2,       /* integer, 0 or 1 */
+  TAEDA_VALUE_INT = 3,        /* integer */
+  TAEDA_VALUE_UINT = 4,       /* natural: a number beyond int64 */
+  TAEDA_VALUE_FLOAT = 5,      /* real */
+  TAEDA_VALUE_COMPLEX = 6,    /* parts[0] + i parts[1] */
+  TAEDA_VALUE_TEXT = 7,       /* text, `count` bytes, not ended by zero */
+  TAEDA_VALUE_DTYPE = 8,      /* integer: one of the element types */
+  TAEDA_VALUE_DEVICE = 9,     /* device */
+  TAEDA_VALUE_INTS = 10,      /* integers, `count` of them */
+  TAEDA_VALUE_FLOATS = 11,    /* reals, `count` of them */
+  TAEDA_VALUE_TENSORS = 12,   /* tensors, `count` of them; null where an item is None */
+  TAEDA_VALUE_GENERATOR = 13  /* generator */
+};
+
+/* Facts of a tensor, in taeda_tensor_info.flags. */
+enum {
+  TAEDA_TENSOR_CONTIGUOUS = 1,     /* row-major without gaps */
+  TAEDA_TENSOR_CHANNELS_LAST = 2,  /* four dimensions, channels innermost, without gaps */
+  TAEDA_TENSOR_DENSE = 4,          /* without gaps in some order of the dimensions */
+  TAEDA_TENSOR_NUMBER = 8,         /* stands for a Python number: no dimensions, in host memory */
+  TAEDA_TENSOR_REQUIRES_GRAD = 16,
+  TAEDA_TENSOR_READONLY = 32,
+  TAEDA_TENSOR_VIEW = 64           /* shows (part of) another tensor */
+};
+
+/* What is known of an operator, in taeda_op_info.kind. */
+enum {
+  TAEDA_KIND_STRUCTURED = 0,  /* taeda makes the outputs, kernels fill them */
+  TAEDA_KIND_DIRECT = 1,      /* kernels do everything: they make and give results, or write to their arguments */
+  TAEDA_KIND_VIEW = 2,        /* no kernels: shows its argument */
+  TAEDA_KIND_COMPOSITE = 3    /* no kernels: written in terms of other operators */
+};
+
+/* Positions of layers; a call meets the highest first. Other numbers from 0 to 15 are free to use. */
+enum {
+  TAEDA_LAYER_AUTOGRAD = 0,
+  TAEDA_LAYER_TRANSFORM = 4,
+  TAEDA_LAYER_AUTOCAST = 8,
+  TAEDA_LAYER_TRACING = 10,
+  TAEDA_LAYER_PROFILER = 14
+};
+
+/* What a backend can do, in taeda_backend.capabilities. */
+enum {
+  TAEDA_CAN_HOST_READ = 1,      /* the host may read and write device memory through its address */
+  TAEDA_CAN_STREAMS = 2,        /* work of one stream is in order, streams run beside each other */
+  TAEDA_CAN_EVENT_TIMING = 4,   /* event_elapsed measures time */
+  TAEDA_CAN_SHARE_MEMORY = 8    /* memory_export and memory_import work between processes */
+};
+
+/* Flags of event_create. */
+enum { TAEDA_EVENT_TIMING = 1 };
+
+/* --- Handles and values ------------------------------------------------------------------------------------------ */
+
+typedef struct taeda_tensor_object* taeda_tensor;        /* opaque, counted */
+typedef struct taeda_generator_object* taeda_generator;  /* opaque, counted */
+typedef struct taeda_op_object* taeda_op;                /* opaque, lives as long as the process */
+typedef void* taeda_stream;                              /* a backend's own; null is the device's default stream */
+typedef void* taeda_event;                               /* a backend's own */
+
+/* A device: a backend's number, given at registration, and an index. The cpu is {0, 0}. Frozen. */
+typedef struct taeda_device {
+  int32_t backend;
+  int32_t index;
+} taeda_device;
+
+/* One argument or result. Frozen. */
+typedef struct taeda_value {
+  uint32_t kind; /* TAEDA_VALUE_* */
+  uint32_t reserved;
+  int64_t count; /* of lists and texts */
+  union {
+    taeda_tensor tensor;
+    taeda_generator generator;
+    int64_t integer;
+    uint64_t natural;
+    double real;
+    double parts[2];
+    const char* text;
+    const int64_t* integers;
+    const double* reals;
+    const taeda_tensor* tensors;
+    taeda_device device;
+  } as;
+} taeda_value;
+
+/* Shape and element type that inference gives a result. Frozen. */
+typedef struct taeda_spec {
+  int32_t ndim;
+  int32_t dtype;
+  int64_t sizes[TAEDA_MAX_DIMS];
+} taeda_spec;
+
+/* Something that a backend lacks, and why: the conformance kit ties its skips to these. Frozen. */
+typedef struct taeda_lack {
+  const char* capability;
+  const char* reason;
+} taeda_lack;
+
+/* What `tensor_read` tells. Pointers are valid while the tensor lives and is not given another shape. */
+typedef struct taeda_tensor_info {
+  size_t size;
+  void* data;              /* first element; on a device without TAEDA_CAN_HOST_READ no address of the host */
+  const int64_t* sizes;    /* ndim of them */
+  const int64_t* strides;  /* ndim of them, in elements; zero and negative ones occur */
+  int64_t numel;
+  int32_t ndim;
+  int32_t dtype;
+  taeda_device device;
+  uint32_t flags;
+  uint32_t item_size;
+  void* storage;           /* first byte of the memory that the tensor shows a part of */
+  size_t storage_size;
+} taeda_tensor_info;
+
+/* What `op_read` tells. Texts live as long as the process. */
+typedef struct taeda_op_info {
+  size_t size;
+  const char* name;    /* "add", "max.dim", "add_", "add.out" */
+  const char* schema;  /* "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+  int32_t kind;        /* TAEDA_KIND_* */
+  int32_t core;        /* 1: a backend must have a kernel of it */
+} taeda_op_info;
+
+/* One call on its way to a kernel, a layer or a function of an operator. */
+typedef struct taeda_call {
+  size_t size;
+  taeda_op op;
+  /* Kernels of structured operators: outputs first, then the arguments of the schema. Others: the arguments. Inputs may
+   * have any strides and element types, be expanded or empty; one without dimensions may lie in host memory (device
+   * {0, 0}) while the call is on another device: a number, or a tensor that stands for one. */
+  const taeda_value* arguments;
+  uint32_t argument_count;
+  uint32_t output_count;  /* how many of them are outputs, to be filled, of final shape and element type */
+  /* Where the callee stores what it gives. Structured kernels give nothing. Tensors go over to the caller. */
+  taeda_value* results;
+  uint32_t result_count;
+  uint32_t reserved;
+  taeda_device device;    /* where it is to compute */
+  taeda_stream stream;    /* the calling thread's current stream there */
+  uint64_t layers;        /* for call_below: the layers that are still to come */
+} taeda_call;
+
+/* A kernel, layer, or composite form. `context` is what was registered with it. */
+typedef int32_t (*taeda_call_fn)(void* context, const taeda_call* call);
+
+/* --- What plug-ins fill ------------------------------------------------------------------------------------------ */
+
+/* Facts about one device. */
+typedef struct taeda_device_properties {
+  size_t size;
+  char name[128];         /* for people */
+  uint64_t total_memory;  /* bytes; 0 when unknown */
+  uint64_t free_memory;
+  uint32_t alignment;     /* of what allocate gives */
+  uint32_t processors;
+  const char* more;       /* further facts as one JSON object, or null; lives as long as the process */
+} taeda_device_properties;
+
+/* A backend: a family of devices. All functions get `context` first and a device's index where one is concerned. Work is
+ * in order within a stream: what is freed or copied on a stream comes after the work that was put there before.
+ * `name`, `device_count`, `allocate`, `release`, `copy_from_host`, `copy_to_host` and `synchronize` are required. */
+typedef struct taeda_backend {
+  size_t size;
+  const char* name;          /* as in device("name:0"): letters, digits and underscores */
+  const char* distribution;  /* what pip installs, for messages */
+  void* context;
+  uint64_t capabilities;     /* TAEDA_CAN_* */
+  const taeda_lack* lacks;   /* what is missing, for tools */
+  uint32_t lack_count;
+  uint32_t reserved;
+
+  /* How many devices there are. */
+  int32_t (*device_count)(void* context, int32_t* count);
+
+  /* Memory. `allocate` gives the address (or number, not 0) of `nbytes` bytes for work on `stream`; taeda adds byte offsets
+   * to it and never reads through it. It is never asked for 0 bytes. `release` must not fail; work that uses the memory may
+   * still be waiting in the stream it was allocated for. */
+  int32_t (*allocate)(void* context, int32_t index, size_t nbytes, taeda_stream stream, void** data);
+  void (*release)(void* context, int32_t index, void* data, size_t nbytes);
+
+  /* Copies of `nbytes` bytes in a row. With `blocking` they are done on return; without, when the stream comes to them,
+   * and host memory stays valid and pinned until then. */
+  int32_t (*copy_from_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes,
+                            taeda_stream stream, int32_t blocking);
+  int32_t (*copy_to_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
+                          int32_t blocking);
+  /* Waits until all work of the device is done. Errors of work that failed since the last call come out here. */
+  int32_t (*synchronize)(void* context, int32_t index);
+
+  /* Optional: between two devices of this backend, on the stream of the receiving one. Without it copies go by way of
+   * the host. */
+  int32_t (*copy_peer)(void* context, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
+                       taeda_stream stream);
+
+  /* Optional: streams. A stream of higher priority (a lower number) may go first. */
+  int32_t (*stream_create)(void* context, int32_t index, int32_t priority, taeda_stream* stream);
+  void (*stream_destroy)(void* context, int32_t index, taeda_stream stream);
+  int32_t (*stream_synchronize)(void* context, int32_t index, taeda_stream stream);
+  int32_t (*stream_query)(void* context, int32_t index, taeda_stream stream, int32_t* done);
+  /* Memory that was allocated on one stream is used on `stream` too: its release waits for that. */
+  int32_t (*stream_uses)(void* context, int32_t index, void* data, taeda_stream stream);
+
+  /* Optional: events, marks in a stream that others wait for. */
+  int32_t (*event_create)(void* context, int32_t index, uint32_t flags, taeda_event* event);
+  void (*event_destroy)(void* context, int32_t index, taeda_event event);
+  int32_t (*event_record)(void* context, int32_t index, taeda_event event, taeda_stream stream);
+  int32_t (*event_wait)(void* context, int32_t index, taeda_event event, taeda_stream stream);
+  int32_t (*event_synchronize)(void* context, int32_t index, taeda_event event);
+  int32_t (*event_query)(void* context, int32_t index, taeda_event event, int32_t* done);
+  int32_t (*event_elapsed)(void* context, int32_t index, taeda_event from, taeda_event to, double* milliseconds);
+
+  /* Optional: host memory from which the device copies without blocking. */
+  int32_t (*pinned_allocate)(void* context, size_t nbytes, void** data);
+  void (*pinned_release)(void* context, void* data, size_t nbytes);
+
+  /* Optional: told when the user sets the device's random generator, and asked before its state is saved. A backend whose
+   * kernels take their numbers by `generator_reserve` needs neither. */
+  int32_t (*random_set)(void* context, int32_t index, uint64_t seed, uint64_t offset);
+  int32_t (*random_get)(void* context, int32_t index, uint64_t* seed, uint64_t* offset);
+
+  /* Optional: sharing memory between processes. `memory_export` writes a description of at most *description_size bytes
+   * and its size; `memory_import` opens it elsewhere; `memory_close` ends that. */
+  int32_t (*memory_export)(void* context, int32_t index, void* data, size_t nbytes, void* description,
+                           size_t* description_size);
+  int32_t (*memory_import)(void* context, int32_t index, const void* description, size_t description_size, void** data);
+  void (*memory_close)(void* context, int32_t index, void* data, size_t nbytes);
+
+  /* Optional: facts about a device; `properties->size` says what there is room for. */
+  int32_t (*properties)(void* context, int32_t index, taeda_device_properties* properties);
+  /* Optional: gives memory that is kept but not in use back to the system. */
+  int32_t (*empty_cache)(void* context, int32_t index);
+} taeda_backend;
+
+/* A new operator. `schema` is required; either kernels (with or without `infer`) or `composite` make it work. */
+typedef struct taeda_operator {
+  size_t size;
+  const char* schema; /* "mypkg::scale(Tensor self, float k=1.0) -> Tensor"; results are tensors */
+  const char* owner;  /* who defines it, for messages */
+  void* context;
+  /* Shapes and element types of the results. With it the operator is structured; without, kernels make results. */
+  int32_t (*infer)(void* context, const taeda_call* call, taeda_spec* results);
+  /* The operator in terms of others, for devices without a kernel; differentiated by what it calls. */
+  int32_t (*composite)(void* context, const taeda_call* call);
+  /* Gradients of the arguments. `call` has the arguments of the forward call, `outputs` its results, `gradients` their
+   * gradients (none where a result had none); stores one value, or none, for each argument in call->results. */
+  int32_t (*derivative)(void* context, const taeda_call* call, const taeda_value* outputs, const taeda_value* gradients);
+} taeda_operator;
+
+/* --- What taeda offers ------------------------------------------------------------------------------------------- */
+
+typedef struct taeda_api {
+  size_t size;
+  uint32_t major;
+  uint32_t minor;
+  const char* version; /* of the tensor core, for messages */
+
+  /* Errors. Sets this thread's error text (copied) and gives `status` back: `return api->set_error(TAEDA_E_VALUE, ..)`. */
+  int32_t (*set_error)(int32_t status, const char* message);
+  /* Text of the last error on this thread; valid until the next one. */
+  const char* (*last_error)(void);
+
+  /* Tensors. Fills `info`, whose `size` the caller has set. */
+  int32_t (*tensor_read)(taeda_tensor tensor, taeda_tensor_info* info);
+  /* One more, or one less, owner of a handle; null is let through. */
+  void (*tensor_retain)(taeda_tensor tensor);
+  void (*tensor_release)(taeda_tensor tensor);
+  /* A tensor with uninitialised elements. `strides` null: row-major; else a permutation of that. */
+  int32_t (*tensor_empty)(int32_t ndim, const int64_t* sizes, const int64_t* strides, int32_t dtype,
+                          taeda_device device, taeda_tensor* result);
+  /* A view; `offset` and `strides` in elements, from the tensor's first. */
+  int32_t (*tensor_view)(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
+                         taeda_tensor* result);
+  /* A tensor over memory of the plug-in's. `release`, if any, is called when nobody uses it any more. */
+  int32_t (*tensor_wrap)(void* data, size_t nbytes, taeda_device device, int32_t ndim, const int64_t* sizes,
+                         const int64_t* strides, int32_t dtype, int32_t readonly,
+                         void (*release)(void* data, size_t nbytes, void* context), void* context, taeda_tensor* result);
+  /* Elements in row-major order to and from host memory, `nbytes` of them in all. */
+  int32_t (*tensor_to_host)(taeda_tensor tensor, void* to, size_t nbytes);
+  int32_t (*tensor_from_host)(taeda_tensor tensor, const void* from, size_t nbytes);
+
+  /* Operators. How many there are, and the one at a place; both grow when plug-ins define more. */
+  uint32_t (*op_count)(void);
+  int32_t (*op_at)(uint32_t place, taeda_op* result);
+  /* By unique name; TAEDA_E_VALUE when there is none. */
+  int32_t (*op_find)(const char* name, taeda_op* result);
+  int32_t (*op_read)(taeda_op op, taeda_op_info* info);
+  /* Calls an operator from its top with arguments in schema order (an out form: outputs first). A missing argument at the
+   * end takes its default; a number may stand for a tensor. Stores at most `result_count` results. */
+  int32_t (*op_call)(taeda_op op, const taeda_value* arguments, uint32_t argument_count, taeda_value* results,
+                     uint32_t result_count);
+  /* Defines an operator. */
+  int32_t (*op_define)(const taeda_operator* definition, taeda_op* result);
+
+  /* Backends. Registers one and gives its number. Refused: a name that is taken, required functions that are missing. */
+  int32_t (*backend_register)(const taeda_backend* backend, int32_t* number);
+  /* Number of a backend by name, without looking for plug-ins that are not loaded; TAEDA_E_VALUE when there is none. */
+  int32_t (*backend_find)(const char* name, int32_t* number);
+
+  /* Kernels. For an operator (the name of its function form) on a backend; `owner` stands in messages. `registration` may
+   * be null; with it `registration_remove` takes the kernel away again. */
+  int32_t (*kernel_register)(const char* op, int32_t backend, taeda_call_fn kernel, void* context, const char* owner,
+                             uint64_t* registration);
+  /* Layers. `layer` sees the calls of `op` (null: of every operator there is now) on threads that have switched the
+   * position on. It stores the results itself, or lets `call_below` do so. */
+  int32_t (*layer_register)(const char* op, int32_t position, taeda_call_fn layer, void* context, const char* owner,
+                            uint64_t* registration);
+  /* Goes on below the layer with the same arguments and stores the results. */
+  int32_t (*call_below)(const taeda_call* call);
+  /* Switches a position on or off for this thread; `before`, if any, gets what it was. */
+  int32_t (*layer_switch)(int32_t position, int32_t on, int32_t* before);
+  /* Takes away what a registration stands for; calls that run end as they began. */
+  int32_t (*registration_remove)(uint64_t registration);
+
+  /* Randomness. Reserves `blocks` counter values of four 32-bit words in a generator (null: the device's default one) and
+   * gives the Philox 4x32-10 key and the first counter. */
+  int32_t (*generator_reserve)(taeda_generator generator, taeda_device device, uint64_t blocks, uint64_t* seed,
+                               uint64_t* offset);
+
+  /* Streams. This thread's current stream of a device; null is the default one. */
+  taeda_stream (*stream_current)(taeda_device device);
+
+  /* The host's lock (Python's): gives it up around a long wait, and takes it again with what `host_release` gave. */
+  void* (*host_release)(void);
+  void (*host_acquire)(void* token);
+} taeda_api;
+
+/* --- Getting in touch -------------------------------------------------------------------------------------------- */
+
+/* What a plug-in says of itself. */
+typedef struct taeda_plugin {
+  size_t size;
+  uint32_t abi_major;        /* TAEDA_ABI_MAJOR it was compiled with */
+  uint32_t abi_minor;        /* TAEDA_ABI_MINOR it was compiled with */
+  const char* name;          /* for messages */
+  const char* distribution;  /* what pip installs */
+  /* Registers everything. Called once, after the versions were found to agree. */
+  int32_t (*start)(const taeda_api* api);
+} taeda_plugin;
+
+/* The one symbol that a plug-in library exports:
+ *     TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void); */
+typedef const taeda_plugin* (*taeda_plugin_describe_fn)(void);
+
+/* Exported by libtaeda as `taeda_abi_get`, for programs that load it themselves: the table for a plug-in of `distribution`
+ * (may be null) that was built for major.minor. TAEDA_E_VERSION when that is refused; *message (if not null) then says why
+ * and what helps, until the next error on this thread. */
+typedef int32_t (*taeda_abi_get_fn)(uint32_t major, uint32_t minor, const char* distribution, const taeda_api** api,
+                                    const char** message);
+
+/* --- Frozen layouts ---------------------------------------------------------------------------------------------- */
+
+#if UINTPTR_MAX == UINT64_MAX && ((defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) || defined(__cplusplus))
+#ifdef __cplusplus
+#define TAEDA_ABI_ASSERT(condition) static_assert(condition, "taeda ABI layout")
+#else
+#define TAEDA_ABI_ASSERT(condition) _Static_assert(condition, "taeda ABI layout")
+#endif
+TAEDA_ABI_ASSERT(sizeof(taeda_device) == 8);
+TAEDA_ABI_ASSERT(sizeof(taeda_value) == 32 && offsetof(taeda_value, as) == 16);
+TAEDA_ABI_ASSERT(sizeof(taeda_spec) == 520 && offsetof(taeda_spec, sizes) == 8);
+TAEDA_ABI_ASSERT(sizeof(taeda_lack) == 16);
+/* Of growing structs: the place of the last member of 1.0. tools/checks/abi.py holds every member to the record. */
+TAEDA_ABI_ASSERT(offsetof(taeda_tensor_info, storage_size) == 72);
+TAEDA_ABI_ASSERT(offsetof(taeda_op_info, core) == 28);
+TAEDA_ABI_ASSERT(offsetof(taeda_call, layers) == 64);
+TAEDA_ABI_ASSERT(offsetof(taeda_device_properties, more) == 160);
+TAEDA_ABI_ASSERT(offsetof(taeda_backend, empty_cache) == 272);
+TAEDA_ABI_ASSERT(offsetof(taeda_operator, derivative) == 48);
+TAEDA_ABI_ASSERT(offsetof(taeda_api, host_acquire) == 232);
+TAEDA_ABI_ASSERT(offsetof(taeda_plugin, start) == 32);
+#undef TAEDA_ABI_ASSERT
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TAEDA_ABI_H */

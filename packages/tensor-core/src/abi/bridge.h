@@ -1,0 +1,117 @@
+// What the files of src/abi share: errors across the border, and values between C and C++.
+#pragma once
+#include <deque>
+#include <exception>
+
+#include "taeda/abi_call.h"
+#include "taeda/library.h"
+
+namespace taeda::abi {
+
+/// Keeps the text (and, inside taeda, the exception itself) for this thread; gives `status` back.
+int32_t set_error(int32_t status, const char* message) noexcept;
+const char* last_error() noexcept;
+/// In a catch block: keeps the exception that is being handled.
+int32_t keep_error() noexcept;
+/// Throws what a callback of a plug-in complained of. `what` ("sim: allocate") stands before a text that is missing.
+[[noreturn]] void throw_error(int32_t status, const std::string& what);
+inline void check_status(int32_t status, const char* what) {
+  if (status != TAEDA_OK) [[unlikely]]
+    throw_error(status, what);
+}
+
+/// Runs the body of a function of the table; no exception leaves it.
+template <class Body>
+int32_t guarded(const Body& body) noexcept {
+  try {
+    body();
+    return TAEDA_OK;
+  } catch (...) {
+    return keep_error();
+  }
+}
+
+/// A handle as tensor; ValueError when it is null.
+inline Tensor borrowed(taeda_tensor handle) {
+  check(handle != nullptr, ErrorKind::Value, "taeda ABI: a tensor handle is null");
+  return Tensor(Ref<TensorImpl>::share(reinterpret_cast<TensorImpl*>(handle)));
+}
+inline taeda_tensor given_away(Tensor t) { return reinterpret_cast<taeda_tensor>(t.ref().release()); }
+inline OpEntry& entry(taeda_op op) {
+  check(op != nullptr, ErrorKind::Value, "taeda ABI: an operator handle is null");
+  return *reinterpret_cast<OpEntry*>(op);
+}
+inline taeda_op handle(const OpEntry& op) { return reinterpret_cast<taeda_op>(const_cast<OpEntry*>(&op)); }
+Device from_c(taeda_device device);
+DType dtype_from_c(int32_t code);
+
+/// C values over boxed ones, which must live as long.
+class Packed {
+ public:
+  explicit Packed(const Values& values);
+  const taeda_value* data() const { return items_.data(); }
+  size_t size() const { return items_.size(); }
+
+ private:
+  std::vector<taeda_value> items_;
+  std::deque<std::vector<taeda_tensor>> lists_;
+};
+
+/// A value from C, borrowed, as an argument of this kind; numbers become tensors, and numbers of one kind another, as
+/// in Python.
+Value unpack(const taeda_value& value, const SchemaArgument& wanted, const char* op);
+/// A value from C, taken over.
+Value take(const taeda_value& value, const char* op);
+/// Gives a boxed result away.
+taeda_value give(Value value, const char* op);
+/// Schema in calling order, parsed once.
+const Schema& schema_of(const OpEntry& op);
+
+// The functions of the table, by family.
+int32_t tensor_read(taeda_tensor, taeda_tensor_info*);
+void tensor_retain(taeda_tensor);
+void tensor_release(taeda_tensor);
+int32_t tensor_empty(int32_t, const int64_t*, const int64_t*, int32_t, taeda_device, taeda_tensor*);
+int32_t tensor_view(taeda_tensor, int32_t, const int64_t*, const int64_t*, int64_t, taeda_tensor*);
+int32_t tensor_wrap(void*, size_t, taeda_device, int32_t, const int64_t*, const int64_t*, int32_t, int32_t,
+                    void (*)(void*, size_t, void*), void*, taeda_tensor*);
+int32_t tensor_to_host(taeda_tensor, void*, size_t);
+int32_t tensor_from_host(taeda_tensor, const void*, size_t);
+uint32_t op_count();
+int32_t op_at(uint32_t, taeda_op*);
+int32_t op_find(const char*, taeda_op*);
+int32_t op_read(taeda_op, taeda_op_info*);
+int32_t op_call(taeda_op, const taeda_value*, uint32_t, taeda_value*, uint32_t);
+int32_t op_define(const taeda_operator*, taeda_op*);
+int32_t backend_register(const taeda_backend*, int32_t*);
+int32_t backend_find(const char*, int32_t*);
+int32_t kernel_register(const char*, int32_t, taeda_call_fn, void*, const char*, uint64_t*);
+int32_t layer_register(const char*, int32_t, taeda_call_fn, void*, const char*, uint64_t*);
+int32_t call_below(const taeda_call*);
+int32_t layer_switch(int32_t, int32_t, int32_t*);
+int32_t registration_remove(uint64_t);
+int32_t generator_reserve(taeda_generator, taeda_device, uint64_t, uint64_t*, uint64_t*);
+taeda_stream stream_current(taeda_device);
+void* host_release();
+void host_acquire(void*);
+
+/// Copies as much of a growing struct as both sides know, the rest zero.
+template <class T>
+T known_part(const T* from, const char* what) {
+  check(from != nullptr && from->size >= sizeof(size_t), ErrorKind::Value, "taeda ABI: ", what,
+        " is null or its size is not set");
+  T out{};
+  std::memcpy(&out, from, std::min(from->size, sizeof(T)));
+  out.size = sizeof(T);
+  return out;
+}
+/// Fills as much of a caller's struct as it has room for.
+template <class T>
+void fill_part(T* to, const T& from) {
+  const size_t size = to->size;
+  check(size >= sizeof(size_t), ErrorKind::Value, "taeda ABI: the size of a struct to fill is not set");
+  std::memcpy(to, &from, std::min(size, sizeof(T)));
+  to->size = size;
+}
+
+}  // namespace taeda::abi

@@ -1,0 +1,68 @@
+// Errors on their way through C: a status, a text per thread, and the exception itself where both ends are taeda's.
+#include <new>
+
+#include "abi/bridge.h"
+
+namespace taeda::abi {
+namespace {
+
+struct Kept {
+  std::string text;
+  int32_t status = TAEDA_OK;
+  std::exception_ptr exception;  // set when it came out of taeda: passed on unchanged it is thrown again as it was
+};
+Kept& kept() {
+  static thread_local Kept instance;
+  return instance;
+}
+
+int32_t status_of(ErrorKind kind) { return int32_t(kind) + 1; }
+static_assert(int(ErrorKind::Type) + 1 == TAEDA_E_TYPE &&
+              int(ErrorKind::NotImplemented) + 1 == TAEDA_E_NOT_IMPLEMENTED &&
+              int(ErrorKind::Buffer) + 1 == TAEDA_E_BUFFER);
+
+int32_t keep(int32_t status, const char* text, std::exception_ptr exception) noexcept {
+  try {
+    kept().text = text;
+  } catch (...) {
+    kept().text.clear();
+  }
+  kept().status = status;
+  kept().exception = std::move(exception);
+  return status;
+}
+
+}  // namespace
+
+int32_t set_error(int32_t status, const char* message) noexcept {
+  return keep(status, message ? message : "", nullptr);
+}
+const char* last_error() noexcept { return kept().text.c_str(); }
+
+int32_t keep_error() noexcept {
+  try {
+    throw;
+  } catch (const Error& e) {
+    return keep(status_of(e.kind()), e.what(), std::current_exception());
+  } catch (const std::bad_alloc& e) {
+    return keep(TAEDA_E_MEMORY, "out of memory", std::current_exception());
+  } catch (const std::exception& e) {
+    return keep(TAEDA_E_RUNTIME, e.what(), std::current_exception());
+  } catch (...) {
+    return keep(TAEDA_E_RUNTIME, "unknown error", std::current_exception());
+  }
+}
+
+void throw_error(int32_t status, const std::string& what) {
+  Kept now = std::move(kept());
+  kept() = {};
+  if (now.status == status && now.exception) std::rethrow_exception(now.exception);
+  const bool known = status >= TAEDA_E_TYPE && status <= TAEDA_E_BUFFER;
+  const ErrorKind kind = known ? ErrorKind(status - 1) : ErrorKind::Runtime;
+  const std::string text = now.status == status && !now.text.empty()
+                               ? now.text
+                               : "gave status " + std::to_string(status) + " without a text";
+  fail(kind, what, ": ", text);
+}
+
+}  // namespace taeda::abi

@@ -1,0 +1,112 @@
+// The table that plug-ins get, the handshake, and loading plug-ins.
+#include <dlfcn.h>
+
+#include <map>
+#include <mutex>
+
+#include "abi/bridge.h"
+#include "taeda/plugin.h"
+
+namespace taeda {
+namespace {
+
+// The order of members is the header's; the compiler checks names and types.
+constexpr taeda_api kTable = {
+    .size = sizeof(taeda_api),
+    .major = TAEDA_ABI_MAJOR,
+    .minor = TAEDA_ABI_MINOR,
+    .version = TAEDA_CORE_VERSION,
+    .set_error = abi::set_error,
+    .last_error = abi::last_error,
+    .tensor_read = abi::tensor_read,
+    .tensor_retain = abi::tensor_retain,
+    .tensor_release = abi::tensor_release,
+    .tensor_empty = abi::tensor_empty,
+    .tensor_view = abi::tensor_view,
+    .tensor_wrap = abi::tensor_wrap,
+    .tensor_to_host = abi::tensor_to_host,
+    .tensor_from_host = abi::tensor_from_host,
+    .op_count = abi::op_count,
+    .op_at = abi::op_at,
+    .op_find = abi::op_find,
+    .op_read = abi::op_read,
+    .op_call = abi::op_call,
+    .op_define = abi::op_define,
+    .backend_register = abi::backend_register,
+    .backend_find = abi::backend_find,
+    .kernel_register = abi::kernel_register,
+    .layer_register = abi::layer_register,
+    .call_below = abi::call_below,
+    .layer_switch = abi::layer_switch,
+    .registration_remove = abi::registration_remove,
+    .generator_reserve = abi::generator_reserve,
+    .stream_current = abi::stream_current,
+    .host_release = abi::host_release,
+    .host_acquire = abi::host_acquire,
+};
+
+std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }
+
+}  // namespace
+
+const taeda_api& abi_table() { return kTable; }
+
+std::string abi_refusal(uint32_t major, uint32_t minor, const std::string& distribution) {
+  if (major == TAEDA_ABI_MAJOR && minor <= TAEDA_ABI_MINOR) return {};
+  const bool ours_is_older = major >= TAEDA_ABI_MAJOR;  // of the same major version only newer minor ones come here
+  const std::string who = distribution.empty() ? "the plug-in" : "'" + distribution + "'";
+  const std::string upgrade = ours_is_older          ? "taeda-tensor-core"
+                              : distribution.empty() ? "<the plug-in>"
+                                                     : distribution;
+  return who + " was built for version " + version_text(major, minor) + " of taeda's C ABI, taeda-tensor-core " +
+         TAEDA_CORE_VERSION + " offers version " + version_text(TAEDA_ABI_MAJOR, TAEDA_ABI_MINOR) +
+         "; try: pip install --upgrade " + upgrade;
+}
+
+void start_plugin(const taeda_plugin* plugin) {
+  static std::recursive_mutex lock;
+  static auto* started = new std::map<const taeda_plugin*, bool>;
+  check(plugin != nullptr, ErrorKind::Value, "plug-in: its description is null");
+  const taeda_plugin known = abi::known_part(plugin, "taeda_plugin");
+  const std::string who = known.name ? known.name : "a plug-in";
+  const std::string refusal =
+      abi_refusal(known.abi_major, known.abi_minor, known.distribution ? known.distribution : who);
+  check(refusal.empty(), ErrorKind::Runtime, "plug-in refused: ", refusal);
+  check(known.start != nullptr, ErrorKind::Value, "plug-in '", who, "' has no function 'start'");
+  std::lock_guard guard(lock);
+  if ((*started)[plugin]) return;
+  abi::check_status(known.start(&kTable), ("plug-in '" + who + "'").c_str());
+  (*started)[plugin] = true;
+}
+
+void load_plugin(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = dlerror();
+    fail(ErrorKind::Runtime, "plug-in '", path, "' cannot be loaded: ", reason ? reason : "unknown reason");
+  }
+  const auto describe = reinterpret_cast<taeda_plugin_describe_fn>(dlsym(library, "taeda_plugin_describe"));
+  if (!describe) {
+    dlclose(library);
+    fail(ErrorKind::Runtime, "plug-in '", path, "' is no plug-in of taeda: it does not export 'taeda_plugin_describe'");
+  }
+  start_plugin(describe());  // stays loaded also when that fails: it may have started threads
+}
+
+}  // namespace taeda
+
+extern "C" int32_t taeda_abi_get(uint32_t major, uint32_t minor, const char* distribution, const taeda_api** api,
+                                 const char** message) {
+  using namespace taeda;
+  if (api) *api = nullptr;
+  try {
+    const std::string refusal = abi_refusal(major, minor, distribution ? distribution : "");
+    if (!refusal.empty()) abi::set_error(TAEDA_E_VERSION, refusal.c_str());
+    if (message) *message = refusal.empty() ? "" : abi::last_error();
+    if (!refusal.empty()) return TAEDA_E_VERSION;
+    if (api) *api = &abi_table();
+    return TAEDA_OK;
+  } catch (...) {
+    return TAEDA_E_MEMORY;
+  }
+}

@@ -1,0 +1,124 @@
+// What happens where a backend lacks a kernel: an error, or, where the user chose so, the same operator on the cpu.
+#include <atomic>
+#include <mutex>
+
+#include "taeda/backend.h"
+#include "taeda/library.h"
+#include "taeda/ops/cast.h"
+#include "taeda/stub.h"
+
+namespace taeda {
+namespace {
+
+struct Book {
+  std::mutex lock;
+  std::atomic<Fallback> policy[kMaxBackends] = {};
+  std::map<std::string, uint64_t> counts[kMaxBackends];
+};
+Book& book() {
+  static auto* instance = new Book;
+  return *instance;
+}
+
+void count(BackendId id, const char* op) {
+  std::lock_guard guard(book().lock);
+  ++book().counts[id][op];
+}
+
+/// A tensor of the device and its copy, which is written back when the operator changed it.
+struct Moved {
+  Tensor there, here;
+  uint32_t version;
+};
+
+class Stay {
+ public:
+  explicit Stay(BackendId id) : id_(id) {}
+  Tensor move(const Tensor& t) {
+    if (!t.defined() || t.device().backend != id_) return t;
+    for (const Moved& m : moved_)
+      if (m.there.same(t)) return m.here;
+    Tensor here = ops::to_device(t, Device{});
+    moved_.push_back({t, here, here.version()});
+    return here;
+  }
+  Value move(Value value) {
+    if (auto* t = std::get_if<Tensor>(&value)) return move(*t);
+    if (auto* list = std::get_if<std::vector<Tensor>>(&value))
+      for (Tensor& t : *list) t = move(t);
+    if (auto* some = std::get_if<std::vector<std::optional<Tensor>>>(&value))
+      for (auto& t : *some)
+        if (t) t = move(*t);
+    return value;
+  }
+  /// `all`: also where no operator said that it wrote (running statistics are written without one).
+  void write_back(bool all) const {
+    for (const Moved& m : moved_)
+      if (all || m.here.version() != m.version) ops::copy_(m.there, m.here);
+  }
+
+ private:
+  BackendId id_;
+  std::vector<Moved> moved_;
+};
+
+Device device_of(BackendId id, const Values& arguments) {
+  for (const Value& v : arguments) {
+    if (auto* t = std::get_if<Tensor>(&v); t && t->defined() && t->device().backend == id) return t->device();
+    if (auto* list = std::get_if<std::vector<Tensor>>(&v))
+      for (const Tensor& t : *list)
+        if (t.defined() && t.device().backend == id) return t.device();
+  }
+  return {id, 0};
+}
+
+Value to_device(Value value, Device device) {
+  if (auto* t = std::get_if<Tensor>(&value); t && t->defined()) return ops::to_device(*t, device);
+  return value;
+}
+
+bool writes_arguments(const OpEntry& op) {
+  const std::string_view name = op.name;
+  return op.kind == Kind::Direct ? name.ends_with("_") : name == "native_batch_norm";
+}
+
+/// Boxed kernel that computes on the cpu: outputs first for structured operators, as all boxed kernels.
+Values on_cpu(const OpEntry& op, KeySet keys, Values arguments) {
+  const BackendId id = BackendId(std::countr_zero(keys.backends().bits()));
+  count(id, op.name);
+  const Device device = device_of(id, arguments);
+  const size_t outputs = op.kind == Kind::Structured ? arguments.size() - boxed_schema(op).arguments.size() : 0;
+  Stay stay(id);
+  Values inputs;
+  for (size_t i = outputs; i < arguments.size(); ++i) inputs.push_back(stay.move(std::move(arguments[i])));
+  Values results = call_operator(op, std::move(inputs));
+  stay.write_back(writes_arguments(op));
+  for (size_t i = 0; i < outputs; ++i) ops::copy_(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
+  if (outputs) return {};
+  for (Value& r : results) r = to_device(std::move(r), device);
+  return results;
+}
+
+}  // namespace
+
+void set_fallback(BackendId id, Fallback policy) { book().policy[id] = policy; }
+Fallback fallback_of(BackendId id) { return book().policy[id]; }
+std::map<std::string, uint64_t> fallback_counts(BackendId id) {
+  std::lock_guard guard(book().lock);
+  return book().counts[id];
+}
+void reset_fallback_counts(BackendId id) {
+  std::lock_guard guard(book().lock);
+  book().counts[id].clear();
+}
+
+void* missing_kernel(const OpEntry& called, OpEntry& owner, BackendId id) {
+  if (!backend(id).has_memory()) return nullptr;
+  if (fallback_of(id) != Fallback::Cpu || !owner.boxed_kernel_adapter) no_kernel(called, id);
+  static auto* fallback = new BoxedFn(on_cpu);
+  // The slot of the kernel stays empty: only the adapter's function is put down, where the adapter looks for it.
+  owner.boxed_kernels[id] = fallback;
+  return owner.boxed_kernel_adapter;
+}
+
+}  // namespace taeda

@@ -1,0 +1,162 @@
+// Plug-ins from Python: the C ABI's table, loading, discovery of devices, fallback, and what a device says of itself.
+#include "taeda/plugin.h"
+
+#include "python/arguments.h"
+#include "python/library.h"
+#include "taeda/backend.h"
+
+namespace taeda::py {
+namespace {
+
+PyObject* nothing() { Py_RETURN_NONE; }
+
+// --- the ABI ---
+
+PyObject* abi_capsule(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static Names known{"abi_capsule", 3, {"major", "minor", "distribution"}};
+    const Given given(known, args, count, names);
+    const int64_t major = given.integer(0, TAEDA_ABI_MAJOR), minor = given.integer(1, 0);
+    check(major >= 0 && minor >= 0 && major <= UINT32_MAX && minor <= UINT32_MAX, ErrorKind::Value,
+          "abi_capsule: arguments 'major' and 'minor' must be numbers of a version, found ", major, " and ", minor);
+    const std::string refusal = abi_refusal(uint32_t(major), uint32_t(minor), std::string(given.text(2, "")));
+    check(refusal.empty(), ErrorKind::Runtime, "abi_capsule: ", refusal);
+    return own(PyCapsule_New(const_cast<taeda_api*>(&abi_table()), TAEDA_API_CAPSULE, nullptr)).release();
+  });
+}
+PyObject* py_load_plugin(PyObject*, PyObject* path) {
+  return guarded([&] {
+    load_plugin(std::string(text_of(path, "load: argument 'path'")));
+    return nothing();
+  });
+}
+PyObject* py_start_plugin(PyObject*, PyObject* capsule) {
+  return guarded([&] {
+    auto* plugin = static_cast<const taeda_plugin*>(PyCapsule_GetPointer(capsule, TAEDA_PLUGIN_CAPSULE));
+    ensure(plugin != nullptr);
+    start_plugin(plugin);
+    return nothing();
+  });
+}
+
+// --- discovery ---
+
+/// Python function that is asked about unknown device names; never released.
+PyObject* discovery = nullptr;
+
+void ask_discovery(std::string_view name) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* answer = PyObject_CallFunction(discovery, "s#", name.data(), Py_ssize_t(name.size()));
+  Py_XDECREF(answer);
+  PyGILState_Release(state);
+  ensure(answer != nullptr);
+}
+PyObject* set_discovery(PyObject*, PyObject* function) {
+  Py_XSETREF(discovery, Py_NewRef(function));
+  discover_backend = ask_discovery;
+  return nothing();
+}
+
+// --- backends ---
+
+/// A backend by device name, which may be discovered.
+BackendId backend_of(PyObject* name) { return parse_device(text_of(name, "backend: argument 'device'")).backend; }
+
+PyObject* backend_names(PyObject*, PyObject*) {
+  return guarded([&] {
+    Object list = own(PyList_New(0));
+    for (int b = 0; b < backend_count(); ++b) {
+      const Object name = own(PyUnicode_FromString(backend(BackendId(b)).name().c_str()));
+      ensure(PyList_Append(list.get(), name.get()) == 0);
+    }
+    return list.release();
+  });
+}
+PyObject* device_count(PyObject*, PyObject* name) {
+  return guarded([&] { return PyLong_FromLong(backend(backend_of(name)).device_count()); });
+}
+PyObject* device_properties(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const std::optional<Device> device = as_device(o);
+    if (!device)
+      fail(ErrorKind::Type, "properties: argument 'device' must be a device or its name, found ", type_name(o));
+    const DeviceProperties p = backend(device->backend).properties(*device);
+    return Py_BuildValue("{s:s,s:K,s:K,s:I,s:I,s:s}", "name", p.name.c_str(), "total_memory",
+                         static_cast<unsigned long long>(p.total_memory), "free_memory",
+                         static_cast<unsigned long long>(p.free_memory), "alignment", p.alignment, "processors",
+                         p.processors, "more", p.more.c_str());
+  });
+}
+PyObject* empty_device_cache(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const std::optional<Device> device = as_device(o);
+    if (!device)
+      fail(ErrorKind::Type, "empty_cache: argument 'device' must be a device or its name, found ", type_name(o));
+    backend(device->backend).empty_cache(*device);
+    return nothing();
+  });
+}
+
+/// A dict of what `fill` puts into it.
+template <class Map, class Convert>
+PyObject* dict_of(const Map& map, const Convert& convert) {
+  Object dict = own(PyDict_New());
+  for (const auto& [key, value] : map) {
+    const Object converted = own(convert(value));
+    ensure(PyDict_SetItemString(dict.get(), key.c_str(), converted.get()) == 0);
+  }
+  return dict.release();
+}
+PyObject* backend_lacks(PyObject*, PyObject* name) {
+  return guarded([&] {
+    return dict_of(backend(backend_of(name)).lacks(),
+                   [](const std::string& s) { return PyUnicode_FromString(s.c_str()); });
+  });
+}
+
+// --- fallback ---
+
+PyObject* py_set_fallback(PyObject*, PyObject* args) {
+  PyObject* name;
+  int cpu;
+  if (!PyArg_ParseTuple(args, "Up", &name, &cpu)) return nullptr;
+  return guarded([&] {
+    const BackendId id = backend_of(name);
+    check(id != kCPU, ErrorKind::Value, "fallback: the cpu itself has nothing to fall back to");
+    set_fallback(id, cpu ? Fallback::Cpu : Fallback::Error);
+    return nothing();
+  });
+}
+PyObject* py_fallback_of(PyObject*, PyObject* name) {
+  return guarded(
+      [&] { return PyUnicode_FromString(fallback_of(backend_of(name)) == Fallback::Cpu ? "cpu" : "error"); });
+}
+PyObject* py_fallback_counts(PyObject*, PyObject* name) {
+  return guarded([&] { return dict_of(fallback_counts(backend_of(name)), PyLong_FromUnsignedLongLong); });
+}
+PyObject* py_reset_fallback_counts(PyObject*, PyObject* name) {
+  return guarded([&] {
+    reset_fallback_counts(backend_of(name));
+    return nothing();
+  });
+}
+
+}  // namespace
+
+PyMethodDef plugin_functions[] = {
+    {"_abi_capsule", reinterpret_cast<PyCFunction>(abi_capsule), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_load_plugin", py_load_plugin, METH_O, nullptr},
+    {"_start_plugin", py_start_plugin, METH_O, nullptr},
+    {"_set_discovery", set_discovery, METH_O, nullptr},
+    {"_backend_names", backend_names, METH_NOARGS, nullptr},
+    {"_device_count", device_count, METH_O, nullptr},
+    {"_device_properties", device_properties, METH_O, nullptr},
+    {"_empty_device_cache", empty_device_cache, METH_O, nullptr},
+    {"_backend_lacks", backend_lacks, METH_O, nullptr},
+    {"_set_fallback", py_set_fallback, METH_VARARGS, nullptr},
+    {"_fallback_of", py_fallback_of, METH_O, nullptr},
+    {"_fallback_counts", py_fallback_counts, METH_O, nullptr},
+    {"_reset_fallback_counts", py_reset_fallback_counts, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace taeda::py
