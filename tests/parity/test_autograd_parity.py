@@ -68,7 +68,7 @@ def compare(record, sample, dtype):
         close(ours, other, f"gradient {i}", rtol, atol)
 
 
-@pytest.mark.parametrize(("record", "dtype"), cases())
+@pytest.mark.parametrize(("record", "dtype"), list(cases()))
 def test_agrees_with_pytorch(record, dtype, request):
     torch.manual_seed(SEED)
     reason = DIFFERENT.get(label(record)) or DIFFERENT.get(record.name)
