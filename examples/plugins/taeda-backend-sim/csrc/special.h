@@ -1,0 +1,97 @@
+/* Mathematical functions that C lacks. */
+#ifndef SIM_SPECIAL_H
+#define SIM_SPECIAL_H
+#include <complex.h>
+#include <math.h>
+#include <stdint.h>
+
+static const double kPi = 3.14159265358979323846;
+static const double kSqrt2 = 1.41421356237309504880;
+
+/* exp(-|x|) times the modified Bessel function of the first kind: its power series, and far out the asymptotic one. */
+static inline double bessel_scaled(int order, double x) {
+  const double y = fabs(x);
+  double term = 1, sum = 1;
+  if (y < 30) {
+    term = sum = order ? y / 2 : 1;
+    for (int k = 1; k < 200; ++k) sum += term *= y * y / 4 / k / (k + order);
+    sum *= exp(-y);
+  } else {
+    for (int k = 1; k < 25; ++k) sum += term *= -(4.0 * order * order - (2.0 * k - 1) * (2.0 * k - 1)) / (8.0 * k * y);
+    sum /= sqrt(2 * kPi * y);
+  }
+  return isnan(x) ? x : order && x < 0 ? -sum : sum;
+}
+
+static inline double digamma(double x) {
+  if (x == 0) return copysign(INFINITY, -x);
+  if (x < 0) return x == floor(x) ? NAN : digamma(1 - x) - kPi / tan(kPi * x);
+  double sum = 0;
+  for (; x < 12; ++x) sum -= 1 / x;
+  const double t = 1 / (x * x);
+  return sum + log(x) - 0.5 / x -
+         t * (1 / 12.0 - t * (1 / 120.0 - t * (1 / 252.0 - t * (1 / 240.0 - t * (1 / 132.0 - t * 691 / 32760.0)))));
+}
+
+/* A first guess, made exact by Newton's steps on the side where erf or erfc is exact. */
+static inline double erfinv(double y) {
+  if (fabs(y) >= 1) return fabs(y) == 1 ? copysign(INFINITY, y) : NAN;
+  const double w = log1p(-y * y), t = 4.33075 + w / 2;
+  double x = copysign(sqrt(sqrt(t * t - w / 0.147) - t), y);
+  for (int i = 0; i < 4; ++i) {
+    const double off = fabs(y) < 0.5 ? erf(x) - y : copysign(1 - fabs(y) - erfc(fabs(x)), y);
+    x -= off / (2 / sqrt(kPi) * exp(-x * x));
+  }
+  return x;
+}
+
+static inline double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
+static inline double log_add(double a, double b) {
+  return a == b ? a + log(2) : isinf(a) && isinf(b) ? fmax(a, b) : fmax(a, b) + log1p(exp(-fabs(a - b)));
+}
+static inline double python_mod(double a, double b) {
+  const double r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r == 0 ? copysign(0, b) : r;
+}
+static inline double floor_div(double a, double b) {
+  if (b == 0) return a / b;
+  const double whole = (a - python_mod(a, b)) / b;
+  return whole == 0 ? copysign(0, a / b) : floor(whole + 0.5);
+}
+static inline int64_t floor_div_int(int64_t a, int64_t b) {
+  return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+static inline double rounded(double x, double decimals) {
+  const double scale = pow(10, fabs(decimals));
+  return decimals == 0 ? nearbyint(x) : decimals > 0 ? nearbyint(x * scale) / scale : nearbyint(x / scale) * scale;
+}
+static inline uint64_t power_int(uint64_t a, int64_t b) {
+  if (b < 0) return a == 1 ? 1 : a == UINT64_MAX ? (b & 1 ? a : 1) : 0;
+  uint64_t out = 1;
+  for (; b; b >>= 1, a *= a)
+    if (b & 1) out *= a;
+  return out;
+}
+static inline uint64_t gcd(uint64_t a, uint64_t b) {
+  while (b) {
+    const uint64_t r = a % b;
+    a = b, b = r;
+  }
+  return a;
+}
+static inline uint64_t magnitude(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
+static inline double gelu_inner(double x) { return 0.79788456080286535588 * (x + 0.044715 * x * x * x); }
+static inline double gelu_slope(double x, bool by_tanh) {
+  if (!by_tanh) return 0.5 * erfc(-x / kSqrt2) + x * exp(-x * x / 2) / sqrt(2 * kPi);
+  const double t = tanh(gelu_inner(x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
+}
+static inline double mish_slope(double x) {
+  const double t = tanh(log_add(0, x)), s = sigmoid(x);
+  return t + x * s * (1 - t * t);
+}
+static inline double next_after(double a, double b, int bits) {
+  return bits == 64 ? nextafter(a, b) : nextafterf((float)a, (float)b);
+}
+static inline double limited(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+#endif
