@@ -30,6 +30,7 @@ def build(name: str, folder: Path, *options: str) -> Path:
         "-Wall",
         "-Wextra",
         "-Werror",
+        "-pedantic",
         "-shared",
         "-fPIC",
         "-fvisibility=hidden",

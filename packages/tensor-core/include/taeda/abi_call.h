@@ -91,41 +91,73 @@ taeda_value pack(const std::optional<T>& v) noexcept {
   return v ? pack(*v) : none();
 }
 
-/// Device of the first tensor that is no number: outputs stand before inputs, so it is the device of the call.
+/// Device of a call: that of the first tensor which is no number, unless that lies on the cpu and a later one does not.
 template <class... A>
 Device device_among(const A&... arguments) noexcept {
   const TensorImpl* chosen = nullptr;
-  const auto look = [&]<class T>(const T& v) {
-    if constexpr (std::is_same_v<T, Tensor>) {
-      if (!chosen && v.defined() && !v.is_wrapped_number()) chosen = v.impl();
-    } else if constexpr (std::is_same_v<T, TensorList>) {
-      for (const Tensor& t : v)
-        if (!chosen && t.defined()) chosen = t.impl();
-    }
+  const auto look = [&](const Tensor& v) {
+    if (v.defined() && (!chosen || chosen->device.backend == 0) && !v.is_wrapped_number()) chosen = v.impl();
   };
-  (look(arguments), ...);
+  const auto visit = [&]<class T>(const T& v) {
+    if constexpr (std::is_same_v<T, Tensor>)
+      look(v);
+    else if constexpr (std::is_same_v<T, TensorList>)
+      for (const Tensor& t : v) look(t);
+  };
+  (visit(arguments), ...);
   return chosen ? chosen->device : Device{};
 }
 
-/// Calls the C kernel of the device, throws what it complains of, and sees that its results are tensors or none.
+/// Gives back what a result holds and leaves none.
+TAEDA_API void release_result(taeda_value& result) noexcept;
+
+/// What a C function stores its results in; gives back what nobody has taken over.
+template <size_t N>
+struct Returned {
+  taeda_value items[N + 1] = {};
+  ~Returned() {
+    for (size_t i = 0; i < N; ++i)
+      if (items[i].kind != TAEDA_VALUE_NONE) [[unlikely]]
+        release_result(items[i]);
+  }
+};
+template <>
+struct Returned<0> {
+  static constexpr taeda_value* items = nullptr;
+};
+
+/// Calls the C kernel of the device; throws what it complains of.
 TAEDA_API void run(const OpEntry& op, Device device, const taeda_value* arguments, size_t count, size_t outputs,
                    taeda_value* results, size_t result_count);
-[[noreturn]] TAEDA_API void no_such_result(const OpEntry& op);
+/// A result that is not what the operator gives.
+[[noreturn]] TAEDA_API void wrong_result(const OpEntry& op, const taeda_value& found, const char* expected);
 
-inline Tensor adopt(const taeda_value& v) noexcept {
-  return Tensor(
-      Ref<TensorImpl>::adopt(v.kind == TAEDA_VALUE_TENSOR ? reinterpret_cast<TensorImpl*>(v.as.tensor) : nullptr));
+/// A tensor, taken over; undefined where none was stored.
+inline Tensor take_tensor(const OpEntry& op, taeda_value& v) {
+  if (v.kind == TAEDA_VALUE_TENSOR) [[likely]] {
+    v.kind = TAEDA_VALUE_NONE;
+    return Tensor(Ref<TensorImpl>::adopt(reinterpret_cast<TensorImpl*>(v.as.tensor)));
+  }
+  if (v.kind != TAEDA_VALUE_NONE) wrong_result(op, v, "a tensor");
+  return {};
 }
+
+TAEDA_API std::vector<Tensor> take_list(const OpEntry& op, taeda_value& v);
 
 /// The results of a kernel that returns R; takes over their references.
 template <class R>
 struct Taken {
   static constexpr size_t count = 1;
-  static R from(const OpEntry& op, const taeda_value* results) {
-    if constexpr (std::is_same_v<R, Tensor>)
-      return adopt(results[0]);
-    else
-      no_such_result(op);
+  static R from(const OpEntry& op, taeda_value* results) {
+    if constexpr (std::is_same_v<R, Tensor>) {
+      if (results[0].kind == TAEDA_VALUE_NONE) [[unlikely]]
+        wrong_result(op, results[0], "a tensor");
+      return take_tensor(op, results[0]);
+    } else if constexpr (std::is_same_v<R, std::vector<Tensor>>) {
+      return take_list(op, results[0]);
+    } else {
+      wrong_result(op, results[0], "nothing that C can give");  // such results are those of composites only
+    }
   }
 };
 template <>
@@ -136,8 +168,11 @@ struct Taken<void> {
 template <class... T>
 struct Taken<std::tuple<T...>> {
   static constexpr size_t count = sizeof...(T);
-  static std::tuple<T...> from(const OpEntry& op, const taeda_value* results) {
-    return [&]<size_t... I>(std::index_sequence<I...>) { return std::tuple<T...>(Taken<T>::from(op, results + I)...); }
+  /// Of several results some may be absent (gradients that nobody asked for).
+  static std::tuple<T...> from(const OpEntry& op, taeda_value* results) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<T...>{static_cast<T>(take_tensor(op, results[I]))...};
+    }
     (std::index_sequence_for<T...>());
   }
 };

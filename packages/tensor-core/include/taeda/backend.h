@@ -73,6 +73,8 @@ class TAEDA_API Backend {
 };
 
 TAEDA_API BackendId register_backend(Backend* backend);
+/// Takes the name away: its plug-in failed later on. The number is not given again.
+TAEDA_API void withdraw_backend(BackendId id);
 TAEDA_API Backend& backend(BackendId id);
 TAEDA_API int backend_count();
 /// Its number, or -1; asks nobody.

@@ -219,10 +219,10 @@ template <class Op, class Result, class... F, class R, class... A>
 struct CKernelCall<Op, Result(KeySet, F...), R(A...)> {
   static R call(A... arguments) {
     const taeda_value packed[] = {abi::pack(arguments)...};
-    taeda_value results[abi::Taken<R>::count + 1] = {};
+    abi::Returned<abi::Taken<R>::count> results;
     // The arguments of the kernel are those of the form behind the outputs.
-    abi::run(Op::entry, abi::device_among(arguments...), packed, sizeof...(A), sizeof...(A) - sizeof...(F), results, abi::Taken<R>::count);
-    return abi::Taken<R>::from(Op::entry, results);
+    abi::run(Op::entry, abi::device_among(arguments...), packed, sizeof...(A), sizeof...(A) - sizeof...(F), results.items, abi::Taken<R>::count);
+    return abi::Taken<R>::from(Op::entry, results.items);
   }
 };
 

@@ -81,6 +81,9 @@ TAEDA_API void remove_operator(RuntimeOp* op);
 /// Calls any operator from its top, with arguments in the order of boxed_schema().
 TAEDA_API Values call_operator(const OpEntry& op, Values arguments);
 
+/// Copies the arguments to the cpu, calls the operator there, and gives the results on the device; counted as a fallback.
+TAEDA_API Values compute_on_cpu(const OpEntry& op, Device device, Values arguments);
+
 /// Kernels and layers with an owner, which can be taken away again. `replace`: also where there is one, which then
 /// comes back.
 TAEDA_API uint64_t add_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who, bool replace = false);

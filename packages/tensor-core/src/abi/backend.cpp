@@ -211,6 +211,7 @@ int32_t backend_register(const taeda_backend* given, int32_t* number) {
     auto made = std::make_unique<PluginBackend>(known);
     const BackendId id = register_backend(made.get());
     made.release();  // lives as long as the process: tensors refer to it
+    note_started([id] { withdraw_backend(id); });
     if (number) *number = id;
   });
 }
@@ -219,7 +220,7 @@ int32_t backend_find(const char* name, int32_t* number) {
   return guarded([&] {
     const int found = name ? find_backend(name) : -1;
     check(found >= 0, ErrorKind::Value, "backend_find: there is no backend named '", name ? name : "(null)", "'");
-    *number = found;
+    place(number, "backend_find") = found;
   });
 }
 

@@ -1,7 +1,8 @@
 // What the files of src/abi share: errors across the border, and values between C and C++.
 #pragma once
-#include <deque>
 #include <exception>
+#include <functional>
+#include <memory>
 
 #include "taeda/abi_call.h"
 #include "taeda/library.h"
@@ -15,6 +16,10 @@ const char* last_error() noexcept;
 int32_t keep_error() noexcept;
 /// Throws what a callback of a plug-in complained of. `what` ("sim: allocate") stands before a text that is missing.
 [[noreturn]] void throw_error(int32_t status, const std::string& what);
+/// Set while this thread keeps an exception that nobody has thrown on: it may hold Python objects.
+extern constinit thread_local bool exception_kept __attribute__((tls_model("initial-exec")));
+/// A callback has dealt with an error itself; its text stays.
+void forget_exception() noexcept;
 inline void check_status(int32_t status, const char* what) {
   if (status != TAEDA_OK) [[unlikely]]
     throw_error(status, what);
@@ -31,6 +36,12 @@ int32_t guarded(const Body& body) noexcept {
   }
 }
 
+/// A place for a result; ValueError when it is null.
+template <class T>
+T& place(T* result, const char* function) {
+  check(result != nullptr, ErrorKind::Value, function, ": the place of the result is null");
+  return *result;
+}
 /// A handle as tensor; ValueError when it is null.
 inline Tensor borrowed(taeda_tensor handle) {
   check(handle != nullptr, ErrorKind::Value, "taeda ABI: a tensor handle is null");
@@ -49,21 +60,33 @@ DType dtype_from_c(int32_t code);
 class Packed {
  public:
   explicit Packed(const Values& values);
-  const taeda_value* data() const { return items_.data(); }
-  size_t size() const { return items_.size(); }
+  Packed(const Packed&) = delete;
+  const taeda_value* data() const { return items_; }
+  size_t size() const { return size_; }
 
  private:
-  std::vector<taeda_value> items_;
-  std::deque<std::vector<taeda_tensor>> lists_;
+  taeda_value packed(const Value& value);
+  size_t size_;
+  taeda_value* items_;
+  taeda_value few_[8];
+  std::unique_ptr<taeda_value[]> many_;
+  std::vector<std::vector<taeda_tensor>> lists_;  // moving one moves no items
 };
 
 /// A value from C, borrowed, as an argument of this kind; numbers become tensors, and numbers of one kind another, as
 /// in Python.
 Value unpack(const taeda_value& value, const SchemaArgument& wanted, const char* op);
-/// A value from C, taken over.
-Value take(const taeda_value& value, const char* op);
+/// A result from C, taken over; none is left in its place.
+Value take(const OpEntry& op, taeda_value& value);
 /// Gives a boxed result away.
-taeda_value give(Value value, const char* op);
+taeda_value give(Value value, const OpEntry& op);
+/// Calls a C function with boxed values and takes its results over.
+Values call_boxed(const CKernel& fn, const OpEntry& op, KeySet keys, const Values& arguments, size_t outputs,
+                  size_t result_count);
+/// Who registers, for messages.
+std::string owner_or(const char* owner);
+/// While a plug-in starts: how to take away what was just registered, should the start fail.
+void note_started(std::function<void()> undo);
 /// Schema in calling order, parsed once.
 const Schema& schema_of(const OpEntry& op);
 
@@ -94,6 +117,9 @@ int32_t generator_reserve(taeda_generator, taeda_device, uint64_t, uint64_t*, ui
 taeda_stream stream_current(taeda_device);
 void* host_release();
 void host_acquire(void*);
+int32_t kernel_replace(const char*, int32_t, taeda_call_fn, void*, const char*, uint64_t*);
+int32_t value_tensors(const taeda_tensor*, int64_t, taeda_value*);
+void value_release(taeda_value*);
 
 /// Copies as much of a growing struct as both sides know, the rest zero.
 template <class T>
@@ -108,8 +134,9 @@ T known_part(const T* from, const char* what) {
 /// Fills as much of a caller's struct as it has room for.
 template <class T>
 void fill_part(T* to, const T& from) {
-  const size_t size = to->size;
-  check(size >= sizeof(size_t), ErrorKind::Value, "taeda ABI: the size of a struct to fill is not set");
+  const size_t size = to ? to->size : 0;
+  check(size >= sizeof(size_t), ErrorKind::Value,
+        "taeda ABI: a struct to fill is null, or its size is not set before the call");
   std::memcpy(to, &from, std::min(size, sizeof(T)));
   to->size = size;
 }

@@ -2,8 +2,12 @@
 #include <new>
 
 #include "abi/bridge.h"
+#include "taeda/python_api.h"
 
 namespace taeda::abi {
+
+constinit thread_local bool exception_kept = false;
+
 namespace {
 
 struct Kept {
@@ -29,6 +33,7 @@ int32_t keep(int32_t status, const char* text, std::exception_ptr exception) noe
   }
   kept().status = status;
   kept().exception = std::move(exception);
+  exception_kept = kept().exception != nullptr;
   return status;
 }
 
@@ -39,7 +44,19 @@ int32_t set_error(int32_t status, const char* message) noexcept {
 }
 const char* last_error() noexcept { return kept().text.c_str(); }
 
+void forget_exception() noexcept {
+  kept().exception = nullptr;
+  exception_kept = false;
+}
+
 int32_t keep_error() noexcept {
+  // A Python error must not stay set in the interpreter while C goes on.
+  if (python_api.carry_error) {
+    ErrorKind kind = ErrorKind::Runtime;
+    std::string text;
+    if (std::exception_ptr carried = python_api.carry_error(kind, text))
+      return keep(status_of(kind), text.c_str(), std::move(carried));
+  }
   try {
     throw;
   } catch (const Error& e) {
@@ -56,6 +73,7 @@ int32_t keep_error() noexcept {
 void throw_error(int32_t status, const std::string& what) {
   Kept now = std::move(kept());
   kept() = {};
+  exception_kept = false;
   if (now.status == status && now.exception) std::rethrow_exception(now.exception);
   const bool known = status >= TAEDA_E_TYPE && status <= TAEDA_E_BUFFER;
   const ErrorKind kind = known ? ErrorKind(status - 1) : ErrorKind::Runtime;

@@ -1,13 +1,9 @@
-// The ABI's functions on operators: calling and defining them, kernels and layers.
+// The ABI's functions that call and define operators, and the way of a call into a plug-in's function.
 #include "abi/bridge.h"
 #include "taeda/backend.h"
 #include "taeda/stream.h"
 
 namespace taeda::abi {
-
-// --- kernels, from typed calls
-// ----------------------------------------------------------------------------------------
-
 namespace {
 
 taeda_call make_call(const OpEntry& op, Device device, const taeda_value* arguments, size_t count, size_t outputs,
@@ -25,52 +21,48 @@ taeda_call make_call(const OpEntry& op, Device device, const taeda_value* argume
   return call;
 }
 
-void drop(taeda_value* results, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    if (results[i].kind == TAEDA_VALUE_TENSOR) tensor_release(results[i].as.tensor);
+/// After a plug-in's function came back: throws what it complains of.
+void finish(int32_t status, const OpEntry& op) {
+  if (status != TAEDA_OK) [[unlikely]]
+    throw_error(status, op.name);
+  if (exception_kept) [[unlikely]]
+    forget_exception();
 }
 
-void call_kernel(const CKernel& kernel, const OpEntry& op, const taeda_call& call) {
-  const int32_t status = kernel.fn(kernel.context, &call);
-  if (status == TAEDA_OK) [[likely]]
-    return;
-  drop(call.results, call.result_count);
-  throw_error(status, op.name);
-}
-
-[[gnu::cold]] void check_tensors(const OpEntry& op, taeda_value* results, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t kind = results[i].kind;
-    if (kind == TAEDA_VALUE_TENSOR || kind == TAEDA_VALUE_NONE) continue;
-    drop(results, count);
-    fail(ErrorKind::Type, op.name, ": result ", i, " of the kernel of ", op.name,
-         " must be a tensor, found a value of kind ", kind);
+/// Room for results; gives back what nobody has taken over.
+class Results {
+ public:
+  explicit Results(size_t count) : count_(count) {
+    if (count > std::size(few_)) many_ = std::make_unique<taeda_value[]>(count);
+    items_ = many_ ? many_.get() : few_;
   }
-}
+  Results(const Results&) = delete;
+  ~Results() {
+    for (size_t i = 0; i < count_; ++i) release_result(items_[i]);
+  }
+  taeda_value* data() { return items_; }
+  size_t size() const { return count_; }
+  Values taken(const OpEntry& op) {
+    Values out;
+    out.reserve(count_);
+    for (size_t i = 0; i < count_; ++i) out.push_back(take(op, items_[i]));
+    return out;
+  }
 
-}  // namespace
-
-void run(const OpEntry& op, Device device, const taeda_value* arguments, size_t count, size_t outputs,
-         taeda_value* results, size_t result_count) {
-  const taeda_call call = make_call(op, device, arguments, count, outputs, results, result_count);
-  call_kernel(*op.c_kernels[device.backend], op, call);
-  if (result_count) check_tensors(op, results, result_count);
-}
-
-void no_such_result(const OpEntry& op) {
-  fail(ErrorKind::NotImplemented, op.name, ": results other than tensors cannot come from a C kernel");
-}
-
-// --- callbacks in boxed form
-// --------------------------------------------------------------------------------------------
-
-namespace {
+ private:
+  size_t count_;
+  taeda_value* items_;
+  taeda_value few_[4] = {};
+  std::unique_ptr<taeda_value[]> many_;
+};
 
 Device device_of(const Values& arguments) {
   Device device{};
   bool found = false;
   const auto look = [&](const Tensor& t) {
-    if (!found && t.defined() && !t.is_wrapped_number()) device = t.device(), found = true;
+    if (!t.defined() || t.is_wrapped_number() || (found && device.backend != kCPU)) return;
+    if (!found || t.device().backend != kCPU) device = t.device();
+    found = true;
   };
   for (const Value& v : arguments) {
     if (auto* t = std::get_if<Tensor>(&v)) look(*t);
@@ -80,167 +72,103 @@ Device device_of(const Values& arguments) {
   return device;
 }
 
-/// Calls a C function with boxed values and takes its results over.
+}  // namespace
+
+void run(const OpEntry& op, Device device, const taeda_value* arguments, size_t count, size_t outputs,
+         taeda_value* results, size_t result_count) {
+  const taeda_call call = make_call(op, device, arguments, count, outputs, results, result_count);
+  const CKernel& kernel = *op.c_kernels[device.backend];
+  finish(kernel.fn(kernel.context, &call), op);
+}
+
 Values call_boxed(const CKernel& fn, const OpEntry& op, KeySet keys, const Values& arguments, size_t outputs,
                   size_t result_count) {
   const Packed packed(arguments);
-  std::vector<taeda_value> results(result_count + 1);
+  Results results(result_count);
   taeda_call call =
       make_call(op, device_of(arguments), packed.data(), packed.size(), outputs, results.data(), result_count);
   call.layers = keys.bits();
-  call_kernel(fn, op, call);
-  Values out;
-  for (size_t i = 0; i < result_count; ++i) out.push_back(take(results[i], op.name));
+  finish(fn.fn(fn.context, &call), op);
+  Values out = results.taken(op);
+  if (out.size() == 1 && std::holds_alternative<std::monostate>(out[0])) wrong_result(op, none(), "something");
   return out;
 }
 
-std::string owner_or(const char* owner) { return owner ? owner : "a plug-in"; }
-
-/// Kernels of operators that were made at run time: these have no typed form.
-BoxedFn boxed_kernel(CKernel kernel) {
-  return [kernel](const OpEntry& op, KeySet keys, Values arguments) {
-    const RuntimeOp* own = as_runtime(&op);
-    const size_t outputs = own ? arguments.size() - own->parsed.arguments.size() : 0;
-    return call_boxed(kernel, op, keys, arguments, outputs, outputs || !own ? 0 : own->parsed.results.size());
-  };
-}
-
-BoxedFn boxed_layer(CKernel layer) {
-  return [layer](const OpEntry& op, KeySet keys, Values arguments) {
-    // Inside, the layer is off: what it calls goes on below.
-    const Below below{Layer(keys.top_layer())};
-    return call_boxed(layer, op, keys, arguments, 0, schema_of(op).results.size());
-  };
-}
-
-}  // namespace
-
-// --- functions of the table
-// -----------------------------------------------------------------------------------------------
+// --- reading and calling
+// --------------------------------------------------------------------------------------------
 
 uint32_t op_count() { return uint32_t(all_ops().size() - 1); }
-int32_t op_at(uint32_t place, taeda_op* result) {
+int32_t op_at(uint32_t at, taeda_op* result) {
   return guarded([&] {
-    OpEntry* found = place < op_count() ? op_by_id(uint16_t(place + 1)) : nullptr;
-    check(found != nullptr, ErrorKind::Index, "op_at: place ", place, " is out of range, there are ", op_count(),
+    OpEntry* found = at < op_count() ? op_by_id(uint16_t(at + 1)) : nullptr;
+    check(found != nullptr, ErrorKind::Index, "op_at: place ", at, " is out of range, there are ", op_count(),
           " operators");
-    *result = handle(*found);
+    place(result, "op_at") = handle(*found);
   });
 }
 int32_t op_find(const char* name, taeda_op* result) {
   return guarded([&] {
     const OpEntry* found = name ? find_op(name) : nullptr;
     check(found != nullptr, ErrorKind::Value, "op_find: there is no operator named '", name ? name : "(null)", "'");
-    *result = handle(*found);
+    place(result, "op_find") = handle(*found);
   });
 }
+
+namespace {
+/// Operators made at run time are what their functions make them.
+Kind kind_of(const OpEntry& op) {
+  const RuntimeOp* own = as_runtime(&op);
+  if (!own || own->functions()->infer) return op.kind;
+  return own->functions()->composite ? Kind::Composite : Kind::Direct;
+}
+}  // namespace
+
 int32_t op_read(taeda_op op, taeda_op_info* info) {
   return guarded([&] {
     static_assert(int(Kind::Structured) == TAEDA_KIND_STRUCTURED && int(Kind::Composite) == TAEDA_KIND_COMPOSITE);
     const OpEntry& e = entry(op);
-    fill_part(info, taeda_op_info{sizeof(taeda_op_info), e.name, e.schema, int32_t(e.kind), e.core});
+    fill_part(info, taeda_op_info{sizeof(taeda_op_info), e.name, e.schema, int32_t(kind_of(e)), e.core});
   });
 }
+
+namespace {
+
+bool may_be_absent(const SchemaArgument& wanted) {
+  return wanted.optional || wanted.type == ArgumentType::Generator ||
+         (wanted.has_default && std::holds_alternative<std::monostate>(wanted.missing));
+}
+
+Value argument_of(const OpEntry& op, const SchemaArgument& wanted, const taeda_value* given) {
+  if (given && given->kind != TAEDA_VALUE_NONE) return unpack(*given, wanted, op.name);
+  if (given && may_be_absent(wanted)) return {};
+  check(given == nullptr, ErrorKind::Type, op.name, ": argument '", wanted.name, "' must not be none");
+  check(wanted.has_default || wanted.optional, ErrorKind::Type, op.name, ": argument '", wanted.name, "' is missing");
+  if (wanted.type == ArgumentType::Operand && wanted.has_default) return Tensor(std::get<Scalar>(wanted.missing));
+  return wanted.missing;
+}
+
+/// Stores results where they go over to C.
+void store(const OpEntry& op, Values found, taeda_value* results, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) results[i] = none();
+  for (uint32_t i = 0; i < count && i < found.size(); ++i) results[i] = give(std::move(found[i]), op);
+}
+
+}  // namespace
 
 int32_t op_call(taeda_op op, const taeda_value* arguments, uint32_t argument_count, taeda_value* results,
                 uint32_t result_count) {
   return guarded([&] {
     const OpEntry& e = entry(op);
     const Schema& schema = schema_of(e);
+    check((arguments || !argument_count) && (results || !result_count), ErrorKind::Value, e.name,
+          ": the array of the arguments or of the results is null");
     check(argument_count <= schema.arguments.size(), ErrorKind::Type, e.name, ": expected at most ",
           schema.arguments.size(), " arguments, got ", argument_count);
     Values boxed;
-    for (size_t i = 0; i < schema.arguments.size(); ++i) {
-      const SchemaArgument& wanted = schema.arguments[i];
-      check(i < argument_count || wanted.has_default || wanted.optional, ErrorKind::Type, e.name, ": argument '",
-            wanted.name, "' is missing");
-      boxed.push_back(i < argument_count ? unpack(arguments[i], wanted, e.name) : wanted.missing);
-    }
-    Values out = call_operator(e, std::move(boxed));
-    for (uint32_t i = 0; i < result_count; ++i) results[i] = i < out.size() ? give(std::move(out[i]), e.name) : none();
-  });
-}
-
-int32_t op_define(const taeda_operator* definition, taeda_op* result) {
-  return guarded([&] {
-    const taeda_operator given = known_part(definition, "taeda_operator");
-    check(given.schema != nullptr, ErrorKind::Value, "op_define: the schema is null");
-    // Callbacks see the operator, which exists only after they were handed over.
-    auto self = std::make_shared<const OpEntry*>(nullptr);
-    RuntimeFunctions fn;
-    if (given.infer)
-      fn.infer = [given, self](const Values& arguments) {
-        const RuntimeOp* op = as_runtime(*self);
-        const Packed packed(arguments);
-        std::vector<taeda_spec> specs(op->parsed.results.size());
-        const taeda_call call = make_call(*op, device_of(arguments), packed.data(), packed.size(), 0, nullptr, 0);
-        check_status(given.infer(given.context, &call, specs.data()), op->name);
-        std::vector<Spec> out;
-        for (const taeda_spec& s : specs) {
-          check(s.ndim >= 0 && s.ndim <= TAEDA_MAX_DIMS, ErrorKind::Value, op->name, ": inference gave ", s.ndim,
-                " dimensions");
-          out.push_back(spec(IntSpan(s.sizes, size_t(s.ndim)), dtype_from_c(s.dtype)));
-        }
-        return out;
-      };
-    if (given.composite)
-      fn.composite = [given, self](const Values& arguments) {
-        return call_boxed({given.composite, given.context}, **self, {}, arguments, 0,
-                          as_runtime(*self)->parsed.results.size());
-      };
-    if (given.derivative)
-      fn.derivative = [given, self](const Values& arguments, const Values& results, const Values& gradients) {
-        const Packed inputs(arguments), outputs(results), grads(gradients);
-        std::vector<taeda_value> found(arguments.size() + 1);
-        const taeda_call call =
-            make_call(**self, device_of(arguments), inputs.data(), inputs.size(), 0, found.data(), arguments.size());
-        const int32_t status = given.derivative(given.context, &call, outputs.data(), grads.data());
-        if (status != TAEDA_OK) {
-          drop(found.data(), arguments.size());
-          throw_error(status, (*self)->name);
-        }
-        Values out;
-        for (size_t i = 0; i < arguments.size(); ++i) out.push_back(take(found[i], (*self)->name));
-        return out;
-      };
-    RuntimeOp* made = define_operator(given.schema, std::move(fn), owner_or(given.owner));
-    *self = made;
-    if (result) *result = handle(*made);
-  });
-}
-
-int32_t kernel_register(const char* name, int32_t backend_number, taeda_call_fn kernel, void* context,
-                        const char* owner, uint64_t* registration) {
-  return guarded([&] {
-    check(name && kernel, ErrorKind::Value, "kernel_register: the operator's name or the kernel is null");
-    OpEntry* op = find_op(name);
-    check(op != nullptr, ErrorKind::Value, "kernel_register: there is no operator named '", name, "'");
-    check(backend_number >= 0 && backend_number < backend_count(), ErrorKind::Value,
-          "kernel_register: there is no backend number ", backend_number);
-    const CKernel given{kernel, context};
-    const uint64_t made = as_runtime(op)
-                              ? add_kernel(op, BackendId(backend_number), boxed_kernel(given), owner_or(owner))
-                              : add_c_kernel(op, BackendId(backend_number), given, owner_or(owner));
-    if (registration) *registration = made;
-  });
-}
-
-int32_t layer_register(const char* name, int32_t position, taeda_call_fn layer, void* context, const char* owner,
-                       uint64_t* registration) {
-  return guarded([&] {
-    check(layer != nullptr, ErrorKind::Value, "layer_register: the layer is null");
-    check(position >= 0 && position < kMaxLayers, ErrorKind::Value, "layer_register: position must be from 0 to ",
-          kMaxLayers - 1, ", found ", position);
-    std::vector<OpEntry*> chosen;
-    if (name) {
-      OpEntry* op = find_op(name);
-      check(op != nullptr, ErrorKind::Value, "layer_register: there is no operator named '", name, "'");
-      chosen.push_back(op);
-    } else {
-      chosen.assign(all_ops().begin() + 1, all_ops().end());
-    }
-    const uint64_t made = add_layers(chosen, Layer(position), boxed_layer({layer, context}), owner_or(owner));
-    if (registration) *registration = made;
+    boxed.reserve(schema.arguments.size());
+    for (size_t i = 0; i < schema.arguments.size(); ++i)
+      boxed.push_back(argument_of(e, schema.arguments[i], i < argument_count ? arguments + i : nullptr));
+    store(e, call_operator(e, std::move(boxed)), results, result_count);
   });
 }
 
@@ -250,30 +178,79 @@ int32_t call_below(const taeda_call* call) {
           "call_below: expected the call that a layer was given");
     const OpEntry& e = entry(call->op);
     const Schema& schema = schema_of(e);
+    check(call->argument_count == schema.arguments.size(), ErrorKind::Type, e.name, ": expected ",
+          schema.arguments.size(), " arguments, got ", call->argument_count);
     Values boxed;
+    boxed.reserve(schema.arguments.size());
     for (uint32_t i = 0; i < call->argument_count; ++i)
-      boxed.push_back(unpack(call->arguments[i], schema.arguments.at(i), e.name));
-    Values out = call_operator(e, std::move(boxed));
-    for (uint32_t i = 0; i < call->result_count; ++i)
-      call->results[i] = i < out.size() ? give(std::move(out[i]), e.name) : none();
+      boxed.push_back(unpack(call->arguments[i], schema.arguments[i], e.name));
+    store(e, call_operator(e, std::move(boxed)), call->results, call->result_count);
   });
 }
 
-int32_t layer_switch(int32_t position, int32_t on, int32_t* before) {
+// --- defining
+// -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// The callbacks see the operator, which exists only after they were handed over.
+using Self = std::shared_ptr<const RuntimeOp*>;
+
+std::vector<Spec> infer_with(const taeda_operator& given, const RuntimeOp& op, const Values& arguments) {
+  const Packed packed(arguments);
+  std::vector<taeda_spec> specs(op.parsed.results.size());
+  for (taeda_spec& s : specs) s.ndim = s.dtype = -1;
+  const taeda_call call = make_call(op, device_of(arguments), packed.data(), packed.size(), 0, nullptr, 0);
+  finish(given.infer(given.context, &call, specs.data()), op);
+  std::vector<Spec> out;
+  for (const taeda_spec& s : specs) {
+    check(s.ndim >= 0 && s.ndim <= TAEDA_MAX_DIMS, ErrorKind::Value, op.name, ": inference gave ", s.ndim,
+          " dimensions");
+    check(s.dtype >= 0 && s.dtype < kDTypeCount, ErrorKind::Value, op.name, ": inference gave element type number ",
+          s.dtype);
+    const IntSpan sizes(s.sizes, size_t(s.ndim));
+    for (int64_t size : sizes) check(size >= 0, ErrorKind::Value, op.name, ": inference gave a negative size ", size);
+    out.push_back(spec(sizes, DType(s.dtype)));
+  }
+  return out;
+}
+
+Values differentiate_with(const taeda_operator& given, const RuntimeOp& op, const Values& arguments, const Values& made,
+                          const Values& gradients) {
+  const Packed inputs(arguments), outputs(made), grads(gradients);
+  Results found(arguments.size());
+  const taeda_call call =
+      make_call(op, device_of(arguments), inputs.data(), inputs.size(), 0, found.data(), found.size());
+  finish(given.derivative(given.context, &call, outputs.data(), grads.data()), op);
+  return found.taken(op);
+}
+
+RuntimeFunctions functions_of(const taeda_operator& given, const Self& self) {
+  RuntimeFunctions fn;
+  if (given.infer) fn.infer = [given, self](const Values& arguments) { return infer_with(given, **self, arguments); };
+  if (given.composite)
+    fn.composite = [given, self](const Values& arguments) {
+      return call_boxed({given.composite, given.context}, **self, {}, arguments, 0, (*self)->parsed.results.size());
+    };
+  if (given.derivative)
+    fn.derivative = [given, self](const Values& arguments, const Values& results, const Values& gradients) {
+      return differentiate_with(given, **self, arguments, results, gradients);
+    };
+  return fn;
+}
+
+}  // namespace
+
+int32_t op_define(const taeda_operator* definition, taeda_op* result) {
   return guarded([&] {
-    check(position >= 0 && position < kMaxLayers, ErrorKind::Value, "layer_switch: position must be from 0 to ",
-          kMaxLayers - 1, ", found ", position);
-    const uint64_t bit = KeySet::of(Layer(position)).bits();
-    if (before) *before = (thread_state.included & bit) != 0;
-    if (on)
-      thread_state.included |= bit;
-    else
-      thread_state.included &= ~bit;
+    const taeda_operator given = known_part(definition, "taeda_operator");
+    check(given.schema != nullptr, ErrorKind::Value, "op_define: the schema is null");
+    const Self self = std::make_shared<const RuntimeOp*>(nullptr);
+    RuntimeOp* made = define_operator(given.schema, functions_of(given, self), owner_or(given.owner));
+    *self = made;
+    note_started([made] { remove_operator(made); });
+    if (result) *result = handle(*made);
   });
-}
-
-int32_t registration_remove(uint64_t registration) {
-  return guarded([&] { remove_registration(registration); });
 }
 
 }  // namespace taeda::abi

@@ -43,11 +43,36 @@ constexpr taeda_api kTable = {
     .stream_current = abi::stream_current,
     .host_release = abi::host_release,
     .host_acquire = abi::host_acquire,
+    .kernel_replace = abi::kernel_replace,
+    .value_tensors = abi::value_tensors,
+    .value_release = abi::value_release,
 };
 
 std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
+/// What a plug-in has registered since its start began; a start that fails leaves nothing behind.
+class Start {
+ public:
+  Start() : outer_(std::exchange(current, this)) {}
+  Start(const Start&) = delete;
+  ~Start() {
+    current = outer_;
+    for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) (*undo)();
+  }
+  void note(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
+  void succeed() { undo_.clear(); }
+  static inline thread_local Start* current = nullptr;
+
+ private:
+  Start* outer_;
+  std::vector<std::function<void()>> undo_;
+};
+
 }  // namespace
+
+void abi::note_started(std::function<void()> undo) {
+  if (Start::current) Start::current->note(std::move(undo));
+}
 
 const taeda_api& abi_table() { return kTable; }
 
@@ -68,6 +93,8 @@ void start_plugin(const taeda_plugin* plugin) {
   static auto* started = new std::map<const taeda_plugin*, bool>;
   check(plugin != nullptr, ErrorKind::Value, "plug-in: its description is null");
   const taeda_plugin known = abi::known_part(plugin, "taeda_plugin");
+  check(plugin->size >= offsetof(taeda_plugin, start) + sizeof known.start, ErrorKind::Value,
+        "plug-in: the size of its description is ", plugin->size, ", expected at least ", sizeof(taeda_plugin));
   const std::string who = known.name ? known.name : "a plug-in";
   const std::string refusal =
       abi_refusal(known.abi_major, known.abi_minor, known.distribution ? known.distribution : who);
@@ -75,7 +102,9 @@ void start_plugin(const taeda_plugin* plugin) {
   check(known.start != nullptr, ErrorKind::Value, "plug-in '", who, "' has no function 'start'");
   std::lock_guard guard(lock);
   if ((*started)[plugin]) return;
+  Start start;
   abi::check_status(known.start(&kTable), ("plug-in '" + who + "'").c_str());
+  start.succeed();
   (*started)[plugin] = true;
 }
 

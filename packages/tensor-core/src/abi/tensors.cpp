@@ -2,6 +2,7 @@
 #include "abi/bridge.h"
 #include "taeda/backend.h"
 #include "taeda/ops/cast.h"
+#include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
 #include "taeda/stream.h"
 
@@ -26,8 +27,13 @@ IntSpan span_of(int32_t ndim, const int64_t* items) {
   return {items, size_t(ndim)};
 }
 void check_sizes(IntSpan sizes) {
-  for (int64_t s : sizes)
+  int64_t count = 1;
+  bool fits = true;
+  for (int64_t s : sizes) {
     check(s >= 0, ErrorKind::Value, "taeda ABI: sizes must not be negative, found ", shape_text(sizes));
+    fits = fits && !__builtin_mul_overflow(count, s, &count);
+  }
+  check(fits, ErrorKind::Overflow, "taeda ABI: shape ", shape_text(sizes), " has more elements than 64 bits can count");
 }
 
 }  // namespace
@@ -65,9 +71,34 @@ int32_t tensor_empty(int32_t ndim, const int64_t* sizes, const int64_t* strides,
     check_sizes(shape);
     Tensor made = strides ? empty_strided(shape, span_of(ndim, strides), dtype_from_c(dtype), from_c(device))
                           : empty(shape, dtype_from_c(dtype), from_c(device));
-    *result = given_away(std::move(made));
+    place(result, "tensor_empty") = given_away(std::move(made));
   });
 }
+
+namespace {
+
+/// Bytes that elements of a layout take, below and above the first one's address. ValueError where they cannot be
+/// counted.
+struct Reach {
+  int64_t low = 0, high = 0;
+};
+Reach reach_of(const char* function, IntSpan sizes, IntSpan strides, int64_t item) {
+  Reach out;
+  if (product(sizes) == 0) return out;
+  bool fits = true;
+  out.high = item;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t step = 0;
+    int64_t& side = strides[d] < 0 ? out.low : out.high;
+    fits = fits && !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) &&
+           !__builtin_mul_overflow(step, item, &step) && !__builtin_add_overflow(side, step, &side);
+  }
+  check(fits, ErrorKind::Overflow, function, ": shape ", shape_text(sizes), " and strides ", shape_text(strides),
+        " reach beyond 64 bits");
+  return out;
+}
+
+}  // namespace
 
 int32_t tensor_view(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
                     taeda_tensor* result) {
@@ -75,20 +106,24 @@ int32_t tensor_view(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, con
     const Tensor self = borrowed(tensor);
     const IntSpan shape = span_of(ndim, sizes), steps = span_of(ndim, strides);
     check_sizes(shape);
-    // In bytes from the beginning of the storage: the view must stay inside.
+    taeda_tensor& out = place(result, "tensor_view");
+    const Storage* storage = self.impl()->storage.get();
     const int64_t item = self.item_bytes();
-    int64_t low =
-        self.bytes() - static_cast<char*>(self.impl()->storage ? self.impl()->storage->data : nullptr) + offset * item;
-    int64_t high = low + item;
-    bool any = true;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      any = any && shape[d] > 0;
-      (steps[d] < 0 ? low : high) += (shape[d] - 1) * steps[d] * item;
-    }
-    const int64_t room = self.impl()->storage ? int64_t(self.impl()->storage->nbytes) : 0;
-    check(!any || (low >= 0 && high <= room), ErrorKind::Value, "tensor_view: a view of shape ", shape_text(shape),
+    const Reach reach = reach_of("tensor_view", shape, steps, item);
+    // In bytes from the beginning of the storage: the view must stay inside.
+    const int64_t before = storage ? self.bytes() - static_cast<char*>(storage->data) : 0;
+    const int64_t room = storage ? int64_t(storage->nbytes) : 0;
+    int64_t first = 0, low = 0, high = 0;
+    const bool inside = !__builtin_mul_overflow(offset, item, &first) &&
+                        !__builtin_add_overflow(first, before, &first) &&
+                        !__builtin_add_overflow(first, reach.low, &low) &&
+                        !__builtin_add_overflow(first, reach.high, &high) && low >= 0 && high <= room;
+    check(inside || reach.high == 0, ErrorKind::Value, "tensor_view: a view of shape ", shape_text(shape),
           " and strides ", shape_text(steps), " at offset ", offset, " leaves the memory of ", describe(self));
-    *result = given_away(alias(self, shape, steps, offset));
+    // By the operator, so that it is differentiated.
+    const bool plain = !self.keys().has_layers() || !storage || before % item != 0;
+    out = given_away(plain ? alias(self, shape, steps, offset)
+                           : ops::as_strided(self, shape, steps, self.storage_offset() + offset));
   });
 }
 
@@ -98,19 +133,20 @@ int32_t tensor_wrap(void* data, size_t nbytes, taeda_device device, int32_t ndim
   return guarded([&] {
     const IntSpan shape = span_of(ndim, sizes);
     check_sizes(shape);
+    taeda_tensor& out = place(result, "tensor_wrap");
     const Shape steps = strides ? Shape(span_of(ndim, strides)) : contiguous_strides(shape);
     const DType type = dtype_from_c(dtype);
-    int64_t low = 0, high = product(shape) ? item_size(type) : 0;
-    for (size_t d = 0; d < shape.size() && high; ++d)
-      (steps[d] < 0 ? low : high) += (shape[d] - 1) * steps[d] * item_size(type);
-    check(high - low <= int64_t(nbytes), ErrorKind::Value, "tensor_wrap: shape ", shape_text(shape), " and strides ",
-          shape_text(steps), " need ", high - low, " bytes, found ", nbytes);
+    const Reach reach = reach_of("tensor_wrap", shape, steps, item_size(type));
+    int64_t needed = 0;
+    const bool fits = !__builtin_sub_overflow(reach.high, reach.low, &needed) && uint64_t(needed) <= nbytes;
+    check(fits && (data || !nbytes), ErrorKind::Value, "tensor_wrap: shape ", shape_text(shape), " and strides ",
+          shape_text(steps), " need ", needed, " bytes, found ", data ? nbytes : 0);
     // The memory starts at its lowest byte, elements may begin further on.
     Ref<Storage> storage = borrow_storage(data, nbytes, from_c(device), readonly != 0, nullptr, nullptr);
-    Tensor made = from_storage(storage, shape, steps, -low, type);
+    Tensor made = from_storage(storage, shape, steps, -reach.low, type);
     storage->release = release;  // last: an error above leaves the memory with the caller
     storage->context = context;
-    *result = given_away(std::move(made));
+    out = given_away(std::move(made));
   });
 }
 
@@ -142,13 +178,15 @@ int32_t generator_reserve(taeda_generator generator, taeda_device device, uint64
   return guarded([&] {
     const Generator chosen =
         generator ? Generator::share(reinterpret_cast<GeneratorImpl*>(generator)) : default_generator(from_c(device));
+    uint64_t &first = place(seed, "generator_reserve"), &second = place(offset, "generator_reserve");
     const PhiloxRange range = reserve(chosen, blocks);
-    *seed = range.seed;
-    *offset = range.offset;
+    first = range.seed;
+    second = range.offset;
   });
 }
 
 taeda_stream stream_current(taeda_device device) {
+  if (device.backend < 0 || device.backend >= kMaxBackends || device.index < 0 || device.index > 127) return nullptr;
   return current_stream_handle({BackendId(device.backend), int8_t(device.index)});
 }
 

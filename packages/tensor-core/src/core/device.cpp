@@ -34,6 +34,18 @@ struct Meta final : Backend {
   bool has_memory() const override { return false; }
 };
 
+/// Stands where a backend was whose plug-in failed after registering it.
+struct Withdrawn final : Backend {
+  std::string text;
+  explicit Withdrawn(const std::string& name) : text("(withdrawn " + name + ")") {}
+  std::string name() const override { return text; }
+  int device_count() const override { return 0; }
+  [[noreturn]] void gone() const { fail(ErrorKind::Runtime, "device '", text, "': its plug-in failed to start"); }
+  void allocate(Storage&, size_t) override { gone(); }
+  void copy_from_host(Device, void*, const void*, size_t, bool) override { gone(); }
+  void copy_to_host(void*, Device, const void*, size_t, bool) override { gone(); }
+};
+
 struct Table {
   std::mutex lock;
   std::vector<Backend*> backends{new Cpu, new Meta};
@@ -46,7 +58,8 @@ Table& table() {
 std::string known_names() {
   std::lock_guard guard(table().lock);
   std::string text;
-  for (Backend* b : table().backends) text += (text.empty() ? "" : ", ") + b->name();
+  for (Backend* b : table().backends)
+    if (b->name().front() != '(') text += (text.empty() ? "" : ", ") + b->name();
   return text;
 }
 
@@ -66,6 +79,11 @@ BackendId register_backend(Backend* backend) {
   table().backends.reserve(kMaxBackends);
   table().backends.push_back(backend);
   return BackendId(table().backends.size() - 1);
+}
+void withdraw_backend(BackendId id) {
+  auto* stand_in = new Withdrawn(backend(id).name());
+  std::lock_guard guard(table().lock);
+  table().backends[id] = stand_in;  // the former lives on: tensors may refer to it
 }
 void Backend::missing(const char* function) const {
   fail(ErrorKind::NotImplemented, "device '", name(), "' has no function '", function, "'");

@@ -82,24 +82,36 @@ bool writes_arguments(const OpEntry& op) {
   return op.kind == Kind::Direct ? name.ends_with("_") : name == "native_batch_norm";
 }
 
-/// Boxed kernel that computes on the cpu: outputs first for structured operators, as all boxed kernels.
-Values on_cpu(const OpEntry& op, KeySet keys, Values arguments) {
-  const BackendId id = BackendId(std::countr_zero(keys.backends().bits()));
+/// Results on the cpu; what the operator wrote into is written back to the device.
+Values count_and_call(const OpEntry& op, BackendId id, Values inputs) {
   count(id, op.name);
-  const Device device = device_of(id, arguments);
-  const size_t outputs = op.kind == Kind::Structured ? arguments.size() - boxed_schema(op).arguments.size() : 0;
   Stay stay(id);
-  Values inputs;
-  for (size_t i = outputs; i < arguments.size(); ++i) inputs.push_back(stay.move(std::move(arguments[i])));
+  for (Value& input : inputs) input = stay.move(std::move(input));
   Values results = call_operator(op, std::move(inputs));
   stay.write_back(writes_arguments(op));
-  for (size_t i = 0; i < outputs; ++i) ops::copy_(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
-  if (outputs) return {};
-  for (Value& r : results) r = to_device(std::move(r), device);
   return results;
 }
 
+/// Boxed kernel that computes on the cpu: outputs first for structured operators, as all boxed kernels.
+Values on_cpu(const OpEntry& op, KeySet keys, Values arguments) {
+  const BackendId id = BackendId(std::countr_zero(keys.backends().bits()));
+  const Device device = device_of(id, arguments);
+  const size_t outputs = op.kind == Kind::Structured ? arguments.size() - boxed_schema(op).arguments.size() : 0;
+  Values inputs(std::make_move_iterator(arguments.begin() + std::ptrdiff_t(outputs)),
+                std::make_move_iterator(arguments.end()));
+  if (outputs == 0) return compute_on_cpu(op, device, std::move(inputs));
+  Values results = count_and_call(op, id, std::move(inputs));
+  for (size_t i = 0; i < outputs; ++i) ops::copy_(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
+  return {};
+}
+
 }  // namespace
+
+Values compute_on_cpu(const OpEntry& op, Device device, Values inputs) {
+  Values results = count_and_call(op, device.backend, std::move(inputs));
+  for (Value& r : results) r = to_device(std::move(r), device);
+  return results;
+}
 
 void set_fallback(BackendId id, Fallback policy) { book().policy[id] = policy; }
 Fallback fallback_of(BackendId id) { return book().policy[id]; }

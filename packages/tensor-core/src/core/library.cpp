@@ -72,6 +72,10 @@ Values outputs_of(const RuntimeOp& op, const RuntimeFunctions& fn, const Values&
 void check_results(const RuntimeOp& op, const Values& results) {
   check(results.size() == op.parsed.results.size(), ErrorKind::Type, op.name, ": expected ", op.parsed.results.size(),
         " result(s), got ", results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Tensor* made = std::get_if<Tensor>(&results[i]);
+    check(made && made->defined(), ErrorKind::Type, op.name, ": result ", i, " must be a Tensor, found none");
+  }
 }
 
 Values compute(const RuntimeOp& op, KeySet keys, Values arguments) {
@@ -92,7 +96,11 @@ Values compute(const RuntimeOp& op, KeySet keys, Values arguments) {
     (*kernel)(op, keys, std::move(all));
     return outputs;
   }
-  if (!fn->composite) no_kernel(op, device.backend);
+  if (!fn->composite) {
+    const bool falls_back = memory && op.kernels[kCPU] && fallback_of(device.backend) == Fallback::Cpu;
+    if (!falls_back) no_kernel(op, device.backend);
+    return compute_on_cpu(op, device, std::move(arguments));
+  }
   Values results = fn->composite(arguments);
   check_results(op, results);
   return results;

@@ -40,11 +40,12 @@ uint64_t enter(Registration registration) {
   return id;
 }
 
-// Functions that are taken away stay allocated: another thread may be inside one.
+// Functions that are taken away stay allocated, and in their places where nothing else comes back: another thread may be
+// inside one, or on its way.
 void restore_kernel(const Registration& r) {
   kernel_slots(r.op)[r.place] = r.former;
-  r.op->boxed_kernels[r.place] = r.former_boxed;
-  r.op->c_kernels[r.place] = r.former_c;
+  if (r.former_boxed) r.op->boxed_kernels[r.place] = r.former_boxed;
+  if (r.former_c) r.op->c_kernels[r.place] = r.former_c;
   r.op->registered_by[r.place] = r.former_who;
 }
 void restore_layer(const Registration& r) { r.op->layers[r.place] = nullptr; }
@@ -74,7 +75,7 @@ uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) 
   void** slots = kernel_slots(op);
   check(!slots[id] || replace, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '",
         backend(id).name(), "', which has one already, registered by ",
-        op->registered_by[id] ? op->registered_by[id] : "taeda-tensor-core", "; replace=True puts it aside");
+        op->registered_by[id] ? op->registered_by[id] : "taeda-tensor-core", "; replace=True (in C kernel_replace) puts it aside");
   Registration made{op, id, false, slots[id], op->boxed_kernels[id], op->c_kernels[id], op->registered_by[id], std::move(who)};
   const uint64_t number = enter(std::move(made));
   op->registered_by[id] = book().all.at(number).who.c_str();

@@ -10,6 +10,7 @@ void fill_python_api() {
   python_api.wrap = [](const Tensor& tensor) -> void* { return wrap(tensor); };
   python_api.set_error = []() noexcept { set_python_error(); };
   python_api.throw_error = [] { throw PythonError(); };
+  python_api.carry_error = carry_error;
 }
 
 }  // namespace taeda::py

@@ -1,7 +1,7 @@
 // Errors across the border, and small conversions of Python values.
 #include <new>
 
-#include "python/internal.h"
+#include "python/library.h"
 #include "taeda/autograd_api.h"
 
 namespace taeda::py {
@@ -50,9 +50,84 @@ std::optional<Scalar> foreign_number(PyObject* o) {
 
 }  // namespace
 
+namespace {
+
+/// The error that is set, as a new reference, taken away; null without one.
+PyObject* fetch() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  if (!type) return nullptr;
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return value;
+#endif
+}
+void restore(PyObject* exception) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(Py_NewRef(exception));
+#else
+  PyErr_Restore(Py_NewRef(Py_TYPE(exception)), Py_NewRef(exception), PyException_GetTraceback(exception));
+#endif
+}
+
+ErrorKind kind_of(PyObject* exception) {
+  // Subclasses before the classes that they belong to.
+  for (const ErrorKind kind : {ErrorKind::NotImplemented, ErrorKind::Type, ErrorKind::Value, ErrorKind::Index,
+                               ErrorKind::Memory, ErrorKind::ZeroDivision, ErrorKind::Overflow, ErrorKind::Buffer})
+    if (PyErr_GivenExceptionMatches(exception, class_of(kind))) return kind;
+  return ErrorKind::Runtime;
+}
+/// "KeyError: 'name'"
+std::string text_of_error(PyObject* exception) {
+  std::string text = type_name(exception);
+  const Object shown(PyObject_Str(exception));
+  const char* utf8 = shown ? PyUnicode_AsUTF8(shown.get()) : nullptr;
+  if (!utf8) PyErr_Clear();
+  return utf8 && *utf8 ? text + ": " + utf8 : text;
+}
+
+}  // namespace
+
+CarriedError take_error() {
+  PyObject* exception = fetch();
+  if (!exception) {
+    PyErr_SetString(PyExc_SystemError, "an error was announced but none is set");
+    exception = fetch();
+  }
+  CarriedError carried;
+  carried.exception = std::shared_ptr<PyObject>(exception, [](PyObject* o) {
+    if (!Py_IsInitialized()) return;
+    const Gil gil;
+    Py_DECREF(o);
+  });
+  return carried;
+}
+
+std::exception_ptr carry_error(ErrorKind& kind, std::string& text) noexcept {
+  try {
+    throw;
+  } catch (const PythonError& error) {
+    const Gil gil;
+    const auto* already = dynamic_cast<const CarriedError*>(&error);
+    const CarriedError carried = already ? *already : take_error();
+    kind = kind_of(carried.exception.get());
+    text = text_of_error(carried.exception.get());
+    return std::make_exception_ptr(carried);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
 void set_python_error() noexcept {
   try {
     throw;
+  } catch (const CarriedError& e) {
+    restore(e.exception.get());
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "an error was announced but none is set");
   } catch (const Error& e) {

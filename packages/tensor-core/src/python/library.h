@@ -30,7 +30,7 @@ class Gil {
 class Callback {
  public:
   explicit Callback(PyObject* callable);
-  /// Calls with the lock held; PythonError when it raises.
+  /// Calls with the lock held; CarriedError when it raises.
   Object operator()(const Object& arguments) const;
 
  private:

@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <memory>
 #include <optional>
 
 #include "taeda/dispatch.h"
@@ -69,7 +70,17 @@ PyObject* wrap_size(IntSpan sizes);
 PyObject* wrap_tuple(IntSpan values);
 
 /// Thrown when a Python error is already set.
-struct PythonError {};
+struct PythonError {
+  virtual ~PythonError() = default;
+};
+/// A Python error on its way without the interpreter: thrown where Python's lock may be given up before it is caught.
+struct CarriedError : PythonError {
+  std::shared_ptr<PyObject> exception;
+};
+/// Takes the Python error that is set. The lock must be held.
+CarriedError take_error();
+/// In a catch block: python_api.carry_error.
+std::exception_ptr carry_error(ErrorKind& kind, std::string& text) noexcept;
 /// To be called in a catch block: sets the Python error that the current C++ exception stands for.
 void set_python_error() noexcept;
 

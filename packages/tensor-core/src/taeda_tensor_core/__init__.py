@@ -55,6 +55,18 @@ def abi_capsule(major: int = 1, minor: int = 0, distribution: str = "") -> objec
 _sys.modules[__name__ + ".ops"] = ops
 
 
+def _more_ops(name: str):
+    if name.startswith("_"):
+        raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
+    from taeda_tensor_core.library import _find_package
+
+    return _find_package(name)
+
+
+# Packages whose operators are defined by compiled plug-ins are found when they are asked for.
+ops.__getattr__ = _more_ops
+
+
 def _discover(name: str) -> None:
     # Plug-ins are looked for when somebody asks for a device that is not there, not before.
     from taeda_tensor_core import backends

@@ -15,6 +15,7 @@ Example:
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,7 +78,7 @@ class Operator:
         self.name, self.schema, self.kind, self.core = name, schema, kind, core
         self._facts: tuple[tuple[Argument, ...], tuple[Result, ...]] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it with arguments in the order of `arguments`, or by name."""
         return _C._call_operator(self.name, args, kwargs)
 
@@ -191,7 +192,7 @@ class Kernel(Registration):
         super().__init__(text, lambda: _C._remove_registration(number))
         self.function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
 
@@ -239,7 +240,7 @@ class NewOperator(Registration):
         _C._remove_operator(self.name)
         _unpublish(self.name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return _C._call_operator(self.name, args, kwargs)
 
     def infer(self, function: Callable) -> Callable:
@@ -288,9 +289,29 @@ def _publish(name: str, target: Operator) -> None:
     space = vars(_C.ops).get(package)
     if space is None:
         space = types.ModuleType(f"{_C.ops.__name__}.{package}", f"Operators of {package}.")
+        space.__getattr__ = functools.partial(_find_compiled, package)
         setattr(_C.ops, package, space)
         sys.modules[space.__name__] = space
     setattr(space, short, target)
+
+
+def _find_compiled(package: str, short: str) -> Operator:
+    """Attribute `short` of `ops.<package>`: an operator that a compiled plug-in has defined."""
+    name = f"{package}::{short}"
+    if any(known == name for known, *_ in _C._operators()) and _C._operator_functions(name)[1]:
+        _publish(name, op(name))
+        return op(name)
+    raise AttributeError(f"module '{_C.ops.__name__}.{package}' has no attribute {short!r}")
+
+
+def _find_package(package: str) -> types.ModuleType:
+    """Attribute of `ops` that is not there yet: a package whose operators a compiled plug-in has defined."""
+    for name, *_ in _C._operators():
+        if name.startswith(f"{package}::") and _C._operator_functions(name)[1]:
+            _publish(name, op(name))
+    if package not in vars(_C.ops):
+        raise AttributeError(f"module {_C.ops.__name__!r} has no attribute {package!r}")
+    return vars(_C.ops)[package]
 
 
 def _unpublish(name: str) -> None:

@@ -21,7 +21,8 @@
  *  - Functions give a status: TAEDA_OK or one of TAEDA_E_*. The text of an error travels beside it, one per thread: set
  *    with `set_error`, read with `last_error`. Nothing is ever thrown across the border.
  *  - Handles (taeda_tensor, taeda_generator) are counted. One in an argument is borrowed for the call; one in a result
- *    belongs to the receiver, who gives it back with `tensor_release`.
+ *    belongs to the receiver, who gives it back with `tensor_release`. Lists and texts in results belong to the receiver
+ *    too: `value_release` gives back a result of any kind, with all it holds.
  *  - Texts are UTF-8 and end in zero unless a length stands beside them. Those that a plug-in hands over at registration
  *    are copied; structs too. `context` pointers are handed back as they are.
  *  - Any thread may call any function. Callbacks of a plug-in run on the thread of the caller, with or without Python's
@@ -228,7 +229,8 @@ typedef struct taeda_call {
   const taeda_value* arguments;
   uint32_t argument_count;
   uint32_t output_count;  /* how many of them are outputs, to be filled, of final shape and element type */
-  /* Where the callee stores what it gives. Structured kernels give nothing. Tensors go over to the caller. */
+  /* Where the callee stores what it gives. Structured kernels give nothing. Tensors go over to the caller; a list of
+   * tensors is made with `value_tensors`. */
   taeda_value* results;
   uint32_t result_count;
   uint32_t reserved;
@@ -382,7 +384,8 @@ typedef struct taeda_api {
   int32_t (*op_find)(const char* name, taeda_op* result);
   int32_t (*op_read)(taeda_op op, taeda_op_info* info);
   /* Calls an operator from its top with arguments in schema order (an out form: outputs first). A missing argument at the
-   * end takes its default; a number may stand for a tensor. Stores at most `result_count` results. */
+   * end takes its default; a number may stand for a tensor, an int for a list of one. Stores at most `result_count`
+   * results, and none in the places beyond. */
   int32_t (*op_call)(taeda_op op, const taeda_value* arguments, uint32_t argument_count, taeda_value* results,
                      uint32_t result_count);
   /* Defines an operator. */
@@ -419,6 +422,16 @@ typedef struct taeda_api {
   /* The host's lock (Python's): gives it up around a long wait, and takes it again with what `host_release` gave. */
   void* (*host_release)(void);
   void (*host_acquire)(void* token);
+
+  /* As kernel_register, also where there is a kernel: that one is put aside, and comes back when the registration is
+   * removed. */
+  int32_t (*kernel_replace)(const char* op, int32_t backend, taeda_call_fn kernel, void* context, const char* owner,
+                            uint64_t* registration);
+
+  /* A list of tensors as a result. It takes the handles over, not the array; null handles stand for none. */
+  int32_t (*value_tensors)(const taeda_tensor* tensors, int64_t count, taeda_value* result);
+  /* Gives back what a result holds and leaves none in its place. Not for arguments: those are borrowed. */
+  void (*value_release)(taeda_value* result);
 } taeda_api;
 
 /* --- Getting in touch -------------------------------------------------------------------------------------------- */
@@ -463,7 +476,7 @@ TAEDA_ABI_ASSERT(offsetof(taeda_call, layers) == 64);
 TAEDA_ABI_ASSERT(offsetof(taeda_device_properties, more) == 160);
 TAEDA_ABI_ASSERT(offsetof(taeda_backend, empty_cache) == 272);
 TAEDA_ABI_ASSERT(offsetof(taeda_operator, derivative) == 48);
-TAEDA_ABI_ASSERT(offsetof(taeda_api, host_acquire) == 232);
+TAEDA_ABI_ASSERT(offsetof(taeda_api, value_release) == 256);
 TAEDA_ABI_ASSERT(offsetof(taeda_plugin, start) == 32);
 #undef TAEDA_ABI_ASSERT
 #endif
