@@ -24,6 +24,13 @@ void* take(Call* call, size_t nbytes) {
   call->blocks = block;
   return block + 2;
 }
+void give_up(Call* call) {
+  for (void** block = call->blocks; block;) {
+    void** next = *block;
+    free(block);
+    block = next;
+  }
+}
 Array array(Call* call, Class kind, int64_t n) {
   return (Array){kind, n, {.p = take(call, (size_t)n * (kind == CLASS_COMPLEX ? 16 : 8))}};
 }
@@ -178,6 +185,7 @@ Array load_as(Call* call, const View* view, Class kind) {
   static const int widest[] = {TAEDA_INT64, TAEDA_UINT64, TAEDA_FLOAT64, TAEDA_COMPLEX128};
   return load(call, view, widest[kind]);
 }
+void load_into(Array to, const View* view) { each_row(view, to.p, false); }
 void store(const View* view, Array from) {
   const Class kind = class_of(view->dtype);
   if (from.n == 0 || view->n == 0) return;

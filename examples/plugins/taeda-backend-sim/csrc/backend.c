@@ -6,7 +6,6 @@
 
 const taeda_api* api;
 int32_t sim_number;
-int32_t sim_register_kernels(void);
 
 static int32_t device_count(void* context, int32_t* count) {
   (void)context;

@@ -116,6 +116,7 @@ typedef struct Call {
 } Call;
 
 void* take(Call* call, size_t nbytes); /* zeroed; freed with the call */
+void give_up(Call* call); /* frees what was taken */
 Class class_of(int dtype);
 size_t size_of(int dtype);
 bool is_real(int dtype);
@@ -123,6 +124,7 @@ Array array(Call* call, Class kind, int64_t n);
 /* Elements of a view in row-major order, converted as if to `dtype` first. */
 Array load(Call* call, const View* view, int dtype);
 Array load_as(Call* call, const View* view, Class kind); /* without rounding */
+void load_into(Array to, const View* view); /* of the view's class */
 void store(const View* view, Array from);
 double real_at(const View* view, int64_t n); /* one element of a small tensor */
 static inline Array part(Array a, int64_t begin, int64_t n) {
@@ -150,6 +152,20 @@ typedef struct Kernel {
 } Kernel;
 int32_t sim_call(void* kernel, const taeda_call* call);
 int32_t sim_register(const Kernel* kernels, size_t count);
+
+int32_t sim_register_kernels(void);
+int32_t sim_register_elementwise(void);
+int32_t sim_register_lines(void);
+int32_t sim_register_index(void);
+int32_t sim_register_linalg(void);
+int32_t sim_register_window(void);
+int32_t sim_register_norm(void);
+int32_t sim_register_random(void);
+
+/* --- lines.c: order among elements of a row; NaN is larger than everything, and an extreme of either kind. */
+bool less(Array a, int64_t j, int64_t k);
+int64_t extreme(Array a, bool largest);
+void sort_places(Array a, bool descending, int64_t* places); /* stable */
 
 static inline int wrap_dim(int64_t dim, int ndim) { return ndim == 0 ? 0 : (int)(dim < 0 ? dim + ndim : dim); }
 

@@ -33,16 +33,16 @@ static inline double digamma(double x) {
          t * (1 / 12.0 - t * (1 / 120.0 - t * (1 / 252.0 - t * (1 / 240.0 - t * (1 / 132.0 - t * 691 / 32760.0)))));
 }
 
-/* A first guess, made exact by Newton's steps on the side where erf or erfc is exact. */
+/* A first guess, made exact by Halley's steps on the side where erf or erfc is exact. */
 static inline double erfinv(double y) {
   if (fabs(y) >= 1) return fabs(y) == 1 ? copysign(INFINITY, y) : NAN;
   const double w = log1p(-y * y), t = 4.33075 + w / 2;
-  double x = copysign(sqrt(sqrt(t * t - w / 0.147) - t), y);
+  double x = sqrt(sqrt(t * t - w / 0.147) - t);
   for (int i = 0; i < 4; ++i) {
-    const double off = fabs(y) < 0.5 ? erf(x) - y : copysign(1 - fabs(y) - erfc(fabs(x)), y);
-    x -= off / (2 / sqrt(kPi) * exp(-x * x));
+    const double off = (fabs(y) < 0.5 ? erf(x) - fabs(y) : 1 - fabs(y) - erfc(x)) / (2 / sqrt(kPi) * exp(-x * x));
+    x -= off / (1 + x * off);
   }
-  return x;
+  return copysign(x, y);
 }
 
 static inline double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }

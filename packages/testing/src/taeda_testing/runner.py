@@ -189,6 +189,7 @@ def check_error(record: OpRecord, wrong: ErrorSample, device: str = "cpu") -> No
     wanted = f"{names} with the words {list(wrong.words)}"
     try:
         result = _call(function_of(record), Sample(wrong.args, wrong.kwargs), device)
+        _arrays(result)  # an asynchronous device complains when the result is read
     except kinds as error:
         if all(word in str(error) for word in wrong.words):
             return
