@@ -161,6 +161,8 @@ int32_t sim_register_linalg(void);
 int32_t sim_register_window(void);
 int32_t sim_register_norm(void);
 int32_t sim_register_random(void);
+int32_t sim_register_loss(void);
+int32_t sim_register_step(void);
 
 /* --- lines.c: order among elements of a row; NaN is larger than everything, and an extreme of either kind. */
 bool less(Array a, int64_t j, int64_t k);
