@@ -82,6 +82,20 @@ class Site:
         return result.stdout.splitlines()
 
 
+def compile_plugin(name: str, folder: Path, *options: str) -> Path:
+    """A shared library from packages/tensor-core/tests/abi/<name>.c, compiled against the C ABI's header alone."""
+    import taeda_registry
+
+    source = ROOT / "packages" / "tensor-core" / "tests" / "abi" / f"{name}.c"
+    library = folder / f"lib{name}.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
+    command += [f"-I{taeda_registry.include_dir()}", str(source), "-o", str(library), *options]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return library
+
+
 def _blocker(missing: list[str]) -> str:
     """Program text that makes some modules impossible to find, as if they were not installed."""
     if not missing:

@@ -134,7 +134,8 @@ def stated_interface(slot: Slot, provider: str, module: ModuleType) -> tuple[int
         major, minor = (int(part) for part in str(stated).split("."))
     except ValueError:
         raise InterfaceMismatchError(
-            f"slot {slot.name!r}: provider {provider!r} states interface {stated!r}, expected 'major.minor'"
+            f"slot {slot.name!r}: provider {provider!r} states interface {stated!r}, expected 'major.minor'; "
+            f"try: pip install --upgrade {distribution_of(module)}"
         ) from None
     return major, minor
 
@@ -163,9 +164,10 @@ def _import(slot: Slot, choice: Choice, target: str, distribution: str | None) -
         # A module that ends the interpreter at import must not end everybody's program.
         if _is_absent(error, module_name):
             raise ProviderNotFoundError(_not_found(slot, choice, module_name, distribution)) from error
+        remedy = f"; try: pip install --upgrade --force-reinstall {distribution}" if distribution else ""
         raise ProviderFailedError(
             f"slot {slot.name!r}: provider {choice.label!r} (chosen by {choice.origin}) is installed, but loading "
-            f"{target!r} raised {type(error).__name__}: {error}"
+            f"{target!r} raised {type(error).__name__}: {error}{remedy}"
         ) from error
 
 

@@ -25,6 +25,39 @@ void count(BackendId id, const char* op) {
   ++book().counts[id][op];
 }
 
+/// The bytes from a tensor's lowest to its highest element.
+struct Span {
+  char* low;
+  size_t nbytes;
+};
+Span span_of(const Tensor& t) {
+  int64_t low = 0, high = t.item_bytes();
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    const int64_t reach = (t.size(d) - 1) * t.stride(d) * t.item_bytes();
+    (reach < 0 ? low : high) += reach;
+  }
+  return {t.bytes() + low, size_t(high - low)};
+}
+
+/// A tensor of the cpu with the same strides. Whole spans travel: a copy of single elements would itself need a kernel.
+Tensor fetch(const Tensor& there) {
+  if (there.numel() == 0) return empty(there.sizes(), there.dtype());
+  const Span span = span_of(there);
+  const Tensor bytes = empty(Shape{int64_t(span.nbytes)}, DType::UInt8);
+  backend(there.device().backend).copy_to_host(bytes.bytes(), there.device(), span.low, span.nbytes);
+  return from_storage(bytes.impl()->storage, there.sizes(), there.strides(), there.bytes() - span.low, there.dtype());
+}
+
+/// Elements of a tensor of the cpu into one of the device, of the same shape and dtype.
+void store(const Tensor& there, const Tensor& here) {
+  if (there.numel() == 0) return;
+  // What lies between the elements stays as it is now.
+  const Tensor whole = there.dense() ? empty_strided(there.sizes(), there.strides(), there.dtype()) : fetch(there);
+  ops::copy_(whole, here);
+  const Span to = span_of(there), from = span_of(whole);
+  backend(there.device().backend).copy_from_host(there.device(), to.low, from.low, to.nbytes);
+}
+
 /// A tensor of the device and its copy, which is written back when the operator changed it.
 struct Moved {
   Tensor there, here;
@@ -38,7 +71,7 @@ class Stay {
     if (!t.defined() || t.device().backend != id_) return t;
     for (const Moved& m : moved_)
       if (m.there.same(t)) return m.here;
-    Tensor here = ops::to_device(t, Device{});
+    const Tensor here = fetch(t);
     moved_.push_back({t, here, here.version()});
     return here;
   }
@@ -54,7 +87,7 @@ class Stay {
   /// `all`: also where no operator said that it wrote (running statistics are written without one).
   void write_back(bool all) const {
     for (const Moved& m : moved_)
-      if (all || m.here.version() != m.version) ops::copy_(m.there, m.here);
+      if (all || m.here.version() != m.version) store(m.there, m.here);
   }
 
  private:
@@ -68,6 +101,7 @@ Device device_of(BackendId id, const Values& arguments) {
     if (auto* list = std::get_if<std::vector<Tensor>>(&v))
       for (const Tensor& t : *list)
         if (t.defined() && t.device().backend == id) return t.device();
+    if (auto* device = std::get_if<Device>(&v); device && device->backend == id) return *device;
   }
   return {id, 0};
 }
@@ -101,7 +135,7 @@ Values on_cpu(const OpEntry& op, KeySet keys, Values arguments) {
                 std::make_move_iterator(arguments.end()));
   if (outputs == 0) return compute_on_cpu(op, device, std::move(inputs));
   Values results = count_and_call(op, id, std::move(inputs));
-  for (size_t i = 0; i < outputs; ++i) ops::copy_(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
+  for (size_t i = 0; i < outputs; ++i) store(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
   return {};
 }
 

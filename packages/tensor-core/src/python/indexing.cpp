@@ -130,6 +130,9 @@ Item classify(PyObject* o) {
     const bool truth = item.index.dtype() == DType::Bool;
     return {truth ? Item::Kind::Truth : Item::Kind::Int, value.to<int64_t>()};
   }
+  // On a device nobody looks at the value before its kernel does.
+  if (item.index.dim() == 0 && item.index.dtype() == DType::Bool)
+    return {Item::Kind::Truth, 0, nullptr, ops::unsqueeze(item.index, 0)};
   return item;
 }
 
@@ -212,7 +215,7 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
         break;
       case Item::Kind::Truth:
         view.unsqueeze(dim);
-        place(truth_mask(item.value), 1);
+        place(item.index.defined() ? item.index : ops::to_device(truth_mask(item.value), self.device()), 1);
         break;
       case Item::Kind::Index:
         place(item.index, consumed(item));

@@ -66,10 +66,17 @@ PyObject* backend_names(PyObject*, PyObject*) {
   return guarded([&] {
     Object list = own(PyList_New(0));
     for (int b = 0; b < backend_count(); ++b) {
+      if (backend(BackendId(b)).name().front() == '(') continue;  // withdrawn
       const Object name = own(PyUnicode_FromString(backend(BackendId(b)).name().c_str()));
       ensure(PyList_Append(list.get(), name.get()) == 0);
     }
     return list.release();
+  });
+}
+PyObject* withdraw(PyObject*, PyObject* name) {
+  return guarded([&] {
+    withdraw_backend(backend_of(name));
+    return nothing();
   });
 }
 PyObject* device_count(PyObject*, PyObject* name) {
@@ -149,6 +156,7 @@ PyMethodDef plugin_functions[] = {
     {"_start_plugin", py_start_plugin, METH_O, nullptr},
     {"_set_discovery", set_discovery, METH_O, nullptr},
     {"_backend_names", backend_names, METH_NOARGS, nullptr},
+    {"_withdraw_backend", withdraw, METH_O, nullptr},
     {"_device_count", device_count, METH_O, nullptr},
     {"_device_properties", device_properties, METH_O, nullptr},
     {"_empty_device_cache", empty_device_cache, METH_O, nullptr},

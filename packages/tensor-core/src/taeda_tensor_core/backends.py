@@ -31,7 +31,8 @@ GROUP = "taeda.backends"
 #: Where a module that is named by an entry point keeps its plug-in: the path of a library, or a capsule.
 ATTRIBUTE = "__taeda_plugin__"
 
-_failures: dict[str, Exception] = {}
+_failures: dict[str, BaseException] = {}
+_remedies: dict[str, str] = {}
 _watched: list[str] = []
 
 
@@ -72,7 +73,7 @@ def load(plugin: Any) -> None:
         )
 
 
-def failures() -> dict[str, Exception]:
+def failures() -> dict[str, BaseException]:
     """Devices whose plug-in failed when they were asked for, with what went wrong."""
     return dict(_failures)
 
@@ -83,18 +84,30 @@ def _discover(name: str) -> None:
         raise _unusable(name) from _failures[name]
     from taeda_registry.discovery import installed
 
-    points = [point for point in installed(GROUP) if point.name == name]
-    if not points:
+    points = installed(GROUP)
+    offering = [point for point in points if point.name == name]
+    if not offering:
+        if points:
+            raise _unknown(name, points)
         return
+    before = names()
     try:
-        if len(points) > 1:
-            owners = ", ".join(sorted(_distribution(point) for point in points))
-            raise RuntimeError(f"several distributions offer it: {owners}; uninstall all but one")
-        load(points[0].load())
+        if len(offering) > 1:
+            owners = ", ".join(sorted(_distribution(point) for point in offering))
+            raise RuntimeError(
+                f"several distributions offer it: {owners}; try: pip uninstall, for all but one of them"
+            )
+        load(offering[0].load())
         if name not in names():
-            raise RuntimeError(f"{_distribution(points[0])} was loaded and registered no device of that name")
-    except Exception as error:
+            raise RuntimeError(
+                f"{_distribution(offering[0])} was loaded and registered no device of that name"
+            )
+    except (Exception, SystemExit) as error:
+        # What was registered before the failure would be half a device. A plug-in may not end the program either.
+        for made in set(names()) - set(before):
+            _C._withdraw_backend(made)
         _failures[name] = error
+        _remedies[name] = "" if "try: pip" in str(error) else _remedy(offering[0])
         raise _unusable(name) from error
 
 
@@ -102,10 +115,23 @@ def _distribution(point: Any) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
 
 
+def _remedy(point: Any) -> str:
+    return (
+        f"; try: pip install --upgrade --force-reinstall {point.dist.name}" if point.dist is not None else ""
+    )
+
+
+def _unknown(name: str, points: list[Any]) -> RuntimeError:
+    offers = ", ".join(sorted(f"{point.name} ({_distribution(point)})" for point in points))
+    return RuntimeError(
+        f"device: unknown device {name!r}; known devices: {', '.join(names())}; installed plug-ins offer: {offers}"
+    )
+
+
 def _unusable(name: str) -> RuntimeError:
     cause = _failures[name]
     return RuntimeError(
-        f"device {name!r} cannot be used, its plug-in failed: {type(cause).__name__}: {cause}"
+        f"device {name!r} cannot be used, its plug-in failed: {type(cause).__name__}: {cause}{_remedies[name]}"
     )
 
 

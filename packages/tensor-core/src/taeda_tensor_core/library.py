@@ -121,11 +121,10 @@ class Operator:
 
 
 _known: dict[str, Operator] = {}
-_python_devices: list[str] = []
 
 
 def _devices() -> list[str]:
-    return ["cpu", *_python_devices]
+    return [name for name in _C._backend_names() if name != "meta"]
 
 
 def _fill() -> None:
@@ -417,8 +416,6 @@ class Backend(Library):
         self.device_count = device_count
         self.capabilities = dict(capabilities or {})
         self.properties = {"name": name, "memory": "host", **(properties or {})}
-        if name not in _python_devices:
-            _python_devices.append(name)
 
     @staticmethod
     def array(tensor: Tensor) -> Any:

@@ -1,6 +1,10 @@
 /* New operators: with inference and kernels, with derivatives, in terms of others, with several results and lists. */
 #include "support.h"
 
+#ifndef PACKAGE
+#define PACKAGE "poly"
+#endif
+
 /* Shape and element type of a tensor as those of a result. */
 static int32_t like(taeda_tensor tensor, taeda_spec* spec) {
   taeda_tensor_info info;
@@ -213,32 +217,32 @@ TAEDA_PLUGIN_EXPORT const char* error_text(void) { return api->last_error(); }
 
 static int32_t start(const taeda_api* given) {
   static const taeda_operator cube = {.size = sizeof cube,
-                                      .schema = "poly::cube(Tensor self, float k=1.0) -> Tensor",
+                                      .schema = PACKAGE "::cube(Tensor self, float k=1.0) -> Tensor",
                                       .owner = "poly of the test",
                                       .infer = cube_infer,
                                       .derivative = cube_derivative};
   static const taeda_operator totals = {
       .size = sizeof totals,
-      .schema = "poly::totals(Tensor[] items, Scalar by=2) -> (Tensor total, Tensor scaled)",
+      .schema = PACKAGE "::totals(Tensor[] items, Scalar by=2) -> (Tensor total, Tensor scaled)",
       .infer = totals_infer,
       .derivative = totals_derivative};
   static const taeda_operator others[] = {
-      {.size = sizeof *others, .schema = "poly::weighed(Tensor self, Tensor? weight=None) -> Tensor", .composite = weighed},
-      {.size = sizeof *others, .schema = "poly::halved(Tensor self) -> Tensor", .derivative = no_derivative},
-      {.size = sizeof *others, .schema = "poly::odd(Tensor self, int how) -> Tensor", .infer = odd_infer},
-      {.size = sizeof *others, .schema = "poly::forgetful(Tensor self) -> Tensor", .composite = nothing},
-      {.size = sizeof *others, .schema = "poly::caller(str name, Tensor self) -> Tensor", .composite = caller},
-      {.size = sizeof *others, .schema = "poly::swallower(str name, Tensor self) -> Tensor", .composite = swallower},
-      {.size = sizeof *others, .schema = "poly::renamer(str name, Tensor self) -> Tensor", .composite = renamer},
-      {.size = sizeof *others, .schema = "poly::nothing(Tensor self) -> Tensor"}};
+      {.size = sizeof *others, .schema = PACKAGE "::weighed(Tensor self, Tensor? weight=None) -> Tensor", .composite = weighed},
+      {.size = sizeof *others, .schema = PACKAGE "::halved(Tensor self) -> Tensor", .derivative = no_derivative},
+      {.size = sizeof *others, .schema = PACKAGE "::odd(Tensor self, int how) -> Tensor", .infer = odd_infer},
+      {.size = sizeof *others, .schema = PACKAGE "::forgetful(Tensor self) -> Tensor", .composite = nothing},
+      {.size = sizeof *others, .schema = PACKAGE "::caller(str name, Tensor self) -> Tensor", .composite = caller},
+      {.size = sizeof *others, .schema = PACKAGE "::swallower(str name, Tensor self) -> Tensor", .composite = swallower},
+      {.size = sizeof *others, .schema = PACKAGE "::renamer(str name, Tensor self) -> Tensor", .composite = renamer},
+      {.size = sizeof *others, .schema = PACKAGE "::nothing(Tensor self) -> Tensor"}};
   taeda_op op;
   api = given;
   TRY(api->op_define(&cube, &op));
   TRY(api->op_define(&totals, NULL));
   for (size_t i = 0; i < sizeof others / sizeof *others; ++i) TRY(api->op_define(&others[i], NULL));
-  TRY(api->kernel_register("poly::cube", 0, cube_kernel, NULL, "poly of the test", NULL));
-  TRY(api->kernel_register("poly::totals", 0, totals_kernel, NULL, NULL, NULL));
-  TRY(api->kernel_register("poly::halved", 0, halved, NULL, NULL, NULL));
-  return api->kernel_register("poly::odd", 0, nothing, NULL, NULL, NULL);
+  TRY(api->kernel_register(PACKAGE "::cube", 0, cube_kernel, NULL, "poly of the test", NULL));
+  TRY(api->kernel_register(PACKAGE "::totals", 0, totals_kernel, NULL, NULL, NULL));
+  TRY(api->kernel_register(PACKAGE "::halved", 0, halved, NULL, NULL, NULL));
+  return api->kernel_register(PACKAGE "::odd", 0, nothing, NULL, NULL, NULL);
 }
 DESCRIBE("operators")

@@ -1,6 +1,10 @@
 /* What C sees of arguments and tensors, as operators whose results say it. */
 #include "support.h"
 
+#ifndef PACKAGE
+#define PACKAGE "probe"
+#endif
+
 /* A float64 vector of `count` numbers as result. */
 static int32_t numbers(const double* values, int64_t count, taeda_value* result) {
   const taeda_device cpu = {0, 0};
@@ -260,28 +264,28 @@ TAEDA_PLUGIN_EXPORT int64_t count_releases(void) { return releases; }
 static int32_t start(const taeda_api* given) {
   static const taeda_operator operators[] = {
       {.size = sizeof *operators,
-       .schema = "probe::kinds(Tensor a, Operand b, Tensor? c, Scalar d, Scalar? e, int f, int? g, int[] h, int[]? i, "
+       .schema = PACKAGE "::kinds(Tensor a, Operand b, Tensor? c, Scalar d, Scalar? e, int f, int? g, int[] h, int[]? i, "
                  "float j, float[] k, bool l, str m, str? n, DType o, DType? p, Device q, Device? r, Generator? s, "
                  "Tensor[] t, Tensor?[] u, Operand v=7) -> Tensor",
        .composite = kinds},
-      {.size = sizeof *operators, .schema = "probe::number(Scalar d) -> Tensor", .composite = kinds},
-      {.size = sizeof *operators, .schema = "probe::facts(Tensor self) -> Tensor", .composite = facts},
-      {.size = sizeof *operators, .schema = "probe::short_facts(Tensor self) -> Tensor", .composite = short_facts},
+      {.size = sizeof *operators, .schema = PACKAGE "::number(Scalar d) -> Tensor", .composite = kinds},
+      {.size = sizeof *operators, .schema = PACKAGE "::facts(Tensor self) -> Tensor", .composite = facts},
+      {.size = sizeof *operators, .schema = PACKAGE "::short_facts(Tensor self) -> Tensor", .composite = short_facts},
       {.size = sizeof *operators,
-       .schema = "probe::view(Tensor self, int[] sizes, int[] strides, int offset) -> Tensor",
+       .schema = PACKAGE "::view(Tensor self, int[] sizes, int[] strides, int offset) -> Tensor",
        .composite = view},
       {.size = sizeof *operators,
-       .schema = "probe::make(int[] sizes, int[]? strides, DType dtype, Device device) -> Tensor",
+       .schema = PACKAGE "::make(int[] sizes, int[]? strides, DType dtype, Device device) -> Tensor",
        .composite = make},
       {.size = sizeof *operators,
-       .schema = "probe::wrap(int room, int[] sizes, int[]? strides=None, bool readonly=False) -> Tensor",
+       .schema = PACKAGE "::wrap(int room, int[] sizes, int[]? strides=None, bool readonly=False) -> Tensor",
        .composite = wrap},
-      {.size = sizeof *operators, .schema = "probe::scribble(Tensor self, int extra=0) -> Tensor", .composite = scribble},
-      {.size = sizeof *operators, .schema = "probe::shuffle(Tensor self, int size) -> Tensor", .composite = shuffle},
-      {.size = sizeof *operators, .schema = "probe::same(Tensor self, Tensor other) -> Tensor", .composite = same},
-      {.size = sizeof *operators, .schema = "probe::grow(Tensor self, Tensor out) -> Tensor", .composite = grow},
-      {.size = sizeof *operators, .schema = "probe::unlocked(Tensor self) -> Tensor", .composite = unlocked},
-      {.size = sizeof *operators, .schema = "probe::census(Tensor self) -> Tensor", .composite = census}};
+      {.size = sizeof *operators, .schema = PACKAGE "::scribble(Tensor self, int extra=0) -> Tensor", .composite = scribble},
+      {.size = sizeof *operators, .schema = PACKAGE "::shuffle(Tensor self, int size) -> Tensor", .composite = shuffle},
+      {.size = sizeof *operators, .schema = PACKAGE "::same(Tensor self, Tensor other) -> Tensor", .composite = same},
+      {.size = sizeof *operators, .schema = PACKAGE "::grow(Tensor self, Tensor out) -> Tensor", .composite = grow},
+      {.size = sizeof *operators, .schema = PACKAGE "::unlocked(Tensor self) -> Tensor", .composite = unlocked},
+      {.size = sizeof *operators, .schema = PACKAGE "::census(Tensor self) -> Tensor", .composite = census}};
   api = given;
   for (size_t i = 0; i < sizeof operators / sizeof *operators; ++i) TRY(api->op_define(&operators[i], NULL));
   return TAEDA_OK;

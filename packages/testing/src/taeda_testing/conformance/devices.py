@@ -1,7 +1,7 @@
 """What the tensor provider tells of a device: missing kernels, fallbacks, declared capabilities.
 
-The active provider may have a module ``library`` with ``fallback_counts(device)`` and ``lacks(device)``; a provider
-without it is taken to have neither fallbacks nor declarations.
+The active provider may have a module ``library`` or ``backends`` with ``fallback_counts(device)`` and
+``lacks(device)``; a provider without it is taken to have neither fallbacks nor declarations.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def require(device: str) -> None:
 
 
 def _library_function(name: str) -> Callable[..., Any] | None:
-    return getattr(getattr(tensor, "library", None), name, None)
+    for module in ("library", "backends"):
+        if (found := getattr(getattr(tensor, module, None), name, None)) is not None:
+            return found
+    return None
 
 
 def lacks(device: str) -> dict[str, str]:
