@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from strangers import EXAMPLES, Site
@@ -73,3 +74,316 @@ def test_there_are_two_devices(sim):
             print("same device" in str(error))
     """
     assert sim.lines(program) == ["sim:1 sim:0 [2.0, 2.0]", "2 simulated device 1", "True"]
+
+
+# --- asynchronous work ---
+
+HELD = """
+    import taeda
+    import taeda_backend_sim as device
+
+    x = taeda.ones(3, device="sim")
+    taeda.synchronize("sim")
+"""
+
+
+def test_calls_return_before_the_work_is_done(sim):
+    program = """
+        with device.held():
+            y = x + 1
+            z = y * 3
+            print(y.shape, taeda.current_stream("sim").query())
+        print(z.cpu().tolist(), taeda.current_stream("sim").query())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["Size([3]) False", "[6.0, 6.0, 6.0] True"]
+
+
+def test_a_stream_waits_for_another_by_an_event(sim):
+    # Without the event the second stream, which nobody holds, would multiply before the first one adds.
+    program = """
+        first, second = taeda.Stream("sim"), taeda.Stream("sim")
+        with first, device.held():
+            x.add_(1)
+            added = first.record_event()
+            second.wait_event(added)
+            with second:
+                x.mul_(5)
+            print(added.query(), second.query())
+        second.synchronize()
+        print(added.query(), x.cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["False False", "True [10.0, 10.0, 10.0]"]
+
+
+def test_streams_run_beside_each_other(sim):
+    program = """
+        side = taeda.Stream("sim")
+        with device.held():
+            x.add_(1)
+            with side:
+                y = taeda.full((2,), 7.0, device="sim")
+                side.synchronize()
+                print(y.cpu().tolist(), taeda.current_stream("sim") == side)
+            print(taeda.current_stream("sim").query())
+        print(x.cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["[7.0, 7.0] True", "False", "[2.0, 2.0, 2.0]"]
+
+
+def test_freed_memory_is_not_given_to_other_streams_too_early(sim):
+    program = """
+        side = taeda.Stream("sim")
+        with device.held():
+            y = x + 1
+            z = y * 2       # waits, and reads y
+            del y
+            with side:
+                other = taeda.full((3,), -1.0, device="sim")
+                side.synchronize()
+        print(z.cpu().tolist(), other.cpu().tolist())
+        with side:
+            y = taeda.ones(3, device="sim")
+        y.record_stream(taeda.current_stream("sim"))
+        taeda.current_stream("sim").wait_stream(side)
+        with device.held():
+            z = y * 2
+            del y
+            with side:
+                other = taeda.full((3,), -1.0, device="sim")
+        print(z.cpu().tolist())
+    """
+    found = sim.lines(dedent(HELD) + dedent(program))
+    assert found == ["[4.0, 4.0, 4.0] [-1.0, -1.0, -1.0]", "[2.0, 2.0, 2.0]"]
+
+
+def test_copies_from_pinned_memory_do_not_wait(sim):
+    program = """
+        host = taeda.tensor([1.0, 2.0]).pin_memory("sim")
+        print(host.is_pinned(), taeda.ones(2).is_pinned())
+        with device.held():
+            there = host.to("sim", non_blocking=True)
+            print(taeda.current_stream("sim").query())
+        print(there.cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True False", "False", "[1.0, 2.0]"]
+
+
+def test_events_measure_time(sim):
+    program = """
+        start, end = (taeda.Event("sim", enable_timing=True) for _ in range(2))
+        start.record()
+        x.add_(1)
+        end.record()
+        end.synchronize()
+        print(start.elapsed_time(end) >= 0 >= end.elapsed_time(start))
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True"]
+
+
+def test_memory_comes_back(sim):
+    program = """
+        import gc
+        gc.disable()
+        free = lambda: (taeda.synchronize("sim"), taeda.backends.properties("sim")["free_memory"])[1]
+        before = free()
+        y = (taeda.randn(100, 100, device="sim") @ taeda.randn(100, 100, device="sim")).relu()
+        used = before - free()
+        del y
+        print(used >= 40000, free() == before)
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True True"]
+
+
+# --- failures ---
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "words"),
+    [("allocate", "MemoryError", "out of memory"), ("launch", "RuntimeError", "add: ")],
+)
+def test_a_failure_at_the_call_leaves_everything_as_it_was(sim, what, error, words):
+    program = f"""
+        device.fail({what!r})
+        try:
+            x + 1
+        except {error} as complaint:
+            print({words!r} in str(complaint))
+        print(x.cpu().tolist(), (x + 1).cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True", "[1.0, 1.0, 1.0] [2.0, 2.0, 2.0]"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        'taeda.synchronize("sim")',
+        'taeda.current_stream("sim").synchronize()',
+        "y.cpu()",
+        "y.sum().item()",
+        "x.nonzero()",
+        "print(y)",
+    ],
+)
+def test_a_kernel_that_fails_complains_at_the_next_wait(sim, ask):
+    program = f"""
+        device.fail("kernel", 2)
+        x.mul_(3)
+        y = x + 1
+        x.mul_(2)
+        try:
+            {ask}
+        except RuntimeError as complaint:
+            print("kernel 'add' failed on request" in str(complaint))
+        print(x.cpu().tolist(), (x + 1).cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True", "[6.0, 6.0, 6.0] [7.0, 7.0, 7.0]"]
+
+
+def test_a_wrong_index_complains_at_the_next_wait(sim):
+    program = """
+        y = x[taeda.tensor([1, 2]).to("sim")]
+        z = taeda.gather(x, 0, taeda.tensor([7]).to("sim"))
+        try:
+            z.cpu()
+        except IndexError as complaint:
+            print("7" in str(complaint) and "size 3" in str(complaint))
+        print(y.cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True", "[1.0, 1.0]"]
+
+
+@pytest.mark.parametrize("what", ["synchronize", "copy"])
+def test_waiting_itself_may_fail(sim, what):
+    program = f"""
+        device.fail({what!r})
+        try:
+            {'taeda.synchronize("sim")' if what == "synchronize" else "x.cpu()"}
+        except RuntimeError as complaint:
+            print("on request" in str(complaint))
+        print(x.cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True", "[1.0, 1.0, 1.0]"]
+
+
+def test_failures_by_the_environment(sim):
+    program = """
+        import taeda
+        x = taeda.ones(3, device="sim")
+        x.add_(1)
+        try:
+            print(x.cpu())
+        except RuntimeError as complaint:
+            print("on request" in str(complaint))
+        print(x.cpu().tolist())
+    """
+    assert sim.lines(program, TAEDA_SIM_FAIL="kernel:2") == ["True", "[1.0, 1.0, 1.0]"]
+
+
+# --- beside others ---
+
+
+def test_tensors_move_between_two_plug_ins(sim):
+    sim.example("taeda-backend-numpy")
+    program = """
+        import taeda
+        x = taeda.arange(6.0).reshape(2, 3).to("sim")
+        y = x.t().to("numpy")
+        z = (y * 2).to("sim:1")
+        print(x.device.type, y.device.type, z.device, z.cpu().tolist())
+        w = taeda.ones(3, 2).to("numpy").requires_grad_()
+        (w.to("sim") * x.t()).sum().backward()
+        print(w.grad.device.type, w.grad.cpu().tolist())
+    """
+    assert sim.lines(program) == [
+        "sim numpy sim:1 [[0.0, 6.0], [2.0, 8.0], [4.0, 10.0]]",
+        "numpy [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]",
+    ]
+
+
+def test_what_it_lacks_falls_back_when_the_user_says_so(sim):
+    program = """
+        import taeda
+        x = taeda.tensor([0, 1, 1]).to("sim")
+        try:
+            taeda.bincount(x)
+        except NotImplementedError as complaint:
+            print("'sim' has no kernel" in str(complaint))
+        taeda.backends.fallback("sim", "cpu")
+        counts = taeda.bincount(x)
+        taeda.bincount(x)
+        print(counts.device.type, counts.cpu().tolist(), taeda.backends.fallback_counts("sim"))
+    """
+    result = sim.run(program)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["True", "sim [1, 2] {'bincount': 2}"]
+    assert result.stderr == "taeda: 2 call(s) on device 'sim' fell back to the cpu: bincount 2\n"
+
+
+def test_the_digits_network_trains(sim):
+    pytest.importorskip("sklearn")
+    program = """
+        import numpy as np
+        import taeda as torch
+        import taeda.nn.functional as F
+        from sklearn.datasets import load_digits
+
+        from model import DigitNet
+
+        digits = load_digits()
+        images = torch.from_numpy((digits.images[:, None] / 16).astype(np.float32)).to("sim")
+        labels = torch.from_numpy(digits.target.astype(np.int64)).to("sim")
+        torch.manual_seed(0)
+        model = DigitNet().to("sim")
+        optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+        for epoch in range(4):
+            order = torch.randperm(1500)
+            for begin in range(0, 1500, 60):
+                at = order[begin : begin + 60].to("sim")
+                optimizer.zero_grad()
+                F.cross_entropy(model(images[at]), labels[at]).backward()
+                optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            right = (model(images[1500:]).argmax(1) == labels[1500:]).sum().item()
+        print(model.linear2.weight.device, right / 297 > 0.9)
+    """
+    sim.paths.append(EXAMPLES.parent / "digits")
+    assert sim.lines(program) == ["sim:0 True"]
+
+
+def test_host_code_reads_no_device_memory(sim):
+    # Each of these would end the process, as the test above shows, were an address of the device followed.
+    program = """
+        import copy, pickle
+        import numpy as np
+        x = taeda.arange(6.0).reshape(2, 3).to("sim")
+        i = taeda.tensor([0, 1]).to("sim")
+        calls = {
+            "item": lambda: x.sum().item(), "print": lambda: str(x), "tolist": lambda: x.tolist(),
+            "mask": lambda: x[x > 2], "index": lambda: x[i], "array index": lambda: x[np.array([1])],
+            "assign": lambda: x.__setitem__(x > 4, 0.0), "copy": lambda: copy.deepcopy(x),
+            "pickle": lambda: pickle.loads(pickle.dumps(x)), "one_hot": lambda: taeda.nn.functional.one_hot(i),
+            "repeat": lambda: x.repeat_interleave(i + 1, 0), "unique": lambda: taeda.unique_consecutive(i),
+            "state": lambda: taeda.Generator().set_state(taeda.Generator("sim").get_state().to("sim")),
+            "linspace": lambda: taeda.linspace(0, 1, 3, device="sim"), "slice": lambda: x[: i[1]],
+            "int": lambda: int(i[1]), "rows": lambda: list(x), "in": lambda: 1.0 in x,
+        }
+        for name, call in calls.items():
+            call()
+        for share in (np.asarray, np.from_dlpack, memoryview, bytes):
+            try:
+                share(x)
+            except (TypeError, BufferError) as complaint:
+                print("cpu" in str(complaint) and "sim" in str(complaint))
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["True"] * 4
+
+
+def test_it_is_a_whole_backend(sim):
+    program = """
+        from taeda_testing.__main__ import main
+        raise SystemExit(main(["backend", "sim", "--only", "add", "--only", "conv2d", "--only", "training"]))
+    """
+    result = sim.run(program)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "nothing is left to do" in result.stdout

@@ -3,6 +3,7 @@
 
 #include "python/internal.h"
 #include "taeda/generator_state.h"
+#include "taeda/ops/cast.h"
 
 namespace taeda::py {
 
@@ -81,7 +82,7 @@ PyObject* set_state(PyObject* self, PyObject* state) {
   return guarded([&] {
     if (!is_tensor(state))
       fail(ErrorKind::Type, "Generator.set_state: argument 'new_state' must be a Tensor, found ", type_name(state));
-    const Tensor& bytes = tensor_of(state);
+    const Tensor bytes = ops::to_device(tensor_of(state), Device{});
     check(
         bytes.dtype() == DType::UInt8 && bytes.numel() == 16 && bytes.contiguous(), ErrorKind::Value,
         "Generator.set_state: argument 'new_state' must be the uint8 tensor of 16 elements that get_state gave, found ",

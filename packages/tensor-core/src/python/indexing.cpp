@@ -185,7 +185,10 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   int64_t dim = 0;
   // With masks of several dimensions, an entry of the list stands for more than one dimension of the view.
   int64_t mask_extra = 0;
+  // Places may be told from the host: numbers, lists, arrays and cpu tensors follow the tensor to its device.
+  const bool elsewhere = self.device().backend > kMeta;
   const auto place = [&](Tensor index, int64_t width) {
+    if (elsewhere && index.device().backend == kCPU) index = ops::to_device(index, self.device());
     indices.resize(size_t(dim - mask_extra));
     indices.push_back(std::move(index));
     mask_extra += width - 1;

@@ -50,6 +50,7 @@ extern PyMethodDef dlpack_functions[];
 extern PyMethodDef dlpack_methods[];
 extern PyMethodDef runtime_functions[];
 extern PyMethodDef text_functions[];
+extern PyMethodDef stream_functions[];
 extern PyMethodDef plugin_functions[];
 PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept;
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept;

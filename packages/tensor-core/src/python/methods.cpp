@@ -2,6 +2,7 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "taeda/ops.h"
+#include "taeda/stream.h"
 
 namespace taeda::py {
 namespace {
@@ -31,7 +32,7 @@ PyObject* is_inference(PyObject* self, PyObject*) {
   return PyBool_FromLong(tensor_of(self).impl()->flags & kInference);
 }
 PyObject* is_view(PyObject* self, PyObject*) { return PyBool_FromLong(tensor_of(self).is_view()); }
-PyObject* is_pinned(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+PyObject* is_pinned(PyObject* self, PyObject*) { return PyBool_FromLong(taeda::is_pinned(tensor_of(self))); }
 PyObject* get_device(PyObject* self, PyObject*) {
   const Device device = tensor_of(self).device();
   return PyLong_FromLong(device.backend == kCPU ? -1 : device.index);
@@ -106,7 +107,7 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
       }
       ++rest;
     }
-    bool copy = false;
+    bool copy = false, non_blocking = rest < args + count && PyObject_IsTrue(rest[0]);
     if (rest + 1 < args + count) copy = PyObject_IsTrue(rest[1]);
     const Given given(known, args + count, 0, names);
     if (given.has(0)) dtype = given.dtype(0);
@@ -117,8 +118,16 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
       device = tensor_of(given[2]).device();
     }
     copy = given.truth(4, copy);
+    non_blocking = given.truth(3, non_blocking);
     const Tensor& t = tensor_of(self);
-    Tensor made = converted(t, dtype, device);
+    Tensor made;
+    if (non_blocking && device && *device != t.device()) {
+      const Tensor from = converted(t, dtype, std::nullopt);
+      made = empty(from.sizes(), from.dtype(), *device);
+      ops::copy_(made, from, true);
+    } else {
+      made = converted(t, dtype, device);
+    }
     if (given.has(5) && given.text(5, "") != "preserve_format") made = ops::contiguous(made, given.text(5, ""));
     if (copy && made.same(t)) made = ops::clone(t);
     return wrap_or_self(self, std::move(made));

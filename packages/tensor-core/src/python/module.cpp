@@ -31,7 +31,7 @@ bool add_ops(PyObject* module) {
 
 bool fill(PyObject* module) {
   PyMethodDef* const own_tables[] = {data_functions, buffer_functions,  dlpack_functions,           runtime_functions,
-                                     text_functions, library_functions, library_autograd_functions, plugin_functions, nullptr};
+                                     text_functions, stream_functions, library_functions, library_autograd_functions, plugin_functions, nullptr};
   return init_dtype(module) && init_device(module) && init_generator(module) && init_size(module) &&
          init_tensor(module) && init_mode(module) && add_tables(module, all_functions) &&
          add_tables(module, own_tables) && add_ops(module);

@@ -288,14 +288,29 @@ def apply_(self: Tensor, function: Any) -> Tensor:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor itself: no installed device transfers from page-locked memory."""
-    return self
+    """A copy in host memory from which `device` copies without blocking.
+
+    Args:
+        device: Device type that pins the memory; None gives the tensor itself, as there is no one accelerator.
+
+    Raises:
+        NotImplementedError: The device has no pinned memory.
+
+    Example:
+        >>> batch.pin_memory("mydev").to("mydev", non_blocking=True)
+    """
+    return self if device is None else _C._pinned_copy(self, device)
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Say that work on `stream` uses the tensor too: its memory is not given to others before that is done."""
+    _C._stream_uses(self, stream._handle)
 
 
 METHODS = [
     __array__, __reduce_ex__, __deepcopy__, __copy__, __repr__, __format__, type_as, new_tensor, resize_,
     resize_as_, __reversed__, untyped_storage, to_device,
-    where, fill_diagonal_, sum_to_size, as_subclass, apply_, pin_memory,
+    where, fill_diagonal_, sum_to_size, as_subclass, apply_, pin_memory, record_stream,
 ]  # fmt: skip
 
 

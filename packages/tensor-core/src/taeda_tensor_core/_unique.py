@@ -14,7 +14,7 @@ def _rows(input: Tensor, dim: int) -> Tensor:
 
 def _row_order(rows: Tensor) -> Tensor:
     """Order that sorts rows lexicographically."""
-    order = _C.arange(rows.size(0))
+    order = _C.arange(rows.size(0), device=rows.device)
     for column in range(rows.size(1) - 1, -1, -1):
         order = order[_C.argsort(rows[:, column][order], stable=True)]
     return order
@@ -31,12 +31,12 @@ def _runs(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """First row of every run of equal rows, number of the run for each row, lengths of the runs."""
     n = rows.size(0)
     if n == 0:
-        none = _C.zeros(0, dtype=_C.int64)
+        none = _C.zeros(0, dtype=_C.int64, device=rows.device)
         return none, none, none
-    starts = _C.ones(n, dtype=_C.bool)
+    starts = _C.ones(n, dtype=_C.bool, device=rows.device)
     starts[1:] = (rows[1:] != rows[:-1]).any(1)
     firsts = _C.nonzero(starts)[:, 0]
-    ends = _C.cat([firsts[1:], _C.tensor([n])])
+    ends = _C.cat([firsts[1:], _C.tensor([n], device=rows.device)])
     return firsts, _C.cumsum(starts, 0) - 1, ends - firsts
 
 

@@ -1,0 +1,165 @@
+// Streams, events and pinned memory for Python: handles in capsules, which streams.py dresses up.
+#include "taeda/stream.h"
+
+#include "python/internal.h"
+#include "taeda/backend.h"
+
+namespace taeda::py {
+namespace {
+
+constexpr const char* kStream = "taeda.stream";
+constexpr const char* kEvent = "taeda.event";
+
+template <class T>
+PyObject* capsule(Ref<T> held, const char* name) {
+  T* raw = held.release();
+  PyObject* made = PyCapsule_New(raw, name, [](PyObject* self) {
+    Ref<T>::adopt(static_cast<T*>(PyCapsule_GetPointer(self, PyCapsule_GetName(self))));
+  });
+  if (!made) Ref<T>::adopt(raw);
+  return own(made).release();
+}
+Stream stream_of(PyObject* o) {
+  void* held = PyCapsule_GetPointer(o, kStream);
+  ensure(held != nullptr);
+  return Stream::share(static_cast<StreamImpl*>(held));
+}
+Event event_of(PyObject* o) {
+  void* held = PyCapsule_GetPointer(o, kEvent);
+  ensure(held != nullptr);
+  return Event::share(static_cast<EventImpl*>(held));
+}
+Device device_of(PyObject* o) {
+  const std::optional<Device> device = as_device(o);
+  if (!device) fail(ErrorKind::Type, "expected a device or its name, found ", type_name(o));
+  return *device;
+}
+Backend& owner(Device device) { return backend(device.backend); }
+/// Same devices, or an error that names both.
+void check_same(const char* what, Device a, Device b) {
+  check(a == b, ErrorKind::Runtime, what, ": the event is of device '", to_string(a), "', the stream of '",
+        to_string(b), "'");
+}
+
+PyObject* stream_make(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] {
+    const long priority = PyLong_AsLong(args[1]);
+    ensure(priority != -1 || !PyErr_Occurred());
+    return capsule(new_stream(device_of(args[0]), int(priority)), kStream);
+  });
+}
+PyObject* stream_current(PyObject*, PyObject* device) {
+  return guarded([&] { return capsule(current_stream(device_of(device)), kStream); });
+}
+PyObject* stream_set(PyObject*, PyObject* stream) {
+  return guarded([&] {
+    set_current_stream(stream_of(stream));
+    return Py_NewRef(Py_None);
+  });
+}
+/// (device, address of the handle, priority)
+PyObject* stream_facts(PyObject*, PyObject* stream) {
+  return guarded([&] {
+    const Stream s = stream_of(stream);
+    const Object device = own(wrap(s->device));
+    return own(Py_BuildValue("OKi", device.get(),
+                             static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(s->handle)), s->priority))
+        .release();
+  });
+}
+PyObject* stream_synchronize(PyObject*, PyObject* stream) {
+  return guarded([&] {
+    const Stream s = stream_of(stream);
+    owner(s->device).stream_synchronize(s->device, s->handle);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* stream_query(PyObject*, PyObject* stream) {
+  return guarded([&] {
+    const Stream s = stream_of(stream);
+    return PyBool_FromLong(owner(s->device).stream_query(s->device, s->handle));
+  });
+}
+PyObject* stream_uses(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(args[0]);
+    const Stream s = stream_of(args[1]);
+    check(t.device() == s->device, ErrorKind::Runtime, "record_stream: expected a stream of device '",
+          to_string(t.device()), "', found one of '", to_string(s->device), "'");
+    if (t.impl()->storage && t.impl()->storage->data)
+      owner(s->device).stream_uses(s->device, t.impl()->storage->data, s->handle);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* event_make(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] { return capsule(new_event(device_of(args[0]), PyObject_IsTrue(args[1])), kEvent); });
+}
+PyObject* event_record(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] {
+    const Event e = event_of(args[0]);
+    const Stream s = stream_of(args[1]);
+    check_same("Event.record", e->device, s->device);
+    owner(e->device).event_record(e->device, e->handle, s->handle);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* event_wait(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] {
+    const Event e = event_of(args[0]);
+    const Stream s = stream_of(args[1]);
+    check(e->device.backend == s->device.backend, ErrorKind::Runtime, "Event.wait: the event is of device '",
+          to_string(e->device), "', the stream of '", to_string(s->device), "'");
+    owner(s->device).event_wait(s->device, e->handle, s->handle);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* event_synchronize(PyObject*, PyObject* event) {
+  return guarded([&] {
+    const Event e = event_of(event);
+    owner(e->device).event_synchronize(e->device, e->handle);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* event_query(PyObject*, PyObject* event) {
+  return guarded([&] {
+    const Event e = event_of(event);
+    return PyBool_FromLong(owner(e->device).event_query(e->device, e->handle));
+  });
+}
+PyObject* event_elapsed(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] {
+    const Event from = event_of(args[0]), to = event_of(args[1]);
+    check(from->timing && to->timing, ErrorKind::Runtime, "Event.elapsed_time: both events need enable_timing=True");
+    check_same("Event.elapsed_time", from->device, to->device);
+    return PyFloat_FromDouble(owner(from->device).event_elapsed(from->device, from->handle, to->handle));
+  });
+}
+
+PyObject* py_pinned_copy(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] { return wrap(pinned_copy(tensor_of(args[0]), device_of(args[1]).backend)); });
+}
+
+PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+}  // namespace
+
+PyMethodDef stream_functions[] = {{"_stream_make", fast(stream_make), METH_FASTCALL, nullptr},
+                                  {"_stream_current", stream_current, METH_O, nullptr},
+                                  {"_stream_set", stream_set, METH_O, nullptr},
+                                  {"_stream_facts", stream_facts, METH_O, nullptr},
+                                  {"_stream_synchronize", stream_synchronize, METH_O, nullptr},
+                                  {"_stream_query", stream_query, METH_O, nullptr},
+                                  {"_stream_uses", fast(stream_uses), METH_FASTCALL, nullptr},
+                                  {"_event_make", fast(event_make), METH_FASTCALL, nullptr},
+                                  {"_event_record", fast(event_record), METH_FASTCALL, nullptr},
+                                  {"_event_wait", fast(event_wait), METH_FASTCALL, nullptr},
+                                  {"_event_synchronize", event_synchronize, METH_O, nullptr},
+                                  {"_event_query", event_query, METH_O, nullptr},
+                                  {"_event_elapsed", fast(event_elapsed), METH_FASTCALL, nullptr},
+                                  {"_pinned_copy", fast(py_pinned_copy), METH_FASTCALL, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace taeda::py

@@ -1,0 +1,141 @@
+"""Streams and events of devices: work of one stream is in order, streams run beside each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_tensor_core import _C
+
+__all__ = ["Event", "Stream", "current_stream", "set_stream"]
+
+
+class Stream:
+    """A queue of work on a device; as a context it is this thread's current stream of that device.
+
+    Args:
+        device: Device or its name.
+        priority: A lower number may go first.
+
+    Raises:
+        NotImplementedError: The device has no streams.
+
+    Example:
+        >>> side = taeda.Stream("mydev")
+        >>> with side:
+        ...     y = x @ x
+        >>> taeda.current_stream("mydev").wait_stream(side)
+    """
+
+    def __init__(self, device: Any, priority: int = 0) -> None:
+        self._handle = _C._stream_make(device, priority)
+        self._before: list[Stream] = []
+
+    @classmethod
+    def _of(cls, handle: Any) -> Stream:
+        made = cls.__new__(cls)
+        made._handle, made._before = handle, []
+        return made
+
+    @property
+    def device(self) -> Any:
+        """Where the work is done."""
+        return _C._stream_facts(self._handle)[0]
+
+    @property
+    def priority(self) -> int:
+        """As given when it was made."""
+        return _C._stream_facts(self._handle)[2]
+
+    def synchronize(self) -> None:
+        """Wait until all its work is done; errors of that work come out here."""
+        _C._stream_synchronize(self._handle)
+
+    def query(self) -> bool:
+        """Whether all its work is done."""
+        return _C._stream_query(self._handle)
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Put an event, given or new, behind the work so far."""
+        event = Event(self.device) if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Let further work wait for an event."""
+        _C._event_wait(event._handle, self._handle)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Let further work wait for what is now in another stream."""
+        self.wait_event(stream.record_event())
+
+    def __enter__(self) -> Stream:
+        self._before.append(current_stream(self.device))
+        set_stream(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        set_stream(self._before.pop())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, int]:
+        return _C._stream_facts(self._handle)[:2]
+
+    def __repr__(self) -> str:
+        device, address, priority = _C._stream_facts(self._handle)
+        return f"Stream(device={str(device)!r}, priority={priority}, id={address:#x})"
+
+
+class Event:
+    """A mark in a stream.
+
+    Args:
+        device: Device or its name.
+        enable_timing: Whether `elapsed_time` is wanted.
+
+    Raises:
+        NotImplementedError: The device has no events.
+
+    Example:
+        >>> done = taeda.current_stream("mydev").record_event()
+        >>> done.synchronize()
+    """
+
+    def __init__(self, device: Any, enable_timing: bool = False) -> None:
+        self.device = _C.device(device)
+        self._handle = _C._event_make(device, enable_timing)
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Put the mark behind the work that is in the stream, by default the current one."""
+        stream = current_stream(self.device) if stream is None else stream
+        _C._event_record(self._handle, stream._handle)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Let further work of the stream, by default the current one, wait for the mark."""
+        (current_stream(self.device) if stream is None else stream).wait_event(self)
+
+    def query(self) -> bool:
+        """Whether the work before the mark is done."""
+        return _C._event_query(self._handle)
+
+    def synchronize(self) -> None:
+        """Wait until the work before the mark is done."""
+        _C._event_synchronize(self._handle)
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds from this mark to another, both made with `enable_timing`."""
+        return _C._event_elapsed(self._handle, end._handle)
+
+
+def current_stream(device: Any) -> Stream:
+    """This thread's current stream of a device."""
+    return Stream._of(_C._stream_current(device))
+
+
+def set_stream(stream: Stream) -> None:
+    """Make a stream this thread's current one of its device."""
+    _C._stream_set(stream._handle)
