@@ -81,6 +81,15 @@ def sanitizers(session: nox.Session) -> None:
 
 
 @nox.session
+def growth(session: nox.Session) -> None:
+    """Run today's plug-in binaries on a build of taeda whose operators and C ABI have grown."""
+    session.install("setuptools>=77", "cmake>=3.22", "ninja", "pyyaml>=6", "numpy>=1.26", "pytest>=8")
+    # Vendor libraries change nothing here and would have to be fetched.
+    environment = {"TAEDA_WITHOUT": "onednn,openblas"}
+    session.run("python", "tools/growth.py", *session.posargs, env=environment)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the guides and the reference into docs-output/; a warning is an error."""
     install(session)

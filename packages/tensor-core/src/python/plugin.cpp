@@ -45,11 +45,9 @@ PyObject* py_start_plugin(PyObject*, PyObject* capsule) {
 PyObject* discovery = nullptr;
 
 void ask_discovery(std::string_view name) {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  PyObject* answer = PyObject_CallFunction(discovery, "s#", name.data(), Py_ssize_t(name.size()));
-  Py_XDECREF(answer);
-  PyGILState_Release(state);
-  ensure(answer != nullptr);
+  const Gil gil;
+  const Object answer(PyObject_CallFunction(discovery, "s#", name.data(), Py_ssize_t(name.size())));
+  if (!answer) throw take_error();
 }
 PyObject* set_discovery(PyObject*, PyObject* function) {
   Py_XSETREF(discovery, Py_NewRef(function));
