@@ -50,6 +50,8 @@ def make_steps(
         model = program.build(torch, **options)
         if first is None:
             first = model
+            if hasattr(program, "initialize"):
+                program.initialize(torch, model)
         else:
             copy_weights(first, model, torch)
         model = model.to(getattr(torch, dtype)).train()

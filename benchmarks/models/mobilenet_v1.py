@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from models._images import cross_entropy as loss
-from models._images import images
-from models._images import sgd as make_optimizer
+from models._images import images, initialize, sgd
 
-__all__ = ["build", "loss", "make_batch", "make_optimizer"]
+__all__ = ["build", "initialize", "loss", "make_batch", "make_optimizer"]
 
 BATCH, SIDE, CLASSES = 16, 128, 1000
 BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
@@ -34,3 +33,8 @@ def build(torch: Any, dropout: float = 0.0) -> Any:
 def make_batch(torch: Any, rng: Any) -> tuple:
     """Random images and classes."""
     return images(torch, rng, BATCH, SIDE, CLASSES)
+
+
+def make_optimizer(torch: Any, model: Any) -> Any:
+    """SGD at the start of a warm-up: from fresh weights larger steps amplify every rounding error tenfold a step."""
+    return sgd(torch, model, lr=1e-6)

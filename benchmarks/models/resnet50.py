@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from models import _images
 from models._images import cross_entropy as loss
 from models._images import images
 from models._images import sgd as make_optimizer
 
-__all__ = ["build", "loss", "make_batch", "make_optimizer"]
+__all__ = ["build", "initialize", "loss", "make_batch", "make_optimizer"]
 
 BATCH, SIDE, CLASSES = 8, 128, 1000
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
@@ -54,6 +55,14 @@ def build(torch: Any, dropout: float = 0.0) -> Any:
             layers.append(Bottleneck(channels, width, stride if i == 0 else 1))
             channels = 4 * width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(channels, CLASSES))
+
+
+def initialize(torch: Any, model: Any) -> None:
+    """He's weights; every block begins as the identity (Goyal et al., "Accurate, Large Minibatch SGD", 2017, 5.1)."""
+    _images.initialize(torch, model)
+    for module in model.modules():
+        if hasattr(module, "bn3"):
+            torch.nn.init.zeros_(module.bn3.weight)
 
 
 def make_batch(torch: Any, rng: Any) -> tuple:

@@ -1,5 +1,6 @@
 // The ABI's functions on tensors, generators and streams.
 #include "abi/bridge.h"
+#include "taeda/reach.h"
 #include "taeda/backend.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
@@ -75,37 +76,13 @@ int32_t tensor_empty(int32_t ndim, const int64_t* sizes, const int64_t* strides,
   });
 }
 
-namespace {
-
-/// Bytes that elements of a layout take, below and above the first one's address. ValueError where they cannot be
-/// counted.
-struct Reach {
-  int64_t low = 0, high = 0;
-};
-Reach reach_of(const char* function, IntSpan sizes, IntSpan strides, int64_t item) {
-  Reach out;
-  if (product(sizes) == 0) return out;
-  bool fits = true;
-  out.high = item;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    int64_t step = 0;
-    int64_t& side = strides[d] < 0 ? out.low : out.high;
-    fits = fits && !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) &&
-           !__builtin_mul_overflow(step, item, &step) && !__builtin_add_overflow(side, step, &side);
-  }
-  check(fits, ErrorKind::Overflow, function, ": shape ", shape_text(sizes), " and strides ", shape_text(strides),
-        " reach beyond 64 bits");
-  return out;
-}
-
-}  // namespace
-
 int32_t tensor_view(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
                     taeda_tensor* result) {
   return guarded([&] {
     const Tensor self = borrowed(tensor);
-    const IntSpan shape = span_of(ndim, sizes), steps = span_of(ndim, strides);
+    const IntSpan shape = span_of(ndim, sizes);
     check_sizes(shape);
+    const Shape steps = settled_strides(shape, span_of(ndim, strides));
     taeda_tensor& out = place(result, "tensor_view");
     const Storage* storage = self.impl()->storage.get();
     const int64_t item = self.item_bytes();
@@ -134,7 +111,7 @@ int32_t tensor_wrap(void* data, size_t nbytes, taeda_device device, int32_t ndim
     const IntSpan shape = span_of(ndim, sizes);
     check_sizes(shape);
     taeda_tensor& out = place(result, "tensor_wrap");
-    const Shape steps = strides ? Shape(span_of(ndim, strides)) : contiguous_strides(shape);
+    const Shape steps = strides ? settled_strides(shape, span_of(ndim, strides)) : contiguous_strides(shape);
     const DType type = dtype_from_c(dtype);
     const Reach reach = reach_of("tensor_wrap", shape, steps, item_size(type));
     int64_t needed = 0;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/runtime.h"
+#include "taeda/reach.h"
 #include "taeda/spec.h"
 
 namespace taeda {
@@ -149,14 +150,11 @@ Tensor empty(IntSpan sizes, DType dtype, Device device) {
 Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
   Ref<TensorImpl> impl = fresh_on(dtype, device);
   const int64_t numel = checked_product(sizes);
-  set_dims(impl.get(), sizes, strides);
+  for (size_t d = 0; numel && d < sizes.size(); ++d)
+    check(strides[d] >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
+  const int64_t extent = reach_of("empty_strided", sizes, strides, 1).high;
+  set_dims(impl.get(), sizes, settled_strides(sizes, strides));
   refresh_layout(impl.get());
-  int64_t extent = numel ? 1 : 0;
-  for (size_t d = 0; numel && d < sizes.size(); ++d) {
-    if (!(strides[d] >= 0)) [[unlikely]]
-      fail(ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
-    extent += (sizes[d] - 1) * strides[d];
-  }
   impl->storage = new_storage(checked_bytes(extent, dtype, sizes), device);
   impl->data = static_cast<char*>(impl->storage->data);
   return Tensor(std::move(impl));

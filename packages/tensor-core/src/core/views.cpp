@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "taeda/dispatch.h"
+#include "taeda/reach.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 
@@ -88,20 +89,16 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   check(size.size() == stride.size(), ErrorKind::Runtime, "as_strided: argument 'stride' has ", stride.size(),
         " items, expected one for each of the ", size.size(), " sizes");
   const int64_t offset = storage_offset.value_or(self.storage_offset());
-  int64_t low = offset, high = offset;
-  bool any = true;
-  for (size_t d = 0; d < size.size(); ++d) {
-    if (!(size[d] >= 0)) [[unlikely]]
-      fail(ErrorKind::Runtime, "as_strided: argument 'size' must not be negative, got ", shape_text(size));
-    any = any && size[d] > 0;
-    (stride[d] < 0 ? low : high) += (size[d] - 1) * stride[d];
-  }
+  for (int64_t extent : size)
+    check(extent >= 0, ErrorKind::Runtime, "as_strided: argument 'size' must not be negative, got ", shape_text(size));
+  const Reach reach = reach_of("as_strided", size, stride, 1);
   const int64_t capacity = int64_t(self.impl()->storage->nbytes) / self.item_bytes();
-  if (!(!any || self.impl()->storage->data == nullptr || (low >= 0 && high < capacity))) [[unlikely]]
-    fail(ErrorKind::Runtime,
-        "as_strided: size ", shape_text(size), ", stride ", shape_text(stride), " and storage_offset ", offset,
-        " reach elements ", low, " to ", high, " of a storage of ", capacity);
-  return alias(self, size, stride, offset - self.storage_offset());
+  int64_t low = 0, end = 0;
+  const bool counted = !__builtin_add_overflow(offset, reach.low, &low) && !__builtin_add_overflow(offset, reach.high, &end);
+  if (!(self.impl()->storage->data == nullptr || (counted && low >= 0 && end <= capacity))) [[unlikely]]
+    fail(ErrorKind::Runtime, "as_strided: size ", shape_text(size), ", stride ", shape_text(stride), " and storage_offset ", offset,
+         " reach elements ", low, " to ", end - 1, " of a storage of ", capacity);
+  return alias(self, size, settled_strides(size, stride), offset - self.storage_offset());
 }
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
@@ -122,6 +119,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
   check(step != 0, ErrorKind::Value, "slice: argument 'step' must not be 0");
   dim = wrap_dim(dim, self.dim(), "slice");
   const int64_t size = self.size(dim);
+  // Longer steps leave the dimension as well, but the strides they would give cannot be scaled to bytes.
+  step = std::clamp(step, -std::max<int64_t>(size, 1), std::max<int64_t>(size, 1));
   // Python's rules: bounds are clamped to the range that the direction can reach.
   const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size;
   const auto bound = [&](std::optional<int64_t> value, int64_t missing) {
@@ -240,6 +239,7 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   const int64_t extent = self.dim() ? self.size(d) : 1;
   check(size >= 0 && size <= extent, ErrorKind::Runtime, "unfold: argument 'size' is ", size, ", expected 0 to ", extent, ", the size of dimension ", d);
   check(step > 0, ErrorKind::Runtime, "unfold: argument 'step' must be positive, got ", step);
+  step = std::min(step, std::max<int64_t>(extent, 1));
   Shape sizes(self.sizes()), strides(self.strides());
   const int64_t stride = self.dim() ? strides[d] : 1;
   if (self.dim()) {

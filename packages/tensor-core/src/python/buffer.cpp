@@ -4,6 +4,7 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/numpy_bridge.h"
+#include "taeda/reach.h"
 
 namespace taeda::py {
 namespace {
@@ -39,7 +40,8 @@ Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps
                    const char* op) {
   const int64_t item = item_size(dtype);
   const bool none = product(sizes) == 0;
-  int64_t low = 0, high = none ? 0 : item;
+  const Reach reach = reach_of(op, sizes, byte_steps, 1);
+  const int64_t low = reach.low, high = none ? 0 : reach.high - 1 + item;
   // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
   Shape strides = contiguous_strides(sizes);
   // From here on the storage gives the memory back, whatever is found to be wrong with it.
@@ -48,7 +50,6 @@ Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps
     if (sizes[d] <= 1) continue;
     check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",
           item, "; copy it first");
-    (byte_steps[d] < 0 ? low : high) += (sizes[d] - 1) * byte_steps[d];
     strides[d] = byte_steps[d] / item;
   }
   check(none || reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item, 8)) == 0, ErrorKind::Value, op,

@@ -4,6 +4,7 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "taeda/ops.h"
+#include "taeda/reach.h"
 
 namespace taeda::py {
 namespace {
@@ -133,12 +134,8 @@ Tensor adopt(Structure* managed, bool readonly) {
         array.device.type, ", expected 1 (cpu)");
   const DType dtype = dtype_from(array.dtype);
   const IntSpan sizes(array.shape, size_t(array.ndim));
-  const Shape strides = array.strides ? Shape(IntSpan(array.strides, size_t(array.ndim))) : contiguous_strides(sizes);
-  const int64_t item = item_size(dtype);
-  int64_t low = 0, high = item;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 0) (strides[d] < 0 ? low : high) += (sizes[d] - 1) * strides[d] * item;
-  if (product(sizes) == 0) low = high = 0;
+  const Shape strides = array.strides ? settled_strides(sizes, IntSpan(array.strides, size_t(array.ndim))) : contiguous_strides(sizes);
+  const auto [low, high] = reach_of("from_dlpack", sizes, strides, item_size(dtype));
   char* first = static_cast<char*>(array.data) + array.byte_offset;
   Ref<Storage> storage =
       borrow_storage(first + low, size_t(high - low), taeda::Device{}, readonly, release_managed<Structure>, managed);

@@ -1,4 +1,6 @@
 // x[...] and x[...] = v: basic keys become one view, advanced ones go to ops::index and ops::index_put_.
+#include <algorithm>
+
 #include "python/internal.h"
 #include "taeda/ops.h"
 
@@ -33,6 +35,9 @@ class View {
   void slice(int64_t dim, PyObject* key) {
     Py_ssize_t start, stop, stride;
     ensure(PySlice_Unpack(key, &start, &stop, &stride) == 0);
+    // Longer steps leave the dimension as well, but the strides they would give cannot be scaled to bytes.
+    const Py_ssize_t longest = std::max<Py_ssize_t>(Py_ssize_t(size(dim)), 1);
+    stride = std::clamp(stride, -longest, longest);
     const Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(size(dim)), &start, &stop, stride);
     if (start == 0 && stride == 1 && count == size(dim)) return;
     if (layered_) {

@@ -1,0 +1,36 @@
+// How far layouts reach.
+#include "taeda/reach.h"
+
+#include "taeda/error.h"
+#include "taeda/tensor.h"
+
+namespace taeda {
+
+Reach reach_of(const char* op, IntSpan sizes, IntSpan strides, int64_t item) {
+  Reach out;
+  for (int64_t size : sizes)
+    if (size == 0) return out;
+  bool fits = true;
+  out.high = item;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t step = 0;
+    int64_t& side = strides[d] < 0 ? out.low : out.high;
+    fits = fits && !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) &&
+           !__builtin_mul_overflow(step, item, &step) && !__builtin_add_overflow(side, step, &side);
+  }
+  check(fits, ErrorKind::Overflow, op, ": size ", shape_text(sizes), " with stride ", shape_text(strides),
+        " reaches beyond 64 bits");
+  return out;
+}
+
+Shape settled_strides(IntSpan sizes, IntSpan strides) {
+  constexpr int64_t kLargest = int64_t(1) << 48;  // bytes that any machine can address
+  bool none = false;
+  for (int64_t size : sizes) none = none || size == 0;
+  Shape settled(strides);
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if ((none || sizes[d] == 1) && (strides[d] > kLargest || strides[d] < -kLargest)) settled[d] = 1;
+  return settled;
+}
+
+}  // namespace taeda
