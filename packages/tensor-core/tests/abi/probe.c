@@ -185,7 +185,10 @@ static int32_t shuffle(void* context, const taeda_call* call) {
   (void)context;
   TRY(call1("split", split, 2, &pieces));
   taeda_tensor turned[64];
-  if (pieces.count > 64) return api->set_error(TAEDA_E_VALUE, "probe::shuffle: too many pieces");
+  if (pieces.count > 64) {
+    api->value_release(&pieces);
+    return api->set_error(TAEDA_E_VALUE, "probe::shuffle: too many pieces");
+  }
   for (int64_t i = 0; i < pieces.count; ++i) turned[i] = pieces.as.tensors[pieces.count - 1 - i];
   joined[0].kind = TAEDA_VALUE_TENSORS;
   joined[0].reserved = 0;
