@@ -62,10 +62,8 @@ TAEDA_PLUGIN_EXPORT int32_t watch(int32_t on);
 TAEDA_PLUGIN_EXPORT int32_t watch(int32_t on) { return api->layer_switch(12, on, NULL); }
 
 static int32_t start(const taeda_api* given) {
-  static const taeda_operator own = {.size = sizeof own,
-                                     .schema = "benchmark::neg(Tensor self) -> Tensor",
-                                     .owner = "benchmark",
-                                     .infer = infer};
+  static const taeda_operator own = {
+      .size = sizeof own, .schema = "benchmark::neg(Tensor self) -> Tensor", .owner = "benchmark", .infer = infer};
   api = given;
   int32_t status = api->op_define(&own, NULL);
   if (status == TAEDA_OK) status = api->kernel_register("benchmark::neg", 0, neg, NULL, "benchmark", NULL);

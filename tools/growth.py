@@ -89,7 +89,7 @@ def compile_plugins(folder: Path) -> None:
     common += ["-fno-strict-aliasing", f"-I{(ROOT / HEADER).parents[1]}"]
     sources = ROOT / "packages/tensor-core/tests/abi"
     for name in PLUGINS:
-        run(*common, sources / f"{name}.c", "-o", folder / f"lib{name}.so", "-lm")
+        run(*common, sources / f"{name}.c", "-o", folder / f"lib{name}.so", "-lm", "-lpthread")
     sim = sorted((ROOT / "examples/plugins/taeda-backend-sim/csrc").glob("*.c"))
     run(*common, *sim, "-o", folder / "libsim.so", "-lm", "-lpthread")
 

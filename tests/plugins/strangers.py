@@ -90,7 +90,15 @@ def compile_plugin(name: str, folder: Path, *options: str) -> Path:
     library = folder / f"lib{name}.so"
     folder.mkdir(parents=True, exist_ok=True)
     command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
-    command += [f"-I{taeda_registry.include_dir()}", str(source), "-o", str(library), *options]
+    command += [
+        f"-I{taeda_registry.include_dir()}",
+        str(source),
+        "-o",
+        str(library),
+        *options,
+        "-lm",
+        "-lpthread",
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return library

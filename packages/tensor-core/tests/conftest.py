@@ -46,6 +46,7 @@ def build(name: str, folder: Path, *options: str) -> Path:
         "-o",
         str(library),
         "-lm",
+        "-lpthread",
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -312,6 +312,26 @@ def test_the_hosts_lock_can_be_given_up():
     assert call("unlocked", taeda.ones(1)).tolist() == [1, 0, 1]
 
 
+def test_threads_that_know_nothing_of_python():
+    x = taeda.ones(3)
+    assert call("threaded", "exp", x).tolist() == x.exp().tolist()
+    with pytest.raises(ValueError, match="no operator named 'nobody_has_this'"):
+        call("threaded", "nobody_has_this", x)
+    with library.Library("errands") as lib:
+
+        @lib.operator("errands::twice(Tensor self) -> Tensor")
+        def twice(self):
+            return self * 2
+
+        @lib.operator("errands::fail(Tensor self) -> Tensor")
+        def fail(self):
+            raise ZeroDivisionError("far away")
+
+        assert call("threaded", "errands::twice", x).tolist() == [2, 2, 2]
+        with pytest.raises(ZeroDivisionError, match=r"^probe::threaded: ZeroDivisionError: far away$"):
+            call("threaded", "errands::fail", x)
+
+
 def test_the_census_of_operators():
     operators = tuple(library.operators())
     count, found, core, bad, beyond = call("census", taeda.ones(1)).tolist()

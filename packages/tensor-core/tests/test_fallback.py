@@ -176,6 +176,12 @@ def test_memory_is_given_back(falling):
     assert falling.live_blocks() == before
 
 
+def test_a_second_device_of_the_name_is_refused(bare, plugin):
+    with pytest.raises(ValueError, match="a backend named 'bare' is registered already"):
+        backends.load(plugin("device"))
+    assert (-on_device(dtype=taeda.float32)).cpu().shape == (4, 6)
+
+
 @pytest.mark.parametrize(
     ("device", "policy", "exception", "words"),
     [

@@ -99,9 +99,8 @@ static int32_t start(const taeda_api* given) {
                                         .copy_from_host = copy_from_host,
                                         .copy_to_host = copy_to_host,
                                         .synchronize = synchronize};
-  static const taeda_operator sum = {.size = sizeof sum,
-                                     .schema = DEVICE_NAME "::sum(Tensor self, Tensor other) -> Tensor",
-                                     .infer = like};
+  static const taeda_operator sum = {
+      .size = sizeof sum, .schema = DEVICE_NAME "::sum(Tensor self, Tensor other) -> Tensor", .infer = like};
   static const taeda_operator made = {.size = sizeof made,
                                       .schema = DEVICE_NAME "::made(Tensor self, Tensor other) -> Tensor"};
   int32_t number;

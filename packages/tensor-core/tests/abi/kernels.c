@@ -54,8 +54,10 @@ static const struct {
   const char* name;
   taeda_call_fn function;
   void* context;
-} choices[] = {
-    {"exp_plus", exp_plus, NULL}, {"failing", failing, &status}, {"silent", silent, &status}, {"forgetful", forgetful, NULL}};
+} choices[] = {{"exp_plus", exp_plus, NULL},
+               {"failing", failing, &status},
+               {"silent", silent, &status},
+               {"forgetful", forgetful, NULL}};
 
 /* Controls of the test; each gives the status of the table's function. */
 TAEDA_PLUGIN_EXPORT int32_t put(const char* op, const char* kernel, int32_t replace, int32_t with_status);

@@ -27,7 +27,7 @@ static int32_t observe(void* context, const taeda_call* call) {
   uint32_t results = 0;
   for (uint32_t i = 0; i < call->result_count; ++i)
     results += call->results[i].kind == TAEDA_VALUE_TENSORS ? (uint32_t)call->results[i].count
-                                                             : call->results[i].kind != TAEDA_VALUE_NONE;
+                                                            : call->results[i].kind != TAEDA_VALUE_NONE;
   snprintf(line, sizeof line, "%s %u->%u%s", info.name, (unsigned)call->argument_count, (unsigned)results,
            status ? " failed" : "");
   note(line);

@@ -80,8 +80,8 @@ static int32_t totals_kernel(void* context, const taeda_call* call) {
   double *sum, *data;
   int64_t count, others;
   const taeda_value* items = &call->arguments[2];
-  const double by = call->arguments[3].kind == TAEDA_VALUE_INT ? (double)call->arguments[3].as.integer
-                                                               : call->arguments[3].as.real;
+  const double by =
+      call->arguments[3].kind == TAEDA_VALUE_INT ? (double)call->arguments[3].as.integer : call->arguments[3].as.real;
   (void)context;
   TRY(elements(items->as.tensors[0], &sum, &count));
   int32_t status = TAEDA_OK;
@@ -227,12 +227,16 @@ static int32_t start(const taeda_api* given) {
       .infer = totals_infer,
       .derivative = totals_derivative};
   static const taeda_operator others[] = {
-      {.size = sizeof *others, .schema = PACKAGE "::weighed(Tensor self, Tensor? weight=None) -> Tensor", .composite = weighed},
+      {.size = sizeof *others,
+       .schema = PACKAGE "::weighed(Tensor self, Tensor? weight=None) -> Tensor",
+       .composite = weighed},
       {.size = sizeof *others, .schema = PACKAGE "::halved(Tensor self) -> Tensor", .derivative = no_derivative},
       {.size = sizeof *others, .schema = PACKAGE "::odd(Tensor self, int how) -> Tensor", .infer = odd_infer},
       {.size = sizeof *others, .schema = PACKAGE "::forgetful(Tensor self) -> Tensor", .composite = nothing},
       {.size = sizeof *others, .schema = PACKAGE "::caller(str name, Tensor self) -> Tensor", .composite = caller},
-      {.size = sizeof *others, .schema = PACKAGE "::swallower(str name, Tensor self) -> Tensor", .composite = swallower},
+      {.size = sizeof *others,
+       .schema = PACKAGE "::swallower(str name, Tensor self) -> Tensor",
+       .composite = swallower},
       {.size = sizeof *others, .schema = PACKAGE "::renamer(str name, Tensor self) -> Tensor", .composite = renamer},
       {.size = sizeof *others, .schema = PACKAGE "::nothing(Tensor self) -> Tensor"}};
   taeda_op op;

@@ -1,4 +1,7 @@
 /* What C sees of arguments and tensors, as operators whose results say it. */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+
 #include "support.h"
 
 #ifndef PACKAGE
@@ -146,10 +149,10 @@ static int32_t wrap(void* context, const taeda_call* call) {
   (void)context;
   for (int64_t i = 0; i < room; ++i) data[i] = (double)i;
   const taeda_value* strides = &call->arguments[2];
-  const int32_t status = api->tensor_wrap(
-      data, (size_t)room * sizeof *data, cpu, (int32_t)call->arguments[1].count, call->arguments[1].as.integers,
-      strides->kind == TAEDA_VALUE_NONE ? NULL : strides->as.integers, TAEDA_FLOAT64,
-      (int32_t)call->arguments[3].as.integer, release, &releases, &made);
+  const int32_t status =
+      api->tensor_wrap(data, (size_t)room * sizeof *data, cpu, (int32_t)call->arguments[1].count,
+                       call->arguments[1].as.integers, strides->kind == TAEDA_VALUE_NONE ? NULL : strides->as.integers,
+                       TAEDA_FLOAT64, (int32_t)call->arguments[3].as.integer, release, &releases, &made);
   if (status != TAEDA_OK) {
     free(data);
     return status;
@@ -239,6 +242,35 @@ static int32_t unlocked(void* context, const taeda_call* call) {
   return numbers(out, 3, &call->results[0]);
 }
 
+/* Calls an operator on a thread of the plug-in's own, which knows nothing of Python, and brings its error back. */
+struct errand {
+  char name[64];
+  const taeda_value* argument;
+  taeda_value result;
+  int32_t status;
+  char text[256];
+};
+static void* on_errand(void* given) {
+  struct errand* errand = given;
+  errand->status = call1(errand->name, errand->argument, 1, &errand->result);
+  if (errand->status != TAEDA_OK) strncpy(errand->text, api->last_error(), sizeof errand->text - 1);
+  return NULL;
+}
+static int32_t threaded(void* context, const taeda_call* call) {
+  struct errand errand = {.argument = &call->arguments[1]};
+  pthread_t thread;
+  (void)context;
+  memcpy(errand.name, call->arguments[0].as.text, (size_t)call->arguments[0].count & 63);
+  void* token = api->host_release();
+  const int failed = pthread_create(&thread, NULL, on_errand, &errand);
+  if (!failed) pthread_join(thread, NULL);
+  api->host_acquire(token);
+  if (failed) return api->set_error(TAEDA_E_RUNTIME, "probe::threaded: no thread");
+  if (errand.status != TAEDA_OK) return api->set_error(errand.status, errand.text);
+  call->results[0] = errand.result;
+  return TAEDA_OK;
+}
+
 /* Counts the operators and finds this one among them. */
 static int32_t census(void* context, const taeda_call* call) {
   taeda_op_info mine = {.size = sizeof mine}, other = {.size = sizeof other};
@@ -267,9 +299,10 @@ TAEDA_PLUGIN_EXPORT int64_t count_releases(void) { return releases; }
 static int32_t start(const taeda_api* given) {
   static const taeda_operator operators[] = {
       {.size = sizeof *operators,
-       .schema = PACKAGE "::kinds(Tensor a, Operand b, Tensor? c, Scalar d, Scalar? e, int f, int? g, int[] h, int[]? i, "
-                 "float j, float[] k, bool l, str m, str? n, DType o, DType? p, Device q, Device? r, Generator? s, "
-                 "Tensor[] t, Tensor?[] u, Operand v=7) -> Tensor",
+       .schema =
+           PACKAGE "::kinds(Tensor a, Operand b, Tensor? c, Scalar d, Scalar? e, int f, int? g, int[] h, int[]? i, "
+                   "float j, float[] k, bool l, str m, str? n, DType o, DType? p, Device q, Device? r, Generator? s, "
+                   "Tensor[] t, Tensor?[] u, Operand v=7) -> Tensor",
        .composite = kinds},
       {.size = sizeof *operators, .schema = PACKAGE "::number(Scalar d) -> Tensor", .composite = kinds},
       {.size = sizeof *operators, .schema = PACKAGE "::facts(Tensor self) -> Tensor", .composite = facts},
@@ -283,11 +316,16 @@ static int32_t start(const taeda_api* given) {
       {.size = sizeof *operators,
        .schema = PACKAGE "::wrap(int room, int[] sizes, int[]? strides=None, bool readonly=False) -> Tensor",
        .composite = wrap},
-      {.size = sizeof *operators, .schema = PACKAGE "::scribble(Tensor self, int extra=0) -> Tensor", .composite = scribble},
+      {.size = sizeof *operators,
+       .schema = PACKAGE "::scribble(Tensor self, int extra=0) -> Tensor",
+       .composite = scribble},
       {.size = sizeof *operators, .schema = PACKAGE "::shuffle(Tensor self, int size) -> Tensor", .composite = shuffle},
       {.size = sizeof *operators, .schema = PACKAGE "::same(Tensor self, Tensor other) -> Tensor", .composite = same},
       {.size = sizeof *operators, .schema = PACKAGE "::grow(Tensor self, Tensor out) -> Tensor", .composite = grow},
       {.size = sizeof *operators, .schema = PACKAGE "::unlocked(Tensor self) -> Tensor", .composite = unlocked},
+      {.size = sizeof *operators,
+       .schema = PACKAGE "::threaded(str name, Tensor self) -> Tensor",
+       .composite = threaded},
       {.size = sizeof *operators, .schema = PACKAGE "::census(Tensor self) -> Tensor", .composite = census}};
   api = given;
   for (size_t i = 0; i < sizeof operators / sizeof *operators; ++i) TRY(api->op_define(&operators[i], NULL));

@@ -8,10 +8,10 @@
 static const taeda_api* api;
 
 /* Leaves the function with the status of `expression` unless that is TAEDA_OK. */
-#define TRY(expression)                        \
-  do {                                         \
-    const int32_t status_ = (expression);      \
-    if (status_ != TAEDA_OK) return status_;   \
+#define TRY(expression)                      \
+  do {                                       \
+    const int32_t status_ = (expression);    \
+    if (status_ != TAEDA_OK) return status_; \
   } while (0)
 
 static inline taeda_value tensor_value(taeda_tensor tensor) {
@@ -43,14 +43,14 @@ static inline int32_t call1(const char* name, const taeda_value* arguments, uint
   return api->op_call(op, arguments, count, result, 1);
 }
 
-#define DESCRIBE(plugin_name)                                                                       \
-  static const taeda_plugin description = {.size = sizeof(taeda_plugin),                            \
-                                           .abi_major = TAEDA_ABI_MAJOR,                            \
-                                           .abi_minor = TAEDA_ABI_MINOR,                            \
-                                           .name = plugin_name,                                     \
-                                           .distribution = "taeda-test-" plugin_name,               \
-                                           .start = start};                                         \
-  TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void);                              \
+#define DESCRIBE(plugin_name)                                                         \
+  static const taeda_plugin description = {.size = sizeof(taeda_plugin),              \
+                                           .abi_major = TAEDA_ABI_MAJOR,              \
+                                           .abi_minor = TAEDA_ABI_MINOR,              \
+                                           .name = plugin_name,                       \
+                                           .distribution = "taeda-test-" plugin_name, \
+                                           .start = start};                           \
+  TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void);                \
   TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void) { return &description; }
 
 #endif
