@@ -1,15 +1,12 @@
-"""backward and grad: arguments, accumulation, higher orders, deep and wide graphs, nesting and threads."""
+"""backward and grad: every argument, accumulation, what is freed, higher orders, dtypes and shapes."""
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import Function, backward, grad
-from taeda_autograd.graph import get_gradient_edge
+from taeda_autograd import backward, grad
 
 
 @pytest.fixture
@@ -30,20 +27,9 @@ def test_one_element_of_any_shape_is_a_scalar(x):
     assert x.grad.tolist() == [2, 2, 2]
 
 
-def test_weight_of_another_shape_is_an_error(x):
-    with pytest.raises(RuntimeError, match=r"shape \(2,\), expected \(3,\)"):
-        (x * x).backward(taeda.ones(2, dtype=taeda.float64))
-    assert x.grad is None
-
-
 def test_several_roots_with_weights(x):
     backward([x * 2, (x * x).sum()], [taeda.tensor([1.0, 1, 0], dtype=taeda.float64), None])
     assert x.grad.tolist() == [4, 6, 6]
-
-
-def test_root_without_history_is_an_error():
-    with pytest.raises(RuntimeError, match="does not require grad"):
-        taeda.ones(1).backward()
 
 
 def test_a_leaf_can_be_the_root(x):
@@ -66,8 +52,10 @@ def test_gradients_accumulate_in_place_until_reset(x):
 def test_gradient_does_not_share_memory_with_what_the_user_gave(x):
     weight = taeda.ones(3, dtype=taeda.float64)
     (x + 0).backward(weight)
+    (x + 0).backward(weight)
+    assert weight.tolist() == [1, 1, 1] and x.grad.tolist() == [2, 2, 2]
     weight.mul_(100)
-    assert x.grad.tolist() == [1, 1, 1]
+    assert x.grad.tolist() == [2, 2, 2]
 
 
 def test_two_leaves_do_not_share_a_gradient(x):
@@ -120,21 +108,6 @@ def test_unused_inputs(x):
     assert zeros.tolist() == [0, 0] and zeros.dtype is other.dtype
 
 
-def test_wrong_arguments(x):
-    with pytest.raises(ValueError, match="inputs"):
-        grad(x.sum(), [])
-    with pytest.raises(RuntimeError, match="inputs"):
-        backward(x.sum(), inputs=[])
-    with pytest.raises(RuntimeError, match=r"input 0.*require grad"):
-        grad(x.sum(), taeda.ones(1))
-    with pytest.raises(ValueError, match="materialize_grads"):
-        grad(x.sum(), x, materialize_grads=True, allow_unused=False)
-    with pytest.raises(TypeError):
-        grad(3.0, x)
-    with pytest.raises(TypeError):
-        grad(x.sum(), "x")
-
-
 def test_inputs_limits_the_accumulation(x):
     w = taeda.ones(3, dtype=taeda.float64, requires_grad=True)
     y = x * w
@@ -145,20 +118,46 @@ def test_inputs_limits_the_accumulation(x):
     assert y.grad.tolist() == [3, 3, 3] and x.grad is None
 
 
-def test_third_derivative_of_a_polynomial(x):
-    y = (x**4 + 2 * x**3).sum()
-    (d1,) = grad(y, x, create_graph=True)
-    (d2,) = grad(d1.sum(), x, create_graph=True)
-    (d3,) = grad(d2.sum(), x, create_graph=True)
-    (d4,) = grad(d3.sum(), x)
-    v = np.array([1.0, 2, 3])
-    for found, expected in (
-        (d1, 4 * v**3 + 6 * v**2),
-        (d2, 12 * v**2 + 12 * v),
-        (d3, 24 * v + 12),
-        (d4, 24 + 0 * v),
-    ):
-        np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12)
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda x: (x * 2).backward(), RuntimeError, "scalar"),
+        (lambda x: x.detach().sum().backward(), RuntimeError, "does not require grad"),
+        (lambda x: (x * 2).backward(taeda.ones(4)), RuntimeError, r"shape \(4,\), expected \(3,\)"),
+        (lambda x: (x * 2).backward("one"), TypeError, "str"),
+        (lambda x: backward([x.sum()], [None, None]), RuntimeError, "1.*2"),
+        (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs"),
+        (lambda x: (x.sum() * 1j).backward(), RuntimeError, "complex|real"),
+        (lambda x: grad(x.sum(), []), ValueError, "inputs"),
+        (lambda x: grad((x * 2).sum(), x.detach()), RuntimeError, "input 0.*require grad"),
+        (
+            lambda x: grad(x.sum(), x, materialize_grads=True, allow_unused=False),
+            ValueError,
+            "materialize_grads",
+        ),
+        (lambda x: grad(3.0, x), TypeError, "float"),
+        (lambda x: grad(x.sum(), "x"), TypeError, "str"),
+    ],
+)
+def test_wrong_calls_change_nothing(call, error, words, x):
+    with pytest.raises(error, match=words):
+        call(x)
+    assert x.grad is None and (x * 1).requires_grad
+
+
+@pytest.mark.parametrize(
+    ("function", "derivatives"),
+    [
+        (lambda x: x**5, [lambda v: 5 * v**4, lambda v: 20 * v**3, lambda v: 60 * v**2, lambda v: 120 * v]),
+        (lambda x: (x * 2).exp(), [lambda v, n=n: 2**n * np.exp(2 * v) for n in (1, 2, 3, 4)]),
+    ],
+)
+def test_derivatives_of_higher_order(function, derivatives):
+    x = taeda.tensor(0.7, dtype=taeda.float64, requires_grad=True)
+    y = function(x)
+    for derivative in derivatives:
+        (y,) = grad(y, x, create_graph=True)
+        assert y.item() == pytest.approx(derivative(0.7), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["sin", "exp", "tanh", "sigmoid", "log", "sqrt", "reciprocal"])
@@ -222,185 +221,3 @@ def test_argument_without_formula_is_an_error_when_it_needs_a_gradient():
         taeda.ops.nll_loss(scores, target, weight)
     taeda.ops.nll_loss(scores, target, weight.detach()).backward()
     np.testing.assert_allclose(scores.grad.numpy(), [[-1 / 3, 0], [0, -2 / 3]], rtol=1e-6)
-
-
-def test_chain_of_a_hundred_thousand_nodes():
-    x = taeda.tensor(1.0, requires_grad=True)
-    y = x
-    for _ in range(100_000):
-        y = y + 1
-    y.backward()
-    assert x.grad.item() == 1
-    del y
-
-
-def test_deep_graph_dies_without_backward():
-    y = taeda.tensor(1.0, requires_grad=True)
-    for _ in range(100_000):
-        y = y * 1
-    node = y.grad_fn
-    del y
-    del node
-
-
-def test_deep_graph_is_searched_for_inputs():
-    x = taeda.tensor(1.0, requires_grad=True)
-    y = x
-    for _ in range(50_000):
-        y = y + x
-    (g,) = grad(y, x)
-    assert g.item() == 50_001
-
-
-def test_wide_graph():
-    leaves = [taeda.tensor(float(i), requires_grad=True) for i in range(2_000)]
-    taeda.stack([leaf * leaf for leaf in leaves]).sum().backward()
-    assert [leaf.grad.item() for leaf in leaves] == [2.0 * i for i in range(2_000)]
-
-
-def test_diamonds_run_each_node_once(x):
-    calls = []
-    y = x * 1
-    for level in range(40):  # 2**40 paths
-        y = y * 0.5 + y * 0.5
-        y.register_hook(lambda g, n=level: calls.append(n))
-    y.sum().backward()
-    np.testing.assert_allclose(x.grad.numpy(), 1, rtol=1e-12)
-    assert calls == list(range(39, -1, -1))
-
-
-class Nested(Function):
-    """x**3, whose backward runs a backward of its own."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        with taeda.enable_grad():
-            inner = x.detach().requires_grad_()
-            (inner**3).sum().backward()
-        return g * inner.grad
-
-
-def test_backward_inside_backward(x):
-    Nested.apply(x * 2).sum().backward()
-    assert x.grad.tolist() == [24, 96, 216]
-
-
-def test_deeply_nested_backward():
-    def call(depth):
-        class Deep(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                if depth:
-                    with taeda.enable_grad():
-                        y = taeda.tensor(1.0, requires_grad=True)
-                        call(depth - 1).apply(y).backward()
-                        return g * y.grad
-                return g
-
-        return Deep
-
-    x = taeda.tensor(2.0, requires_grad=True)
-    call(30).apply(x).backward()
-    assert x.grad.item() == 1
-
-
-def test_nested_backward_through_the_same_graph(x):
-    shared = x * x
-    results = []
-
-    def hook(g):
-        results.append(grad(shared, x, taeda.ones_like(shared), retain_graph=True)[0].tolist())
-
-    y = shared * 2
-    y.register_hook(hook)
-    y.sum().backward()
-    assert results == [[2, 4, 6]] and x.grad.tolist() == [4, 8, 12]
-
-
-def test_error_in_the_middle_leaves_leaves_that_were_not_reached(x):
-    class Bad(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 1
-
-        @staticmethod
-        def backward(ctx, g):
-            raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        (Bad.apply(x) * 2).sum().backward()
-    assert x.grad is None
-    (x * 2).sum().backward()
-    assert x.grad.tolist() == [2, 2, 2]
-
-
-def run_in_threads(count, work):
-    errors = []
-
-    def guarded(number):
-        try:
-            work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(n,)) for n in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
-
-
-def test_threads_with_graphs_of_their_own():
-    def work(number):
-        x = taeda.tensor([float(number)], requires_grad=True)
-        for _ in range(50):
-            x.grad = None
-            (x * x * x).sum().backward()
-            assert x.grad.tolist() == [3.0 * number**2]
-
-    run_in_threads(6, work)
-
-
-def test_threads_share_leaves_and_a_graph(x):
-    shared = x * x
-
-    def work(number):
-        for _ in range(50):
-            (g,) = grad((shared * number).sum(), x, retain_graph=True)
-            np.testing.assert_array_equal(g.numpy(), 2.0 * number * np.array([1, 2, 3]))
-
-    run_in_threads(6, work)
-
-
-def test_threads_make_and_drop_graphs_of_one_leaf(x):
-    def work(number):
-        for _ in range(300):
-            assert (x * 2).grad_fn.next_functions[0][0].name() == "AccumulateGrad"
-
-    run_in_threads(6, work)
-
-
-def test_a_leaf_has_one_accumulator_while_a_graph_lives(x):
-    y, z = x * 2, x * 3
-    a, b = y.grad_fn.next_functions[0][0], z.grad_fn.next_functions[0][0]
-    assert a == b and a.variable is x
-    assert get_gradient_edge(x).node == a
-
-
-def test_accumulator_follows_data_of_another_shape(x):
-    (x * 2).sum().backward()
-    x.grad = None
-    x.data = taeda.ones(2, 2, dtype=taeda.float64)
-    (x * 2).sum().backward()
-    assert x.grad.tolist() == [[2, 2], [2, 2]]

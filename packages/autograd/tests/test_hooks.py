@@ -1,4 +1,4 @@
-"""Hooks on tensors, leaves and nodes: when they run, what they may change, how they are removed."""
+"""Hooks of tensors and leaves: what they see, what they change, their order, removal and errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import copy
 import pytest
 
 import taeda_tensor_core as taeda
+from taeda_autograd import backward, grad
+
+
+@pytest.fixture
+def x():
+    return taeda.tensor([1.0, 2.0], requires_grad=True)
 
 
 def test_a_tensor_hook_sees_and_replaces_the_gradient(make):
@@ -56,18 +62,14 @@ def test_post_accumulate_hooks_see_the_leaf(make):
         (x * 2).register_post_accumulate_grad_hook(step)
 
 
-def test_node_hooks(make):
-    x = make(2)
-    y = x * 3
-    order = []
-    node = y.grad_fn
-    node.register_prehook(lambda grads: order.append("pre") or (grads[0] * 2,))
-    node.register_hook(
-        lambda results, grads: order.append(grads[0].tolist()) or (results[0] + 1, *results[1:])
-    )
-    y.register_hook(lambda g: order.append("tensor"))
-    y.sum().backward()
-    assert order == ["tensor", "pre", [2, 2]] and x.grad.tolist() == [7, 7]
+def test_post_accumulate_hook_sees_the_sum(x):
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda leaf: seen.append((leaf is x, leaf.grad.tolist())))
+    x.sum().backward()
+    (2 * x).sum().backward()
+    handle.remove()
+    x.sum().backward()
+    assert seen == [(True, [1, 1]), (True, [3, 3])]
 
 
 def test_handles_remove_once_and_work_as_scopes(make):
@@ -81,45 +83,52 @@ def test_handles_remove_once_and_work_as_scopes(make):
     handle.remove()
 
 
-def test_retain_grad(make):
-    x = make(2)
-    y = x * 3
-    assert not y.retains_grad
-    y.retain_grad()
-    y.retain_grad()
-    y.register_hook(lambda g: g * 2)
-    (y * y).sum().backward()
-    assert y.retains_grad
-    assert y.grad.tolist() == [4 * v for v in y.tolist()]
-    with pytest.raises(RuntimeError, match="retain_grad"):
-        taeda.ones(2).retain_grad()
+def test_removed_hooks_do_not_run(x):
+    calls = []
+    y = x * 1
+    handles = [t.register_hook(lambda g, n=n: calls.append(n)) for n, t in enumerate((x, y, x))]
+    handles[0].remove()
+    handles[0].remove()
+    with handles[1]:
+        pass
+    y.sum().backward()
+    assert calls == [2]
 
 
-def test_retain_grad_follows_an_in_place_change(make):
-    x = make(2)
-    y = x * 3
-    y.retain_grad()
-    y.mul_(2)
-    (y * 5).sum().backward()
-    assert y.grad.tolist() == [5, 5] and x.grad.tolist() == [30, 30]
+def test_hook_may_remove_itself_while_it_runs(x):
+    calls = []
+
+    def once(g):
+        calls.append(1)
+        handle.remove()
+
+    handle = x.register_hook(once)
+    x.register_hook(lambda g: calls.append(2))
+    x.sum().backward()
+    x.sum().backward()
+    assert calls == [1, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("hook", "error", "words"),
-    [
-        (lambda g: g[:1], RuntimeError, r"\(1,\)"),
-        (lambda g: "text", TypeError, "str"),
-        (lambda g: 1 / 0, ZeroDivisionError, "division"),
-    ],
-)
-def test_errors_of_hooks_leave_everything_as_it_was(hook, error, words, make):
-    x = make(2)
-    y = x * 3
-    y.register_hook(hook)
-    z = (y * y).sum()
-    with pytest.raises(error, match=words):
-        z.backward(retain_graph=True)
-    assert x.grad is None and (x * 1).requires_grad
+def test_hooks_run_under_grad_and_inputs(x):
+    calls = []
+    y = x * 2
+    y.register_hook(lambda g: (calls.append("y"), g * 3)[1])
+    x.register_hook(lambda g: calls.append("x"))
+    (g,) = grad(y.sum(), y, retain_graph=True)
+    assert g.tolist() == [3, 3] and calls == ["y"]
+    (g,) = grad(y.sum(), x, retain_graph=True)
+    assert g.tolist() == [6, 6] and calls == ["y", "y", "x"]
+    backward(y.sum(), inputs=[x])
+    assert x.grad.tolist() == [6, 6]
+
+
+def test_hook_can_record_second_derivatives(x):
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    (g,) = grad(y.sum(), x, create_graph=True)
+    assert g.tolist() == [2, 8]  # 2 x * x
+    (gg,) = grad(g.sum(), x)
+    assert gg.tolist() == [4, 8]
 
 
 def test_hooks_may_run_recorded_programs(make):
@@ -137,16 +146,68 @@ def test_hooks_may_run_recorded_programs(make):
     assert other.grad.tolist() == [1, 1] and x.grad.tolist() == [3, 3]
 
 
-def test_hooks_are_refused_where_nothing_flows(make):
-    with pytest.raises(RuntimeError, match=r"register_hook.*require"):
-        taeda.ones(2).register_hook(lambda g: g)
-    with pytest.raises(TypeError, match=r"hook.*int"):
-        make(2).register_hook(3)
-
-
 def test_a_copied_leaf_has_no_hooks_of_the_original(make):
     x = make(2)
     x.register_hook(lambda g: g * 100)
     y = copy.deepcopy(x)
     (y * 1).sum().backward()
     assert y.grad.tolist() == [1, 1]
+
+
+def test_hooks_need_a_tensor_with_gradient_and_a_callable(x):
+    with pytest.raises(RuntimeError, match="register_hook"):
+        taeda.zeros(2).register_hook(print)
+    with pytest.raises(TypeError, match="hook"):
+        x.register_hook(3)
+    with pytest.raises(TypeError, match="hook"):
+        x.register_post_accumulate_grad_hook(3)
+    with pytest.raises(TypeError, match="hook"):
+        (x * 1).grad_fn.register_hook(3)
+    with pytest.raises(TypeError, match="hook"):
+        (x * 1).grad_fn.register_prehook(3)
+    with pytest.raises(RuntimeError, match="register_post_accumulate_grad_hook"):
+        (x * 1).register_post_accumulate_grad_hook(print)
+
+
+@pytest.mark.parametrize("place", ["tensor", "leaf", "pre", "post", "after"])
+def test_error_inside_a_hook_arrives_and_leaves_the_engine_intact(x, place):
+    class Stop(Exception):
+        pass
+
+    def fail(*_):
+        raise Stop(place)
+
+    y = x * 2
+    z = y + 1
+    handle = {
+        "tensor": lambda: y.register_hook(fail),
+        "leaf": lambda: x.register_hook(fail),
+        "pre": lambda: y.grad_fn.register_prehook(fail),
+        "post": lambda: y.grad_fn.register_hook(fail),
+        "after": lambda: x.register_post_accumulate_grad_hook(fail),
+    }[place]()
+    with pytest.raises(Stop, match=place):
+        z.sum().backward(retain_graph=True)
+    assert taeda.is_grad_enabled()
+    handle.remove()
+    x.grad = None
+    z.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    assert (x * 3).requires_grad
+
+
+@pytest.mark.parametrize("place", ["leaf", "inner"])
+@pytest.mark.parametrize(
+    ("hook", "error", "words"),
+    [
+        (lambda g: g[:1], RuntimeError, r"shape.*\(1,\)"),
+        (lambda g: taeda.ones(7), RuntimeError, r"shape.*\(7,\)"),
+        (lambda g: "text", TypeError, "hook.*str"),
+    ],
+)
+def test_what_a_hook_returns_is_checked(place, hook, error, words, x):
+    y = x * 3
+    (x if place == "leaf" else y).register_hook(hook)
+    with pytest.raises(error, match=words):
+        (y * y).sum().backward()
+    assert x.grad is None and (x * 1).requires_grad

@@ -1,4 +1,4 @@
-"""no_grad, enable_grad, set_grad_enabled and inference_mode: as scopes, decorators, in generators and threads."""
+"""no_grad, enable_grad, set_grad_enabled and inference_mode: scopes, decorators, generators and threads."""
 
 from __future__ import annotations
 
@@ -21,6 +21,24 @@ def recorded(x) -> bool:
     return (x * 2).requires_grad
 
 
+@pytest.fixture
+def x():
+    return taeda.tensor([1.0, 2.0], requires_grad=True)
+
+
+def test_no_grad_records_nothing(x):
+    with no_grad():
+        y = x * 2
+        assert not is_grad_enabled()
+    assert not y.requires_grad and y.grad_fn is None and is_grad_enabled()
+
+
+def test_leaves_made_under_no_grad_keep_their_mark():
+    with no_grad():
+        x = taeda.ones(2, requires_grad=True)
+    assert x.requires_grad and (x * 2).requires_grad
+
+
 def test_scopes_nest_and_end_with_errors(make):
     x = make(2)
     with no_grad():
@@ -34,66 +52,120 @@ def test_scopes_nest_and_end_with_errors(make):
     assert recorded(x)
 
 
-@pytest.mark.parametrize("mode", [no_grad(), no_grad, inference_mode(), inference_mode])
-def test_decorators(mode, make):
-    x = make(2)
-
-    @mode
-    def inside(factor):
-        return (x * factor).requires_grad
-
-    assert inside.__name__ == "inside"
-    assert inside(3) is False and inside(factor=2) is False
-    assert recorded(x)
+@pytest.mark.parametrize("value", [True, False])
+def test_set_grad_enabled_as_context(x, value):
+    with set_grad_enabled(value):
+        assert (x * 2).requires_grad is value
+    assert is_grad_enabled()
 
 
-def test_a_generator_has_the_mode_only_while_it_runs(make):
-    x = make(2)
-
-    @no_grad()
-    def numbers():
-        got = yield recorded(x)
-        try:
-            yield got
-        except ValueError:
-            yield recorded(x)
-        return 5
-
-    g = numbers()
-    assert next(g) is False and recorded(x)
-    assert g.send("sent") == "sent" and recorded(x)
-    assert g.throw(ValueError()) is False and recorded(x)
-    with pytest.raises(StopIteration) as end:
-        next(g)
-    assert end.value.value == 5
-
-
-def test_set_grad_enabled_as_a_call(make):
-    x = make(2)
+def test_set_grad_enabled_as_a_call():
     set_grad_enabled(False)
     try:
-        assert not recorded(x)
+        assert not is_grad_enabled()
     finally:
         set_grad_enabled(True)
-    assert recorded(x)
+    assert is_grad_enabled()
 
 
-def test_every_thread_has_its_own_mode(make):
-    x, seen = make(2), []
+@pytest.mark.parametrize("mode", [no_grad, inference_mode, lambda: set_grad_enabled(False)])
+def test_modes_end_with_an_exception(mode):
+    with pytest.raises(ZeroDivisionError), mode():
+        1 / 0  # noqa: B018
+    assert is_grad_enabled()
+
+
+def test_one_object_can_be_entered_twice():
+    mode = no_grad()
+    with mode, mode:
+        assert not is_grad_enabled()
+    assert is_grad_enabled()
+
+
+@pytest.mark.parametrize("decorator", [no_grad(), inference_mode(), no_grad, inference_mode])
+def test_decorator(x, decorator):
+    @decorator
+    def double(t, factor=2):
+        """Doubles."""
+        assert not is_grad_enabled()
+        return t * factor
+
+    assert not double(x, factor=3).requires_grad and is_grad_enabled()
+    assert double.__name__ == "double" and double.__doc__ == "Doubles."
+
+
+def test_decorator_works_in_recursion(x):
+    @no_grad()
+    def down(n):
+        assert not is_grad_enabled()
+        if n:
+            down(n - 1)
+        assert not is_grad_enabled()
+
+    down(3)
+    assert is_grad_enabled()
+
+
+def test_decorated_generator_has_its_mode_inside_only(x):
+    @no_grad()
+    def steps():
+        got = []
+        for i in range(3):
+            assert not is_grad_enabled()
+            got.append((yield x * i))
+        return got
+
+    generator = steps()
+    assert is_grad_enabled()
+    first = next(generator)
+    assert not first.requires_grad and is_grad_enabled()
+    assert not generator.send("a").requires_grad and is_grad_enabled()
+    assert not generator.send("b").requires_grad
+    with pytest.raises(StopIteration) as stop:
+        generator.send("c")
+    assert stop.value.value == ["a", "b", "c"] and is_grad_enabled()
+
+
+def test_decorated_generator_passes_on_exceptions_and_closing():
+    events = []
+
+    @no_grad()
+    def steps():
+        try:
+            yield 1
+        except KeyError:
+            events.append(is_grad_enabled())
+        try:
+            yield 2
+        finally:
+            events.append("closed")
+
+    generator = steps()
+    next(generator)
+    assert generator.throw(KeyError()) == 2
+    generator.close()
+    assert events == [False, "closed"] and is_grad_enabled()
+
+
+def test_modes_belong_to_their_thread(x):
+    seen = []
+
+    def work():
+        seen.append(is_grad_enabled())
+        with no_grad():
+            barrier.wait(10)
+            barrier.wait(10)
+        seen.append(is_grad_enabled())
+
+    barrier = threading.Barrier(2)
+    thread = threading.Thread(target=work)
     with no_grad():
-        thread = threading.Thread(target=lambda: seen.append(recorded(x)))
         thread.start()
-        thread.join()
-        assert not recorded(x)
-    assert seen == [True]
-
-
-def test_new_leaves_under_no_grad(make):
-    with no_grad():
-        x = taeda.ones(2, requires_grad=True)
-        y = x * 2
-    assert x.requires_grad and not y.requires_grad
-    assert recorded(x)
+        barrier.wait(10)
+    assert is_grad_enabled()
+    barrier.wait(10)
+    thread.join()
+    assert seen == [True, True]
 
 
 def test_inference_tensors(make):
@@ -107,6 +179,8 @@ def test_inference_tensors(make):
     assert y[0].is_inference() and not y.clone().is_inference()
     with pytest.raises(RuntimeError, match=r"MulBackward0.*inference_mode.*clone"):
         x * y
+    with pytest.raises(RuntimeError, match="inference_mode"):
+        y.mul_(x)
     with pytest.raises(RuntimeError, match=r"requires_grad_.*inference_mode"):
         y.requires_grad_()
     (x * y.clone()).sum().backward()
@@ -118,3 +192,15 @@ def test_inference_mode_can_be_switched_off(make):
     x = make(2)
     with inference_mode(), inference_mode(False):
         assert recorded(x) and not (x * 2).is_inference()
+
+
+def test_mode_of_backward_is_its_own(x):
+    seen = []
+    x.register_hook(lambda g: seen.append(is_grad_enabled()))
+    with no_grad(), enable_grad():
+        y = (x * x).sum()
+    with no_grad():
+        y.backward(retain_graph=True)
+    y.backward(create_graph=True)
+    assert seen == [False, True] and is_grad_enabled()
+    x.grad = None

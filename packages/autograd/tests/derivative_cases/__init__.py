@@ -1,0 +1,1 @@
+"""The calls whose derivatives are checked, by family."""

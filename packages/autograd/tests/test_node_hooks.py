@@ -1,0 +1,97 @@
+"""Hooks of graph nodes, the order among all kinds of hooks, and retained gradients of inner tensors."""
+
+from __future__ import annotations
+
+import pytest
+
+import taeda_tensor_core as taeda
+
+
+@pytest.fixture
+def x():
+    return taeda.tensor([1.0, 2.0], requires_grad=True)
+
+
+def test_node_hooks(make):
+    x = make(2)
+    y = x * 3
+    order = []
+    node = y.grad_fn
+    node.register_prehook(lambda grads: order.append("pre") or (grads[0] * 2,))
+    node.register_hook(
+        lambda results, grads: order.append(grads[0].tolist()) or (results[0] + 1, *results[1:])
+    )
+    y.register_hook(lambda g: order.append("tensor"))
+    y.sum().backward()
+    assert order == ["tensor", "pre", [2, 2]] and x.grad.tolist() == [7, 7]
+
+
+def test_order_of_all_kinds(x):
+    calls = []
+    y = x * 2
+    x.register_hook(lambda g: calls.append("leaf"))
+    x.register_post_accumulate_grad_hook(lambda t: calls.append("after"))
+    y.register_hook(lambda g: calls.append("tensor"))
+    y.grad_fn.register_prehook(lambda g: calls.append("pre"))
+    y.grad_fn.register_hook(lambda i, o: calls.append("post"))
+    y.sum().backward()
+    assert calls == ["tensor", "pre", "post", "leaf", "after"]
+
+
+def test_node_hook_sees_both_sides_and_changes_what_goes_out(x):
+    seen = []
+    other = taeda.tensor([5.0, 7.0], requires_grad=True)
+    y = x * other
+
+    def hook(going, coming):
+        seen.append(([g.tolist() for g in going], [g.tolist() for g in coming]))
+        return going[0] * 10, going[1]
+
+    handle = y.grad_fn.register_hook(hook)
+    y.sum().backward()
+    assert seen == [([[5, 7], [1, 2]], [[1, 1]])]
+    assert x.grad.tolist() == [50, 70] and other.grad.tolist() == [1, 2]
+    handle.remove()
+
+
+def test_node_hook_with_the_wrong_number_of_gradients_is_an_error(x):
+    y = x * x
+    y.grad_fn.register_hook(lambda going, coming: (going[0],))
+    with pytest.raises(RuntimeError, match=r"register_hook.*1 gradients, expected 2"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_retain_grad(x):
+    y = x * 2
+    assert not y.retains_grad
+    y.retain_grad()
+    y.retain_grad()
+    assert y.retains_grad
+    (y * y).sum().backward(retain_graph=True)
+    assert y.grad.tolist() == [4, 8]
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [8, 16]
+
+
+def test_retain_grad_sees_what_hooks_made(x):
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 3)
+    y.sum().backward()
+    assert y.grad.tolist() == [3, 3]
+
+
+def test_retain_grad_follows_in_place_writes(x):
+    y = x * 2
+    y.retain_grad()
+    y.mul_(5)
+    (y * 7).sum().backward()
+    assert y.grad.tolist() == [7, 7] and x.grad.tolist() == [70, 70]
+
+
+def test_retain_grad_of_leaf_changes_nothing_and_of_constant_is_an_error(x):
+    x.retain_grad()
+    assert not x.retains_grad
+    with pytest.raises(RuntimeError, match="retain_grad"):
+        taeda.zeros(2).retain_grad()
