@@ -7,6 +7,7 @@ python tools/docs/core_operators.py [--check]
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -21,7 +22,8 @@ HEAD = """# What a backend must implement
 Written by `tools/docs/core_operators.py` from the declarations in `packages/tensor-core/ops`; edits are lost.
 
 taeda has {total} operators. A backend writes kernels for the {core} core ones below and gets the {rest} others for nothing:
-{composites} composites are written in terms of core operators, {views} views never touch an element. In-place and `out=` forms
+{composites} composites are written in terms of core operators, {views} views never touch an element. {faster} more have a form in terms of
+core operators that a kernel may replace. In-place and `out=` forms
 need no kernels of their own. `python -m taeda_testing backend mydev` says what is done and what is left.
 
 ## What a kernel may rely on, and what it must do
@@ -68,21 +70,14 @@ ORDER = [
     "rnn",
     "optim",
 ]
-#: Core operators that say in one kernel what others say in several.
-FUSED = {
-    "addmm": "mm, mul and add",
-    "addmv": "mv, mul and add",
-    "baddbmm": "bmm, mul and add",
-    "addcmul": "mul and add",
-    "addcdiv": "div, mul and add",
-    "linear": "mm and add",
-    "cross_entropy_forward": "log_softmax and nll_loss_forward",
-    "lstm_sequence": "linear and lstm_gates at every step",
-    "lstm_gates": "sigmoid, tanh, mul and add",
-    "gru_gates": "sigmoid, tanh, mul and add",
-    "_fused_adam_": "arithmetic on each parameter",
-    "_fused_sgd_": "arithmetic on each parameter",
-}
+DECOMPOSITIONS = ROOT / "packages" / "tensor-core" / "src" / "decompose"
+
+
+def decomposed() -> set[str]:
+    """Operators that the core writes in terms of others where a backend has no kernel."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(DECOMPOSITIONS.glob("*.cpp")))
+    named = re.findall(r'^TAEDA_DECOMPOSE\(\w+, "([^"]+)"', text, re.MULTILINE)
+    return set(named + re.findall(r"^DECOMPOSE\((\w+)\)", text, re.MULTILINE))
 
 
 def load() -> list[dict]:
@@ -125,21 +120,21 @@ def page() -> str:
     }
     optional = [r for r in records if r["kind"] in ("structured", "direct") and not r.get("core")]
     numbers = {"total": len(records), "core": len(core), "rest": len(records) - len(core) - len(optional)}
+    numbers["faster"] = sum(r["op"] in decomposed() for r in optional)
     lines = [HEAD.format(**numbers, composites=len(kinds["composite"]), views=len(kinds["view"]))]
     for family in sorted({r["family"] for r in core}, key=place):
         lines += [f"## {family}", "", *table([r for r in core if r["family"] == family])]
+    known = decomposed()
+    faster = [r for r in optional if r["op"] in known]
     lines += ["## Accelerations", ""]
     lines += [
-        "These core operators are fused: one kernel for what others do in several steps. A backend without a fast form of its own",
-        "writes them in terms of the kernels it has; how fast they are decides how fast networks train.",
+        "Where a backend has no kernel of these, the core computes them in terms of core operators, below the layers and in float32",
+        "for halves. One kernel of its own does in one pass what takes several so: how fast these are decides how fast networks train.",
         "",
     ]
-    lines += ["| Operator | The same as |", "|---|---|"]
-    lines += [
-        f"| `{name}` | {same} |" for name, same in sorted(FUSED.items()) if any(r["op"] == name for r in core)
-    ]
-    lines += ["", "Optional: without these kernels only the operators themselves are missing.", ""]
-    lines += table(optional)
+    lines += table(faster)
+    lines += ["", "## Optional", "", "Without these kernels only the operators themselves are missing.", ""]
+    lines += table([r for r in optional if r["op"] not in known])
     lines += ["## What comes for nothing", ""]
     lines += [
         "Composites call other operators, each of which finds its backend by its arguments; gradients follow the same way.",

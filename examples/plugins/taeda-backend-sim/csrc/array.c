@@ -1,4 +1,4 @@
-/* Tensors of any element type and strides as rows of int64, uint64, double or double complex, and back. */
+/* Tensors of any element type and strides as rows of int64 or double, and back. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,57 +9,33 @@ size_t size_of(int dtype) {
   static const unsigned char sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
   return sizes[dtype];
 }
-Class class_of(int dtype) {
-  return dtype >= TAEDA_COMPLEX64  ? CLASS_COMPLEX
-         : dtype >= TAEDA_FLOAT16  ? CLASS_REAL
-         : dtype == TAEDA_UINT64 ? CLASS_UINT
-                                   : CLASS_INT;
-}
-bool is_real(int dtype) { return class_of(dtype) == CLASS_REAL; }
-
-void* take(Call* call, size_t nbytes) {
-  void** block = calloc(1, nbytes + 16);
-  if (!block) abort(); /* the simulated processor is out of scratch memory */
-  *block = call->blocks;
-  call->blocks = block;
-  return block + 2;
-}
-void give_up(Call* call) {
-  for (void** block = call->blocks; block;) {
-    void** next = *block;
-    free(block);
-    block = next;
-  }
-}
-Array array(Call* call, Class kind, int64_t n) {
-  return (Array){kind, n, {.p = take(call, (size_t)n * (kind == CLASS_COMPLEX ? 16 : 8))}};
-}
+bool is_real(int dtype) { return dtype >= TAEDA_FLOAT16 && dtype <= TAEDA_FLOAT64; }
+bool is_offered(int dtype) { return dtype != TAEDA_UINT64 && dtype < TAEDA_COMPLEX64; }
+Array array(Call* call, bool real, int64_t n) { return (Array){real, n, {take(call, (size_t)n * 8)}}; }
 
 /* --- halves --- */
 
 static double from_half(uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double value = exponent == 31  ? (fraction ? NAN : INFINITY)
-                 : exponent == 0 ? ldexp(fraction, -24)
-                                 : ldexp(1024 + fraction, exponent - 25);
+  const double value = exponent == 31  ? (fraction ? NAN : INFINITY)
+                       : exponent == 0 ? ldexp(fraction, -24)
+                                       : ldexp(1024 + fraction, exponent - 25);
   return bits & 0x8000 ? -value : value;
 }
 static uint16_t to_half(double value) {
   const uint16_t sign = signbit(value) ? 0x8000 : 0;
+  int exponent;
   value = fabs(value);
   if (isnan(value)) return sign | 0x7e00;
   if (value >= 65520) return sign | 0x7c00;
-  int exponent;
   frexp(value, &exponent);
-  if (exponent < -13) return sign | (uint16_t)nearbyint(ldexp(value, 24)); /* subnormal, or rounds up to the first normal */
-  const uint16_t fraction = (uint16_t)nearbyint(ldexp(value, 11 - exponent)); /* 1024 to 2048 */
-  return sign | (uint16_t)(((exponent + 13) << 10) + fraction);
+  if (exponent < -13) return sign | (uint16_t)nearbyint(ldexp(value, 24)); /* subnormal, or rounded up to a normal one */
+  return sign | (uint16_t)(((exponent + 13) << 10) + (int)nearbyint(ldexp(value, 11 - exponent))); /* carries right */
 }
 static double from_brain(uint16_t bits) {
   const uint32_t wide = (uint32_t)bits << 16;
   float value;
-  memcpy(&value, &wide, 4);
-  return value;
+  return memcpy(&value, &wide, 4), value;
 }
 static uint16_t to_brain(double value) {
   const float narrow = (float)value;
@@ -68,160 +44,102 @@ static uint16_t to_brain(double value) {
   return isnan(value) ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* --- one element --- */
+/* --- rows: each element type, its type in C, and how it is read and written --- */
 
-static int64_t to_int(double v) { return v >= 0x1p63 ? (v < 0x1p64 ? (int64_t)(uint64_t)v : INT64_MIN) : v >= -0x1p63 ? (int64_t)v : INT64_MIN; }
-static uint64_t to_uint(double v) { return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)to_int(v); }
-
-/* The element types: number, type of C, and how it is read and written. */
-#define NUMBERS(X)                                                                                       \
-  X(TAEDA_BOOL, uint8_t, *p, v != 0) X(TAEDA_INT8, int8_t, *p, (int8_t)v) X(TAEDA_INT16, int16_t, *p, (int16_t)v) \
-  X(TAEDA_INT32, int32_t, *p, (int32_t)v) X(TAEDA_INT64, int64_t, *p, v) X(TAEDA_UINT8, uint8_t, *p, (uint8_t)v)  \
-  X(TAEDA_UINT16, uint16_t, *p, (uint16_t)v) X(TAEDA_UINT32, uint32_t, *p, (uint32_t)v)
-#define REALS(X)                                                                                                  \
-  X(TAEDA_FLOAT16, uint16_t, from_half(*p), to_half(v)) X(TAEDA_BFLOAT16, uint16_t, from_brain(*p), to_brain(v)) \
-  X(TAEDA_FLOAT32, float, *p, (float)v) X(TAEDA_FLOAT64, double, *p, v)
-
-/* Reads n elements that lie `step` elements apart, in the class of their own type. */
-static void read_row(int dtype, const void* from, int64_t step, int64_t n, void* to) {
-#define READ(number, T, get, put)                                                                              \
-  case number:                                                                                                 \
-    for (const T* p = from; n--; p += step) *out++ = get;                                                      \
-    return;
-  if (class_of(dtype) == CLASS_REAL) {
-    double* out = to;
-    switch (dtype) { REALS(READ) }
-  } else if (class_of(dtype) == CLASS_COMPLEX) {
-    Complex* out = to;
-    if (dtype == TAEDA_COMPLEX64)
-      for (const float complex* p = from; n--; p += step) *out++ = *p;
-    else
-      for (const double complex* p = from; n--; p += step) *out++ = *p;
-  } else {
-    int64_t* out = to;
-    switch (dtype == TAEDA_UINT64 ? TAEDA_INT64 : dtype) { NUMBERS(READ) }
-  }
+#define TYPES(WHOLE, REAL)                                                                        \
+  WHOLE(TAEDA_BOOL, uint8_t, v != 0)                                                              \
+  WHOLE(TAEDA_INT8, int8_t, v) WHOLE(TAEDA_INT16, int16_t, v) WHOLE(TAEDA_INT32, int32_t, v)      \
+  WHOLE(TAEDA_INT64, int64_t, v) WHOLE(TAEDA_UINT8, uint8_t, v) WHOLE(TAEDA_UINT16, uint16_t, v)  \
+  WHOLE(TAEDA_UINT32, uint32_t, v) REAL(TAEDA_FLOAT16, uint16_t, from_half(*p), to_half(v))       \
+  REAL(TAEDA_BFLOAT16, uint16_t, from_brain(*p), to_brain(v)) REAL(TAEDA_FLOAT32, float, *p, v)   \
+  REAL(TAEDA_FLOAT64, double, *p, v)
+#define READ_WHOLE(number, T, put) \
+  case number:                     \
+    for (const T* p = from; n--; p += step) *to.i++ = *p; \
+    break;
+#define READ_REAL(number, T, get, put) \
+  case number:                         \
+    for (const T* p = from; n--; p += step) *to.f++ = get; \
+    break;
+#define WRITE_WHOLE(number, T, put)                                                     \
+  case number:                                                                          \
+    for (T* p = to; n--; p += step, ++from.i) { const int64_t v = *from.i; *p = (T)(put); } \
+    break;
+#define WRITE_REAL(number, T, get, put)                                                \
+  case number:                                                                         \
+    for (T* p = to; n--; p += step, ++from.f) { const double v = *from.f; *p = (T)(put); } \
+    break;
+static void read_row(int dtype, const void* from, int64_t step, int64_t n, Array to) {
+  switch (dtype) { TYPES(READ_WHOLE, READ_REAL) }
 }
-static void write_row(int dtype, const void* from, int64_t n, void* to, int64_t step) {
-#define WRITE(number, T, get, put)                           \
-  case number:                                               \
-    for (T* p = to; n--; p += step) v = *in++, *p = (T)(put); \
-    return;
-  if (class_of(dtype) == CLASS_REAL) {
-    const double* in = from;
-    double v;
-    switch (dtype) { REALS(WRITE) }
-  } else if (class_of(dtype) == CLASS_COMPLEX) {
-    const Complex* in = from;
-    if (dtype == TAEDA_COMPLEX64)
-      for (float complex* p = to; n--; p += step) *p = (float complex)*in++;
-    else
-      for (double complex* p = to; n--; p += step) *p = *in++;
-  } else {
-    const int64_t* in = from;
-    int64_t v;
-    switch (dtype == TAEDA_UINT64 ? TAEDA_INT64 : dtype) { NUMBERS(WRITE) }
-  }
-}
-
-/* In place between classes; rows have room for the larger one. Complex rows are read from the front, written to from the
- * back. */
-static void convert(void* row, int64_t n, Class from, Class to, bool to_bool) {
-  int64_t* i = row;
-  uint64_t* u = row;
-  double* f = row;
-  Complex* c = row;
-#define EACH(expression) for (int64_t k = 0; k < n; ++k) expression
-#define BACK(expression) for (int64_t k = n; k-- > 0;) expression
-  if (to_bool && from == CLASS_REAL) EACH(i[k] = f[k] != 0);
-  else if (to_bool && from == CLASS_COMPLEX) EACH(i[k] = c[k] != 0);
-  else if (from == CLASS_COMPLEX && to == CLASS_REAL) EACH(f[k] = creal(c[k]));
-  else if (from == CLASS_COMPLEX && to == CLASS_INT) EACH(i[k] = to_int(creal(c[k])));
-  else if (from == CLASS_COMPLEX && to == CLASS_UINT) EACH(u[k] = to_uint(creal(c[k])));
-  else if (from == CLASS_REAL && to == CLASS_INT) EACH(i[k] = to_int(f[k]));
-  else if (from == CLASS_REAL && to == CLASS_UINT) EACH(u[k] = to_uint(f[k]));
-  else if (from == CLASS_REAL && to == CLASS_COMPLEX) BACK(c[k] = f[k]);
-  else if (from == CLASS_INT && to == CLASS_REAL) EACH(f[k] = (double)i[k]);
-  else if (from == CLASS_INT && to == CLASS_COMPLEX) BACK(c[k] = (double)i[k]);
-  else if (from == CLASS_UINT && to == CLASS_REAL) EACH(f[k] = (double)u[k]);
-  else if (from == CLASS_UINT && to == CLASS_COMPLEX) BACK(c[k] = (double)u[k]);
+static void write_row(int dtype, Array from, int64_t n, void* to, int64_t step) {
+  switch (dtype) { TYPES(WRITE_WHOLE, WRITE_REAL) }
 }
 
 /* Calls read_row or write_row along the last dimension, for all places of the others. */
-static void each_row(const View* view, char* row, bool writes) {
+static void each_row(const View* view, Array rows, bool writes) {
   const int last = view->ndim - 1;
   const int64_t n = view->ndim ? view->sizes[last] : 1, step = view->ndim ? view->strides[last] : 1;
-  const size_t item = size_of(view->dtype), width = class_of(view->dtype) == CLASS_COMPLEX ? 16 : 8;
+  const int64_t item = (int64_t)size_of(view->dtype);
   int64_t at[TAEDA_MAX_DIMS] = {0};
   char* p = view->data;
-  for (int64_t rows = n ? view->n / n : 0; rows-- > 0; row += (size_t)n * width) {
+  for (int64_t begin = 0; begin < view->n; begin += n) {
     if (writes)
-      write_row(view->dtype, row, n, p, step);
+      write_row(view->dtype, part(rows, begin, n), n, p, step);
     else
-      read_row(view->dtype, p, step, n, row);
+      read_row(view->dtype, p, step, n, part(rows, begin, n));
     for (int d = last - 1; d >= 0; --d) {
-      p += view->strides[d] * (int64_t)item;
+      p += view->strides[d] * item;
       if (++at[d] < view->sizes[d]) break;
-      p -= view->sizes[d] * view->strides[d] * (int64_t)item;
+      p -= view->sizes[d] * view->strides[d] * item;
       at[d] = 0;
     }
   }
 }
 
+/* In place between int64 and double. */
+static Array convert(Array a, bool real, bool to_bool) {
+  for (int64_t j = 0; j < a.n && a.real != real; ++j) {
+    if (real)
+      a.f[j] = (double)a.i[j];
+    else if (to_bool)
+      a.i[j] = a.f[j] != 0;
+    else
+      a.i[j] = a.f[j] >= -0x1p63 && a.f[j] < 0x1p63 ? (int64_t)a.f[j] : INT64_MIN;
+  }
+  a.real = real;
+  return a;
+}
+void load_into(Array to, const View* view) { each_row(view, to, false); }
 Array load(Call* call, const View* view, int dtype) {
-  const Class own = class_of(view->dtype), kind = class_of(dtype);
-  Array out = array(call, own == CLASS_COMPLEX ? own : kind, view->n);
-  each_row(view, out.p, false);
-  convert(out.p, view->n, own, kind, dtype == TAEDA_BOOL);
-  out.kind = kind;
-  if (dtype != view->dtype && size_of(dtype) < (kind == CLASS_COMPLEX ? 16 : 8)) { /* what it would be in that type */
+  Array out = array(call, is_real(view->dtype), view->n);
+  load_into(out, view);
+  out = convert(out, is_real(dtype), dtype == TAEDA_BOOL);
+  if (dtype != view->dtype && (size_of(dtype) < 8)) { /* what it would be in that type */
     void* rounded = take(call, (size_t)view->n * size_of(dtype));
-    write_row(dtype, out.p, view->n, rounded, 1);
-    read_row(dtype, rounded, 1, view->n, out.p);
+    write_row(dtype, out, out.n, rounded, 1);
+    read_row(dtype, rounded, 1, out.n, out);
   }
   return out;
 }
-Array load_as(Call* call, const View* view, Class kind) {
-  static const int widest[] = {TAEDA_INT64, TAEDA_UINT64, TAEDA_FLOAT64, TAEDA_COMPLEX128};
-  return load(call, view, widest[kind]);
-}
-void load_into(Array to, const View* view) { each_row(view, to.p, false); }
-void store(const View* view, Array from) {
-  const Class kind = class_of(view->dtype);
+void store(const View* view, Array from) { /* fewer elements are repeated */
   if (from.n == 0 || view->n == 0) return;
-  char* row = malloc((size_t)view->n * 16);
-  if (!row) abort();
-  const size_t width = from.kind == CLASS_COMPLEX ? 16 : 8;
-  for (int64_t k = 0; k < view->n; k += from.n) memcpy(row + (size_t)k * width, from.p, (size_t)from.n * width);
-  convert(row, view->n, from.kind, kind, view->dtype == TAEDA_BOOL);
-  each_row(view, row, true);
-  free(row);
-}
-double real_at(const View* view, int64_t n) {
-  Complex row[64] = {0};
-  View first = *view;
-  if (n >= 0) first.ndim = 1, first.n = first.sizes[0] = 1, first.strides[0] = 1, first.data += n * (int64_t)size_of(view->dtype);
-  each_row(&first, (char*)row, false);
-  convert(row, 1, class_of(view->dtype), CLASS_REAL, false);
-  return creal(row[0]);
+  Call scratch = {.blocks = NULL};
+  Array rows = array(&scratch, from.real, view->n);
+  for (int64_t k = 0; k < view->n; k += from.n) memcpy(rows.i + k, from.i, (size_t)from.n * 8);
+  each_row(view, convert(rows, is_real(view->dtype), view->dtype == TAEDA_BOOL), true);
+  give_up(&scratch);
 }
 
 /* --- views of views --- */
 
-View permuted(const View* view, int64_t dim) {
+View with_last(const View* view, uint64_t dims) {
   View out = *view;
-  if (view->ndim == 0) { /* a row of one */
-    out.ndim = 1;
-    out.sizes[0] = out.strides[0] = 1;
-    return out;
-  }
   int to = 0;
-  for (int d = 0; d <= view->ndim; ++d) {
-    const int from = d == view->ndim ? (int)dim : d;
-    if (d == dim) continue;
-    out.sizes[to] = view->sizes[from];
-    out.strides[to++] = view->strides[from];
-  }
+  for (uint64_t chosen = 0; chosen < 2; ++chosen)
+    for (int d = 0; d < view->ndim; ++d)
+      if ((dims >> d & 1) == chosen) out.sizes[to] = view->sizes[d], out.strides[to++] = view->strides[d];
+  if (view->ndim == 0) out.ndim = 1, out.sizes[0] = out.strides[0] = 1; /* a row of one */
   return out;
 }
 View broadcast(const View* view, const View* to) {
@@ -243,11 +161,7 @@ View sliced(const View* view, int dim, int64_t begin, int64_t n) {
 }
 View made(Call* call, int dtype, int ndim, const int64_t* sizes) {
   View out = {.n = 1, .dtype = dtype, .ndim = ndim};
-  for (int d = ndim - 1; d >= 0; --d) {
-    out.sizes[d] = sizes[d];
-    out.strides[d] = out.n;
-    out.n *= sizes[d];
-  }
+  for (int d = ndim - 1; d >= 0; out.n *= sizes[d--]) out.sizes[d] = sizes[d], out.strides[d] = out.n;
   out.data = take(call, (size_t)out.n * size_of(dtype));
   return out;
 }

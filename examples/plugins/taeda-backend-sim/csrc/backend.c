@@ -21,15 +21,15 @@ typedef struct Copy {
 } Copy;
 static int32_t run_copy(Job* job) {
   const Copy* self = (Copy*)job;
-  if (sim_must_fail(FAIL_COPY)) return fail(job, TAEDA_E_RUNTIME, "sim: a copy failed on request");
+  if (sim_must_fail(FAIL_COPY)) return fail(job, TAEDA_E_RUNTIME, "a copy failed on request");
   memcpy(self->to, self->from, self->nbytes);
   return TAEDA_OK;
 }
 static void end_copy(Job* job) { free(job); }
 
-static int32_t copy(int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream, bool blocking) {
+static int32_t copy(int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream, int32_t blocking) {
   Copy* made = malloc(sizeof *made);
-  if (!made) return api->set_error(TAEDA_E_MEMORY, "sim: out of host memory");
+  if (!made) return api->set_error(TAEDA_E_MEMORY, "out of host memory");
   *made = (Copy){{.run = run_copy, .end = end_copy}, to, from, nbytes};
   Stream* queue = sim_stream(index, stream);
   sim_submit(queue, &made->job);
@@ -47,26 +47,25 @@ static int32_t copy_to_host(void* context, int32_t index, void* to, const void* 
 }
 static int32_t copy_peer(void* context, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
                          taeda_stream stream) {
-  /* The bytes must be there before they are fetched, and stay until they were. */
+  (void)context;
   Stream* source = sim_stream(from_index, api->stream_current((taeda_device){sim_number, from_index}));
   Stream* target = sim_stream(to_index, stream);
-  sim_order(source, target);
+  sim_order(source, target); /* the bytes must be there before they are fetched, ... */
   const int32_t status = copy(to_index, worker_view(to), worker_view(from), nbytes, stream, false);
-  sim_order(target, source);
-  (void)context;
+  sim_order(target, source); /* ... and stay until they were */
   return status;
 }
 
 static const taeda_lack kLacks[] = {
-
+    {"complex", "the simulated processor has no complex numbers"},
+    {"uint64", "the simulated processor has no such numbers"},
     {"sharing", "its memory belongs to one process"},
 };
 
 static int32_t start(const taeda_api* given) {
   api = given;
   sim_read_failures();
-  if (sim_map_memory() != 0) return api->set_error(TAEDA_E_MEMORY, "sim: cannot map the device's memory");
-  const taeda_backend backend = {
+  taeda_backend backend = {
       .size = sizeof backend,
       .name = "sim",
       .distribution = "taeda-backend-sim",
@@ -74,30 +73,17 @@ static int32_t start(const taeda_api* given) {
       .lacks = kLacks,
       .lack_count = sizeof kLacks / sizeof *kLacks,
       .device_count = device_count,
-      .allocate = sim_allocate,
-      .release = sim_release,
       .copy_from_host = copy_from_host,
       .copy_to_host = copy_to_host,
-      .synchronize = sim_synchronize,
       .copy_peer = copy_peer,
-      .stream_create = sim_stream_create,
-      .stream_destroy = sim_stream_destroy,
-      .stream_synchronize = sim_stream_synchronize,
-      .stream_query = sim_stream_query,
-      .stream_uses = sim_stream_uses,
-      .event_create = sim_event_create,
-      .event_destroy = sim_event_destroy,
-      .event_record = sim_event_record,
-      .event_wait = sim_event_wait,
-      .event_synchronize = sim_event_synchronize,
-      .event_query = sim_event_query,
-      .event_elapsed = sim_event_elapsed,
-      .pinned_allocate = sim_pinned_allocate,
-      .pinned_release = sim_pinned_release,
-      .properties = sim_properties,
   };
-  const int32_t status = api->backend_register(&backend, &sim_number);
-  return status == TAEDA_OK ? sim_register_kernels() : status;
+  sim_offer_streams(&backend);
+  int32_t status = sim_offer_memory(&backend);
+  if (status == TAEDA_OK) status = api->backend_register(&backend, &sim_number);
+  if (status == TAEDA_OK) status = sim_register_elementwise();
+  const Kernel* const families[] = {kLineKernels, kIndexKernels, kProductKernels, kPoolKernels, kRandomKernels};
+  for (size_t i = 0; i < sizeof families / sizeof *families && status == TAEDA_OK; ++i) status = sim_register(families[i]);
+  return status;
 }
 
 static const taeda_plugin kPlugin = {
@@ -108,5 +94,4 @@ static const taeda_plugin kPlugin = {
     .distribution = "taeda-backend-sim",
     .start = start,
 };
-
 TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void) { return &kPlugin; }

@@ -1,12 +1,10 @@
 /* Mathematical functions that C lacks. */
 #ifndef SIM_SPECIAL_H
 #define SIM_SPECIAL_H
-#include <complex.h>
 #include <math.h>
 #include <stdint.h>
 
 static const double kPi = 3.14159265358979323846;
-static const double kSqrt2 = 1.41421356237309504880;
 
 /* exp(-|x|) times the modified Bessel function of the first kind: its power series, and far out the asymptotic one. */
 static inline double bessel_scaled(int order, double x) {
@@ -22,7 +20,6 @@ static inline double bessel_scaled(int order, double x) {
   }
   return isnan(x) ? x : order && x < 0 ? -sum : sum;
 }
-
 static inline double digamma(double x) {
   if (x == 0) return copysign(INFINITY, -x);
   if (x < 0) return x == floor(x) ? NAN : digamma(1 - x) - kPi / tan(kPi * x);
@@ -32,10 +29,9 @@ static inline double digamma(double x) {
   return sum + log(x) - 0.5 / x -
          t * (1 / 12.0 - t * (1 / 120.0 - t * (1 / 252.0 - t * (1 / 240.0 - t * (1 / 132.0 - t * 691 / 32760.0)))));
 }
-
 /* A first guess, made exact by Halley's steps on the side where erf or erfc is exact. */
 static inline double erfinv(double y) {
-  if (fabs(y) >= 1) return fabs(y) == 1 ? copysign(INFINITY, y) : NAN;
+  if (!(fabs(y) < 1)) return fabs(y) == 1 ? copysign(INFINITY, y) : NAN;
   const double w = log1p(-y * y), t = 4.33075 + w / 2;
   double x = sqrt(sqrt(t * t - w / 0.147) - t);
   for (int i = 0; i < 4; ++i) {
@@ -44,54 +40,30 @@ static inline double erfinv(double y) {
   }
   return copysign(x, y);
 }
-
-static inline double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
-static inline double log_add(double a, double b) {
-  return a == b ? a + log(2) : isinf(a) && isinf(b) ? fmax(a, b) : fmax(a, b) + log1p(exp(-fabs(a - b)));
-}
 static inline double python_mod(double a, double b) {
   const double r = fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r == 0 ? copysign(0, b) : r;
+  return r == 0 ? copysign(0, b) : (r < 0) != (b < 0) ? r + b : r;
 }
 static inline double floor_div(double a, double b) {
-  if (b == 0) return a / b;
   const double whole = (a - python_mod(a, b)) / b;
-  return whole == 0 ? copysign(0, a / b) : floor(whole + 0.5);
+  return b == 0 ? a / b : whole == 0 ? copysign(0, a / b) : floor(whole + 0.5);
 }
 static inline int64_t floor_div_int(int64_t a, int64_t b) {
-  return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b - (a % b != 0 && (a < 0) != (b < 0));
+  return b == -1 ? -a : a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 static inline double rounded(double x, double decimals) {
   const double scale = pow(10, fabs(decimals));
   return decimals == 0 ? nearbyint(x) : decimals > 0 ? nearbyint(x * scale) / scale : nearbyint(x / scale) * scale;
 }
-static inline uint64_t power_int(uint64_t a, int64_t b) {
-  if (b < 0) return a == 1 ? 1 : a == UINT64_MAX ? (b & 1 ? a : 1) : 0;
-  uint64_t out = 1;
+static inline int64_t power(int64_t a, int64_t b) {
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? a : 1) : 0;
+  int64_t out = 1;
   for (; b; b >>= 1, a *= a)
     if (b & 1) out *= a;
   return out;
 }
-static inline uint64_t gcd(uint64_t a, uint64_t b) {
-  while (b) {
-    const uint64_t r = a % b;
-    a = b, b = r;
-  }
-  return a;
+static inline int64_t gcd(int64_t a, int64_t b) { return b == 0 ? (a < 0 ? -a : a) : gcd(b, b == -1 ? 0 : a % b); }
+static inline double log_add(double a, double b) {
+  return isinf(a) || isinf(b) ? fmax(a, b) : fmax(a, b) + log1p(exp(-fabs(a - b)));
 }
-static inline uint64_t magnitude(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
-static inline double gelu_inner(double x) { return 0.79788456080286535588 * (x + 0.044715 * x * x * x); }
-static inline double gelu_slope(double x, bool by_tanh) {
-  if (!by_tanh) return 0.5 * erfc(-x / kSqrt2) + x * exp(-x * x / 2) / sqrt(2 * kPi);
-  const double t = tanh(gelu_inner(x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
-}
-static inline double mish_slope(double x) {
-  const double t = tanh(log_add(0, x)), s = sigmoid(x);
-  return t + x * s * (1 - t * t);
-}
-static inline double next_after(double a, double b, int bits) {
-  return bits == 64 ? nextafter(a, b) : nextafterf((float)a, (float)b);
-}
-static inline double limited(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 #endif

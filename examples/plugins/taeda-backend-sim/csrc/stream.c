@@ -1,5 +1,6 @@
 /* Streams: queues of jobs, each served by a thread of its own, and events, which one stream waits for in another. */
 #define _GNU_SOURCE 1
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,27 +10,29 @@
 #include "sim.h"
 
 struct Stream {
-  pthread_t thread;
+  Stream* next;
   Job *first, *last;
   uint64_t submitted, done;
-  int32_t status; /* of the first job that failed since the last wait */
+  int32_t index, status; /* of the first job that failed since the last wait */
+  bool unused;           /* destroyed: its thread serves the next stream of the device, as memory may know it as its home */
   char error[kErrorText];
-  int32_t index;
-  bool idle_for_reuse; /* destroyed: its thread serves the next stream of the device */
-  Stream* next;
 };
-
-struct Event {
+typedef struct Event {
   uint64_t recorded, reached; /* how often it was put into a stream, and how often a stream has come to it */
   double milliseconds;
   int owners;
-};
+} Event;
 
-static Stream* streams; /* all of them; the last made first */
-static Stream* defaults[kDevices];
+static Stream *streams, *defaults[kDevices]; /* all of them, never freed; and each device's own */
 /* One lock and one condition for everything: there are few threads and jobs are long. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+#define LOCKED(statements)      \
+  do {                          \
+    pthread_mutex_lock(&lock);  \
+    statements;                 \
+    pthread_mutex_unlock(&lock); \
+  } while (0)
 
 int32_t fail(Job* job, int32_t status, const char* format, ...) {
   va_list rest;
@@ -41,44 +44,34 @@ int32_t fail(Job* job, int32_t status, const char* format, ...) {
 
 static void* serve(void* context) {
   Stream* self = context;
-  pthread_mutex_lock(&lock);
   for (;;) {
+    pthread_mutex_lock(&lock);
     while (!self->first) pthread_cond_wait(&changed, &lock);
     Job* job = self->first;
     self->first = job->next;
     pthread_mutex_unlock(&lock);
     const int32_t status = job->run(job);
-    pthread_mutex_lock(&lock);
-    if (status != TAEDA_OK && self->status == TAEDA_OK) {
-      self->status = status;
-      memcpy(self->error, job->error, sizeof self->error);
-    }
-    pthread_mutex_unlock(&lock);
+    if (status != TAEDA_OK && self->status == TAEDA_OK)
+      LOCKED(self->status = status; memcpy(self->error, job->error, sizeof self->error));
     job->end(job); /* before anybody who waits may go on: the job can be his */
-    pthread_mutex_lock(&lock);
-    ++self->done;
-    pthread_cond_broadcast(&changed);
+    LOCKED(++self->done; pthread_cond_broadcast(&changed));
   }
   return NULL;
 }
-
-static Stream* start(int32_t index) {
+static Stream* start(int32_t index) { /* with the lock */
   for (Stream* s = streams; s; s = s->next)
-    if (s->idle_for_reuse && s->index == index) return s->idle_for_reuse = false, s;
+    if (s->unused && s->index == index) return s->unused = false, s;
+  pthread_t thread;
   Stream* made = calloc(1, sizeof *made);
   made->index = index;
-  if (pthread_create(&made->thread, NULL, serve, made) != 0) return free(made), NULL;
-  pthread_detach(made->thread);
   made->next = streams;
+  if (pthread_create(&thread, NULL, serve, made) != 0) return free(made), NULL;
+  pthread_detach(thread);
   return streams = made;
 }
-
 Stream* sim_stream(int32_t index, taeda_stream handle) {
-  if (handle) return handle;
-  pthread_mutex_lock(&lock);
-  if (!defaults[index]) defaults[index] = start(index);
-  pthread_mutex_unlock(&lock);
-  return defaults[index];
+  if (!handle) LOCKED(if (!defaults[index]) defaults[index] = start(index));
+  return handle ? handle : defaults[index];
 }
 
 void sim_submit(Stream* stream, Job* job) {
@@ -97,13 +90,25 @@ void sim_submit(Stream* stream, Job* job) {
 int32_t sim_wait(Stream* stream) {
   void* token = api->host_release();
   pthread_mutex_lock(&lock);
-  const uint64_t goal = stream->submitted;
-  while (stream->done < goal) pthread_cond_wait(&changed, &lock);
+  for (const uint64_t goal = stream->submitted; stream->done < goal;) pthread_cond_wait(&changed, &lock);
   const int32_t status = stream->status;
   if (status != TAEDA_OK) api->set_error(status, stream->error);
   stream->status = TAEDA_OK;
   pthread_mutex_unlock(&lock);
   api->host_acquire(token);
+  return status;
+}
+
+int32_t sim_synchronize(void* context, int32_t index) {
+  (void)context;
+  if (sim_must_fail(FAIL_SYNCHRONIZE)) return api->set_error(TAEDA_E_RUNTIME, "failed on request");
+  Stream* s;
+  int32_t status = TAEDA_OK;
+  LOCKED(s = streams);
+  for (; s; s = s->next) {
+    const int32_t found = s->index == index ? sim_wait(s) : TAEDA_OK;
+    if (status == TAEDA_OK) status = found;
+  }
   return status;
 }
 
@@ -115,13 +120,7 @@ typedef struct Small {
   void* context;
   uint64_t goal;
 } Small;
-
 static void end_small(Job* job) { free(job); }
-static int32_t run_small(Job* job) {
-  const Small* self = (Small*)job;
-  self->run(self->context);
-  return TAEDA_OK;
-}
 static Small* new_small(int32_t (*run)(Job*), void* context) {
   Small* made = calloc(1, sizeof *made);
   made->job.run = run;
@@ -129,169 +128,128 @@ static Small* new_small(int32_t (*run)(Job*), void* context) {
   made->context = context;
   return made;
 }
+static int32_t run_small(Job* job) { return ((Small*)job)->run(((Small*)job)->context), TAEDA_OK; }
 void sim_submit_call(Stream* stream, void (*run)(void*), void* context) {
   Small* made = new_small(run_small, context);
   made->run = run;
   sim_submit(stream, &made->job);
 }
 
-int32_t sim_synchronize(void* context, int32_t index) {
-  (void)context;
-  if (sim_must_fail(FAIL_SYNCHRONIZE)) return api->set_error(TAEDA_E_RUNTIME, "sim: synchronize failed on request");
-  int32_t status = TAEDA_OK;
-  pthread_mutex_lock(&lock);
-  Stream* s = streams; /* streams are never freed */
-  pthread_mutex_unlock(&lock);
-  for (; s; s = s->next)
-    if (s->index == index) {
-      const int32_t found = sim_wait(s);
-      if (status == TAEDA_OK) status = found;
-    }
-  return status;
-}
-
-int32_t sim_stream_create(void* context, int32_t index, int32_t priority, taeda_stream* stream) {
+static int32_t stream_create(void* context, int32_t index, int32_t priority, taeda_stream* stream) {
   (void)context, (void)priority;
-  pthread_mutex_lock(&lock);
-  *stream = start(index);
-  pthread_mutex_unlock(&lock);
-  return *stream ? TAEDA_OK : api->set_error(TAEDA_E_RUNTIME, "sim: cannot start a thread");
+  LOCKED(*stream = start(index));
+  return *stream ? TAEDA_OK : api->set_error(TAEDA_E_RUNTIME, "cannot start a thread");
 }
-void sim_stream_destroy(void* context, int32_t index, taeda_stream stream) {
+static void stream_destroy(void* context, int32_t index, taeda_stream stream) {
   (void)context, (void)index;
-  pthread_mutex_lock(&lock);
-  ((Stream*)stream)->idle_for_reuse = true; /* memory may name it as its home, so it stays and serves again */
-  pthread_mutex_unlock(&lock);
+  LOCKED(((Stream*)stream)->unused = true);
 }
-int32_t sim_stream_synchronize(void* context, int32_t index, taeda_stream stream) {
+static int32_t stream_synchronize(void* context, int32_t index, taeda_stream stream) {
   (void)context;
   return sim_wait(sim_stream(index, stream));
 }
-int32_t sim_stream_query(void* context, int32_t index, taeda_stream stream, int32_t* done) {
+static int32_t stream_query(void* context, int32_t index, taeda_stream stream, int32_t* done) {
   (void)context;
-  Stream* s = sim_stream(index, stream);
-  pthread_mutex_lock(&lock);
-  *done = s->done == s->submitted;
-  pthread_mutex_unlock(&lock);
+  const Stream* s = sim_stream(index, stream);
+  LOCKED(*done = s->done == s->submitted);
   return TAEDA_OK;
 }
 
 /* --- events --- */
 
-int32_t sim_event_create(void* context, int32_t index, uint32_t flags, taeda_event* event) {
+static int32_t event_create(void* context, int32_t index, uint32_t flags, taeda_event* event) {
   (void)context, (void)index, (void)flags;
-  Event* made = calloc(1, sizeof *made);
+  Event* made = *event = calloc(1, sizeof(Event));
   made->owners = 1;
-  *event = made;
   return TAEDA_OK;
 }
 static void disown(Event* event) { /* with the lock */
   if (--event->owners == 0) free(event);
 }
-void sim_event_destroy(void* context, int32_t index, taeda_event event) {
+static void event_destroy(void* context, int32_t index, taeda_event event) {
   (void)context, (void)index;
-  pthread_mutex_lock(&lock);
-  disown(event);
-  pthread_mutex_unlock(&lock);
+  LOCKED(disown(event));
 }
-
 static int32_t run_record(Job* job) {
   Event* event = ((Small*)job)->context;
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  pthread_mutex_lock(&lock);
-  ++event->reached;
-  event->milliseconds = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-  disown(event);
-  pthread_cond_broadcast(&changed);
-  pthread_mutex_unlock(&lock);
+  const double milliseconds = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+  LOCKED(++event->reached; event->milliseconds = milliseconds; disown(event); pthread_cond_broadcast(&changed));
   return TAEDA_OK;
 }
 static int32_t run_wait(Job* job) {
   Event* event = ((Small*)job)->context;
-  pthread_mutex_lock(&lock);
-  while (event->reached < ((Small*)job)->goal) pthread_cond_wait(&changed, &lock);
-  disown(event);
-  pthread_mutex_unlock(&lock);
+  LOCKED(while (event->reached < ((Small*)job)->goal) pthread_cond_wait(&changed, &lock); disown(event));
   return TAEDA_OK;
 }
-
-int32_t sim_event_record(void* context, int32_t index, taeda_event event, taeda_stream stream) {
+static int32_t event_record(void* context, int32_t index, taeda_event event, taeda_stream stream) {
   (void)context;
   Event* self = event;
-  pthread_mutex_lock(&lock);
-  ++self->recorded;
-  ++self->owners;
-  pthread_mutex_unlock(&lock);
+  LOCKED(++self->recorded; ++self->owners);
   sim_submit(sim_stream(index, stream), &new_small(run_record, self)->job);
   return TAEDA_OK;
 }
-int32_t sim_event_wait(void* context, int32_t index, taeda_event event, taeda_stream stream) {
+static int32_t event_wait(void* context, int32_t index, taeda_event event, taeda_stream stream) {
   (void)context;
   Event* self = event;
   Small* made = new_small(run_wait, self);
-  pthread_mutex_lock(&lock);
-  made->goal = self->recorded;
-  ++self->owners;
-  pthread_mutex_unlock(&lock);
+  LOCKED(made->goal = self->recorded; ++self->owners);
   sim_submit(sim_stream(index, stream), &made->job);
   return TAEDA_OK;
 }
-int32_t sim_event_synchronize(void* context, int32_t index, taeda_event event) {
+static int32_t event_synchronize(void* context, int32_t index, taeda_event event) {
   (void)context, (void)index;
-  Event* self = event;
-  pthread_mutex_lock(&lock);
-  while (self->reached < self->recorded) pthread_cond_wait(&changed, &lock);
-  pthread_mutex_unlock(&lock);
+  const Event* self = event;
+  LOCKED(while (self->reached < self->recorded) pthread_cond_wait(&changed, &lock));
   return TAEDA_OK;
 }
-int32_t sim_event_query(void* context, int32_t index, taeda_event event, int32_t* done) {
+static int32_t event_query(void* context, int32_t index, taeda_event event, int32_t* done) {
   (void)context, (void)index;
-  Event* self = event;
-  pthread_mutex_lock(&lock);
-  *done = self->reached == self->recorded;
-  pthread_mutex_unlock(&lock);
+  LOCKED(*done = ((Event*)event)->reached == ((Event*)event)->recorded);
   return TAEDA_OK;
 }
-int32_t sim_event_elapsed(void* context, int32_t index, taeda_event from, taeda_event to, double* milliseconds) {
+static int32_t event_elapsed(void* context, int32_t index, taeda_event from, taeda_event to, double* milliseconds) {
   (void)context, (void)index;
-  pthread_mutex_lock(&lock);
-  *milliseconds = ((Event*)to)->milliseconds - ((Event*)from)->milliseconds;
-  pthread_mutex_unlock(&lock);
+  LOCKED(*milliseconds = ((Event*)to)->milliseconds - ((Event*)from)->milliseconds);
   return TAEDA_OK;
 }
-
-int32_t sim_order(Stream* stream, Stream* waiting) {
-  if (stream == waiting) return TAEDA_OK;
+void sim_order(Stream* stream, Stream* waiting) {
   taeda_event mark;
-  sim_event_create(NULL, 0, 0, &mark);
-  sim_event_record(NULL, 0, mark, stream);
-  sim_event_wait(NULL, 0, mark, waiting);
-  sim_event_destroy(NULL, 0, mark);
-  return TAEDA_OK;
+  if (stream == waiting) return;
+  event_create(NULL, 0, 0, &mark);
+  event_record(NULL, 0, mark, stream);
+  event_wait(NULL, 0, mark, waiting);
+  event_destroy(NULL, 0, mark);
 }
 
 /* --- for tests: a stream that stands still until it is let go --- */
 
 static uint64_t holds, let_go;
 static int32_t run_hold(Job* job) {
-  pthread_mutex_lock(&lock);
-  while (let_go < ((Small*)job)->goal) pthread_cond_wait(&changed, &lock);
-  pthread_mutex_unlock(&lock);
+  LOCKED(while (let_go < ((Small*)job)->goal) pthread_cond_wait(&changed, &lock));
   return TAEDA_OK;
 }
 /* The calling thread's current stream of the device stops here. */
 TAEDA_PLUGIN_EXPORT void sim_hold(int32_t index) {
   Small* made = new_small(run_hold, NULL);
-  pthread_mutex_lock(&lock);
-  made->goal = ++holds;
-  pthread_mutex_unlock(&lock);
+  LOCKED(made->goal = ++holds);
   sim_submit(sim_stream(index, api->stream_current((taeda_device){sim_number, index})), &made->job);
 }
 /* All streams that were held go on. */
-TAEDA_PLUGIN_EXPORT void sim_resume(void) {
-  pthread_mutex_lock(&lock);
-  let_go = holds;
-  pthread_cond_broadcast(&changed);
-  pthread_mutex_unlock(&lock);
+TAEDA_PLUGIN_EXPORT void sim_resume(void) { LOCKED(let_go = holds; pthread_cond_broadcast(&changed)); }
+
+void sim_offer_streams(taeda_backend* backend) {
+  backend->synchronize = sim_synchronize;
+  backend->stream_create = stream_create;
+  backend->stream_destroy = stream_destroy;
+  backend->stream_synchronize = stream_synchronize;
+  backend->stream_query = stream_query;
+  backend->event_create = event_create;
+  backend->event_destroy = event_destroy;
+  backend->event_record = event_record;
+  backend->event_wait = event_wait;
+  backend->event_synchronize = event_synchronize;
+  backend->event_query = event_query;
+  backend->event_elapsed = event_elapsed;
 }

@@ -1,7 +1,9 @@
-// What happens where a backend lacks a kernel: an error, or, where the user chose so, the same operator on the cpu.
+// What happens where a backend lacks a kernel: the operator in terms of others, an error, or, where the user chose so, the
+// same operator on the cpu.
 #include <atomic>
 #include <mutex>
 
+#include "core/decompose.h"
 #include "taeda/backend.h"
 #include "taeda/library.h"
 #include "taeda/ops/cast.h"
@@ -160,6 +162,10 @@ void reset_fallback_counts(BackendId id) {
 
 void* missing_kernel(const OpEntry& called, OpEntry& owner, BackendId id) {
   if (!backend(id).has_memory()) return nullptr;
+  if (const BoxedFn* kernel = decomposed_kernel(owner)) {
+    owner.boxed_kernels[id] = const_cast<BoxedFn*>(kernel);
+    return owner.boxed_kernel_adapter;
+  }
   if (fallback_of(id) != Fallback::Cpu || !owner.boxed_kernel_adapter) no_kernel(called, id);
   static auto* fallback = new BoxedFn(on_cpu);
   // The slot of the kernel stays empty: only the adapter's function is put down, where the adapter looks for it.

@@ -1,0 +1,152 @@
+// Losses with their gradients, and embeddings.
+#include "decompose/common.h"
+
+namespace taeda::decompose {
+namespace {
+
+enum { kNone, kMean, kSum };
+Tensor reduced(const Tensor& loss, int64_t how) { return how == kNone ? loss : how == kMean ? ops::mean(loss) : ops::sum(loss); }
+/// Gradient of a loss: the slope of each element times what comes from above, shared out for a mean.
+Tensor shared(const Tensor& grad, const Tensor& slope, int64_t how) {
+  return how == kMean ? grad * slope * Tensor(1.0 / double(std::max<int64_t>(slope.numel(), 1))) : grad * slope;
+}
+
+Tensor mse_loss(const Tensor& x, const Tensor& t, int64_t how) { return reduced((x - t) * (x - t), how); }
+Tensor mse_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) { return shared(grad, (x - t) * Tensor(2), how); }
+Tensor l1_loss(const Tensor& x, const Tensor& t, int64_t how) { return reduced(ops::abs(x - t), how); }
+Tensor l1_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) { return shared(grad, ops::sign(x - t), how); }
+
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& t, int64_t how, double beta) {
+  const Tensor d = ops::abs(x - t);
+  if (beta == 0) return reduced(d, how);
+  return reduced(ops::where(ops::lt(d, Tensor(beta)), d * d * Tensor(0.5 / beta), d - Tensor(0.5 * beta)), how);
+}
+Tensor smooth_l1_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double beta) {
+  const Tensor d = x - t;
+  if (beta == 0) return shared(grad, ops::sign(d), how);
+  return shared(grad, ops::clamp(d * Tensor(1 / beta), Scalar(-1), Scalar(1)), how);
+}
+Tensor huber_loss(const Tensor& x, const Tensor& t, int64_t how, double delta) {
+  const Tensor d = ops::abs(x - t);
+  return reduced(ops::where(ops::le(d, Tensor(delta)), d * d * Tensor(0.5), (d - Tensor(0.5 * delta)) * Tensor(delta)), how);
+}
+Tensor huber_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double delta) {
+  return shared(grad, ops::clamp(x - t, Scalar(-delta), Scalar(delta)), how);
+}
+Tensor bce_loss(const Tensor& x, const Tensor& t, int64_t how) {
+  const Tensor yes = ops::clamp_min(ops::log(x), Tensor(-100.0)), no = ops::clamp_min(ops::log1p(-x), Tensor(-100.0));
+  return reduced(-(t * yes + (Tensor(1) - t) * no), how);
+}
+Tensor bce_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) {
+  return shared(grad, (x - t) / ops::clamp_min(x * (Tensor(1) - x), Tensor(1e-12)), how);
+}
+Tensor bce_with_logits_loss(const Tensor& x, const Tensor& t, int64_t how) {
+  return reduced(ops::clamp_min(x, Tensor(0)) - x * t + ops::log1p(ops::exp(-ops::abs(x))), how);
+}
+Tensor bce_with_logits_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) {
+  return shared(grad, ops::sigmoid(x) - t, how);
+}
+
+/// Class indices that can be looked up, and the weight of each target: 0 for those that are left out.
+struct Targets {
+  int64_t dim;  // of the classes
+  Tensor places, kept, weight;
+  Targets(const Tensor& input, const Tensor& target, const Tensor& class_weight, int64_t ignore)
+      : dim(input.dim() == 1 ? 0 : 1), kept(ops::ne(target, Tensor(ignore))) {
+    const Tensor safe = masked(kept, target);
+    places = ops::unsqueeze(safe, dim);
+    const Tensor each = class_weight.defined()
+                            ? ops::reshape(ops::index_select(class_weight, 0, ops::reshape(safe, Shape{-1})), safe.sizes())
+                            : ops::ones(safe.sizes(), input.dtype(), input.device());
+    weight = masked(kept, each);
+  }
+  Tensor picked(const Tensor& from) const { return ops::squeeze_dims(ops::gather(from, dim, places), Shape{dim}); }
+  /// A gradient for the elements of the targets, 0 elsewhere.
+  Tensor spread(const Tensor& like, const Tensor& values) const {
+    return ops::scatter(ops::zeros_like(like), dim, places, ops::unsqueeze(values, dim));
+  }
+};
+Tensor class_reduced(const Tensor& loss, const Tensor& total, int64_t how) {
+  return how == kNone ? loss : how == kMean ? ops::sum(loss) / total : ops::sum(loss);
+}
+Tensor class_shared(const Tensor& grad, const Tensor& total, int64_t how, int64_t dim) {
+  return how == kNone ? ops::unsqueeze(grad, dim) : how == kMean ? grad / total : grad;
+}
+
+Two nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore) {
+  const Targets t(input, target, weight, ignore);
+  const Tensor total = ops::sum(t.weight);
+  return {class_reduced(-(t.weight * t.picked(input)), total, how), total};
+}
+Tensor nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore,
+                         const Tensor& total) {
+  const Targets t(input, target, weight, ignore);
+  return t.spread(input, -t.weight) * class_shared(grad, total, how, t.dim);
+}
+
+Tensor class_weights(const Tensor& input, const Tensor& weight, int64_t dim) {
+  if (!weight.defined()) return ops::ones(Shape(size_t(input.dim()), 1), input.dtype(), input.device());
+  return dim ? by_channel(weight, input.dim()) : weight;
+}
+Three cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore, double smooth) {
+  const Targets t(input, target, weight, ignore);
+  const Tensor lse = ops::logsumexp(input, Shape{t.dim}), total = ops::sum(t.weight);
+  Tensor loss = t.weight * (lse - t.picked(input)) * Tensor(1 - smooth);
+  if (smooth > 0) {
+    const Tensor all = class_weights(input, weight, t.dim) * (ops::unsqueeze(lse, t.dim) - input);
+    loss = loss + masked(t.kept, ops::sum(all, Shape{t.dim}) * Tensor(smooth / double(input.size(t.dim))));
+  }
+  return {class_reduced(loss, total, how), lse, total};
+}
+Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore,
+                              double smooth, const Tensor& lse, const Tensor& total) {
+  const Targets t(input, target, weight, ignore);
+  const Tensor p = ops::exp(input - ops::unsqueeze(lse, t.dim));
+  Tensor slope = (p * ops::unsqueeze(t.weight, t.dim) - t.spread(input, t.weight)) * Tensor(1 - smooth);
+  if (smooth > 0) {
+    const double classes = double(input.size(t.dim));
+    const Tensor sum = weight.defined() ? ops::sum(weight) : Tensor(classes);
+    const Tensor all = (p * sum - class_weights(input, weight, t.dim)) * Tensor(smooth / classes);
+    slope = slope + masked(ops::unsqueeze(t.kept, t.dim), all);
+  }
+  return slope * class_shared(grad, total, how, t.dim);
+}
+
+Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
+  Shape sizes(indices.sizes());
+  sizes.push_back(weight.size(1));
+  return ops::reshape(ops::index_select(weight, 0, ops::reshape(indices, Shape{-1})), sizes);
+}
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding, bool by_frequency) {
+  const Tensor at = ops::reshape(indices, Shape{-1});
+  Tensor each = ops::reshape(grad, Shape{at.numel(), grad.size(-1)});
+  if (by_frequency) {
+    const Tensor ones = ops::ones(Shape{at.numel()}, grad.dtype(), grad.device());
+    const Tensor often = ops::index_add(ops::zeros(Shape{rows}, grad.dtype(), grad.device()), 0, at, ones);
+    each = each / ops::unsqueeze(ops::index_select(often, 0, at), 1);
+  }
+  each = masked(ops::unsqueeze(ops::ne(at, Tensor(padding)), 1), each);
+  return ops::index_add(ops::zeros(Shape{rows, grad.size(-1)}, grad.dtype(), grad.device()), 0, at, each);
+}
+
+DECOMPOSE(mse_loss)
+DECOMPOSE(mse_loss_backward)
+DECOMPOSE(l1_loss)
+DECOMPOSE(l1_loss_backward)
+DECOMPOSE(smooth_l1_loss)
+DECOMPOSE(smooth_l1_loss_backward)
+DECOMPOSE(huber_loss)
+DECOMPOSE(huber_loss_backward)
+DECOMPOSE(bce_loss)
+DECOMPOSE(bce_loss_backward)
+DECOMPOSE(bce_with_logits_loss)
+DECOMPOSE(bce_with_logits_loss_backward)
+DECOMPOSE(nll_loss_forward)
+DECOMPOSE(nll_loss_backward)
+DECOMPOSE(cross_entropy_forward)
+DECOMPOSE(cross_entropy_backward)
+DECOMPOSE(embedding)
+DECOMPOSE(embedding_backward)
+
+}  // namespace
+}  // namespace taeda::decompose
