@@ -75,7 +75,8 @@ def load(plugin: Any) -> None:
 
 def failures() -> dict[str, BaseException]:
     """Devices whose plug-in failed when they were asked for, with what went wrong."""
-    return dict(_failures)
+    there = names()
+    return {name: error for name, error in _failures.items() if name not in there}
 
 
 def _discover(name: str) -> None:

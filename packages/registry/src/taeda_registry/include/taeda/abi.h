@@ -163,8 +163,8 @@ typedef struct taeda_device {
 
 /* One argument or result. Frozen. */
 typedef struct taeda_value {
-  uint32_t kind; /* TAEDA_VALUE_* */
-  uint32_t reserved;
+  uint32_t kind;     /* TAEDA_VALUE_* */
+  uint32_t reserved; /* 0; taeda's own mark in lists that it made */
   int64_t count; /* of lists and texts */
   union {
     taeda_tensor tensor;
