@@ -180,29 +180,35 @@ Tensor import_dlpack(PyObject* o) {
   return tensor_of(made.get());
 }
 
-PyObject* leaf_object(DType dtype, const char* at) {
-  return visit_dtype(dtype, [&]<class T>() -> PyObject* {
-    const T v = *reinterpret_cast<const T*>(at);
-    if constexpr (std::is_same_v<T, bool>)
-      return PyBool_FromLong(v);
-    else if constexpr (is_complex(dtype_of<T>))
-      return PyComplex_FromDoubles(double(v.real()), double(v.imag()));
-    else if constexpr (!std::is_integral_v<T>)
-      return PyFloat_FromDouble(double(v));
-    else if constexpr (std::is_unsigned_v<T>)
-      return PyLong_FromUnsignedLongLong(v);
-    else
-      return PyLong_FromLongLong(v);
-  });
+template <class T>
+PyObject* leaf_object(T v) {
+  if constexpr (std::is_same_v<T, bool>)
+    return PyBool_FromLong(v);
+  else if constexpr (is_complex(dtype_of<T>))
+    return PyComplex_FromDoubles(double(v.real()), double(v.imag()));
+  else if constexpr (!std::is_integral_v<T>)
+    return PyFloat_FromDouble(double(v));
+  else if constexpr (std::is_unsigned_v<T>)
+    return PyLong_FromUnsignedLongLong(v);
+  else
+    return PyLong_FromLongLong(v);
 }
 
+/// Nested lists of elements of type T; the element itself beyond the last dimension. Null with Python's error set.
+template <class T>
 PyObject* nested(const Tensor& t, int64_t dim, const char* at) {
-  if (dim == t.dim()) return own(leaf_object(t.dtype(), at)).release();
-  Object list = own(PyList_New(Py_ssize_t(t.size(dim))));
-  const int64_t step = t.stride(dim) * t.item_bytes();
-  for (int64_t i = 0; i < t.size(dim); ++i)
-    PyList_SET_ITEM(list.get(), Py_ssize_t(i), nested(t, dim + 1, at + i * step));
-  return list.release();
+  if (dim == t.dim()) return leaf_object(*reinterpret_cast<const T*>(at));
+  const int64_t size = t.size(dim), step = t.stride(dim) * t.item_bytes();
+  PyObject* list = PyList_New(Py_ssize_t(size));
+  for (int64_t i = 0; list && i < size; ++i, at += step) {
+    // Rows of elements are most of the work: no call for each of them.
+    PyObject* item = dim + 1 == t.dim() ? leaf_object(*reinterpret_cast<const T*>(at)) : nested<T>(t, dim + 1, at);
+    if (!item) [[unlikely]]
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, Py_ssize_t(i), item);
+  }
+  return list;
 }
 
 Tensor on_host(const Tensor& t) { return t.device().backend == kCPU ? t : ops::to_device(t, Device{}); }
@@ -320,7 +326,7 @@ PyObject* number_of(const Scalar& scalar) {
 
 PyObject* to_nested_list(const Tensor& tensor) {
   const Tensor host = on_host(tensor);
-  return nested(host, 0, host.bytes());
+  return own(visit_dtype(host.dtype(), [&]<class T>() { return nested<T>(host, 0, host.bytes()); })).release();
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexcept {
