@@ -1,4 +1,4 @@
-"""Check of small rules: a purpose line at the head of each file, equal licence copies, no machine's own paths.
+"""Check of small rules: purpose lines, equal licence copies, no machine's own paths, no accelerator's name in the core.
 
 Run as `python tools/checks/house_rules.py`; prints one line per violation and fails when there is any.
 """
@@ -24,6 +24,10 @@ HEADS = {
 }
 # Homes, temporary folders and working folders of some machine.
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|tmp|work|Users)/[\w.]+")
+# The core knows devices by what their backends say, so no file of it names one, the list of reserved names apart.
+CORE_SOURCES = ("packages/tensor-core/src", "packages/tensor-core/include", "packages/tensor-core/ops")
+RESERVED_NAMES = {"reserved.h", "_C.pyi"}
+ACCELERATOR = re.compile(r"cuda", re.IGNORECASE)
 
 
 def tracked() -> list[Path]:
@@ -42,6 +46,13 @@ def check_file(path: Path) -> list[str]:
         complaints.append("no purpose line at its head")
     if found := MACHINE_PATH.search(text):
         complaints.append(f"names a path of one machine: {found.group()}")
+    name = path.relative_to(ROOT).as_posix()
+    if (
+        name.startswith(CORE_SOURCES)
+        and path.name not in RESERVED_NAMES
+        and (found := ACCELERATOR.search(text))
+    ):
+        complaints.append(f"names an accelerator outside the reserved device names: {found.group()}")
     return complaints
 
 

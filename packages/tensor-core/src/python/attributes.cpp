@@ -3,6 +3,7 @@
 #include "taeda/autograd_api.h"
 #include "taeda/backend.h"
 #include "taeda/ops.h"
+#include "taeda/reserved.h"
 
 namespace taeda::py {
 namespace {
@@ -201,7 +202,7 @@ PyGetSetDef tensor_attributes[] = {
     {"_base", base, nullptr, "The tensor that a view shows, or None.", nullptr},
     {"_version", version, nullptr, "Number of in-place writes to the storage.", nullptr},
     {"is_cpu", is_on, nullptr, "Whether the tensor is on the cpu.", const_cast<char*>("cpu")},
-    {"is_cuda", is_on, nullptr, "Whether the tensor is on a cuda device.", const_cast<char*>("cuda")},
+    {kReservedDevice.attribute, is_on, nullptr, kReservedDevice.doc, const_cast<char*>(kReservedDevice.name)},
     {"is_meta", is_on, nullptr, "Whether the tensor has a shape but no elements.", const_cast<char*>("meta")},
     {"is_sparse", never, nullptr, "Always False.", nullptr},
     {"is_quantized", never, nullptr, "Always False.", nullptr},
