@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from textwrap import dedent
@@ -59,7 +60,9 @@ def test_the_host_cannot_read_its_memory(sim):
     """
     result = sim.run(program)
     assert result.stdout == "[1.0, 1.0, 1.0, 1.0]\n"
-    assert result.returncode == -11, result.stderr
+    # A sanitizer reports the wrong access itself and aborts.
+    ended = {-signal.SIGSEGV, -signal.SIGABRT if "AddressSanitizer: SEGV" in result.stderr else -signal.SIGSEGV}
+    assert result.returncode in ended, result.stderr
 
 
 def test_there_are_two_devices(sim):
@@ -320,7 +323,6 @@ def test_what_it_lacks_falls_back_when_the_user_says_so(sim):
 
 
 def test_the_digits_network_trains(sim):
-    pytest.importorskip("sklearn")
     program = """
         import numpy as np
         import taeda as torch
