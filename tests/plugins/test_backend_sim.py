@@ -51,6 +51,23 @@ def test_its_binary_has_c_symbols_only(built):
     assert not [line for line in listed.splitlines() if "::" in line or "(" in line]
 
 
+def test_it_stays_within_its_budget():
+    assert sum(len(source.read_text().splitlines()) for source in FOLDER.glob("csrc/*.[ch]")) < 1500
+
+
+def test_what_it_lacks_is_refused_by_name(sim):
+    program = """
+        import taeda
+        x = taeda.tensor([1 + 2j]).to("sim")
+        try:
+            x + x
+        except NotImplementedError as complaint:
+            print("'sim'" in str(complaint) and "complex" in str(complaint))
+        print(x.cpu().tolist(), sorted(taeda.backends.lacks("sim")))
+    """
+    assert sim.lines(program) == ["True", "[(1+2j)] ['bfloat16', 'complex', 'sharing', 'uint64']"]
+
+
 def test_the_host_cannot_read_its_memory(sim):
     program = """
         import ctypes, taeda

@@ -2,7 +2,8 @@
 
 A guide shows code below a line `<!-- code: PATH -->` or `<!-- code: PATH NAME -->`, as a fenced block. PATH is
 relative to the repository. NAME is a function, class, method or assignment of a Python file (`Lion._move`), a table of
-a TOML file (`project.entry-points`), or, in any file, the text between the comments `begin NAME` and `end NAME`.
+a TOML file (`project.entry-points`), a function, variable or struct of a C file, or, in any file, the text between the
+comments `begin NAME` and `end NAME`.
 
 Run as `python tools/checks/guide_code.py` to check, with `--write` to bring the guides up to date.
 """
@@ -32,7 +33,9 @@ def excerpt(path: Path, name: str | None) -> str:
         return text
     for find in (
         _marked,
-        _table if path.suffix == ".toml" else _definition if path.suffix == ".py" else _nothing,
+        {".toml": _table, ".py": _definition, ".c": _c_definition, ".h": _c_definition}.get(
+            path.suffix, _nothing
+        ),
     ):
         found = find(text, name)
         if found is not None:
@@ -49,6 +52,18 @@ def _marked(text: str, name: str) -> str | None:
         rf"^[^\n]*\bbegin {re.escape(name)}\b[^\n]*\n(.*?)^[^\n]*\bend {re.escape(name)}\b", text, re.S | re.M
     )
     return found[1] if found else None
+
+
+def _c_definition(text: str, name: str) -> str | None:
+    """From the line at the margin that defines a function, variable or type to the brace that ends it."""
+    lines = text.splitlines(keepends=True)
+    for first, line in enumerate(lines):
+        if re.match(rf"\w[^;=]*\b{re.escape(name)}\b", line) and not line.rstrip().endswith(";"):
+            last = first
+            while not lines[last].rstrip().endswith("}") and not lines[last].startswith("}"):
+                last += 1
+            return "".join(lines[first : last + 1])
+    return None
 
 
 def _table(text: str, name: str) -> str | None:

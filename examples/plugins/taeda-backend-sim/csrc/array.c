@@ -10,7 +10,7 @@ size_t size_of(int dtype) {
   return sizes[dtype];
 }
 bool is_real(int dtype) { return dtype >= TAEDA_FLOAT16 && dtype <= TAEDA_FLOAT64; }
-bool is_offered(int dtype) { return dtype != TAEDA_UINT64 && dtype < TAEDA_COMPLEX64; }
+bool is_offered(int dtype) { return dtype != TAEDA_UINT64 && dtype != TAEDA_BFLOAT16 && dtype < TAEDA_COMPLEX64; }
 Array array(Call* call, bool real, int64_t n) { return (Array){real, n, {take(call, (size_t)n * 8)}}; }
 
 /* --- halves --- */
@@ -32,18 +32,6 @@ static uint16_t to_half(double value) {
   if (exponent < -13) return sign | (uint16_t)nearbyint(ldexp(value, 24)); /* subnormal, or rounded up to a normal one */
   return sign | (uint16_t)(((exponent + 13) << 10) + (int)nearbyint(ldexp(value, 11 - exponent))); /* carries right */
 }
-static double from_brain(uint16_t bits) {
-  const uint32_t wide = (uint32_t)bits << 16;
-  float value;
-  return memcpy(&value, &wide, 4), value;
-}
-static uint16_t to_brain(double value) {
-  const float narrow = (float)value;
-  uint32_t bits;
-  memcpy(&bits, &narrow, 4);
-  return isnan(value) ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 /* --- rows: each element type, its type in C, and how it is read and written --- */
 
 #define TYPES(WHOLE, REAL)                                                                        \
@@ -51,8 +39,7 @@ static uint16_t to_brain(double value) {
   WHOLE(TAEDA_INT8, int8_t, v) WHOLE(TAEDA_INT16, int16_t, v) WHOLE(TAEDA_INT32, int32_t, v)      \
   WHOLE(TAEDA_INT64, int64_t, v) WHOLE(TAEDA_UINT8, uint8_t, v) WHOLE(TAEDA_UINT16, uint16_t, v)  \
   WHOLE(TAEDA_UINT32, uint32_t, v) REAL(TAEDA_FLOAT16, uint16_t, from_half(*p), to_half(v))       \
-  REAL(TAEDA_BFLOAT16, uint16_t, from_brain(*p), to_brain(v)) REAL(TAEDA_FLOAT32, float, *p, v)   \
-  REAL(TAEDA_FLOAT64, double, *p, v)
+  REAL(TAEDA_FLOAT32, float, *p, v) REAL(TAEDA_FLOAT64, double, *p, v)
 #define READ_WHOLE(number, T, put) \
   case number:                     \
     for (const T* p = from; n--; p += step) *to.i++ = *p; \
@@ -84,10 +71,8 @@ static void each_row(const View* view, Array rows, bool writes) {
   int64_t at[TAEDA_MAX_DIMS] = {0};
   char* p = view->data;
   for (int64_t begin = 0; begin < view->n; begin += n) {
-    if (writes)
-      write_row(view->dtype, part(rows, begin, n), n, p, step);
-    else
-      read_row(view->dtype, p, step, n, part(rows, begin, n));
+    if (writes) write_row(view->dtype, part(rows, begin, n), n, p, step);
+    else read_row(view->dtype, p, step, n, part(rows, begin, n));
     for (int d = last - 1; d >= 0; --d) {
       p += view->strides[d] * item;
       if (++at[d] < view->sizes[d]) break;
@@ -100,12 +85,9 @@ static void each_row(const View* view, Array rows, bool writes) {
 /* In place between int64 and double. */
 static Array convert(Array a, bool real, bool to_bool) {
   for (int64_t j = 0; j < a.n && a.real != real; ++j) {
-    if (real)
-      a.f[j] = (double)a.i[j];
-    else if (to_bool)
-      a.i[j] = a.f[j] != 0;
-    else
-      a.i[j] = a.f[j] >= -0x1p63 && a.f[j] < 0x1p63 ? (int64_t)a.f[j] : INT64_MIN;
+    if (real) a.f[j] = (double)a.i[j];
+    else if (to_bool) a.i[j] = a.f[j] != 0;
+    else a.i[j] = a.f[j] >= -0x1p63 && a.f[j] < 0x1p63 ? (int64_t)a.f[j] : INT64_MIN;
   }
   a.real = real;
   return a;

@@ -1,4 +1,6 @@
 /* The plug-in: what taeda is told of the device, and copies between it and the host. */
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +9,33 @@
 const taeda_api* api;
 int32_t sim_number;
 
+/* --- failures on request: "allocate:3" makes the third allocation from now on fail --- */
+
+static const char* const kNames[FAIL_KINDS] = {"allocate", "copy", "launch", "kernel", "synchronize"};
+static atomic_llong countdown[FAIL_KINDS]; /* 0: never */
+
+bool sim_must_fail(int what) {
+  return atomic_load(&countdown[what]) > 0 && atomic_fetch_sub(&countdown[what], 1) == 1;
+}
+
+/* The `nth` event of a kind fails, counted from 1; 0 takes the request back. Gives 0, or -1 for an unknown kind. */
+TAEDA_PLUGIN_EXPORT int32_t sim_fail(const char* what, int64_t nth) {
+  for (int i = 0; i < FAIL_KINDS; ++i)
+    if (strcmp(what, kNames[i]) == 0) return atomic_store(&countdown[i], nth), 0;
+  return -1;
+}
+
+/* From the environment: TAEDA_SIM_FAIL="kernel:5". */
+static void read_failures(void) {
+  const char* text = getenv("TAEDA_SIM_FAIL");
+  char what[16];
+  long long nth;
+  if (text && sscanf(text, "%15[a-z]:%lld", what, &nth) == 2) sim_fail(what, nth);
+}
+
+/* --- the device --- */
+
 static int32_t device_count(void* context, int32_t* count) {
-  (void)context;
   *count = kDevices;
   return TAEDA_OK;
 }
@@ -25,29 +52,25 @@ static int32_t run_copy(Job* job) {
   memcpy(self->to, self->from, self->nbytes);
   return TAEDA_OK;
 }
-static void end_copy(Job* job) { free(job); }
 
 static int32_t copy(int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream, int32_t blocking) {
   Copy* made = malloc(sizeof *made);
   if (!made) return api->set_error(TAEDA_E_MEMORY, "out of host memory");
-  *made = (Copy){{.run = run_copy, .end = end_copy}, to, from, nbytes};
+  *made = (Copy){{.run = run_copy, .end = sim_free_job}, to, from, nbytes};
   Stream* queue = sim_stream(index, stream);
   sim_submit(queue, &made->job);
   return blocking ? sim_wait(queue) : TAEDA_OK;
 }
 static int32_t copy_from_host(void* context, int32_t index, void* to, const void* from, size_t nbytes,
                               taeda_stream stream, int32_t blocking) {
-  (void)context;
   return copy(index, worker_view(to), from, nbytes, stream, blocking);
 }
 static int32_t copy_to_host(void* context, int32_t index, void* to, const void* from, size_t nbytes,
                             taeda_stream stream, int32_t blocking) {
-  (void)context;
   return copy(index, to, worker_view(from), nbytes, stream, blocking);
 }
 static int32_t copy_peer(void* context, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
                          taeda_stream stream) {
-  (void)context;
   Stream* source = sim_stream(from_index, api->stream_current((taeda_device){sim_number, from_index}));
   Stream* target = sim_stream(to_index, stream);
   sim_order(source, target); /* the bytes must be there before they are fetched, ... */
@@ -58,13 +81,14 @@ static int32_t copy_peer(void* context, int32_t to_index, void* to, int32_t from
 
 static const taeda_lack kLacks[] = {
     {"complex", "the simulated processor has no complex numbers"},
+    {"bfloat16", "the simulated processor has no such numbers"},
     {"uint64", "the simulated processor has no such numbers"},
     {"sharing", "its memory belongs to one process"},
 };
 
 static int32_t start(const taeda_api* given) {
   api = given;
-  sim_read_failures();
+  read_failures();
   taeda_backend backend = {
       .size = sizeof backend,
       .name = "sim",

@@ -32,11 +32,9 @@ static int32_t run_call(Job* job) {
 /* What a worker needs of a tensor. The bytes of a number, which lie with the host, are copied. */
 static int32_t see(Call* call, taeda_tensor tensor, View* view) {
   taeda_tensor_info info = {.size = sizeof info};
-  view->ndim = -1;
-  if (!tensor) return TAEDA_OK;
   api->tensor_read(tensor, &info);
   if (!is_offered(info.dtype))
-    return api->set_error(TAEDA_E_NOT_IMPLEMENTED, "device 'sim' does not compute with complex numbers and uint64");
+    return api->set_error(TAEDA_E_NOT_IMPLEMENTED, "device 'sim' does not compute with complex numbers, bfloat16 and uint64");
   *view = (View){.n = info.numel, .dtype = info.dtype, .ndim = info.ndim, .number = info.flags & TAEDA_TENSOR_NUMBER};
   for (int d = 0; d < info.ndim; ++d) view->sizes[d] = info.sizes[d], view->strides[d] = info.strides[d];
   const bool here = info.device.backend == sim_number;
@@ -48,10 +46,7 @@ static int32_t copy_argument(Call* call, const taeda_value* from, Argument* to) 
   int32_t status = TAEDA_OK;
   *to = (Argument){.kind = from->kind, .count = from->count};
   if (from->kind == TAEDA_VALUE_TENSOR) {
-    status = see(call, from->as.tensor, to->views = take(call, sizeof(View)));
-  } else if (from->kind == TAEDA_VALUE_TENSORS) {
-    to->views = take(call, (size_t)from->count * sizeof(View));
-    for (int64_t i = 0; i < from->count && status == TAEDA_OK; ++i) status = see(call, from->as.tensors[i], to->views + i);
+    status = see(call, from->as.tensor, to->view = take(call, sizeof(View)));
   } else if (from->kind == TAEDA_VALUE_INTS) {
     to->ints = memcpy(take(call, (size_t)from->count * 8), from->as.integers, (size_t)from->count * 8);
   } else if (from->kind == TAEDA_VALUE_FLOAT) {
@@ -64,38 +59,22 @@ static int32_t copy_argument(Call* call, const taeda_value* from, Argument* to) 
   return status;
 }
 
-/* Results whose shapes follow from the arguments'. */
-static int32_t make_results(const Kernel* kernel, const taeda_call* from) {
-  const bool masked = *kernel->like == '*';
-  int32_t status = TAEDA_OK;
-  for (uint32_t i = 0; i < from->result_count && status == TAEDA_OK; ++i) {
-    const char letter = kernel->like[i + masked];
-    if (masked && !(from->arguments[from->argument_count - 1].as.integer >> i & 1)) continue;
-    taeda_tensor_info like = {.size = sizeof like};
-    api->tensor_read(from->arguments[letter == 'n' ? 0 : letter - '0'].as.tensor, &like);
-    status = api->tensor_empty(letter == 'n' ? 1 : like.ndim, like.sizes + (letter == 'n'), NULL, like.dtype, from->device,
-                               &from->results[i].as.tensor);
-    if (status == TAEDA_OK) from->results[i].kind = TAEDA_VALUE_TENSOR;
-  }
-  return status;
-}
-
 static int32_t copy_call(const Kernel* kernel, const taeda_call* from, Call* call) {
   *call = (Call){.job = {.run = run_call, .end = end_call}, .kernel = kernel, .table = kernel->table};
   taeda_generator generator = NULL;
   int64_t most = 1;
-  const uint32_t before = kernel->like ? from->result_count : 0;
-  call->outputs = before + from->output_count;
-  call->count = before + from->argument_count;
+  call->outputs = from->output_count;
+  call->count = from->argument_count;
   for (uint32_t i = 0; i < call->count; ++i) {
-    const taeda_value* value = i < before ? from->results + i : from->arguments + i - before;
+    const taeda_value* value = from->arguments + i;
     const int32_t status = copy_argument(call, value, call->a + i);
     if (status != TAEDA_OK) return status;
-    if (value->kind == TAEDA_VALUE_TENSOR && call->a[i].views->n > most) most = call->a[i].views->n;
+    if (value->kind == TAEDA_VALUE_TENSOR && call->a[i].view->n > most) most = call->a[i].view->n;
     if (value->kind == TAEDA_VALUE_GENERATOR) generator = value->as.generator;
   }
   /* Philox counters, one for each element. */
-  return kernel->table != kRandomKernels ? TAEDA_OK : api->generator_reserve(generator, from->device, (uint64_t)most, &call->seed, &call->offset);
+  if (kernel->table != kRandomKernels) return TAEDA_OK;
+  return api->generator_reserve(generator, from->device, (uint64_t)most, &call->seed, &call->offset);
 }
 
 /* Results whose shapes the computation found. New memory is in nobody's use, so it is filled here. */
@@ -103,6 +82,7 @@ static int32_t deliver(const Call* call, const taeda_call* to) {
   for (uint32_t i = 0; i < to->result_count; ++i) {
     const View* found = call->results + i;
     taeda_tensor_info info = {.size = sizeof info};
+    if (!found->data) continue; /* not asked for */
     const int32_t status =
         api->tensor_empty(found->ndim, found->sizes, NULL, found->dtype, to->device, &to->results[i].as.tensor);
     if (status != TAEDA_OK) return status;
@@ -112,31 +92,19 @@ static int32_t deliver(const Call* call, const taeda_call* to) {
   }
   return TAEDA_OK;
 }
-/* A job that leaves its call to the thread that waits. */
-typedef struct Waited {
-  Job job;
-  Call* call;
-} Waited;
-static int32_t run_waited(Job* job) {
-  Call* call = ((Waited*)job)->call;
-  const int32_t status = run_call(&call->job);
-  memcpy(job->error, call->job.error, sizeof job->error);
-  return status;
-}
-static void end_waited(Job* job) { (void)job; }
+static void leave_call(Job* job) {} /* to the thread that waits */
 
 static int32_t launch(void* context, const taeda_call* from) {
   const Kernel* kernel = context;
   if (sim_must_fail(FAIL_LAUNCH)) return api->set_error(TAEDA_E_RUNTIME, "a launch failed on request");
-  int32_t status = kernel->like ? make_results(kernel, from) : TAEDA_OK;
-  Call* call = status == TAEDA_OK ? malloc(sizeof *call) : NULL;
-  if (!call) return status != TAEDA_OK ? status : api->set_error(TAEDA_E_MEMORY, "out of host memory");
-  status = copy_call(kernel, from, call);
+  Call* call = malloc(sizeof *call);
+  if (!call) return api->set_error(TAEDA_E_MEMORY, "out of host memory");
+  int32_t status = copy_call(kernel, from, call);
   if (status != TAEDA_OK) return end_call(&call->job), status;
   Stream* stream = sim_stream(from->device.index, from->stream);
-  if (from->result_count == 0 || kernel->like) return sim_submit(stream, &call->job), TAEDA_OK;
-  Waited waited = {{.run = run_waited, .end = end_waited}, call};
-  sim_submit(stream, &waited.job);
+  if (from->result_count) call->job.end = leave_call;
+  sim_submit(stream, &call->job);
+  if (from->result_count == 0) return TAEDA_OK;
   status = sim_wait(stream);
   if (status == TAEDA_OK) status = deliver(call, from);
   end_call(&call->job);

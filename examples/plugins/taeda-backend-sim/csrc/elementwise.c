@@ -10,11 +10,10 @@ typedef struct Formula {
   double (*real)(double, double, double, double, double);
   int64_t (*whole)(int64_t, int64_t, int64_t, int64_t, int64_t);
 } Formula;
-#define USED (void)a, (void)b, (void)c, (void)k, (void)bits
 #define REAL(op, formula) \
-  static double real_##op(double a, double b, double c, double k, double bits) { return USED, (double)(formula); }
+  static double real_##op(double a, double b, double c, double k, double bits) { return (double)(formula); }
 #define INT(op, formula) \
-  static int64_t whole_##op(int64_t a, int64_t b, int64_t c, int64_t k, int64_t bits) { return USED, (int64_t)(formula); }
+  static int64_t whole_##op(int64_t a, int64_t b, int64_t c, int64_t k, int64_t bits) { return (int64_t)(formula); }
 #include "formulas.h"
 #undef REAL
 #undef INT
@@ -24,86 +23,64 @@ static const Formula kFormulas[] = {
 #include "formulas.h"
 };
 
-typedef enum { TO_OUTPUT, TO_COMMON, TO_BOOL } Meeting;
 typedef struct Operator {
   Formula by_class;
-  Meeting meeting;
+  bool common;  /* operands meet in their own type, not in that of the output */
   bool no_zero; /* an integer divisor may not be 0 */
 } Operator;
-
 static bool listed(const char* name, const char* names) {
   const char* p = strstr(names, name);
   return p && p[-1] == ' ' && p[strlen(name)] == ' ';
 }
 
-/* The type in which two operands meet: dimensions outrank none, both outrank numbers, unless the kind is higher. */
-static int pair_dtype(int a, int b) {
-  const int high = a > b ? a : b, low = a > b ? b : a;
-  if (high == TAEDA_BFLOAT16 && low == TAEDA_FLOAT16) return TAEDA_FLOAT32;
-  if (is_real(high) || high < TAEDA_UINT8 || low == TAEDA_BOOL || low >= TAEDA_UINT8) return high;
-  const int needed = high == TAEDA_UINT8 ? TAEDA_INT16 : high == TAEDA_UINT16 ? TAEDA_INT32 : TAEDA_INT64;
-  return low > needed ? low : needed;
-}
+/* The type in which compared operands meet: that of the real ones that are no Python numbers, else the widest. */
 static int common_dtype(const View* const* views, int count) {
-  int best[3] = {-1, -1, -1}, out = -1;
+  int real = -1, out = TAEDA_INT64;
   for (int i = 0; i < count; ++i) {
-    int* mine = best + (views[i]->number ? 2 : views[i]->ndim == 0);
-    *mine = *mine < 0 ? views[i]->dtype : pair_dtype(*mine, views[i]->dtype);
+    if (is_real(views[i]->dtype)) out = TAEDA_FLOAT64;
+    if (is_real(views[i]->dtype) && !views[i]->number && views[i]->dtype > real) real = views[i]->dtype;
   }
-  for (int rank = 0; rank < 3; ++rank) {
-    const bool higher = best[rank] >= 0 && out >= 0 && (out == TAEDA_BOOL || (is_real(best[rank]) && !is_real(out)));
-    if (out < 0) out = best[rank];
-    else if (higher) out = rank == 2 && is_real(best[rank]) ? TAEDA_FLOAT32 : best[rank];
-  }
-  return out;
+  return real >= 0 ? real : out;
 }
 
 static int32_t run_elementwise(Call* call) {
   const Operator* op = call->table;
   const Formula* formula = &op->by_class;
-  const View *out = call->a[0].views, *views[3] = {0};
+  const View *out = call->a[0].view, *views[3] = {0};
   Argument number = {0};
   int operands = 0;
   for (uint32_t i = call->outputs; i < call->count; ++i) {
     if (call->a[i].kind == TAEDA_VALUE_TENSOR && operands < 3)
-      views[operands++] = call->a[i].views;
+      views[operands++] = call->a[i].view;
     else if (call->a[i].kind >= TAEDA_VALUE_BOOL && call->a[i].kind <= TAEDA_VALUE_FLOAT)
       number = call->a[i];
   }
-  int dtype = op->meeting == TO_BOOL ? TAEDA_BOOL : op->meeting == TO_COMMON ? common_dtype(views, operands) : out->dtype;
+  const int dtype = op->common ? common_dtype(views, operands) : out->dtype;
   if (!(is_real(dtype) ? formula->real != NULL : formula->whole != NULL))
     return fail(&call->job, TAEDA_E_NOT_IMPLEMENTED, "%s: not for these element types", call->kernel->name);
   Array in[3] = {{0}};
   const Array to = array(call, is_real(dtype), out->n);
-  const bool masked = strcmp(formula->name, "where") == 0;
   for (int i = 0; i < 3; ++i) {
     const View spread = broadcast(views[i < operands ? i : 0], out);
-    in[i] = i && i >= operands ? in[0] : load(call, &spread, masked && i == 0 ? views[0]->dtype : dtype);
-    for (int64_t j = 0; j < to.n && in[i].real != to.real; ++j) { /* a mask, in the class of the others */
-      if (to.real) in[i].f[j] = (double)in[i].i[j];
-      else in[i].i[j] = in[i].f[j] != 0;
-    }
-    in[i].real = to.real;
+    in[i] = i && i >= operands ? in[0] : load(call, &spread, dtype);
   }
   const int64_t bits = dtype == TAEDA_BOOL ? 1 : (int64_t)size_of(dtype) * 8;
   for (int64_t j = 0; j < to.n; ++j) {
-    if (to.real)
-      to.f[j] = formula->real(in[0].f[j], in[1].f[j], in[2].f[j], number.f, (double)bits);
+    if (to.real) to.f[j] = formula->real(in[0].f[j], in[1].f[j], in[2].f[j], number.f, (double)bits);
     else if (op->no_zero && in[1].i[j] == 0)
       return fail(&call->job, TAEDA_E_ZERO_DIVISION, "%s: integer division by zero", call->kernel->name);
-    else
-      to.i[j] = formula->whole(in[0].i[j], in[1].i[j], in[2].i[j], number.i, bits);
+    else to.i[j] = formula->whole(in[0].i[j], in[1].i[j], in[2].i[j], number.i, bits);
   }
   store(out, to);
   return TAEDA_OK;
 }
 
 static int32_t copy_same(Call* call) {
-  const View *to = call->a[0].views, from = broadcast(call->a[1].views, to);
+  const View *to = call->a[0].view, from = broadcast(call->a[1].view, to);
   return store(to, load(call, &from, from.dtype)), TAEDA_OK;
 }
 static int32_t arange_fill(Call* call) {
-  const View* to = call->a[0].views;
+  const View* to = call->a[0].view;
   const Array out = array(call, is_real(to->dtype), to->n);
   for (int64_t j = 0; j < to->n; ++j) {
     if (out.real) out.f[j] = call->a[1].f + (double)j * call->a[2].f;
@@ -116,19 +93,16 @@ enum { kFormulaCount = sizeof kFormulas / sizeof *kFormulas };
 int32_t sim_register_elementwise(void) {
   static Operator operators[kFormulaCount];
   static Kernel kernels[kFormulaCount + 4] = {
-      {"copy_same_", copy_same, NULL, NULL}, {"fill_", copy_same, NULL, NULL}, {"arange_fill_", arange_fill, NULL, NULL}};
+      {"copy_same_", copy_same, NULL}, {"fill_", copy_same, NULL}, {"arange_fill_", arange_fill, NULL}};
   int count = 0;
   for (int i = 0; i < kFormulaCount; ++i) {
     Operator* op = operators;
     while (op < operators + count && strcmp(op->by_class.name, kFormulas[i].name) != 0) ++op;
-    if (op == operators + count) kernels[3 + count++] = (Kernel){kFormulas[i].name, run_elementwise, op, NULL};
+    if (op == operators + count) kernels[3 + count++] = (Kernel){kFormulas[i].name, run_elementwise, op};
     op->by_class.name = kFormulas[i].name;
     if (kFormulas[i].real) op->by_class.real = kFormulas[i].real;
     if (kFormulas[i].whole) op->by_class.whole = kFormulas[i].whole;
-    op->meeting = listed(op->by_class.name, " eq lt le ")                            ? TO_COMMON
-                  : listed(op->by_class.name, " logical_and logical_or logical_not ") ? TO_BOOL
-                                                                                      : TO_OUTPUT;
-    if (listed(op->by_class.name, " signbit ")) op->meeting = TO_COMMON;
+    op->common = listed(op->by_class.name, " eq lt le signbit ");
     op->no_zero = listed(op->by_class.name, " floor_divide trunc_divide fmod remainder ");
   }
   return sim_register(kernels);

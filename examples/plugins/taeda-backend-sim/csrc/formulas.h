@@ -19,7 +19,6 @@ REAL(sign, isnan(a) ? a : (a > 0) - (a < 0)) INT(sign, (a > 0) - (a < 0))
 REAL(signbit, signbit(a) != 0) INT(signbit, a < 0)
 
 BOTH(eq, a == b) BOTH(lt, a < b) BOTH(le, a <= b)
-INT(logical_and, a && b) INT(logical_or, a || b) INT(logical_not, !a)
 INT(bitwise_and, a & b) INT(bitwise_or, a | b) INT(bitwise_xor, a ^ b) INT(bitwise_not, bits == 1 ? !a : ~a)
 INT(bitwise_left_shift, b < 0 || b >= bits ? 0 : (int64_t)((uint64_t)a << b))
 INT(bitwise_right_shift, b < 0 || b >= bits ? -(a < 0) : a >> b)
@@ -31,7 +30,3 @@ SAME(sinh) SAME(cosh) SAME(tanh) SAME(asin) SAME(acos) SAME(atan) SAME(asinh) SA
 SAME(erfinv) SAME(lgamma) SAME(digamma)
 REAL(i0, bessel_scaled(0, a) * exp(fabs(a))) REAL(i0e, bessel_scaled(0, a))
 REAL(i1, bessel_scaled(1, a) * exp(fabs(a))) REAL(i1e, bessel_scaled(1, a))
-
-#undef BOTH
-#undef SAME
-#undef UNARY

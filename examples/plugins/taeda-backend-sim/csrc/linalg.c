@@ -7,14 +7,12 @@ static void multiply(Array a, Array b, Array c, int64_t n, int64_t m, int64_t p,
     for (int64_t k = 0; k < m; ++k) {
       const int64_t at = a_turned ? k * n + i : i * m + k;
       const Array row = part(b, k * p, p), to = part(c, i * p, p);
-      if (c.real)
-        for (int64_t j = 0; j < p; ++j) to.f[j] += a.f[at] * row.f[j];
-      else
-        for (int64_t j = 0; j < p; ++j) to.i[j] += a.i[at] * row.i[j];
+      for (int64_t j = 0; c.real && j < p; ++j) to.f[j] += a.f[at] * row.f[j];
+      for (int64_t j = 0; !c.real && j < p; ++j) to.i[j] += a.i[at] * row.i[j];
     }
 }
 static int32_t bmm(Call* call) {
-  const View *out = call->a[0].views, *a = call->a[1].views, *b = call->a[2].views;
+  const View *out = call->a[0].view, *a = call->a[1].view, *b = call->a[2].view;
   const int64_t n = a->sizes[1], m = a->sizes[2], p = b->sizes[2];
   const Array x = load(call, a, out->dtype), y = load(call, b, out->dtype), to = array(call, x.real, out->n);
   for (int64_t i = 0; i < a->sizes[0]; ++i)
@@ -60,57 +58,56 @@ static void unfold(const Geometry* g, Array image, Array rows, bool back) {
     if (!back) rows.f[at] = inside ? image.f[from] : 0;
   }
 }
-/* Filters and places of one group of one image, turned: (places, filters). */
-static Array turned(Call* call, Array a, int64_t rows, int64_t columns) {
-  const Array out = array(call, a.real, rows * columns);
-  for (int64_t i = 0; i < rows * columns; ++i) out.i[i % columns * rows + i / columns] = a.i[i];
-  return out;
+static void turn(Array a, Array to, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < a.n; ++i) to.i[i % columns * rows + i / columns] = a.i[i];
 }
 static int32_t conv2d(Call* call) {
-  const View *out = call->a[0].views, *input = call->a[1].views, *weight = call->a[2].views;
+  const View *out = call->a[0].view, *input = call->a[1].view, *weight = call->a[2].view;
   const Geometry g = geometry(input, weight, out, &call->a[4]);
   const Array x = load(call, input, TAEDA_FLOAT64), w = load(call, weight, TAEDA_FLOAT64), to = array(call, true, out->n);
-  const Array rows = array(call, true, g.depth * g.places);
+  const Array rows = array(call, true, g.depth * g.places), columns = array(call, true, rows.n);
   for (int64_t n = 0; n < g.images; ++n) {
-    Call scratch = {.blocks = NULL}; /* for one image */
     unfold(&g, part(x, n * g.image, g.image), rows, false);
-    multiply(part(w, n % g.groups * g.filters * g.depth, 0), turned(&scratch, rows, g.places, g.depth),
-             part(to, n * g.filters * g.places, 0), g.filters, g.depth, g.places, false);
-    give_up(&scratch);
+    turn(rows, columns, g.places, g.depth);
+    multiply(part(w, n % g.groups * g.filters * g.depth, 0), columns, part(to, n * g.filters * g.places, 0), g.filters,
+             g.depth, g.places, false);
   }
   if (call->a[3].kind == TAEDA_VALUE_TENSOR) {
-    const Array bias = load(call, call->a[3].views, TAEDA_FLOAT64);
+    const Array bias = load(call, call->a[3].view, TAEDA_FLOAT64);
     for (int64_t j = 0; j < to.n; ++j) to.f[j] += bias.f[j / g.places % bias.n];
   }
   return store(out, to), TAEDA_OK;
 }
 static int32_t conv2d_backward(Call* call) {
-  const Argument* in = call->a + call->outputs;
-  const View *grad = in[0].views, *input = in[1].views, *weight = in[2].views;
+  const Argument* in = call->a; /* grad, input, weight, the geometry, and which results are asked for */
+  const View *grad = in[0].view, *input = in[1].view, *weight = in[2].view;
   const Geometry g = geometry(input, weight, grad, &in[3]);
   const Array up = load(call, grad, TAEDA_FLOAT64), gb = array(call, true, g.filters * g.groups);
   const Array gx = array(call, true, input->n), gw = array(call, true, weight->n), rows = array(call, true, g.depth * g.places);
-  const Array x = call->a[1].kind ? load(call, input, TAEDA_FLOAT64) : gx; /* only what is asked for may be read */
-  const Array w = call->a[0].kind ? load(call, weight, TAEDA_FLOAT64) : gw;
+  const bool wants_x = in[7].i & 1, wants_w = in[7].i & 2;
+  const Array x = wants_w ? load(call, input, TAEDA_FLOAT64) : gx; /* only what is asked for may be read */
+  const Array w = wants_x ? load(call, weight, TAEDA_FLOAT64) : gw;
   for (int64_t n = 0; n < g.images; ++n) {
     const int64_t group = n % g.groups * g.filters * g.depth;
     const Array slope = part(up, n * g.filters * g.places, g.filters * g.places);
-    if (call->a[1].kind) {
+    if (wants_w) {
       unfold(&g, part(x, n * g.image, g.image), rows, false);
       multiply(slope, rows, part(gw, group, 0), g.filters, g.places, g.depth, false);
     }
     for (int64_t j = 0; j < rows.n; ++j) rows.f[j] = 0;
-    if (call->a[0].kind) {
+    if (wants_x) {
       multiply(slope, part(w, group, 0), rows, g.places, g.filters, g.depth, true);
       unfold(&g, part(gx, n * g.image, g.image), rows, true);
     }
   }
   for (int64_t j = 0; j < up.n; ++j) gb.f[j / g.places % gb.n] += up.f[j];
+  call->results[0] = wants_x ? made(call, input->dtype, input->ndim, input->sizes) : (View){0};
+  call->results[1] = wants_w ? made(call, weight->dtype, weight->ndim, weight->sizes) : (View){0};
+  call->results[2] = in[7].i & 4 ? made(call, grad->dtype, 1, &gb.n) : (View){0};
   const Array found[] = {gx, gw, gb};
-  for (int i = 0; i < 3; ++i)
-    if (call->a[i].kind) store(call->a[i].views, found[i]);
+  for (int i = 0; i < 3; ++i) store(call->results + i, found[i]);
   return TAEDA_OK;
 }
 
 const Kernel kProductKernels[] = {
-    {"bmm", bmm, NULL, NULL}, {"conv2d", conv2d, NULL, NULL}, {"conv2d_backward", conv2d_backward, NULL, "*12n"}, {0}};
+    {"bmm", bmm, NULL}, {"conv2d", conv2d, NULL}, {"conv2d_backward", conv2d_backward, NULL}, {0}};

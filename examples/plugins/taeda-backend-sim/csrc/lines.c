@@ -27,17 +27,17 @@ static uint64_t dims_of(const Argument* a, int ndim) {
 static int32_t run_lines(Call* call) {
   const LineOp* op = call->table;
   const Argument* inputs = call->a + call->outputs;
-  const View* first = inputs[0].views;
+  const View* first = inputs[0].view;
   const uint64_t mask = dims_of(inputs + 1, first->ndim);
   const View lines = with_last(first, mask);
-  const int dtype = op->reading == AS_BOOL ? TAEDA_BOOL : op->reading == AS_OUTPUT ? call->a[0].views->dtype : first->dtype;
+  const int dtype = op->reading == AS_BOOL ? TAEDA_BOOL : op->reading == AS_OUTPUT ? call->a[0].view->dtype : first->dtype;
   const Array in = load(call, &lines, dtype);
   Array out[2] = {{0}};
   View to[2];
   int64_t length = 1;
   for (int d = 0; d < first->ndim; ++d) length *= mask >> d & 1 ? first->sizes[d] : 1;
   for (uint32_t i = 0; i < call->outputs; ++i) {
-    to[i] = op->reduces ? *call->a[i].views : with_last(call->a[i].views, mask);
+    to[i] = op->reduces ? *call->a[i].view : with_last(call->a[i].view, mask);
     out[i] = array(call, i == 0 && is_real(to[i].dtype) && in.real, to[i].n);
   }
   const int64_t out_length = op->reduces ? 1 : length, count = out_length ? to[0].n / out_length : 0;
@@ -52,22 +52,20 @@ static int32_t run_lines(Call* call) {
 
 #define EACH(l) for (int64_t j = 0; j < (l)->in.n; ++j)
 /* Folds a line; a scan keeps what its beginnings give. */
-#define FOLD(name, start, step)                                 \
-  static void name##_line(const Line* l) {                      \
-    const bool scan = l->out.n == l->in.n;                      \
-    double real = start;                                        \
-    int64_t whole = start;                                      \
-    if (!scan && l->in.real) *l->out.f = real;                  \
-    if (!scan && !l->in.real) *l->out.i = whole;                \
-    EACH(l) {                                                   \
-      if (l->in.real) {                                         \
-        const double s = real, v = l->in.f[j];                  \
-        l->out.f[scan ? j : 0] = real = step;                   \
-      } else {                                                  \
-        const int64_t s = whole, v = l->in.i[j];                \
-        l->out.i[scan ? j : 0] = whole = step;                  \
-      }                                                         \
-    }                                                           \
+#define FOLD_AS(T, x, start, step)                                     \
+  {                                                                    \
+    T s = start;                                                       \
+    if (!scan) *l->out.x = s;                                          \
+    EACH(l) {                                                          \
+      const T v = l->in.x[j];                                          \
+      l->out.x[scan ? j : 0] = s = step;                               \
+    }                                                                  \
+  }
+#define FOLD(name, start, step)                                        \
+  static void name##_line(const Line* l) {                             \
+    const bool scan = l->out.n == l->in.n;                             \
+    if (l->in.real) FOLD_AS(double, f, start, step)                    \
+    else FOLD_AS(int64_t, i, start, step)                              \
   }
 FOLD(sum, 0, s + v)
 FOLD(prod, 1, s* v)
@@ -129,7 +127,7 @@ static void sort_line(const Line* l) {
   EACH(l) l->out.i[j] = l->in.i[l->places.i[j]];
 }
 
-#define LINES(op, name, reading, reduces) {#op, run_lines, &(const LineOp){name##_line, reading, reduces}, NULL}
+#define LINES(op, name, reading, reduces) {#op, run_lines, &(const LineOp){name##_line, reading, reduces}}
 const Kernel kLineKernels[] = {
     LINES(sum, sum, AS_OUTPUT, true), LINES(prod, prod, AS_OUTPUT, true), LINES(any, any, AS_BOOL, true),
     LINES(amax, amax, AS_INPUT, true), LINES(amin, amin, AS_INPUT, true), LINES(argmax, argmax, AS_INPUT, true),

@@ -68,20 +68,15 @@ static int32_t allocate(void* context, int32_t index, size_t nbytes, taeda_strea
 
 static void give_back(void* context) {
   Block* block = context;
-  pthread_mutex_lock(&lock);
-  in_use[block->index] -= bytes_of(block->size_class);
-  block->next = unused[block->size_class];
-  unused[block->size_class] = block;
-  pthread_mutex_unlock(&lock);
+  Block** list = unused + block->size_class;
+  LOCKED(in_use[block->index] -= bytes_of(block->size_class); block->next = *list; *list = block);
 }
 static void release(void* context, int32_t index, void* data, size_t nbytes) {
-  (void)context, (void)index, (void)nbytes;
   Block* block = block_of(data);
   for (int i = 0; i < kMaxUsers && block->users[i]; ++i) sim_order(block->users[i], block->home);
   sim_submit_call(block->home, give_back, block);
 }
 static int32_t stream_uses(void* context, int32_t index, void* data, taeda_stream stream) {
-  (void)context;
   Block* block = block_of(data);
   Stream* user = sim_stream(index, stream);
   for (int i = 0; i < kMaxUsers && user != block->home; ++i) {
@@ -92,22 +87,17 @@ static int32_t stream_uses(void* context, int32_t index, void* data, taeda_strea
 }
 
 static int32_t pinned_allocate(void* context, size_t nbytes, void** data) {
-  (void)context;
   *data = aligned_alloc(64, (nbytes + 63) / 64 * 64);
   return *data ? TAEDA_OK : api->set_error(TAEDA_E_MEMORY, "out of pinned memory");
 }
 static void pinned_release(void* context, void* data, size_t nbytes) {
-  (void)context, (void)nbytes;
   free(data);
 }
 
 static int32_t properties(void* context, int32_t index, taeda_device_properties* facts) {
-  (void)context;
   snprintf(facts->name, sizeof facts->name, "simulated device %d", index);
-  pthread_mutex_lock(&lock);
   facts->total_memory = kPerDevice;
-  facts->free_memory = kPerDevice - in_use[index];
-  pthread_mutex_unlock(&lock);
+  LOCKED(facts->free_memory = kPerDevice - in_use[index]);
   facts->alignment = kHeader;
   facts->processors = 1;
   facts->more = "{\"library\": \"threads of the host\"}";
@@ -124,11 +114,7 @@ int32_t sim_offer_memory(taeda_backend* backend) {
   close(file);
   if (hidden == MAP_FAILED || arena == MAP_FAILED) return api->set_error(TAEDA_E_MEMORY, "cannot map the device's memory");
   sim_shift = arena - (char*)hidden;
-  backend->allocate = allocate;
-  backend->release = release;
-  backend->stream_uses = stream_uses;
-  backend->pinned_allocate = pinned_allocate;
-  backend->pinned_release = pinned_release;
-  backend->properties = properties;
+#define OFFER(function) backend->function = function;
+  OFFER(allocate) OFFER(release) OFFER(stream_uses) OFFER(pinned_allocate) OFFER(pinned_release) OFFER(properties)
   return TAEDA_OK;
 }

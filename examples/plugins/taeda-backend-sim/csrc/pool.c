@@ -2,9 +2,6 @@
 #include "sim.h"
 
 enum { SUMS = 1, ADAPTIVE = 2, BACK = 4 };
-typedef struct Pool {
-  int kind;
-} Pool;
 typedef struct Range {
   int64_t begin, end, step, reach; /* reach: up to the end of the padding */
 } Range;
@@ -26,14 +23,14 @@ static Range window(int kind, const Argument* kernel, int d, int64_t i, int64_t 
 
 /* Result(s); image, or gradient and image; the window. */
 static int32_t pool(Call* call) {
-  const int kind = ((const Pool*)call->table)->kind;
+  const int kind = (int)(intptr_t)call->table;
   const bool back = kind & BACK, sums = kind & SUMS;
   const Argument *in = call->a + call->outputs, *kernel = in + back + 1;
-  const View *image = in[back].views, *result = back ? in[0].views : call->a[0].views;
+  const View *image = in[back].view, *result = back ? in[0].view : call->a[0].view;
   const int64_t size[] = {image->sizes[image->ndim - 2], image->sizes[image->ndim - 1]};
   const int64_t count[] = {result->sizes[result->ndim - 2], result->sizes[result->ndim - 1]};
-  const Array x = load(call, in[0].views, sums ? TAEDA_FLOAT64 : image->dtype);
-  const Array to = array(call, x.real, call->a[0].views->n), places = array(call, false, result->n);
+  const Array x = load(call, in[0].view, sums ? TAEDA_FLOAT64 : image->dtype);
+  const Array to = array(call, x.real, call->a[0].view->n), places = array(call, false, result->n);
   for (int64_t at = 0; at < result->n; ++at) {
     const int64_t base = at / (count[0] * count[1]) * size[0] * size[1];
     const Range h = window(kind, kernel, 0, at / count[1] % count[0], size[0], count[0]);
@@ -53,12 +50,12 @@ static int32_t pool(Call* call) {
     to.i[at] = x.i[best];
     places.i[at] = best - base;
   }
-  store(call->a[0].views, to);
-  if (call->outputs > 1) store(call->a[1].views, places);
+  store(call->a[0].view, to);
+  if (call->outputs > 1) store(call->a[1].view, places);
   return TAEDA_OK;
 }
 
-#define POOL(name, kind) {#name, pool, &(const Pool){kind}, NULL}
+#define POOL(name, kind) {#name, pool, (const void*)(intptr_t)(kind)}
 const Kernel kPoolKernels[] = {
     POOL(avg_pool2d, SUMS), POOL(avg_pool2d_backward, SUMS | BACK), POOL(max_pool2d_with_indices, 0),
     POOL(adaptive_avg_pool2d, SUMS | ADAPTIVE), POOL(adaptive_avg_pool2d_backward, SUMS | ADAPTIVE | BACK),

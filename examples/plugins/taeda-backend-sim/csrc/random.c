@@ -20,15 +20,8 @@ static double unit_at(const Call* call, int64_t element, uint32_t turn) { /* in 
   return (double)(bits_at(call, element, turn) >> 11) * 0x1p-53;
 }
 
-static int32_t normal(Call* call) {
-  const View* to = call->a[0].views;
-  const Array out = array(call, true, to->n);
-  for (int64_t j = 0; j < out.n; ++j)
-    out.f[j] = call->a[1].f + call->a[2].f * sqrt(-2 * log1p(-unit_at(call, j, 0))) * cos(2 * acos(-1) * unit_at(call, j, 1));
-  return store(to, out), TAEDA_OK;
-}
 static int32_t uniform(Call* call) { /* with as many bits as the type keeps, so that rounding never gives the end */
-  const View* to = call->a[0].views;
+  const View* to = call->a[0].view;
   const int bits = to->dtype == TAEDA_FLOAT64 ? 53 : to->dtype == TAEDA_FLOAT32 ? 24 : to->dtype == TAEDA_FLOAT16 ? 11 : 8;
   const Array out = array(call, true, to->n);
   for (int64_t j = 0; j < out.n; ++j)
@@ -37,7 +30,7 @@ static int32_t uniform(Call* call) { /* with as many bits as the type keeps, so 
 }
 static int32_t integers(Call* call) { /* low, high: on [low, high), on [0, low), or on all that the type represents */
   static const unsigned char bits[] = {1, 7, 15, 31, 63, 8, 16, 32, 64, 11, 8, 24, 53};
-  const View* to = call->a[0].views;
+  const View* to = call->a[0].view;
   const bool bounded = call->a[1].kind != TAEDA_VALUE_NONE, both = bounded && call->a[2].kind != TAEDA_VALUE_NONE;
   const int64_t low = both ? call->a[1].i : 0;
   uint64_t range = ((uint64_t)1 << bits[to->dtype]) + is_real(to->dtype);
@@ -48,7 +41,8 @@ static int32_t integers(Call* call) { /* low, high: on [low, high), on [0, low),
   return store(to, out), TAEDA_OK;
 }
 static int32_t poisson(Call* call) { /* Knuth's product of uniform numbers, in portions that do not underflow */
-  const Array rates = load(call, call->a[1].views, TAEDA_FLOAT64);
+  const View* self = call->a[0].view;
+  const Array rates = load(call, self, TAEDA_FLOAT64);
   for (int64_t j = 0; j < rates.n; ++j) {
     uint32_t turn = 0;
     double left = rates.f[j], count = 0;
@@ -58,27 +52,10 @@ static int32_t poisson(Call* call) { /* Knuth's product of uniform numbers, in p
     }
     rates.f[j] = count;
   }
-  return store(call->a[0].views, rates), TAEDA_OK;
+  call->results[0] = made(call, self->dtype, self->ndim, self->sizes);
+  return store(call->results, rates), TAEDA_OK;
 }
-static int32_t multinomial(Call* call) { /* weights, count, replacement */
-  const View* self = call->a[0].views;
-  const int64_t columns = self->sizes[self->ndim - 1], rows = columns ? self->n / columns : 0, count = call->a[1].i;
-  const int64_t sizes[] = {rows, count};
-  const Array weights = load(call, self, TAEDA_FLOAT64), out = array(call, false, rows * count);
-  call->results[0] = made(call, TAEDA_INT64, self->ndim, self->ndim == 1 ? sizes + 1 : sizes);
-  for (int64_t n = 0; n < rows * count; ++n) {
-    double* w = weights.f + n / count * columns;
-    double left = 0;
-    for (int64_t j = 0; j < columns; ++j) left += w[j];
-    left *= unit_at(call, n / count, (uint32_t)(n % count));
-    for (int64_t j = 0; j < columns && left >= 0; left -= w[j++])
-      if (w[j] > 0) out.i[n] = j;
-    if (!call->a[2].i) w[out.i[n]] = 0;
-  }
-  return store(call->results, out), TAEDA_OK;
-}
-
-const Kernel kRandomKernels[] = {
-    {"normal_", normal, kRandomKernels, NULL}, {"uniform_", uniform, kRandomKernels, NULL},
-    {"random_", integers, kRandomKernels, NULL}, {"poisson", poisson, kRandomKernels, "0"},
-    {"multinomial", multinomial, kRandomKernels, NULL}, {0}};
+const Kernel kRandomKernels[] = {{"uniform_", uniform, kRandomKernels},
+                                 {"random_", integers, kRandomKernels},
+                                 {"poisson", poisson, kRandomKernels},
+                                 {0}};

@@ -1,12 +1,19 @@
 /* What the files of the simulated device share. */
-#ifndef SIM_H
-#define SIM_H
+#pragma once
 
 #include <stdbool.h>
 
 #include "taeda/abi.h"
 
 enum { kDevices = 2, kMaxArguments = 16, kMaxResults = 4, kErrorText = 200 };
+
+/* Statements under the file's lock. */
+#define LOCKED(statements)                                                                   \
+  do {                                                                                       \
+    pthread_mutex_lock(&lock);                                                               \
+    statements;                                                                              \
+    pthread_mutex_unlock(&lock);                                                             \
+  } while (0)
 
 extern const taeda_api* api;
 extern int32_t sim_number; /* the backend's, given at registration */
@@ -25,6 +32,7 @@ struct Job {
   void (*end)(Job*);    /* frees it */
   char error[kErrorText];
 };
+void sim_free_job(Job* job);
 int32_t fail(Job* job, int32_t status, const char* format, ...);
 Stream* sim_stream(int32_t index, taeda_stream handle); /* null: the device's default stream */
 void sim_submit(Stream* stream, Job* job);
@@ -34,25 +42,24 @@ void sim_order(Stream* stream, Stream* waiting); /* work on `waiting` goes on wh
 int32_t sim_synchronize(void* context, int32_t index);
 void sim_offer_streams(taeda_backend* backend);
 
-/* --- inject.c: failures on request. */
+/* --- backend.c: failures on request. */
 enum { FAIL_ALLOCATE, FAIL_COPY, FAIL_LAUNCH, FAIL_KERNEL, FAIL_SYNCHRONIZE, FAIL_KINDS };
 bool sim_must_fail(int what); /* counts; true for the one that was asked to fail */
-void sim_read_failures(void);
 
 /* --- call.c: kernels, and calls of them that wait in a stream. */
 /* A tensor as a worker sees it. */
 typedef struct View {
   char* data;
   int64_t n;
-  int dtype, ndim; /* ndim -1: there is no tensor */
-  bool number;     /* stands for a Python number */
+  int dtype, ndim;
+  bool number; /* stands for a Python number */
   int64_t sizes[TAEDA_MAX_DIMS], strides[TAEDA_MAX_DIMS];
 } View;
 typedef struct Argument {
   uint32_t kind; /* TAEDA_VALUE_* */
-  int64_t count; /* of ints and views */
-  View* views;   /* a tensor is a list of one */
-  int64_t* ints;
+  View* view;    /* of a tensor */
+  int64_t* ints; /* `count` of them */
+  int64_t count;
   int64_t i;
   double f;
 } Argument;
@@ -61,9 +68,6 @@ typedef struct Kernel {
   const char* name;
   int32_t (*run)(Call*); /* on a worker */
   const void* table;     /* what a family of kernels needs to know */
-  /* Results that taeda does not make: a digit for each that has the shape of an argument, 'n' for a row as long as the
-   * second dimension of argument 0; after "*" an output mask comes last. Null: only the computation knows. */
-  const char* like;
 } Kernel;
 struct Call {
   Job job;
@@ -109,5 +113,3 @@ void sort_places(Array a, bool descending, int64_t* places); /* stable */
 
 extern const Kernel kLineKernels[], kIndexKernels[], kProductKernels[], kPoolKernels[], kRandomKernels[];
 int32_t sim_register_elementwise(void);
-
-#endif

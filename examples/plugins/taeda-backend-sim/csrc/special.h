@@ -1,6 +1,5 @@
 /* Mathematical functions that C lacks. */
-#ifndef SIM_SPECIAL_H
-#define SIM_SPECIAL_H
+#pragma once
 #include <math.h>
 #include <stdint.h>
 
@@ -66,4 +65,3 @@ static inline int64_t gcd(int64_t a, int64_t b) { return b == 0 ? (a < 0 ? -a : 
 static inline double log_add(double a, double b) {
   return isinf(a) || isinf(b) ? fmax(a, b) : fmax(a, b) + log1p(exp(-fabs(a - b)));
 }
-#endif

@@ -27,12 +27,6 @@ static Stream *streams, *defaults[kDevices]; /* all of them, never freed; and ea
 /* One lock and one condition for everything: there are few threads and jobs are long. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-#define LOCKED(statements)      \
-  do {                          \
-    pthread_mutex_lock(&lock);  \
-    statements;                 \
-    pthread_mutex_unlock(&lock); \
-  } while (0)
 
 int32_t fail(Job* job, int32_t status, const char* format, ...) {
   va_list rest;
@@ -76,15 +70,8 @@ Stream* sim_stream(int32_t index, taeda_stream handle) {
 
 void sim_submit(Stream* stream, Job* job) {
   job->next = NULL;
-  pthread_mutex_lock(&lock);
-  if (stream->first)
-    stream->last->next = job;
-  else
-    stream->first = job;
-  stream->last = job;
-  ++stream->submitted;
-  pthread_cond_broadcast(&changed);
-  pthread_mutex_unlock(&lock);
+  LOCKED(*(stream->first ? &stream->last->next : &stream->first) = job; stream->last = job; ++stream->submitted;
+         pthread_cond_broadcast(&changed));
 }
 
 int32_t sim_wait(Stream* stream) {
@@ -100,7 +87,6 @@ int32_t sim_wait(Stream* stream) {
 }
 
 int32_t sim_synchronize(void* context, int32_t index) {
-  (void)context;
   if (sim_must_fail(FAIL_SYNCHRONIZE)) return api->set_error(TAEDA_E_RUNTIME, "failed on request");
   Stream* s;
   int32_t status = TAEDA_OK;
@@ -120,11 +106,11 @@ typedef struct Small {
   void* context;
   uint64_t goal;
 } Small;
-static void end_small(Job* job) { free(job); }
+void sim_free_job(Job* job) { free(job); }
 static Small* new_small(int32_t (*run)(Job*), void* context) {
   Small* made = calloc(1, sizeof *made);
   made->job.run = run;
-  made->job.end = end_small;
+  made->job.end = sim_free_job;
   made->context = context;
   return made;
 }
@@ -136,20 +122,16 @@ void sim_submit_call(Stream* stream, void (*run)(void*), void* context) {
 }
 
 static int32_t stream_create(void* context, int32_t index, int32_t priority, taeda_stream* stream) {
-  (void)context, (void)priority;
   LOCKED(*stream = start(index));
   return *stream ? TAEDA_OK : api->set_error(TAEDA_E_RUNTIME, "cannot start a thread");
 }
 static void stream_destroy(void* context, int32_t index, taeda_stream stream) {
-  (void)context, (void)index;
   LOCKED(((Stream*)stream)->unused = true);
 }
 static int32_t stream_synchronize(void* context, int32_t index, taeda_stream stream) {
-  (void)context;
   return sim_wait(sim_stream(index, stream));
 }
 static int32_t stream_query(void* context, int32_t index, taeda_stream stream, int32_t* done) {
-  (void)context;
   const Stream* s = sim_stream(index, stream);
   LOCKED(*done = s->done == s->submitted);
   return TAEDA_OK;
@@ -158,7 +140,6 @@ static int32_t stream_query(void* context, int32_t index, taeda_stream stream, i
 /* --- events --- */
 
 static int32_t event_create(void* context, int32_t index, uint32_t flags, taeda_event* event) {
-  (void)context, (void)index, (void)flags;
   Event* made = *event = calloc(1, sizeof(Event));
   made->owners = 1;
   return TAEDA_OK;
@@ -167,7 +148,6 @@ static void disown(Event* event) { /* with the lock */
   if (--event->owners == 0) free(event);
 }
 static void event_destroy(void* context, int32_t index, taeda_event event) {
-  (void)context, (void)index;
   LOCKED(disown(event));
 }
 static int32_t run_record(Job* job) {
@@ -184,14 +164,12 @@ static int32_t run_wait(Job* job) {
   return TAEDA_OK;
 }
 static int32_t event_record(void* context, int32_t index, taeda_event event, taeda_stream stream) {
-  (void)context;
   Event* self = event;
   LOCKED(++self->recorded; ++self->owners);
   sim_submit(sim_stream(index, stream), &new_small(run_record, self)->job);
   return TAEDA_OK;
 }
 static int32_t event_wait(void* context, int32_t index, taeda_event event, taeda_stream stream) {
-  (void)context;
   Event* self = event;
   Small* made = new_small(run_wait, self);
   LOCKED(made->goal = self->recorded; ++self->owners);
@@ -199,18 +177,15 @@ static int32_t event_wait(void* context, int32_t index, taeda_event event, taeda
   return TAEDA_OK;
 }
 static int32_t event_synchronize(void* context, int32_t index, taeda_event event) {
-  (void)context, (void)index;
   const Event* self = event;
   LOCKED(while (self->reached < self->recorded) pthread_cond_wait(&changed, &lock));
   return TAEDA_OK;
 }
 static int32_t event_query(void* context, int32_t index, taeda_event event, int32_t* done) {
-  (void)context, (void)index;
   LOCKED(*done = ((Event*)event)->reached == ((Event*)event)->recorded);
   return TAEDA_OK;
 }
 static int32_t event_elapsed(void* context, int32_t index, taeda_event from, taeda_event to, double* milliseconds) {
-  (void)context, (void)index;
   LOCKED(*milliseconds = ((Event*)to)->milliseconds - ((Event*)from)->milliseconds);
   return TAEDA_OK;
 }
@@ -241,15 +216,8 @@ TAEDA_PLUGIN_EXPORT void sim_resume(void) { LOCKED(let_go = holds; pthread_cond_
 
 void sim_offer_streams(taeda_backend* backend) {
   backend->synchronize = sim_synchronize;
-  backend->stream_create = stream_create;
-  backend->stream_destroy = stream_destroy;
-  backend->stream_synchronize = stream_synchronize;
-  backend->stream_query = stream_query;
-  backend->event_create = event_create;
-  backend->event_destroy = event_destroy;
-  backend->event_record = event_record;
-  backend->event_wait = event_wait;
-  backend->event_synchronize = event_synchronize;
-  backend->event_query = event_query;
-  backend->event_elapsed = event_elapsed;
+#define OFFER(function) backend->function = function;
+  OFFER(stream_create) OFFER(stream_destroy) OFFER(stream_synchronize) OFFER(stream_query) OFFER(event_create)
+  OFFER(event_destroy) OFFER(event_record) OFFER(event_wait) OFFER(event_synchronize) OFFER(event_query)
+  OFFER(event_elapsed)
 }

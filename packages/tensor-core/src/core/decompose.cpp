@@ -54,7 +54,7 @@ Values run(const OpEntry& op, KeySet, Values arguments) {
   for (size_t i = 0; i < outputs; ++i) stub::copy_into(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
   if (outputs) return {};
   for (Value& r : results)
-    if (auto* t = std::get_if<Tensor>(&r); t && t->defined() && is_floating(dtype)) *t = ops::to_dtype(*t, dtype);
+    if (auto* t = std::get_if<Tensor>(&r); t && t->defined() && is_floating(dtype) && is_floating(t->dtype())) *t = ops::to_dtype(*t, dtype);
   return results;
 }
 

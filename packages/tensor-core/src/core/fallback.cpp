@@ -60,6 +60,13 @@ void store(const Tensor& there, const Tensor& here) {
   backend(there.device().backend).copy_from_host(there.device(), to.low, from.low, to.nbytes);
 }
 
+/// Several elements in one place: nothing can have written to it.
+bool expanded(const Tensor& t) {
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) > 1 && t.stride(d) == 0) return true;
+  return false;
+}
+
 /// A tensor of the device and its copy, which is written back when the operator changed it.
 struct Moved {
   Tensor there, here;
@@ -89,7 +96,7 @@ class Stay {
   /// `all`: also where no operator said that it wrote (running statistics are written without one).
   void write_back(bool all) const {
     for (const Moved& m : moved_)
-      if (all || m.here.version() != m.version) store(m.there, m.here);
+      if ((all && !expanded(m.there)) || m.here.version() != m.version) store(m.there, m.here);
   }
 
  private:

@@ -70,6 +70,9 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   const Tensor close = ops::logical_or(ops::eq(a, b), ops::logical_and(near, ops::isfinite(b)));
   return equal_nan ? ops::logical_or(close, ops::logical_and(ops::isnan(a), ops::isnan(b))) : close;
 }
+Tensor logical_not(const Tensor& self) { return ops::eq(self, Tensor(0)); }
+Tensor logical_and(const Tensor& a, const Tensor& b) { return ops::bitwise_and(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0))); }
+Tensor logical_or(const Tensor& a, const Tensor& b) { return ops::bitwise_or(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0))); }
 Tensor logical_xor(const Tensor& a, const Tensor& b) { return ops::ne(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0))); }
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   return ops::where(mask, ops::to_dtype(value, self.dtype()), self);
@@ -124,6 +127,9 @@ DECOMPOSE(isfinite)
 DECOMPOSE(isposinf)
 DECOMPOSE(isneginf)
 DECOMPOSE(isclose)
+DECOMPOSE(logical_not)
+DECOMPOSE(logical_and)
+DECOMPOSE(logical_or)
 DECOMPOSE(logical_xor)
 DECOMPOSE(masked_fill)
 DECOMPOSE(deg2rad)

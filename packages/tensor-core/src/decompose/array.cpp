@@ -191,6 +191,11 @@ Tensor uniform_like(const Tensor& self, const Generator& generator) {
   ops::uniform_(draws, 0, 1, generator);
   return draws;
 }
+void normal_(const Tensor& self, double mean, double std, const Generator& generator) {
+  const Tensor radius = ops::sqrt(ops::log1p(-uniform_like(self, generator)) * Tensor(-2.0));
+  const Tensor angle = uniform_like(self, generator) * Tensor(2 * std::numbers::pi);
+  ops::copy_(self, radius * ops::cos(angle) * Tensor(std) + Tensor(mean));
+}
 void bernoulli_(const Tensor& self, double p, const Generator& generator) { ops::copy_(self, ops::lt(uniform_like(self, generator), Tensor(p))); }
 void exponential_(const Tensor& self, double lambd, const Generator& generator) {
   ops::copy_(self, ops::log1p(-uniform_like(self, generator)) / Tensor(-lambd));
@@ -230,6 +235,7 @@ DECOMPOSE(max_pool2d_backward)
 DECOMPOSE(max_pool2d_pick)
 DECOMPOSE(max_pool2d_with_indices_backward)
 DECOMPOSE(adaptive_max_pool2d_backward)
+DECOMPOSE(normal_)
 DECOMPOSE(bernoulli_)
 DECOMPOSE(exponential_)
 DECOMPOSE(geometric_)

@@ -1,0 +1,162 @@
+// Advanced indexing, joining, distinct elements and drawing by weight.
+#include <algorithm>
+
+#include "decompose/common.h"
+
+namespace taeda::decompose {
+namespace {
+
+Tensor on_host(const Tensor& t) { return ops::contiguous(ops::to_device(t, Device{})); }
+
+/// `self[indices]` as rows of a matrix: the indexed dimensions together name the row, the others lie along it.
+struct Rows {
+  Shape order, common, rest;  // order: self's dimensions, the indexed ones first
+  int64_t front = 0;          // where the indices' common dimensions stand in the result
+  int64_t count = 1, width = 1;
+  Tensor at;  // int64, one row number for each common place
+
+  Rows(const char* op, const Tensor& self, TensorList indices) {
+    std::vector<Tensor> places;
+    const Shape dims = listed(op, self, indices, places);
+    for (const Tensor& p : places) common = broadcast_shapes(common, p.sizes(), op);
+    Tensor row = ops::zeros(common, DType::Int64);
+    for (size_t i = 0; i < places.size(); ++i) {
+      const int64_t size = self.size(dims[i]);
+      check_range(op, places[i], dims[i], size);
+      row = row * Tensor(size) + ops::where(ops::lt(places[i], Tensor(0)), places[i] + Tensor(size), places[i]);
+      count *= size;
+      order.push_back(dims[i]);
+    }
+    front = dims.empty() ? 0 : dims[0];
+    for (size_t i = 1; i < dims.size(); ++i)
+      if (dims[i] != dims[i - 1] + 1) front = 0;  // not side by side: they come first
+    for (int64_t d = 0; d < self.dim(); ++d) {
+      if (std::ranges::find(dims, d) != dims.end()) continue;
+      order.push_back(d);
+      rest.push_back(self.size(d));
+      width *= self.size(d);
+    }
+    at = ops::to_device(ops::reshape(row, Shape{row.numel()}), self.device());
+  }
+  Tensor matrix(const Tensor& self) const { return ops::reshape(ops::permute(self, order), Shape{count, width}); }
+  /// Dimensions of the result when the common ones come first, and the order that brings them to their place.
+  Shape common_first() const {
+    Shape sizes(common);
+    for (int64_t s : rest) sizes.push_back(s);
+    return sizes;
+  }
+  Shape in_place() const {
+    const int64_t c = int64_t(common.size()), n = c + int64_t(rest.size());
+    Shape out;
+    for (int64_t d = 0; d < n; ++d) out.push_back(d < front ? c + d : d < front + c ? d - front : d);
+    return out;
+  }
+
+ private:
+  /// Integer places on the host and the dimension of each; masks become the places of their true elements.
+  static Shape listed(const char* op, const Tensor& self, TensorList indices, std::vector<Tensor>& places) {
+    Shape dims;
+    int64_t dim = 0;
+    for (const Tensor& index : indices) {
+      if (!index.defined()) {
+        ++dim;
+      } else if (index.dtype() != DType::Bool) {
+        places.push_back(on_host(ops::to_dtype(index, DType::Int64)));
+        dims.push_back(dim++);
+      } else {
+        const Tensor found = ops::nonzero(on_host(index));
+        for (int64_t d = 0; d < index.dim(); ++d, ++dim) {
+          check(index.size(d) == self.size(dim), ErrorKind::Index, op, ": a mask of size ", index.size(d), " cannot index dimension ", dim,
+                " of size ", self.size(dim));
+          places.push_back(ops::select(found, 1, d));
+          dims.push_back(dim);
+        }
+      }
+    }
+    return dims;
+  }
+  static void check_range(const char* op, const Tensor& places, int64_t dim, int64_t size) {
+    const Tensor plain = ops::contiguous(places);
+    for (int64_t i = 0; i < plain.numel(); ++i) {
+      const int64_t v = plain.data<int64_t>()[i];
+      check(v >= -size && v < size, ErrorKind::Index, op, ": ", v, " is out of range for dimension ", dim, " of size ", size);
+    }
+  }
+};
+
+Tensor index(const Tensor& self, TensorList indices) {
+  const Rows rows("index", self, indices);
+  return ops::permute(ops::reshape(ops::index_select(rows.matrix(self), 0, rows.at), rows.common_first()), rows.in_place());
+}
+
+Shape inverse_of(const Shape& order) {
+  Shape out(order.size(), 0);
+  for (size_t i = 0; i < order.size(); ++i) out[size_t(order[i])] = int64_t(i);
+  return out;
+}
+void index_put_(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  const Rows rows("index_put_", self, indices);
+  const Shape first = rows.common_first(), places = rows.in_place();
+  Shape result;
+  for (int64_t d : places) result.push_back(first[size_t(d)]);
+  const Tensor given = ops::to_device(ops::to_dtype(values, self.dtype()), self.device());  // a number lies on the cpu
+  const Tensor spread = ops::permute(ops::expand(given, result), inverse_of(places));
+  const Tensor source = ops::reshape(spread, Shape{rows.at.numel(), rows.width}), old = rows.matrix(self);
+  const Tensor changed = accumulate ? ops::index_add(old, 0, rows.at, source) : ops::index_copy(old, 0, rows.at, source);
+  Shape moved;
+  for (int64_t d : rows.order) moved.push_back(self.size(d));
+  ops::copy_(self, ops::permute(ops::reshape(changed, moved), inverse_of(rows.order)));
+}
+
+Tensor cat(TensorList tensors, int64_t dim) {
+  const auto skipped = [&](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; };
+  const auto like = std::ranges::find_if_not(tensors, skipped);
+  const Tensor& first = like == tensors.end() ? tensors[0] : *like;
+  const int64_t d = dim < 0 ? dim + first.dim() : dim;
+  Shape sizes(first.sizes());
+  sizes[size_t(d)] = 0;
+  for (const Tensor& t : tensors) sizes[size_t(d)] += skipped(t) ? 0 : t.size(d);
+  const Tensor out = empty(sizes, result_type(tensors), first.device());
+  int64_t begin = 0;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    ops::copy_(ops::narrow(out, d, begin, t.size(d)), t);
+    begin += t.size(d);
+  }
+  return out;
+}
+
+/// Runs of equal elements in sorted order; each NaN is a run.
+std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all(const Tensor& self) {
+  const int64_t n = self.numel();
+  const Device device = self.device();
+  const Tensor flat = ops::reshape(self, Shape{n}), none = ops::zeros(Shape{0}, DType::Int64, device);
+  if (n == 0) return {flat, none, ops::zeros(self.sizes(), DType::Int64, device), none};
+  const auto [sorted, order] = ops::sort(flat, 0, false, true);
+  const std::vector<Tensor> marks{ops::ones(Shape{1}, DType::Bool, device), ops::ne(ops::narrow(sorted, 0, 1, n - 1), ops::narrow(sorted, 0, 0, n - 1))};
+  const Tensor starts = ops::cat(marks, 0), at = ops::select(ops::nonzero(starts), 1, 0);
+  const Tensor group = ops::cumsum(starts, 0) - Tensor(1), zero = ops::zeros(Shape{n}, DType::Int64, device);
+  const std::vector<Tensor> ends{ops::narrow(at, 0, 1, at.numel() - 1), ops::full(Shape{1}, n, DType::Int64, device)};
+  return {ops::index_select(sorted, 0, at), ops::index_select(order, 0, at), ops::reshape(ops::scatter(zero, 0, order, group), self.sizes()),
+          ops::cat(ends, 0) - at};
+}
+
+/// The race of exponential clocks: an element is the first to ring with a chance that is its share of the weights.
+Tensor multinomial(const Tensor& self, int64_t count, bool replacement, const Generator& generator) {
+  Shape sizes(self.sizes());
+  if (replacement) sizes[sizes.size() - 1] = count, sizes.push_back(self.size(-1));
+  const Tensor clocks = empty(sizes, self.dtype(), self.device());
+  ops::exponential_(clocks, 1, generator);
+  const Tensor late = ops::clamp_min(clocks, Tensor(1e-30));  // 0 / 0 would win
+  if (replacement) return ops::argmax(ops::unsqueeze(self, -2) / late, -1);
+  return std::get<1>(ops::topk(self / late, count));
+}
+
+DECOMPOSE(index)
+DECOMPOSE(index_put_)
+DECOMPOSE(cat)
+DECOMPOSE(unique_all)
+DECOMPOSE(multinomial)
+
+}  // namespace
+}  // namespace taeda::decompose
