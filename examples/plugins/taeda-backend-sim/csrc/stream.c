@@ -45,8 +45,8 @@ static void* serve(void* context) {
     self->first = job->next;
     pthread_mutex_unlock(&lock);
     const int32_t status = job->run(job);
-    if (status != TAEDA_OK && self->status == TAEDA_OK)
-      LOCKED(self->status = status; memcpy(self->error, job->error, sizeof self->error));
+    if (status != TAEDA_OK)
+      LOCKED(if (!self->status) memcpy(self->error, job->error, kErrorText); if (!self->status) self->status = status);
     job->end(job); /* before anybody who waits may go on: the job can be his */
     LOCKED(++self->done; pthread_cond_broadcast(&changed));
   }
@@ -64,8 +64,8 @@ static Stream* start(int32_t index) { /* with the lock */
   return streams = made;
 }
 Stream* sim_stream(int32_t index, taeda_stream handle) {
-  if (!handle) LOCKED(if (!defaults[index]) defaults[index] = start(index));
-  return handle ? handle : defaults[index];
+  if (!handle) LOCKED(if (!defaults[index]) defaults[index] = start(index); handle = defaults[index]);
+  return handle;
 }
 
 void sim_submit(Stream* stream, Job* job) {
