@@ -324,9 +324,9 @@ PyObject* number_of(const Scalar& scalar) {
   }
 }
 
-PyObject* to_nested_list(const Tensor& tensor) {
-  const Tensor host = on_host(tensor);
-  return own(visit_dtype(host.dtype(), [&]<class T>() { return nested<T>(host, 0, host.bytes()); })).release();
+PyObject* to_nested_list(const Tensor& t) {
+  if (t.device().backend != kCPU) return to_nested_list(on_host(t));
+  return own(visit_dtype(t.dtype(), [&]<class T>() { return nested<T>(t, 0, t.bytes()); })).release();
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexcept {
