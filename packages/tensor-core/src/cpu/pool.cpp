@@ -77,8 +77,13 @@ struct Geometry {
   }
   Scales scales(std::optional<int64_t> divisor = {}) const {
     Scales out;
+    double count = divisor ? double(*divisor) : 1, scale = 1 / count;
     for (int32_t a : rows.length)
-      for (int32_t b : columns.length) out.push_back(1.0 / (divisor ? double(*divisor) : double(a) * double(b)));
+      for (int32_t b : columns.length) {
+        // Most windows are alike, and a division is slow.
+        if (const double own = double(a) * double(b); !divisor && own != count) scale = 1 / (count = own);
+        out.push_back(scale);
+      }
     return out;
   }
   int64_t outputs() const { return windows.n * windows.c * windows.oh * windows.ow; }

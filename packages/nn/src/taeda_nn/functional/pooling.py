@@ -27,8 +27,6 @@ Ints = int | Sequence[int]
 _max_pool1d = op("max_pool1d")
 _max_pool2d = op("max_pool2d")
 _max_pool2d_with_indices = op("max_pool2d_with_indices")
-_avg_pool1d = op("avg_pool1d")
-_avg_pool2d = op("avg_pool2d")
 _adaptive_avg_pool1d = op("adaptive_avg_pool1d")
 _adaptive_avg_pool2d = op("adaptive_avg_pool2d")
 _adaptive_max_pool2d = op("adaptive_max_pool2d")
@@ -111,41 +109,9 @@ def max_pool2d_with_indices(
     return max_pool2d(input, kernel_size, *args, **kwargs, return_indices=True)
 
 
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """Mean over windows of the last dimension; arguments as ``avg_pool2d``."""
-    stride = kernel_size if stride is None else stride
-    return _avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """Mean over windows of the last two dimensions.
-
-    Args:
-        input: (N, C, H, W) or (C, H, W).
-        kernel_size: Size of the window.
-        stride: Steps of the window; its size by default.
-        padding: Zeros added on both sides, at most half the window.
-        ceil_mode: Whether incomplete last windows count.
-        count_include_pad: Whether the padding counts in the divisor.
-        divisor_override: The divisor to use instead of the number of elements.
-    """
-    stride = kernel_size if stride is None else stride
-    return _avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+# The operators themselves: their missing stride is the window's size, as users expect.
+avg_pool1d = op("avg_pool1d")
+avg_pool2d = op("avg_pool2d")
 
 
 def _full_output(output_size: Any, input: Tensor, n: int) -> tuple[int, ...]:
