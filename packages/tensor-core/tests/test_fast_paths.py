@@ -130,6 +130,33 @@ def test_topk_of_long_rows(shape, dim, k, largest, dtype):
     assert all(len(set(row)) == k for row in index.tolist())
 
 
+@pytest.mark.parametrize(("shape", "dim"), [((300, 200), 0), ((300, 200), 1), ((40, 50, 30), 1)])
+def test_gather_and_scatter_by_negative_and_strided_indices(shape, dim):
+    values = rng(*shape).integers(-9, 9, shape).astype("f4")
+    index = rng(*shape, 3).integers(-shape[dim], shape[dim], shape)
+    wrapped = index % shape[dim]
+    t, i = taeda.from_numpy(values), taeda.from_numpy(index)
+    other_layout = taeda.from_numpy(np.ascontiguousarray(index.T)).permute(tuple(range(len(shape)))[::-1])
+    exact = np.zeros(shape, "f4")
+    places = list(np.indices(shape))
+    places[dim] = wrapped
+    np.add.at(exact, tuple(places), values)
+    for chosen in (i, other_layout):
+        expected = np.take_along_axis(values, wrapped, dim)
+        np.testing.assert_array_equal(t.gather(dim, chosen).numpy(), expected)
+        np.testing.assert_array_equal(taeda.zeros(*shape).scatter_add(dim, chosen, t).numpy(), exact)
+
+
+@pytest.mark.parametrize("bad", [400, -401, 2**63 - 1, -(2**63)])
+def test_a_bad_index_leaves_the_target_of_scatter_as_it_was(bad):
+    index = np.zeros((400, 400), "i8")
+    index[200, 17] = bad
+    target = taeda.ones(400, 400)
+    with pytest.raises(IndexError, match=rf"scatter_add.*{bad}"):
+        target.scatter_add_(1, taeda.from_numpy(index), taeda.ones(400, 400))
+    assert target.sum().item() == 160_000
+
+
 def test_an_index_out_of_range_is_found_in_any_thread():
     index = np.zeros((400, 400), "i8")
     index[399, 399] = 400

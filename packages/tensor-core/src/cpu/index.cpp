@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 
 #include "cpu/indexing.h"
@@ -251,33 +252,76 @@ void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const
 
 // --- gather and scatter --------------------------------------------------------------------------------------------
 
-/// Visits index elements: `body(offset of the place in `target` without `dim`, wrapped index, offset in `other`)`.
+/// One row of index elements: where its places in the target and its elements of the other tensor lie.
+struct IndexRow {
+  const int64_t* index;
+  int64_t length, index_step, place, place_step, other, other_step;
+};
+
+/// Whether all of a dense run lie in [0, size), without a branch for each.
+bool plain_indices(const int64_t* index, int64_t count, int64_t size) {
+  uint64_t signs = 0;
+  const uint64_t last = uint64_t(size) - 1;
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < count; ++i) signs |= uint64_t(index[i]) | (last - uint64_t(index[i]));
+  return !(signs >> 63);
+}
+
+/// Calls `body(place, element of the other tensor)` along a row; `step` is the target's stride along the indexed
+/// dimension of `size`.
+template <class Body>
+void visit_row(const char* op, const IndexRow& row, int64_t dim, int64_t size, int64_t step, const Body& body) {
+  if (row.index_step == 1 && plain_indices(row.index, row.length, size)) {
+    // Copies of the members stay in registers, whatever `body` writes to.
+    const auto [index, length, index_step, place, place_step, other, other_step] = row;
+    if (step == 1 && place_step == 0 && other_step == 1) {
+#pragma GCC unroll 8
+      for (int64_t j = 0; j < length; ++j) body(place + index[j], other + j);
+    } else {
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < length; ++j) body(place + j * place_step + index[j] * step, other + j * other_step);
+    }
+    return;
+  }
+  for (int64_t j = 0; j < row.length; ++j) {
+    const int64_t v = row.index[j * row.index_step];
+    if (v < -size || v >= size)
+      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ",
+           size);
+    body(row.place + j * row.place_step + (v < 0 ? v + size : v) * step, row.other + j * row.other_step);
+  }
+}
+
+/// Visits index elements: `body(offset of the place in `target`, offset in `other`)`.
 /// `split`: in several threads, each with slices of its own along another dimension, so that places do not meet.
 template <class Body>
 void along(const char* op, const Tensor& target, int64_t dim, const Tensor& index_, const Tensor& other,
            const Body& body, bool split = false) {
   const Tensor index = ops::to_dtype(index_, DType::Int64);
+  if (index.numel() == 0) return;
   const int64_t size = target.size(dim), step = target.stride(dim);
   Shape outer(target.strides());
   outer[dim] = 0;
-  const int64_t* const values = index.data<int64_t>();
-  const auto visit = [&](const auto& o, const auto&) {
-    const int64_t v = values[o[0]];
-    if (v < -size || v >= size) [[unlikely]]
-      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ",
-           size);
-    body(o[1] + (v < 0 ? v + size : v) * step, o[2]);
-  };
   const std::array<IntSpan, 3> strides{index.strides(), IntSpan(outer), other.strides()};
+  const size_t last = size_t(index.dim()) - 1;
+  const std::array<IntSpan, 3> rows{strides[0].first(last), strides[1].first(last), strides[2].first(last)};
+  const int64_t* const values = index.data<int64_t>();
+  const auto visit = [&](IntSpan sizes, const std::array<int64_t, 3>& from) {
+    for_each_offset<3>(
+        sizes.first(last), rows,
+        [&](const auto& o, const auto&) {
+          visit_row(op, {values + o[0], sizes[last], strides[0][last], o[1], strides[1][last], o[2], strides[2][last]},
+                    dim, size, step, body);
+        },
+        from);
+  };
   const size_t cut = dim == 0 ? 1 : 0;  // the dimension that threads share out
-  if (!split || index.numel() <= kLoopGrain || index.dim() <= int64_t(cut))
-    return for_each_offset<3>(index.sizes(), strides, visit);
+  if (!split || index.numel() <= kLoopGrain || index.dim() <= int64_t(cut)) return visit(index.sizes(), {});
   const int64_t slices = index.size(int64_t(cut)), grain = std::max<int64_t>(1, kLoopGrain * slices / index.numel());
   parallel_for(slices, grain, [&](int64_t begin, int64_t end) {
     Shape sizes(index.sizes());
     sizes[cut] = end - begin;
-    for_each_offset<3>(sizes, strides, visit,
-                       {begin * strides[0][cut], begin * strides[1][cut], begin * strides[2][cut]});
+    visit(sizes, {begin * strides[0][cut], begin * strides[1][cut], begin * strides[2][cut]});
   });
 }
 
@@ -294,6 +338,13 @@ void gather_kernel(const Tensor& out_, const Tensor& self_, int64_t dim, const T
 
 /// Indices are all checked before the first write, so that a bad one leaves `self` as it was.
 void check_all(const char* op, const Tensor& target, int64_t dim, const Tensor& index) {
+  if (index.contiguous() && index.dtype() == DType::Int64) {
+    std::atomic<bool> plain = true;
+    parallel_for(index.numel(), kLoopGrain, [&](int64_t begin, int64_t end) {
+      if (!plain_indices(index.data<int64_t>() + begin, end - begin, target.size(dim))) plain = false;
+    });
+    if (plain) return;
+  }
   along(
       op, target, dim, index, index, [](int64_t, int64_t) {}, true);
 }
