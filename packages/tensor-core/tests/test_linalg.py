@@ -63,6 +63,31 @@ def test_mm_half(dtype):
 
 
 @pytest.mark.parametrize(
+    "sizes", [(65, 70, 80), (300, 130, 270), (8, 5000, 600), (1, 700, 900), (20, 9000, 30)]
+)
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_large_bfloat16_products_are_rounded_once(sizes, layout):
+    m, k, n = sizes
+    rng = np.random.default_rng(m)
+    a, b = (tensor(rng.standard_normal(s).astype("float32")).to(taeda.bfloat16) for s in ((m, k), (k, n)))
+    exact = a.to(taeda.float64).numpy() @ b.to(taeda.float64).numpy()
+    bias = tensor(rng.standard_normal(n).astype("float32")).to(taeda.bfloat16)
+    a = a if layout[0] == "n" else a.t().contiguous().t()
+    b = b if layout[1] == "n" else b.t().contiguous().t()
+    with_bias = exact + bias.to(taeda.float64).numpy()
+    for found, expected in (
+        (taeda.mm(a, b), exact),
+        (taeda.bmm(a.expand(2, m, k), b.expand(2, k, n))[1], exact),
+        (taeda.addmm(bias, a, b), with_bias),
+        (taeda.ops.linear(a, b.t(), bias), with_bias),
+    ):
+        assert found.dtype is taeda.bfloat16
+        # half a unit in the last of eight places, and the float32 sum's own error
+        bound = 2.0**-8 * np.abs(expected) + 1e-6 * k
+        assert (np.abs(found.to(taeda.float64).numpy() - expected) <= bound).all()
+
+
+@pytest.mark.parametrize(
     "shapes",
     [
         ((4,), (4,)),

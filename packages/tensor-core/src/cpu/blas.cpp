@@ -169,17 +169,10 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     }
 }
 
-}  // namespace
-
-template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
-  const int64_t work = m * n * k;
-  if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
-  const int64_t pieces = std::min(kMaxPieces, (work + kPieceFlops - 1) / kPieceFlops);
-  if (m * n <= 128 * 128 && k >= 4096)
-    return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
-  // Pieces of whole vectors, not narrower than what the routines need for their speed, along the longer side first.
-  const int64_t narrowest = pieces == kMaxPieces ? 128 : 64;
+/// Calls `body(i, j, rows, columns)` for pieces of an m by n result, in several threads. The pieces are of whole
+/// vectors, not narrower than what the routines need for their speed, along the longer side first.
+template <class Body>
+void in_pieces(int64_t m, int64_t n, int64_t pieces, int64_t narrowest, const Body& body) {
   const auto cuts = [narrowest](int64_t size, int64_t most) {
     return std::clamp<int64_t>((size + narrowest - 1) / narrowest, 1, std::max<int64_t>(1, most));
   };
@@ -191,10 +184,43 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   parallel_for(count_n * count_m, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t i = p / count_n * step_m, j = p % count_n * step_n;
-      serial_gemm(std::min(step_m, m - i), std::min(step_n, n - j), k, alpha, rows_from(a, i), columns_from(b, j), beta,
-                  c + i * ldc + j, ldc);
+      body(i, j, std::min(step_m, m - i), std::min(step_n, n - j));
     }
   });
+}
+
+int64_t count_pieces(int64_t work) { return std::min(kMaxPieces, (work + kPieceFlops - 1) / kPieceFlops); }
+
+}  // namespace
+
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+  const int64_t work = m * n * k;
+  if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  const int64_t pieces = count_pieces(work);
+  if (m * n <= 128 * 128 && k >= 4096)
+    return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
+  in_pieces(m, n, pieces, pieces == kMaxPieces ? 128 : 64, [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
+    serial_gemm(rows, columns, k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc);
+  });
+}
+
+bool gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
+                   float* c) {
+  const int64_t work = m * n * k;
+  if (work <= 64 * 64 * 64 || (m * n <= 128 * 128 && k >= 4096) || !onednn::has_bfloat16()) return false;
+  const auto piece = [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
+    const Operand<BFloat16> left = rows_from(a, i), right = columns_from(b, j);
+    check(onednn::matmul(rows, columns, k, left.data, left.ld, left.transposed, right.data, right.ld, right.transposed,
+                         accumulate, c + i * n + j, n),
+          ErrorKind::Runtime, "matmul: oneDNN could not multiply bfloat16 matrices (", rows, ", ", k, ") and (", k,
+          ", ", columns, ")");
+  };
+  if (work <= kPieceFlops)
+    piece(0, 0, m, n);
+  else
+    in_pieces(m, n, count_pieces(work), 256, piece);
+  return true;
 }
 
 template <class T>

@@ -19,6 +19,11 @@ struct Operand {
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc);
 
+/// c = a @ b, added to c when `accumulate`, for bfloat16 operands summed in float32; c (m, n) dense. False, with c as
+/// it was, where products of float32 copies are as good: without the instructions, and for small products.
+bool gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
+                   float* c);
+
 /// y = alpha * a @ x + beta * y with a (m, k).
 template <class T>
 void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy);

@@ -96,6 +96,19 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
     run(0, batch);
 }
 
+/// to (float32) = a @ b, or added to `to`, without float32 copies of bfloat16 operands; false where copies are as good.
+bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool accumulate) {
+  if (a.dtype() != DType::BFloat16 || b.dtype() != DType::BFloat16) return false;
+  const Matrices left(a, DType::BFloat16), right(b, DType::BFloat16);
+  const int64_t m = to.size(-2), n = to.size(-1), k = a.size(-1), batch = to.dim() == 3 ? to.size(0) : 1;
+  const Unlocked unlocked(batch * m * n * k > blas::kUnlockFlops);
+  for (int64_t i = 0; i < batch; ++i)
+    if (!blas::gemm_bfloat16(m, n, k, left.operand<BFloat16>(i), right.operand<BFloat16>(i), accumulate,
+                             to.data<float>() + i * m * n))
+      return false;  // the first says so, as all are of one size
+  return true;
+}
+
 /// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
 void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                   const Scalar& beta, const Scalar& alpha) {
@@ -103,6 +116,8 @@ void add_products(const char* op, const Tensor& out, const Tensor& self, const T
   const cpu::Target target(out, dtype);
   const bool read = self.defined() && !beta.equal(0);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
+  if (alpha.equal(1) && (!read || beta.equal(1)) && bfloat16_products(target.tensor(), a, b, read))
+    return target.finish();
   const Matrices left(a, dtype), right(b, dtype);
   visit_numeric(op, dtype, [&]<class T>() {
     products<T>(target.tensor(), left, right, alpha.to<T>(), read ? beta.to<T>() : T(0));
@@ -201,9 +216,23 @@ void linear_typed(const Tensor& out, const Tensor& input, const Tensor& weight, 
                 {weight.data<T>(), std::max<int64_t>(in, 1), true}, beta, to, columns);
 }
 
+/// As bfloat16_products, for the layer: its bias lies in `to` beforehand.
+bool bfloat16_linear(const Tensor& to, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  const int64_t in = input.size(-1), columns = to.size(-1);
+  if (input.dtype() != DType::BFloat16 || weight.dtype() != DType::BFloat16 || weight.dim() != 2 || in == 0)
+    return false;
+  const int64_t rows = input.numel() / in;
+  const Tensor x = row_major(input), w = row_major(weight), b = cpu::row_major_or_none(bias, DType::Float32);
+  const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
+  if (bias.defined()) fill_rows(to.data<float>(), b.data<float>(), rows, columns);
+  return blas::gemm_bfloat16(rows, columns, in, {x.data<BFloat16>(), in}, {w.data<BFloat16>(), in, true},
+                             bias.defined(), to.data<float>());
+}
+
 void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const DType dtype = cpu::compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
+  if (bfloat16_linear(target.tensor(), input, weight, bias)) return target.finish();
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
   visit_numeric("linear", dtype, [&]<class T>() { linear_typed<T>(target.tensor(), x, w, b); });
   target.finish();

@@ -1,4 +1,4 @@
-// float32 matrix products by oneDNN's brgemm on one thread.
+// float32 and bfloat16 matrix products by oneDNN's brgemm on one thread.
 #include "cpu/onednn/matmul.h"
 
 #ifdef TAEDA_WITH_ONEDNN
@@ -16,10 +16,10 @@ using dnnl::memory;
 
 struct Key {
   int64_t m, n, k, lda, ldb;
-  bool ta, tb, accumulate;
+  bool ta, tb, accumulate, halves;
   friend bool operator==(const Key&, const Key&) = default;
   size_t slot() const {
-    uint64_t hash = uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
+    uint64_t hash = uint64_t(halves) * 8 + uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
     for (int64_t part : {m, n, k, lda, ldb}) hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
     return size_t(hash % 64);
   }
@@ -30,8 +30,19 @@ struct Plan {
   memory::desc a, b, c, scratch;
 };
 
-memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed) {
-  return memory::desc({rows, columns}, memory::data_type::f32, transposed ? memory::dims{1, ld} : memory::dims{ld, 1});
+memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed,
+                    memory::data_type type = memory::data_type::f32) {
+  return memory::desc({rows, columns}, type, transposed ? memory::dims{1, ld} : memory::dims{ld, 1});
+}
+
+dnnl::matmul::primitive_desc describe(const Plan& plan, bool accumulate) {
+  dnnl::primitive_attr attr = attributes();
+  if (accumulate) {
+    dnnl::post_ops add;
+    add.append_sum(1.f);
+    attr.set_post_ops(add);
+  }
+  return {engine(), plan.a, plan.b, plan.c, attr};
 }
 
 std::unique_ptr<Plan> make_plan(const Key& key) {
@@ -39,16 +50,11 @@ std::unique_ptr<Plan> make_plan(const Key& key) {
   const cpu::OneThread scope;
   auto plan = std::make_unique<Plan>();
   plan->key = key;
-  plan->a = matrix(key.m, key.k, key.lda, key.ta);
-  plan->b = matrix(key.k, key.n, key.ldb, key.tb);
+  const auto type = key.halves ? memory::data_type::bf16 : memory::data_type::f32;
+  plan->a = matrix(key.m, key.k, key.lda, key.ta, type);
+  plan->b = matrix(key.k, key.n, key.ldb, key.tb, type);
   plan->c = matrix(key.m, key.n, key.n, false);
-  dnnl::primitive_attr attr = attributes();
-  if (key.accumulate) {
-    dnnl::post_ops add;
-    add.append_sum(1.f);
-    attr.set_post_ops(add);
-  }
-  const dnnl::matmul::primitive_desc pd(engine(), plan->a, plan->b, plan->c, attr);
+  const dnnl::matmul::primitive_desc pd = describe(*plan, key.accumulate);
   plan->scratch = pd.scratchpad_desc();
   plan->primitive = dnnl::matmul(pd);
   return plan;
@@ -75,18 +81,17 @@ void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, i
   }
 }
 
-}  // namespace
-
-bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool ta, const float* b, int64_t ldb, bool tb,
-            bool accumulate, float* c, int64_t ldc) {
+/// c = a @ b, or c += a @ b, for float32 or (`halves`) bfloat16 operands.
+bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool ta, const void* b, int64_t ldb, bool tb,
+              bool accumulate, bool halves, float* c, int64_t ldc) {
   try {
     // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
     const bool dense = ldc == n;
-    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense});
+    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense, halves});
     const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
     float* const to = dense ? c : static_cast<float*>(block.data());
-    plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<float*>(a))},
-                                            {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<float*>(b))},
+    plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<void*>(a))},
+                                            {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<void*>(b))},
                                             {DNNL_ARG_DST, memory(plan.c, engine(), to)},
                                             {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
     if (!dense) store(to, m, n, accumulate, c, ldc);
@@ -96,10 +101,42 @@ bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool t
   }
 }
 
+}  // namespace
+
+bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool ta, const float* b, int64_t ldb, bool tb,
+            bool accumulate, float* c, int64_t ldc) {
+  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, false, c, ldc);
+}
+bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
+            bool tb, bool accumulate, float* c, int64_t ldc) {
+  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, true, c, ldc);
+}
+
+bool has_bfloat16() {
+  static const bool found = [] {
+    try {
+      const cpu::OneThread scope;
+      Plan plan;
+      plan.a = plan.b = matrix(64, 64, 64, false, memory::data_type::bf16);
+      plan.c = matrix(64, 64, 64, false);
+      // Elsewhere oneDNN has reference loops only, slower than products of float32 copies.
+      return std::strstr(describe(plan, false).impl_info_str(), "bf16") != nullptr;
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  }();
+  return found;
+}
+
 }  // namespace taeda::onednn
 
 #else
 namespace taeda::onednn {
+bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFloat16*, int64_t, bool, bool, float*,
+            int64_t) {
+  return false;
+}
+bool has_bfloat16() { return false; }
 bool matmul(int64_t, int64_t, int64_t, const float*, int64_t, bool, const float*, int64_t, bool, bool, float*,
             int64_t) {
   return false;
