@@ -330,3 +330,19 @@ def test_padding(rng, to_tensor, close, mode, numpy_mode):
         nn.functional.pad(to_tensor(x), (1,))
     with pytest.raises(NotImplementedError):
         nn.functional.pad(to_tensor(x), (1, 1), mode="other")
+
+
+@pytest.mark.parametrize("amounts", [(-1, 1), (3, -2), (-2, 4), (-2, -1), (1, 2)])
+def test_circular_padding_repeats_what_was_not_cut(rng, to_tensor, close, amounts):
+    x = rng.standard_normal((1, 2, 6))
+    begin, end = amounts
+    kept = x[..., max(-begin, 0) : 6 - max(-end, 0)]
+    expected = np.pad(kept, [(0, 0), (0, 0), (max(begin, 0), max(end, 0))], mode="wrap")
+    close(nn.functional.pad(to_tensor(x), amounts, mode="circular"), expected)
+    with pytest.raises(RuntimeError, match=r"pad.*circular"):
+        nn.functional.pad(to_tensor(x), (-2, 5), mode="circular")
+
+
+def test_normalize_by_the_number_of_elements_that_are_not_zero(to_tensor, close):
+    x = np.array([[3.0, 0.0, 4.0], [0.0, 0.0, 2.0]])
+    close(nn.functional.normalize(to_tensor(x), p=0.0), x / [[2], [1]])

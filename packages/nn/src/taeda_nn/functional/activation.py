@@ -48,7 +48,7 @@ __all__ = [
 
 _relu = op("relu")
 _relu_in_place = op("relu_")
-_sigmoid = op("sigmoid")
+sigmoid = op("sigmoid")
 _softmax = op("softmax")
 _log_softmax = op("log_softmax")
 
@@ -70,11 +70,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 relu_ = _relu_in_place
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)), element by element."""
-    return _sigmoid(input)
 
 
 tanh = op("tanh")
@@ -100,7 +95,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return _gelu(input, approximate=approximate)
 
 
-_silu, silu_ = _pair("silu", lambda input: input * _sigmoid(input))
+_silu, silu_ = _pair("silu", lambda input: input * sigmoid(input))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -161,12 +156,7 @@ def _softplus_formula(input: Tensor, beta: float = 1, threshold: float = 20) -> 
     return tensor.where(scaled > threshold, input, scaled.clamp(max=threshold).exp().log1p() / beta)
 
 
-_softplus = op("softplus", _softplus_formula)
-
-
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself where ``beta * x`` exceeds ``threshold``."""
-    return _softplus(input, beta, threshold)
+softplus = op("softplus", _softplus_formula)
 
 
 _hardtanh, hardtanh_ = _pair("hardtanh", lambda input, low, high: input.clamp(low, high))
@@ -204,7 +194,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return hardswish_(input) if inplace else _hardswish(input)
 
 
-_mish, mish_ = _pair("mish", lambda input: input * _softplus(input, 1.0, 20.0).tanh())
+_mish, mish_ = _pair("mish", lambda input: input * softplus(input, 1.0, 20.0).tanh())
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -218,12 +208,7 @@ def _prelu_formula(input: Tensor, weight: Tensor) -> Tensor:
     return tensor.where(input > 0, input, input * weight)
 
 
-_prelu = op("prelu", _prelu_formula)
-
-
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where positive, else ``weight * x``, with one learned weight or one per channel (dimension 1)."""
-    return _prelu(input, weight)
+prelu = op("prelu", _prelu_formula)
 
 
 def rrelu(
@@ -253,38 +238,31 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return (threshold_ if inplace else _threshold)(input, threshold, value)
 
 
-_logsigmoid = op("logsigmoid", lambda input: -_softplus(-input, 1.0, 20.0))
+logsigmoid = op("logsigmoid", lambda input: -softplus(-input, 1.0, 20.0))
 
 
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), computed without overflow."""
-    return _logsigmoid(input)
+softsign = op("softsign", lambda input: input / (input.abs() + 1))
 
 
-_softsign = op("softsign", lambda input: input / (input.abs() + 1))
+tanhshrink = op("tanhshrink", lambda input: input - tanh(input))
 
 
-def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|)."""
-    return _softsign(input)
-
-
-_tanhshrink = op("tanhshrink", lambda input: input - tanh(input))
-
-
-def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x)."""
-    return _tanhshrink(input)
-
-
-_hardshrink = op(
-    "hardshrink", lambda input, lambd: tensor.where(input.abs() > lambd, input, tensor.zeros_like(input))
+hardshrink = op(
+    "hardshrink", lambda input, lambd=0.5: tensor.where(input.abs() > lambd, input, tensor.zeros_like(input))
 )
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x where |x| exceeds ``lambd``, else 0."""
-    return _hardshrink(input, lambd)
+def _glu_formula(input: Tensor, dim: int = -1) -> Tensor:
+    size = input.shape[dim]
+    if size % 2:
+        raise RuntimeError(
+            f"glu: size of dimension {dim} must be even, got {size} in shape {tuple(input.shape)}"
+        )
+    first, second = input.chunk(2, dim)
+    return first * sigmoid(second)
+
+
+glu = op("glu", _glu_formula)
 
 
 _softshrink = op("softshrink", lambda input, lambd: input - input.clamp(-lambd, lambd))
@@ -295,17 +273,6 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambd must not be negative, got {lambd}")
     return _softshrink(input, lambd)
-
-
-def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """First half times the sigmoid of the second half along ``dim``, whose size must be even."""
-    size = input.shape[dim]
-    if size % 2:
-        raise RuntimeError(
-            f"glu: size of dimension {dim} must be even, got {size} in shape {tuple(input.shape)}"
-        )
-    first, second = input.chunk(2, dim)
-    return first * _sigmoid(second)
 
 
 def _dim_by_rank(name: str, rank: int) -> int:

@@ -208,14 +208,18 @@ _pad_constant = op("constant_pad_nd", _pad_constant_formula)
 
 def _pad_by_index(input: Tensor, dim: int, begin: int, end: int, mode: str) -> Tensor:
     size = input.shape[dim]
-    limit = {"reflect": size - 1, "replicate": None, "circular": size}[mode]
-    if size == 0 or (limit is not None and max(begin, end) > limit):
+    first, stop = (
+        max(-begin, 0),
+        size - max(-end, 0),
+    )  # what negative amounts leave; the circle is made of that
+    limit = {"reflect": size - 1, "replicate": None, "circular": stop - first}[mode]
+    if size == 0 or stop < first or (limit is not None and max(begin, end) > limit):
         raise RuntimeError(f"pad: amounts ({begin}, {end}) are too large for mode {mode!r} and size {size}")
     places = range(-begin, size + end)
     if mode == "replicate":
         picked = [min(max(p, 0), size - 1) for p in places]
     elif mode == "circular":
-        picked = [p % size for p in places]
+        picked = [first + (p - first) % (stop - first) for p in places]
     else:
         picked = [-p if p < 0 else 2 * (size - 1) - p if p >= size else p for p in places]
     return input.index_select(dim, tensor.tensor(picked, dtype=tensor.int64, device=input.device))

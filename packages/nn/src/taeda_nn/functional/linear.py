@@ -25,6 +25,7 @@ def _linear_formula(input: Tensor, weight: Tensor, bias: Tensor | None = None) -
 
 
 linear = op("linear", _linear_formula)
+one_hot = op("one_hot")
 _embedding = op("embedding")
 
 
@@ -99,30 +100,6 @@ def _renorm_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: fl
         weight[used] = tensor.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
 
 
-def one_hot(tensor_: Tensor, num_classes: int = -1) -> Tensor:
-    """Int64 tensor with one more dimension, 1 at each index and 0 elsewhere.
-
-    Args:
-        tensor_: Int64 classes, any shape.
-        num_classes: Size of the new dimension; by default the greatest class plus one.
-    """
-    if tensor_.dtype != tensor.int64:
-        raise RuntimeError(f"one_hot: classes must be int64, got {tensor_.dtype}")
-    if tensor_.numel() == 0:
-        if num_classes <= 0:
-            raise RuntimeError("one_hot: num_classes must be given for an empty tensor")
-        return tensor.zeros(*tensor_.shape, num_classes, dtype=tensor.int64, device=tensor_.device)
-    if int(tensor_.min()) < 0:
-        raise RuntimeError(f"one_hot: classes must not be negative, got {int(tensor_.min())}")
-    greatest = int(tensor_.max())
-    if num_classes == -1:
-        num_classes = greatest + 1
-    elif greatest >= num_classes:
-        raise RuntimeError(f"one_hot: class {greatest} is out of range for num_classes {num_classes}")
-    result = tensor_.new_zeros((*tensor_.shape, num_classes))
-    return result.scatter_(-1, tensor_.unsqueeze(-1), 1)
-
-
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between ``x1`` and ``x2`` along ``dim``; norms below ``eps`` count as ``eps``."""
     product = x1 * x2
@@ -152,6 +129,8 @@ def _norm(x: Tensor, p: float, dim: int, keepdim: bool = False) -> Tensor:
         return x.abs().sum(dim, keepdim=keepdim)
     if p == math.inf:
         return x.abs().amax(dim, keepdim=keepdim)
+    if p == 0.0:
+        return (x != 0).sum(dim, keepdim=keepdim).to(x.dtype)
     return x.abs().pow(p).sum(dim, keepdim=keepdim).pow(1.0 / p)
 
 

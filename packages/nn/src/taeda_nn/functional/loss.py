@@ -435,12 +435,12 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Mean over the other classes of max(0, margin - x[target] + x[class])^p; input (N, C) or (C,)."""
+    """Mean over the other classes of max(0, margin - x[target] + x[class])^p; input (N, C), (C,) or ()."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, got {p}")
-    single = input.dim() == 1
-    scores = input.unsqueeze(0) if single else input
+    single = input.dim() < 2
+    scores = input.reshape(1, -1) if single else input
     index = target.reshape(-1, 1)
     gaps = (margin - scores.gather(1, index) + scores).clamp(min=0)
     gaps = gaps if p == 1 else gaps * gaps
