@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import unittest
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -18,12 +19,57 @@ DTYPES = {getattr(torch, n): getattr(taeda, n) for n in (
 DTYPES |= {torch.float16: taeda.float16, torch.bfloat16: taeda.bfloat16}
 
 
-# PyTorch's records give these arguments in an order of their own.
+def _typed(name: str) -> Callable:
+    """The method that converts to a dtype, which has no argument for the layout in memory."""
+    return lambda self, memory_format=None: getattr(self, name)()
+
+
+def _as_int32(result: Any, out_int32: bool) -> Any:
+    """Searches give int64 always: there is no argument for int32."""
+    return result.to(taeda.int32) if out_int32 else result
+
+
+def _bucketize(self: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
+    return _as_int32(taeda.bucketize(self, boundaries, right=right), out_int32)
+
+
+def _searchsorted(
+    sequence: Any,
+    values: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str = "",
+    sorter: Any = None,
+) -> Any:
+    if sorter is not None:
+        sequence = sequence.take_along_dim(sorter, -1)
+    return _as_int32(taeda.searchsorted(sequence, values, right=right or side == "right"), out_int32)
+
+
+def _nonzero(self: Any, as_tuple: bool = False) -> Any:
+    return tuple(taeda.nonzero(taeda.atleast_1d(self)).unbind(1)) if as_tuple else taeda.nonzero(self)
+
+
+def _tensordot(self: Any, other: Any, dims: Any = 2) -> Any:
+    return taeda.tensordot(self, other, *([dims] if isinstance(dims, int) else dims))
+
+
+# PyTorch's records give these arguments in an order or form of their own.
 REORDERED = {
+    "bucketize": _bucketize,
+    "byte": _typed("byte"),
+    "char": _typed("char"),
     "einsum": lambda tensors, equation: taeda.einsum(equation, tensors),
+    "native_group_norm": lambda input, weight, bias, n, channels, size, groups, eps: taeda.native_group_norm(
+        input, groups, weight, bias, eps
+    ),
     "nn.functional.embedding": lambda weight, rows, **options: taeda.nn.functional.embedding(
         rows, weight, **options
     ),
+    "nonzero": _nonzero,
+    "searchsorted": _searchsorted,
+    "slice": lambda self, dim=0, start=None, end=None, step=1: taeda.slice(self, dim, start, end, step),
+    "tensordot": _tensordot,
     "where": lambda self, condition, other: taeda.where(condition, self, other),
     "zero_": lambda self: self.clone().zero_(),
 }
@@ -59,11 +105,20 @@ def find(name: str) -> Any:
     )
 
 
+def _all_memory(value: torch.Tensor) -> tuple[tuple[int], tuple[int], int]:
+    """Size, stride and offset of a view of all elements in the tensor's memory."""
+    return (value.untyped_storage().nbytes() // value.element_size(),), (1,), 0
+
+
 def convert(value: Any, leaves: list[Any]) -> Any:
     """An argument for taeda; tensors that require grad are added to `leaves`."""
     if isinstance(value, torch.Tensor):
-        made = taeda.from_numpy(value.detach().resolve_conj().resolve_neg().numpy().copy())
-        if tuple(value.stride()) != tuple(made.stride()) and value.dim() > 1 and value.numel():
+        whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
+        source = value if whole else value.as_strided(*_all_memory(value))
+        made = taeda.from_numpy(source.detach().resolve_conj().resolve_neg().numpy().copy())
+        if not whole:
+            made = made.as_strided(value.shape, value.stride(), value.storage_offset())
+        elif tuple(value.stride()) != tuple(made.stride()) and value.dim() > 1 and value.numel():
             order = sorted(range(value.dim()), key=lambda d: -value.stride(d))
             inverse = [order.index(d) for d in range(value.dim())]
             made = made.permute(order).contiguous().permute(inverse)
@@ -81,6 +136,8 @@ def convert(value: Any, leaves: list[Any]) -> Any:
         return DTYPES[value]
     if isinstance(value, torch.device):
         return str(value)
+    if isinstance(value, torch.memory_format):
+        return str(value).removeprefix("torch.")
     return value
 
 

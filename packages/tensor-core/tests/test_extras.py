@@ -35,11 +35,32 @@ def test_small_functions():
     t = taeda.tensor([1, 4, 9])
     assert taeda.diff(t).tolist() == [3, 5] and t.diff(n=2).tolist() == [2]
     assert taeda.diff(taeda.tensor([True, True, False])).tolist() == [False, True]
+    padded = taeda.diff(t, prepend=taeda.tensor([0]), append=taeda.tensor([9, 16]))
+    assert padded.tolist() == np.diff([1, 4, 9], prepend=[0], append=[9, 16]).tolist()
     assert taeda.broadcast_shapes((2, 1), (3,), 1) == (2, 3)
     assert taeda.diagflat(taeda.tensor([[1, 2]])).tolist() == [[1, 0], [0, 2]]
     assert taeda.is_nonzero(taeda.tensor([2])) and taeda.is_same_size(t, t + 1) and taeda.is_tensor(t)
     with pytest.raises(RuntimeError, match="broadcast"):
         taeda.broadcast_shapes((2,), (3,))
+
+
+def test_further_forms_of_operators():
+    t = taeda.arange(10.0).reshape(5, 2)
+    for cut in (taeda.tensor([1, 4]), taeda.tensor(2)):
+        expected = np.array_split(t.numpy(), cut.tolist())
+        assert [part.tolist() for part in t.tensor_split(cut)] == [part.tolist() for part in expected]
+    with pytest.raises(RuntimeError, match=r"tensor_split.*int64"):
+        t.tensor_split(taeda.tensor([1.0]))
+    for n in (1, 2, 3):
+        found = getattr(taeda, f"atleast_{n}d")([taeda.tensor(3.0), taeda.ones(4), t])
+        expected = getattr(np, f"atleast_{n}d")(np.array(3.0), np.ones(4), t.numpy())
+        assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+    counts = taeda.tensor([1, 0, 2, 0, 1])
+    assert t.repeat_interleave(counts, 0, output_size=4).shape == (4, 2)
+    with pytest.raises(RuntimeError, match=r"repeat_interleave.*output_size.*5.*expected 4"):
+        t.repeat_interleave(counts, 0, output_size=5)
+    for found, power in ((taeda.var_mean(t, False), 1), (taeda.std_mean(t, False), 0.5)):
+        assert found[0].item() == pytest.approx(t.numpy().var() ** power) and found[1].item() == 4.5
 
 
 def test_small_methods():

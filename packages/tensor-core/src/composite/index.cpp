@@ -2,6 +2,7 @@
 #include "taeda/ops/index.h"
 
 #include <algorithm>
+#include <span>
 
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -47,25 +48,34 @@ Tensor index_put(const Tensor& self, TensorList indices, const Tensor& values, b
 /// Its elements where this code can read them, row by row.
 static Tensor on_host(const Tensor& tensor) { return ops::contiguous(ops::to_device(tensor, Device{})); }
 
-Tensor one_hot(const Tensor& self, int64_t num_classes) {
-  check(self.dtype() == DType::Int64, ErrorKind::Runtime, "one_hot: argument 'self' must be int64, got ", name(self.dtype()));
-  int64_t classes = num_classes;
-  if (self.numel() == 0) {
-    check(classes > 0, ErrorKind::Runtime, "one_hot: argument 'num_classes' is needed for an empty tensor");
-  } else {
-    const Tensor flat = on_host(self);
-    int64_t highest = 0;
-    for (int64_t i = 0; i < flat.numel(); ++i) {
-      const int64_t v = flat.data<int64_t>()[i];
-      check(v >= 0, ErrorKind::Runtime, "one_hot: argument 'self' must hold class numbers >= 0, found ", v);
-      highest = std::max(highest, v);
-    }
-    if (classes == -1) classes = highest + 1;
-    check(highest < classes, ErrorKind::Runtime, "one_hot: argument 'self' holds class ", highest, ", expected less than num_classes ", classes);
+/// The number of classes, when every class of the int64 elements is in range; the error of one_hot otherwise.
+static int64_t checked_classes(const Tensor& classes, int64_t num_classes) {
+  if (classes.numel() == 0) {
+    check(num_classes > 0, ErrorKind::Runtime, "one_hot: argument 'num_classes' is needed for an empty tensor");
+    return num_classes;
   }
-  Shape sizes(self.sizes());
+  int64_t highest = 0;
+  for (const int64_t v : std::span(classes.data<int64_t>(), size_t(classes.numel()))) {
+    check(v >= 0, ErrorKind::Runtime, "one_hot: argument 'tensor' must hold class numbers >= 0, found ", v);
+    highest = std::max(highest, v);
+  }
+  if (num_classes == -1) return highest + 1;
+  check(highest < num_classes, ErrorKind::Runtime, "one_hot: argument 'tensor' holds class ", highest,
+        ", expected less than num_classes ", num_classes);
+  return num_classes;
+}
+
+Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
+  check(tensor.dtype() == DType::Int64, ErrorKind::Runtime, "one_hot: argument 'tensor' must be int64, got ",
+        name(tensor.dtype()));
+  const Tensor flat = on_host(tensor);
+  const int64_t classes = checked_classes(flat, num_classes);
+  Shape sizes(tensor.sizes());
   sizes.push_back(classes);
-  return ops::scatter_value(ops::zeros(sizes, DType::Int64, self.device()), -1, ops::unsqueeze(self, -1), 1);
+  const Tensor out = ops::zeros(sizes, DType::Int64, Device{});
+  int64_t* row = out.data<int64_t>();
+  for (const int64_t v : std::span(flat.data<int64_t>(), size_t(flat.numel()))) row[v] = 1, row += classes;
+  return ops::to_device(out, tensor.device());
 }
 
 Tensor take(const Tensor& self, const Tensor& index) {
@@ -99,7 +109,8 @@ Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& v
   return ops::scatter(into, d, places, ops::expand(ops::to_dtype(values, self.dtype()), places.sizes()));
 }
 
-Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim) {
+Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                                std::optional<int64_t> output_size) {
   const Tensor from = dim ? self : ops::reshape(self, Shape{-1});
   const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
   const int64_t size = from.size(d);
@@ -112,14 +123,17 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
     check(n >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, found ", n, " at ", i);
     places.insert(places.end(), size_t(n), i);
   }
+  check(!output_size || *output_size == int64_t(places.size()), ErrorKind::Runtime,
+        "repeat_interleave: argument 'output_size' is ", output_size.value_or(0), ", expected ", places.size());
   const Tensor index = empty(Shape{int64_t(places.size())}, DType::Int64);
   std::copy(places.begin(), places.end(), index.data<int64_t>());
   return ops::index_select(from, d, ops::to_device(index, self.device()));
 }
 
-Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim) {
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
   check(repeats >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, got ", repeats);
-  return repeat_interleave_Tensor(self, ops::full(Shape{1}, repeats, DType::Int64), dim);
+  return repeat_interleave_Tensor(self, ops::full(Shape{1}, repeats, DType::Int64), dim, output_size);
 }
 
 }  // namespace taeda::impl

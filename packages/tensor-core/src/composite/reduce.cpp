@@ -39,6 +39,12 @@ Tensor std_unbiased(const Tensor& self, bool unbiased) { return ops::sqrt(ops::v
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
   return {ops::var(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
 }
+std::tuple<Tensor, Tensor> var_mean_unbiased(const Tensor& self, bool unbiased) {
+  return ops::var_mean(self, std::nullopt, unbiased);
+}
+std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& self, bool unbiased) {
+  return ops::std_mean(self, std::nullopt, unbiased);
+}
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
   return {std_op(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
 }

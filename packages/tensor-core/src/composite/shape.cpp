@@ -28,6 +28,9 @@ Tensor atleast_3d(const Tensor& self) {
   if (self.dim() == 2) return ops::unsqueeze(self, -1);
   return self.dim() == 1 ? ops::unsqueeze(ops::unsqueeze(self, 0), -1) : ops::reshape(self, Shape{1, 1, 1});
 }
+std::vector<Tensor> atleast_1d_list(TensorList tensors) { return map(tensors, ops::atleast_1d); }
+std::vector<Tensor> atleast_2d_list(TensorList tensors) { return map(tensors, ops::atleast_2d); }
+std::vector<Tensor> atleast_3d_list(TensorList tensors) { return map(tensors, ops::atleast_3d); }
 
 Tensor broadcast_to(const Tensor& self, IntSpan size) { return ops::expand(self, size); }
 Tensor expand_as(const Tensor& self, const Tensor& other) { return ops::expand(self, other.sizes()); }
@@ -103,6 +106,15 @@ std::vector<Tensor> tensor_split_indices(const Tensor& self, IntSpan indices, in
   }
   out.push_back(ops::slice(self, dim, start, std::nullopt, 1));
   return out;
+}
+std::vector<Tensor> tensor_split_Tensor(const Tensor& self, const Tensor& tensor_indices_or_sections, int64_t dim) {
+  check(tensor_indices_or_sections.dtype() == DType::Int64 && tensor_indices_or_sections.dim() <= 1, ErrorKind::Runtime,
+        "tensor_split: argument 'tensor_indices_or_sections' must be an int64 tensor of at most one dimension, got ",
+        describe(tensor_indices_or_sections));
+  const Tensor host = ops::contiguous(ops::to_device(tensor_indices_or_sections, Device{}));
+  const int64_t* const values = host.data<int64_t>();
+  return host.dim() == 0 ? tensor_split(self, *values, dim)
+                         : tensor_split_indices(self, Shape(IntSpan(values, size_t(host.numel()))), dim);
 }
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Runtime, "unbind: argument 'self' is 0-dimensional");

@@ -65,8 +65,25 @@ def broadcast_shapes(*shapes: tuple[int, ...] | int) -> Size:
     return _C.broadcast_tensors(*parts)[0].shape if parts else Size(())
 
 
-def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
-    """Differences of neighbours along `dim`, taken `n` times."""
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """Differences of neighbours along `dim`, taken `n` times.
+
+    Args:
+        input: At least one dimension.
+        n: How often, 0 gives `input`.
+        dim: Along which dimension.
+        prepend: Put before `input` along `dim` first; its other sizes as those of `input`.
+        append: Put behind it.
+
+    Example:
+        >>> taeda.diff(taeda.tensor([1, 4, 9]), prepend=taeda.tensor([0]))
+        tensor([1, 3, 5])
+    """
+    parts = [part for part in (prepend, input, append) if part is not None]
+    if len(parts) > 1:
+        input = _C.cat(parts, dim)
     for _ in range(n):
         length = input.size(dim)
         if length == 0:
