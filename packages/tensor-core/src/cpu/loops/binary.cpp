@@ -1,6 +1,7 @@
 // Inner loops of functions of two operands.
 #include <cstring>
 
+#include "cpu/loops/inverse.h"
 #include "cpu/loops/loop.h"
 #include "cpu/loops/math.h"
 #include "cpu/loops/tables.h"
@@ -46,7 +47,7 @@ TAEDA_PLAIN(Div, a / b)
 TAEDA_PLAIN(Maximum, larger(a, b))
 TAEDA_PLAIN(Minimum, smaller(a, b))
 TAEDA_PLAIN(Pow, vpow(a, b))
-TAEDA_PLAIN(Atan2, T(vatan2(double(a), double(b))))
+TAEDA_PLAIN(Atan2, vatan2(a, b))
 TAEDA_PLAIN(Hypot, hypotenuse(a, b))
 TAEDA_PLAIN(Eq, a == b)
 TAEDA_PLAIN(Ne, a != b)
