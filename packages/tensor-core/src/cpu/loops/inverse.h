@@ -12,8 +12,9 @@ inline double asin_core(double s, double z) {
 /// atan(t) for t in [0, 1]: relative error 2.3e-9.
 inline double atan_core(double t) {
   const double z = t * t;
-  return t + t * z * poly(z, -0.333333019, 0.199986386, -0.142652454, 0.109575759, -0.0841945789, 0.0582345246,
-                          -0.0314556728, 0.0110644242, -0.00182720897);
+  return t + t * z *
+                 poly(z, -0.333333019, 0.199986386, -0.142652454, 0.109575759, -0.0841945789, 0.0582345246,
+                      -0.0314556728, 0.0110644242, -0.00182720897);
 }
 
 /// What asin and acos share: beyond a half, asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
@@ -45,11 +46,20 @@ inline float vatan2(float y, float x) {
   const double angle = left ? 3.14159265358979323846 - first : first;
   return (x != x) | (y != y) ? x + y : float(with_sign_of(angle, double(y)));
 }
+/// atanh(a) up to a third; then half of log((1 + a) / (1 - a)), whose denominator is brought to [1, 2) by powers of
+/// two.
 inline float vatanh(float x) {
-  const double a = magnitude(double(x));
-  // Below 1e-4 the next term of the series is 3e-9 of the first; above, the logarithm has digits enough.
-  const double y = a < 1e-4 ? a : 0.5 * vlog((1.0 + a) / (1.0 - a));
-  return x != x ? x : float(with_sign_of(a > 1.0 ? std::numeric_limits<double>::quiet_NaN() : y, double(x)));
+  const double a = magnitude(double(x)), rest = 1.0 - a;
+  const uint64_t bits = std::bit_cast<uint64_t>(rest), fraction = bits & 0xfffffffffffffull;
+  const double scaled = std::bit_cast<double>(fraction | 0x3ff0000000000000ull);
+  // The exponent as a number: integers below 2^52 are the low bits of 2^52 plus them.
+  const double exponent = std::bit_cast<double>((bits >> 52) | 0x4330000000000000ull) - (4503599627370496.0 + 1023.0);
+  const bool small = a <= 0.33333333333333333;
+  const double s = small ? a : (1.0 + a - scaled) / (1.0 + a + scaled), z = s * s;
+  const double near = s + s * z * poly(z, 0.3333333781, 0.1999943887, 0.1430844242, 0.1071382851, 0.1215046945);
+  const double y = near - (small ? 0.0 : exponent * 0.34657359027997265471);
+  const double limit = a == 1.0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  return x != x ? x : float(with_sign_of(a < 1.0 ? y : limit, double(x)));
 }
 
 }  // namespace taeda::loops::TAEDA_ISA
