@@ -152,6 +152,52 @@ Tensor multinomial(const Tensor& self, int64_t count, bool replacement, const Ge
   return std::get<1>(ops::topk(self / late, count));
 }
 
+Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  check(self.dim() == 1 && is_integral(self.dtype()), ErrorKind::Runtime, "bincount: argument 'self' must be 1-d and of integer dtype, got ",
+        describe(self));
+  check(minlength >= 0, ErrorKind::Runtime, "bincount: argument 'minlength' must not be negative, got ", minlength);
+  check(!weights.defined() || std::ranges::equal(weights.sizes(), self.sizes()), ErrorKind::Runtime,
+        "bincount: argument 'weights' must have the shape of 'self' ", shape_text(self.sizes()));
+  const Tensor at = ops::to_dtype(self, DType::Int64), host = on_host(at);
+  int64_t size = minlength;
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    const int64_t v = host.data<int64_t>()[i];
+    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v, " at position ", i);
+    size = std::max(size, v + 1);
+  }
+  const DType dtype = !weights.defined() ? DType::Int64 : weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
+  const Tensor each = weights.defined() ? ops::to_dtype(weights, dtype) : ops::ones(self.sizes(), dtype, self.device());
+  return ops::index_add(ops::zeros(Shape{size}, dtype, self.device()), 0, at, each);
+}
+
+/// Bisection of all rows at once.
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool right) {
+  const Tensor& edges = sorted_sequence;
+  const Tensor wanted = ops::to_device(self, edges.device());
+  check(edges.dim() > 0, ErrorKind::Runtime, "searchsorted: argument 'sorted_sequence' must have a dimension");
+  const bool shared = edges.dim() == 1;
+  bool fits = shared || wanted.dim() == edges.dim();
+  for (int64_t d = 0; fits && d + 1 < edges.dim(); ++d) fits = edges.size(d) == wanted.size(d);
+  check(fits, ErrorKind::Runtime, "searchsorted: argument 'self' of shape ", shape_text(wanted.sizes()),
+        " must agree with 'sorted_sequence' of shape ", shape_text(edges.sizes()), " in all but the last dimension");
+  const auto before = [](const Tensor& a, const Tensor& b) {  // NaN is last
+    return ops::logical_or(ops::lt(a, b), ops::logical_and(ops::ne(b, b), ops::eq(a, a)));
+  };
+  const int64_t length = edges.size(-1);
+  Tensor low = ops::zeros(wanted.sizes(), DType::Int64, edges.device()), high = ops::full_like(low, length);
+  for (int64_t left = length; left > 0; left /= 2) {
+    const Tensor middle = ops::trunc_divide(low + high, Tensor(2)), place = ops::minimum(middle, Tensor(length - 1));
+    const Tensor edge = shared ? ops::reshape(ops::index_select(edges, 0, ops::reshape(place, Shape{place.numel()})), wanted.sizes())
+                               : ops::gather(edges, -1, place);
+    const Tensor above = right ? ops::logical_not(before(wanted, edge)) : before(edge, wanted), open = ops::lt(low, high);
+    low = ops::where(ops::logical_and(open, above), middle + Tensor(1), low);
+    high = ops::where(ops::logical_and(open, ops::logical_not(above)), middle, high);
+  }
+  return low;
+}
+
+DECOMPOSE(bincount)
+DECOMPOSE(searchsorted)
 DECOMPOSE(index)
 DECOMPOSE(index_put_)
 DECOMPOSE(cat)
