@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from models._images import cross_entropy as loss
-from models._images import images
-from models._images import sgd as make_optimizer
+from models._images import images, initialize, sgd
 
 __all__ = ["build", "loss", "make_batch", "make_optimizer"]
 
@@ -36,16 +35,15 @@ def build(torch: Any, dropout: float = 0.5) -> Any:
         nn.Dropout(dropout),
         nn.Linear(4096, CLASSES),
     )
-    for module in model.modules():
-        if isinstance(module, nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-            nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, 0, 0.01)
-            nn.init.zeros_(module.bias)
+    initialize(torch, model)
     return model
 
 
 def make_batch(torch: Any, rng: Any) -> tuple:
     """Random images and classes."""
     return images(torch, rng, BATCH, SIDE, CLASSES)
+
+
+def make_optimizer(torch: Any, model: Any) -> Any:
+    """SGD with the paper's 0.01 for batches of 256, scaled to the size of these."""
+    return sgd(torch, model, lr=0.01 * BATCH / 256)
