@@ -1,5 +1,7 @@
 """The device "numpy": complete, and a network trains on it as on the cpu."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import taeda_backend_numpy
@@ -8,10 +10,29 @@ from sklearn.datasets import load_digits
 import taeda as torch
 import taeda.nn.functional as F
 from taeda import nn
+from taeda_testing.conformance import run_backend
 
 
 def test_every_core_operator_has_a_kernel():
     assert taeda_backend_numpy.backend.missing() == []
+
+
+def test_it_fits_in_an_afternoon():
+    assert len(Path(taeda_backend_numpy.__file__).read_text(encoding="utf-8").splitlines()) < 400
+
+
+def test_it_conforms():
+    report = run_backend("numpy")
+    assert report.core.percent == 100
+    assert report.everything.percent >= 95
+    assert {
+        item.name: item.group for item in report.items if item.name in ("exp", "mm", "softmax", "stack")
+    } == {
+        "exp": "core",
+        "mm": "optional",
+        "softmax": "decomposed",
+        "stack": "composite",
+    }
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int64", "complex64"])

@@ -129,6 +129,8 @@ def _operator(
     if reached:
         item.note = "through " + ", ".join(reached)
     item.fallbacks = fallbacks()
+    if item.group == "optional" and not item.needs and not devices.has_kernel(device, item.name):
+        item.group = "decomposed"
     return item.settle()
 
 

@@ -93,6 +93,14 @@ def _fallbacks(device: str) -> dict[str, int]:
     return dict(ask(device.partition(":")[0])) if ask is not None else {}
 
 
+def has_kernel(device: str, name: str) -> bool:
+    """Whether the backend has a kernel of its own for an operator; True when the provider cannot tell."""
+    ask = _library_function("operators")
+    found = [op for op in ask() if op.name.partition(".")[0] == name] if ask is not None else []
+    found = [op for op in found if op.kind in ("structured", "direct")]
+    return not found or any(device.partition(":")[0] in op.kernels() for op in found)
+
+
 @contextmanager
 def counted_fallbacks(device: str) -> Iterator[Callable[[], dict[str, int]]]:
     """Gives a function that returns the operators that fell back since the beginning, and how often."""

@@ -52,7 +52,8 @@ class Item:
 
     Attributes:
         name: operator, interface name or behaviour.
-        group: ``core``, ``composite`` or ``optional`` operators; ``interface`` names; ``behaviour``.
+        group: ``core``, ``composite``, ``optional`` (the backend has a kernel of its own) or ``decomposed`` (it has
+            none, the core computes them) operators; ``interface`` names; ``behaviour``.
         outcome: the worst over all checks.
         checks: how many calls were made and compared.
         problems, skips: what went wrong, what was left out.
