@@ -49,6 +49,19 @@ def test_a_device_is_not_mixed_with_the_cpu():
         torch.ones(2).to("numpy") + torch.ones(2)
 
 
+def test_integers_have_angles_as_on_the_cpu():
+    x = torch.tensor([-1, 0, 5], dtype=torch.int8)
+    assert torch.equal(x.to("numpy").angle().cpu(), x.angle())
+
+
+def test_errors_name_the_operator():
+    x = torch.arange(4).to("numpy")
+    with pytest.raises(IndexError, match="gather: index 5 is out of range for size 4"):
+        x.gather(0, torch.tensor([5]).to("numpy"))
+    with pytest.raises(ZeroDivisionError, match="floor_divide"):
+        x // x
+
+
 def train(device, steps):
     torch.manual_seed(0)
     model = nn.Sequential(

@@ -91,9 +91,12 @@ def table(meet, functions):
     for name, f in functions.items():
 
         @kernel(name)
-        def run(outputs, *inputs, f=f):
+        def run(outputs, *inputs, name=name, f=f):
             dtype = meet(outputs, inputs)
-            results = f(*(A(t, dtype) for t in inputs))
+            try:
+                results = f(*(A(t, dtype) for t in inputs))
+            except (IndexError, ZeroDivisionError) as error:
+                raise type(error)(f"{name}: {error}") from None
             results = results if isinstance(results, tuple) else (results,)
             for out, value in zip(outputs, results, strict=True):
                 put(out, value)
@@ -145,7 +148,8 @@ table(as_result, {
 })  # fmt: skip
 table(in_common, {"eq": np.equal, "lt": np.less, "le": np.less_equal})
 table(as_given, {
-    "abs": np.abs, "angle": np.angle, "signbit": np.signbit, "logical_and": np.logical_and, "logical_or": np.logical_or,
+    "abs": np.abs, "angle": lambda x: np.angle(x if x.dtype.kind in "fc" else x.astype(np.float64)),
+    "signbit": np.signbit, "logical_and": np.logical_and, "logical_or": np.logical_or,
     "logical_not": np.logical_not, "where": lambda c, a, b: np.where(c.astype(bool), a, b), "cast": lambda x, _: x, "clone": lambda x, _: x,
 })  # fmt: skip
 
