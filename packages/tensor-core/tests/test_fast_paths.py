@@ -234,3 +234,25 @@ def test_gelu_keeps_its_left_tail():
     x = np.linspace(-9, 9, 4001, dtype="f4")
     exact = x * special.ndtr(x.astype("f8"))
     np.testing.assert_allclose(taeda.ops.gelu(taeda.from_numpy(x)).numpy(), exact, rtol=5e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("spread", [(-3, 3, 20), (-38, 38, 1), (-0.01, 0.01, 3000), (-44, -38, 0.9)])
+def test_powers_are_right_to_one_unit(spread):
+    low, high, most = spread
+    base = (10 ** rng(1).uniform(low, high, 20_000)).astype("f4")
+    exponent = rng(2).uniform(-most, most, 20_000).astype("f4")
+    exact = np.power(base.astype("f8"), exponent.astype("f8"))
+    normal = (exact < 3.4e38) & (exact > 1.2e-38)
+    got = taeda.pow(taeda.from_numpy(base), taeda.from_numpy(exponent)).numpy()
+    assert ulps(got[normal], exact[normal]) < 1
+
+
+def test_powers_of_special_numbers():
+    values = np.array([*SPECIAL, 3.0, -3.0, 1e-42, 16777217.0, -16777215.0, 1e20], "f4")
+    a, b = map(np.ascontiguousarray, np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        expected = np.power(a.astype("f8"), b.astype("f8")).astype("f4")
+    got = taeda.pow(taeda.from_numpy(a), taeda.from_numpy(b)).numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1.5e-45)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(expected[known]))

@@ -4,6 +4,7 @@
 #include "cpu/loops/inverse.h"
 #include "cpu/loops/loop.h"
 #include "cpu/loops/math.h"
+#include "cpu/loops/power.h"
 #include "cpu/loops/tables.h"
 
 namespace taeda::loops::TAEDA_ISA {

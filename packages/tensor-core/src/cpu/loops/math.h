@@ -326,24 +326,6 @@ inline Normal<float> normal(float x) {
   return {x != x ? x : below, 0.39894228f * kept};
 }
 
-/// float32 powers by way of float64, where they are exact to the last bit but one.
-inline float vpow(float base, float exponent) {
-  const double x = double(base), y = double(exponent), a = magnitude(x);
-  const double bound = y * vlog(a);
-  double p = vexp(bound);
-  const double inf = std::numeric_limits<double>::infinity(), magic = Format<double>::magic;
-  const bool huge = magnitude(y) > 1e15;
-  const bool whole = ((y + magic) - magic == y) | huge;
-  const double halved = y * 0.5;
-  const bool odd = whole & !huge & ((halved + magic) - magic != halved);
-  const uint64_t sign = (std::bit_cast<uint64_t>(x) >> 63) & uint64_t(odd);
-  p = flip_sign(p, sign);
-  p = (x < 0.0) & !whole & (a != inf) ? std::numeric_limits<double>::quiet_NaN() : p;
-  p = (a == 1.0) & (magnitude(y) == inf) ? 1.0 : p;
-  p = (x == 1.0) | (y == 0.0) ? 1.0 : p;
-  return float(p);
-}
-
 /// Quotients below this keep the product quotient * divisor of float32 numbers exact in float64.
 inline constexpr double exact_quotient = 0x1p28;
 struct Division {
