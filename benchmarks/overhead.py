@@ -287,7 +287,7 @@ ROWS = [
         "m.clone().zero_()",
         1,
     ),
-    ("tolist of a vector", "v = torch.randn(4)", "v.tolist()", 1),
+    ("tolist of one element", "v = torch.randn(1)", "v.tolist()", 1),
     (
         "iterate over rows",
         MATRIX + "; i = torch.zeros(4, 1, dtype=torch.int64); k = m > 0",
