@@ -3,7 +3,9 @@
 
 #include "taeda/backend.h"
 #include "taeda/ops/creation.h"
+#include "taeda/ops/index.h"
 #include "taeda/ops/reduce.h"
+#include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
 
 namespace taeda::impl {
@@ -17,6 +19,11 @@ bool truth_of(const Tensor& t) {
 }
 
 }  // namespace
+
+std::vector<Tensor> where_condition(const Tensor& condition) {
+  const Tensor places = ops::nonzero(condition.dim() ? condition : ops::reshape(condition, Shape{1}));
+  return ops::unbind(places, 1);
+}
 
 bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   return truth_of(ops::all(ops::isclose(self, other, rtol, atol, equal_nan)));

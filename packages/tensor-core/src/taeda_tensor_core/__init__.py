@@ -26,7 +26,9 @@ from taeda_tensor_core._functions import (  # noqa: E402
     is_nonzero,
     is_same_size,
     is_tensor,
+    nonzero,
     numel,
+    tensordot,
     use_deterministic_algorithms,
 )
 from taeda_tensor_core._info import finfo, iinfo, memory_format  # noqa: E402

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Size, Tensor
 
@@ -96,3 +98,53 @@ def diff(
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Matrix with the flattened `input` on its diagonal."""
     return _C.diag(input.reshape(-1), offset)
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """Indices of the non-zero elements in row-major order.
+
+    Args:
+        input: Any tensor.
+        as_tuple: Give one int64 tensor for each dimension (one for a number), fit for indexing, instead of a matrix.
+
+    Returns: int64 of shape (n, ndim), or `ndim` tensors of shape (n,).
+
+    Example:
+        >>> t = taeda.tensor([[0, 3], [5, 0]])
+        >>> taeda.nonzero(t)
+        tensor([[0, 1],
+                [1, 0]])
+        >>> t[taeda.nonzero(t, as_tuple=True)]
+        tensor([3, 5])
+    """
+    return _C.where(input) if as_tuple else _C.nonzero(input)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2) -> Tensor:
+    """Sum of products over dimensions of both.
+
+    Args:
+        a: Any tensor.
+        b: A tensor of the same dtype.
+        dims: How many of the last dimensions of `a` meet the first of `b`; or two lists: the dimensions of `a` and,
+            in the same order, those of `b`.
+
+    Returns: The other dimensions of `a`, then those of `b`.
+
+    Raises:
+        RuntimeError: sizes or numbers of dimensions that do not fit each other.
+
+    Example:
+        >>> taeda.tensordot(taeda.ones(2, 3, 4), taeda.ones(4, 3, 5), dims=([1, 2], [1, 0])).shape
+        Size([2, 5])
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        return _C.tensordot(a, b, dims)
+    if len(dims) != 2:
+        raise RuntimeError(
+            f"tensordot: argument 'dims' has {len(dims)} lists, expected one for 'a' and one for 'b'"
+        )
+    of_a, of_b = ([one] if isinstance(one, int) else list(one) for one in dims)
+    return _C.tensordot(a, b, of_a, of_b)

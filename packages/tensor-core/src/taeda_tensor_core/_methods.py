@@ -318,7 +318,13 @@ def install() -> None:
     """Put the methods on the Tensor type."""
     for method in METHODS:
         setattr(Tensor, method.__name__, method)
-    for function in (_unique.unique, _unique.unique_consecutive, _functions.diff, _functions.is_nonzero):
+    for function in (
+        _unique.unique,
+        _unique.unique_consecutive,
+        _functions.diff,
+        _functions.is_nonzero,
+        _functions.nonzero,
+    ):
         setattr(Tensor, function.__name__, function)
     Tensor.is_same_size = _functions.is_same_size
     Tensor.storage = untyped_storage

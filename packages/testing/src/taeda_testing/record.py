@@ -22,7 +22,7 @@ FLOATS_AND_COMPLEX = (*FLOATS, *COMPLEX)
 
 @dataclass
 class Sample:
-    """One call: NumPy arrays stand for tensors, everything else is passed as it is.
+    """One call: NumPy arrays stand for tensors, NumPy dtypes for dtypes, everything else is passed as it is.
 
     Attributes:
         args, kwargs: of the call.
@@ -51,7 +51,7 @@ class OpRecord:
     """An operator and its independent reference.
 
     Attributes:
-        name: Python name of the function.
+        name: Python name of the function, or of the method where there is no function.
         reference: the same function on NumPy arrays.
         samples: ``(dtype name, random generator) -> samples``.
         dtypes: dtypes of the inputs that are supported.
@@ -62,6 +62,8 @@ class OpRecord:
         exact_dtype: the result's dtype must be the reference's.
         namespace: "" for top-level functions, "ops" for operators of neural networks.
         in_place: has an in-place form. out: has an out= form.
+        creates: makes a tensor from none and is told the device.
+        row_major: the first argument is given in row-major order only, not in other layouts.
         errors: wrong calls; those common to many operators come from ``taeda_testing.wrong``.
     """
 
@@ -78,6 +80,8 @@ class OpRecord:
     namespace: str = ""
     in_place: bool = False
     out: bool = False
+    creates: bool = False
+    row_major: bool = False
     errors: tuple[ErrorSample, ...] = ()
     family: str = ""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,17 @@ class Failure(AssertionError):
 
 
 def function_of(record: OpRecord) -> Callable[..., Any]:
-    """The provider's function; AttributeError when it has none."""
-    return getattr(tensor.ops if record.namespace == "ops" else tensor, record.name)
+    """The provider's function, else its method; AttributeError when it has neither."""
+    module = tensor.ops if record.namespace == "ops" else tensor
+    found = getattr(module, record.name, None)
+    return getattr(tensor.Tensor, record.name) if found is None else found
 
 
 def _map(value: Any, convert: Callable[[np.ndarray], Any]) -> Any:
     if isinstance(value, np.ndarray):
         return convert(value)
+    if isinstance(value, np.dtype):
+        return getattr(tensor, value.name)
     if isinstance(value, (list, tuple)):
         return type(value)(_map(item, convert) for item in value)
     return value
@@ -125,10 +130,12 @@ def compare(record: OpRecord, found: Any, expected: Any, where: str) -> None:
             raise Failure(text, where, brief(b), brief(a)) from None
 
 
-def _call(function: Callable[..., Any], sample: Sample, device: str, **extra: Any) -> Any:
+def _call(record: OpRecord, sample: Sample, device: str, **extra: Any) -> Any:
     args = [to_tensors(value, device) for value in sample.args]
     kwargs = {key: to_tensors(value, device) for key, value in sample.kwargs.items()}
-    return function(*args, **kwargs, **extra)
+    if record.creates:
+        extra["device"] = device
+    return function_of(record)(*args, **kwargs, **extra)
 
 
 def _reference(record: OpRecord, sample: Sample) -> Any:
@@ -143,14 +150,12 @@ def check_forward(record: OpRecord, sample: Sample, device: str = "cpu") -> None
         Failure: a difference; the text names operator, layout and input.
     """
     expected = _reference(record, sample)
-    function = function_of(record)
     first = sample.args[0] if sample.args else None
-    variants = layouts(first) if isinstance(first, np.ndarray) else [("", first)]
-    for layout, array in variants:
+    varied = isinstance(first, np.ndarray) and not record.row_major
+    for layout, array in layouts(first) if varied else [("", first)]:
         given = Sample((array, *sample.args[1:]), sample.kwargs) if sample.args else sample
-        compare(
-            record, _call(function, given, device), expected, f"{record.name} ({layout} {describe(sample)})"
-        )
+        where = f"{record.name} ({layout} {describe(sample)})"
+        compare(record, _call(record, given, device), expected, where)
 
 
 def check_out(record: OpRecord, sample: Sample, device: str = "cpu") -> None:
@@ -159,7 +164,7 @@ def check_out(record: OpRecord, sample: Sample, device: str = "cpu") -> None:
     shape = (*expected.shape[:-1], 2 * expected.shape[-1]) if expected.ndim else (1,)
     wide = to_tensors(np.zeros(shape, expected.dtype), device)
     for out in (to_tensors(np.zeros_like(expected), device), wide[..., ::2] if expected.ndim else wide[0]):
-        returned = _call(function_of(record), sample, device, out=out)
+        returned = _call(record, sample, device, out=out)
         if returned is not out:
             where = f"{record.name} (out=, {describe(sample)})"
             raise Failure(f"{where}: returned another tensor", where, "out itself", "another tensor")
@@ -188,7 +193,7 @@ def check_error(record: OpRecord, wrong: ErrorSample, device: str = "cpu") -> No
     names = " or ".join(kind.__name__ for kind in kinds)
     wanted = f"{names} with the words {list(wrong.words)}"
     try:
-        result = _call(function_of(record), Sample(wrong.args, wrong.kwargs), device)
+        result = _call(record, Sample(wrong.args, wrong.kwargs), device)
         _arrays(result)  # an asynchronous device complains when the result is read
     except kinds as error:
         if all(word in str(error) for word in wrong.words):
@@ -198,10 +203,46 @@ def check_error(record: OpRecord, wrong: ErrorSample, device: str = "cpu") -> No
     raise Failure(f"{where}: no error, expected {wanted}", where, wanted, f"a result: {result!r}")
 
 
-def differentiated(record: OpRecord, sample: Sample) -> list[int]:
-    """Positions of the arguments that gradients are taken of."""
-    floats = [i for i, v in enumerate(sample.args) if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
-    return [i for i in floats if i not in record.constant]
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor stands in a call: the position of its argument, and its number if that is a list."""
+
+    argument: int
+    item: int | None = None
+
+    def __str__(self) -> str:
+        return f"argument {self.argument}" + ("" if self.item is None else f", item {self.item}")
+
+    def of(self, args: Sequence[Any]) -> Any:
+        """What stands there."""
+        value = args[self.argument]
+        return value if self.item is None else value[self.item]
+
+    def put(self, args: list[Any], value: Any) -> None:
+        """Stores `value` there; a list is replaced, not changed."""
+        if self.item is None:
+            args[self.argument] = value
+        else:
+            items = list(args[self.argument])
+            items[self.item] = value
+            args[self.argument] = items
+
+
+def differentiated(record: OpRecord, sample: Sample) -> list[Place]:
+    """The arguments, and items of arguments that are lists, that gradients are taken of."""
+    places = []
+    for i, value in enumerate(sample.args):
+        if i in record.constant:
+            continue
+        if isinstance(value, (list, tuple)):
+            places += [Place(i, k) for k in range(len(value)) if _is_real(value[k])]
+        elif _is_real(value):
+            places.append(Place(i))
+    return places
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
 def check_gradient(
@@ -222,8 +263,8 @@ def check_gradient(
     places = differentiated(record, sample)
     args = [to_tensors(value, device) for value in sample.args]
     kwargs = {key: to_tensors(value, device) for key, value in sample.kwargs.items()}
-    for i in places:
-        args[i].requires_grad_(True)
+    for place in places:
+        place.of(args).requires_grad_(True)
     results = function(*args, **kwargs)
     outputs = [r for r in (results if isinstance(results, (list, tuple)) else [results]) if r.requires_grad]
     if not outputs:
@@ -241,21 +282,23 @@ def check_gradient(
         arrays = [_arrays(found[i])[0] for i in chosen] if chosen is not None else _arrays(found)
         return float(sum((a.astype(np.float64) * w).sum() for a, w in zip(arrays, weights, strict=True)))
 
-    for i in places:
-        numeric = np.zeros_like(sample.args[i])
+    for place in places:
+        array = place.of(sample.args)
+        numeric = np.zeros_like(array)
         for at in np.ndindex(numeric.shape):
             values = list(sample.args)
             ends = []
             for sign in (1, -1):
-                values[i] = sample.args[i].copy()
-                values[i][at] += sign * step
+                moved = array.copy()
+                moved[at] += sign * step
+                place.put(values, moved)
                 ends.append(loss(values))
             numeric[at] = (ends[0] - ends[1]) / (2 * step)
-        numeric[sample.cut.get(i, False)] = 0
-        grad = args[i].grad
+        numeric[sample.cut.get(place.argument, False)] = 0
+        grad = place.of(args).grad
         found = np.zeros_like(numeric) if grad is None else grad.cpu().numpy()
         if not np.allclose(found, numeric, rtol=tolerance * 10, atol=tolerance, equal_nan=True):
-            where = f"{record.name} (gradient of argument {i}, {describe(sample)})"
+            where = f"{record.name} (gradient of {place}, {describe(sample)})"
             text = f"{where} differs:\n{found}\nexpected\n{numeric}"
             raise Failure(text, where, brief(numeric), brief(found))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from taeda_registry.slots import autograd
 from taeda_testing.record import OpRecord, Sample
-from taeda_testing.runner import Failure, describe, differentiated, function_of, to_tensors
+from taeda_testing.runner import Failure, Place, describe, differentiated, function_of, to_tensors
 
 
 def check_second_gradient(
@@ -28,7 +28,7 @@ def check_second_gradient(
     """
     rng = np.random.default_rng(seed)
     places = differentiated(record, sample)
-    inputs = [sample.args[i] for i in places]
+    inputs = [place.of(sample.args) for place in places]
     outputs = _first(record, sample, places, inputs, None)[0]
     arriving = [rng.standard_normal(tuple(out.shape)) for out in outputs]
     weights = [rng.standard_normal(array.shape) for array in inputs]
@@ -56,7 +56,7 @@ def check_second_gradient(
         numeric = (ends[0] - ends[1]) / (2 * step)
         exact = 0.0 if grad is None else float((grad.detach().numpy() * direction).sum())
         if not np.isclose(exact, numeric, rtol=tolerance * 10, atol=tolerance):
-            what = f"argument {places[place]}" if place < len(inputs) else "the incoming gradient"
+            what = str(places[place]) if place < len(inputs) else "the incoming gradient"
             raise Failure(
                 f"{record.name}: second derivative by {what} is {exact}, expected {numeric} ({describe(sample)})"
             )
@@ -65,21 +65,21 @@ def check_second_gradient(
 def _first(
     record: OpRecord,
     sample: Sample,
-    places: list[int],
+    places: list[Place],
     inputs: list[np.ndarray],
     arriving: list[np.ndarray] | None,
     recorded: bool = False,
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Results that require grad; the leaves (inputs, incoming gradients); first gradients, where asked for."""
     args = [to_tensors(value) for value in sample.args]
-    for i, array in zip(places, inputs, strict=True):
-        args[i] = to_tensors(np.asarray(array)).requires_grad_(True)
+    for place, array in zip(places, inputs, strict=True):
+        place.put(args, to_tensors(np.asarray(array)).requires_grad_(True))
     kwargs = {key: to_tensors(value) for key, value in sample.kwargs.items()}
     results = function_of(record)(*args, **kwargs)
     outputs = [r for r in (results if isinstance(results, (list, tuple)) else [results]) if r.requires_grad]
     if arriving is None:
         return outputs, [], []
     incoming = [to_tensors(np.asarray(a)).requires_grad_(recorded) for a in arriving]
-    wanted = [args[i] for i in places]
+    wanted = [place.of(args) for place in places]
     grads = autograd.grad(outputs, wanted, incoming, create_graph=recorded, allow_unused=True)
     return outputs, [*wanted, *incoming], list(grads)

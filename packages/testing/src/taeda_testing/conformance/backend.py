@@ -102,7 +102,7 @@ def _operators(device: str, lacks: Lacks) -> Iterator[Task]:
     for name in records:
         known.setdefault(name, Operator(name, "composite", records[name][0].family))
     for operator in sorted(known.values(), key=lambda op: (op.family, op.name)):
-        through = INDIRECT.get(operator.name, Through()) if operator.group != "composite" else Through()
+        through = INDIRECT.get(operator.name, Through())
         if operator.name in records or operator.group == "core" or through:
             call = partial(_operator, operator, records, through, device, lacks)
             yield Task(operator.name, operator.group, operator.family, call)

@@ -1,4 +1,4 @@
-"""Core operators without a record of their own, and the records or behaviours that reach their kernels."""
+"""Operators without a record of their own, and the records or behaviours that reach them."""
 
 from __future__ import annotations
 

@@ -79,17 +79,10 @@ RECORDS = [
     _record("diagonal", np.diagonal, _calls(((3, 4),), ((3, 4), 1), ((3, 4), -1), ((2, 3, 3), 0, 1, 2))),
     _record("diag", np.diag, _calls(((3,),), ((3,), 1), ((3, 4),), ((3, 4), -1))),
     _record("rot90", np.rot90, _calls(((2, 3),), ((2, 3), 2), ((2, 3, 4), 3, (0, 2)))),
-    _record(
-        "cat",
-        np.concatenate,
-        _lists((((2, 3), (1, 3)), 0), (((2, 3), (2, 1)), -1), (((2, 3),), 0)),
-        gradient=(),
-    ),
-    _record(
-        "stack", np.stack, _lists((((2, 3), (2, 3)), 0), (((2, 3), (2, 3)), -1), (((), ()), 0)), gradient=()
-    ),
-    _record("hstack", np.hstack, _lists((((2,), (3,)),), (((2, 3), (2, 1)),)), gradient=()),
-    _record("vstack", np.vstack, _lists((((3,), (3,)),), (((2, 3), (1, 3)),)), gradient=()),
+    _record("cat", np.concatenate, _lists((((2, 3), (1, 3)), 0), (((2, 3), (2, 1)), -1), (((2, 3),), 0))),
+    _record("stack", np.stack, _lists((((2, 3), (2, 3)), 0), (((2, 3), (2, 3)), -1), (((), ()), 0))),
+    _record("hstack", np.hstack, _lists((((2,), (3,)),), (((2, 3), (2, 1)),))),
+    _record("vstack", np.vstack, _lists((((3,), (3,)),), (((2, 3), (1, 3)),))),
     _record("gather", lambda x, dim, index: np.take_along_axis(x, index, dim), _along),
     _record("index_select", lambda x, dim, index: np.take(x, index, dim), _selected),
     _record("sort", _sort, _sorted_rows, ("bool", *REALS)),
