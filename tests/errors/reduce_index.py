@@ -3,6 +3,7 @@
 import taeda as t
 
 M = t.arange(6.0).reshape(2, 3)
+V = t.arange(3.0)
 E = t.ones(0, 3)
 I = t.tensor([0, 1])
 C = M.to(t.complex64)
@@ -102,6 +103,40 @@ ROWS = [
         "(2, 3)",
         "(3, 1)",
     ),
+    (
+        "searchsorted-side",
+        lambda: t.searchsorted(V, V, side="middle"),
+        RuntimeError,
+        "searchsorted",
+        "side",
+        "middle",
+    ),
+    (
+        "searchsorted-sides",
+        lambda: t.searchsorted(V, V, side="left", right=True),
+        RuntimeError,
+        "searchsorted",
+        "side",
+        "right",
+    ),
+    (
+        "searchsorted-sorter-dtype",
+        lambda: t.searchsorted(V, V, sorter=V),
+        RuntimeError,
+        "searchsorted",
+        "sorter",
+        "float32",
+        "int64",
+    ),
+    (
+        "searchsorted-sorter-shape",
+        lambda: t.searchsorted(V, V, sorter=t.zeros(2, dtype=t.int64)),
+        RuntimeError,
+        "searchsorted",
+        "sorter",
+        "(2,)",
+    ),
+    ("bucketize-dims", lambda: t.bucketize(V, M), RuntimeError, "bucketize", "boundaries", "(2, 3)"),
     ("set-flag-count", lambda: t.sort(M, 1, True, True, 5), TypeError, "sort", "argument"),
 ]
 

@@ -24,39 +24,8 @@ def _typed(name: str) -> Callable:
     return lambda self, memory_format=None: getattr(self, name)()
 
 
-def _as_int32(result: Any, out_int32: bool) -> Any:
-    """Searches give int64 always: there is no argument for int32."""
-    return result.to(taeda.int32) if out_int32 else result
-
-
-def _bucketize(self: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
-    return _as_int32(taeda.bucketize(self, boundaries, right=right), out_int32)
-
-
-def _searchsorted(
-    sequence: Any,
-    values: Any,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str = "",
-    sorter: Any = None,
-) -> Any:
-    if sorter is not None:
-        sequence = sequence.take_along_dim(sorter, -1)
-    return _as_int32(taeda.searchsorted(sequence, values, right=right or side == "right"), out_int32)
-
-
-def _nonzero(self: Any, as_tuple: bool = False) -> Any:
-    return tuple(taeda.nonzero(taeda.atleast_1d(self)).unbind(1)) if as_tuple else taeda.nonzero(self)
-
-
-def _tensordot(self: Any, other: Any, dims: Any = 2) -> Any:
-    return taeda.tensordot(self, other, *([dims] if isinstance(dims, int) else dims))
-
-
 # PyTorch's records give these arguments in an order or form of their own.
 REORDERED = {
-    "bucketize": _bucketize,
     "byte": _typed("byte"),
     "char": _typed("char"),
     "einsum": lambda tensors, equation: taeda.einsum(equation, tensors),
@@ -66,10 +35,7 @@ REORDERED = {
     "nn.functional.embedding": lambda weight, rows, **options: taeda.nn.functional.embedding(
         rows, weight, **options
     ),
-    "nonzero": _nonzero,
-    "searchsorted": _searchsorted,
     "slice": lambda self, dim=0, start=None, end=None, step=1: taeda.slice(self, dim, start, end, step),
-    "tensordot": _tensordot,
     "where": lambda self, condition, other: taeda.where(condition, self, other),
     "zero_": lambda self: self.clone().zero_(),
 }

@@ -138,6 +138,48 @@ def test_buckets(right: bool) -> None:
     same(found, np.searchsorted(edges, values, side="right" if right else "left"))
 
 
+def test_bucket_of_a_number() -> None:
+    edges = taeda.tensor([1.0, 2.0, 3.0])
+    assert taeda.bucketize(2.0, edges).item() == 1
+    found = taeda.bucketize(2, edges, right=True, out_int32=True)
+    assert found.item() == 2 and found.dtype is taeda.int32
+
+
+@pytest.mark.parametrize("out_int32", [False, True])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_search_of_unsorted_rows(side: str, out_int32: bool) -> None:
+    rows, wanted = rng(15).integers(0, 9, (3, 7)), rng(16).integers(-1, 10, (3, 4))
+    order = np.argsort(rows, 1)
+    found = taeda.searchsorted(
+        taeda.from_numpy(rows),
+        taeda.from_numpy(wanted),
+        side=side,
+        sorter=taeda.from_numpy(order),
+        out_int32=out_int32,
+    )
+    one = [np.searchsorted(r, w, side, sorter=o) for r, w, o in zip(rows, wanted, order, strict=True)]
+    same(found, np.stack(one).astype("int32" if out_int32 else "int64"))
+
+
+def test_contraction_of_named_dimensions() -> None:
+    a, b = rng(17).standard_normal((2, 3, 4)), rng(18).standard_normal((4, 3, 5))
+    x, y = taeda.from_numpy(a), taeda.from_numpy(b)
+    for dims in (([1, 2], [1, 0]), ((-2,), (1,)), (2, 0)):
+        same(taeda.tensordot(x, y, dims), np.tensordot(a, b, dims))
+    same(taeda.tensordot(x, y, dims=taeda.tensor([[1, 2], [1, 0]])), np.tensordot(a, b, ([1, 2], [1, 0])))
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 0, 3)])
+def test_places_by_dimension(shape: tuple[int, ...]) -> None:
+    values = np.asarray(rng(19).integers(0, 2, shape))
+    t = taeda.from_numpy(values)
+    for found in (taeda.nonzero(t, as_tuple=True), t.nonzero(as_tuple=True), taeda.where(t != 0)):
+        assert isinstance(found, tuple)
+        for ours, theirs in zip(found, np.atleast_1d(values).nonzero(), strict=True):
+            same(ours, theirs)
+    same(taeda.nonzero(t, as_tuple=False), np.argwhere(values))
+
+
 def test_histogram() -> None:
     values = rng(14).uniform(-3, 3, 500)
     found = taeda.histc(taeda.from_numpy(values), bins=10, min=-2, max=2)

@@ -133,6 +133,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor
 
     Raises:
         RuntimeError: sizes or numbers of dimensions that do not fit each other.
+        TypeError: `dims` of another form.
 
     Example:
         >>> taeda.tensordot(taeda.ones(2, 3, 4), taeda.ones(4, 3, 5), dims=([1, 2], [1, 0])).shape
@@ -142,9 +143,9 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor
         dims = dims.tolist()
     if isinstance(dims, int):
         return _C.tensordot(a, b, dims)
-    if len(dims) != 2:
-        raise RuntimeError(
-            f"tensordot: argument 'dims' has {len(dims)} lists, expected one for 'a' and one for 'b'"
+    if not isinstance(dims, (list, tuple)) or len(dims) != 2:
+        raise TypeError(
+            f"tensordot: argument 'dims' must be an int or a pair of lists of ints, found {dims!r}"
         )
-    of_a, of_b = ([one] if isinstance(one, int) else list(one) for one in dims)
+    of_a, of_b = ([one] if isinstance(one, int) else one for one in dims)
     return _C.tensordot(a, b, of_a, of_b)
