@@ -133,6 +133,26 @@ def test_inverse_functions():
     assert math.isnan(taeda.erfinv(taeda.tensor([1.5])).item())
 
 
+def test_lgamma_near_its_zeros_poles_and_far_away():
+    rng = np.random.default_rng(3)
+    parts = [
+        rng.uniform(-40, 40, 4000),
+        np.exp(rng.uniform(-80, 80, 1000)),
+        -np.exp(rng.uniform(-80, 15, 1000)),
+    ]
+    parts += [at + rng.uniform(-1e-3, 1e-3, 1000) for at in (1, 2, -2.4570247, -2.7476826, -7.0)]
+    x = np.concatenate(parts).astype(np.float32)
+    expected = np.array([math.inf if v <= 0 and v == math.floor(v) else math.lgamma(v) for v in x.tolist()])
+    found = taeda.lgamma(taeda.from_numpy(x)).numpy()
+    assert np.array_equal(np.isinf(found), np.isinf(expected))
+    kept = np.isfinite(expected)
+    unit = np.spacing(np.abs(expected[kept]).astype(np.float32))
+    assert (np.abs(found[kept].astype(np.float64) - expected[kept]) / unit).max() < 1.5
+    special = taeda.lgamma(taeda.tensor([1.0, 2.0, 0.0, -3.0, math.inf, -math.inf, math.nan, -(2.0**24)]))
+    inf = math.inf
+    np.testing.assert_array_equal(special.numpy(), [0, 0, inf, inf, inf, inf, math.nan, inf])
+
+
 def test_digamma_follows_its_recurrence():
     x = np.array([0.3, 1.0, 2.7, 15.0, -0.4])
     np.testing.assert_allclose(

@@ -12,16 +12,16 @@ namespace {
 
 /// The results of a search in int32, where `limit`, the largest of them, fits.
 Tensor as_int32(const char* op, const Tensor& found, int64_t limit) {
-  check(limit <= std::numeric_limits<int32_t>::max(), ErrorKind::Runtime, op, ": argument 'out_int32' is True, but ", limit,
-        " elements can't be numbered in int32");
+  check(limit <= std::numeric_limits<int32_t>::max(), ErrorKind::Runtime, op, ": argument 'out_int32' is True, but ",
+        limit, " elements can't be numbered in int32");
   return ops::to_dtype(found, DType::Int32);
 }
 
 }  // namespace
 
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
-  check(boundaries.dim() == 1, ErrorKind::Runtime, "bucketize: argument 'boundaries' has shape ", shape_text(boundaries.sizes()),
-        ", expected 1 dimension");
+  check(boundaries.dim() == 1, ErrorKind::Runtime, "bucketize: argument 'boundaries' has shape ",
+        shape_text(boundaries.sizes()), ", expected 1 dimension");
   const Tensor found = ops::searchsorted(boundaries, self, right);
   return out_int32 ? as_int32("bucketize", found, boundaries.numel()) : found;
 }
@@ -31,26 +31,31 @@ Tensor searchsorted_options(const Tensor& sorted_sequence, const Tensor& self, b
   const std::string_view named = side.value_or(right ? "right" : "left");
   check(named == "left" || named == "right", ErrorKind::Runtime, "searchsorted: argument 'side' is '", named,
         "', expected 'left' or 'right'");
-  check(!right || named == "right", ErrorKind::Runtime, "searchsorted: arguments 'side' ('left') and 'right' (True) contradict each other");
+  check(!right || named == "right", ErrorKind::Runtime,
+        "searchsorted: arguments 'side' ('left') and 'right' (True) contradict each other");
   Tensor ascending = sorted_sequence;
   if (sorter.defined()) {
-    check(sorter.dtype() == DType::Int64, ErrorKind::Runtime, "searchsorted: argument 'sorter' has dtype ", name(sorter.dtype()),
-          ", expected int64");
-    check(std::ranges::equal(sorter.sizes(), sorted_sequence.sizes()), ErrorKind::Runtime, "searchsorted: argument 'sorter' of shape ",
-          shape_text(sorter.sizes()), " must have the shape of 'sorted_sequence', ", shape_text(sorted_sequence.sizes()));
+    check(sorter.dtype() == DType::Int64, ErrorKind::Runtime, "searchsorted: argument 'sorter' has dtype ",
+          name(sorter.dtype()), ", expected int64");
+    check(std::ranges::equal(sorter.sizes(), sorted_sequence.sizes()), ErrorKind::Runtime,
+          "searchsorted: argument 'sorter' of shape ", shape_text(sorter.sizes()),
+          " must have the shape of 'sorted_sequence', ", shape_text(sorted_sequence.sizes()));
     if (sorter.dim() > 0) ascending = ops::gather(sorted_sequence, -1, sorter);
   }
   const Tensor found = ops::searchsorted(ascending, self, named == "right");
   return out_int32 ? as_int32("searchsorted", found, ascending.size(-1)) : found;
 }
 
-Tensor argsort(const Tensor& self, int64_t dim, bool descending, bool stable) { return std::get<1>(ops::sort(self, dim, descending, stable)); }
+Tensor argsort(const Tensor& self, int64_t dim, bool descending, bool stable) {
+  return std::get<1>(ops::sort(self, dim, descending, stable));
+}
 Tensor msort(const Tensor& self) { return std::get<0>(ops::sort(self, 0, false, true)); }
 
 std::tuple<Tensor, Tensor> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, self.dim(), "kthvalue");
   const int64_t size = self.dim() ? self.size(d) : 1;
-  check(k >= 1 && k <= size, ErrorKind::Runtime, "kthvalue: argument 'k' is ", k, ", expected 1 to ", size, ", the size of dimension ", d);
+  check(k >= 1 && k <= size, ErrorKind::Runtime, "kthvalue: argument 'k' is ", k, ", expected 1 to ", size,
+        ", the size of dimension ", d);
   const auto [values, indices] = ops::sort(self, d, false, true);
   if (self.dim() == 0) return {values, indices};
   const auto pick = [&](const Tensor& sorted) {

@@ -260,7 +260,7 @@ const bool registered = [] {
   kernel<op::i0e>(kCPU, rare_float<i0e_row>);
   kernel<op::i1>(kCPU, rare_float<i1_row>);
   kernel<op::i1e>(kCPU, rare_float<i1e_row>);
-  kernel<op::lgamma>(kCPU, rare_float<lgamma_row>);
+  kernel<op::lgamma>(kCPU, unary_float<kLgamma, lgamma_row>);
   kernel<op::log>(kCPU, unary_float<kLog, log_row>);
   kernel<op::log10>(kCPU, unary_float<kLog10, log10_row>);
   kernel<op::log1p>(kCPU, unary_float<kLog1p, log1p_row>);

@@ -14,7 +14,7 @@ enum Binary {
 };
 enum Unary {
   kNeg, kAbs, kSquare, kSqrt, kRsqrt, kReciprocal, kCube,
-  kExp, kExp2, kExpm1, kLog, kLog1p, kLog2, kLog10, kSin, kCos, kTan, kAtan, kAsin, kAcos, kAsinh, kAcosh, kAtanh, kSinh, kCosh, kTanh, kSigmoid, kErf,
+  kExp, kExp2, kExpm1, kLog, kLog1p, kLog2, kLog10, kSin, kCos, kTan, kAtan, kAsin, kAcos, kAsinh, kAcosh, kAtanh, kSinh, kCosh, kTanh, kSigmoid, kErf, kLgamma,
   kFloor, kCeil, kTrunc, kRound, kClamp,
   kLogicalNot, kBitNot, kIsNan, kIsInf, kIsFinite,
   kRelu, kLeakyRelu, kGelu, kGeluTanh, kSilu,

@@ -1,4 +1,5 @@
 // Inner loops of functions of one operand.
+#include "cpu/loops/gamma.h"
 #include "cpu/loops/inverse.h"
 #include "cpu/loops/loop.h"
 #include "cpu/loops/math.h"
@@ -70,6 +71,7 @@ TAEDA_PLAIN(Expm1, T(vexpm1(double(x))))
 TAEDA_PLAIN(Log1p, T(vlog1p(double(x))))
 TAEDA_PLAIN(Log2, T(vlog2(double(x))))
 TAEDA_PLAIN(Log10, T(vlog(double(x)) * 0.43429448190325182765))
+TAEDA_PLAIN(Lgamma, vlgamma(x))
 TAEDA_PLAIN(Gelu, x* normal(x).below)
 TAEDA_PLAIN(GeluTanh, T(0.5) * x * (T(1) + vtanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x))))
 #undef TAEDA_PLAIN
@@ -162,6 +164,7 @@ constexpr UnaryTable make() {
   r[kTanh] = unary_row<Tanh>(Floats{});
   r[kSigmoid] = unary_row<Sigmoid>(Floats{});
   r[kErf] = unary_row<Erf>(Floats{});
+  r[kLgamma] = unary_row<Lgamma>(Types<float>{});
   r[kFloor] = unary_row<Floor>(Floats{});
   r[kCeil] = unary_row<Ceil>(Floats{});
   r[kTrunc] = unary_row<Trunc>(Floats{});
