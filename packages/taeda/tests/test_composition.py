@@ -169,3 +169,29 @@ def test_a_swapped_tensor_does_not_load_first_party_autograd(run, tmp_path):
 def test_dir_lists_tensors_names_and_modules(run):
     shown = run("import taeda; print({'zeros', 'nn', 'optim', 'autograd', 'utils'} <= set(dir(taeda)))")
     assert shown[-1] == "True"
+
+
+def test_devices_are_names_of_the_tensor_slot(run, tmp_path):
+    source = """
+        import types
+
+        class Devices(types.ModuleType):
+            def is_available(self): return True
+
+        def get_device_module(name):
+            if name != "fastdev":
+                raise RuntimeError(f"unknown device {name!r}")
+            return Devices(name)
+    """
+    tensor = tmp_path / "taeda_tensor_core/__init__.py"
+    tensor.write_text(tensor.read_text() + "\n" + textwrap.dedent(source))
+    shown = run(
+        """
+        import taeda as torch
+        print(torch.fastdev.is_available(), hasattr(torch, "slowdev"))
+        import taeda.fastdev
+        from taeda import fastdev
+        print(fastdev.is_available())
+        """
+    )
+    assert shown[-2:] == ["True False", "True"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from taeda import _names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -60,8 +62,11 @@ def _module_for(name: str) -> ModuleType | None:
             return resolve(slot)
         if name.startswith(prefix + "."):
             return import_module(resolve(slot).__name__ + name[len(prefix) :])
-    real = resolve("tensor").__name__ + name[len("taeda") :]
-    return import_module(real) if find_spec(real) is not None else None
+    tensor, rest = resolve("tensor"), name[len("taeda") :]
+    real = tensor.__name__ + rest
+    if find_spec(real) is not None:
+        return import_module(real)
+    return _names.device_module(tensor, rest[1:]) if "." not in rest[1:] else None
 
 
 def install() -> None:

@@ -44,9 +44,22 @@ def lookup(name: str) -> object:
     submodule = _submodule(tensor, name)
     if submodule is not None:
         return submodule
+    device = device_module(tensor, name)
+    if device is not None:
+        return device
     raise AttributeError(
         f"module 'taeda' has no attribute {name!r}: the provider of slot 'tensor' ({tensor.__name__}) does not offer it"
     )
+
+
+def device_module(tensor: ModuleType, name: str) -> ModuleType | None:
+    """The tensor slot's module of a kind of device; None for names of no device."""
+    if name.startswith("_") or not hasattr(tensor, "get_device_module"):
+        return None
+    try:
+        return tensor.get_device_module(name)
+    except RuntimeError:
+        return None
 
 
 def listing() -> list[str]:

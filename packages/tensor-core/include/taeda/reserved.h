@@ -10,6 +10,10 @@ struct ReservedDevice {
   const char* doc;
 };
 
-inline constexpr ReservedDevice kReservedDevice{"cuda", "is_cuda", "Whether the tensor is on a cuda device."};
+inline constexpr ReservedDevice kReservedDevices[] = {
+    {"cuda", "is_cuda", "Whether the tensor is on a cuda device."},
+    {"mps", "is_mps", "Whether the tensor is on an mps device."},
+    {"xpu", "is_xpu", "Whether the tensor is on an xpu device."},
+};
 
 }  // namespace taeda

@@ -173,9 +173,15 @@ PyObject* array_interface(PyObject* self, void*) {
 
 PyObject* is_on(PyObject* self, void* name) {
   return guarded(
-      [&] { return PyBool_FromLong(to_string(tensor_of(self).device()).starts_with(static_cast<const char*>(name))); });
+      [&] { return PyBool_FromLong(backend(tensor_of(self).device().backend).name() == static_cast<const char*>(name)); });
 }
 PyObject* never(PyObject*, void*) { Py_RETURN_FALSE; }
+
+constexpr PyGetSetDef on_reserved(size_t i) {
+  const ReservedDevice& device = kReservedDevices[i];
+  return {device.attribute, is_on, nullptr, device.doc, const_cast<char*>(device.name)};
+}
+static_assert(std::size(kReservedDevices) == 3, "the table below has one attribute for each");
 
 }  // namespace
 
@@ -202,7 +208,9 @@ PyGetSetDef tensor_attributes[] = {
     {"_base", base, nullptr, "The tensor that a view shows, or None.", nullptr},
     {"_version", version, nullptr, "Number of in-place writes to the storage.", nullptr},
     {"is_cpu", is_on, nullptr, "Whether the tensor is on the cpu.", const_cast<char*>("cpu")},
-    {kReservedDevice.attribute, is_on, nullptr, kReservedDevice.doc, const_cast<char*>(kReservedDevice.name)},
+    on_reserved(0),
+    on_reserved(1),
+    on_reserved(2),
     {"is_meta", is_on, nullptr, "Whether the tensor has a shape but no elements.", const_cast<char*>("meta")},
     {"is_sparse", never, nullptr, "Always False.", nullptr},
     {"is_quantized", never, nullptr, "Always False.", nullptr},

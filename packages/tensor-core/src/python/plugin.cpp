@@ -4,6 +4,7 @@
 #include "python/arguments.h"
 #include "python/library.h"
 #include "taeda/backend.h"
+#include "taeda/reserved.h"
 
 namespace taeda::py {
 namespace {
@@ -69,6 +70,14 @@ PyObject* backend_names(PyObject*, PyObject*) {
       ensure(PyList_Append(list.get(), name.get()) == 0);
     }
     return list.release();
+  });
+}
+PyObject* reserved_devices(PyObject*, PyObject*) {
+  return guarded([&] {
+    Object names = own(PyTuple_New(std::size(kReservedDevices)));
+    for (size_t i = 0; i < std::size(kReservedDevices); ++i)
+      PyTuple_SET_ITEM(names.get(), i, own(PyUnicode_FromString(kReservedDevices[i].name)).release());
+    return names.release();
   });
 }
 PyObject* withdraw(PyObject*, PyObject* name) {
@@ -154,6 +163,7 @@ PyMethodDef plugin_functions[] = {
     {"_start_plugin", py_start_plugin, METH_O, nullptr},
     {"_set_discovery", set_discovery, METH_O, nullptr},
     {"_backend_names", backend_names, METH_NOARGS, nullptr},
+    {"_reserved_devices", reserved_devices, METH_NOARGS, nullptr},
     {"_withdraw_backend", withdraw, METH_O, nullptr},
     {"_device_count", device_count, METH_O, nullptr},
     {"_device_properties", device_properties, METH_O, nullptr},

@@ -100,7 +100,11 @@ def __getattr__(name: str) -> object:
         from taeda_tensor_core import serialization
 
         return globals().setdefault(name, getattr(serialization, name))
-    if name in ("library", "backends"):
+    if name == "get_device_module":
+        from taeda_tensor_core import device_module
+
+        return globals().setdefault(name, device_module.get_device_module)
+    if name in ("library", "backends", "accelerator"):
         import importlib
 
         return importlib.import_module(f"taeda_tensor_core.{name}")

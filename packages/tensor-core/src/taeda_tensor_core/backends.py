@@ -31,9 +31,20 @@ GROUP = "taeda.backends"
 #: Where a module that is named by an entry point keeps its plug-in: the path of a library, or a capsule.
 ATTRIBUTE = "__taeda_plugin__"
 
+#: Settings that programs make for one vendor's library of layers; no operator of this package reads them.
+cudnn = types.SimpleNamespace(enabled=True, benchmark=False, deterministic=False, allow_tf32=True)
+
 _failures: dict[str, BaseException] = {}
 _remedies: dict[str, str] = {}
 _watched: list[str] = []
+
+
+def __getattr__(name: str) -> object:
+    if name in _C._reserved_devices():
+        from taeda_tensor_core.device_module import get_device_module
+
+        return get_device_module(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def names() -> list[str]:

@@ -1,0 +1,84 @@
+"""Modules of devices: what programs ask before they choose one, with and without such a device."""
+
+import pytest
+
+import taeda_tensor_core as tc
+from taeda_tensor_core import accelerator, backends, library
+
+ABSENT = "xpu"  # reserved, and nobody's in these tests
+
+
+@pytest.fixture
+def made():
+    backend = library.Backend("moduledev", device_count=2)
+    array = backend.array
+
+    @backend.kernel("fill_")
+    def fill(outputs, inputs):
+        array(inputs[0])[...] = array(inputs[1])
+
+    yield backend
+    backend.remove()
+
+
+def test_device_that_is_not_there_can_be_asked_and_prepared():
+    module = tc.get_device_module(ABSENT)
+    assert not module.is_available() and module.device_count() == 0
+    module.manual_seed(1)
+    module.manual_seed_all(1)
+    module.empty_cache()
+    assert not tc.ones(1).is_xpu
+    assert getattr(backends, ABSENT) is module is tc.get_device_module(f"{ABSENT}:0")
+
+
+@pytest.mark.parametrize(
+    "use", ["synchronize", "get_device_name", "current_stream", "current_device", "Event"]
+)
+def test_using_a_device_that_is_not_there_names_it(use):
+    with pytest.raises(RuntimeError, match=f"unknown device '{ABSENT}'; known devices: cpu"):
+        getattr(tc.get_device_module(ABSENT), use)()
+
+
+def test_device_nobody_knows_has_no_module():
+    with pytest.raises(RuntimeError, match="unknown device 'nodevice'"):
+        tc.get_device_module("nodevice")
+    with pytest.raises(AttributeError, match="nodevice"):
+        backends.nodevice  # noqa: B018
+
+
+def test_device_from_python(made):
+    module = tc.get_device_module("moduledev")
+    assert module.is_available() and module.device_count() == 2 and module.current_device() == 0
+    assert module.get_device_name(1) == backends.properties("moduledev:1")["name"]
+    module.synchronize(1)
+    module.empty_cache()
+    module.manual_seed(7)
+    state = module.get_rng_state()
+    assert module.default_generator().initial_seed() == 7
+    module.manual_seed(8)
+    module.set_rng_state(state)
+    assert module.default_generator().initial_seed() == 7
+    with module.stream(None) as nothing:
+        assert nothing is None
+    with pytest.raises(RuntimeError, match="moduledev"):
+        module.synchronize(2)
+
+
+def test_accelerator_is_the_first_that_works(made):
+    found = accelerator.current_accelerator()
+    assert found.type == "moduledev" and accelerator.is_available() and accelerator.device_count() == 2
+    assert tc.get_device_module() is tc.get_device_module("moduledev")
+    accelerator.synchronize()
+    assert tc.ones(2, device=found).device == found
+
+
+def test_name_of_a_device_must_match_whole():
+    backend = library.Backend("cpuling")
+    array = backend.array
+
+    @backend.kernel("fill_")
+    def fill(outputs, inputs):
+        array(inputs[0])[...] = array(inputs[1])
+
+    assert not tc.ones(1, device="cpuling").is_cpu
+    backend.remove()
