@@ -39,6 +39,12 @@ def test_using_a_device_that_is_not_there_names_it(use):
         getattr(tc.get_device_module(ABSENT), use)()
 
 
+def test_moving_to_a_device_that_is_not_there_names_it():
+    for device in (None, 1, f"{ABSENT}:0"):
+        with pytest.raises(RuntimeError, match=f"unknown device '{ABSENT}'"):
+            tc.ones(1).xpu(device)
+
+
 def test_device_nobody_knows_has_no_module():
     with pytest.raises(RuntimeError, match="unknown device 'nodevice'"):
         tc.get_device_module("nodevice")

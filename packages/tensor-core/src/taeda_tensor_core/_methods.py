@@ -7,6 +7,7 @@ from taeda_tensor_core._C import Generator, Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _LEGACY = {
@@ -238,6 +239,20 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return self.to(device)
 
 
+def _mover(name: str) -> Callable[..., Tensor]:
+    """The method that brings a tensor to a device of a reserved name."""
+
+    def move(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+        target = name if device is None else f"{name}:{device}" if isinstance(device, int) else device
+        return self.to(target, non_blocking=non_blocking)
+
+    move.__name__ = name
+    move.__doc__ = (
+        f"The tensor on a device of the kind {name!r}, which a plug-in offers; an index picks one of several."
+    )
+    return move
+
+
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor's elements where `condition` holds, those of `other` elsewhere."""
     return _C.where(condition, self, other)
@@ -326,6 +341,8 @@ def install() -> None:
         _functions.nonzero,
     ):
         setattr(Tensor, function.__name__, function)
+    for name in _C._reserved_devices():
+        setattr(Tensor, name, _mover(name))
     Tensor.is_same_size = _functions.is_same_size
     Tensor.storage = untyped_storage
     Tensor.type = type_
