@@ -15,6 +15,11 @@ def _zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.zeros(shape, dtype)
 
 
+def wrong_call(error: Any, words: str, *args: Any, **kwargs: Any) -> ErrorSample:
+    """A call that ends in an error (or one of several), whose text has some words, given with blanks between."""
+    return ErrorSample(args, kwargs, error, tuple(words.split()))
+
+
 def broadcast(name: str) -> tuple[ErrorSample, ...]:
     """Two operands whose shapes do not broadcast."""
     return (ErrorSample((_zeros(2, 3), _zeros(4)), {}, _SHAPE, (name, "3", "4")),)
