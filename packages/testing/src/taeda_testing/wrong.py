@@ -79,6 +79,7 @@ WRONG: dict[str, tuple[ErrorSample, ...]] = {
     "diag": (wrong_call(_SHAPE, "diag self 3", _zeros(2, 3, 4)), wrong_call(_SHAPE, "diag self", _zeros())),
     "rot90": (
         wrong_call(_SHAPE, "rot90 dims", _zeros(2, 3), 1, (0,)),
+        wrong_call(_SHAPE, "rot90 dims", _zeros(2, 3), 1, (0, 0)),
         wrong_call(IndexError, "2", _zeros(2, 3), 1, (0, 2)),
     ),
     "hstack": (wrong_call(_SHAPE, "tensors 2 3", [_zeros(2, 1), _zeros(3, 1)]), wrong_call(_SHAPE, "tensors", [])),

@@ -106,7 +106,7 @@ def _between(start: float, end: float, steps: int) -> list[float]:
 
 
 def _linspace(start: float, end: float, steps: int, dtype: Any = _DEFAULT) -> np.ndarray:
-    return np.array(_between(start, end, steps), np.float64).astype(dtype)
+    return np.array(_between(start, end, steps)).astype(dtype)
 
 
 def _logspace(
@@ -164,6 +164,7 @@ RECORDS = [
     _record("linspace", _linspace, _made((0, 1, 5), (3, 9, 4), (2, 2, 3), (5, 1, 3), (1, 4, 1), (1, 4, 0)),
             wrong_call(_SHAPE, "linspace steps -1", 0, 1, -1), dtypes=REALS, creates=True),
     _record("linspace", _linspace, _made((-1.5, 2.5, 7), (1e3, -1e3, 11)), dtypes=FLOATS, creates=True),
+    _record("linspace", _linspace, _made((0, 1 + 1j, 3), (2j, 2, 5)), dtypes=("complex64", "complex128"), creates=True),
     _record("logspace", _logspace, _made((0, 2, 3), (2, 0, 3), (0, 3, 4, 2), (0, 2, 1, 3), (0, 1, 0)),
             wrong_call(_SHAPE, "steps -1", 0, 1, -1), dtypes=REALS, creates=True),
     _record("logspace", _logspace, _made((-1.5, 2.5, 7), (-2, 2, 5, 0.5)), dtypes=FLOATS, creates=True),
@@ -176,8 +177,10 @@ RECORDS = [
     _record("scalar_tensor", lambda s, dtype=None: np.array(s, dtype or _dtype_of(s)),
             lambda dtype, rng: (Sample(s.args[1:], s.kwargs) for s in _fulls(dtype, rng)), creates=True),
     _record("tril_indices", _triangle(lambda ahead, offset: ahead <= offset), _TRIANGLES,
+            wrong_call(_SHAPE, "tril_indices row -1", -1, 2), wrong_call(_SHAPE, "tril_indices col -2", 2, -2),
             dtypes=("int32", "int64"), creates=True),
     _record("triu_indices", _triangle(lambda ahead, offset: ahead >= offset), _TRIANGLES,
+            wrong_call(_SHAPE, "triu_indices row -1", -1, 2), wrong_call(_SHAPE, "triu_indices col -2", 2, -2),
             dtypes=("int32", "int64"), creates=True),
     _record("zeros", _filled(0), _made(*_SIZES), _NEGATIVE, creates=True),
     _record("zeros_like", _filled_like(0), _like()),

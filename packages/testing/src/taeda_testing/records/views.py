@@ -95,7 +95,7 @@ def _record(name: str, reference: Any, samples: Any, *errors: ErrorSample, **mor
 
 
 _RESHAPES = (((2, 3), (3, 2)), ((6,), (2, -1)), ((), (1, 1)), ((1,), ()), ((2, 0), (0, 5)), ((2, 3), 3, 2))
-_PART = calls(((4,), 0, 2), ((3, 4), -1, -4), ((2, 3, 4), 1, 0), ((0, 3), 1, 0))
+_PART = calls(((4,), 0, 2), ((3, 4), -1, -4), ((2, 3, 4), 1, 0), ((0, 3), 1, -1))
 _SLICES = (
     ((5,),),
     ((5,), 0, 1),
@@ -112,7 +112,8 @@ _SLICES = (
 RECORDS = [
     _record("as_strided", _as_strided,
             calls(((6,), (2, 2), (3, 1)), ((2, 3), (3, 2), (1, 3)), ((6,), (4, 3), (1, 1)), ((6,), (2,), (2,), 1),
-                  ((6,), (3,), (-2,), 5), ((6,), (2, 3), (0, 2), 1), ((3,), (), (), 2), ((3,), (0, 2), (2, 1))),
+                  ((6,), (3,), (-2,), 5), ((6,), (2, 3), (0, 2), 1), ((3,), (), (), 2), ((3,), (0, 2), (2, 1)),
+                  ((0,), (0,), (1,), 2)),
             wrong_call(RuntimeError, "as_strided", _zeros(4), (3,), (2,)),
             wrong_call(RuntimeError, "as_strided", _zeros(4), (2,), (1,), 3),
             wrong_call(_SHAPE, "as_strided", _zeros(4), (2, 2), (1,)),
@@ -130,7 +131,7 @@ RECORDS = [
             wrong_call(_SHAPE, "flatten", _zeros(2, 3), 1, 0),
             wrong_call(IndexError, "2", _zeros(2, 3), 2)),
     _record("narrow", _narrow,
-            calls(((5,), 0, 1, 3), ((3, 4), -1, 2, 2), ((3, 4), 1, -3, 2), ((3, 4), 0, 3, 0), ((2, 0), 0, 0, 1)),
+            calls(((5,), 0, 1, 3), ((3, 4), -1, 2, 2), ((3, 4), 1, -3, 2), ((3, 4), 0, 3, 0), ((2, 0), 0, 1, 1)),
             wrong_call((IndexError, *_SHAPE), "narrow 3", _zeros(3), 0, 2, 2),
             wrong_call((IndexError, *_SHAPE), "narrow -1", _zeros(3), 0, 0, -1),
             wrong_call(IndexError, "1", _zeros(3), 1, 0, 1)),
