@@ -15,6 +15,11 @@ def _zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.zeros(shape, dtype)
 
 
+def wrong_call(error: Any, words: str, *args: Any, **kwargs: Any) -> ErrorSample:
+    """A call that ends in an error (or one of several), whose text has some words, given with blanks between."""
+    return ErrorSample(args, kwargs, error, tuple(words.split()))
+
+
 def broadcast(name: str) -> tuple[ErrorSample, ...]:
     """Two operands whose shapes do not broadcast."""
     return (ErrorSample((_zeros(2, 3), _zeros(4)), {}, _SHAPE, (name, "3", "4")),)
@@ -52,6 +57,34 @@ WRONG: dict[str, tuple[ErrorSample, ...]] = {
     "reshape": (ErrorSample((_zeros(2, 3), (4,)), {}, _SHAPE, ("4",)),),
     "permute": (ErrorSample((_zeros(2, 3), (0, 0)), {}, _SHAPE, ()),),
     "transpose": dimension("transpose", 0),
+    "movedim": (
+        *dimension("movedim", 0),
+        wrong_call(_SHAPE, "movedim source destination", _zeros(2, 3), (0, 1), (0,)),
+        wrong_call(_SHAPE, "movedim source", _zeros(2, 3), (0, 0), (0, 1)),
+    ),
+    "squeeze": dimension("squeeze"),
+    "broadcast_to": (wrong_call(_SHAPE, "3 4", _zeros(3), (4,)),),
+    "flip": (*dimension("flip"), wrong_call(_SHAPE, "flip dims", _zeros(2, 3), (0, 0))),
+    "roll": (
+        wrong_call(IndexError, "2", _zeros(2, 3), 1, 2),
+        wrong_call(_SHAPE, "roll shifts dims", _zeros(2, 3), (1, 2), 0),
+    ),
+    "tile": (wrong_call(_SHAPE, "-1", _zeros(3), (-1,)),),
+    "tril": (wrong_call(_SHAPE, "tril self 3", _zeros(3)),),
+    "triu": (wrong_call(_SHAPE, "triu self 3", _zeros(3)),),
+    "diagonal": (
+        wrong_call(_SHAPE, "diagonal dim", _zeros(2, 3), 0, 1, 1),
+        wrong_call(IndexError, "2", _zeros(2, 3), 0, 0, 2),
+    ),
+    "diag": (wrong_call(_SHAPE, "diag self 3", _zeros(2, 3, 4)), wrong_call(_SHAPE, "diag self", _zeros())),
+    "rot90": (
+        wrong_call(_SHAPE, "rot90 dims", _zeros(2, 3), 1, (0,)),
+        wrong_call(_SHAPE, "rot90 dims", _zeros(2, 3), 1, (0, 0)),
+        wrong_call(IndexError, "2", _zeros(2, 3), 1, (0, 2)),
+    ),
+    "hstack": (wrong_call(_SHAPE, "tensors 2 3", [_zeros(2, 1), _zeros(3, 1)]), wrong_call(_SHAPE, "tensors", [])),
+    "vstack": (wrong_call(_SHAPE, "tensors 2 3", [_zeros(2), _zeros(3)]), wrong_call(_SHAPE, "tensors", [])),
+    "sort": dimension("sort"),
     "unsqueeze": (ErrorSample((_zeros(2), 5), {}, IndexError, ("5",)),),
     "gather": (
         ErrorSample((_zeros(3), 0, np.int64([5])), {}, (IndexError, RuntimeError), ("5",)),

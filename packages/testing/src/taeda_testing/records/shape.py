@@ -12,7 +12,7 @@ from taeda_testing.record import ALL, REALS, OpRecord, Sample
 _GRAD = ("float64",)
 
 
-def _calls(*calls):
+def calls(*calls):
     """Samples from (shape, further arguments) pairs."""
 
     def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
@@ -22,7 +22,9 @@ def _calls(*calls):
     return samples
 
 
-def _lists(*calls):
+def lists(*calls):
+    """Samples from (shapes of a list, further arguments) pairs."""
+
     def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         for shapes, *rest in calls:
             yield Sample(([random_array(rng, shape, dtype) for shape in shapes], *rest))
@@ -63,27 +65,32 @@ def _record(name, reference, samples, dtypes=ALL, **more):
     return OpRecord(name, reference, samples, dtypes, family="shape", **{"gradient": _GRAD, **more})
 
 
+_TRIANGLES = (((3, 4),), ((3, 4), 1), ((2, 3, 3), -1), ((3, 3), 5), ((0, 2),))
+_JOINED = ((((2, 3), (1, 3)), 0), (((2, 3), (2, 1)), -1), (((2, 3),), 0), (((2,), (0,), (1,)), 0))
+
 RECORDS = [
-    _record("reshape", np.reshape, _calls(((2, 3), (3, 2)), ((2, 3), (-1,)), ((), (1, 1)), ((2, 0), (0, 5)))),
-    _record("permute", np.transpose, _calls(((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()))),
-    _record("transpose", np.swapaxes, _calls(((2, 3), 0, 1), ((2, 3, 4), -1, 0))),
-    _record("movedim", np.moveaxis, _calls(((2, 3, 4), 0, -1), ((2, 3, 4), (0, 1), (2, 0)))),
-    _record("squeeze", np.squeeze, _calls(((2, 1, 3),), ((1, 1),), ((2, 1, 3), 1))),
-    _record("unsqueeze", np.expand_dims, _calls(((2, 3), 0), ((2, 3), -1), ((), 0))),
-    _record("broadcast_to", np.broadcast_to, _calls(((1, 3), (2, 3)), ((3,), (2, 3)), ((), (2,)))),
-    _record("flip", np.flip, _calls(((2, 3), (0,)), ((2, 3), (0, 1)), ((2, 3, 4), (-1,)))),
-    _record("roll", np.roll, _calls(((5,), 2), ((2, 3), 1, 1), ((2, 3), (1, -2), (0, 1)), ((2, 3), 4))),
-    _record("tile", np.tile, _calls(((2, 3), (2, 1)), ((3,), (2, 2)), ((2, 3), (2,)))),
-    _record("tril", np.tril, _calls(((3, 4),), ((3, 4), 1), ((2, 3, 3), -1))),
-    _record("triu", np.triu, _calls(((3, 4),), ((3, 4), 1), ((2, 3, 3), -1))),
-    _record("diagonal", np.diagonal, _calls(((3, 4),), ((3, 4), 1), ((3, 4), -1), ((2, 3, 3), 0, 1, 2))),
-    _record("diag", np.diag, _calls(((3,),), ((3,), 1), ((3, 4),), ((3, 4), -1))),
-    _record("rot90", np.rot90, _calls(((2, 3),), ((2, 3), 2), ((2, 3, 4), 3, (0, 2)))),
-    _record("cat", np.concatenate, _lists((((2, 3), (1, 3)), 0), (((2, 3), (2, 1)), -1), (((2, 3),), 0))),
-    _record("stack", np.stack, _lists((((2, 3), (2, 3)), 0), (((2, 3), (2, 3)), -1), (((), ()), 0))),
-    _record("hstack", np.hstack, _lists((((2,), (3,)),), (((2, 3), (2, 1)),))),
-    _record("vstack", np.vstack, _lists((((3,), (3,)),), (((2, 3), (1, 3)),))),
+    _record("reshape", np.reshape, calls(((2, 3), (3, 2)), ((2, 3), (-1,)), ((), (1, 1)), ((2, 0), (0, 5)))),
+    _record("permute", np.transpose, calls(((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()))),
+    _record("transpose", np.swapaxes, calls(((2, 3), 0, 1), ((2, 3, 4), -1, 0), ((3, 3), 0, 1)), in_place=True),
+    _record("movedim", np.moveaxis, calls(((2, 3, 4), 0, -1), ((2, 3, 4), (0, 1), (2, 0)), ((3,), 0, 0))),
+    _record("squeeze", np.squeeze, calls(((2, 1, 3),), ((1, 1),), ((2, 1, 3), 1), ((1, 2, 1), (0, -1)), ((),))),
+    _record("squeeze", lambda x, dim: x, calls(((2, 3), 0), ((2, 1, 3), (0, 2)), ((), 0)), in_place=True),
+    _record("unsqueeze", np.expand_dims, calls(((2, 3), 0), ((2, 3), -1), ((), 0))),
+    _record("broadcast_to", np.broadcast_to, calls(((1, 3), (2, 3)), ((3,), (2, 3)), ((), (2,)), ((1,), (0,)))),
+    _record("flip", np.flip, calls(((2, 3), (0,)), ((2, 3), (0, 1)), ((2, 3, 4), (-1,)), ((0, 2), (1,)),
+                                   ((2, 1, 3), (1,)))),
+    _record("roll", np.roll, calls(((5,), 2), ((2, 3), 1, 1), ((2, 3), (1, -2), (0, 1)), ((2, 3), 4), ((0, 2), 1, 0))),
+    _record("tile", np.tile, calls(((2, 3), (2, 1)), ((3,), (2, 2)), ((2, 3), (2,)), ((), (2,)), ((3,), (0,)))),
+    _record("tril", np.tril, calls(*_TRIANGLES), in_place=True, out=True),
+    _record("triu", np.triu, calls(*_TRIANGLES), in_place=True, out=True),
+    _record("diagonal", np.diagonal, calls(((3, 4),), ((3, 4), 1), ((3, 4), -1), ((2, 3, 3), 0, 1, 2), ((0, 2),))),
+    _record("diag", np.diag, calls(((3,),), ((3,), 1), ((3, 4),), ((3, 4), -1), ((0,), 1))),
+    _record("rot90", np.rot90, calls(((2, 3),), ((2, 3), 2), ((2, 3, 4), 3, (0, 2)), ((2, 3), -1), ((2, 3), 4))),
+    _record("cat", np.concatenate, lists(*_JOINED), out=True),
+    _record("stack", np.stack, lists((((2, 3), (2, 3)), 0), (((2, 3), (2, 3)), -1), (((), ()), 0)), out=True),
+    _record("hstack", np.hstack, lists((((2,), (3,)),), (((2, 3), (2, 1)),), (((), (2,)),))),
+    _record("vstack", np.vstack, lists((((3,), (3,)),), (((2, 3), (1, 3)),), (((3,), (2, 3)),))),
     _record("gather", lambda x, dim, index: np.take_along_axis(x, index, dim), _along),
     _record("index_select", lambda x, dim, index: np.take(x, index, dim), _selected),
     _record("sort", _sort, _sorted_rows, ("bool", *REALS)),
-]
+]  # fmt: skip

@@ -98,6 +98,177 @@ def views_share_memory(device: str) -> None:
     close("the view after whole.zero_()", view, np.zeros((2, 2)))
 
 
+_VIEWS: dict[str, Callable[[Any], Any]] = {
+    "as_strided((2, 3), (1, 4), 2)": lambda x: x.as_strided((2, 3), (1, 4), 2),
+    "chunk(2)[1]": lambda x: x.chunk(2)[1],
+    "contiguous()": lambda x: x.contiguous(),
+    "detach()": lambda x: x.detach(),
+    "diagonal()": lambda x: x.diagonal(),
+    "expand(2, 4, 4)": lambda x: x.expand(2, 4, 4),
+    "flatten()": lambda x: x.flatten(),
+    "movedim(0, 1)": lambda x: x.movedim(0, 1),
+    "narrow(1, 1, 2)": lambda x: x.narrow(1, 1, 2),
+    "permute(1, 0)": lambda x: x.permute(1, 0),
+    "ravel()": lambda x: x.ravel(),
+    "reshape(2, 8)": lambda x: x.reshape(2, 8),
+    "select(1, -1)": lambda x: x.select(1, -1),
+    "slice(x, 1, None, None, -2)": lambda x: tensor.slice(x, 1, None, None, -2),
+    "split([1, 3])[1]": lambda x: x.split([1, 3])[1],
+    "squeeze(0) of unsqueeze(0)": lambda x: x.unsqueeze(0).squeeze(0),
+    "swapaxes(0, 1)": lambda x: x.swapaxes(0, 1),
+    "t()": lambda x: x.t(),
+    "tensor_split([1])[1]": lambda x: x.tensor_split([1])[1],
+    "unbind(1)[2]": lambda x: x.unbind(1)[2],
+    "unflatten(0, (2, 2))": lambda x: x.unflatten(0, (2, 2)),
+    "unfold(0, 2, 1)": lambda x: x.unfold(0, 2, 1),
+    "view(8, 2)": lambda x: x.view(8, 2),
+    "view(int32)": lambda x: x.view(tensor.int32),
+}
+
+
+@suite.check()
+def every_view_shares_memory(device: str) -> None:
+    """What is a view by its definition shows a write into its base, and hands its own writes on."""
+    array = rng().standard_normal((4, 4)).astype(np.float32)
+    for call, view in _VIEWS.items():
+        base, whole = put(np.zeros((4, 4), np.float32), device), put(array, device)
+        found = view(base)
+        base.copy_(whole)
+        close(f"x.{call} after x changed", found, array_of(view(whole)), 0, 0)
+        with tensor.no_grad():
+            found.zero_()
+        close(f"x.{call} after it was zeroed", view(base), np.zeros(tuple(found.shape)), 0, 0)
+
+
+@suite.check()
+def views_need_strides(device: str) -> None:
+    """`view` of a layout that it cannot express is an error that tells of `reshape`, which copies."""
+    array = rng().standard_normal((2, 3)).astype(np.float32)
+    turned = put(array, device).t()
+    with raises("x.t().view(6)", RuntimeError, words=["view", "reshape"]):
+        turned.view(6)
+    copied = turned.reshape(6)
+    turned.zero_()
+    close("x.t().reshape(6) after x changed", copied, array.T.ravel(), 0, 0)
+
+
+@suite.check()
+def layouts(device: str) -> None:
+    """`contiguous` gives the layout it is asked for, and the tensor itself when it has that layout."""
+    array = rng().standard_normal((2, 3, 4, 5)).astype(np.float32)
+    x = put(array, device)
+    true("x.contiguous() is x", x.contiguous() is x, "the tensor itself")
+    for call, found, strides in (
+        ("x.permute(3, 0, 2, 1).contiguous()", x.permute(3, 0, 2, 1).contiguous(), (24, 12, 3, 1)),
+        ("channels_last", x.contiguous(memory_format="channels_last"), (60, 1, 15, 3)),
+    ):
+        equal(f"strides of {call}", tuple(found.stride()), strides)
+    close("x.contiguous(channels_last)", x.contiguous(memory_format="channels_last"), array, 0, 0)
+
+
+@suite.check()
+def uninitialised(device: str) -> None:
+    """`empty` and its relatives have the shape, dtype, strides and device that are asked for."""
+    like = put(np.zeros((2, 3), np.int32), device).t()
+    for call, made, dtype, shape, strides in (
+        ("empty(2, 3)", tensor.empty(2, 3, device=device), "float32", (2, 3), (3, 1)),
+        ("empty(())", tensor.empty((), dtype=tensor.int64, device=device), "int64", (), ()),
+        ("empty_like(x.t())", tensor.empty_like(like), "int32", (3, 2), (1, 3)),
+        ("empty_like(x.t(), dtype)", tensor.empty_like(like, dtype=tensor.bool), "bool", (3, 2), (1, 3)),
+        ("x.new_empty(2, 0)", like.new_empty(2, 0), "int32", (2, 0), None),
+        ("x.new_empty((2,), dtype)", like.new_empty((2,), dtype=tensor.uint8), "uint8", (2,), (1,)),
+        ("empty_strided", tensor.empty_strided((2, 3), (1, 2), device=device), "float32", (2, 3), (1, 2)),
+    ):
+        found = (tuple(made.shape), made.dtype, str(made.device))
+        equal(f"shape, dtype and device of {call}", found, (shape, getattr(tensor, dtype), str(like.device)))
+        if strides is not None:
+            equal(f"strides of {call}", tuple(made.stride()), strides)
+    with raises("empty(2, -1)", RuntimeError, ValueError, words=["size", "-1"]):
+        tensor.empty(2, -1, device=device)
+    with raises("empty_strided((2, 2), (1,))", RuntimeError, ValueError, words=["empty_strided", "stride"]):
+        tensor.empty_strided((2, 2), (1,), device=device)
+
+
+@suite.check(needs=["gradients"])
+def created_leaves(device: str) -> None:
+    """What makes tensors makes leaves that require gradients when told so; integers cannot."""
+    like, given = put(np.float32([1, 2]), device), {"device": device, "requires_grad": True}
+    for call, made in (
+        ("arange(3.0)", tensor.arange(3.0, **given)),
+        ("empty(2)", tensor.empty(2, **given)),
+        ("empty_like(x)", tensor.empty_like(like, **given)),
+        ("empty_strided((2,), (1,))", tensor.empty_strided((2,), (1,), **given)),
+        ("eye(2)", tensor.eye(2, **given)),
+        ("full((2,), 1.0)", tensor.full((2,), 1.0, **given)),
+        ("full_like(x, 1)", tensor.full_like(like, 1, **given)),
+        ("linspace(0, 1, 3)", tensor.linspace(0, 1, 3, **given)),
+        ("logspace(0, 1, 3)", tensor.logspace(0, 1, 3, **given)),
+        ("x.new_empty(2)", like.new_empty(2, **given)),
+        ("x.new_full((2,), 1)", like.new_full((2,), 1, **given)),
+        ("x.new_ones(2)", like.new_ones(2, **given)),
+        ("x.new_zeros(2)", like.new_zeros(2, **given)),
+        ("ones(2)", tensor.ones(2, **given)),
+        ("ones_like(x)", tensor.ones_like(like, **given)),
+        ("scalar_tensor(1.0)", tensor.scalar_tensor(1.0, **given)),
+        ("zeros(2)", tensor.zeros(2, **given)),
+        ("zeros_like(x)", tensor.zeros_like(like, **given)),
+    ):
+        found = (made.requires_grad, made.is_leaf, str(made.device))
+        equal(f"requires_grad, is_leaf and device of {call}", found, (True, True, str(like.device)))
+    with raises("zeros(2, dtype=int64, requires_grad=True)", RuntimeError):
+        tensor.zeros(2, dtype=tensor.int64, **given)
+
+
+@suite.check(needs=["gradients", "float64"])
+def gradients_across_devices_and_dtypes(device: str) -> None:
+    """A gradient comes back through a move and a conversion, on the device and in the dtype of its tensor."""
+    start = put(np.float64([1, -2, 3]), "cpu", grad=True)
+    moved = start.to(device)
+    (moved.to(tensor.float32) * put(np.float32([2, 4, 8]), device)).sum().backward()
+    equal(
+        "device and dtype of the gradient",
+        (str(start.grad.device), start.grad.dtype),
+        ("cpu", tensor.float64),
+    )
+    close("gradient of (x.to(device).to(float32) * w).sum()", start.grad, [2, 4, 8])
+    target = put(np.zeros((2, 3), np.float32), device)
+    start.grad = None
+    target.copy_(start)
+    (target * target).sum().backward()
+    close("gradient of zeros(2, 3).copy_(x).square().sum()", start.grad, [4, -8, 12])
+
+
+@suite.check(needs=["gradients", "complex", "float64"])
+def gradients_through_complex_numbers(device: str) -> None:
+    """Gradients of real numbers that were parts, or modulus and argument, of complex ones on the way."""
+    source = rng()
+    array, other = source.standard_normal((3, 2)), source.standard_normal(3)
+    weights = source.standard_normal((3, 2))
+
+    def parts(z: np.ndarray) -> float:
+        return float((np.stack([(z * z).real, (z * z).imag], -1) * weights).sum())
+
+    for call, make, reference in (
+        ("view_as_complex(x)", tensor.view_as_complex, lambda a: a[:, 0] + 1j * a[:, 1]),
+        (
+            "complex(x, y)",
+            lambda x: tensor.complex(x[:, 0], put(other, device)),
+            lambda a: a[:, 0] + 1j * other,
+        ),
+        (
+            "complex(y, x)",
+            lambda x: tensor.complex(put(other, device), x[:, 1]),
+            lambda a: other + 1j * a[:, 1],
+        ),
+        ("polar(r, phi)", lambda x: tensor.polar(x[:, 0], x[:, 1]), lambda a: a[:, 0] * np.exp(1j * a[:, 1])),
+    ):
+        x = put(array, device, grad=True)
+        z = make(x)
+        (tensor.view_as_real(z * z) * put(weights, device)).sum().backward()
+        expected = slope(lambda at, of=reference: parts(of(at)), array)
+        close(f"gradient of view_as_real(z * z), z = {call}", x.grad, expected, 1e-4, 1e-5)
+
+
 @suite.check()
 def casts(device: str) -> None:
     """`to(dtype)` converts between all plain dtypes as NumPy does."""
