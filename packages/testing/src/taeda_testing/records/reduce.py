@@ -66,23 +66,6 @@ RECORDS = [
     _reduce("all", with_axis(np.all), reduction(), ALL),
     _reduce("argmax", _arg(np.argmax), reduction(tuples=False, empty=False), REALS),
     _reduce("argmin", _arg(np.argmin), reduction(tuples=False, empty=False), REALS),
-    _reduce(
-        "var",
-        lambda x, dim=None, keepdim=False, correction=1: np.var(
-            x, axis=dim, keepdims=keepdim, ddof=correction
-        ),
-        reduction(empty=False, correction=0),
-        FLOATS,
-        gradient=_GRAD,
-    ),
-    _reduce(
-        "std",
-        lambda x, dim=None, keepdim=False, correction=1: np.std(
-            x, axis=dim, keepdims=keepdim, ddof=correction
-        ),
-        reduction(empty=False, correction=0),
-        FLOATS,
-    ),
     _reduce("cumsum", _scanned(np.cumsum), _scan, NUMBERS, gradient=_GRAD),
     _reduce("cumprod", _scanned(np.cumprod), _scan, NUMBERS),
     OpRecord(
