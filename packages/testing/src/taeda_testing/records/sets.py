@@ -114,8 +114,8 @@ def _twice(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((np.array([0.0], dtype), np.array([-0.0], dtype)))
 
 
-def _complex(name: str) -> Any:
-    return wrong_call(name, np.zeros(2, np.complex64), words=("complex",), error=(TypeError, RuntimeError))
+def _complex() -> Any:
+    return wrong_call("", np.zeros(2, np.complex64), words=("complex",), error=(TypeError, RuntimeError))
 
 
 RECORDS = [
@@ -125,9 +125,9 @@ RECORDS = [
     )),
     _record("equal", np.array_equal, _twice, ALL, "compare"),
     _record("unique", _unique, _options, _DTYPES, errors=(
-        *_complex("unique"), *wrong_call("", (2, 3), dim=2, words=("dim", "2"), error=IndexError)
+        *_complex(), *wrong_call("", (2, 3), dim=2, words=("dim", "2"), error=IndexError)
     )),
-    _record("unique_all", _all, _plain, _DTYPES, errors=_complex("unique_all")),
+    _record("unique_all", _all, _plain, _DTYPES, errors=_complex()),
     _record("unique_consecutive", _consecutive, _slices, ALL, errors=wrong_call(
         "", (2, 3), dim=2, words=("dim", "2"), error=IndexError
     )),
