@@ -8,6 +8,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import ALL, FLOATS, NUMBERS, OpRecord, Sample
+from taeda_testing.sampling import reduction
 from taeda_testing.wrong import wrong_call
 
 _GRAD = ("float64",)
@@ -124,6 +125,16 @@ def _nonzero(x, as_tuple=False):
     return list(np.argwhere(np.atleast_1d(x)).astype(np.int64).T) if as_tuple else found
 
 
+def _counted(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for sample in reduction(-1, 1)(dtype, rng):
+        if not sample.kwargs.pop("keepdim", False):
+            yield sample
+
+
+def _count_nonzero(x, dim=None):
+    return np.asarray(np.count_nonzero(x, axis=dim), np.int64)
+
+
 def _as_tuple(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for sample in _sparse(dtype, rng):
         yield Sample(sample.args, {"as_tuple": True})
@@ -138,28 +149,56 @@ def _numbers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 def _repeated(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape, times, dim in (((3,), 2, 0), ((2, 3), 3, 1), ((2, 3), 2, None)):
         yield Sample((random_array(rng, shape, dtype), times, dim))
+    x = random_array(rng, (2, 3), dtype)
+    yield Sample((x, 2), {"dim": -1, "output_size": 6})
+    yield Sample((x, 0, 0))
+    yield Sample((x, np.int64([2, 0, 1]), 1))
+    yield Sample((x, np.int64([1, 2])), {"dim": -2, "output_size": 3})
+    yield Sample((x, np.int32([3, 0, 1, 1, 0, 2])))
+    yield Sample((x, np.int64([2]), 0))
 
 
 RECORDS = [
-    _record("scatter", _scatter, _scattered(True)),
-    _record("scatter", _scatter, _scattered(False), NUMBERS),
+    _record("scatter", _scatter, _scattered(True), in_place=True, errors=(
+        *wrong_call("scatter", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError),
+        *wrong_call("scatter", (3,), 0, np.int64([0, 1]), (1,), words=("index", "2", "1")),
+    )),
+    _record("scatter", _scatter, _scattered(False), NUMBERS, in_place=True),
     _record("put_along_axis", lambda x, i, v, dim: _scatter(x, dim, i, v), _axis_last, errors=wrong_call(
         "", (3,), np.int64([4]), 1, 0, words=("index", "4", "3"), error=IndexError
     )),
-    _record("scatter_add", _scatter_add, _added, NUMBERS),
-    _record("index_add", _index_add, _rows, NUMBERS),
-    _record("index_copy", _index_copy, _rows),
-    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], _masks),
-    _record("masked_fill", lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), _filled),
-    _record("where", np.where, _chosen, out=True),
+    _record("scatter_add", _scatter_add, _added, NUMBERS, in_place=True, errors=wrong_call(
+        "scatter_add", (3,), 0, np.int64([-4]), (1,), words=("index", "-4"), error=IndexError
+    )),
+    _record("index_add", _index_add, _rows, NUMBERS, in_place=True, errors=wrong_call(
+        "index_add", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError
+    )),
+    _record("index_copy", _index_copy, _rows, in_place=True, errors=wrong_call(
+        "index_copy", (3,), 0, np.int64([0, 1]), (1,), words=("source", "2", "1")
+    )),
+    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], _masks, errors=wrong_call(
+        "masked_select", (2,), np.zeros(3, bool), words=("2", "3")
+    )),
+    _record("masked_fill", lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), _filled, in_place=True),
+    _record("where", np.where, _chosen, out=True, errors=wrong_call(
+        "where", np.zeros(2, bool), (3,), 0.0, words=("2", "3")
+    )),
     _record("where", lambda c: _nonzero(c, True), _sparse, gradient=()),
     _record("where", np.where, _numbers, FLOATS),
     _record("nonzero", _nonzero, _sparse, gradient=()),
     _record("nonzero", _nonzero, _as_tuple, gradient=()),
     _record("argwhere", lambda x: np.argwhere(x).astype(np.int64), _sparse, gradient=()),
-    _record("count_nonzero", lambda x: np.asarray(np.count_nonzero(x), np.int64), _sparse, gradient=()),
-    _record("repeat_interleave", lambda x, n, dim: np.repeat(x, n, dim), _repeated),
-    _record("take", lambda x, i: np.take(x, i), lambda d, rng: (
-        Sample((random_array(rng, s, d), rng.integers(0, 6, i))) for s, i in (((6,), (3,)), ((2, 3), (2, 2)))
+    _record("count_nonzero", _count_nonzero, _sparse, gradient=()),
+    _record("count_nonzero", _count_nonzero, _counted, gradient=(), errors=wrong_call(
+        "", (2, 3), 2, words=("dim", "2"), error=IndexError
     )),
+    _record("repeat_interleave", lambda x, n, dim=None, output_size=None: np.repeat(x, n, dim), _repeated, errors=(
+        *wrong_call("repeat_interleave", (3,), 2, 0, output_size=5, words=("output_size", "5", "6")),
+        *wrong_call("repeat_interleave", (3,), -1, words=("repeats", "-1")),
+        *wrong_call("repeat_interleave", (3,), np.int64([1, 2]), 0, words=("repeats", "2", "3")),
+    )),
+    _record("take", lambda x, i: np.take(x, i), lambda d, rng: (
+        Sample((random_array(rng, s, d), rng.integers(-6, 6, i)[...]))
+        for s, i in (((6,), (3,)), ((2, 3), (2, 2)), ((6,), ()))
+    ), errors=wrong_call("", (3,), np.int64([3]), words=("index", "3"), error=IndexError)),
 ]  # fmt: skip

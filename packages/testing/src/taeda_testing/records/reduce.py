@@ -57,17 +57,19 @@ def _reduce(name, reference, samples, dtypes, **more):
 
 
 RECORDS = [
-    _reduce("sum", _summed(np.sum), reduction(), ALL, gradient=_GRAD, atol={"float32": 1e-3}),
-    _reduce("prod", _summed(np.prod), reduction(0.9, 1.1), ("bool", *NUMBERS), gradient=_GRAD),
-    _reduce("mean", with_axis(np.mean), reduction(empty=False), (*FLOATS, *COMPLEX), gradient=_GRAD),
-    _reduce("amax", with_axis(np.amax), reduction(empty=False), REALS),
-    _reduce("amin", with_axis(np.amin), reduction(empty=False), REALS),
-    _reduce("any", with_axis(np.any), reduction(), ALL),
-    _reduce("all", with_axis(np.all), reduction(), ALL),
-    _reduce("argmax", _arg(np.argmax), reduction(tuples=False, empty=False), REALS),
-    _reduce("argmin", _arg(np.argmin), reduction(tuples=False, empty=False), REALS),
-    _reduce("cumsum", _scanned(np.cumsum), _scan, NUMBERS, gradient=_GRAD),
-    _reduce("cumprod", _scanned(np.cumprod), _scan, NUMBERS),
+    _reduce("sum", _summed(np.sum), reduction(), ALL, gradient=_GRAD, out=True, atol={"float32": 1e-3}),
+    _reduce("prod", _summed(np.prod), reduction(0.9, 1.1), ("bool", *NUMBERS), gradient=_GRAD, out=True),
+    _reduce(
+        "mean", with_axis(np.mean), reduction(empty=False), (*FLOATS, *COMPLEX), gradient=_GRAD, out=True
+    ),
+    _reduce("amax", with_axis(np.amax), reduction(empty=False), REALS, gradient=_GRAD, out=True),
+    _reduce("amin", with_axis(np.amin), reduction(empty=False), REALS, gradient=_GRAD, out=True),
+    _reduce("any", with_axis(np.any), reduction(), ALL, out=True),
+    _reduce("all", with_axis(np.all), reduction(), ALL, out=True),
+    _reduce("argmax", _arg(np.argmax), reduction(tuples=False, empty=False), REALS, out=True),
+    _reduce("argmin", _arg(np.argmin), reduction(tuples=False, empty=False), REALS, out=True),
+    _reduce("cumsum", _scanned(np.cumsum), _scan, NUMBERS, gradient=_GRAD, out=True, in_place=True),
+    _reduce("cumprod", _scanned(np.cumprod), _scan, NUMBERS, gradient=_GRAD, out=True, in_place=True),
     OpRecord(
         "logsumexp",
         lambda x, dim, keepdim=False: np.asarray(special.logsumexp(x, axis=dim, keepdims=keepdim)).astype(
@@ -76,6 +78,7 @@ RECORDS = [
         lambda dtype, rng: (s for s in reduction(empty=False)(dtype, rng) if "dim" in s.kwargs),
         FLOATS,
         gradient=_GRAD,
+        out=True,
         family="reduce",
     ),
 ]
