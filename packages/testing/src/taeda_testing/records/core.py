@@ -121,7 +121,7 @@ RECORDS = [
              family="reduce", out=True,
              errors=wrong_call("logcumsumexp", (3,), 1, words=("dim", "1"), error=IndexError)),
     OpRecord("index_fill", _filled, _fills, ALL, _GRAD, family="index", in_place=True,
-             errors=wrong_call("index_fill", (3,), 0, np.int64([3]), 1, words=("index", "3"), error=IndexError)),
+             errors=wrong_call("", (3,), 0, np.int64([3]), 1, words=("index", "3"), error=IndexError)),
     OpRecord("clone", np.copy, _clones, ALL, _GRAD, family="cast"),
     OpRecord("clamp_min", lambda x, low: np.maximum(x, np.asarray(low, x.dtype)), _limits, REALS, _GRAD,
              in_place=True, family="arith"),

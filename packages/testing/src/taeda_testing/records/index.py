@@ -171,7 +171,7 @@ RECORDS = [
         "scatter_add", (3,), 0, np.int64([-4]), (1,), words=("index", "-4"), error=IndexError
     )),
     _record("index_add", _index_add, _rows, NUMBERS, in_place=True, errors=wrong_call(
-        "index_add", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError
+        "", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError
     )),
     _record("index_copy", _index_copy, _rows, in_place=True, errors=wrong_call(
         "index_copy", (3,), 0, np.int64([0, 1]), (1,), words=("source", "2", "1")
