@@ -39,6 +39,16 @@ def inner(name: str, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[E
     )
 
 
+def wrong_call(name: str, *args: Any, words: tuple[str, ...] = (), error: Any = _SHAPE, **kwargs: Any) -> Any:
+    """A call with zeros of the given shapes (other arguments as they are) whose error has the name and the words."""
+    given = tuple(_zeros(*a) if _is_shape(a) else a for a in args)
+    return (ErrorSample(given, kwargs, error, (name, *words)),)
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(size, int) for size in value)
+
+
 WRONG: dict[str, tuple[ErrorSample, ...]] = {
     **{
         name: broadcast(name)

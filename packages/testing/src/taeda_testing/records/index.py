@@ -1,4 +1,4 @@
-"""Records of indexing by tensors, choosing by masks, and sorting's relatives."""
+"""Records of indexing by tensors, and choosing by masks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import ALL, FLOATS, INTEGERS, NUMBERS, REALS, OpRecord, Sample
+from taeda_testing.record import ALL, FLOATS, NUMBERS, OpRecord, Sample
+from taeda_testing.sampling import reduction
+from taeda_testing.wrong import wrong_call
 
 _GRAD = ("float64",)
 _ALONG = (((4,), 0, 3), ((3, 4), 1, 2), ((3, 4), 0, 5), ((2, 3, 4), -1, 2))
@@ -47,6 +49,12 @@ def _scatter(x, dim, index, value):
     out = x.copy()
     np.put_along_axis(out, index, value, dim)
     return out
+
+
+def _axis_last(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for source in (True, False):
+        for x, dim, index, value in (s.args for s in _scattered(source)(dtype, rng)):
+            yield Sample((x, index, value if source else 1, dim))
 
 
 def _added(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
@@ -112,69 +120,85 @@ def _sparse(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((np.asarray(random_array(rng, shape, dtype) * kept),))
 
 
-def _tops(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape, k, dim in (((7,), 3, 0), ((3, 5), 2, 1), ((4, 3), 4, 0), ((2, 300), 5, -1)):
-        for largest in (True, False):
-            # Distinct values: which of equal ones is taken is not part of the contract.
-            size = int(np.prod(shape))
-            values = rng.permutation(size) if size < 100 or dtype not in ("int8", "uint8") else None
-            if values is not None:
-                yield Sample((values.reshape(shape).astype(dtype), k, dim, largest))
+def _nonzero(x, as_tuple=False):
+    found = np.argwhere(x).astype(np.int64)
+    return list(np.argwhere(np.atleast_1d(x)).astype(np.int64).T) if as_tuple else found
 
 
-def _topk(x, k, dim, largest):
-    order = np.argsort(x, axis=dim, kind="stable")
-    order = np.flip(order, dim) if largest else order
-    order = np.take(order, range(k), axis=dim)
-    return np.take_along_axis(x, order, dim), order.astype(np.int64)
+def _counted(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for sample in reduction(-1, 1)(dtype, rng):
+        if not sample.kwargs.pop("keepdim", False):
+            yield sample
 
 
-def _searched(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for n, shape in ((6, (4,)), (1, (2, 3)), (9, ())):
-        for right in (False, True):
-            edges = np.sort(random_array(rng, (n,), dtype))
-            yield Sample((edges, random_array(rng, shape, dtype)), {"right": right})
+def _count_nonzero(x, dim=None):
+    return np.asarray(np.count_nonzero(x, axis=dim), np.int64)
 
 
-def _search(edges, x, right=False):
-    return np.asarray(np.searchsorted(edges, x, "right" if right else "left"), np.int64)
+def _as_tuple(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for sample in _sparse(dtype, rng):
+        yield Sample(sample.args, {"as_tuple": True})
 
 
-def _counts(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for n in (0, 1, 20):
-        yield Sample((random_array(rng, (n,), dtype, 0, 7), None, 9))
+def _numbers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    mask, x = rng.integers(0, 2, (2, 3)).astype(bool), random_array(rng, (2, 3), dtype)
+    yield Sample((mask, x, 2.5))
+    yield Sample((mask, -1, x))
 
 
 def _repeated(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape, times, dim in (((3,), 2, 0), ((2, 3), 3, 1), ((2, 3), 2, None)):
         yield Sample((random_array(rng, shape, dtype), times, dim))
+    x = random_array(rng, (2, 3), dtype)
+    yield Sample((x, 2), {"dim": -1, "output_size": 6})
+    yield Sample((x, 0, 0))
+    yield Sample((x, np.int64([2, 0, 1]), 1))
+    yield Sample((x, np.int64([1, 2])), {"dim": -2, "output_size": 3})
+    yield Sample((x, np.int32([3, 0, 1, 1, 0, 2])))
+    yield Sample((x, np.int64([2]), 0))
 
-
-_ORDERED = tuple(d for d in REALS if d not in ("uint16", "uint32", "uint64"))
 
 RECORDS = [
-    _record("scatter", _scatter, _scattered(True)),
-    _record("scatter", _scatter, _scattered(False), NUMBERS),
-    _record("scatter_add", _scatter_add, _added, NUMBERS),
-    _record("index_add", _index_add, _rows, NUMBERS),
-    _record("index_copy", _index_copy, _rows),
-    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], _masks),
-    _record("masked_fill", lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), _filled),
-    _record("where", np.where, _chosen),
-    _record("nonzero", lambda x: np.argwhere(x).astype(np.int64), _sparse, gradient=()),
-    _record("argwhere", lambda x: np.argwhere(x).astype(np.int64), _sparse, gradient=()),
-    _record("count_nonzero", lambda x: np.asarray(np.count_nonzero(x), np.int64), _sparse, gradient=()),
-    _record("topk", _topk, _tops, _ORDERED, gradient=("float64",)),
-    _record("searchsorted", _search, _searched, _ORDERED, gradient=()),
-    _record("bincount", lambda x, w, n: np.bincount(x, w, n).astype(np.int64), _counts, INTEGERS[2:4], gradient=()),
-    _record("repeat_interleave", lambda x, n, dim: np.repeat(x, n, dim), _repeated),
-    _record("take", lambda x, i: np.take(x, i), lambda d, rng: (
-        Sample((random_array(rng, s, d), rng.integers(0, 6, i))) for s, i in (((6,), (3,)), ((2, 3), (2, 2)))
+    _record("scatter", _scatter, _scattered(True), in_place=True, errors=(
+        *wrong_call("scatter", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError),
+        *wrong_call("scatter", (3,), 0, np.int64([0, 1]), (1,), words=("index", "2", "1")),
     )),
-    _record("median", lambda x: np.asarray(np.sort(x.reshape(-1))[(x.size - 1) // 2]), lambda d, rng: (
-        Sample((random_array(rng, s, d),)) for s in ((5,), (2, 3), (4,), ())
-    ), _ORDERED),
-    _record("msort", lambda x: np.sort(x, 0), lambda d, rng: (
-        Sample((random_array(rng, s, d),)) for s in ((5,), (2, 3), (0, 2))
-    ), FLOATS),
+    _record("scatter", _scatter, _scattered(False), NUMBERS, in_place=True),
+    _record("put_along_axis", lambda x, i, v, dim: _scatter(x, dim, i, v), _axis_last, errors=wrong_call(
+        "", (3,), np.int64([4]), 1, 0, words=("index", "4", "3"), error=IndexError
+    )),
+    _record("scatter_add", _scatter_add, _added, NUMBERS, in_place=True, errors=wrong_call(
+        "scatter_add", (3,), 0, np.int64([-4]), (1,), words=("index", "-4"), error=IndexError
+    )),
+    _record("index_add", _index_add, _rows, NUMBERS, in_place=True, errors=wrong_call(
+        "", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError
+    )),
+    _record("index_copy", _index_copy, _rows, in_place=True, errors=wrong_call(
+        "index_copy", (3,), 0, np.int64([0, 1]), (1,), words=("source", "2", "1")
+    )),
+    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], _masks, errors=wrong_call(
+        "masked_select", (2,), np.zeros(3, bool), words=("2", "3")
+    )),
+    _record("masked_fill", lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), _filled, in_place=True),
+    _record("where", np.where, _chosen, out=True, errors=wrong_call(
+        "where", np.zeros(2, bool), (3,), 0.0, words=("2", "3")
+    )),
+    _record("where", lambda c: _nonzero(c, True), _sparse, gradient=()),
+    _record("where", np.where, _numbers, FLOATS),
+    _record("nonzero", _nonzero, _sparse, gradient=()),
+    _record("nonzero", _nonzero, _as_tuple, gradient=()),
+    _record("argwhere", lambda x: np.argwhere(x).astype(np.int64), _sparse, gradient=()),
+    _record("count_nonzero", _count_nonzero, _sparse, gradient=()),
+    _record("count_nonzero", _count_nonzero, _counted, gradient=(), errors=wrong_call(
+        "", (2, 3), 2, words=("dim", "2"), error=IndexError
+    )),
+    _record("repeat_interleave", lambda x, n, dim=None, output_size=None: np.repeat(x, n, dim), _repeated, errors=(
+        *wrong_call("repeat_interleave", (3,), 2, 0, output_size=5, words=("output_size", "5", "6")),
+        *wrong_call("repeat_interleave", (3,), -1, words=("repeats", "-1")),
+        *wrong_call("repeat_interleave", (3,), np.int64([1, 2]), 0, words=("repeats", "2", "3")),
+    )),
+    _record("take", lambda x, i: np.take(x, i), lambda d, rng: (
+        Sample((random_array(rng, s, d), rng.integers(-6, 6, i)[...]))
+        for s, i in (((6,), (3,)), ((2, 3), (2, 2)), ((6,), ()))
+    ), errors=wrong_call("", (3,), np.int64([3]), words=("index", "3"), error=IndexError)),
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import COMPLEX, FLOATS, OpRecord, Sample
+from taeda_testing.wrong import wrong_call
 
 _PAIRS = (((2, 3), (3, 4)), ((1, 1), (1, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((40, 70), (70, 33)))
 _MATMUL = (
@@ -32,7 +33,15 @@ def _pairs(shapes):
 
 def _record(name, reference, samples, dtypes=_DTYPES, **more):
     return OpRecord(
-        name, reference, samples, dtypes, gradient=("float64",), family="linalg", **_TOLERANCE, **more
+        name,
+        reference,
+        samples,
+        dtypes,
+        gradient=("float64",),
+        family="linalg",
+        out=True,
+        **_TOLERANCE,
+        **more,
     )
 
 
@@ -42,7 +51,13 @@ RECORDS = [
     _record(
         "bmm", np.matmul, _pairs((((4, 2, 3), (4, 3, 5)), ((0, 2, 3), (0, 3, 1)), ((2, 40, 30), (2, 30, 20))))
     ),
-    _record("mv", np.matmul, _pairs((((2, 3), (3,)), ((5, 0), (0,))))),
-    _record("dot", np.dot, _pairs((((3,), (3,)), ((0,), (0,))))),
-    _record("outer", np.outer, _pairs((((3,), (2,)), ((0,), (2,))))),
-]
+    _record("mv", np.matmul, _pairs((((2, 3), (3,)), ((5, 0), (0,)))), errors=wrong_call(
+        "mv", (2, 3), (4,), words=("vec", "3", "4")
+    )),
+    _record("dot", np.dot, _pairs((((3,), (3,)), ((0,), (0,)))), errors=wrong_call(
+        "dot", (3,), (4,), words=("3", "4")
+    )),
+    _record("outer", np.outer, _pairs((((3,), (2,)), ((0,), (2,)))), errors=wrong_call(
+        "outer", (2, 3), (2,), words=("self", "(2, 3)")
+    )),
+]  # fmt: skip

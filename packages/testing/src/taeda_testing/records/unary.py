@@ -84,9 +84,10 @@ RECORDS = [
     OpRecord("trunc", np.trunc, unary(special=True), FLOATS, in_place=True, out=True, family="unary"),
     OpRecord("round", np.round, unary(special=True), FLOATS, in_place=True, out=True, family="unary"),
     OpRecord("isnan", np.isnan, unary(special=True), FLOATS_AND_COMPLEX, family="unary"),
+    OpRecord("isreal", np.isreal, unary(), ALL, family="compare"),
     OpRecord("isinf", np.isinf, unary(special=True), FLOATS_AND_COMPLEX, family="unary"),
     OpRecord("isfinite", np.isfinite, unary(special=True), FLOATS_AND_COMPLEX, family="unary"),
-    OpRecord("signbit", np.signbit, unary(special=True), FLOATS, family="unary"),
+    OpRecord("signbit", np.signbit, unary(special=True), FLOATS, out=True, family="unary"),
     OpRecord("logical_not", np.logical_not, unary(), ALL, out=True, family="unary"),
     OpRecord(
         "bitwise_not", np.invert, unary(), ("bool", *REALS[:8]), in_place=True, out=True, family="unary"

@@ -420,6 +420,60 @@ def uniform_and_normal(device: str) -> None:
     _moments("normal_(2, 3)", found, 2, 3)
     close("deviation of normal_(2, 3)", array_of(found).std(), 3, 0.1)
 
+    def log_normal(source: Any) -> Any:
+        return tensor.empty(4000, device=device).log_normal_(0.5, 0.25, generator=source)
+
+    found = _repeats("log_normal_(0.5, 0.25)", log_normal, device)
+    logarithms = np.log(array_of(found))
+    _moments("log(log_normal_(0.5, 0.25))", logarithms, 0.5, 0.25)
+    close("deviation of log(log_normal_(0.5, 0.25))", logarithms.std(), 0.25, 0.1)
+
+
+@suite.check(needs=["random"])
+def random_tensors(device: str) -> None:
+    """`rand`, `randn`, `randint`, `normal` and their relatives make the right shape on the device, and repeat."""
+    like = tensor.empty(40, 100, device=device)
+    means = put(np.float32([[-5], [5]]), device)
+    made = {
+        "rand(40, 100)": (lambda g: tensor.rand(40, 100, generator=g, device=device), 0.5, 0.29),
+        "randn(40, 100)": (lambda g: tensor.randn(40, 100, generator=g, device=device), 0, 1),
+        "randint(-2, 3, (4000,))": (lambda g: tensor.randint(-2, 3, (4000,), generator=g, device=device), 0, 1.42),
+        "normal(2, 3, (4000,))": (lambda g: tensor.normal(2.0, 3.0, (4000,), generator=g, device=device), 2, 3),
+        "normal([[-5], [5]], ones(2000))": (
+            lambda g: tensor.normal(means, tensor.ones(2000, device=device), generator=g) - means, 0, 1
+        ),
+    }  # fmt: skip
+    for call, (draw, mean, deviation) in made.items():
+        found = _repeats(call, draw, device)
+        equal(f"number of elements of {call}", found.numel(), 4000)
+        equal(f"device of {call}", str(found.device), str(like.device))
+        _moments(call, found, mean, deviation)
+        close(f"deviation of {call}", array_of(found).std(), deviation, 0.1)
+    alike = {
+        "rand_like(x)": (tensor.rand_like, 0.5, 0.29),
+        "randn_like(x)": (tensor.randn_like, 0, 1),
+        "randint_like(x, 0, 3)": (lambda x: tensor.randint_like(x, 0, 3), 1, 0.82),
+    }
+    for call, (draw, mean, deviation) in alike.items():
+        tensor.manual_seed(7)
+        found = draw(like)
+        tensor.manual_seed(7)
+        close(f"{call} after an equal seed", draw(like), array_of(found), 0, 0)
+        equal(f"shape, dtype and device of {call}", (found.shape, found.dtype, str(found.device)),
+              (like.shape, like.dtype, str(like.device)))  # fmt: skip
+        _moments(call, found, mean, deviation)
+        close(f"deviation of {call}", array_of(found).std(), deviation, 0.1)
+
+
+@suite.check(needs=["random"])
+def permutations(device: str) -> None:
+    """`randperm` has every number once, in an order that repeats with the seed; first numbers are uniform."""
+    found = _repeats("randperm(50)", lambda g: tensor.randperm(50, generator=g, device=device), device)
+    equal("sorted randperm(50)", sorted(array_of(found).tolist()), list(range(50)))
+    source = _generator(device)
+    firsts = [int(tensor.randperm(3, generator=source, device=device)[0]) for _ in range(300)]
+    close("shares of the first of randperm(3)", np.bincount(firsts, minlength=3) / 300, [1 / 3] * 3, 0, 0.12)
+
 
 @suite.check(needs=["random"])
 def random_integers(device: str) -> None:
@@ -440,6 +494,11 @@ def bernoulli_and_geometric(device: str) -> None:
     )
     equal("values of bernoulli_(0.3)", sorted(set(array_of(ones).tolist())), [0.0, 1.0])
     _moments("bernoulli_(0.3)", ones, 0.3, 0.46)
+    chances = put(np.float32([[0.0], [0.25], [1.0]]), device).expand(3, 4000)
+    drawn = array_of(_repeats("bernoulli(chances)", lambda g: tensor.bernoulli(chances, generator=g), device))
+    close("means of bernoulli([[0], [0.25], [1]])", drawn.mean(1), [0, 0.25, 1], 0, 0.04)
+    counted = _repeats("bernoulli(x, 0.75)", lambda g: tensor.bernoulli(ones, 0.75, generator=g), device)
+    _moments("bernoulli(x, 0.75)", counted, 0.75, 0.43)
     counts = _repeats(
         "geometric_(0.5)", lambda g: tensor.empty(4000, device=device).geometric_(0.5, generator=g), device
     )
@@ -497,6 +556,25 @@ def dropout(device: str) -> None:
     out.sum().backward()
     close("gradient of dropout(ones, 0.25)", x.grad, values)
     close("dropout while not training", tensor.dropout(x, 0.25, False), np.ones(4000))
+    y = put(np.ones(4000, np.float32), device)
+    true("dropout_(y, 0.25)", tensor.dropout_(y, 0.25, True) is y, "y itself")
+    close("values of dropout_(y, 0.25)", np.unique(array_of(y)), [0, 1 / 0.75])
+
+
+@suite.check(needs=["random", "gradients"])
+def random_slopes(device: str) -> None:
+    """`rrelu` in training scales each negative element by a slope of its own, and its gradient has the same slopes."""
+    x = put(np.full(4000, -2, np.float32), device, grad=True)
+    out = _repeats("rrelu(x, 0.2, 0.6, True)", lambda g: tensor.rrelu(x, 0.2, 0.6, True, generator=g), device)
+    slopes = array_of(out) / -2
+    true(
+        "slopes of rrelu(x, 0.2, 0.6, True)",
+        slopes.min() >= 0.2 and slopes.max() <= 0.6,
+        "slopes in [0.2, 0.6]",
+    )
+    _moments("slopes of rrelu(x, 0.2, 0.6, True)", slopes, 0.4, 0.12)
+    out.sum().backward()
+    close("gradient of rrelu(x, 0.2, 0.6, True)", x.grad, slopes)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,187 @@
+"""Records of composed products: sums of products in a notation, of batches, powers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+
+from taeda_testing.arrays import random_array
+from taeda_testing.record import COMPLEX, FLOATS, FLOATS_AND_COMPLEX, NUMBERS, OpRecord, Sample
+from taeda_testing.sampling import Sampler
+from taeda_testing.wrong import wrong_call
+
+_NUMERIC = ("int32", "int64", *FLOATS, *COMPLEX)
+_LOOSE = {"rtol": {"float32": 1e-4, "complex64": 1e-4}, "atol": {"float32": 1e-3, "complex64": 1e-3}}
+
+
+def _record(name, reference, samples, dtypes=_NUMERIC, **more):
+    return OpRecord(name, reference, samples, dtypes, ("float64",), family="linalg", **{**_LOOSE, **more})
+
+
+def _operands(*calls) -> Sampler:
+    """Shapes of the operands of each call, and keywords if a dict comes last."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for call in calls:
+            kwargs = call[-1] if isinstance(call[-1], dict) else {}
+            shapes = call[: len(call) - bool(kwargs)]
+            yield Sample(
+                tuple(s if s is None else random_array(rng, s, dtype, -2, 2) for s in shapes), kwargs
+            )
+
+    return samples
+
+
+def _weighted(*shapes) -> Sampler:
+    """A sum with a product: plain, weighted, and with beta 0, where the summand is not read."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for call in shapes:
+            arrays = [random_array(rng, shape, dtype, -2, 2) for shape in call]
+            yield Sample((*arrays,))
+            yield Sample((*arrays,), {"beta": 2, "alpha": 3})
+            if np.dtype(dtype).kind == "f":
+                unread = np.full_like(arrays[0], np.nan)
+                yield Sample((unread, *arrays[1:]), {"beta": 0}, "the first is not read")
+
+    return samples
+
+
+def _plus(product):
+    def call(x, a, b, beta=1, alpha=1):
+        return (alpha * product(a, b) + (beta * x if beta else 0)).astype(x.dtype)
+
+    return call
+
+
+_NOTATIONS = (
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ba,cb", (2, 3), (4, 2)),  # without an arrow: letters in alphabetical order
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("ij->ji", (2, 3)),
+    ("ij->", (2, 3)),
+    ("i,j->ij", (2,), (3,)),
+    ("i,i", (3,), (3,)),
+    ("bij,bjk->bik", (2, 3, 1), (2, 1, 4)),
+    ("...ij,...jk->...ik", (2, 1, 3, 2), (3, 2, 2)),
+    ("i...,i...->...", (3, 2), (3, 2)),
+    ("...i->...", (2, 3)),
+    (" i j , j -> i ", (2, 3), (3,)),
+    ("ij,jk,kl->il", (2, 3), (3, 2), (2, 4)),
+    ("ij,ij,i->j", (2, 3), (2, 3), (2,)),
+    ("iij,jk->ik", (2, 2, 3), (3, 2)),
+    ("aB,Bc->ac", (2, 3), (3, 2)),
+    ("ij,jk->ik", (2, 0), (0, 3)),
+    ("i,->i", (3,), ()),
+    ("ij,kj->ik", (2, 1), (4, 1)),
+    ("ij,j->ij", (2, 3), (3,)),
+)
+
+
+def _notations(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for equation, *shapes in _NOTATIONS:
+        arrays = [random_array(rng, shape, dtype, -2, 2) for shape in shapes]
+        yield Sample((equation, *arrays))
+    yield Sample((equation, arrays))
+    yield Sample(("ij,jk->ik", random_array(rng, (3, 2), dtype).T, random_array(rng, (4, 3), dtype).T))
+
+
+def _einsum(equation, *tensors):
+    given = tensors[0] if isinstance(tensors[0], list) else tensors
+    return np.einsum(equation, *given)
+
+
+def _chains(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for sizes in ((2, 3), (2, 3, 4), (2, 1, 3, 2), (4, 2, 3, 1, 2), (0, 2, 3)):
+        yield Sample(tuple(random_array(rng, s, dtype, -2, 2) for s in pairwise(sizes)))
+
+
+def _contractions(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    calls = (
+        ((2, 3, 4), (3, 4, 2), {}),
+        ((2, 3), (2, 3), {"dims": 2}),
+        ((2, 3), (3, 1), {"dims": 1}),
+        ((2,), (3,), {"dims": 0}),
+        ((2, 3, 4), (4, 3, 2), {"dims": ([1, 2], [1, 0])}),
+        ((2, 3, 4), (3, 5), {"dims": ([-2], [-2])}),
+        ((2, 0), (0, 3), {"dims": 1}),
+    )
+    for a, b, kwargs in calls:
+        yield Sample((random_array(rng, a, dtype, -2, 2), random_array(rng, b, dtype, -2, 2)), kwargs)
+
+
+def _powers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, n in (
+        ((2, 2), 0),
+        ((2, 2), 1),
+        ((3, 3), 2),
+        ((2, 2), 5),
+        ((1, 1), 3),
+        ((0, 0), 2),
+        ((2, 2, 2), 3),
+    ):
+        yield Sample((random_array(rng, shape, dtype, -2, 2), n), {}, "" if n else "constant")
+
+
+def _trace(x):
+    return np.asarray(
+        np.trace(x, dtype=x.dtype if x.dtype.kind in "fc" or x.dtype == np.uint64 else np.int64)
+    )
+
+
+def _vecdot(x, y, dim=-1):
+    return np.asarray((np.conj(x) * y).sum(dim, dtype=x.dtype))
+
+
+_MATRICES = (((2, 2),), ((2, 3),), ((3, 2),), ((1, 1),), ((0, 2),))
+
+RECORDS = [
+    _record("addbmm", _plus(lambda a, b: (a @ b).sum(0)), _weighted(
+        ((2, 4), (5, 2, 3), (5, 3, 4)), ((4,), (2, 3, 1), (2, 1, 4)), ((2, 2), (0, 2, 3), (0, 3, 2))
+    ), FLOATS_AND_COMPLEX, errors=wrong_call("mm", (2, 2), (2, 2, 3), (2, 4, 2), words=("3", "4"))),
+    _record("addr", _plus(np.outer), _weighted(
+        ((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((1, 1), (1,), (1,)), ((0, 2), (0,), (2,))
+    ), errors=wrong_call("", (2, 3), (2, 2), (3,), words=("(2, 2)", "1 dim"))),
+    _record("bilinear", lambda a, b, w, bias=None: np.einsum("...i,kij,...j->...k", a, w, b) + (
+        0 if bias is None else bias
+    ), _operands(
+        ((2, 3), (2, 2), (4, 3, 2), (4,)), ((2, 3), (2, 2), (4, 3, 2), None), ((3,), (2,), (4, 3, 2)),
+        ((2, 2, 1), (2, 2, 3), (1, 1, 3), (1,)), ((0, 3), (0, 2), (4, 3, 2), (4,)),
+    ), FLOATS, namespace="ops", errors=wrong_call("", (2, 3), (2, 2), (4, 5, 2), words=("3", "5"))),
+    _record("chain_matmul", lambda *m: reduce(np.matmul, m), _chains, errors=wrong_call(
+        "m", (2, 3), (4, 2), words=("3", "4")
+    )),
+    _record("einsum", _einsum, _notations, errors=(
+        *wrong_call("einsum", "ij,jk->ik", (2, 3), (4, 2), words=("j", "3", "4")),
+        *wrong_call("einsum", "ij,jk->ik", (2, 3), words=("2", "1")),
+        *wrong_call("einsum", "ij->ijk", (2, 3), words=("k",)),
+        *wrong_call("einsum", "ij->i", (2, 3, 4), words=("3",)),
+    )),
+    _record("inner", np.inner, _operands(
+        ((3,), (3,)), ((2, 3), (4, 3)), ((2, 3), (3,)), ((2, 1, 3), (2, 3)), ((), (2,)), ((2,), ()), ((0,), (0,)),
+    ), errors=wrong_call("inner", (2, 3), (4,), words=("3", "4"))),
+    _record("kron", np.kron, _operands(
+        ((2, 3), (3, 2)), ((2,), (3,)), ((2, 2), (3,)), ((3,), (2, 1, 2)), ((), (2,)), ((), ()), ((0, 2), (2, 2)),
+    ), ("bool", *_NUMERIC)),
+    _record("matrix_power", np.linalg.matrix_power, _powers, errors=wrong_call(
+        "matrix_power", (2, 3), 2, words=("2", "3")
+    )),
+    _record("tensordot", lambda a, b, dims=2: np.asarray(np.tensordot(a, b, dims)), _contractions, errors=(
+        *wrong_call("tensordot", (2, 3), (4, 2), 1, words=("3", "4")),
+        *wrong_call("tensordot", (2,), (2,), 3, words=("3",)),
+    )),
+    _record("trace", _trace, _operands(*_MATRICES), NUMBERS, errors=wrong_call("trace", (3,), words=("(3,)", "2"))),
+    _record("vdot", np.vdot, _operands(((3,), (3,)), ((1,), (1,)), ((0,), (0,))), errors=(
+        *wrong_call("dot", (3,), (4,), words=("3", "4")),
+        *wrong_call("dot", (2, 3), (2, 3), words=("2",)),
+    )),
+    _record("vecdot", _vecdot, _operands(
+        ((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3)), ((3, 2), (3, 1), {"dim": 0}), ((2, 3), (2, 3), {"dim": -2}),
+        ((2, 0), (2, 0)),
+    ), ("int64", *FLOATS_AND_COMPLEX), errors=wrong_call("", (2, 3), (2, 4), words=("3", "4"))),
+]  # fmt: skip

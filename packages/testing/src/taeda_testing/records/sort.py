@@ -1,0 +1,207 @@
+"""Records of sorting, searching and sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from taeda_testing.arrays import random_array
+from taeda_testing.record import FLOATS, INTEGERS, REALS, OpRecord, Sample
+from taeda_testing.wrong import wrong_call
+
+_ORDERED = tuple(d for d in REALS if d not in ("uint16", "uint32", "uint64"))
+
+
+def _record(name, reference, samples, dtypes=_ORDERED, gradient=(), **more):
+    return OpRecord(name, reference, samples, dtypes, gradient, family="sort", **more)
+
+
+def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Values that all differ: which of equal ones is taken is not part of every contract."""
+    return rng.permutation(int(np.prod(shape))).reshape(shape).astype(dtype)
+
+
+def _with_nan(rng: np.random.Generator, dtype: str) -> Iterator[np.ndarray]:
+    if np.dtype(dtype).kind == "f":
+        yield rng.permuted(np.array([[3, np.nan, -1, np.inf], [-np.inf, np.nan, np.nan, 0]], dtype), axis=1)
+
+
+def _sorted(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((7,), (3, 5), (2, 3, 4), (1,), (0,), (2, 0)):
+        x = random_array(rng, shape, dtype)
+        yield Sample((x,), {"stable": True})
+        for dim in range(-1, len(shape)):
+            yield Sample((x, dim, True, True))
+    yield Sample((_distinct(rng, (3, 4), dtype),))
+    yield Sample((_distinct(rng, (3, 4), dtype), 0, True))
+    yield Sample((random_array(rng, (), dtype),))
+    for x in _with_nan(rng, dtype):
+        yield Sample((x,), {"descending": False, "stable": True})
+        yield Sample((x,), {"dim": 1, "descending": True, "stable": True})
+
+
+def _order(x, dim=-1, descending=False, stable=False):
+    """Descending is the order of the reversed input, ascending and reversed, which keeps equal ones in order."""
+    if x.ndim == 0:
+        return np.asarray(np.int64(0))
+    if not descending:
+        return np.argsort(x, axis=dim, kind="stable")
+    return x.shape[dim] - 1 - np.flip(np.argsort(np.flip(x, dim), axis=dim, kind="stable"), dim)
+
+
+def _tops(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, k, dim in (((7,), 3, 0), ((3, 5), 2, 1), ((4, 3), 4, 0), ((2, 300), 5, -1)):
+        for largest in (True, False):
+            if dtype not in ("int8", "uint8") or np.prod(shape) < 100:
+                yield Sample((_distinct(rng, shape, dtype), k, dim, largest))
+
+
+def _topk(x, k, dim, largest):
+    order = np.take(_order(x, dim, largest), range(k), axis=dim)
+    return np.take_along_axis(x, order, dim), order
+
+
+def _kth(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, k, dim in (((7,), 3, 0), ((3, 5), 5, 1), ((4, 3), 1, -2), ((2, 3, 4), 2, 1)):
+        yield Sample((_distinct(rng, shape, dtype), k, dim))
+        yield Sample((_distinct(rng, shape, dtype), k), {"dim": dim, "keepdim": True})
+    yield Sample((_distinct(rng, (3, 4), dtype), 2))
+    yield Sample((random_array(rng, (), dtype), 1))
+    yield Sample((_distinct(rng, (0, 3), dtype), 2, 1))
+    for x in _with_nan(rng, dtype):
+        yield Sample((x[0], 4), {}, "NaN is the last")
+
+
+def _kthvalue(x, k, dim=-1, keepdim=False):
+    if x.ndim == 0:
+        return x, np.asarray(np.int64(0))
+    order = np.take(_order(x, dim), [k - 1], axis=dim)
+    found = (np.take_along_axis(x, order, dim), order)
+    return found if keepdim else tuple(np.squeeze(part, dim) for part in found)
+
+
+def _medians(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((5,), (4,), (3, 5), (2, 3, 4)):
+        for dim in range(-1, len(shape)):
+            yield Sample((_distinct(rng, shape, dtype), dim))
+        yield Sample((_distinct(rng, shape, dtype),), {"dim": 0, "keepdim": True})
+
+
+def _median(x, dim, keepdim=False):
+    return _kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+
+
+def _searched(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for n, shape in ((6, (4,)), (1, (2, 3)), (9, ()), (0, (3,))):
+        edges = np.sort(random_array(rng, (n,), dtype))
+        x = random_array(rng, shape, dtype)
+        for options in ({}, {"right": False}, {"right": True}, {"side": "left"}, {"side": "right"}):
+            yield Sample((edges, x), options)
+        yield Sample((edges, x), {"side": "right", "right": True, "out_int32": True})
+        mixed = rng.permutation(edges)
+        yield Sample((mixed, x), {"sorter": np.argsort(mixed, kind="stable"), "side": "right"})
+        yield Sample((edges, 1), {"out_int32": True})
+    rows = random_array(rng, (2, 5), dtype)
+    yield Sample((np.sort(rows), random_array(rng, (2, 3), dtype)), {"right": True})
+    yield Sample((rows, random_array(rng, (2, 3), dtype)), {"sorter": np.argsort(rows, kind="stable")})
+
+
+def _search(edges, x, *, out_int32=False, right=False, side=None, sorter=None):
+    x, side = np.asarray(x), "right" if right else side or "left"
+    found = np.zeros(x.shape, np.int32 if out_int32 else np.int64)
+    for at in np.ndindex(x.shape):
+        row = at[:-1] if edges.ndim > 1 else ()
+        found[at] = np.searchsorted(edges[row], x[at], side, None if sorter is None else sorter[row])
+    return found
+
+
+def _bucketed(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    edges = np.sort(random_array(rng, (5,), dtype))
+    for shape in ((4,), (2, 3), (), (0,)):
+        x = random_array(rng, shape, dtype)
+        yield Sample((x, edges))
+        yield Sample((x, edges), {"right": True})
+        yield Sample((x, edges[:1]), {"out_int32": True, "right": False})
+    yield Sample((2, edges), {"right": True})
+
+
+def _counts(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for n in (0, 1, 20):
+        x = random_array(rng, (n,), dtype, 0, 7)
+        yield Sample((x, None, 9))
+        yield Sample((x,))
+        yield Sample((x,), {"weights": rng.uniform(-1, 1, n), "minlength": 3})
+        yield Sample((x, rng.uniform(-1, 1, n).astype(np.float32)))
+
+
+def _bincount(x, weights=None, minlength=0):
+    return np.bincount(x, weights, minlength).astype(np.int64 if weights is None else weights.dtype)
+
+
+def _measured(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((20,), (3, 4), (1,), ()):
+        x = random_array(rng, shape, dtype)
+        yield Sample((x,))
+        yield Sample((x, 4))
+        yield Sample((x, 5, -2, 3))
+        yield Sample((x,), {"bins": 3, "min": 0, "max": 2.5})
+    yield Sample((np.array([0, 1, 2, 3, 4], dtype), 4, 0, 4))
+    yield Sample((np.zeros(0, dtype), 3))
+    yield Sample((np.array([2, 3], dtype), 2, 3, 3))
+    yield Sample((np.array([np.nan, 1, 2], dtype), 2, 0, 2))
+
+
+def _histc(x, bins=100, min=0, max=0):
+    x = x[~np.isnan(x)]
+    if min == max == 0 and x.size:
+        min, max = x.min(), x.max()
+    if min == max:
+        min, max = min - 1, max + 1
+    return np.histogram(x, bins, (min, max))[0].astype(x.dtype)
+
+
+RECORDS = [
+    _record("argsort", _order, _sorted, REALS, errors=(
+        *wrong_call("sort", (2, 3), 2, words=("dim", "2"), error=IndexError),
+        *wrong_call("sort", np.zeros(3, np.complex64), words=("self", "complex64"), error=(TypeError, RuntimeError)),
+    )),
+    _record("bincount", _bincount, _counts, INTEGERS[:5], errors=(
+        *wrong_call("bincount", np.int64([1, -1]), words=("-1",)),
+        *wrong_call("bincount", (2,), words=("float32",), error=(RuntimeError, TypeError)),
+        *wrong_call("bincount", np.int64([1, 1]), (3,), words=("weights", "(2,)")),
+        *wrong_call("bincount", np.int64([[1]]), words=("1",)),
+        *wrong_call("bincount", np.int64([1]), None, -1, words=("minlength", "-1")),
+    )),
+    _record("bucketize", lambda x, edges, **options: _search(edges, x, **options), _bucketed, errors=wrong_call(
+        "bucketize", (2,), (2, 3), words=("boundaries", "(2, 3)")
+    )),
+    _record("histc", _histc, _measured, FLOATS, errors=(
+        *wrong_call("histc", (3,), 0, words=("bins", "0")),
+        *wrong_call("histc", (3,), 3, 2, 1, words=("min", "max", "2", "1")),
+    )),
+    _record("kthvalue", _kthvalue, _kth, gradient=("float64",), errors=(
+        *wrong_call("kthvalue", (3,), 4, words=("k", "4", "3")),
+        *wrong_call("kthvalue", (3,), 0, words=("k", "0", "3")),
+        *wrong_call("kthvalue", (3,), 1, 1, words=("dim", "1"), error=IndexError),
+    )),
+    _record("median", lambda x: np.asarray(np.sort(x.reshape(-1))[(x.size - 1) // 2]), lambda d, rng: (
+        Sample((random_array(rng, s, d),)) for s in ((5,), (2, 3), (4,), ())
+    ), gradient=("float64",)),
+    _record("median", _median, _medians, gradient=("float64",), errors=(
+        *wrong_call("median", (2, 3), 2, words=("dim", "2"), error=IndexError),
+        *wrong_call("median", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError)),
+    )),
+    _record("msort", lambda x: np.sort(x, 0), lambda d, rng: (
+        Sample((random_array(rng, s, d),)) for s in ((5,), (2, 3), (0, 2))
+    ), gradient=("float64",)),
+    _record("searchsorted", _search, _searched, errors=(
+        *wrong_call("searchsorted", (2, 3), (2,), words=("self", "(2,)", "(2, 3)")),
+        *wrong_call("searchsorted", (3,), (2,), side="up", words=("side", "up")),
+        *wrong_call("searchsorted", (3,), (2,), side="left", right=True, words=("side", "right")),
+        *wrong_call("searchsorted", (3,), (2,), sorter=np.int64([0, 1]), words=("sorter", "(2,)", "(3,)")),
+        *wrong_call("searchsorted", (3,), (2,), sorter=np.float32([0, 1, 2]), words=("sorter", "float32")),
+        *wrong_call("", (3,), (2,), sorter=np.int64([0, 1, 5]), words=("5", "3"), error=(IndexError, RuntimeError)),
+    )),
+    _record("topk", _topk, _tops, gradient=("float64",)),
+]  # fmt: skip
