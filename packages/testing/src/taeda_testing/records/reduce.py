@@ -49,6 +49,34 @@ def _arg(function):
     return call
 
 
+def _zeros(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """Factors that are zero, where the derivative of a product is no quotient."""
+    for factors in ([2, 0, 3], [0, 0, 3], [[1, 0], [2, 3]]):
+        for dim in (0, -1):
+            yield Sample((np.array(factors, dtype),), {"dim": dim})
+
+
+def _typed(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """Sums in a dtype that is asked for, which the elements are converted to first."""
+    x = random_array(rng, (2, 3), dtype)
+    for wanted in ("float64", "float32"):
+        yield Sample((x,), {"dim": 1, "dtype": np.dtype(wanted)}, "" if wanted == dtype else "another dtype")
+
+
+def _in_dtype(function):
+    def call(x: np.ndarray, dim: int, dtype: Any) -> np.ndarray:
+        return np.asarray(function(x.astype(dtype), axis=dim, dtype=dtype))
+
+    return call
+
+
+def _special(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """NaN wins over everything, and of equal extrema the first."""
+    for values in ([1, np.nan, np.inf, np.nan], [-np.inf, np.inf, -np.inf, np.inf], [2, -1, 2, -1]):
+        yield Sample((np.array(values, dtype),), {}, "special values")
+        yield Sample((np.array([values], dtype),), {"dim": 1, "keepdim": True}, "special values")
+
+
 _SPREAD = {"float32": 1e-4, "float64": 1e-9}
 
 
@@ -80,5 +108,28 @@ RECORDS = [
         gradient=_GRAD,
         out=True,
         family="reduce",
+    ),
+    _reduce("prod", _summed(np.prod), _zeros, NUMBERS, gradient=_GRAD),
+    _reduce("cumprod", _scanned(np.cumprod), _zeros, NUMBERS, gradient=_GRAD),
+    *(
+        _reduce(name, _in_dtype(reference), _typed, ("bool", *REALS), gradient=_GRAD)
+        for name, reference in (
+            ("sum", np.sum),
+            ("prod", np.prod),
+            (
+                "mean",
+                lambda x, axis, dtype: np.sum(x, axis=axis, dtype=dtype) / np.asarray(x.shape[axis], dtype),
+            ),
+            ("cumsum", np.cumsum),
+            ("cumprod", np.cumprod),
+        )
+    ),
+    *(
+        _reduce(name, with_axis(reference), _special, FLOATS)
+        for name, reference in (("amax", np.amax), ("amin", np.amin))
+    ),
+    *(
+        _reduce(name, _arg(reference), _special, FLOATS)
+        for name, reference in (("argmax", np.argmax), ("argmin", np.argmin))
     ),
 ]
