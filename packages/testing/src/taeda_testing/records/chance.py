@@ -84,6 +84,11 @@ def _sure(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((np.asarray(rng.integers(0, 2, shape)).astype(dtype),))
 
 
+def _given(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, p in (((3,), (3,)), ((2, 3), (3,)), ((), ())):
+        yield Sample((np.zeros(shape, dtype), np.asarray(rng.integers(0, 2, p)).astype(np.float32)))
+
+
 def _masked(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for shape in SHAPES:
         yield Sample((random_array(rng, shape, dtype), random_array(rng, shape, "bool"), 1.25))
@@ -119,6 +124,7 @@ RECORDS = [
     _record("bernoulli_", _filled, _calls((0.0,), (1.0,)), _BOUNDED, errors=(
         *_wrong("bernoulli_", (2,), -0.5, words=("p", "-0.5")),
     )),
+    _record("bernoulli_", lambda x, p: np.broadcast_to(p, x.shape).astype(x.dtype), _given),
     _record("cauchy_", lambda x, *_: x, _calls((), (1.0, 2.0), shapes=_EMPTY), errors=_wrong(
         "cauchy_", (2,), 0.0, -1.0, words=("sigma", "-1")
     )),
@@ -148,7 +154,7 @@ RECORDS = [
             errors=_wrong("normal", 0.0, -1.0, [2], words=("std", "-1"))),
     _record("normal", lambda mean, std: np.asarray(mean + std).astype(np.result_type(
         *(a for a in (mean, std) if isinstance(a, np.ndarray))
-    )), _means),
+    )), _means, errors=_wrong("normal", (2,), -1.0, words=("std", "-1"))),
     _record("normal_", lambda x, mean, std: _filled(x, mean), _calls((2.5, 0.0)), errors=_wrong(
         "normal_", (2,), 0.0, -1.0, words=("std", "-1")
     )),
@@ -165,8 +171,12 @@ RECORDS = [
     _record("random_", lambda x, *bounds: _integers_like(x, *bounds), _calls((3, 4), (1,)), _BOUNDED[1:], errors=_wrong(
         "random_", (2,), 4, 4, words=("low", "high", "4")
     )),
+    _record("random_", lambda x, *bounds: _integers_like(x, *bounds), _calls((3, 4)), ("uint8",), errors=_wrong(
+        "random_", np.zeros(2, np.uint8), 0, 300, words=("high", "300", "uint8")
+    )),
     _record("randperm", lambda n, dtype: np.zeros(n, dtype), _made((0,), (1,), sized=False), REALS, creates=True,
-            errors=_wrong("randperm", -1, words=("n", "-1"))),
+            errors=(*_wrong("randperm", -1, words=("n", "-1")),
+                    *wrong_call("randperm", 300, dtype=np.dtype("uint8"), words=("n", "300", "uint8")))),
     _record("rrelu", _leaky, _calls((), (0.2, 0.4), (0.25, 0.25, True)), gradient=("float64",), errors=_wrong(
         "", (2,), 0.5, 0.25, True, words=("0.5", "0.25")
     )),

@@ -125,7 +125,7 @@ def _powers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         ((0, 0), 2),
         ((2, 2, 2), 3),
     ):
-        yield Sample((random_array(rng, shape, dtype, -2, 2), n), {}, "" if n else "constant")
+        yield Sample((random_array(rng, shape, dtype, -2, 2), n))
 
 
 def _trace(x):

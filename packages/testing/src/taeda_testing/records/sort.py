@@ -86,10 +86,30 @@ def _medians(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         for dim in range(-1, len(shape)):
             yield Sample((_distinct(rng, shape, dtype), dim))
         yield Sample((_distinct(rng, shape, dtype),), {"dim": 0, "keepdim": True})
+    for x in _with_nan(rng, dtype):
+        yield Sample((x, 1), {}, "NaN")
+        yield Sample((np.abs(x), 0), {}, "NaN")
 
 
 def _median(x, dim, keepdim=False):
-    return _kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+    """The first NaN along the dimension where there is one."""
+    rows = np.moveaxis(x, dim, -1)
+    places = np.take(np.argsort(rows, axis=-1, kind="stable"), (rows.shape[-1] - 1) // 2, axis=-1)
+    nans = np.isnan(rows)
+    places = np.where(nans.any(-1), nans.argmax(-1), places)[..., None]
+    found = [np.moveaxis(part, -1, dim) for part in (np.take_along_axis(rows, places, -1), places)]
+    return found if keepdim else [np.squeeze(part, dim) for part in found]
+
+
+def _middle(x):
+    return np.asarray(np.nan if np.isnan(x).any() else np.sort(x.ravel())[(x.size - 1) // 2]).astype(x.dtype)
+
+
+def _unordered(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((5,), (2, 3), (4,), ()):
+        yield Sample((random_array(rng, shape, dtype),))
+    for x in _with_nan(rng, dtype):
+        yield Sample((x,), {}, "NaN")
 
 
 def _searched(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
@@ -185,9 +205,7 @@ RECORDS = [
         *wrong_call("kthvalue", (3,), 0, words=("k", "0", "3")),
         *wrong_call("kthvalue", (3,), 1, 1, words=("dim", "1"), error=IndexError),
     )),
-    _record("median", lambda x: np.asarray(np.sort(x.reshape(-1))[(x.size - 1) // 2]), lambda d, rng: (
-        Sample((random_array(rng, s, d),)) for s in ((5,), (2, 3), (4,), ())
-    ), gradient=("float64",)),
+    _record("median", _middle, _unordered, gradient=("float64",)),
     _record("median", _median, _medians, gradient=("float64",), errors=(
         *wrong_call("median", (2, 3), 2, words=("dim", "2"), error=IndexError),
         *wrong_call("median", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError)),

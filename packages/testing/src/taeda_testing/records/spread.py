@@ -95,4 +95,5 @@ RECORDS = [
     _record("std_mean", _with_mean(_deviation), _spreads, (*FLOATS, *COMPLEX), errors=_errors("var")),
     _record("var", _variance, _spreads, (*FLOATS, *COMPLEX), out=True, errors=_errors("var")),
     _record("var_mean", _with_mean(_variance), _spreads, (*FLOATS, *COMPLEX), errors=_errors("var")),
+    _record("std", _deviation, lambda d, rng: [Sample((np.full(3, 2, d),))], second=False),
 ]  # fmt: skip
