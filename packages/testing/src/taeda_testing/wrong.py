@@ -39,7 +39,7 @@ def inner(name: str, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[E
     )
 
 
-def wrong_call(name: str, *args: Any, words: tuple[str, ...] = (), error: Any = _SHAPE, **kwargs: Any) -> Any:
+def misfit(name: str, *args: Any, words: tuple[str, ...] = (), error: Any = _SHAPE, **kwargs: Any) -> Any:
     """A call with zeros of the given shapes (other arguments as they are) whose error has the name and the words."""
     given = tuple(_zeros(*a) if _is_shape(a) else a for a in args)
     return (ErrorSample(given, kwargs, error, (name, *words)),)

@@ -9,7 +9,7 @@ import numpy as np
 from taeda_testing.arrays import SHAPES, random_array
 from taeda_testing.record import FLOATS, REALS, OpRecord, Sample
 from taeda_testing.sampling import Sampler
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _EMPTY = ((0,), (2, 0), (0, 3, 1))
 _BOUNDED = ("bool", *REALS)
@@ -113,7 +113,7 @@ def _drawn(weights, n, replacement=False):
 
 
 def _wrong(name: str, *args, words: tuple[str, ...]):
-    return wrong_call(name, *args, words=words, error=(RuntimeError, ValueError, TypeError))
+    return misfit(name, *args, words=words, error=(RuntimeError, ValueError, TypeError))
 
 
 RECORDS = [
@@ -176,7 +176,7 @@ RECORDS = [
     )),
     _record("randperm", lambda n, dtype: np.zeros(n, dtype), _made((0,), (1,), sized=False), REALS, creates=True,
             errors=(*_wrong("randperm", -1, words=("n", "-1")),
-                    *wrong_call("randperm", 300, dtype=np.dtype("uint8"), words=("n", "300", "uint8")))),
+                    *misfit("randperm", 300, dtype=np.dtype("uint8"), words=("n", "300", "uint8")))),
     _record("rrelu", _leaky, _calls((), (0.2, 0.4), (0.25, 0.25, True)), gradient=("float64",), errors=_wrong(
         "", (2,), 0.5, 0.25, True, words=("0.5", "0.25")
     )),

@@ -10,7 +10,7 @@ import numpy as np
 from taeda_testing.arrays import SHAPES, random_array
 from taeda_testing.record import ALL, COMPLEX, FLOATS, NUMBERS, REALS, OpRecord, Sample
 from taeda_testing.sampling import Sampler, binary, unary
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _GRAD = ("float64",)
 _LOOSE = {"rtol": {"float32": 1e-4, "complex64": 1e-4}, "atol": {"float32": 1e-3, "complex64": 1e-3}}
@@ -102,26 +102,26 @@ def _truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 RECORDS = [
     OpRecord("addmm", _added, _sums(((2, 4), (2, 3), (3, 4)), ((4,), (2, 3), (3, 4)), ((2, 2), (2, 0), (0, 2))),
              (*FLOATS, *COMPLEX), _GRAD, family="linalg", in_place=True, out=True, **_LOOSE,
-             errors=wrong_call("addmm", (2, 4), (2, 3), (5, 4), words=("mat2", "3", "5"))),
+             errors=misfit("addmm", (2, 4), (2, 3), (5, 4), words=("mat2", "3", "5"))),
     OpRecord("addmv", _added, _sums(((2,), (2, 3), (3,)), ((1,), (1, 1), (1,))),
              (*FLOATS, *COMPLEX), _GRAD, family="linalg", in_place=True, out=True, **_LOOSE,
-             errors=wrong_call("addmv", (2,), (2, 3), (4,), words=("vec", "3", "4"))),
+             errors=misfit("addmv", (2,), (2, 3), (4,), words=("vec", "3", "4"))),
     OpRecord("baddbmm", _added, _sums(((4, 2, 5), (4, 2, 3), (4, 3, 5)), ((2, 1), (3, 2, 4), (3, 4, 1))),
              (*FLOATS, *COMPLEX), _GRAD, family="linalg", in_place=True, out=True, **_LOOSE,
-             errors=wrong_call("baddbmm", (2, 2), (2, 2, 3), (2, 4, 2), words=("batch2", "3", "4"))),
+             errors=misfit("baddbmm", (2, 2), (2, 2, 3), (2, 4, 2), words=("batch2", "3", "4"))),
     OpRecord("max", _extremum(np.max, np.argmax), _distinct, REALS, _GRAD, family="reduce",
-             errors=wrong_call("max", (2, 3), 2, words=("dim", "2"), error=IndexError)),
+             errors=misfit("max", (2, 3), 2, words=("dim", "2"), error=IndexError)),
     OpRecord("min", _extremum(np.min, np.argmin), _distinct, REALS, _GRAD, family="reduce",
-             errors=wrong_call("min", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError))),
+             errors=misfit("min", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError))),
     OpRecord("cummax", _running(np.greater_equal), _along, REALS, _GRAD, family="reduce",
-             errors=wrong_call("cummax", (2, 3), -3, words=("dim", "-3"), error=IndexError)),
+             errors=misfit("cummax", (2, 3), -3, words=("dim", "-3"), error=IndexError)),
     OpRecord("cummin", _running(np.less_equal), _along, REALS, _GRAD, family="reduce",
-             errors=wrong_call("cummin", (2, 3), 2, words=("dim", "2"), error=IndexError)),
+             errors=misfit("cummin", (2, 3), 2, words=("dim", "2"), error=IndexError)),
     OpRecord("logcumsumexp", lambda x, dim: np.logaddexp.accumulate(x, axis=dim), _along, FLOATS, _GRAD,
              family="reduce", out=True,
-             errors=wrong_call("logcumsumexp", (3,), 1, words=("dim", "1"), error=IndexError)),
+             errors=misfit("logcumsumexp", (3,), 1, words=("dim", "1"), error=IndexError)),
     OpRecord("index_fill", _filled, _fills, ALL, _GRAD, family="index", in_place=True,
-             errors=wrong_call("", (3,), 0, np.int64([3]), 1, words=("index", "3"), error=IndexError)),
+             errors=misfit("", (3,), 0, np.int64([3]), 1, words=("index", "3"), error=IndexError)),
     OpRecord("clone", np.copy, _clones, ALL, _GRAD, family="cast"),
     OpRecord("clamp_min", lambda x, low: np.maximum(x, np.asarray(low, x.dtype)), _limits, REALS, _GRAD,
              in_place=True, family="arith"),

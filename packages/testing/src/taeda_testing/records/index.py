@@ -9,7 +9,7 @@ import numpy as np
 from taeda_testing.arrays import random_array
 from taeda_testing.record import ALL, FLOATS, NUMBERS, OpRecord, Sample
 from taeda_testing.sampling import reduction
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _GRAD = ("float64",)
 _ALONG = (((4,), 0, 3), ((3, 4), 1, 2), ((3, 4), 0, 5), ((2, 3, 4), -1, 2))
@@ -160,27 +160,27 @@ def _repeated(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 RECORDS = [
     _record("scatter", _scatter, _scattered(True), in_place=True, errors=(
-        *wrong_call("scatter", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError),
-        *wrong_call("scatter", (3,), 0, np.int64([0, 1]), (1,), words=("index", "2", "1")),
+        *misfit("scatter", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError),
+        *misfit("scatter", (3,), 0, np.int64([0, 1]), (1,), words=("index", "2", "1")),
     )),
     _record("scatter", _scatter, _scattered(False), NUMBERS, in_place=True),
-    _record("put_along_axis", lambda x, i, v, dim: _scatter(x, dim, i, v), _axis_last, errors=wrong_call(
+    _record("put_along_axis", lambda x, i, v, dim: _scatter(x, dim, i, v), _axis_last, errors=misfit(
         "", (3,), np.int64([4]), 1, 0, words=("index", "4", "3"), error=IndexError
     )),
-    _record("scatter_add", _scatter_add, _added, NUMBERS, in_place=True, errors=wrong_call(
+    _record("scatter_add", _scatter_add, _added, NUMBERS, in_place=True, errors=misfit(
         "scatter_add", (3,), 0, np.int64([-4]), (1,), words=("index", "-4"), error=IndexError
     )),
-    _record("index_add", _index_add, _rows, NUMBERS, in_place=True, errors=wrong_call(
+    _record("index_add", _index_add, _rows, NUMBERS, in_place=True, errors=misfit(
         "", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError
     )),
-    _record("index_copy", _index_copy, _rows, in_place=True, errors=wrong_call(
+    _record("index_copy", _index_copy, _rows, in_place=True, errors=misfit(
         "index_copy", (3,), 0, np.int64([0, 1]), (1,), words=("source", "2", "1")
     )),
-    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], _masks, errors=wrong_call(
+    _record("masked_select", lambda x, m: x[np.broadcast_to(m, x.shape)], _masks, errors=misfit(
         "masked_select", (2,), np.zeros(3, bool), words=("2", "3")
     )),
     _record("masked_fill", lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), _filled, in_place=True),
-    _record("where", np.where, _chosen, out=True, errors=wrong_call(
+    _record("where", np.where, _chosen, out=True, errors=misfit(
         "where", np.zeros(2, bool), (3,), 0.0, words=("2", "3")
     )),
     _record("where", lambda c: _nonzero(c, True), _sparse, gradient=()),
@@ -189,16 +189,16 @@ RECORDS = [
     _record("nonzero", _nonzero, _as_tuple, gradient=()),
     _record("argwhere", lambda x: np.argwhere(x).astype(np.int64), _sparse, gradient=()),
     _record("count_nonzero", _count_nonzero, _sparse, gradient=()),
-    _record("count_nonzero", _count_nonzero, _counted, gradient=(), errors=wrong_call(
+    _record("count_nonzero", _count_nonzero, _counted, gradient=(), errors=misfit(
         "", (2, 3), 2, words=("dim", "2"), error=IndexError
     )),
     _record("repeat_interleave", lambda x, n, dim=None, output_size=None: np.repeat(x, n, dim), _repeated, errors=(
-        *wrong_call("repeat_interleave", (3,), 2, 0, output_size=5, words=("output_size", "5", "6")),
-        *wrong_call("repeat_interleave", (3,), -1, words=("repeats", "-1")),
-        *wrong_call("repeat_interleave", (3,), np.int64([1, 2]), 0, words=("repeats", "2", "3")),
+        *misfit("repeat_interleave", (3,), 2, 0, output_size=5, words=("output_size", "5", "6")),
+        *misfit("repeat_interleave", (3,), -1, words=("repeats", "-1")),
+        *misfit("repeat_interleave", (3,), np.int64([1, 2]), 0, words=("repeats", "2", "3")),
     )),
     _record("take", lambda x, i: np.take(x, i), lambda d, rng: (
         Sample((random_array(rng, s, d), rng.integers(-6, 6, i)[...]))
         for s, i in (((6,), (3,)), ((2, 3), (2, 2)), ((6,), ()))
-    ), errors=wrong_call("", (3,), np.int64([3]), words=("index", "3"), error=IndexError)),
+    ), errors=misfit("", (3,), np.int64([3]), words=("index", "3"), error=IndexError)),
 ]  # fmt: skip

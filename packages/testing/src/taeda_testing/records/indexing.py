@@ -9,7 +9,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import ALL, REALS, ErrorSample, OpRecord, Sample
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _WRONG = (RuntimeError, ValueError, IndexError)
 
@@ -176,24 +176,24 @@ RECORDS = [
     _record("index_put", _put, _written, errors=_SETTINGS),
     _record("index_put_", _put, _written, gradient=(), errors=_SETTINGS),
     _record("masked_scatter", _masked_scatter, _masked, in_place=True, errors=(
-        *wrong_call("masked_scatter", (3,), np.ones(3, bool), (2,), words=("source", "2", "3")),
-        *wrong_call("masked_scatter", (3,), np.ones(3, np.int64), (3,), words=("mask", "int64")),
-        *wrong_call("masked_scatter", (3,), np.ones(3, bool), np.zeros(3, np.int64), words=("source", "int64")),
+        *misfit("masked_scatter", (3,), np.ones(3, bool), (2,), words=("source", "2", "3")),
+        *misfit("masked_scatter", (3,), np.ones(3, np.int64), (3,), words=("mask", "int64")),
+        *misfit("masked_scatter", (3,), np.ones(3, bool), np.zeros(3, np.int64), words=("source", "int64")),
     )),
     _record("one_hot", _one_hot, _classes, ("int64",), (), namespace="ops", errors=(
-        *wrong_call("one_hot", np.int64([1, 4]), 4, words=("tensor", "4")),
-        *wrong_call("one_hot", np.int64([-1]), words=("tensor", "-1")),
-        *wrong_call("one_hot", (2,), words=("tensor", "float32"), error=(RuntimeError, TypeError)),
-        *wrong_call("one_hot", np.zeros(0, np.int64), words=("num_classes",)),
+        *misfit("one_hot", np.int64([1, 4]), 4, words=("tensor", "4")),
+        *misfit("one_hot", np.int64([-1]), words=("tensor", "-1")),
+        *misfit("one_hot", (2,), words=("tensor", "float32"), error=(RuntimeError, TypeError)),
+        *misfit("one_hot", np.zeros(0, np.int64), words=("num_classes",)),
     )),
     _record("scatter_reduce", _scatter_reduce, _reduced, REALS, in_place=True, errors=(
-        *wrong_call("scatter_reduce", (3,), 0, np.int64([4]), (1,), "sum", words=("index", "4", "3"), error=_WRONG),
-        *wrong_call("scatter_reduce", (3,), 0, np.int64([0]), (1,), "most", words=("reduce", "most")),
-        *wrong_call("scatter_reduce", (3,), 0, np.int64([0, 1]), (1,), "sum", words=("index", "2", "1")),
-        *wrong_call("scatter_reduce", (3,), 1, np.int64([0]), (1,), "sum", words=("dim", "1"), error=IndexError),
+        *misfit("scatter_reduce", (3,), 0, np.int64([4]), (1,), "sum", words=("index", "4", "3"), error=_WRONG),
+        *misfit("scatter_reduce", (3,), 0, np.int64([0]), (1,), "most", words=("reduce", "most")),
+        *misfit("scatter_reduce", (3,), 0, np.int64([0, 1]), (1,), "sum", words=("index", "2", "1")),
+        *misfit("scatter_reduce", (3,), 1, np.int64([0]), (1,), "sum", words=("dim", "1"), error=IndexError),
     )),
     _record("take_along_dim", _take_along, _along, errors=(
-        *wrong_call("", (3,), np.int64([4]), 0, words=("4", "3"), error=_WRONG),
-        *wrong_call("take_along_dim", (3, 2), np.int64([1]), 0, words=("indices", "1", "2")),
+        *misfit("", (3,), np.int64([4]), 0, words=("4", "3"), error=_WRONG),
+        *misfit("take_along_dim", (3, 2), np.int64([1]), 0, words=("indices", "1", "2")),
     )),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import COMPLEX, FLOATS, OpRecord, Sample
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _PAIRS = (((2, 3), (3, 4)), ((1, 1), (1, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((40, 70), (70, 33)))
 _MATMUL = (
@@ -51,13 +51,13 @@ RECORDS = [
     _record(
         "bmm", np.matmul, _pairs((((4, 2, 3), (4, 3, 5)), ((0, 2, 3), (0, 3, 1)), ((2, 40, 30), (2, 30, 20))))
     ),
-    _record("mv", np.matmul, _pairs((((2, 3), (3,)), ((5, 0), (0,)))), errors=wrong_call(
+    _record("mv", np.matmul, _pairs((((2, 3), (3,)), ((5, 0), (0,)))), errors=misfit(
         "mv", (2, 3), (4,), words=("vec", "3", "4")
     )),
-    _record("dot", np.dot, _pairs((((3,), (3,)), ((0,), (0,)))), errors=wrong_call(
+    _record("dot", np.dot, _pairs((((3,), (3,)), ((0,), (0,)))), errors=misfit(
         "dot", (3,), (4,), words=("3", "4")
     )),
-    _record("outer", np.outer, _pairs((((3,), (2,)), ((0,), (2,)))), errors=wrong_call(
+    _record("outer", np.outer, _pairs((((3,), (2,)), ((0,), (2,)))), errors=misfit(
         "outer", (2, 3), (2,), words=("self", "(2, 3)")
     )),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from taeda_testing.arrays import random_array
 from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, OpRecord, Sample
 from taeda_testing.sampling import Sampler
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _P = (2, 1, 0, 3, 1.5, -1, np.inf, -np.inf)
 
@@ -55,14 +55,14 @@ def _distances(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 RECORDS = [
-    _record("dist", lambda x, y, p=2: _norm(x - y, p), _distances, FLOATS, errors=wrong_call(
+    _record("dist", lambda x, y, p=2: _norm(x - y, p), _distances, FLOATS, errors=misfit(
         "", (2, 3), (4,), words=("3", "4")
     )),
     _record("norm", _norm, _norms(), FLOATS_AND_COMPLEX, errors=(
-        *wrong_call("norm", (2, 3), "nuclear", words=("p", "nuclear")),
-        *wrong_call("norm", (2, 3), 2, 2, error=IndexError, words=("dim", "2")),
+        *misfit("norm", (2, 3), "nuclear", words=("p", "nuclear")),
+        *misfit("norm", (2, 3), 2, 2, error=IndexError, words=("dim", "2")),
     )),
-    _record("vector_norm", _norm, _norms(False), FLOATS_AND_COMPLEX, namespace="ops", out=True, errors=wrong_call(
+    _record("vector_norm", _norm, _norms(False), FLOATS_AND_COMPLEX, namespace="ops", out=True, errors=misfit(
         "vector_norm", (2, 3), 2, -3, error=IndexError, words=("dim", "-3")
     )),
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from taeda_testing.arrays import random_array
 from taeda_testing.record import COMPLEX, FLOATS, FLOATS_AND_COMPLEX, NUMBERS, OpRecord, Sample
 from taeda_testing.sampling import Sampler
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _NUMERIC = ("int32", "int64", *FLOATS, *COMPLEX)
 _LOOSE = {"rtol": {"float32": 1e-4, "complex64": 1e-4}, "atol": {"float32": 1e-3, "complex64": 1e-3}}
@@ -143,45 +143,45 @@ _MATRICES = (((2, 2),), ((2, 3),), ((3, 2),), ((1, 1),), ((0, 2),))
 RECORDS = [
     _record("addbmm", _plus(lambda a, b: (a @ b).sum(0)), _weighted(
         ((2, 4), (5, 2, 3), (5, 3, 4)), ((4,), (2, 3, 1), (2, 1, 4)), ((2, 2), (0, 2, 3), (0, 3, 2))
-    ), FLOATS_AND_COMPLEX, errors=wrong_call("mm", (2, 2), (2, 2, 3), (2, 4, 2), words=("3", "4"))),
+    ), FLOATS_AND_COMPLEX, errors=misfit("mm", (2, 2), (2, 2, 3), (2, 4, 2), words=("3", "4"))),
     _record("addr", _plus(np.outer), _weighted(
         ((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((1, 1), (1,), (1,)), ((0, 2), (0,), (2,))
-    ), errors=wrong_call("", (2, 3), (2, 2), (3,), words=("(2, 2)", "1 dim"))),
+    ), errors=misfit("", (2, 3), (2, 2), (3,), words=("(2, 2)", "1 dim"))),
     _record("bilinear", lambda a, b, w, bias=None: np.einsum("...i,kij,...j->...k", a, w, b) + (
         0 if bias is None else bias
     ), _operands(
         ((2, 3), (2, 2), (4, 3, 2), (4,)), ((2, 3), (2, 2), (4, 3, 2), None), ((3,), (2,), (4, 3, 2)),
         ((2, 2, 1), (2, 2, 3), (1, 1, 3), (1,)), ((0, 3), (0, 2), (4, 3, 2), (4,)),
-    ), FLOATS, namespace="ops", errors=wrong_call("", (2, 3), (2, 2), (4, 5, 2), words=("3", "5"))),
-    _record("chain_matmul", lambda *m: reduce(np.matmul, m), _chains, errors=wrong_call(
+    ), FLOATS, namespace="ops", errors=misfit("", (2, 3), (2, 2), (4, 5, 2), words=("3", "5"))),
+    _record("chain_matmul", lambda *m: reduce(np.matmul, m), _chains, errors=misfit(
         "m", (2, 3), (4, 2), words=("3", "4")
     )),
     _record("einsum", _einsum, _notations, errors=(
-        *wrong_call("einsum", "ij,jk->ik", (2, 3), (4, 2), words=("j", "3", "4")),
-        *wrong_call("einsum", "ij,jk->ik", (2, 3), words=("2", "1")),
-        *wrong_call("einsum", "ij->ijk", (2, 3), words=("k",)),
-        *wrong_call("einsum", "ij->i", (2, 3, 4), words=("3",)),
+        *misfit("einsum", "ij,jk->ik", (2, 3), (4, 2), words=("j", "3", "4")),
+        *misfit("einsum", "ij,jk->ik", (2, 3), words=("2", "1")),
+        *misfit("einsum", "ij->ijk", (2, 3), words=("k",)),
+        *misfit("einsum", "ij->i", (2, 3, 4), words=("3",)),
     )),
     _record("inner", np.inner, _operands(
         ((3,), (3,)), ((2, 3), (4, 3)), ((2, 3), (3,)), ((2, 1, 3), (2, 3)), ((), (2,)), ((2,), ()), ((0,), (0,)),
-    ), errors=wrong_call("inner", (2, 3), (4,), words=("3", "4"))),
+    ), errors=misfit("inner", (2, 3), (4,), words=("3", "4"))),
     _record("kron", np.kron, _operands(
         ((2, 3), (3, 2)), ((2,), (3,)), ((2, 2), (3,)), ((3,), (2, 1, 2)), ((), (2,)), ((), ()), ((0, 2), (2, 2)),
     ), ("bool", *_NUMERIC)),
-    _record("matrix_power", np.linalg.matrix_power, _powers, errors=wrong_call(
+    _record("matrix_power", np.linalg.matrix_power, _powers, errors=misfit(
         "matrix_power", (2, 3), 2, words=("2", "3")
     )),
     _record("tensordot", lambda a, b, dims=2: np.asarray(np.tensordot(a, b, dims)), _contractions, errors=(
-        *wrong_call("tensordot", (2, 3), (4, 2), 1, words=("3", "4")),
-        *wrong_call("tensordot", (2,), (2,), 3, words=("3",)),
+        *misfit("tensordot", (2, 3), (4, 2), 1, words=("3", "4")),
+        *misfit("tensordot", (2,), (2,), 3, words=("3",)),
     )),
-    _record("trace", _trace, _operands(*_MATRICES), NUMBERS, errors=wrong_call("trace", (3,), words=("(3,)", "2"))),
+    _record("trace", _trace, _operands(*_MATRICES), NUMBERS, errors=misfit("trace", (3,), words=("(3,)", "2"))),
     _record("vdot", np.vdot, _operands(((3,), (3,)), ((1,), (1,)), ((0,), (0,))), errors=(
-        *wrong_call("dot", (3,), (4,), words=("3", "4")),
-        *wrong_call("dot", (2, 3), (2, 3), words=("2",)),
+        *misfit("dot", (3,), (4,), words=("3", "4")),
+        *misfit("dot", (2, 3), (2, 3), words=("2",)),
     )),
     _record("vecdot", _vecdot, _operands(
         ((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3)), ((3, 2), (3, 1), {"dim": 0}), ((2, 3), (2, 3), {"dim": -2}),
         ((2, 0), (2, 0)),
-    ), ("int64", *FLOATS_AND_COMPLEX), errors=wrong_call("", (2, 3), (2, 4), words=("3", "4"))),
+    ), ("int64", *FLOATS_AND_COMPLEX), errors=misfit("", (2, 3), (2, 4), words=("3", "4"))),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import ALL, FLOATS, REALS, OpRecord, Sample
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _DTYPES = ("bool", *REALS)
 
@@ -115,20 +115,20 @@ def _twice(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _complex() -> Any:
-    return wrong_call("", np.zeros(2, np.complex64), words=("complex",), error=(TypeError, RuntimeError))
+    return misfit("", np.zeros(2, np.complex64), words=("complex",), error=(TypeError, RuntimeError))
 
 
 RECORDS = [
     _record("allclose", np.allclose, _close, FLOATS, "compare", errors=(
-        *wrong_call("isclose", (3,), (2,), words=("3", "2")),
-        *wrong_call("isclose", (3,), (3,), -1.0, words=("rtol", "-1")),
+        *misfit("isclose", (3,), (2,), words=("3", "2")),
+        *misfit("isclose", (3,), (3,), -1.0, words=("rtol", "-1")),
     )),
     _record("equal", np.array_equal, _twice, ALL, "compare"),
     _record("unique", _unique, _options, _DTYPES, errors=(
-        *_complex(), *wrong_call("", (2, 3), dim=2, words=("dim", "2"), error=IndexError)
+        *_complex(), *misfit("", (2, 3), dim=2, words=("dim", "2"), error=IndexError)
     )),
     _record("unique_all", _all, _plain, _DTYPES, errors=_complex()),
-    _record("unique_consecutive", _consecutive, _slices, ALL, errors=wrong_call(
+    _record("unique_consecutive", _consecutive, _slices, ALL, errors=misfit(
         "", (2, 3), dim=2, words=("dim", "2"), error=IndexError
     )),
     _record("unique_consecutive_all", _runs, _plain, ALL, namespace="ops"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import FLOATS, INTEGERS, REALS, OpRecord, Sample
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _ORDERED = tuple(d for d in REALS if d not in ("uint16", "uint32", "uint64"))
 
@@ -183,43 +183,43 @@ def _histc(x, bins=100, min=0, max=0):
 
 RECORDS = [
     _record("argsort", _order, _sorted, REALS, errors=(
-        *wrong_call("sort", (2, 3), 2, words=("dim", "2"), error=IndexError),
-        *wrong_call("sort", np.zeros(3, np.complex64), words=("self", "complex64"), error=(TypeError, RuntimeError)),
+        *misfit("sort", (2, 3), 2, words=("dim", "2"), error=IndexError),
+        *misfit("sort", np.zeros(3, np.complex64), words=("self", "complex64"), error=(TypeError, RuntimeError)),
     )),
     _record("bincount", _bincount, _counts, INTEGERS[:5], errors=(
-        *wrong_call("bincount", np.int64([1, -1]), words=("-1",)),
-        *wrong_call("bincount", (2,), words=("float32",), error=(RuntimeError, TypeError)),
-        *wrong_call("bincount", np.int64([1, 1]), (3,), words=("weights", "(2,)")),
-        *wrong_call("bincount", np.int64([[1]]), words=("1",)),
-        *wrong_call("bincount", np.int64([1]), None, -1, words=("minlength", "-1")),
+        *misfit("bincount", np.int64([1, -1]), words=("-1",)),
+        *misfit("bincount", (2,), words=("float32",), error=(RuntimeError, TypeError)),
+        *misfit("bincount", np.int64([1, 1]), (3,), words=("weights", "(2,)")),
+        *misfit("bincount", np.int64([[1]]), words=("1",)),
+        *misfit("bincount", np.int64([1]), None, -1, words=("minlength", "-1")),
     )),
-    _record("bucketize", lambda x, edges, **options: _search(edges, x, **options), _bucketed, errors=wrong_call(
+    _record("bucketize", lambda x, edges, **options: _search(edges, x, **options), _bucketed, errors=misfit(
         "bucketize", (2,), (2, 3), words=("boundaries", "(2, 3)")
     )),
     _record("histc", _histc, _measured, FLOATS, errors=(
-        *wrong_call("histc", (3,), 0, words=("bins", "0")),
-        *wrong_call("histc", (3,), 3, 2, 1, words=("min", "max", "2", "1")),
+        *misfit("histc", (3,), 0, words=("bins", "0")),
+        *misfit("histc", (3,), 3, 2, 1, words=("min", "max", "2", "1")),
     )),
     _record("kthvalue", _kthvalue, _kth, gradient=("float64",), errors=(
-        *wrong_call("kthvalue", (3,), 4, words=("k", "4", "3")),
-        *wrong_call("kthvalue", (3,), 0, words=("k", "0", "3")),
-        *wrong_call("kthvalue", (3,), 1, 1, words=("dim", "1"), error=IndexError),
+        *misfit("kthvalue", (3,), 4, words=("k", "4", "3")),
+        *misfit("kthvalue", (3,), 0, words=("k", "0", "3")),
+        *misfit("kthvalue", (3,), 1, 1, words=("dim", "1"), error=IndexError),
     )),
     _record("median", _middle, _unordered, gradient=("float64",)),
     _record("median", _median, _medians, gradient=("float64",), errors=(
-        *wrong_call("median", (2, 3), 2, words=("dim", "2"), error=IndexError),
-        *wrong_call("median", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError)),
+        *misfit("median", (2, 3), 2, words=("dim", "2"), error=IndexError),
+        *misfit("median", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError)),
     )),
     _record("msort", lambda x: np.sort(x, 0), lambda d, rng: (
         Sample((random_array(rng, s, d),)) for s in ((5,), (2, 3), (0, 2))
     ), gradient=("float64",)),
     _record("searchsorted", _search, _searched, errors=(
-        *wrong_call("searchsorted", (2, 3), (2,), words=("self", "(2,)", "(2, 3)")),
-        *wrong_call("searchsorted", (3,), (2,), side="up", words=("side", "up")),
-        *wrong_call("searchsorted", (3,), (2,), side="left", right=True, words=("side", "right")),
-        *wrong_call("searchsorted", (3,), (2,), sorter=np.int64([0, 1]), words=("sorter", "(2,)", "(3,)")),
-        *wrong_call("searchsorted", (3,), (2,), sorter=np.float32([0, 1, 2]), words=("sorter", "float32")),
-        *wrong_call("", (3,), (2,), sorter=np.int64([0, 1, 5]), words=("5", "3"), error=(IndexError, RuntimeError)),
+        *misfit("searchsorted", (2, 3), (2,), words=("self", "(2,)", "(2, 3)")),
+        *misfit("searchsorted", (3,), (2,), side="up", words=("side", "up")),
+        *misfit("searchsorted", (3,), (2,), side="left", right=True, words=("side", "right")),
+        *misfit("searchsorted", (3,), (2,), sorter=np.int64([0, 1]), words=("sorter", "(2,)", "(3,)")),
+        *misfit("searchsorted", (3,), (2,), sorter=np.float32([0, 1, 2]), words=("sorter", "float32")),
+        *misfit("", (3,), (2,), sorter=np.int64([0, 1, 5]), words=("5", "3"), error=(IndexError, RuntimeError)),
     )),
     _record("topk", _topk, _tops, gradient=("float64",)),
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from taeda_testing.arrays import random_array
 from taeda_testing.record import COMPLEX, FLOATS, REALS, OpRecord, Sample
 from taeda_testing.sampling import reduction
-from taeda_testing.wrong import wrong_call
+from taeda_testing.wrong import misfit
 
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
 
@@ -77,15 +77,15 @@ def _both(x, dim=None, keepdim=False):
 
 def _errors(inner: str) -> Any:
     return (
-        *wrong_call(inner, (2, 3), 2, words=("dim", "2"), error=IndexError),
-        *wrong_call(inner, np.zeros(3, np.int64), words=("int64",), error=(RuntimeError, TypeError)),
+        *misfit(inner, (2, 3), 2, words=("dim", "2"), error=IndexError),
+        *misfit(inner, np.zeros(3, np.int64), words=("int64",), error=(RuntimeError, TypeError)),
     )
 
 
 RECORDS = [
     _record("aminmax", _both, _extrema, ("bool", *REALS), errors=(
-        *wrong_call("amin", (2, 3), dim=2, words=("dim", "2"), error=IndexError),
-        *wrong_call("amin", (0,), words=("self", "(0,)"), error=(RuntimeError, IndexError)),
+        *misfit("amin", (2, 3), dim=2, words=("dim", "2"), error=IndexError),
+        *misfit("amin", (0,), words=("self", "(0,)"), error=(RuntimeError, IndexError)),
     )),
     *(_record(name, reference, _unbiased) for name, reference in (
         ("std", _deviation), ("std_mean", _with_mean(_deviation)),
