@@ -10,20 +10,24 @@ namespace taeda::impl {
 Tensor to_dtype(const Tensor& self, DType dtype) { return self.dtype() == dtype ? self : ops::cast(self, dtype); }
 
 Tensor contiguous(const Tensor& self, std::string_view memory_format) {
-  if (memory_format == "channels_last" ? self.channels_last() : memory_format == "preserve_format" || self.contiguous()) return self;
-  return ops::clone(self, memory_format);
+  if (memory_format == "contiguous_format") return self.contiguous() ? self : ops::clone(self, memory_format);
+  if (memory_format == "channels_last") return self.channels_last() ? self : ops::clone(self, memory_format);
+  check(memory_format == "preserve_format", ErrorKind::Value, "contiguous: argument 'memory_format' is '", memory_format,
+        "', expected 'contiguous_format', 'channels_last' or 'preserve_format'");
+  return self;
 }
 
 Tensor to_device(const Tensor& self, Device device) {
   if (self.device() == device) return self;
-  const Tensor out = empty(self.sizes(), self.dtype(), device);
+  const bool kept = self.dense() && !self.contiguous();
+  const Tensor out = kept ? empty_strided(self.sizes(), self.strides(), self.dtype(), device) : empty(self.sizes(), self.dtype(), device);
   ops::copy_(out, self);
   return out;
 }
 
 namespace {
 
-/// Row-major bytes of `from`, which is contiguous, to `to`, which is contiguous too, on another device.
+/// The bytes of `from` to `to` on another device; both lie without gaps.
 void copy_bytes(const Tensor& to, const Tensor& from, bool non_blocking) {
   const size_t bytes = size_t(from.numel() * from.item_bytes());
   const Device there = to.device(), here = from.device();
@@ -37,9 +41,14 @@ void copy_bytes(const Tensor& to, const Tensor& from, bool non_blocking) {
   copy_bytes(to, host, false);
 }
 
+/// Whether the elements lie in one gapless block, in the same order in both.
+bool alike(const Tensor& a, const Tensor& b) {
+  return a.dense() && b.dense() && infer::same_shape(a, b) && (a.contiguous() ? b.contiguous() : std::ranges::equal(a.strides(), b.strides()));
+}
+
 }  // namespace
 
-/// Between devices bytes travel row-major, in the element type of the receiver.
+/// Between devices bytes travel as they lie where both sides are alike, else row-major; in the element type of the receiver.
 void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.numel() == 0 && src.numel() == 0) return;
   const Shape sizes = broadcast_shapes(self.sizes(), src.sizes(), "copy_");
@@ -48,8 +57,9 @@ void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.numel() == 0) return;
   if (self.device() == src.device()) return ops::copy_same_(self, src);
   if (!backend(self.device().backend).has_memory() || !backend(src.device().backend).has_memory()) return;
-  const Tensor plain = ops::contiguous(ops::to_dtype(src, self.dtype()));
-  const bool direct = self.contiguous() && infer::same_shape(self, plain);
+  const Tensor typed = ops::to_dtype(src, self.dtype());
+  const Tensor plain = alike(self, typed) ? typed : ops::contiguous(typed);
+  const bool direct = alike(self, plain);
   const Tensor target = direct ? self : empty(plain.sizes(), self.dtype(), self.device());
   copy_bytes(target, plain, non_blocking && direct && plain.same(src));
   if (!direct) ops::copy_same_(self, target);

@@ -44,6 +44,7 @@ Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Device> dev
 }
 Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   check(size.size() == stride.size(), ErrorKind::Runtime, "empty_strided: argument 'stride' has ", stride.size(), " items, expected ", size.size());
+  for (int64_t step : stride) check(step >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(stride));
   return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
 }
 Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
@@ -110,15 +111,23 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
   return with_grad(out, requires_grad);
 }
 
+namespace {
+template <class T>
+Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, DType dtype) {
+  const Tensor out = taeda::empty(Shape{steps}, dtype, Device{});
+  const T a = start.to<T>(), b = end.to<T>(), width = steps > 1 ? (b - a) / double(steps - 1) : T(0);
+  // From both ends, so that the last element is `end` itself and the row is symmetric.
+  for (int64_t i = 0; i < steps; ++i) out.data<T>()[i] = i < (steps + 1) / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
+  return out;
+}
+}  // namespace
+
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   check(steps >= 0, ErrorKind::Runtime, "linspace: argument 'steps' must not be negative, got ", steps);
-  const DType type = dtype.value_or(default_dtype());
-  const double a = start.to_double(), b = end.to_double();
-  const Tensor exact = taeda::empty(Shape{steps}, DType::Float64, Device{});
-  double* data = exact.data<double>();
-  // From both ends, so that the last element is `end` itself and the row is symmetric.
-  const double width = steps > 1 ? (b - a) / double(steps - 1) : 0;
-  for (int64_t i = 0; i < steps; ++i) data[i] = i < (steps + 1) / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
+  const bool complex = start.is_complex() || end.is_complex();
+  const DType type = dtype.value_or(complex ? complex_of(default_dtype()) : default_dtype());
+  check(!complex || is_complex(type), ErrorKind::Runtime, "linspace: argument 'dtype' is ", name(type), ", expected a complex one for complex ends");
+  const Tensor exact = complex ? spaced<std::complex<double>>(start, end, steps, DType::Complex128) : spaced<double>(start, end, steps, DType::Float64);
   const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);
   return with_grad(out, requires_grad);
@@ -142,7 +151,9 @@ Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std:
 }
 
 namespace {
-Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower, std::optional<DType> dtype,
+                        std::optional<Device> device) {
+  check(row >= 0 && col >= 0, ErrorKind::Runtime, op, ": arguments 'row' and 'col' must not be negative, got ", row, " and ", col);
   std::vector<int64_t> rows, columns;
   for (int64_t i = 0; i < row; ++i)
     for (int64_t j = 0; j < col; ++j)
@@ -163,10 +174,10 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, st
 }  // namespace
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
-  return triangle_indices(row, col, offset, true, dtype, device);
+  return triangle_indices("tril_indices", row, col, offset, true, dtype, device);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
-  return triangle_indices(row, col, offset, false, dtype, device);
+  return triangle_indices("triu_indices", row, col, offset, false, dtype, device);
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {

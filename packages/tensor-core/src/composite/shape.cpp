@@ -185,10 +185,18 @@ Tensor flip(const Tensor& self, IntSpan dims) {
   }
   return ops::clone(shown);
 }
-Tensor flipud(const Tensor& self) { return ops::flip(self, Shape{0}); }
-Tensor fliplr(const Tensor& self) { return ops::flip(self, Shape{1}); }
+Tensor flipud(const Tensor& self) {
+  check(self.dim() > 0, ErrorKind::Runtime, "flipud: argument 'self' must have at least 1 dimension, found shape ()");
+  return ops::flip(self, Shape{0});
+}
+Tensor fliplr(const Tensor& self) {
+  check(self.dim() > 1, ErrorKind::Runtime, "fliplr: argument 'self' must have at least 2 dimensions, found shape ", shape_text(self.sizes()));
+  return ops::flip(self, Shape{1});
+}
 Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
   check(dims.size() == 2, ErrorKind::Runtime, "rot90: argument 'dims' must name two dimensions, got ", shape_text(dims));
+  check(wrap_dim(dims[0], self.dim(), "rot90") != wrap_dim(dims[1], self.dim(), "rot90"), ErrorKind::Runtime, "rot90: argument 'dims' ",
+        shape_text(dims), " must name two different dimensions");
   switch (((k % 4) + 4) % 4) {
     case 1: return ops::transpose(ops::flip(self, Shape{dims[1]}), dims[0], dims[1]);
     case 2: return ops::flip(self, dims);

@@ -151,7 +151,7 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device)
   Ref<TensorImpl> impl = fresh_on(dtype, device);
   const int64_t numel = checked_product(sizes);
   for (size_t d = 0; numel && d < sizes.size(); ++d)
-    check(strides[d] >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
+    check(strides[d] >= 0 || sizes[d] == 1, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
   const int64_t extent = reach_of("empty_strided", sizes, strides, 1).high;
   set_dims(impl.get(), sizes, settled_strides(sizes, strides));
   refresh_layout(impl.get());
@@ -167,7 +167,8 @@ Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset)
   impl->device = from->device;
   impl->flags = from->flags & (kDetachedData | kInference);
   impl->storage = from->storage;
-  impl->data = from->data + offset * item_size(from->dtype);
+  // As a number: what has no elements may begin beyond its storage, which may have no memory at all.
+  impl->data = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(from->data) + uintptr_t(offset * item_size(from->dtype)));
   set_dims(impl.get(), sizes, strides);
   refresh_layout(impl.get());
   if (from->flags & kInference) {

@@ -85,12 +85,20 @@ namespace impl {
 
 Tensor detach(const Tensor& self) { return detached_alias(self); }
 
+/// Of views without elements, which may begin anywhere: the offset stays countable in bytes.
+constexpr int64_t kFarthestOffset = std::numeric_limits<int64_t>::max() / 64;
+
 Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
   check(size.size() == stride.size(), ErrorKind::Runtime, "as_strided: argument 'stride' has ", stride.size(),
         " items, expected one for each of the ", size.size(), " sizes");
   const int64_t offset = storage_offset.value_or(self.storage_offset());
   for (int64_t extent : size)
     check(extent >= 0, ErrorKind::Runtime, "as_strided: argument 'size' must not be negative, got ", shape_text(size));
+  if (std::ranges::find(size, 0) != size.end()) {
+    check(offset >= 0 && offset <= kFarthestOffset, ErrorKind::Runtime, "as_strided: argument 'storage_offset' is ", offset,
+          ", expected 0 to ", kFarthestOffset);
+    return alias(self, size, settled_strides(size, stride), offset - self.storage_offset());
+  }
   const Reach reach = reach_of("as_strided", size, stride, 1);
   const int64_t capacity = int64_t(self.impl()->storage->nbytes) / self.item_bytes();
   int64_t low = 0, end = 0;
