@@ -72,50 +72,6 @@ def _convs(calls):
     return samples
 
 
-def _pool(function, fill):
-    def call(x, kernel, stride=(), padding=0):
-        n = len(kernel)
-        stride, padding = _several(n, stride or kernel), _several(n, padding)
-        outer = [(0, 0)] * (x.ndim - n)
-        wide = np.pad(x, (*outer, *((p, p) for p in padding)), constant_values=fill)
-        sizes = [(s - k) // t + 1 for s, k, t in zip(wide.shape[-n:], kernel, stride, strict=True)]
-        out = np.empty((*x.shape[: x.ndim - n], *sizes), x.dtype)
-        for at in itertools.product(*map(range, sizes)):
-            window = tuple(slice(a * t, a * t + k) for a, t, k in zip(at, stride, kernel, strict=True))
-            out[(..., *at)] = function(wide[(..., *window)], axis=tuple(range(-n, 0)))
-        return out
-
-    return call
-
-
-def _pools(*calls):
-    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-        for shape, *rest in calls:
-            yield Sample((random_array(rng, shape, dtype), *rest))
-
-    return samples
-
-
-_POOL2D = _pools(
-    ((1, 1, 4, 4), (2, 2)),
-    ((2, 3, 7, 6), (3, 2), (2, 1), (1, 0)),
-    ((3, 5, 5), (2, 2)),
-    ((2, 8, 6, 6), (3, 3), (2, 2), (1, 1)),
-)
-_POOL1D = _pools(((2, 3, 8), (2,)), ((1, 2, 7), (3,), (2,), (1,)))
-
-
-def _adaptive(x, size):
-    n = len(size)
-    out = np.empty((*x.shape[: x.ndim - n], *size), x.dtype)
-    for at in itertools.product(*map(range, size)):
-        window = tuple(
-            slice(a * s // k, -((-(a + 1) * s) // k)) for a, s, k in zip(at, x.shape[-n:], size, strict=True)
-        )
-        out[(..., *at)] = x[(..., *window)].mean(axis=tuple(range(-n, 0)))
-    return out
-
-
 def _normalised(x, axes, eps):
     x = x.astype(np.float64)
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
@@ -213,12 +169,6 @@ def _padded_rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 RECORDS = [
     _record("conv1d", _conv, _convs(_CONV1D)),
     _record("conv2d", _conv, _convs(_CONV2D)),
-    _record("max_pool1d", _pool(np.max, -np.inf), _POOL1D),
-    _record("max_pool2d", _pool(np.max, -np.inf), _POOL2D),
-    _record("avg_pool1d", _pool(np.mean, 0), _POOL1D),
-    _record("avg_pool2d", _pool(np.mean, 0), _POOL2D),
-    _record("adaptive_avg_pool1d", _adaptive, _pools(((2, 3, 7), (3,)), ((1, 2, 4), (1,)))),
-    _record("adaptive_avg_pool2d", _adaptive, _pools(((2, 3, 7, 5), (3, 2)), ((1, 2, 4, 4), (1, 1))), "ops"),
     _record("batch_norm", _batch_norm, _batches, constant=(3, 4)),
     _record("batch_norm", _batch_norm, _evaluated, constant=(3, 4)),
     _record("layer_norm", _layer_norm, _layers),
