@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -19,57 +17,6 @@ def _record(name, reference, samples, namespace="", constant=()):
     return OpRecord(
         name, reference, samples, FLOATS, _GRAD, constant, namespace=namespace, family="layers", **_TOLERANCE
     )
-
-
-def _several(n: int, value: Any) -> tuple[int, ...]:
-    items = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    return items * n if len(items) == 1 else items
-
-
-def _conv(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    n = x.ndim - 2
-    stride, padding, dilation = _several(n, stride), _several(n, padding), _several(n, dilation)
-    x64 = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *((p, p) for p in padding)))
-    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
-    sizes = [(s - r) // t + 1 for s, r, t in zip(x64.shape[2:], reach, stride, strict=True)]
-    out = np.zeros((x.shape[0], w.shape[0], *sizes))
-    inner, outer = x.shape[1] // groups, w.shape[0] // groups
-    for at in itertools.product(*map(range, sizes)):
-        window = tuple(
-            slice(a * t, a * t + r, d) for a, t, r, d in zip(at, stride, reach, dilation, strict=True)
-        )
-        for g in range(groups):
-            part = x64[(slice(None), slice(g * inner, (g + 1) * inner), *window)]
-            kernels = w[g * outer : (g + 1) * outer].astype(np.float64)
-            out[(slice(None), slice(g * outer, (g + 1) * outer), *at)] = np.tensordot(
-                part, kernels, (range(1, n + 2), range(1, n + 2))
-            )
-    if bias is not None:
-        out += bias.reshape(1, -1, *[1] * n)
-    return out.astype(x.dtype)
-
-
-_CONV2D = [
-    ((1, 1, 4, 4), (1, 1, 3, 3), False, {}),
-    ((2, 3, 6, 5), (4, 3, 3, 2), True, {"stride": (2, 1), "padding": (1, 0)}),
-    ((2, 4, 7, 7), (6, 2, 3, 3), True, {"padding": 1, "groups": 2}),
-    ((1, 4, 7, 6), (4, 1, 3, 3), True, {"padding": (2, 1), "dilation": 2, "groups": 4}),
-    ((2, 5, 3, 3), (2, 5, 1, 1), True, {}),
-]
-_CONV1D = [
-    ((1, 1, 5), (1, 1, 3), False, {}),
-    ((2, 4, 8), (6, 2, 3), True, {"stride": 2, "padding": 1, "groups": 2}),
-    ((2, 2, 9), (3, 2, 3), True, {"dilation": 2}),
-]
-
-
-def _convs(calls):
-    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-        for x, w, bias, options in calls:
-            given = random_array(rng, (w[0],), dtype) if bias else None
-            yield Sample((random_array(rng, x, dtype), random_array(rng, w, dtype), given), dict(options))
-
-    return samples
 
 
 def _normalised(x, axes, eps):
@@ -167,8 +114,6 @@ def _padded_rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 RECORDS = [
-    _record("conv1d", _conv, _convs(_CONV1D)),
-    _record("conv2d", _conv, _convs(_CONV2D)),
     _record("batch_norm", _batch_norm, _batches, constant=(3, 4)),
     _record("batch_norm", _batch_norm, _evaluated, constant=(3, 4)),
     _record("layer_norm", _layer_norm, _layers),
