@@ -223,7 +223,7 @@ def _pair_errors(name: str) -> tuple[ErrorSample, ...]:
 def _class_errors(name: str, *rest) -> tuple[ErrorSample, ...]:
     rows = np.zeros(4, np.int64)
     return _wrong(
-        (((4, 3), rows + 3, None, 1, -100, *rest), (name, "target", "3")),
+        (((4, 3), rows + 3, None, 1, -100, *rest), ("3",)),
         (((4, 3), (4,), None, 1, -100, *rest), (name, "target", "float32")),
         (((4, 3), rows, (2,), 1, -100, *rest), (name, "weight", "2", "3")),
         (((4, 3), rows, None, 4, -100, *rest), (name, "reduction", "4")),
