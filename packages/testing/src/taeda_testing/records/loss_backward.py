@@ -120,7 +120,7 @@ def _record(name: str, reference: Any, samples: Any, *wrong: tuple[Any, ...], **
             tuple(np.zeros(a, np.float32) if isinstance(a, tuple) else a for a in args),
             {},
             (RuntimeError, ValueError, IndexError),
-            (f"{name}_backward", *words),
+            words,
         )
         for args, words in wrong
     )
@@ -132,21 +132,21 @@ def _record(name: str, reference: Any, samples: Any, *wrong: tuple[Any, ...], **
 
 def _pair_record(name: str, slope: Callable[..., Any], *rest: float, **more: Any) -> OpRecord:
     wrong = (
-        (((2,), (2, 3), (2, 3), 0, *rest), ("grad", "(2,)", "(2, 3)")),
-        (((2,), (2,), (2,), 1, *rest), ("grad", "(2,)")),
-        (((), (2, 3), (4,), 1, *rest), ("3", "4")),
-        (((), (2,), (2,), 3, *rest), ("reduction", "3")),
+        (((2,), (2, 3), (2, 3), 0, *rest), (name, "grad", "(2,)", "(2, 3)")),
+        (((2,), (2,), (2,), 1, *rest), (name, "grad", "(2,)")),
+        (((), (2, 3), (4,), 1, *rest), (name, "3", "4")),
+        (((), (2,), (2,), 3, *rest), (name, "reduction", "3")),
     )
     shapes = _SHAPES if more else _BROADCAST
     return _record(name, _pair(slope), _pairs(shapes, *rest, **more), *wrong)
 
 
-def _class_errors(*rest: Any) -> tuple[Any, ...]:
+def _class_errors(name: str, *rest: Any) -> tuple[Any, ...]:
     target = np.zeros(2, np.int64)
     return (
-        (((3,), (2, 3), target, None, 0, -100, *rest), ("grad", "(3,)", "(2,)")),
-        (((), (2, 3), target + 3, None, 1, -100, *rest), ("target", "3")),
-        (((), (2, 3), target, (2,), 1, -100, *rest), ("weight", "(2,)")),
+        (((3,), (2, 3), target, None, 0, -100, *rest), (name, "grad", "(3,)", "(2,)")),
+        (((), (2, 3), target + 3, None, 1, -100, *rest), ("3",)),
+        (((), (2, 3), target, (2,), 1, -100, *rest), (name, "weight", "(2,)")),
     )
 
 
@@ -157,12 +157,12 @@ RECORDS = [
     _pair_record("smooth_l1_loss", _smooth, 0.7),
     _pair_record("bce_loss", _bce, low=0.1, high=0.9, target=(0, 1)),
     _pair_record("bce_with_logits_loss", lambda x, y: special.expit(x) - y, target=(0, 1)),
-    _record("nll_loss", _nll_backward, _classes(), *_class_errors(()), constant=(3, 6)),
+    _record("nll_loss", _nll_backward, _classes(), *_class_errors("nll_loss_backward", ()), constant=(3, 6)),
     _record(
         "cross_entropy",
         _cross_entropy_backward,
         _classes((0.0, 0.1)),
-        *_class_errors(0.0, (2,), ()),
+        *_class_errors("cross_entropy_backward", 0.0, (2,), ()),
         gradient=(),
     ),
 ]
