@@ -48,7 +48,6 @@ def _lines(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     ):
         for bias in (None, random_array(rng, (w[0],), dtype)):
             yield Sample((random_array(rng, x, dtype), random_array(rng, w, dtype), bias))
-    yield Sample((random_array(rng, (2, 3), dtype), random_array(rng, (3,), dtype)), note="one row")
 
 
 def _line_gradients(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
