@@ -64,79 +64,6 @@ def _smooth(x, y, beta=1.0):
     return np.where(d < beta, d * d / 2 / beta, d - beta / 2)
 
 
-def _nll(x, target, weight=None, reduction=1, ignore_index=-100):
-    """The loss, and the sum of the weights that a mean divides by."""
-    x = np.moveaxis(x, 1 if x.ndim > 1 else 0, -1)
-    weight = np.ones(x.shape[-1], x.dtype) if weight is None else weight
-    kept = target != ignore_index
-    safe = np.where(kept, target, 0).astype(np.int64)
-    share = np.where(kept, weight[safe], 0)
-    values = np.asarray(-share * np.take_along_axis(x, safe[..., None], -1)[..., 0])
-    out = (values, values.sum() / share.sum(), values.sum())[reduction]
-    return np.asarray(out).astype(x.dtype), share.sum().astype(x.dtype)
-
-
-def _cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-    """The loss, the logarithms of the sums of exponentials, and the sum of the weights."""
-    dim = 1 if x.ndim > 1 else 0
-    sums = special.logsumexp(x.astype(np.float64), dim)
-    logs = x - np.expand_dims(sums, dim)
-    loss, total = _nll(logs, target, weight, reduction, ignore_index)
-    if label_smoothing:
-        w = np.ones(x.shape[dim]) if weight is None else weight
-        smooth = -np.tensordot(w.astype(np.float64), logs, (0, dim)) * (target != ignore_index)
-        smooth = (smooth, smooth.sum() / total, smooth.sum())[reduction]
-        loss = (1 - label_smoothing) * loss + label_smoothing / x.shape[dim] * smooth
-    return tuple(np.asarray(array).astype(x.dtype) for array in (loss, sums, total))
-
-
-def _soft_cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-    """The same for probabilities of all classes."""
-    dim = 1 if x.ndim > 1 else 0
-    wanted = target * (1 - label_smoothing) + label_smoothing / x.shape[dim]
-    values = np.moveaxis(special.log_softmax(x.astype(np.float64), dim) * wanted, dim, -1)
-    return reduced(-(values * (1 if weight is None else weight)).sum(-1), reduction).astype(x.dtype)
-
-
-_CLASSES = (((5,), ()), ((4, 5), (4,)), ((2, 3, 4), (2, 4)), ((1, 2), (1,)))
-
-
-def _classes(smoothing: tuple[float, ...] = (), default: bool = True):
-    """Calls with class indices, one of them ignored; without ``default`` every argument is given."""
-
-    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-        for shape, where in _CLASSES:
-            count = shape[1] if len(shape) > 1 else shape[0]
-            for reduction in (0, 1, 2):
-                for given in (None, random_array(rng, (count,), dtype, 0.5, 2)):
-                    for share in smoothing or (None,):
-                        x = random_array(rng, shape, dtype, -3, 3)
-                        target = np.asarray(rng.integers(0, count, where))
-                        target.flat[0] = 1
-                        ignored = -100 if given is None else 0
-                        if target.size > 1:
-                            target.flat[-1] = 0 if reduction == 2 else ignored
-                        yield Sample(
-                            (x, target, given, reduction, ignored, *([] if share is None else [share]))
-                        )
-        x, narrow = random_array(rng, (2, 3), dtype, -3, 3), np.array([2, 0])
-        if default:
-            yield Sample((x, narrow))
-        for target in (narrow.astype(np.uint8), narrow.astype(np.int32)):
-            yield Sample((x, target, None, 1, -100, *smoothing[:1]))
-
-    return samples
-
-
-def _distributions(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape in ((3,), (2, 3), (2, 2, 3)):
-        count = shape[1] if len(shape) > 1 else shape[0]
-        x, target = random_array(rng, shape, dtype, -3, 3), random_array(rng, shape, dtype, 0, 1)
-        weight = random_array(rng, (count,), dtype, 0.5, 2)
-        for reduction, share, given in ((0, 0.0, None), (1, 0.1, weight), (2, 0.1, None), (1, 0.0, weight)):
-            yield Sample((x, target, given, reduction, -100, share))
-
-
 def _binary(dtype: str, rng: np.random.Generator, low: float, high: float) -> Iterator[Sample]:
     for sample in _pairs(low, high, target=(0, 1))(dtype, rng):
         x, y, reduction = sample.args
@@ -200,11 +127,7 @@ def _bce_logits(x, y, weight=None, pos_weight=None, reduction=1):
     return reduced(values * (1 if weight is None else weight), reduction).astype(x.dtype)
 
 
-def _first(function):
-    return lambda *args, **kwargs: function(*args, **kwargs)[0]
-
-
-def _wrong(*calls) -> tuple[ErrorSample, ...]:
+def wrong(*calls) -> tuple[ErrorSample, ...]:
     """Calls with zeros of given shapes, and the words of their messages."""
 
     def array(value):
@@ -217,27 +140,13 @@ def _wrong(*calls) -> tuple[ErrorSample, ...]:
 
 
 def _pair_errors(name: str) -> tuple[ErrorSample, ...]:
-    return _wrong((((2, 3), (4,)), (name, "3", "4")), (((2,), (2,), 3), (name, "reduction", "3")))
-
-
-def _class_errors(name: str, *rest) -> tuple[ErrorSample, ...]:
-    rows = np.zeros(4, np.int64)
-    return _wrong(
-        (((4, 3), rows + 3, None, 1, -100, *rest), ("3",)),
-        (((4, 3), (4,), None, 1, -100, *rest), (name, "target", "float32")),
-        (((4, 3), rows, (2,), 1, -100, *rest), (name, "weight", "2", "3")),
-        (((4, 3), rows, None, 4, -100, *rest), (name, "reduction", "4")),
-        (((), rows, None, 1, -100, *rest), (name, "input")),
-    )
+    return wrong((((2, 3), (4,)), (name, "3", "4")), (((2,), (2,), 3), (name, "reduction", "3")))
 
 
 _BINARY_ERRORS = (((2, 3), (3,)), ("binary_cross_entropy", "target", "(3,)", "(2, 3)"))
-_SMOOTHED = _wrong(
-    (((1, 3), np.zeros(1, np.int64), None, 1, -100, 2.0), ("cross_entropy", "label_smoothing", "2"))
-)
 
 
-def _record(name, function, samples, constant=(), namespace="ops", **more):
+def record(name, function, samples, constant=(), namespace="ops", **more):
     return OpRecord(
         name, function, samples, FLOATS, _GRAD, constant, namespace=namespace, family="loss", **more
     )
@@ -245,8 +154,8 @@ def _record(name, function, samples, constant=(), namespace="ops", **more):
 
 def _pair_record(name, function, *, out=True, **kwargs):
     """With its default, and with another threshold when it has one."""
-    plain = _record(name, _loss(function), _broadcast, out=out, errors=_pair_errors(name))
-    return [plain, _record(name, _loss(function), _pairs(**kwargs), out=out)] if kwargs else [plain]
+    plain = record(name, _loss(function), _broadcast, out=out, errors=_pair_errors(name))
+    return [plain, record(name, _loss(function), _pairs(**kwargs), out=out)] if kwargs else [plain]
 
 
 RECORDS = [
@@ -254,44 +163,27 @@ RECORDS = [
     *_pair_record("l1_loss", lambda x, y: np.abs(x - y), out=False),
     *_pair_record("huber_loss", _huber, delta=0.7),
     *_pair_record("smooth_l1_loss", _smooth, beta=0.7),
-    _record("nll_loss", _first(_nll), _classes(), (2,), errors=_class_errors("nll_loss")),
-    _record("nll_loss_forward", _nll, _classes(default=False), (2,), errors=_class_errors("nll_loss")),
-    _record(
-        "cross_entropy_loss",
-        _first(_cross_entropy),
-        _classes((0.0, 0.1)),
-        (2,),
-        errors=(*_class_errors("cross_entropy_loss"), *_SMOOTHED),
-    ),
-    _record("cross_entropy_loss", _soft_cross_entropy, _distributions, (2,)),
-    _record(
-        "cross_entropy_forward",
-        _cross_entropy,
-        _classes((0.0, 0.1), default=False),
-        (2,),
-        errors=_class_errors("cross_entropy_loss", 0.0),
-    ),
-    _record(
+    record(
         "binary_cross_entropy",
         _bce,
         lambda dtype, rng: _binary(dtype, rng, 0.1, 0.9),
-        errors=_wrong(_BINARY_ERRORS),
+        errors=wrong(_BINARY_ERRORS),
     ),
-    _record("bce_loss", _loss(_clamped_bce), _same(0.1, 0.9, 0.0, 1.0), errors=_wrong(_BINARY_ERRORS)),
-    _record(
-        "binary_cross_entropy_with_logits", _bce_logits, _logits, namespace="", errors=_wrong(_BINARY_ERRORS)
+    record("bce_loss", _loss(_clamped_bce), _same(0.1, 0.9, 0.0, 1.0), errors=wrong(_BINARY_ERRORS)),
+    record(
+        "binary_cross_entropy_with_logits", _bce_logits, _logits, namespace="", errors=wrong(_BINARY_ERRORS)
     ),
-    _record(
+    record(
         "bce_with_logits_loss",
         _loss(_plain_logits),
         _same(-3, 3, -800.0, 800.0),
-        errors=_wrong(_BINARY_ERRORS),
+        errors=wrong(_BINARY_ERRORS),
     ),
-    _record(
+    record(
         "kl_div",
         lambda x, *a, **k: _divergence(x, *a, **k).astype(x.dtype),
         _divergences,
         namespace="",
-        errors=_wrong((((2, 3), (4,)), ("3", "4")), (((2,), (2,), 3), ("kl_div", "reduction", "3"))),
+        errors=wrong((((2, 3), (4,)), ("3", "4")), (((2,), (2,), 3), ("kl_div", "reduction", "3"))),
     ),
 ]
