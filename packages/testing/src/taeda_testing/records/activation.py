@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, OpRecord, Sample
+from taeda_testing.record import FLOATS, INTEGERS, REALS, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import unary
 
 _GRAD = ("float64",)
@@ -40,9 +40,58 @@ def _rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
             yield Sample((random_array(rng, shape, dtype, -20, 20), dim))
 
 
-def _record(name, function, samples=None, namespace="ops", gradient=_GRAD):
+def _channels(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """One slope for all elements, or one for each channel."""
+    shapes = (
+        ((), ()),
+        ((5,), (1,)),
+        ((2, 3), (3,)),
+        ((2, 3), ()),
+        ((2, 3, 4), (3,)),
+        ((0, 2), (2,)),
+        ((1, 2, 1, 3), (1,)),
+    )
+    for x, slope in shapes:
+        yield Sample((random_array(rng, x, dtype), random_array(rng, slope, dtype)))
+
+
+def _prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    slope = slope.reshape(1, -1, *[1] * (x.ndim - 2)) if slope.size > 1 else slope.reshape(())
+    return np.where(x > 0, x, slope * x)
+
+
+def _converted(function):
+    """With a dtype the input is converted first."""
+
+    def call(x: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarray:
+        out = function(x.astype(np.float64), dim) if x.size else x
+        return np.asarray(out).astype(dtype or x.dtype)
+
+    return call
+
+
+def _converted_rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    other = "float32" if dtype == "float64" else "float64"
+    for shape in ((), (2, 3)):
+        yield Sample((random_array(rng, shape, dtype), -1), {"dtype": np.dtype(other)}, "another dtype")
+
+
+def _rows_of_integers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    yield Sample((random_array(rng, (2, 3), dtype), 1), {"dtype": np.dtype("float32")})
+
+
+def _wrong(*args, **kwargs) -> ErrorSample:
+    """A wrong call, the words of its message last."""
+    *given, words = args
+    arrays = tuple(np.zeros(a, np.float32) if isinstance(a, tuple) else a for a in given)
+    return ErrorSample(arrays, kwargs, (RuntimeError, ValueError, IndexError), words)
+
+
+def _record(name, function, samples=None, namespace="ops", dtypes=FLOATS, **more):
     chosen = samples or unary(special=True)
-    return OpRecord(name, _wide(function), chosen, FLOATS, gradient, namespace=namespace, family="activation")
+    return OpRecord(
+        name, _wide(function), chosen, dtypes, _GRAD, namespace=namespace, family="activation", **more
+    )
 
 
 def _gelu(x: np.ndarray, approximate: str = "none") -> np.ndarray:
@@ -53,37 +102,78 @@ def _gelu(x: np.ndarray, approximate: str = "none") -> np.ndarray:
 
 _SELU = (1.6732632423543772, 1.0507009873554805)
 
+
+def _elu(x, alpha=1.0, scale=1.0, input_scale=1.0):
+    return scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * input_scale))
+
+
+def _softplus(x, beta=1.0, threshold=20.0):
+    return np.where(beta * x > threshold, x, np.logaddexp(0, beta * x) / beta)
+
+
+def _softmaxes(name, function, namespace="", out=True, integers=INTEGERS):
+    shared = {"namespace": namespace, "family": "activation", "out": out}
+    return [
+        OpRecord(name, _converted(function), _rows, FLOATS, _GRAD, **shared),
+        OpRecord(name, _converted(function), _converted_rows, FLOATS, **shared),
+        OpRecord(name, _converted(function), _rows_of_integers, integers, **shared),
+    ]
+
+
+def _halves(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, *dim in (((4,),), ((4,), 0), ((2, 6, 3), 1), ((2, 3, 4), -1)):
+        yield Sample((random_array(rng, shape, dtype), *dim))
+
+
+_OUT = {"out": True}
+_SIGNED = {"dtypes": (*INTEGERS[:4], *FLOATS), "out": True}
+_ORDERED = {"dtypes": REALS, "out": True}
+
 RECORDS = [
-    _record("relu", lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)), namespace=""),
-    _record("relu6", lambda x: np.clip(x, 0, 6)),
-    _record("elu", lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x)), _calls((), (0.7,))),
     _record(
-        "celu", lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x / alpha)), _calls((), (0.7,)), ""
+        "relu", lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)), namespace="", in_place=True, **_ORDERED
     ),
-    _record("selu", lambda x: _SELU[1] * np.where(x > 0, x, _SELU[0] * np.expm1(x)), unary(), ""),
-    _record("gelu", _gelu, unary()),
-    OpRecord(
-        "gelu", _wide(_gelu), unary(approximate="tanh"), FLOATS, _GRAD, namespace="ops", family="activation"
+    _record("relu6", lambda x: np.clip(x, 0, 6)),
+    _record("elu", _elu, _calls((), (0.7,), (0.7, 1.5, 2.0)), **_OUT),
+    _record(
+        "celu",
+        lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha)),
+        _calls((), (0.7,)),
+        "",
     ),
-    _record("silu", lambda x: x * special.expit(x), unary()),
-    _record("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), unary()),
-    _record("softplus", lambda x, beta=1.0: np.logaddexp(0, beta * x) / beta, _calls((), (2.0,))),
+    _record(
+        "selu", lambda x: _SELU[1] * np.where(x > 0, x, _SELU[0] * np.expm1(np.minimum(x, 0))), unary(), ""
+    ),
+    _record(
+        "gelu",
+        _gelu,
+        unary(),
+        **_OUT,
+    ),
+    _record("gelu", _gelu, unary(approximate="tanh"), **_OUT),
+    _record("silu", lambda x: x * special.expit(x), unary(), **_OUT),
+    _record("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), unary(), **_OUT),
+    _record("softplus", _softplus, _calls((), (2.0,), (2.0, 3.0)), **_OUT),
     _record("softsign", lambda x: x / (1 + np.abs(x)), unary()),
     _record("tanhshrink", lambda x: x - np.tanh(x), unary()),
-    _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary()),
-    _record("leaky_relu", lambda x, slope=0.01: np.where(x > 0, x, slope * x), _calls((), (0.3,))),
-    _record("hardtanh", lambda x, low=-1.0, high=1.0: np.clip(x, low, high), _calls((), (-2.0, 0.5))),
-    _record("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), unary()),
-    _record("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), unary()),
+    _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary(), **_OUT),
+    _record("leaky_relu", lambda x, slope=0.01: np.where(x > 0, x, slope * x), _calls((), (0.3,)), **_OUT),
+    _record("hardtanh", lambda x, low=-1.0, high=1.0: np.clip(x, low, high), _calls((), (-2, 1)), **_SIGNED),
+    _record("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
+    _record("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
     _record("hardshrink", lambda x, at=0.5: np.where(np.abs(x) > at, x, 0), _calls((), (1.0,))),
-    _record("softshrink", lambda x, at=0.5: np.sign(x) * np.maximum(np.abs(x) - at, 0), _calls((), (1.0,))),
-    _record("threshold", lambda x, at, value: np.where(x > at, x, value), _calls((0.5, 9.0))),
-    _record("softmax", lambda x, dim: special.softmax(x, dim) if x.size else x, _rows, ""),
-    _record("log_softmax", lambda x, dim: special.log_softmax(x, dim) if x.size else x, _rows, ""),
-    _record("softmin", lambda x, dim: special.softmax(-x, dim) if x.size else x, _rows),
+    _record(
+        "softshrink", lambda x, at=0.5: np.sign(x) * np.maximum(np.abs(x) - at, 0), _calls((), (1.0,)), **_OUT
+    ),
+    _record("threshold", lambda x, at, value: np.where(x > at, x, value), _calls((1, 9)), **_OUT),
+    _record("prelu", _prelu, _channels, "", errors=(_wrong((2, 3), (2,), ("prelu", "weight", "2", "3")),)),
+    *_softmaxes("softmax", special.softmax),
+    *_softmaxes("log_softmax", special.log_softmax),
+    *_softmaxes("softmin", lambda x, dim: special.softmax(-x, dim), "ops", out=False, integers=INTEGERS[:4]),
     _record(
         "glu",
         lambda x, dim=-1: (lambda a, b: a * special.expit(b))(*np.split(x, 2, dim)),
-        lambda dtype, rng: (Sample((random_array(rng, s, dtype), d)) for s, d in (((4,), 0), ((2, 6, 3), 1))),
+        _halves,
+        errors=(_wrong((2, 3), 1, ("glu", "3")), _wrong((2, 2), 2, ("2",))),
     ),
 ]

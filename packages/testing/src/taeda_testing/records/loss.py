@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, OpRecord, Sample
+from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
 
 _GRAD = ("float64",)
 _PAIR_SHAPES = ((), (5,), (2, 3), (4, 1, 2))
@@ -16,7 +16,10 @@ _PAIR_SHAPES = ((), (5,), (2, 3), (4, 1, 2))
 
 def reduced(values: np.ndarray, reduction: int) -> np.ndarray:
     """All values, their mean or their sum."""
-    return np.asarray((values, np.mean(values), np.sum(values))[reduction])
+    if reduction == 0:
+        return np.asarray(values)
+    total = np.sum(values)
+    return np.asarray(total / np.float64(np.size(values)) if reduction == 1 else total)
 
 
 def _loss(function):
@@ -41,8 +44,14 @@ def _pairs(low: float = -3, high: float = 3, target: tuple[float, float] | None 
     return samples
 
 
-def _record(name, function, samples, constant=()):
-    return OpRecord(name, function, samples, FLOATS, _GRAD, constant, namespace="ops", family="loss")
+def _broadcast(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """Plain calls, also of shapes that broadcast."""
+    yield from _pairs()(dtype, rng)
+    for a, b in (((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2,)), ((0, 2), (2,))):
+        x, y = random_array(rng, a, dtype), random_array(rng, b, dtype)
+        for reduction in (0, 1, 2):
+            yield Sample((x, y, reduction), note="" if x.size or reduction != 1 else "mean of nothing")
+    yield Sample((random_array(rng, (2, 2), dtype), random_array(rng, (2, 2), dtype)))
 
 
 def _huber(x, y, delta=1.0):
@@ -55,45 +64,6 @@ def _smooth(x, y, beta=1.0):
     return np.where(d < beta, d * d / 2 / beta, d - beta / 2)
 
 
-def _nll(x, target, weight=None, reduction=1, ignore_index=-100):
-    weight = np.ones(x.shape[1], x.dtype) if weight is None else weight
-    kept = target != ignore_index
-    safe = np.where(kept, target, 0)
-    share = np.where(kept, weight[safe], 0)
-    values = -share * np.take_along_axis(x, safe[:, None], 1)[:, 0]
-    out = (values, values.sum() / share.sum(), values.sum())[reduction]
-    return np.asarray(out).astype(x.dtype)
-
-
-def _cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-    logs = special.log_softmax(x.astype(np.float64), 1)
-    plain = _nll(logs, target, weight, reduction, ignore_index)
-    if label_smoothing:
-        w = np.ones(x.shape[1]) if weight is None else weight
-        kept = target != ignore_index
-        smooth = np.where(kept, -(logs * w[None, :].reshape(1, -1, *[1] * (x.ndim - 2))).sum(1), 0)
-        norm = np.where(kept, w[np.where(kept, target, 0)], 0).sum()
-        smooth = (smooth, smooth.sum() / norm, smooth.sum())[reduction]
-        plain = (1 - label_smoothing) * plain + label_smoothing / x.shape[1] * smooth
-    return np.asarray(plain).astype(x.dtype)
-
-
-def _classes(positive: bool, smoothing: tuple[float, ...]):
-    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-        for shape, where in (((4, 5), (4,)), ((2, 3, 4), (2, 4)), ((1, 2), (1,))):
-            for reduction in (0, 1, 2):
-                for given in (None, random_array(rng, (shape[1],), dtype, 0.5, 2)):
-                    for share in smoothing:
-                        x = random_array(rng, shape, dtype, -3, 3)
-                        target = rng.integers(0, shape[1], where)
-                        target.flat[0] = 1
-                        if target.size > 1:
-                            target.flat[-1] = 0 if reduction else -100
-                        yield Sample((x, target, given, reduction, -100, *([share] if positive else [])))
-
-    return samples
-
-
 def _binary(dtype: str, rng: np.random.Generator, low: float, high: float) -> Iterator[Sample]:
     for sample in _pairs(low, high, target=(0, 1))(dtype, rng):
         x, y, reduction = sample.args
@@ -101,30 +71,119 @@ def _binary(dtype: str, rng: np.random.Generator, low: float, high: float) -> It
             yield Sample((x, y), {"weight": weight, "reduction": reduction})
 
 
+def _logits(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    yield from _binary(dtype, rng, -3, 3)
+    for sample in _pairs(target=(0, 1))(dtype, rng):
+        x, y, reduction = sample.args
+        given = {"reduction": reduction, "pos_weight": random_array(rng, x.shape[-1:], dtype, 0.5, 2)}
+        yield Sample((x, y), given)
+        yield Sample((x, y), {"weight": random_array(rng, x.shape, dtype, 0.5, 2), **given})
+
+
+def _same(low: float, high: float, *ends: float):
+    """Pairs with the reduction, and inputs at the ends of their range, where no derivative is."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        yield from _pairs(low, high, target=(0, 1))(dtype, rng)
+        x, y = np.array([*ends, *ends], dtype), np.array([0.0] * len(ends) + [1.0] * len(ends), dtype)
+        yield Sample((x, y, 0), note="ends of the range")
+        for reduction in (0, 1, 2):
+            yield Sample((x[:0], y[:0], reduction))
+
+    return samples
+
+
+def _divergences(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for log_target, low, high in ((False, 0.1, 2), (True, -2, 1)):
+        for sample in _pairs(-3, 0, target=(low, high))(dtype, rng):
+            yield Sample(sample.args, {"log_target": log_target} if log_target else {})
+    x = random_array(rng, (3, 2), dtype)
+    yield Sample((x, np.array([0, 0.5], dtype)), note="a target of zero")
+
+
+def _divergence(x, y, reduction=1, log_target=False):
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    values = np.exp(y) * (y - x) if log_target else special.xlogy(y, y) - y * x
+    return reduced(values, reduction)
+
+
 def _bce(x, y, weight=None, reduction=1):
     values = -(y * np.log(x) + (1 - y) * np.log1p(-x)) * (1 if weight is None else weight)
     return reduced(values, reduction).astype(x.dtype)
 
 
-def _bce_logits(x, y, weight=None, reduction=1):
-    values = (np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))) * (1 if weight is None else weight)
-    return reduced(values, reduction).astype(x.dtype)
+def _clamped_bce(x, y):
+    with np.errstate(all="ignore"):
+        return -(y * np.maximum(np.log(x), -100) + (1 - y) * np.maximum(np.log1p(-x), -100))
+
+
+def _plain_logits(x, y):
+    return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
+
+
+def _bce_logits(x, y, weight=None, pos_weight=None, reduction=1):
+    x64, p = x.astype(np.float64), 1 if pos_weight is None else pos_weight
+    values = p * y * np.logaddexp(0, -x64) + (1 - y) * np.logaddexp(0, x64)
+    return reduced(values * (1 if weight is None else weight), reduction).astype(x.dtype)
+
+
+def wrong(*calls) -> tuple[ErrorSample, ...]:
+    """Calls with zeros of given shapes, and the words of their messages."""
+
+    def array(value):
+        return np.zeros(value, np.float32) if isinstance(value, tuple) else value
+
+    return tuple(
+        ErrorSample(tuple(array(a) for a in args), {}, (RuntimeError, ValueError, IndexError), words)
+        for args, words in calls
+    )
+
+
+def _pair_errors(name: str) -> tuple[ErrorSample, ...]:
+    return wrong((((2, 3), (4,)), (name, "3", "4")), (((2,), (2,), 3), (name, "reduction", "3")))
+
+
+_BINARY_ERRORS = (((2, 3), (3,)), ("binary_cross_entropy", "target", "(3,)", "(2, 3)"))
+
+
+def record(name, function, samples, constant=(), namespace="ops", **more):
+    return OpRecord(
+        name, function, samples, FLOATS, _GRAD, constant, namespace=namespace, family="loss", **more
+    )
+
+
+def _pair_record(name, function, *, out=True, **kwargs):
+    """With its default, and with another threshold when it has one."""
+    plain = record(name, _loss(function), _broadcast, out=out, errors=_pair_errors(name))
+    return [plain, record(name, _loss(function), _pairs(**kwargs), out=out)] if kwargs else [plain]
 
 
 RECORDS = [
-    _record("mse_loss", _loss(lambda x, y: (x - y) ** 2), _pairs()),
-    _record("l1_loss", _loss(lambda x, y: np.abs(x - y)), _pairs()),
-    _record("huber_loss", _loss(_huber), _pairs(delta=0.7)),
-    _record("smooth_l1_loss", _loss(_smooth), _pairs(beta=0.7)),
-    _record("nll_loss", _nll, _classes(False, (0.0,)), (2,)),
-    _record("cross_entropy_loss", _cross_entropy, _classes(True, (0.0, 0.1)), (2,)),
-    _record("binary_cross_entropy", _bce, lambda dtype, rng: _binary(dtype, rng, 0.1, 0.9)),
-    OpRecord(
-        "binary_cross_entropy_with_logits",
-        _bce_logits,
-        lambda dtype, rng: _binary(dtype, rng, -3, 3),
-        FLOATS,
-        _GRAD,
-        family="loss",
+    *_pair_record("mse_loss", lambda x, y: (x - y) ** 2),
+    *_pair_record("l1_loss", lambda x, y: np.abs(x - y), out=False),
+    *_pair_record("huber_loss", _huber, delta=0.7),
+    *_pair_record("smooth_l1_loss", _smooth, beta=0.7),
+    record(
+        "binary_cross_entropy",
+        _bce,
+        lambda dtype, rng: _binary(dtype, rng, 0.1, 0.9),
+        errors=wrong(_BINARY_ERRORS),
+    ),
+    record("bce_loss", _loss(_clamped_bce), _same(0.1, 0.9, 0.0, 1.0), errors=wrong(_BINARY_ERRORS)),
+    record(
+        "binary_cross_entropy_with_logits", _bce_logits, _logits, namespace="", errors=wrong(_BINARY_ERRORS)
+    ),
+    record(
+        "bce_with_logits_loss",
+        _loss(_plain_logits),
+        _same(-3, 3, -800.0, 800.0),
+        errors=wrong(_BINARY_ERRORS),
+    ),
+    record(
+        "kl_div",
+        lambda x, *a, **k: _divergence(x, *a, **k).astype(x.dtype),
+        _divergences,
+        namespace="",
+        errors=wrong((((2, 3), (4,)), ("3", "4")), (((2,), (2,), 3), ("kl_div", "reduction", "3"))),
     ),
 ]

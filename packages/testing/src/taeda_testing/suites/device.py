@@ -715,39 +715,103 @@ def _fused(device: str, call: str, step: Callable[..., None], formula: Callable[
 
 @suite.check()
 def fused_sgd(device: str) -> None:
-    """The fused step of SGD with momentum and weight decay equals its formula."""
+    """The fused step of SGD equals its formula, with momentum, weight decay and all other options."""
+    for options in (
+        (0.0, 0.0, 0.0, False, False),
+        (0.9, 0.0, 0.1, False, False),
+        (0.9, 0.3, 0.0, False, True),
+        (0.8, 0.0, 0.1, True, False),
+    ):
+        _fused_sgd(device, *options)
 
+
+def _fused_sgd(
+    device: str, momentum: float, dampening: float, decay: float, nesterov: bool, maximize: bool
+) -> None:
     def step(params: list[Any], grads: list[Any], state: list[list[Any]], t: int) -> None:
-        tensor.ops._fused_sgd_(params, grads, state[0], 0.05, 0.9, 0.0, 0.1, False, False, t == 0)
+        options = (0.05, momentum, dampening, decay, nesterov, maximize, t == 0)
+        tensor.ops._fused_sgd_(params, grads, state[0] if momentum else [], *options)
 
     def formula(p: np.ndarray, grads: list[np.ndarray]) -> np.ndarray:
-        momentum = None
-        for grad in grads:
-            grad = grad + 0.1 * p
-            momentum = grad if momentum is None else 0.9 * momentum + grad
-            p = p - 0.05 * momentum
+        buffer = None
+        for given in grads:
+            grad = (-given if maximize else given) + decay * p
+            buffer = grad if buffer is None else momentum * buffer + (1 - dampening) * grad
+            p = p - 0.05 * (grad if not momentum else grad + momentum * buffer if nesterov else buffer)
         return p
 
-    _fused(device, "_fused_sgd_", step, formula, 1)
+    call = f"_fused_sgd_({momentum=}, {dampening=}, {decay=}, {nesterov=}, {maximize=})"
+    _fused(device, call, step, formula, 1)
 
 
 @suite.check()
 def fused_adam(device: str) -> None:
-    """The fused step of Adam equals its formula."""
+    """The fused step of Adam equals its formula, with weight decay of both kinds and all other options."""
+    for options in (
+        (0.0, False, False, False),
+        (0.1, False, True, False),
+        (0.1, False, False, True),
+        (0.0, True, False, False),
+    ):
+        _fused_adam(device, *options)
 
+
+def _fused_adam(device: str, decay: float, amsgrad: bool, maximize: bool, decoupled: bool) -> None:
     def step(params: list[Any], grads: list[Any], state: list[list[Any]], t: int) -> None:
-        steps = [t + 1] * len(params)
-        options = (steps, 0.05, 0.9, 0.999, 1e-8, 0.0, False, False, False)
-        tensor.ops._fused_adam_(params, grads, state[0], state[1], [], *options)
+        options = ([t + 1] * len(params), 0.05, 0.9, 0.99, 1e-8, decay, amsgrad, maximize, decoupled)
+        tensor.ops._fused_adam_(params, grads, state[0], state[1], state[2] if amsgrad else [], *options)
 
     def formula(p: np.ndarray, grads: list[np.ndarray]) -> np.ndarray:
-        m = v = np.zeros_like(p)
-        for t, grad in enumerate(grads, 1):
-            m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
-            p = p - 0.05 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        m = v = top = np.zeros_like(p)
+        for t, given in enumerate(grads, 1):
+            grad = (-given if maximize else given) + (0 if decoupled else decay * p)
+            p = p * (1 - 0.05 * decay) if decoupled else p
+            m, v = 0.9 * m + 0.1 * grad, 0.99 * v + 0.01 * grad**2
+            top = np.maximum(top, v) if amsgrad else v
+            p = p - 0.05 * (m / (1 - 0.9**t)) / (np.sqrt(top / (1 - 0.99**t)) + 1e-8)
         return p
 
-    _fused(device, "_fused_adam_", step, formula, 2)
+    call = f"_fused_adam_({decay=}, {amsgrad=}, {maximize=}, {decoupled=})"
+    _fused(device, call, step, formula, 3)
+
+
+@suite.check()
+def running_statistics(device: str) -> None:
+    """Batch normalisation moves its running statistics towards the batch's while training, and reads them after."""
+    source = rng()
+    x, mean, var = source.standard_normal((4, 3, 2)), source.standard_normal(3), source.uniform(0.5, 2, 3)
+    array, *running = (put(a.astype(np.float32), device) for a in (x, mean, var))
+    tensor.native_batch_norm(array, None, None, *running, False, 0.3, 1e-5)
+    close("running_mean outside of training", running[0], mean)
+    tensor.native_batch_norm(array, None, None, *running, True, 0.3, 1e-5)
+    close("running_mean", running[0], 0.7 * mean + 0.3 * x.mean((0, 2)), 1e-4)
+    close("running_var", running[1], 0.7 * var + 0.3 * x.var((0, 2), ddof=1), 1e-4)
+
+
+@suite.check(needs=["convolution"])
+def gradients_asked_for(device: str) -> None:
+    """Operators that give several gradients leave out those that are not asked for and do not change the others."""
+    source = rng()
+
+    def random(*shape: int) -> Any:
+        return put(source.standard_normal(shape).astype(np.float32), device)
+
+    calls = {
+        "conv2d_backward": (random(2, 3, 2, 2), random(2, 2, 3, 3), random(3, 2, 2, 2), [1], [0], [1], 1),
+        "linear_backward": (random(2, 3), random(2, 4), random(3, 4)),
+        "batch_norm_backward": (random(4, 3), random(4, 3), random(3), random(3), random(3), True),
+        "layer_norm_backward": (random(2, 3), random(2, 3), [3], random(2, 1), random(2, 1), random(3)),
+        "group_norm_backward": (random(2, 4, 3), random(2, 4, 3), 2, random(2, 2), random(2, 2), random(4)),
+    }
+    for name, args in calls.items():
+        function = getattr(tensor.ops, name)
+        whole = [array_of(gradient) for gradient in function(*args, 7)]
+        for mask in range(7):
+            for bit, found in enumerate(function(*args, mask)):
+                if mask >> bit & 1:
+                    close(f"{name}, gradient {bit} with output_mask={mask}", found, whole[bit])
+                else:
+                    equal(f"{name}, gradient {bit} with output_mask={mask}", found, None)
 
 
 @suite.check(needs=["gradients"])

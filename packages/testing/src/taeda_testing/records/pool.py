@@ -1,0 +1,250 @@
+"""Records of pooling, window by window, with the places of maxima and the gradients that go there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from taeda_testing.arrays import random_array
+from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
+
+_GRAD = ("float64",)
+_WRONG = (RuntimeError, ValueError)
+Places = list[tuple[int, int]]
+
+
+def _record(name: str, reference: Any, samples: Any, namespace: str = "ops", errors: Any = ()) -> OpRecord:
+    return OpRecord(
+        name, reference, samples, FLOATS, _GRAD, namespace=namespace, errors=errors, family="pool"
+    )
+
+
+def pair(value: Any) -> tuple[int, int]:
+    """One number for height and width, or two."""
+    items = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    return items * 2 if len(items) == 1 else items
+
+
+def _steps(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    room = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = (-(-room // stride) if ceil_mode else room // stride) + 1
+    return count - 1 if (count - 1) * stride >= size + padding else count
+
+
+def windows(
+    size: tuple[int, int],
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil: bool = False,
+) -> tuple[tuple[int, int], Callable[[tuple[int, int]], tuple[Places, list[int], int]]]:
+    """Output size; and for a position there the places in the input, their numbers in the window, and how many
+    elements the window has with the padding."""
+    k, p, d = pair(kernel), pair(padding), pair(dilation)
+    t = pair(stride) if stride else k
+    out = tuple(_steps(*each, ceil) for each in zip(size, k, t, p, d, strict=True))
+
+    def at(place: tuple[int, int]) -> tuple[Places, list[int], int]:
+        start = [a * step - pad for a, step, pad in zip(place, t, p, strict=True)]
+        places, numbers, full = [], [], 1
+        for i, j in np.ndindex(*k):
+            h, w = start[0] + i * d[0], start[1] + j * d[1]
+            if 0 <= h < size[0] and 0 <= w < size[1]:
+                places.append((h, w))
+                numbers.append(i * k[1] + j)
+        for begin, n, s, pad in zip(start, k, size, p, strict=True):
+            full *= min(begin + n, s + pad) - begin
+        return places, numbers, full
+
+    return (out[0], out[1]), at
+
+
+def adaptive(size: tuple[int, int], output: Any) -> tuple[tuple[int, int], Callable[[Any], Any]]:
+    """The same for nearly equal parts, as many as ``output`` says."""
+    out = tuple(s if o == -1 else o for s, o in zip(size, pair(output), strict=True))
+
+    def at(place: tuple[int, int]) -> tuple[Places, list[int], int]:
+        rows, columns = (
+            range(a * s // o, -(-(a + 1) * s // o)) for a, s, o in zip(place, size, out, strict=True)
+        )
+        places = list(itertools.product(rows, columns))
+        return places, list(range(len(places))), len(places)
+
+    return (out[0], out[1]), at
+
+
+def _first_largest(values: list[Any]) -> int:
+    best = 0
+    for i, value in enumerate(values):
+        best = i if value > values[best] or (np.isnan(value) and not np.isnan(values[best])) else best
+    return best
+
+
+def maxima(geometry: Any, kind: str) -> Callable[..., Any]:
+    """Maxima and, of this kind, their ``indices`` in the plane or ``offsets`` in the window; "" for values alone."""
+
+    def call(x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        out, at = geometry(x.shape[-2:], *args, **kwargs)
+        values = np.empty((*x.shape[:-2], *out), x.dtype)
+        places = np.empty(values.shape, np.uint8 if kind == "offsets" else np.int64)
+        for *plane, h, w in np.ndindex(values.shape):
+            where, numbers, _ = at((h, w))
+            best = _first_largest([x[(*plane, *place)] for place in where])
+            index = where[best][0] * x.shape[-1] + where[best][1]
+            values[(*plane, h, w)] = x[(*plane, *where[best])]
+            places[(*plane, h, w)] = numbers[best] if kind == "offsets" else index
+        return (values, places) if kind else values
+
+    return call
+
+
+def _average(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    out, at = windows(x.shape[-2:], kernel, stride, padding, 1, ceil_mode)
+    values = np.empty((*x.shape[:-2], *out), x.dtype)
+    for h, w in np.ndindex(*out):
+        places, _, full = at((h, w))
+        share = divisor_override or (full if count_include_pad else len(places))
+        values[..., h, w] = sum(x[(..., *place)].astype(np.float64) for place in places) / share
+    return values
+
+
+def _adaptive_average(x: np.ndarray, output: Any) -> np.ndarray:
+    out, at = adaptive(x.shape[-2:], output)
+    values = np.empty((*x.shape[:-2], *out), x.dtype)
+    for h, w in np.ndindex(*out):
+        places = at((h, w))[0]
+        values[..., h, w] = sum(x[(..., *place)].astype(np.float64) for place in places) / len(places)
+    return values
+
+
+def _flat(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same over one dimension: a height of one."""
+
+    def widened(name: str, value: Any) -> Any:
+        first = 0 if name == "padding" else 1
+        return (first, *value) if isinstance(value, tuple) and value else value
+
+    names = ("kernel_size", "stride", "padding", "dilation")
+
+    def call(x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        lists = [widened(name, value) for name, value in zip(names, args, strict=False)]
+        found = function(x[..., None, :], *lists, *args[len(names) :], **kwargs)
+        return tuple(part[..., 0, :] for part in found) if isinstance(found, tuple) else found[..., 0, :]
+
+    return call
+
+
+_PLANES = (
+    ((1, 1, 4, 4), (2, 2)),
+    ((2, 3, 7, 6), (3, 2), (2, 1), (1, 0)),
+    ((3, 5, 5), (2,)),
+    ((0, 2, 4, 4), (2, 2)),
+    ((2, 8, 6, 6), (3, 3), (2, 2), (1, 1)),
+)
+_DILATED = (((1, 2, 6, 5), (2, 2), (), (1, 1), (2, 1)), ((1, 1, 5, 6), (2, 3), (2, 2), (0, 1), (1, 2), True))
+_LINES = (((2, 3, 8), (2,)), ((1, 2, 7), (3,), (2,), (1,)), ((3, 5), (2,), (1,)))
+_AVERAGED = (
+    ((1, 2, 5, 4), (3, 2), (2, 2), (1, 0), True),
+    ((1, 2, 5, 4), (3, 2), (2, 2), (1, 1), True, False),
+    ((2, 4, 5), (2, 3), (), (0, 1), False, False, 5),
+)
+_PARTS = (
+    ((1, 2, 4, 4), (1, 1)),
+    ((2, 3, 7, 5), (3, 2)),
+    ((2, 5, 7), (2, -1)),
+    ((1, 1, 2, 3), (4, 5)),
+    ((0, 1, 2, 2), (1,)),
+)
+
+
+def samples_of(*calls: tuple[Any, ...], special: tuple[Any, ...] = ()) -> Any:
+    """Images of the first shape of each call; ``special`` is a call with NaN, infinite and equal elements too."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape, *rest in calls:
+            yield Sample((random_array(rng, shape, dtype), *rest))
+        for value in (np.nan, -np.inf, 1) if special else ():
+            shape, *rest = special
+            x = np.full(shape, -np.inf if value == -np.inf else 1, dtype)
+            x.flat[-1] = value
+            yield Sample((x, *rest), note="special values")
+
+    return samples
+
+
+_MAXIMA = samples_of(*_PLANES, *_DILATED, special=((1, 3, 3), (2, 2), (1, 1)))
+_MAXIMA1D = samples_of(
+    *_LINES, ((2, 2, 9), (3,), (2,), (1,), (2,)), ((1, 1, 6), (3,), (2,), (0,), (1,), True)
+)
+_MEANS1D = samples_of(*_LINES, ((1, 2, 6), (3,), (2,), (1,), True, False))
+
+
+def _line(argument: Any, words: tuple[str, ...], shape: tuple[int, ...] = (1, 1, 4, 4)) -> ErrorSample:
+    return ErrorSample((np.zeros(shape, np.float32), *argument), {}, _WRONG, words)
+
+
+_ERRORS = (
+    _line(((3, 3), (1, 1), (2, 2)), ("padding", "2")),
+    _line(((5, 5),), ("kernel_size", "5")),
+    _line(((2, 2), (0, 1)), ("stride", "0")),
+    _line(((2, 2, 2),), ("kernel_size", "3")),
+    _line(((2, 2),), ("input", "4"), (4, 4)),
+)
+_ERRORS1D = (_line(((5,),), ("kernel_size", "5"), (1, 1, 4)), _line(((2,),), ("input", "4"), (4,)))
+_ERRORS_OF_PARTS1D = (
+    _line(((2, 2),), ("output_size", "2"), (1, 1, 4)),
+    _line(((-3,),), ("output_size", "-3"), (1, 1, 4)),
+)
+_ERRORS_OF_PARTS = (_line(((2, 2, 2),), ("output_size", "3")), _line(((2, -3),), ("output_size", "-3")))
+
+RECORDS = [
+    _record("max_pool1d", _flat(maxima(windows, "")), _MAXIMA1D, "", _ERRORS1D),
+    _record("max_pool1d_with_indices", _flat(maxima(windows, "indices")), _MAXIMA1D, "", _ERRORS1D),
+    _record(
+        "max_pool2d",
+        maxima(windows, ""),
+        samples_of(*_PLANES, *_DILATED, ((1, 18, 17), (17, 16), (1, 1))),
+        "",
+        _ERRORS,
+    ),
+    _record("max_pool2d_with_indices", maxima(windows, "indices"), _MAXIMA, "", _ERRORS),
+    _record(
+        "max_pool2d_with_offsets",
+        maxima(windows, "offsets"),
+        _MAXIMA,
+        errors=(*_ERRORS, _line(((16, 16),), ("kernel_size", "255"), (1, 16, 16))),
+    ),
+    _record("avg_pool1d", _flat(_average), _MEANS1D, "", _ERRORS1D),
+    _record(
+        "avg_pool2d",
+        _average,
+        samples_of(*_PLANES, *_AVERAGED),
+        "",
+        (*_ERRORS, _line(((2, 2), (), (0,), False, True, 0), ("divisor_override", "0"))),
+    ),
+    _record(
+        "adaptive_avg_pool1d",
+        _flat(_adaptive_average),
+        samples_of(((2, 3, 7), (3,)), ((2, 4), (1,))),
+        "",
+        _ERRORS_OF_PARTS1D,
+    ),
+    _record("adaptive_avg_pool2d", _adaptive_average, samples_of(*_PARTS), errors=_ERRORS_OF_PARTS),
+    _record(
+        "adaptive_max_pool1d",
+        _flat(maxima(adaptive, "indices")),
+        samples_of(((2, 3, 7), (3,)), ((2, 4), (1,))),
+        "",
+        _ERRORS_OF_PARTS1D,
+    ),
+    _record(
+        "adaptive_max_pool2d",
+        maxima(adaptive, "indices"),
+        samples_of(*_PARTS, special=((1, 3, 3), (2, 2))),
+        errors=_ERRORS_OF_PARTS,
+    ),
+]
