@@ -168,3 +168,24 @@ def test_errors_of_users_pass_through_and_leave_the_mode(x, place):
         Raises.apply(x).sum().backward()
     assert taeda.is_grad_enabled() and x.grad is None
     assert (x * 2).requires_grad
+
+
+@pytest.mark.parametrize("show", [lambda x: x.view(-1), lambda x: x[0], lambda x: x])
+def test_views_of_inputs_that_a_function_returned_are_not_modified(show):
+    class Show(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return show(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.expand(2, 2).reshape(2, 2) if grad.numel() == 2 else grad.reshape(2, 2)
+
+    x = taeda.ones(2, 2, requires_grad=True) * 1
+    y = Show.apply(x)
+    with pytest.raises(
+        RuntimeError, match=r"^mul_: .* was returned by a Function and shows one of its inputs"
+    ):
+        y.mul_(5)
+    assert x.tolist() == [[1, 1], [1, 1]]
+    y.clone().mul_(5).sum().backward()

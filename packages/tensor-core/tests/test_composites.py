@@ -138,6 +138,20 @@ def test_buckets(right: bool) -> None:
     same(found, np.searchsorted(edges, values, side="right" if right else "left"))
 
 
+def test_triangles_beyond_the_matrix() -> None:
+    x = taeda.ones(2, 3)
+    for far in (2**63 - 1, 2**40):
+        assert taeda.tril(x, far).tolist() == taeda.triu(x, -far).tolist() == [[1.0] * 3] * 2
+        assert taeda.triu(x, far).sum().item() == taeda.tril(x, -far).sum().item() == 0
+    assert taeda.triu(x, -(2**63)).sum().item() == 6
+
+
+def test_nothing_is_left_to_resolve() -> None:
+    z = taeda.tensor([1 + 2j])
+    assert z.resolve_conj().tolist() == z.conj().resolve_conj().conj().tolist() == [1 + 2j]
+    assert taeda.resolve_neg(-z).tolist() == [-1 - 2j]
+
+
 def test_bucket_of_a_number() -> None:
     edges = taeda.tensor([1.0, 2.0, 3.0])
     assert taeda.bucketize(2.0, edges).item() == 1

@@ -60,6 +60,8 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
   const AutogradMeta* meta = meta_of(impl);
   check(!(impl->flags & kRequiresGrad) || (meta && meta->grad_fn), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
         ") is a leaf that requires grad: it cannot be used in an in-place operation while gradients are recorded; use no_grad() or clone() it first");
+  check(impl->base || !(impl->flags & kUntrackedView), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+        ") was returned by a Function and shows one of its inputs, which must not be modified in place through it; clone() it first");
   if (!impl->base) return;
   const TensorImpl* base = impl->base.get();
   check(!(base->flags & kRequiresGrad) || (meta_of(base) && meta_of(base)->grad_fn), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),

@@ -139,6 +139,11 @@ struct Call {
       if (is_tensor(arguments[i]) && tensor_of(arguments[i]).impl() == impl) return true;
     return false;
   }
+  bool shows_input(const Tensor& t) const {
+    for (Py_ssize_t i = 0; i < count; ++i)
+      if (is_tensor(arguments[i]) && tensor_of(arguments[i]).impl()->storage.get() == t.impl()->storage.get()) return true;
+    return false;
+  }
   void prepare();
   void forward();
   void attach_outputs();
@@ -229,9 +234,10 @@ void Call::attach_outputs() {
       t = detached_alias(t);
       made.back() = own(wrap(t));
     }
-    // Made while nothing was recorded: a view into an input gets its history from this node, not from its base.
+    // Made while nothing was recorded: a view into an input gets its history from this node, not from its base, which
+    // would miss what is written through it.
     t.impl()->base.reset();
-    t.impl()->flags &= uint8_t(~kUntrackedView);
+    t.impl()->flags = shows_input(t) ? t.impl()->flags | kUntrackedView : uint8_t(t.impl()->flags & ~kUntrackedView);
     set_history(t, node.get(), uint32_t(i));
   }
   if (!node->sequence) node->sequence = Node::next_sequence();

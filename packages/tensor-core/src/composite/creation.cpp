@@ -154,6 +154,9 @@ namespace {
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower, std::optional<DType> dtype,
                         std::optional<Device> device) {
   check(row >= 0 && col >= 0, ErrorKind::Runtime, op, ": arguments 'row' and 'col' must not be negative, got ", row, " and ", col);
+  int64_t places;
+  check(!__builtin_mul_overflow(row, col, &places) && places < int64_t(1) << 40, ErrorKind::Memory, op, ": the indices of a matrix of shape (", row,
+        ", ", col, ") do not fit in memory");
   std::vector<int64_t> rows, columns;
   for (int64_t i = 0; i < row; ++i)
     for (int64_t j = 0; j < col; ++j)

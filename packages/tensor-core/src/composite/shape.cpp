@@ -48,7 +48,7 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   const int64_t size = self.size(dim);
   const int64_t first = start < 0 ? start + size : start;
   check(start >= -size && first <= size, ErrorKind::Index, "narrow: argument 'start' is ", start, ", out of range for dimension ", dim, " of size ", size);
-  check(length >= 0 && first + length <= size, ErrorKind::Runtime, "narrow: start (", start, ") + length (", length, ") exceeds the size ",
+  check(length >= 0 && length <= size - first, ErrorKind::Runtime, "narrow: start (", start, ") + length (", length, ") exceeds the size ",
         size, " of dimension ", dim);
   return ops::slice(self, dim, first, first + length, 1);
 }
@@ -56,13 +56,16 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
 std::vector<Tensor> split_sizes(const Tensor& self, IntSpan split_sizes, int64_t dim) {
   dim = wrap_dim(dim, self.dim(), "split");
   int64_t total = 0;
-  for (int64_t size : split_sizes) total += size;
-  check(self.dim() > 0 && total == self.size(dim), ErrorKind::Runtime, "split: argument 'split_sizes' ", shape_text(split_sizes),
+  bool counted = true;
+  for (int64_t size : split_sizes) {
+    check(size >= 0, ErrorKind::Runtime, "split: argument 'split_sizes' must not be negative, got ", shape_text(split_sizes));
+    counted &= !__builtin_add_overflow(total, size, &total);
+  }
+  check(self.dim() > 0 && counted && total == self.size(dim), ErrorKind::Runtime, "split: argument 'split_sizes' ", shape_text(split_sizes),
         " sums up to ", total, ", expected the size of dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
   std::vector<Tensor> out;
   int64_t start = 0;
   for (int64_t size : split_sizes) {
-    check(size >= 0, ErrorKind::Runtime, "split: argument 'split_sizes' must not be negative, got ", shape_text(split_sizes));
     out.push_back(ops::slice(self, dim, start, start + size, 1));
     start += size;
   }
@@ -78,19 +81,28 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   for (int64_t start = 0; start < size; start += split_size) out.push_back(ops::slice(self, dim, start, std::min(size, start + split_size), 1));
   return out;
 }
+namespace {
+/// Parts without elements cost memory too.
+void check_parts(const char* op, const char* argument, int64_t parts) {
+  check(parts <= int64_t(1) << 24, ErrorKind::Memory, op, ": argument '", argument, "' is ", parts, ", more tensors than fit in memory");
+}
+}  // namespace
+
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Runtime, "chunk: argument 'self' is 0-dimensional");
   check(chunks > 0, ErrorKind::Runtime, "chunk: argument 'chunks' must be positive, got ", chunks);
   dim = wrap_dim(dim, self.dim(), "chunk");
   const int64_t size = self.size(dim);
-  if (size == 0) return split_sizes(self, Shape(size_t(chunks), 0), dim);
-  return split(self, (size + chunks - 1) / chunks, dim);
+  if (size > 0) return split(self, size / chunks + (size % chunks != 0), dim);
+  check_parts("chunk", "chunks", chunks);
+  return split_sizes(self, Shape(size_t(chunks), 0), dim);
 }
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Runtime, "tensor_split: argument 'self' is 0-dimensional");
   check(sections > 0, ErrorKind::Runtime, "tensor_split: argument 'sections' must be positive, got ", sections);
   dim = wrap_dim(dim, self.dim(), "tensor_split");
   const int64_t size = self.size(dim);
+  check_parts("tensor_split", "sections", sections);
   Shape parts;
   for (int64_t i = 0; i < sections; ++i) parts.push_back(size / sections + (i < size % sections));
   return split_sizes(self, parts, dim);

@@ -34,15 +34,18 @@ void set_dims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
 }
 
 /// Number of elements; negative sizes and overflow are errors.
-int64_t checked_product(IntSpan sizes) {
+int64_t checked_product(IntSpan sizes, const char* op) {
   int64_t total = 1;
+  bool counted = true, none = false;
   for (int64_t size : sizes) {
     if (!(size >= 0)) [[unlikely]]
-      fail(ErrorKind::Runtime, "empty: sizes must not be negative, got ", shape_text(sizes));
-    if (!(!__builtin_mul_overflow(total, size, &total))) [[unlikely]]
-      fail(ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes),
-          " has more elements than can be counted");
+      fail(ErrorKind::Runtime, op, ": sizes must not be negative, got ", shape_text(sizes));
+    none |= size == 0;
+    counted &= !__builtin_mul_overflow(total, size, &total);
   }
+  if (none) return 0;
+  if (!counted) [[unlikely]]
+    fail(ErrorKind::Memory, op, ": a tensor of shape ", shape_text(sizes), " has more elements than can be counted");
   return total;
 }
 
@@ -136,7 +139,7 @@ Tensor empty(IntSpan sizes, DType dtype, Device device) {
     numel *= plain ? sizes[d] : 1;
   }
   if (!plain) {
-    numel = checked_product(sizes);
+    numel = checked_product(sizes, "empty");
     const Shape strides = contiguous_strides(sizes);
     std::copy(strides.begin(), strides.end(), dims + n);
   }
@@ -149,7 +152,7 @@ Tensor empty(IntSpan sizes, DType dtype, Device device) {
 
 Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
   Ref<TensorImpl> impl = fresh_on(dtype, device);
-  const int64_t numel = checked_product(sizes);
+  const int64_t numel = checked_product(sizes, "empty_strided");
   for (size_t d = 0; numel && d < sizes.size(); ++d)
     check(strides[d] >= 0 || sizes[d] == 1, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
   const int64_t extent = reach_of("empty_strided", sizes, strides, 1).high;
@@ -162,6 +165,7 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device)
 
 Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset) {
   TensorImpl* from = self.impl();
+  checked_product(sizes, "view");
   Ref<TensorImpl> impl = fresh();
   impl->dtype = from->dtype;
   impl->device = from->device;

@@ -42,6 +42,7 @@ bool view_strides(const Tensor& self, IntSpan sizes, Shape& strides) {
 Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from) {
   Shape sizes(wanted);
   int64_t known = 1, hole = -1;
+  bool counted = true, none = false;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == -1 && hole < 0) {
       hole = int64_t(d);
@@ -49,8 +50,13 @@ Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from)
     }
     if (!(sizes[d] >= 0)) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'shape' is ", shape_text(wanted), ", expected sizes >= 0 and at most one -1");
-    known *= sizes[d];
+    none |= sizes[d] == 0;
+    counted &= !__builtin_mul_overflow(known, sizes[d], &known);
   }
+  if (none) known = 0;
+  if (!counted && !none) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has more elements than can be counted, expected ", numel,
+         " as in the tensor of shape ", shape_text(from));
   if (hole >= 0) {
     if (!(known != 0 && numel % known == 0)) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted),

@@ -68,11 +68,18 @@ void triangle(const Tensor& out, const Tensor& self, const Keep& keep) {
   }
 }
 
+/// A diagonal beyond all of the matrix is the same as the next one outside: it can be added to row numbers.
+int64_t near_diagonal(const Tensor& self, int64_t diagonal) {
+  return std::clamp<int64_t>(diagonal, -self.size(-2) - 1, self.size(-1) + 1);
+}
+
 void tril_kernel(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  diagonal = near_diagonal(self, diagonal);
   triangle(out, self, [=](int64_t i) { return std::pair<int64_t, int64_t>(0, i + diagonal + 1); });
 }
 void triu_kernel(const Tensor& out, const Tensor& self, int64_t diagonal) {
   const int64_t columns = self.size(-1);
+  diagonal = near_diagonal(self, diagonal);
   triangle(out, self, [=](int64_t i) { return std::pair<int64_t, int64_t>(i + diagonal, columns); });
 }
 

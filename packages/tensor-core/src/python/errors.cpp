@@ -133,7 +133,7 @@ void set_python_error() noexcept {
   } catch (const Error& e) {
     if (!PyErr_Occurred()) PyErr_SetString(class_of(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
+    PyErr_SetString(PyExc_MemoryError, "not enough memory for the result");
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   } catch (...) {

@@ -28,6 +28,8 @@ from taeda_tensor_core._functions import (  # noqa: E402
     is_tensor,
     nonzero,
     numel,
+    resolve_conj,
+    resolve_neg,
     tensordot,
     use_deterministic_algorithms,
 )

@@ -46,6 +46,16 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
+def resolve_conj(input: Tensor) -> Tensor:
+    """`input` itself: conj() computes at once and leaves nothing to resolve."""
+    return input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """`input` itself: neg() computes at once and leaves nothing to resolve."""
+    return input
+
+
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
     return input.shape == other.shape

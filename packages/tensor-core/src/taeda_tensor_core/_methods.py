@@ -339,6 +339,8 @@ def install() -> None:
         _functions.diff,
         _functions.is_nonzero,
         _functions.nonzero,
+        _functions.resolve_conj,
+        _functions.resolve_neg,
     ):
         setattr(Tensor, function.__name__, function)
     for name in _C._reserved_devices():
