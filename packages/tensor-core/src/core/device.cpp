@@ -1,9 +1,10 @@
 // The table of backends and the spelling of devices.
 #include "taeda/device.h"
 
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <mutex>
-#include <vector>
 
 #include "core/runtime.h"
 #include "taeda/backend.h"
@@ -46,9 +47,11 @@ struct Withdrawn final : Backend {
   void copy_to_host(void*, Device, const void*, size_t, bool) override { gone(); }
 };
 
+/// Entries are read without the lock, which keeps writers apart.
 struct Table {
   std::mutex lock;
-  std::vector<Backend*> backends{new Cpu, new Meta};
+  std::array<std::atomic<Backend*>, kMaxBackends> backends{new Cpu, new Meta};
+  std::atomic<int> count{2};
 };
 Table& table() {
   static auto* instance = new Table;
@@ -56,29 +59,30 @@ Table& table() {
 }
 
 std::string known_names() {
-  std::lock_guard guard(table().lock);
   std::string text;
-  for (Backend* b : table().backends)
-    if (b->name().front() != '(') text += (text.empty() ? "" : ", ") + b->name();
+  for (int i = 0; i < backend_count(); ++i)
+    if (const std::string name = backend(BackendId(i)).name(); name.front() != '(')
+      text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
 }  // namespace
 
 int find_backend(std::string_view name) {
-  std::lock_guard guard(table().lock);
-  for (size_t i = 0; i < table().backends.size(); ++i)
-    if (table().backends[i]->name() == name) return int(i);
+  for (int i = 0; i < backend_count(); ++i)
+    if (backend(BackendId(i)).name() == name) return i;
   return -1;
 }
 
 BackendId register_backend(Backend* backend) {
-  check(find_backend(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(), "' is registered already");
   std::lock_guard guard(table().lock);
-  check(table().backends.size() < size_t(kMaxBackends), ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
-  table().backends.reserve(kMaxBackends);
-  table().backends.push_back(backend);
-  return BackendId(table().backends.size() - 1);
+  check(find_backend(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(),
+        "' is registered already");
+  const int id = table().count;
+  check(id < kMaxBackends, ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
+  table().backends[size_t(id)] = backend;
+  table().count = id + 1;  // only now may others look at the place
+  return BackendId(id);
 }
 void withdraw_backend(BackendId id) {
   auto* stand_in = new Withdrawn(backend(id).name());
@@ -104,11 +108,8 @@ void* Backend::pinned_allocate(size_t) { missing("pinned_allocate"); }
 std::string Backend::memory_export(Device, void*, size_t) { missing("memory_export"); }
 void Backend::memory_import(Storage&, size_t, std::string_view) { missing("memory_import"); }
 
-Backend& backend(BackendId id) { return *table().backends[id]; }
-int backend_count() {
-  std::lock_guard guard(table().lock);
-  return int(table().backends.size());
-}
+Backend& backend(BackendId id) { return *table().backends[id].load(std::memory_order_acquire); }
+int backend_count() { return table().count.load(std::memory_order_acquire); }
 
 std::string to_string(Device device) {
   std::string text = backend(device.backend).name();
