@@ -43,6 +43,9 @@ class TAEDA_API Backend {
   virtual void stream_synchronize(Device device, void*) { synchronize(device); }
   virtual bool stream_query(Device, void*);
   virtual void stream_uses(Device, void* data, void* stream);
+  virtual bool has_events() const { return false; }
+  /// Whether event_elapsed measures.
+  virtual bool has_event_timing() const { return false; }
   virtual void* event_create(Device, bool timing);
   virtual void event_destroy(Device, void*) noexcept {}
   virtual void event_record(Device, void* event, void* stream);

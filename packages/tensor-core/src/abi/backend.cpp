@@ -31,6 +31,7 @@ class PluginBackend final : public Backend {
     const Device device = storage.device;
     storage.nbytes = 0;  // in case it fails
     ask("allocate", c_.allocate(c_.context, device.index, nbytes, current_stream_handle(device), &storage.data));
+    got(storage.data, "allocate");
     storage.nbytes = nbytes;
     storage.context = &places_[size_t(device.index)];
     storage.release = [](void* data, size_t bytes, void* context) {
@@ -63,7 +64,7 @@ class PluginBackend final : public Backend {
   void* stream_create(Device device, int priority) override {
     taeda_stream made = nullptr;
     ask("stream_create", need(c_.stream_create, "stream_create")(c_.context, device.index, priority, &made));
-    return made;
+    return got(made, "stream_create");
   }
   void stream_destroy(Device device, void* stream) noexcept override {
     if (c_.stream_destroy) c_.stream_destroy(c_.context, device.index, stream);
@@ -81,11 +82,15 @@ class PluginBackend final : public Backend {
   void stream_uses(Device device, void* data, void* stream) override {
     ask("stream_uses", need(c_.stream_uses, "stream_uses")(c_.context, device.index, data, stream));
   }
+  bool has_events() const override {
+    return c_.event_create && c_.event_record && c_.event_wait && c_.event_synchronize && c_.event_query;
+  }
+  bool has_event_timing() const override { return c_.event_elapsed && (c_.capabilities & TAEDA_CAN_EVENT_TIMING); }
   void* event_create(Device device, bool timing) override {
     taeda_event made = nullptr;
     ask("event_create",
         need(c_.event_create, "event_create")(c_.context, device.index, timing ? TAEDA_EVENT_TIMING : 0, &made));
-    return made;
+    return got(made, "event_create");
   }
   void event_destroy(Device device, void* event) noexcept override {
     if (c_.event_destroy) c_.event_destroy(c_.context, device.index, event);
@@ -115,7 +120,7 @@ class PluginBackend final : public Backend {
   void* pinned_allocate(size_t nbytes) override {
     void* data = nullptr;
     ask("pinned_allocate", need(c_.pinned_allocate, "pinned_allocate")(c_.context, nbytes, &data));
-    return data;
+    return got(data, "pinned_allocate");
   }
   void pinned_release(void* data, size_t nbytes) noexcept override { c_.pinned_release(c_.context, data, nbytes); }
 
@@ -169,6 +174,11 @@ class PluginBackend final : public Backend {
   void ask(const char* function, int32_t status) const {
     if (status != TAEDA_OK) [[unlikely]]
       throw_error(status, what(function));
+  }
+  /// What a function made; an error when it says that all is well and made nothing.
+  void* got(void* made, const char* function) const {
+    check(made != nullptr, ErrorKind::Runtime, what(function), " gave TAEDA_OK but null as its result");
+    return made;
   }
   template <class Function>
   Function need(Function function, const char* named) const {

@@ -4,6 +4,7 @@
 #include "taeda/backend.h"
 #include "taeda/generator_state.h"
 #include "taeda/parallel.h"
+#include "taeda/stream.h"
 
 namespace taeda::py {
 namespace {
@@ -47,6 +48,7 @@ PyObject* synchronize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     const Given given(known, args, count, names);
     const Device device = given.device(0).value_or(Device{});
     backend(device.backend).synchronize(device);
+    release_passed_pinned();
     return nothing();
   });
 }

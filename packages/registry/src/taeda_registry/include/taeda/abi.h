@@ -278,7 +278,9 @@ typedef struct taeda_backend {
   void (*release)(void* context, int32_t index, void* data, size_t nbytes);
 
   /* Copies of `nbytes` bytes in a row. With `blocking` they are done on return; without, when the stream comes to them,
-   * and host memory stays valid and pinned until then. */
+   * and host memory stays valid and pinned until then. Only copies with memory that this backend pinned may be without, and
+   * only where it has event_create, event_record, event_wait, event_synchronize and event_query: an event tells when that
+   * memory may go to `pinned_release`. */
   int32_t (*copy_from_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes,
                             taeda_stream stream, int32_t blocking);
   int32_t (*copy_to_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,

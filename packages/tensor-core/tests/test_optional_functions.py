@@ -1,0 +1,211 @@
+"""The optional parts of a backend in C: pinned memory, events, a random state, memory of other processes."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_tensor_core import backends, random
+
+#: The one seed that the device refuses.
+UNLUCKY = 0x1313131313
+
+
+def loaded(shared_plugin, name, *options):
+    path = shared_plugin("optional", f'-DDEVICE_NAME="{name}"', *options)
+    backends.load(path)
+    library = ctypes.CDLL(str(path))
+    library.draw.restype = ctypes.c_uint64
+    return library
+
+
+@pytest.fixture
+def device(shared_plugin):
+    """The library of the device "optional", behaving."""
+    library = loaded(shared_plugin, "optional")
+    library.keep_silent(b"")
+    library.run_queue()
+    yield library
+    library.keep_silent(b"")
+    library.run_queue()
+    taeda.synchronize("optional")
+
+
+@pytest.fixture
+def plain(shared_plugin):
+    """The library of the device "optplain", which has no whole set of event functions, nor the newer capabilities."""
+    return loaded(shared_plugin, "optplain", "-DPLAIN")
+
+
+# --- pinned memory ---
+
+
+def test_pinned_memory_outlives_the_copies_that_wait(device):
+    before = device.pinned_blocks()
+    there = taeda.ones(1000).pin_memory("optional").to("optional", non_blocking=True)
+    others = [taeda.full((1000,), 9.0).pin_memory("optional") for _ in range(3)]
+    assert device.pinned_blocks() == before + 4
+    device.run_queue()
+    del others
+    assert device.pinned_blocks() == before
+    assert there.cpu().tolist() == [1.0] * 1000
+
+
+def test_pinned_memory_waits_for_what_a_copy_brings(device):
+    before = device.pinned_blocks()
+    there = taeda.arange(4.0).to("optional")
+    host = taeda.empty(4).pin_memory("optional")
+    host.copy_(there, non_blocking=True)
+    part = host[1:]
+    del host
+    part.copy_(there[1:], non_blocking=True)
+    del part
+    assert device.pinned_blocks() == before + 1
+    taeda.synchronize("optional")
+    assert device.pinned_blocks() == before
+
+
+def test_pinned_memory_that_nothing_waits_for_goes_at_once(device):
+    before = device.pinned_blocks()
+    host = taeda.ones(5).pin_memory("optional")
+    for _ in range(3):
+        there = host.to("optional", non_blocking=True)
+        taeda.current_stream("optional").synchronize()
+    del host
+    assert device.pinned_blocks() == before
+    taeda.empty(0).pin_memory("optional")
+    assert device.pinned_blocks() == before
+    assert there.cpu().tolist() == [1.0] * 5
+
+
+def test_a_copy_that_cannot_be_marked_is_waited_for(device):
+    before = device.pinned_blocks()
+    host = taeda.ones(5).pin_memory("optional")
+    there = taeda.zeros(5).to("optional")
+    device.keep_silent(b"event_record")
+    with pytest.raises(RuntimeError, match="event_record: no more marks"):
+        there.copy_(host, non_blocking=True)
+    del host
+    assert device.pinned_blocks() == before
+    device.keep_silent(b"event_create")
+    with pytest.raises(RuntimeError, match="event_create"):
+        there.copy_(taeda.ones(5).pin_memory("optional"), non_blocking=True)
+    assert device.pinned_blocks() == before
+
+
+def test_without_events_copies_do_not_wait(plain):
+    before = plain.pinned_blocks()
+    there = taeda.ones(5).pin_memory("optplain").to("optplain", non_blocking=True)
+    assert plain.pinned_blocks() == before
+    assert there.cpu().tolist() == [1.0] * 5
+
+
+def test_memory_that_another_device_pinned_is_copied_at_once(device, plain):
+    before = plain.pinned_blocks()
+    there = taeda.ones(5).pin_memory("optplain").to("optional", non_blocking=True)
+    assert plain.pinned_blocks() == before
+    assert there.cpu().tolist() == [1.0] * 5
+
+
+# --- functions that make nothing ---
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        ("allocate", lambda: taeda.ones(3).to("optional")),
+        ("allocate", lambda: taeda.empty(3, device="optional:1")),
+        ("pinned_allocate", lambda: taeda.ones(3).pin_memory("optional")),
+        ("stream_create", lambda: taeda.Stream("optional")),
+        ("event_create", lambda: taeda.Event("optional")),
+    ],
+)
+def test_a_function_that_makes_nothing_is_named(device, function, call):
+    device.keep_silent(function.encode())
+    with pytest.raises(RuntimeError, match=rf"^optional: {function} gave TAEDA_OK but null"):
+        call()
+    device.keep_silent(b"")
+    call()
+
+
+# --- events ---
+
+
+def test_times_need_events_that_were_made_for_it_recorded_and_reached(device):
+    start, end, untimed = (
+        taeda.Event("optional", True),
+        taeda.Event("optional", True),
+        taeda.Event("optional"),
+    )
+    with pytest.raises(ValueError, match=r"^Event.elapsed_time: .*enable_timing=True; the end event was not"):
+        start.elapsed_time(untimed)
+    with pytest.raises(ValueError, match=r"^Event.elapsed_time: the start event was never recorded"):
+        start.elapsed_time(end)
+    start.record()
+    device.run_queue()
+    with pytest.raises(ValueError, match=r"^Event.elapsed_time: the end event was never recorded"):
+        start.elapsed_time(end)
+    end.record()
+    with pytest.raises(RuntimeError, match=r"^Event.elapsed_time: the end event has not been reached"):
+        start.elapsed_time(end)
+    end.synchronize()
+    assert start.elapsed_time(end) == 1.5
+
+
+def test_an_event_that_was_never_recorded_stands_for_no_work(device):
+    event = taeda.Event("optional")
+    assert event.query()
+    event.synchronize()
+    event.wait()
+    taeda.Stream("optional").wait_event(event)
+    event.record()
+    assert not event.query()
+
+
+def test_events_that_do_not_measure_time_say_so(plain):
+    with pytest.raises(NotImplementedError, match=r"device 'optplain:0' does not measure the time"):
+        taeda.Event("optplain", enable_timing=True)
+    taeda.Event("optplain")
+
+
+# --- what streams.py takes ---
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda s, e: taeda.ones(2).record_stream(3), "record_stream: argument 'stream'.*Stream, found int"),
+        (lambda s, e: taeda.set_stream(3), "set_stream: argument 'stream'.*Stream, found int"),
+        (lambda s, e: s.wait_stream(e), "Stream.wait_stream: argument 'stream'.*Stream, found Event"),
+        (lambda s, e: s.wait_event(s), "Stream.wait_event: argument 'event'.*Event, found Stream"),
+        (lambda s, e: s.record_event(s), "Stream.record_event: argument 'event'.*Event, found Stream"),
+        (lambda s, e: e.record(3), "Event.record: argument 'stream'.*Stream, found int"),
+        (lambda s, e: e.wait(3), "Event.wait: argument 'stream'.*Stream, found int"),
+        (lambda s, e: e.elapsed_time(None), "Event.elapsed_time: argument 'end'.*Event, found NoneType"),
+        (lambda s, e: taeda.Stream(3.5), "Stream: argument 'device'.*found float"),
+        (lambda s, e: taeda.Stream("optional", "x"), "Stream: argument 'priority' must be an int, found str"),
+        (lambda s, e: taeda.current_stream([]), "current_stream: argument 'device'.*found list"),
+    ],
+)  # fmt: skip
+def test_what_is_no_stream_is_refused(device, call, words):
+    with pytest.raises(TypeError, match=f"^{words}"):
+        call(taeda.Stream("optional"), taeda.Event("optional"))
+
+
+def test_streams_are_left_in_order(device):
+    outer, inner = taeda.Stream("optional"), taeda.Stream("optional")
+    with pytest.raises(RuntimeError, match=r"^Stream.__exit__: .* found none"):
+        outer.__exit__()
+    with outer:
+        with inner, inner:
+            with pytest.raises(RuntimeError, match=r"^Stream.__exit__: .* entered last"):
+                outer.__exit__()
+            assert taeda.current_stream("optional") == inner
+        assert taeda.current_stream("optional") == outer
+    assert taeda.current_stream("optional") not in (outer, inner)
