@@ -273,6 +273,35 @@ def test_memory_comes_back(sim):
     assert sim.lines(dedent(HELD) + dedent(program)) == ["True True"]
 
 
+def test_what_it_can_do_is_told(sim):
+    program = """
+        import taeda
+        print([name for name, has in sorted(taeda.backends.capabilities("sim").items()) if has])
+        try:
+            taeda.backends.export_memory(taeda.ones(2, device="sim"))
+        except NotImplementedError as complaint:
+            print(complaint)
+    """
+    assert sim.lines(program) == [
+        "['event-timing', 'events', 'pinned-memory', 'streams']",
+        "export_memory: device 'sim:0' cannot share its memory with other processes",
+    ]
+
+
+def test_a_seed_reaches_the_device_before_it_is_loaded(sim):
+    program = """
+        import taeda
+        taeda.manual_seed({seed})
+        first = taeda.rand(3, device="sim").cpu().tolist()
+        other = taeda.rand(3, device="sim:1").cpu().tolist()
+        taeda.manual_seed({seed})
+        print(first == taeda.rand(3, device="sim").cpu().tolist(), other == first, first)
+    """
+    seen = [sim.lines(program.format(seed=seed)) for seed in (3, 3, 4)]
+    assert all(lines[0].startswith("True True") for lines in seen)
+    assert seen[0] == seen[1] != seen[2]
+
+
 # --- failures ---
 
 

@@ -209,3 +209,84 @@ def test_streams_are_left_in_order(device):
             assert taeda.current_stream("optional") == inner
         assert taeda.current_stream("optional") == outer
     assert taeda.current_stream("optional") not in (outer, inner)
+
+
+# --- randomness ---
+
+
+def test_the_device_hears_of_seeds_and_is_asked_for_its_position(device):
+    taeda.manual_seed(5)
+    assert [device.draw(i) for i in (0, 1)] == [5, 5]
+    state = random.get_rng_state("optional")
+    assert state.tolist()[::8] == [5, 1]
+    random.default_generator("optional").manual_seed(6)
+    assert [device.draw(i) for i in (0, 1)] == [6, 5]
+    random.set_rng_state(state, "optional")
+    assert random.default_generator("optional").initial_seed() == 5
+    assert random.get_rng_state("optional").tolist() == state.tolist()
+
+
+def test_random_set_may_reserve_numbers(device):
+    assert taeda.manual_seed(14).initial_seed() == 14  # each call does
+    assert device.draw(1) == 14
+    assert random.default_generator("optional:1").initial_seed() == 14
+
+
+def test_a_seed_that_a_device_refuses_changes_nothing(device):
+    taeda.manual_seed(5)
+    drawn = taeda.rand(2).tolist()
+    states = [random.get_rng_state(d).tolist() for d in ("cpu", "optional", "optional:1")]
+    with pytest.raises(ValueError, match="this seed is unlucky"):
+        taeda.manual_seed(UNLUCKY)
+    assert [random.get_rng_state(d).tolist() for d in ("cpu", "optional", "optional:1")] == states
+    with pytest.raises(ValueError, match="this seed is unlucky"):
+        random.default_generator("optional:1").manual_seed(UNLUCKY)
+    assert random.default_generator("optional:1").initial_seed() == 5
+    taeda.manual_seed(5)
+    assert taeda.rand(2).tolist() == drawn
+
+
+def test_a_position_that_cannot_be_read_is_an_error(device):
+    taeda.manual_seed(5)
+    device.keep_silent(b"random_get")
+    with pytest.raises(RuntimeError, match="random_get: lost count"):
+        random.get_rng_state("optional")
+    taeda.manual_seed(6)
+    device.keep_silent(b"")
+    assert random.default_generator("optional").initial_seed() == 6
+
+
+def test_a_device_that_is_found_later_starts_from_the_chosen_seed(shared_plugin):
+    taeda.manual_seed(77)
+    taeda.rand(3)
+    library = loaded(shared_plugin, "optlate")
+    assert [library.draw(i) for i in (0, 1)] == [77, 77]
+    assert random.default_generator("optlate:1").initial_seed() == 77
+
+
+def run(program, *arguments):
+    """Lines that a program of its own prints."""
+    command = [sys.executable, "-c", dedent(program), *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def test_a_device_that_refuses_the_chosen_seed_does_not_start(shared_plugin):
+    program = """
+        import sys
+        import taeda_tensor_core as taeda
+        taeda.manual_seed(int(sys.argv[2]))
+        try:
+            taeda.backends.load(sys.argv[1])
+        except ValueError as complaint:
+            print(complaint, taeda.backends.names())
+        taeda.manual_seed(12)
+        taeda.backends.load(sys.argv[1])
+        print(taeda.random.default_generator("optrefuses:1").initial_seed())
+    """
+    path = shared_plugin("optional", '-DDEVICE_NAME="optrefuses"')
+    assert run(program, path, UNLUCKY) == [
+        "optrefuses: random_set: this seed is unlucky ['cpu', 'meta']",
+        "12",
+    ]

@@ -59,9 +59,9 @@ class TAEDA_API Backend {
   virtual void* pinned_allocate(size_t nbytes);
   virtual void pinned_release(void*, size_t) noexcept {}
 
-  /// After the user has set the default generator of a device, and before its state is read. The generator is locked.
-  virtual void random_set(Device, const GeneratorImpl&) {}
-  virtual void random_get(Device, GeneratorImpl&) {}
+  /// Before the user sets the default generator of a device, which is not locked, and before its state is read.
+  virtual void random_set(Device, PhiloxRange) {}
+  virtual void random_get(Device, PhiloxRange&) {}
 
   virtual std::string memory_export(Device, void* data, size_t nbytes);
   virtual void memory_import(Storage& storage, size_t nbytes, std::string_view description);

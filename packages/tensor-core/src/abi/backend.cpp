@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "abi/bridge.h"
+#include "taeda/generator_state.h"
 #include "taeda/parallel.h"
 #include "taeda/stream.h"
 
@@ -124,11 +125,13 @@ class PluginBackend final : public Backend {
   }
   void pinned_release(void* data, size_t nbytes) noexcept override { c_.pinned_release(c_.context, data, nbytes); }
 
-  void random_set(Device device, const GeneratorImpl& generator) override {
-    if (c_.random_set) ask("random_set", c_.random_set(c_.context, device.index, generator.seed, generator.offset));
+  void random_set(Device device, PhiloxRange place) override {
+    if (c_.random_set) ask("random_set", c_.random_set(c_.context, device.index, place.seed, place.offset));
   }
-  void random_get(Device device, GeneratorImpl& generator) override {
-    if (c_.random_get) ask("random_get", c_.random_get(c_.context, device.index, &generator.seed, &generator.offset));
+  void random_get(Device device, PhiloxRange& place) override {
+    PhiloxRange found = place;
+    if (c_.random_get) ask("random_get", c_.random_get(c_.context, device.index, &found.seed, &found.offset));
+    place = found;
   }
 
   std::string memory_export(Device device, void* data, size_t nbytes) override {
@@ -211,6 +214,16 @@ void check_required(const taeda_backend& b) {
         "' lacks what every backend must have: ", absent);
 }
 
+/// A backend that cannot take the seed that the user has chosen is none: its numbers would differ from run to run.
+void hand_over_seed(BackendId id) {
+  try {
+    seed_backend(id);
+  } catch (...) {
+    withdraw_backend(id);
+    throw;
+  }
+}
+
 }  // namespace
 
 int32_t backend_register(const taeda_backend* given, int32_t* number) {
@@ -221,6 +234,8 @@ int32_t backend_register(const taeda_backend* given, int32_t* number) {
     auto made = std::make_unique<PluginBackend>(known);
     const BackendId id = register_backend(made.get());
     made.release();  // lives as long as the process: tensors refer to it
+    if (number) *number = id;
+    hand_over_seed(id);
     note_started([id] { withdraw_backend(id); });
     if (number) *number = id;
   });

@@ -315,7 +315,8 @@ typedef struct taeda_backend {
   void (*pinned_release)(void* context, void* data, size_t nbytes);
 
   /* Optional: told when the user sets the device's random generator, and asked before its state is saved. A backend whose
-   * kernels take their numbers by `generator_reserve` needs neither. */
+   * kernels take their numbers by `generator_reserve` needs neither. An error of `random_set` means that nothing was set. A
+   * seed that the user chose earlier is handed over within `backend_register`, after the number is stored. */
   int32_t (*random_set)(void* context, int32_t index, uint64_t seed, uint64_t offset);
   int32_t (*random_get)(void* context, int32_t index, uint64_t* seed, uint64_t* offset);
 
