@@ -290,3 +290,110 @@ def test_a_device_that_refuses_the_chosen_seed_does_not_start(shared_plugin):
         "optrefuses: random_set: this seed is unlucky ['cpu', 'meta']",
         "12",
     ]
+
+
+# --- memory of other processes ---
+
+
+def test_capabilities_can_be_asked_for(device, plain):
+    everything = ["event-timing", "events", "host-read", "pinned-memory", "sharing", "streams"]
+    assert sorted(backends.capabilities("optional")) == everything
+    assert all(backends.capabilities("optional").values())
+    there = [name for name, has in backends.capabilities("optplain").items() if has]
+    assert there == ["host-read", "pinned-memory", "streams"]
+    assert [name for name, has in backends.capabilities("cpu").items() if has] == ["host-read"]
+
+
+def test_memory_is_shared_inside_a_process(device):
+    x = taeda.arange(12.0).reshape(3, 4).to("optional")
+    view = x[1:].t()
+    y = backends.import_memory(backends.export_memory(view))
+    assert (y.device, y.dtype, y.shape, y.stride()) == (view.device, view.dtype, view.shape, view.stride())
+    assert y.t().cpu().tolist() == [[4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]]
+    assert device.imports() == 1
+    x.copy_(taeda.zeros(3, 4))
+    assert y.t().cpu().tolist() == [[0.0] * 4] * 2
+    del y
+    assert device.imports() == 0
+    nothing = backends.import_memory(backends.export_memory(taeda.empty(0, 3).to("optional:1")))
+    assert nothing.shape == (0, 3) and nothing.device == taeda.device("optional:1")
+
+
+def test_memory_is_shared_between_processes(device, shared_plugin):
+    x = taeda.arange(6).reshape(2, 3).to("optional")
+    program = """
+        import sys
+        import taeda_tensor_core as taeda
+        taeda.backends.load(sys.argv[1])
+        x = taeda.backends.import_memory(bytes.fromhex(sys.argv[2]))
+        print(x.t().cpu().tolist(), x.dtype)
+        x.t()[1].copy_(taeda.tensor([7, 8, 9]))
+    """
+    path = shared_plugin("optional", '-DDEVICE_NAME="optional"')
+    handle = backends.export_memory(x.t()).hex()
+    assert run(program, path, handle) == ["[[0, 1, 2], [3, 4, 5]] taeda.int64"]
+    assert x.cpu().tolist() == [[0, 1, 2], [7, 8, 9]]
+
+
+def test_what_waits_is_done_before_memory_is_shared(device):
+    there = taeda.ones(3).pin_memory("optional").to("optional", non_blocking=True)
+    y = backends.import_memory(backends.export_memory(there))
+    assert y.cpu().tolist() == [1.0] * 3
+
+
+def test_devices_that_cannot_share_refuse(plain):
+    for tensor in (taeda.ones(2), taeda.ones(2, device="meta"), taeda.ones(2).to("optplain")):
+        with pytest.raises(
+            NotImplementedError, match=rf"export_memory: device '{tensor.device}' cannot share"
+        ):
+            backends.export_memory(tensor)
+    with pytest.raises(TypeError, match="export_memory: argument 'tensor' must be a Tensor, found list"):
+        backends.export_memory([1.0])
+
+
+def forged(handle, **changes):
+    mark, facts, description = handle.split(b"\n", 2)
+    return b"\n".join([mark, json.dumps({**json.loads(facts), **changes}).encode(), description])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "words"),
+    [
+        (lambda h: "text", TypeError, "must be bytes, found str"),
+        (lambda h: b"abc", ValueError, "begins with b'abc'"),
+        (lambda h: h.replace(b"{", b"(", 1), ValueError, "cannot be read"),
+        (lambda h: h.replace(b'"sizes"', b'"seizes"'), ValueError, "seizes"),
+        (lambda h: forged(h, sizes=[5]), ValueError, r"shape \(5,\) that leaves its memory of 16 bytes"),
+        (lambda h: forged(h, offset=1), ValueError, "leaves its memory"),
+        (lambda h: forged(h, strides=[-1]), ValueError, "leaves its memory"),
+        (lambda h: forged(h, sizes=[-4]), ValueError, "shape"),
+        (lambda h: forged(h, strides=[1, 1]), ValueError, "is not what export_memory gives"),
+        (lambda h: forged(h, sizes=["4"]), ValueError, "is not what export_memory gives"),
+        (lambda h: forged(h, dtype="Tensor"), ValueError, "is not what export_memory gives"),
+        (lambda h: forged(h, offset=2**70), ValueError, "is not what export_memory gives"),
+        (lambda h: forged(h, nbytes=2**62, sizes=[2**60]), ValueError, "the memory is gone"),
+        (lambda h: forged(h, device="cpu"), NotImplementedError, "import_memory: device 'cpu' cannot share"),
+        (lambda h: forged(h, device="nowhere"), RuntimeError, "unknown device 'nowhere'"),
+    ],
+)
+def test_strange_handles_are_refused(device, spoil, error, words):
+    x = taeda.ones(4).to("optional")
+    handle = spoil(backends.export_memory(x))
+    if words == "the memory is gone":
+        del x
+    with pytest.raises(error, match=words):
+        backends.import_memory(handle)
+    assert device.imports() == 0
+
+
+def test_functions_that_share_badly_are_named(device):
+    x = taeda.ones(4).to("optional")
+    handle = backends.export_memory(x)
+    device.keep_silent(b"memory_import")
+    with pytest.raises(RuntimeError, match=r"^optional: memory_import gave TAEDA_OK but null"):
+        backends.import_memory(handle)
+    device.keep_silent(b"memory_export")
+    with pytest.raises(
+        RuntimeError, match=r"^optional: memory_export gave a description of 1025 bytes.*room for 1024"
+    ):
+        backends.export_memory(x)

@@ -63,6 +63,8 @@ class TAEDA_API Backend {
   virtual void random_set(Device, PhiloxRange) {}
   virtual void random_get(Device, PhiloxRange&) {}
 
+  /// Memory that other processes open by a description.
+  virtual bool can_share_memory() const { return false; }
   virtual std::string memory_export(Device, void* data, size_t nbytes);
   virtual void memory_import(Storage& storage, size_t nbytes, std::string_view description);
 

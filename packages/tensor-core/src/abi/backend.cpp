@@ -134,17 +134,23 @@ class PluginBackend final : public Backend {
     place = found;
   }
 
+  bool can_share_memory() const override {
+    return c_.memory_export && c_.memory_import && c_.memory_close && (c_.capabilities & TAEDA_CAN_SHARE_MEMORY);
+  }
   std::string memory_export(Device device, void* data, size_t nbytes) override {
     char text[1024];
     size_t size = sizeof text;
     ask("memory_export", need(c_.memory_export, "memory_export")(c_.context, device.index, data, nbytes, text, &size));
-    return {text, std::min(size, sizeof text)};
+    check(size <= sizeof text, ErrorKind::Runtime, what("memory_export"), " gave a description of ", size,
+          " bytes, there is room for ", sizeof text);
+    return {text, size};
   }
   void memory_import(Storage& storage, size_t nbytes, std::string_view description) override {
     const Device device = storage.device;
     const auto open = need(c_.memory_import, "memory_import");
     need(c_.memory_close, "memory_close");
     ask("memory_import", open(c_.context, device.index, description.data(), description.size(), &storage.data));
+    got(storage.data, "memory_import");
     storage.nbytes = nbytes;
     storage.growable = false;
     storage.context = &places_[size_t(device.index)];
@@ -237,7 +243,6 @@ int32_t backend_register(const taeda_backend* given, int32_t* number) {
     if (number) *number = id;
     hand_over_seed(id);
     note_started([id] { withdraw_backend(id); });
-    if (number) *number = id;
   });
 }
 
