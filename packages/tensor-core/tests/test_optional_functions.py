@@ -397,3 +397,33 @@ def test_functions_that_share_badly_are_named(device):
         RuntimeError, match=r"^optional: memory_export gave a description of 1025 bytes.*room for 1024"
     ):
         backends.export_memory(x)
+
+
+# --- registration ---
+
+
+def test_backends_may_be_registered_while_others_are_used():
+    # In a process of its own: the first one to come is the interesting one.
+    program = """
+        import threading
+        import taeda_tensor_core as taeda
+        from taeda_tensor_core import backends, library
+        failed, done = [], threading.Event()
+        def use():
+            try:
+                while not done.is_set():
+                    assert taeda.empty(3, device="meta").device.type == "meta" and "cpu" in backends.names()
+                    assert (taeda.ones(100).to("cpu") + 1).sum().item() == 200
+            except BaseException as error:
+                failed.append(error)
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for i in range(10):
+            library.Backend(f"late{i}", device_count=2)
+        done.set()
+        for thread in threads:
+            thread.join()
+        print(failed, len(backends.names()))
+    """
+    assert run(program) == ["[] 12"]

@@ -1,10 +1,10 @@
 // The table of backends and the spelling of devices.
 #include "taeda/device.h"
 
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <mutex>
+#include <vector>
 
 #include "core/runtime.h"
 #include "taeda/backend.h"
@@ -47,47 +47,48 @@ struct Withdrawn final : Backend {
   void copy_to_host(void*, Device, const void*, size_t, bool) override { gone(); }
 };
 
-/// Entries are read without the lock, which keeps writers apart.
 struct Table {
   std::mutex lock;
-  std::array<std::atomic<Backend*>, kMaxBackends> backends{new Cpu, new Meta};
-  std::atomic<int> count{2};
+  std::vector<Backend*> backends{new Cpu, new Meta};
 };
 Table& table() {
-  static auto* instance = new Table;
+  static auto* instance = [] {
+    auto* made = new Table;
+    made->backends.reserve(kMaxBackends);  // `backend` reads without the lock: entries must not move
+    return made;
+  }();
   return *instance;
 }
 
 std::string known_names() {
+  std::lock_guard guard(table().lock);
   std::string text;
-  for (int i = 0; i < backend_count(); ++i)
-    if (const std::string name = backend(BackendId(i)).name(); name.front() != '(')
-      text += (text.empty() ? "" : ", ") + name;
+  for (Backend* b : table().backends)
+    if (b->name().front() != '(') text += (text.empty() ? "" : ", ") + b->name();
   return text;
 }
 
 }  // namespace
 
 int find_backend(std::string_view name) {
-  for (int i = 0; i < backend_count(); ++i)
-    if (backend(BackendId(i)).name() == name) return i;
+  std::lock_guard guard(table().lock);
+  for (size_t i = 0; i < table().backends.size(); ++i)
+    if (table().backends[i]->name() == name) return int(i);
   return -1;
 }
 
 BackendId register_backend(Backend* backend) {
+  check(find_backend(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(), "' is registered already");
   std::lock_guard guard(table().lock);
-  check(find_backend(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(),
-        "' is registered already");
-  const int id = table().count;
-  check(id < kMaxBackends, ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
-  table().backends[size_t(id)] = backend;
-  table().count = id + 1;  // only now may others look at the place
-  return BackendId(id);
+  check(table().backends.size() < size_t(kMaxBackends), ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
+  table().backends.reserve(kMaxBackends);
+  table().backends.push_back(backend);
+  return BackendId(table().backends.size() - 1);
 }
 void withdraw_backend(BackendId id) {
   auto* stand_in = new Withdrawn(backend(id).name());
   std::lock_guard guard(table().lock);
-  table().backends[id] = stand_in;  // the former lives on: tensors may refer to it
+  std::atomic_ref(table().backends[id]).store(stand_in);  // the former lives on: tensors may refer to it
 }
 void Backend::missing(const char* function) const {
   fail(ErrorKind::NotImplemented, "device '", name(), "' has no function '", function, "'");
@@ -108,8 +109,11 @@ void* Backend::pinned_allocate(size_t) { missing("pinned_allocate"); }
 std::string Backend::memory_export(Device, void*, size_t) { missing("memory_export"); }
 void Backend::memory_import(Storage&, size_t, std::string_view) { missing("memory_import"); }
 
-Backend& backend(BackendId id) { return *table().backends[id].load(std::memory_order_acquire); }
-int backend_count() { return table().count.load(std::memory_order_acquire); }
+Backend& backend(BackendId id) { return *std::atomic_ref(table().backends[id]).load(std::memory_order_acquire); }
+int backend_count() {
+  std::lock_guard guard(table().lock);
+  return int(table().backends.size());
+}
 
 std::string to_string(Device device) {
   std::string text = backend(device.backend).name();
