@@ -1,6 +1,7 @@
 // The table of backends and the spelling of devices.
 #include "taeda/device.h"
 
+#include <atomic>
 #include <charconv>
 #include <mutex>
 #include <vector>
@@ -51,7 +52,11 @@ struct Table {
   std::vector<Backend*> backends{new Cpu, new Meta};
 };
 Table& table() {
-  static auto* instance = new Table;
+  static auto* instance = [] {
+    auto* made = new Table;
+    made->backends.reserve(kMaxBackends);  // `backend` reads without the lock: entries must not move
+    return made;
+  }();
   return *instance;
 }
 
@@ -83,7 +88,7 @@ BackendId register_backend(Backend* backend) {
 void withdraw_backend(BackendId id) {
   auto* stand_in = new Withdrawn(backend(id).name());
   std::lock_guard guard(table().lock);
-  table().backends[id] = stand_in;  // the former lives on: tensors may refer to it
+  std::atomic_ref(table().backends[id]).store(stand_in);  // the former lives on: tensors may refer to it
 }
 void Backend::missing(const char* function) const {
   fail(ErrorKind::NotImplemented, "device '", name(), "' has no function '", function, "'");
@@ -104,7 +109,7 @@ void* Backend::pinned_allocate(size_t) { missing("pinned_allocate"); }
 std::string Backend::memory_export(Device, void*, size_t) { missing("memory_export"); }
 void Backend::memory_import(Storage&, size_t, std::string_view) { missing("memory_import"); }
 
-Backend& backend(BackendId id) { return *table().backends[id]; }
+Backend& backend(BackendId id) { return *std::atomic_ref(table().backends[id]).load(std::memory_order_acquire); }
 int backend_count() {
   std::lock_guard guard(table().lock);
   return int(table().backends.size());
