@@ -83,11 +83,11 @@ def _beneath(slot: str) -> dict[str, str]:
     if slot == "autograd":
         return {}
     beneath = load_autograd()
-    return (
-        beneath
-        if slot == "tensor"
-        else {**beneath, **of_provider(taeda_registry.resolve("tensor"), "tensor")}
-    )
+    below = ("autograd",) if slot == "tensor" else ("autograd", "tensor")
+    for name in below:
+        present = taeda_registry.active(name)
+        beneath = {**beneath, **(of_provider(present.module, name) if present is not None else {})}
+    return beneath
 
 
 def _behaviour(check: Check, module: ModuleType, slot: str, absent: set[str], lacks: Lacks) -> Item:
