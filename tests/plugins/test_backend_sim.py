@@ -188,6 +188,42 @@ def test_copies_from_pinned_memory_do_not_wait(sim):
     assert sim.lines(dedent(HELD) + dedent(program)) == ["True False", "False", "[1.0, 2.0]"]
 
 
+PINNING = """
+    import warnings
+    from collections import OrderedDict, defaultdict, namedtuple
+    import taeda as torch
+    from taeda.utils.data import DataLoader
+
+    class Own:
+        pinned = False
+        def pin_memory(self):
+            self.pinned = True
+            return self
+
+    Pair = namedtuple("Pair", "x name")
+    batch = {"pair": Pair(torch.ones(1), "a"), "list": [(torch.zeros(2), 3)], "own": Own()}
+    batch["default"] = defaultdict(int, x=torch.ones(2))
+    warnings.simplefilter("error")
+    for device in ("sim", "sim:1", ""):
+        loader = DataLoader([batch], batch_size=None, pin_memory=True, pin_memory_device=device)
+        if not device:
+            torch.ones(1, device="sim")  # from now on there is an accelerator
+        (found,) = loader
+        pair, inner, default = found["pair"], found["list"][0], found["default"]
+        print(pair.x.is_pinned(), pair.name, type(pair).__name__, inner[0].is_pinned(), inner[1])
+        print(found["own"].pinned, default["x"].is_pinned(), default["y"])
+    print(batch["pair"].x.is_pinned())
+    for x in DataLoader(torch.arange(4), batch_size=2, pin_memory=True, pin_memory_device="sim"):
+        print(x.is_pinned(), x.to("sim", non_blocking=True).cpu().tolist())
+"""
+
+
+def test_loaders_pin_their_batches(sim):
+    lines = sim.lines(PINNING)
+    assert lines[:6] == ["True a Pair True 3", "True True 0"] * 3
+    assert lines[6:] == ["False", "True [0, 1]", "True [2, 3]"]
+
+
 def test_events_measure_time(sim):
     program = """
         start, end = (taeda.Event("sim", enable_timing=True) for _ in range(2))
