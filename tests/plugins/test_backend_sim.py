@@ -135,6 +135,39 @@ def test_a_stream_waits_for_another_by_an_event(sim):
     assert sim.lines(dedent(HELD) + dedent(program)) == ["False False", "True [10.0, 10.0, 10.0]"]
 
 
+def test_streams_and_events_may_go_while_their_work_waits(sim):
+    program = """
+        side, other, hold = taeda.Stream("sim"), taeda.Stream("sim:1"), device.held()
+        with side:
+            hold.__enter__()
+            y = x + 1
+            done = side.record_event()
+        other.wait_event(done)  # of another device
+        del side, done
+        print(other.query())
+        hold.__exit__(None, None, None)
+        other.synchronize()
+        taeda.synchronize("sim")
+        print(y.cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["False", "[2.0, 2.0, 2.0]"]
+
+
+def test_an_event_that_is_recorded_again_moves(sim):
+    program = """
+        first, second = taeda.Stream("sim"), taeda.Stream("sim")
+        mark = first.record_event()
+        second.wait_event(mark)
+        with first, device.held():
+            first.record_event(mark)
+            second.synchronize()  # waits for the former place
+            print(mark.query())
+        mark.synchronize()
+        print(mark.query())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["False", "True"]
+
+
 def test_streams_run_beside_each_other(sim):
     program = """
         side = taeda.Stream("sim")
