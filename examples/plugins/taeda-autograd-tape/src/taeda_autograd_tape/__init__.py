@@ -60,7 +60,7 @@ class Tape(library.Layer):
         if op.form == "inplace":
             return self.overwrite(op, every, inputs, lambda: op(*args, **kwargs))
         node = Node(op.name, RULES.get(op.name), inputs)
-        node.keep(every, inplace=False)
+        node.keep(op, every)
         out = op(*args, **kwargs)
         node.finish(out if isinstance(out, tuple) else (out,))
         return out
@@ -83,7 +83,7 @@ class Tape(library.Layer):
             name.replace("_.", ".") if "_." in name else name.removesuffix("_")
         )
         node = Node(name, rule, inputs)
-        node.keep(args, inplace=True)
+        node.keep(op, args)
         out = call()
         node.finish((target,))
         if former.node is not None and former.node.retained.pop(former.index, None) is not None:
@@ -91,13 +91,18 @@ class Tape(library.Layer):
         return out
 
 
-def fitted(g: Tensor, shape: tuple, dtype: Any) -> Tensor:
+def fitted(name: str, g: Tensor, shape: tuple, dtype: Any) -> Tensor:
     """A gradient summed over what was broadcast, in the input's dtype."""
-    if tuple(g.shape) != shape:
-        extra = g.dim() - len(shape)
+    given = tuple(g.shape)
+    if given != shape:
+        extra = max(g.dim() - len(shape), 0)
         g = g.sum(list(range(extra)), keepdim=False) if extra else g
-        wide = [d for d, n in enumerate(shape) if n == 1 and g.shape[d] != 1]
+        wide = [d for d, n in enumerate(shape) if d < g.dim() and n == 1 and g.shape[d] != 1]
         g = g.sum(wide, keepdim=True) if wide else g
+    if tuple(g.shape) != shape:
+        raise RuntimeError(
+            f"{name}: its derivative gave a gradient of shape {given} for an argument of shape {shape}"
+        )
     return g.to(dtype)
 
 
@@ -134,7 +139,7 @@ class Pass:
             for entry, g in zip(node.inputs, node.apply(tuple(grads)), strict=False):
                 if entry is not None and g is not None:
                     state, shape, dtype = entry
-                    self.give(state, fitted(g, shape, dtype))
+                    self.give(state, fitted(node.name, g, shape, dtype))
             if not self.keep:
                 node.free()
         # Leaves come last: an error on the way has changed no `.grad`.
@@ -260,7 +265,12 @@ class Function:
                 found = cls.backward(ctx, *given)
             finally:
                 ctx.saved_tensors = ()
-            return found if isinstance(found, tuple) else (found,)
+            found = found if isinstance(found, tuple) else (found,)
+            if len(found) < len(args) or any(g is not None for g in found[len(args) :]):
+                raise RuntimeError(
+                    f"{cls.__name__}: backward returned {len(found)} gradients, expected one for each of {len(args)} arguments"
+                )
+            return found
 
         node = Node(cls.__name__, rule, inputs)
         node.kept = [None if t is None else saved(node.name, t, results) for t in ctx.saved_tensors]

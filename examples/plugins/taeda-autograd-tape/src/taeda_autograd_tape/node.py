@@ -159,7 +159,7 @@ class Node:
         self.hooks: dict[int, dict[int, Callable]] = {}
         self.retained: dict[int, State] = {}
 
-    def keep(self, args: tuple, inplace: bool) -> None:
+    def keep(self, op: library.Operator, args: tuple) -> None:
         """Keeps what the rule reads of the arguments, before the call may overwrite them."""
         reads = self.rule.reads(len(args)) if isinstance(self.rule, Rule) else ["skipped"] * len(args)
         states = iter([entry and entry[0] for entry in self.inputs])
@@ -170,27 +170,31 @@ class Node:
             state = next(states)
             if not isinstance(a, Tensor):
                 return a
-            return (
-                like(a)
-                if read == "like"
-                else Saved(self.name, a, state, copied=copied)
-                if read == "kept"
-                else None
-            )
+            if read == "kept":
+                return Saved(self.name, a, state, copied=copied)
+            return like(a) if read == "like" else None
 
+        inplace = op.form == "inplace"
         self.kept = [
             one(a, read, inplace and i == 0) for i, (a, read) in enumerate(zip(args, reads, strict=True))
         ]
+        # A rule gives gradients of tensor arguments only.
+        tensors = [
+            a.type in ("Tensor", "Operand")
+            for a, v in zip(op.arguments, args, strict=True)
+            for _ in flat([v])
+        ]
+        self.inputs = [entry for entry, tensor in zip(self.inputs, tensors, strict=True) if tensor]
 
     def finish(self, results: Sequence) -> None:
-        """Keeps what the rule reads of the results, and gives them their places on the tape."""
+        """Keeps what the rule reads of the results, and gives these (absent ones are None) their places on the tape."""
         read = self.rule.results if isinstance(self.rule, Rule) else "skipped"
-        self.results = [like(r) for r in results]
-        self.outputs = [
-            Saved(self.name, r, index=i) if read == "kept" else like(r) for i, r in enumerate(results)
-        ]
+        self.results = [r if r is None else like(r) for r in results]
+        self.outputs = list(self.results)
         for i, result in enumerate(results):
-            if result.dtype.is_floating_point:
+            if result is not None and read == "kept":
+                self.outputs[i] = Saved(self.name, result, index=i)
+            if result is not None and result.dtype.is_floating_point:
                 place(result, self, i)
 
     def free(self) -> None:
