@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from taeda_registry.errors import RegistryError
 from taeda_registry.submodules import submodule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 class Interface:
@@ -75,7 +73,7 @@ def _has(module: ModuleType, dotted: str) -> bool:
     for part in dotted.split("."):
         if hasattr(value, part):
             value = getattr(value, part)
-        elif hasattr(value, "__path__") and (found := submodule(value, part)) is not None:
+        elif isinstance(value, ModuleType) and (found := submodule(value, part)) is not None:
             # A required submodule counts whether or not the package imports it by itself.
             value = found
         else:
