@@ -95,7 +95,8 @@ def optim_defects():
         ({"Adam": Forgetful}, {"state round trip"}),
         ({"SGD": Sticky}, {"clearing gradients"}),
         ({"SGD": Deaf}, {"closures"}),
-        ({"lr_scheduler": None}, {"lr_scheduler", "schedules"}),
+        ({"lr_scheduler": None}, {"lr_scheduler", "imports", "schedules"}),
+        ({"lr_scheduler": vars(optim)["lr_scheduler"].StepLR}, {"lr_scheduler", "imports", "schedules"}),
     ]
 
 

@@ -135,6 +135,39 @@ def test_a_stream_waits_for_another_by_an_event(sim):
     assert sim.lines(dedent(HELD) + dedent(program)) == ["False False", "True [10.0, 10.0, 10.0]"]
 
 
+def test_streams_and_events_may_go_while_their_work_waits(sim):
+    program = """
+        side, other, hold = taeda.Stream("sim"), taeda.Stream("sim:1"), device.held()
+        with side:
+            hold.__enter__()
+            y = x + 1
+            done = side.record_event()
+        other.wait_event(done)  # of another device
+        del side, done
+        print(other.query())
+        hold.__exit__(None, None, None)
+        other.synchronize()
+        taeda.synchronize("sim")
+        print(y.cpu().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["False", "[2.0, 2.0, 2.0]"]
+
+
+def test_an_event_that_is_recorded_again_moves(sim):
+    program = """
+        first, second = taeda.Stream("sim"), taeda.Stream("sim")
+        mark = first.record_event()
+        second.wait_event(mark)
+        with first, device.held():
+            first.record_event(mark)
+            second.synchronize()  # waits for the former place
+            print(mark.query())
+        mark.synchronize()
+        print(mark.query())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["False", "True"]
+
+
 def test_streams_run_beside_each_other(sim):
     program = """
         side = taeda.Stream("sim")
@@ -223,6 +256,42 @@ def test_pinned_memory_is_kept_while_another_stream_copies(sim):
             print(y.cpu().unique().tolist())
     """
     assert sim.lines(dedent(HELD) + dedent(program)) == ["[1.0]", "[1.0]"]
+
+
+PINNING = """
+    import warnings
+    from collections import OrderedDict, defaultdict, namedtuple
+    import taeda as torch
+    from taeda.utils.data import DataLoader
+
+    class Own:
+        pinned = False
+        def pin_memory(self):
+            self.pinned = True
+            return self
+
+    Pair = namedtuple("Pair", "x name")
+    batch = {"pair": Pair(torch.ones(1), "a"), "list": [(torch.zeros(2), 3)], "own": Own()}
+    batch["default"] = defaultdict(int, x=torch.ones(2))
+    warnings.simplefilter("error")
+    for device in ("sim", "sim:1", ""):
+        loader = DataLoader([batch], batch_size=None, pin_memory=True, pin_memory_device=device)
+        if not device:
+            torch.ones(1, device="sim")  # from now on there is an accelerator
+        (found,) = loader
+        pair, inner, default = found["pair"], found["list"][0], found["default"]
+        print(pair.x.is_pinned(), pair.name, type(pair).__name__, inner[0].is_pinned(), inner[1])
+        print(found["own"].pinned, default["x"].is_pinned(), default["y"])
+    print(batch["pair"].x.is_pinned())
+    for x in DataLoader(torch.arange(4), batch_size=2, pin_memory=True, pin_memory_device="sim"):
+        print(x.is_pinned(), x.to("sim", non_blocking=True).cpu().tolist())
+"""
+
+
+def test_loaders_pin_their_batches(sim):
+    lines = sim.lines(PINNING)
+    assert lines[:6] == ["True a Pair True 3", "True True 0"] * 3
+    assert lines[6:] == ["False", "True [0, 1]", "True [2, 3]"]
 
 
 def test_events_measure_time(sim):

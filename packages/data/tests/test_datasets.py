@@ -1,6 +1,6 @@
 """Data sets, samplers and joining samples."""
 
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 
 import numpy as np
 import pytest
@@ -151,6 +151,10 @@ def test_collate_keeps_mapping_types_and_bools():
     joined = data.default_collate([OrderedDict(a=True), OrderedDict(a=False)])
     assert isinstance(joined, OrderedDict)
     assert joined["a"].tolist() == [True, False]
+    samples = [defaultdict(int, a=np.int64(i)) for i in range(2)]
+    joined, (single, _) = data.default_collate(samples), data.DataLoader(samples, batch_size=None)
+    assert (joined["a"].tolist(), joined["b"], single["a"].item(), single["b"]) == ([0, 1], 0, 0, 0)
+    assert samples[0] == {"a": 0} and isinstance(samples[0]["a"], np.int64)
 
 
 @pytest.mark.parametrize(

@@ -239,3 +239,25 @@ def test_wrong_options(error, options):
 def test_streams_have_their_own_order():
     with pytest.raises(ValueError, match="own order"):
         data.DataLoader(Stream(), shuffle=True)
+
+
+def test_pinning_that_is_impossible_is_said():
+    plain = [[0, 1], [2, 3]]
+    loader = data.DataLoader(Numbers(4), batch_size=2, pin_memory=True)
+    with pytest.warns(UserWarning, match="DataLoader: argument 'pin_memory' has no effect: no accelerator"):
+        assert lists(loader) == plain
+    loader = data.DataLoader(Numbers(4), batch_size=2, pin_memory_device="cpu")
+    with pytest.warns(UserWarning, match="'pin_memory_device' has no effect without pin_memory=True"):
+        assert lists(loader) == plain
+    loader = data.DataLoader(Numbers(4), pin_memory=True, pin_memory_device="cpu")
+    with pytest.raises(NotImplementedError, match="device 'cpu' has no pinned memory"):
+        iter(loader)
+    loader = data.DataLoader(Numbers(4), pin_memory=True, pin_memory_device="nodev")
+    with pytest.raises(RuntimeError, match="nodev"):
+        iter(loader)
+
+
+def test_an_accelerator_without_pinned_memory_is_said(monkeypatch):
+    monkeypatch.setattr(tt.accelerator, "current_accelerator", lambda: tt.device("cpu"))
+    with pytest.warns(UserWarning, match="has no effect: pin_memory: device 'cpu' has no pinned memory"):
+        assert lists(data.DataLoader(Numbers(2), batch_size=2, pin_memory=True)) == [[0, 1]]

@@ -43,6 +43,11 @@ def test_check_of_a_complete_provider(sandbox):
     source += "".join(f"{name} = print\n" for name in names if "." in name)
     sandbox.module("full_optim", source)
     result = sandbox.run("-m", "taeda_registry", "check", "optim:full_optim")
+    assert (
+        "9 of 10 required names\n  missing lr_scheduler: module" in result.stdout
+    )  # a class cannot be imported
+    sandbox.module("full_optim", source + "import types as lr_scheduler\n")
+    result = sandbox.run("-m", "taeda_registry", "check", "optim:full_optim")
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"{len(names)} of {len(names)} required names" in result.stdout
 

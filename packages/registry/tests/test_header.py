@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,17 @@ def test_compilers_take_the_header_alone(tmp_path, compiler, standard, suffix):
         [compiler, *options, f"-I{INCLUDE}", str(source)], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("struct", ["taeda_backend", "taeda_operator", "taeda_api", "taeda_plugin"])
+def test_every_function_has_a_text_of_its_own(struct):
+    header = (INCLUDE / "taeda" / "abi.h").read_text()
+    body = header.split(f"typedef struct {struct} {{")[1].split(f"}} {struct};")[0]
+    # What stands between two declarations: one comment, or nothing.
+    pieces = re.split(r";[ \t]*(?:/\*[^\n]*\*/)?\n", body)
+    functions = {re.search(r"\(\*(\w+)\)", piece)[1]: piece.strip() for piece in pieces if "(*" in piece}
+    assert functions
+    assert [name for name, text in functions.items() if not text.startswith("/*")] == []
 
 
 def test_a_changed_layout_does_not_compile(tmp_path):

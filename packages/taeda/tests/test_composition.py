@@ -161,6 +161,52 @@ def test_a_swapped_slot_shows_under_the_same_name(run, tmp_path):
     assert run("import taeda; print(taeda.optim.SGD)", TAEDA_OPTIM="lion")[-1] == "lion"
 
 
+IMPORTS = """
+from taeda.optim.lr_scheduler import StepLR
+import taeda.optim.lr_scheduler as schedules
+import taeda, taeda_optim.lr_scheduler
+print(StepLR, schedules is taeda_optim.lr_scheduler, taeda.optim.lr_scheduler is schedules)
+"""
+
+
+@pytest.mark.parametrize("file", ["lion/__init__.py", "lion.py"])
+def test_a_provider_hands_on_submodules_of_another_package(run, tmp_path, file):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("from taeda_optim import SGD, lr_scheduler")
+    assert run(IMPORTS, TAEDA_OPTIM="lion")[-1] == "StepLR True True"
+
+
+def test_a_providers_own_file_comes_before_its_attribute(run, tmp_path):
+    tmp_path.joinpath("lion").mkdir()
+    tmp_path.joinpath("lion/lr_scheduler.py").write_text("StepLR = 'own'")
+    tmp_path.joinpath("lion/__init__.py").write_text("from taeda_optim import lr_scheduler")
+    program = "from taeda.optim.lr_scheduler import StepLR; print(StepLR)"
+    assert run(program, TAEDA_OPTIM="lion")[-1] == "own"
+
+
+def test_modules_below_a_handed_on_one_are_found(run, tmp_path):
+    tmp_path.joinpath("mynn").mkdir()
+    tmp_path.joinpath("mynn/__init__.py").write_text("from taeda_nn import functional")
+    program = """
+        import taeda.nn.functional.norms as found, taeda_nn.functional.norms as original
+        print(found is original)
+        for name in ("taeda.nn.nothing", "taeda.nn.functional.nothing"):
+            try:
+                __import__(name)
+            except ModuleNotFoundError as error:
+                print(error.name)
+    """
+    assert run(program, TAEDA_NN="mynn")[-3:] == ["True", "taeda.nn.nothing", "taeda.nn.functional.nothing"]
+
+
+def test_paths_are_those_of_the_interfaces():
+    from taeda._aliases import SLOTS
+    from taeda_registry.interface import interface
+
+    assert {slot: interface(slot).path for slot in SLOTS.values()} == {v: k for k, v in SLOTS.items()}
+
+
 def test_a_swapped_tensor_does_not_load_first_party_autograd(run, tmp_path):
     tmp_path.joinpath("pure.py").write_text("zeros = 'pure zeros'")
     assert run("import taeda; print(taeda.zeros)", TAEDA_TENSOR="pure") == ["pure zeros"]

@@ -103,7 +103,20 @@ def test_conforms_as_provider(tmp_path):
     assert json.loads(file.read_text())["scores"]["all"]["percent"] == 100.0
 
 
+BESIDE = """
+import taeda, taeda_optim
+from taeda.optim import *
+from taeda.optim.lr_scheduler import StepLR
+from taeda.optim.optimizer import Optimizer as Base
+import taeda.optim.lr_scheduler as schedules
+
+assert all(getattr(taeda.optim, name) is getattr(taeda_optim, name) for name in taeda_optim.__all__)
+assert StepLR is schedules.StepLR is taeda_optim.lr_scheduler.StepLR and Base is taeda.optim.Optimizer
+assert {"Lion", "RMSprop", "lr_scheduler"} <= set(dir(taeda.optim)) and not hasattr(taeda.optim, "Tiger")
+print(taeda.optim.Lion.__module__, RMSprop.__module__, Lion is taeda.optim.Lion)
+"""
+
+
 def test_as_provider_it_stands_beside_the_others():
-    program = "import taeda; print(taeda.optim.Lion.__module__, taeda.optim.Adam.__module__)"
-    result = run("-c", program, TAEDA_OPTIM="taeda_optim_lion")
-    assert result.stdout.split() == ["taeda_optim_lion.lion", "taeda_optim.adam"], result.stderr
+    result = run("-c", BESIDE, TAEDA_OPTIM="taeda_optim_lion")
+    assert result.stdout.split() == ["taeda_optim_lion.lion", "taeda_optim.adaptive", "True"], result.stderr

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,25 @@ def _from_array(array: np.ndarray) -> Any:
     return tensor.as_tensor(array)
 
 
+def mapping_like(model: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
+    """A mapping of the model's type with other entries under the same keys; a dict where none can be made."""
+    if isinstance(model, MutableMapping):
+        # Keeps what a subclass holds beside its entries (a default factory, for instance).
+        same = copy.copy(model)
+        same.update(entries)
+        return same
+    try:
+        return type(model)(entries)  # type: ignore[call-arg]
+    except TypeError:
+        return entries
+
+
 def default_convert(data: Any) -> Any:
     """NumPy arrays, numbers of NumPy and containers of them as tensors; everything else unchanged."""
     if isinstance(data, (np.ndarray, np.generic)):
         return data if data.dtype.kind in "SUO" else tensor.as_tensor(np.asarray(data))
     if isinstance(data, Mapping):
-        return type(data)({key: default_convert(value) for key, value in data.items()})  # type: ignore[call-arg]
+        return mapping_like(data, {key: default_convert(value) for key, value in data.items()})
     if _is_named_tuple(data):
         return type(data)(*(default_convert(value) for value in data))
     if isinstance(data, (list, tuple)):
@@ -62,7 +76,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, (str, bytes)):
         return list(batch)
     if isinstance(first, Mapping):
-        return type(first)({key: default_collate([item[key] for item in batch]) for key in first})  # type: ignore[call-arg]
+        return mapping_like(first, {key: default_collate([item[key] for item in batch]) for key in first})
     if _is_named_tuple(first):
         return type(first)(*(default_collate(column) for column in zip(*batch, strict=True)))
     if isinstance(first, Sequence):

@@ -8,6 +8,7 @@ from typing import Any
 
 from taeda_data.collate import default_collate, default_convert
 from taeda_data.dataset import Dataset, IterableDataset
+from taeda_data.pinning import pinner
 from taeda_data.reading import Reader
 from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
@@ -23,11 +24,15 @@ class DataLoader:
         batch_sampler: lists of indices; excludes batch_size, shuffle, sampler and drop_last.
         num_workers: must be 0 until worker processes are installed.
         collate_fn: joins a list of samples; default `default_collate`.
+        pin_memory: copy each batch to host memory from which the accelerator copies without blocking; a
+            warning where there is none.
         drop_last: leave out a last batch that is not full.
         generator: source of the order; None is the default generator.
+        pin_memory_device: the device to pin for, in place of the accelerator; an error where it cannot.
         Others are accepted as in PyTorch and have no effect in one process.
 
-    Errors in the data set keep their type; a note names the sample.
+    Errors in the data set keep their type; a note names the sample. What is to be said of pin_memory
+    comes with ``iter``.
 
     Raises:
         ValueError: options that exclude each other.
@@ -86,7 +91,8 @@ class DataLoader:
         if batch_sampler is None and batch_size is None and drop_last:
             raise ValueError("DataLoader: argument 'drop_last' needs a batch_size")
         self.dataset, self.num_workers, self.drop_last, self.generator = dataset, 0, drop_last, generator
-        self.timeout, self.pin_memory, self.worker_init_fn = timeout, pin_memory, worker_init_fn
+        self.timeout, self.worker_init_fn = timeout, worker_init_fn
+        self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
         if sampler is None and not iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
@@ -119,6 +125,7 @@ class DataLoader:
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)  # type: ignore[operator]
 
     def __iter__(self) -> Iterator[Any]:
+        pin = pinner(self.pin_memory, self.pin_memory_device)
         resume, self._resume = self._resume, None
         begun = resume["begun"] if resume is not None else None
         if begun is None:
@@ -134,7 +141,7 @@ class DataLoader:
         self._position = 0
         if begun is not None:
             self._skip(groups, resume["position"])  # type: ignore[index]
-        return self._batches(groups, seed)
+        return self._batches(groups, seed, pin)
 
     def _order(self) -> Any:
         """What holds the order of an epoch."""
@@ -164,13 +171,13 @@ class DataLoader:
             if len(group) == self.batch_size or not self.drop_last:
                 yield group
 
-    def _batches(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
+    def _batches(self, groups: Iterator[Any], seed: int, pin: Callable[[Any], Any] | None) -> Iterator[Any]:
         if isinstance(self.dataset, IterableDataset):
             read: Callable[[Any], Any] = self.collate_fn
         else:
             read = Reader(self.dataset, self.collate_fn, self._batched, seed)
         for group in groups:
-            batch = read(group)
+            batch = read(group) if pin is None else pin(read(group))
             self._position += 1
             yield batch
         self._begun, self._position = None, 0

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from taeda_registry import table
 from taeda_registry.resolution import lag, resolve
+from taeda_registry.submodules import submodule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,25 +48,15 @@ def _lookup(slot: str, module: ModuleType, name: str) -> object:
     try:
         return getattr(module, name)
     except AttributeError as error:
-        submodule = _submodule(module, name)
-        if submodule is None:
+        found = submodule(module, name)
+        if found is None:
             raise AttributeError(
                 f"the provider of slot {slot!r}, module {module.__name__!r}, has no attribute {name!r}"
                 f"{lag(slot, module)}",
                 name=name,
                 obj=module,
             ) from error
-        return submodule
-
-
-def _submodule(module: ModuleType, name: str) -> ModuleType | None:
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    full_name = f"{module.__name__}.{name}"
-    if not hasattr(module, "__path__") or find_spec(full_name) is None:
-        return None
-    return import_module(full_name)
+        return found
 
 
 def __getattr__(name: str) -> Any:  # what a provider offers is not known to type checkers

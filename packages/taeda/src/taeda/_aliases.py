@@ -24,7 +24,8 @@ OWN = frozenset({"taeda.utils", "taeda._names", "taeda._aliases"})
 class _Alias:
     """Loader that hands out a module which exists under another name."""
 
-    def __init__(self, module: ModuleType) -> None:
+    def __init__(self, name: str, module: ModuleType) -> None:
+        self._name = name
         self._module = module
         self._spec = module.__spec__
 
@@ -34,6 +35,19 @@ class _Alias:
     def exec_module(self, module: ModuleType) -> None:
         # The import system has just overwritten it; reload and pickling need the module's own.
         module.__spec__ = self._spec
+        if self._name in SLOTS and not hasattr(module, "__path__"):
+            _announce(self._name, module)
+
+
+def _announce(name: str, module: ModuleType) -> None:
+    """Enter the submodules of a provider that is no package: below such a module Python asks no import hook."""
+    from taeda_registry.interface import interface
+    from taeda_registry.submodules import submodule
+
+    for child in interface(SLOTS[name]).submodules:
+        found = submodule(module, child)
+        if found is not None:
+            sys.modules.setdefault(f"{name}.{child}", found)
 
 
 class _Finder:
@@ -48,25 +62,28 @@ class _Finder:
             return None
         from importlib.machinery import ModuleSpec
 
-        return ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))
+        return ModuleSpec(name, _Alias(name, module), is_package=hasattr(module, "__path__"))
 
 
 def _module_for(name: str) -> ModuleType | None:
-    from importlib import import_module
-    from importlib.util import find_spec
-
     from taeda_registry.resolution import resolve
 
     for prefix, slot in SLOTS.items():
         if name == prefix:
             return resolve(slot)
         if name.startswith(prefix + "."):
-            return import_module(resolve(slot).__name__ + name[len(prefix) :])
-    tensor, rest = resolve("tensor"), name[len("taeda") :]
-    real = tensor.__name__ + rest
-    if find_spec(real) is not None:
-        return import_module(real)
-    return _names.device_module(tensor, rest[1:]) if "." not in rest[1:] else None
+            return _below(resolve(slot), name[len(prefix) + 1 :])
+    tensor, rest = resolve("tensor"), name[len("taeda.") :]
+    found = _below(tensor, rest)
+    return _names.device_module(tensor, rest) if found is None and "." not in rest else found
+
+
+def _below(module: ModuleType | None, dotted: str) -> ModuleType | None:
+    from taeda_registry.submodules import submodule
+
+    for part in dotted.split("."):
+        module = submodule(module, part) if module is not None else None
+    return module
 
 
 def install() -> None:

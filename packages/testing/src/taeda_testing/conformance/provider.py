@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
 
 import taeda_registry
-from taeda_registry.interface import interface
+from taeda_registry.interface import Interface, interface
+from taeda_registry.submodules import submodule
 from taeda_testing.conformance.capability import Lacks, of_provider
-from taeda_testing.conformance.checks import Check, run_check
+from taeda_testing.conformance.checks import Check, equal, run_check
 from taeda_testing.conformance.devices import load_autograd
 from taeda_testing.conformance.report import Item, Report
 from taeda_testing.suites import checks_of
@@ -72,7 +75,7 @@ def check_module(
         item.needs = [required] if required in absent else []
         report.items.append(item.settle())
     chosen = set(only)
-    for check in checks_of(slot):
+    for check in [*_imports(declared), *checks_of(slot)]:
         if not chosen or check.name in chosen:
             report.items.append(_behaviour(check, module, slot, absent, missing))
     return report
@@ -83,11 +86,11 @@ def _beneath(slot: str) -> dict[str, str]:
     if slot == "autograd":
         return {}
     beneath = load_autograd()
-    return (
-        beneath
-        if slot == "tensor"
-        else {**beneath, **of_provider(taeda_registry.resolve("tensor"), "tensor")}
-    )
+    below = ("autograd",) if slot == "tensor" else ("autograd", "tensor")
+    for name in below:
+        present = taeda_registry.active(name)
+        beneath = {**beneath, **(of_provider(present.module, name) if present is not None else {})}
+    return beneath
 
 
 def _behaviour(check: Check, module: ModuleType, slot: str, absent: set[str], lacks: Lacks) -> Item:
@@ -98,6 +101,26 @@ def _behaviour(check: Check, module: ModuleType, slot: str, absent: set[str], la
     item = run_check(check, lacks, lambda: check.run(module))
     item.family = slot
     return item
+
+
+def _imports(declared: Interface) -> list[Check]:
+    """The check that programs can import the slot's submodules, for slots that have some."""
+
+    def run(module: ModuleType) -> None:
+        for name in declared.submodules:
+            path = f"{declared.path}.{name}"
+            equal(f"import {path}", _imported(declared, module, name), getattr(module, name, None))
+
+    meaning = f"Submodules can be imported below `{declared.path}`, and are those of the provider."
+    return [Check("imports", meaning, run, declared.submodules)] if declared.submodules else []
+
+
+def _imported(declared: Interface, module: ModuleType, name: str) -> ModuleType | None:
+    """What `import` finds; for a module that is not in force, or without taeda, what it would find."""
+    active = taeda_registry.active(declared.slot)
+    if active is not None and active.module is module and find_spec("taeda") is not None:
+        return import_module(f"{declared.path}.{name}")
+    return submodule(module, name)
 
 
 def _facts(slot: str, module: ModuleType) -> dict[str, str]:

@@ -25,8 +25,12 @@
  *    too: `value_release` gives back a result of any kind, with all it holds.
  *  - Texts are UTF-8 and end in zero unless a length stands beside them. Those that a plug-in hands over at registration
  *    are copied; structs too. `context` pointers are handed back as they are.
- *  - Any thread may call any function. Callbacks of a plug-in run on the thread of the caller, with or without Python's
- *    lock; one that waits for long gives the lock up with `host_release` and `host_acquire`.
+ *  - Any thread may call any function of the table. Callbacks may do so too: taeda holds no lock of its own while one
+ *    runs, and a plug-in should hold none of its own while it calls into the table. Callbacks run on the thread of the
+ *    caller, several at once, with or without Python's lock; one that waits for long gives that lock up with
+ *    `host_release` and `host_acquire`. Only `start` runs alone.
+ *  - Arrays, texts and structs in arguments are not looked at after the call, unless it is said that they are kept.
+ *  - After an error the places of results are unspecified, and there is nothing in them to be given back.
  */
 #ifndef TAEDA_ABI_H
 #define TAEDA_ABI_H
@@ -239,7 +243,11 @@ typedef struct taeda_call {
   uint64_t layers;        /* for call_below: the layers that are still to come */
 } taeda_call;
 
-/* A kernel, layer, or composite form. `context` is what was registered with it. */
+/* A kernel, layer, or composite form. `context` is what was registered with it. `call` and all that it points to is
+ * valid until the function returns; tensors are kept longer by `tensor_retain`. Work that a kernel leaves in
+ * `call->stream` needs no such reference: memory that is given back stays as it is until the stream has come to that
+ * point. After an error the elements of outputs are unspecified, and results that were stored already are given back by
+ * taeda. */
 typedef int32_t (*taeda_call_fn)(void* context, const taeda_call* call);
 
 /* --- What plug-ins fill ------------------------------------------------------------------------------------------ */
@@ -255,9 +263,21 @@ typedef struct taeda_device_properties {
   const char* more;       /* further facts as one JSON object, or null; lives as long as the process */
 } taeda_device_properties;
 
-/* A backend: a family of devices. All functions get `context` first and a device's index where one is concerned. Work is
- * in order within a stream: what is freed or copied on a stream comes after the work that was put there before.
- * `name`, `device_count`, `allocate`, `release`, `copy_from_host`, `copy_to_host` and `synchronize` are required. */
+/* A backend: a family of devices. All functions get `context` first and a device's index where one is concerned. Work
+ * is in order within a stream: what is freed or copied on a stream comes after the work that was put there before.
+ * `name`, `device_count`, `allocate`, `release`, `copy_from_host`, `copy_to_host` and `synchronize` are required.
+ *
+ * For all of its functions: they may be called from any thread once the backend is registered, several at once. Indices
+ * are from 0 to the count less one. `stream` is null (the device's default stream) or a handle of `stream_create` that
+ * was not destroyed, of the device at `index`. Those that give back (`release`, `stream_destroy`, `event_destroy`,
+ * `pinned_release`, `memory_close`) must not fail and do not wait: they come on the thread that lets go of the last
+ * reference, perhaps in the middle of another callback that called `tensor_release`, and also while a thread or the
+ * process ends; tables that they need stay in place until then. Each is called exactly once for what was given, or never
+ * where the process ends first. taeda counts references to streams and events and never uses a handle again that it has
+ * destroyed.
+ *
+ * Errors of work that runs later come out, once, where somebody waits for it: `synchronize`, `stream_synchronize`, a
+ * copy with `blocking`; of several, the first. */
 typedef struct taeda_backend {
   size_t size;
   const char* name;          /* as in device("name:0"): letters, digits and underscores */
@@ -268,78 +288,122 @@ typedef struct taeda_backend {
   uint32_t lack_count;
   uint32_t reserved;
 
-  /* How many devices there are. */
+  /* How many devices there are, from 0 to 127. Asked once, within `backend_register`. */
   int32_t (*device_count)(void* context, int32_t* count);
 
-  /* Memory. `allocate` gives the address (or number, not 0) of `nbytes` bytes for work on `stream`; taeda adds byte offsets
-   * to it and never reads through it. It is never asked for 0 bytes. `release` must not fail; work that uses the memory may
-   * still be waiting in the stream it was allocated for. */
+  /* Gives the address (or number, never null) of `nbytes` bytes, never 0, for work on `stream`, the calling thread's
+   * current one. taeda adds byte offsets to it and never reads through it. Nothing is said of the bytes' values.
+   * TAEDA_E_MEMORY when there is no room, which is for the backend to find out: it waits for work that is about to give
+   * memory back, if need be. */
   int32_t (*allocate)(void* context, int32_t index, size_t nbytes, taeda_stream stream, void** data);
+  /* Takes back what `allocate` gave, with the same size. Work that uses the memory may still be waiting in the stream
+   * that it was allocated for, or in one of `stream_uses`: the bytes stay as they are until these streams have come to
+   * this point. The stream that it was allocated for may have been destroyed by now. */
   void (*release)(void* context, int32_t index, void* data, size_t nbytes);
 
-  /* Copies of `nbytes` bytes in a row. With `blocking` they are done on return; without, when the stream comes to them,
-   * and host memory stays valid and pinned until then. Only copies with memory that this backend pinned may be without, and
-   * only where it has event_create, event_record, event_wait, event_synchronize and event_query: an event tells when that
-   * memory may go to `pinned_release`. */
+  /* Copies `nbytes` bytes in a row from host memory; `to` may lie within an allocation. With `blocking` the copy, and
+   * with it all that was in the stream before, is done on return; without, when the stream comes to it, and host memory
+   * stays valid and pinned until then. Only copies with memory that this backend pinned may be without, and only where
+   * it has event_create, event_record, event_wait, event_synchronize and event_query: an event tells when that memory
+   * may go to `pinned_release`. Python's lock is given up around a blocking copy. */
   int32_t (*copy_from_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes,
                             taeda_stream stream, int32_t blocking);
+  /* As `copy_from_host`, to host memory, which is not looked at before the copy is done. */
   int32_t (*copy_to_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
                           int32_t blocking);
-  /* Waits until all work of the device is done. Errors of work that failed since the last call come out here. */
+  /* Waits until all work of the device is done, in all streams and from all threads. Errors of work that failed since
+   * the last call come out here. Python's lock is given up around it. */
   int32_t (*synchronize)(void* context, int32_t index);
 
-  /* Optional: between two devices of this backend, on the stream of the receiving one. Without it copies go by way of
-   * the host. */
+  /* Optional: copies between two devices of this backend, on the stream of the receiving one, without waiting. The
+   * backend sees to it that the copy comes after what is now in the calling thread's current stream of the other device
+   * (see `stream_current`), and that what is put there later comes after the copy. Without the function copies go by
+   * way of the host. */
   int32_t (*copy_peer)(void* context, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
                        taeda_stream stream);
 
-  /* Optional: streams. A stream of higher priority (a lower number) may go first. */
+  /* Optional, with TAEDA_CAN_STREAMS: makes a stream; its handle is never null. One of higher priority (a lower number)
+   * may go first; any number is let through. */
   int32_t (*stream_create)(void* context, int32_t index, int32_t priority, taeda_stream* stream);
+  /* Nobody will put work there any more. Work that is waiting is still done, in order; events recorded in the stream
+   * and memory that was allocated for it, or is used by it, stay good. */
   void (*stream_destroy)(void* context, int32_t index, taeda_stream stream);
+  /* Waits until the work that is now in the stream is done; errors of that work come out here. Without it taeda calls
+   * `synchronize`. Python's lock is given up around it. */
   int32_t (*stream_synchronize)(void* context, int32_t index, taeda_stream stream);
+  /* Stores 1 when nothing is waiting or running in the stream, else 0, and does not wait. */
   int32_t (*stream_query)(void* context, int32_t index, taeda_stream stream, int32_t* done);
-  /* Memory that was allocated on one stream is used on `stream` too: its release waits for that. */
+  /* Memory that was allocated on one stream is used on `stream` too: its release waits for that. `data` is what
+   * `allocate` gave. What counts is the work that is in `stream` when the memory is released; the stream may be
+   * destroyed before. */
   int32_t (*stream_uses)(void* context, int32_t index, void* data, taeda_stream stream);
 
-  /* Optional: events, marks in a stream that others wait for. */
+  /* Optional: makes an event, a mark in a stream that others wait for; its handle is never null. TAEDA_EVENT_TIMING is
+   * asked for only with TAEDA_CAN_EVENT_TIMING and `event_elapsed`. A new event is not recorded: it stands for no work
+   * and counts as done. taeda keeps account of that, and calls none of the functions below but `event_record` and
+   * `event_destroy` for it. */
   int32_t (*event_create)(void* context, int32_t index, uint32_t flags, taeda_event* event);
+  /* Nobody will ask for the event any more. It may be recorded and not reached: streams that wait go on doing so. */
   void (*event_destroy)(void* context, int32_t index, taeda_event event);
+  /* Puts the mark behind what is now in a stream of the event's device, without waiting. An event that was recorded
+   * before moves: who waits for it already keeps waiting for the former place, all that follows is about the new one. */
   int32_t (*event_record)(void* context, int32_t index, taeda_event event, taeda_stream stream);
+  /* Work that is put into `stream` from now on begins after the event was reached. Does not wait. `index` is the
+   * stream's device; the event may be one of another device of the backend. */
   int32_t (*event_wait)(void* context, int32_t index, taeda_event event, taeda_stream stream);
+  /* Waits until the event is reached. `index` is the event's device, here and below. Python's lock is given up around
+   * it. Errors of the work before it may come out here; if so, they are not kept for `synchronize`. */
   int32_t (*event_synchronize)(void* context, int32_t index, taeda_event event);
+  /* Stores 1 when the event is reached, else 0, and does not wait. */
   int32_t (*event_query)(void* context, int32_t index, taeda_event event, int32_t* done);
+  /* The time between two events of one device, negative when `to` came first. Both were made with TAEDA_EVENT_TIMING
+   * and have been reached; taeda checks that. */
   int32_t (*event_elapsed)(void* context, int32_t index, taeda_event from, taeda_event to, double* milliseconds);
 
-  /* Optional: host memory from which the device copies without blocking. */
+  /* Optional, both or none: `nbytes` bytes, never 0, of host memory from which all devices of the backend copy without
+   * blocking. The host reads and writes it as its own; it is aligned at least as malloc's. Never null. */
   int32_t (*pinned_allocate)(void* context, size_t nbytes, void** data);
+  /* Takes back what `pinned_allocate` gave, with the same size, once no copy that taeda asked for waits to use it. */
   void (*pinned_release)(void* context, void* data, size_t nbytes);
 
-  /* Optional: told when the user sets the device's random generator, and asked before its state is saved. A backend whose
-   * kernels take their numbers by `generator_reserve` needs neither. An error of `random_set` means that nothing was set. A
+  /* Optional: told when the user sets the device's random generator. A backend whose kernels take their numbers by
+   * `generator_reserve` needs neither this nor `random_get`. An error of `random_set` means that nothing was set. A
    * seed that the user chose earlier is handed over within `backend_register`, after the number is stored. */
   int32_t (*random_set)(void* context, int32_t index, uint64_t seed, uint64_t offset);
+  /* Optional: asked before the generator's state is saved. The places hold what taeda knows; a backend that counts for
+   * itself overwrites them. */
   int32_t (*random_get)(void* context, int32_t index, uint64_t* seed, uint64_t* offset);
 
-  /* Optional: sharing memory between processes. `memory_export` writes a description of at most *description_size bytes
-   * and its size; `memory_import` opens it elsewhere; `memory_close` ends that. */
+  /* Optional, with TAEDA_CAN_SHARE_MEMORY; all three or none. Writes a description of the memory `data`, which is what
+   * `allocate` gave, of at most *description_size bytes, and stores its size. A larger one is an error; there is room
+   * for 1024 bytes or more. taeda has synchronized the device, and the process keeps the memory for as long as others
+   * use it. */
   int32_t (*memory_export)(void* context, int32_t index, void* data, size_t nbytes, void* description,
                            size_t* description_size);
+  /* Opens such a description in another process, as often as asked; never null. The bytes are those of the other
+   * process: both see what either writes, and order their work themselves. Descriptions that make no sense are a
+   * TAEDA_E_VALUE. */
   int32_t (*memory_import)(void* context, int32_t index, const void* description, size_t description_size, void** data);
+  /* Ends one `memory_import`; work of this process that uses the memory may still be waiting in a stream, as with
+   * `release`. */
   void (*memory_close)(void* context, int32_t index, void* data, size_t nbytes);
 
-  /* Optional: facts about a device; `properties->size` says what there is room for. */
+  /* Optional: facts about a device, as of now. `properties->size` says what there is room for; the struct comes filled
+   * with zeros, and what is unknown stays so. */
   int32_t (*properties)(void* context, int32_t index, taeda_device_properties* properties);
-  /* Optional: gives memory that is kept but not in use back to the system. */
+  /* Optional: gives memory that is kept but not in use back to the system; may wait for work that uses it. */
   int32_t (*empty_cache)(void* context, int32_t index);
 } taeda_backend;
 
-/* A new operator. `schema` is required; either kernels (with or without `infer`) or `composite` make it work. */
+/* A new operator. `schema` is required; either kernels (with or without `infer`) or `composite` make it work. Its
+ * functions follow the rules of taeda_call_fn, and may call the operator itself on other arguments. */
 typedef struct taeda_operator {
   size_t size;
   const char* schema; /* "mypkg::scale(Tensor self, float k=1.0) -> Tensor"; results are tensors */
   const char* owner;  /* who defines it, for messages */
   void* context;
-  /* Shapes and element types of the results. With it the operator is structured; without, kernels make results. */
+  /* Shapes and element types of the results: fills one taeda_spec for each, from the arguments' facts alone; their
+   * elements may not be there (device "meta"). With it the operator is structured; without, kernels make results. */
   int32_t (*infer)(void* context, const taeda_call* call, taeda_spec* results);
   /* The operator in terms of others, for devices without a kernel; differentiated by what it calls. */
   int32_t (*composite)(void* context, const taeda_call* call);
@@ -356,74 +420,106 @@ typedef struct taeda_api {
   uint32_t minor;
   const char* version; /* of the tensor core, for messages */
 
-  /* Errors. Sets this thread's error text (copied) and gives `status` back: `return api->set_error(TAEDA_E_VALUE, ..)`. */
+  /* Errors. Sets this thread's error text (copied; null is an empty one) and gives `status` back:
+   * `return api->set_error(TAEDA_E_VALUE, ..)`. A status that is none of TAEDA_E_* becomes a RuntimeError. */
   int32_t (*set_error)(int32_t status, const char* message);
-  /* Text of the last error on this thread; valid until the next one. */
+  /* Text of the last error on this thread, never null; valid until the next error there. */
   const char* (*last_error)(void);
 
-  /* Tensors. Fills `info`, whose `size` the caller has set. */
+  /* Tensors. Fills `info`, whose `size` the caller has set, as far as that goes. It reads facts that the tensor keeps,
+   * and does not wait for its elements. TAEDA_E_VALUE: a null handle, or no size. */
   int32_t (*tensor_read)(taeda_tensor tensor, taeda_tensor_info* info);
-  /* One more, or one less, owner of a handle; null is let through. */
+  /* One more owner of a handle; null is let through. */
   void (*tensor_retain)(taeda_tensor tensor);
+  /* One owner less; null is let through. The last one gives the memory back, which may call the `release` of its
+   * backend or of `tensor_wrap` on this thread. */
   void (*tensor_release)(taeda_tensor tensor);
-  /* A tensor with uninitialised elements. `strides` null: row-major; else a permutation of that. */
+  /* A tensor with uninitialised elements, owned by the caller. `strides` null: row-major; else a permutation of that.
+   * Errors: VALUE (a negative size, too many dimensions, no such device or element type), OVERFLOW, MEMORY, and what
+   * `allocate` gives. */
   int32_t (*tensor_empty)(int32_t ndim, const int64_t* sizes, const int64_t* strides, int32_t dtype,
                           taeda_device device, taeda_tensor* result);
-  /* A view; `offset` and `strides` in elements, from the tensor's first. */
+  /* A view, owned by the caller; `offset` and `strides` in elements, from the tensor's first. It keeps the memory alive
+   * and is differentiated. TAEDA_E_VALUE: it would leave the tensor's memory. */
   int32_t (*tensor_view)(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
                          taeda_tensor* result);
-  /* A tensor over memory of the plug-in's. `release`, if any, is called when nobody uses it any more. */
+  /* A tensor over memory of the plug-in's, owned by the caller; `data` is its lowest byte, also with negative strides,
+   * and an address of `device`. `release`, if any, is called once, when nobody uses the memory any more, on whichever
+   * thread that is; work of the device that uses it may still be waiting then. After an error it is never called: the
+   * memory stays the caller's. */
   int32_t (*tensor_wrap)(void* data, size_t nbytes, taeda_device device, int32_t ndim, const int64_t* sizes,
                          const int64_t* strides, int32_t dtype, int32_t readonly,
                          void (*release)(void* data, size_t nbytes, void* context), void* context, taeda_tensor* result);
-  /* Elements in row-major order to and from host memory, `nbytes` of them in all. */
+  /* Copies a tensor's elements, in row-major order whatever its strides are, to host memory and waits until they are
+   * there. TAEDA_E_VALUE: `nbytes` is not the size of all elements. */
   int32_t (*tensor_to_host)(taeda_tensor tensor, void* to, size_t nbytes);
+  /* Overwrites a tensor's elements from host memory, likewise; `from` is not needed after the call. It is an operation
+   * in place as any other: an error for a read-only tensor, or for a leaf that requires grad while gradients are
+   * recorded. */
   int32_t (*tensor_from_host)(taeda_tensor tensor, const void* from, size_t nbytes);
 
-  /* Operators. How many there are, and the one at a place; both grow when plug-ins define more. */
+  /* Operators. How many there are; the number grows when plug-ins define more. */
   uint32_t (*op_count)(void);
+  /* The operator at a place from 0 to the count less one, for going through all. Places are those of this process and
+   * stand for nothing; names do. TAEDA_E_INDEX: no such place. */
   int32_t (*op_at)(uint32_t place, taeda_op* result);
-  /* By unique name; TAEDA_E_VALUE when there is none. */
+  /* The operator of a unique name ("add", "add_", "max.dim", "mypkg::scale"); TAEDA_E_VALUE when there is none. */
   int32_t (*op_find)(const char* name, taeda_op* result);
+  /* Fills `info`, whose `size` the caller has set, as far as that goes. TAEDA_E_VALUE: a null handle, or no size. */
   int32_t (*op_read)(taeda_op op, taeda_op_info* info);
-  /* Calls an operator from its top with arguments in schema order (an out form: outputs first). A missing argument at the
-   * end takes its default; a number may stand for a tensor, an int for a list of one. Stores at most `result_count`
-   * results, and none in the places beyond. */
+  /* Calls an operator from its top, as a program would: with layers, gradients and fallbacks. Arguments are in schema
+   * order (an out form: outputs first) and borrowed. A missing argument at the end takes its default; a number may
+   * stand for a tensor, an int for a list of one. Stores at most `result_count` results, which belong to the caller,
+   * and none in the places beyond. Errors are those of the operator; TYPE for arguments that do not fit. */
   int32_t (*op_call)(taeda_op op, const taeda_value* arguments, uint32_t argument_count, taeda_value* results,
                      uint32_t result_count);
-  /* Defines an operator. */
+  /* Defines an operator; the struct is copied, `result` may be null. It stays for the life of the process, unless the
+   * plug-in's start fails. Errors: VALUE for a schema that cannot be read, RUNTIME for a name that is taken, with both
+   * owners. */
   int32_t (*op_define)(const taeda_operator* definition, taeda_op* result);
 
-  /* Backends. Registers one and gives its number. Refused: a name that is taken, required functions that are missing. */
+  /* Backends. Registers one for the life of the process (unless the plug-in's start fails), copies the struct, and
+   * gives its number, which other processes may see differently. `number` may be null. Calls `device_count`. Refused: a
+   * name that is taken or is none, required functions that are missing. */
   int32_t (*backend_register)(const taeda_backend* backend, int32_t* number);
   /* Number of a backend by name, without looking for plug-ins that are not loaded; TAEDA_E_VALUE when there is none. */
   int32_t (*backend_find)(const char* name, int32_t* number);
 
-  /* Kernels. For an operator (the name of its function form) on a backend; `owner` stands in messages. `registration` may
-   * be null; with it `registration_remove` takes the kernel away again. */
+  /* Kernels. For an operator (the name of its function form) on a backend; `owner` stands in messages. `registration`
+   * may be null; with it `registration_remove` takes the kernel away again. Calls meet it at once, on all threads.
+   * Errors: VALUE for an unknown operator or backend, RUNTIME where there is a kernel already, with both owners. */
   int32_t (*kernel_register)(const char* op, int32_t backend, taeda_call_fn kernel, void* context, const char* owner,
                              uint64_t* registration);
   /* Layers. `layer` sees the calls of `op` (null: of every operator there is now) on threads that have switched the
-   * position on. It stores the results itself, or lets `call_below` do so. */
+   * position on. It stores the results itself, or lets `call_below` do so; while it runs the position is off on its
+   * thread, so that its own calls pass it by. Otherwise as `kernel_register`; there is one layer at a position of an
+   * operator. */
   int32_t (*layer_register)(const char* op, int32_t position, taeda_call_fn layer, void* context, const char* owner,
                             uint64_t* registration);
-  /* Goes on below the layer with the same arguments and stores the results. */
+  /* Goes on below the layer with the same arguments and stores the results. Only within the layer's function, on its
+   * thread, with the call that it was given. */
   int32_t (*call_below)(const taeda_call* call);
-  /* Switches a position on or off for this thread; `before`, if any, gets what it was. */
+  /* Switches a position on or off for this thread; `before`, if any, gets what it was, to be put back later. */
   int32_t (*layer_switch)(int32_t position, int32_t on, int32_t* before);
-  /* Takes away what a registration stands for; calls that run end as they began. */
+  /* Takes away what a registration stands for; calls that run end as they began, so that the function and its context
+   * must stay in place. A number that stands for nothing (any more) is let through. */
   int32_t (*registration_remove)(uint64_t registration);
 
-  /* Randomness. Reserves `blocks` counter values of four 32-bit words in a generator (null: the device's default one) and
-   * gives the Philox 4x32-10 key and the first counter. */
+  /* Randomness. Reserves `blocks` counter values of four 32-bit words in a generator (null: the default one of
+   * `device`, which is not looked at otherwise) and gives the Philox 4x32-10 key and the first counter. No two calls
+   * get the same ones, until the generator is seeded anew. */
   int32_t (*generator_reserve)(taeda_generator generator, taeda_device device, uint64_t blocks, uint64_t* seed,
                                uint64_t* offset);
 
-  /* Streams. This thread's current stream of a device; null is the default one. */
+  /* Streams. This thread's current stream of a device, borrowed while it is the current one; null is the default one,
+   * and stands for devices that do not exist. */
   taeda_stream (*stream_current)(taeda_device device);
 
-  /* The host's lock (Python's): gives it up around a long wait, and takes it again with what `host_release` gave. */
+  /* The host's lock (Python's): gives it up around a long wait. The result is for `host_acquire`, null on a thread that
+   * does not hold the lock. In between, nothing of Python may be touched. */
   void* (*host_release)(void);
+  /* Takes the lock again, on the same thread, with what `host_release` gave; null is let through. It waits until the
+   * lock is free, so a lock of the plug-in's must not be held. */
   void (*host_acquire)(void* token);
 
   /* As kernel_register, also where there is a kernel: that one is put aside, and comes back when the registration is
@@ -431,9 +527,11 @@ typedef struct taeda_api {
   int32_t (*kernel_replace)(const char* op, int32_t backend, taeda_call_fn kernel, void* context, const char* owner,
                             uint64_t* registration);
 
-  /* A list of tensors as a result. It takes the handles over, not the array; null handles stand for none. */
+  /* A list of tensors as a result. It takes the handles over, not the array; null handles stand for none. After an
+   * error the handles are still the caller's. */
   int32_t (*value_tensors)(const taeda_tensor* tensors, int64_t count, taeda_value* result);
-  /* Gives back what a result holds and leaves none in its place. Not for arguments: those are borrowed. */
+  /* Gives back what a result holds and leaves none in its place. Not for arguments: those are borrowed. Null is let
+   * through. */
   void (*value_release)(taeda_value* result);
 } taeda_api;
 
@@ -446,7 +544,8 @@ typedef struct taeda_plugin {
   uint32_t abi_minor;        /* TAEDA_ABI_MINOR it was compiled with */
   const char* name;          /* for messages */
   const char* distribution;  /* what pip installs */
-  /* Registers everything. Called once, after the versions were found to agree. */
+  /* Registers everything. Called after the versions were found to agree, on the thread that loads the plug-in, until it
+   * has succeeded once. An error takes away all that it registered; another attempt may follow. */
   int32_t (*start)(const taeda_api* api);
 } taeda_plugin;
 
