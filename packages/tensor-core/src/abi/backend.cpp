@@ -16,7 +16,7 @@ class PluginBackend final : public Backend {
     for (uint32_t i = 0; given.lacks && i < given.lack_count; ++i)
       lacks_[given.lacks[i].capability] = given.lacks[i].reason ? given.lacks[i].reason : "";
     int32_t count = 0;
-    check_status(c_.device_count(c_.context, &count), what("device_count").c_str());
+    ask("device_count", c_.device_count(c_.context, &count));
     check(count >= 0 && count < 128, ErrorKind::Value, name_, ": device_count gave ", count, ", expected 0 to 127");
     count_ = count;
     for (int i = 0; i < count; ++i) places_.push_back({this, i});
@@ -169,6 +169,7 @@ class PluginBackend final : public Backend {
   void ask(const char* function, int32_t status) const {
     if (status != TAEDA_OK) [[unlikely]]
       throw_error(status, what(function));
+    settle_errors();
   }
   template <class Function>
   Function need(Function function, const char* named) const {

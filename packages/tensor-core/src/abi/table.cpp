@@ -103,7 +103,9 @@ void start_plugin(const taeda_plugin* plugin) {
   std::lock_guard guard(lock);
   if ((*started)[plugin]) return;
   Start start;
-  abi::check_status(known.start(&kTable), ("plug-in '" + who + "'").c_str());
+  const uint32_t before = abi::errors_noted;
+  if (const int32_t status = known.start(&kTable); status != TAEDA_OK)
+    abi::throw_error(status, "plug-in '" + who + "'", before);
   start.succeed();
   (*started)[plugin] = true;
 }
