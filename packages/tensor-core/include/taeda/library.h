@@ -137,6 +137,10 @@ struct HostBackend {
 /// ValueError for a name that is none, RuntimeError naming both owners for one that is taken. A device that was removed
 /// comes back with its former number.
 TAEDA_API BackendId host_backend(HostBackend given);
+/// RuntimeError naming both owners when there is a device of this name.
+TAEDA_API void check_device_free(const std::string& name, const std::string& who);
+/// Who is named then.
+TAEDA_API void note_device_owner(const std::string& name, std::string who);
 /// Takes the name away; tensors that are there keep their memory.
 TAEDA_API void remove_host_backend(BackendId id);
 TAEDA_API bool is_host_backend(BackendId id);

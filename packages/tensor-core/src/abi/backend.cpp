@@ -209,8 +209,11 @@ int32_t backend_register(const taeda_backend* given, int32_t* number) {
     const taeda_backend known = known_part(given, "taeda_backend");
     check_name(known.name);
     check_required(known);
+    const std::string owner = owner_or(known.distribution);
+    check_device_free(known.name, owner);
     auto made = std::make_unique<PluginBackend>(known);
     const BackendId id = register_backend(made.get());
+    note_device_owner(known.name, owner);
     made.release();  // lives as long as the process: tensors refer to it
     note_started([id] { withdraw_backend(id); });
     if (number) *number = id;

@@ -27,6 +27,7 @@ struct Book {
   uint64_t next = 1;
   std::map<uint64_t, Registration> all;
   std::map<uint64_t, std::vector<uint64_t>> groups;
+  std::map<std::string, std::string> device_owners;
 };
 Book& book() {
   static auto* instance = new Book;
@@ -172,12 +173,6 @@ void check_host(const HostBackend& given) {
         "Backend: argument 'name' may have letters, digits and underscores only, found '", given.name, "'");
   check(given.device_count >= 1 && given.device_count < 128, ErrorKind::Value,
         "Backend: argument 'device_count' must be from 1 to 127, found ", given.device_count);
-  const int taken = find_backend(given.name);
-  if (taken < 0) return;
-  const auto* host = dynamic_cast<const Host*>(&backend(BackendId(taken)));
-  const char* others = taken <= kMeta ? "taeda-tensor-core" : "a compiled plug-in";
-  fail(ErrorKind::Runtime, "Backend: ", given.who, " registers device '", given.name,
-       "', which is there already, registered by ", host ? host->given.who : others);
 }
 
 /// The device of this name that was removed; null when there is none.
@@ -189,9 +184,23 @@ Host* removed_host(const std::string& name, int& id) {
 
 }  // namespace
 
+void check_device_free(const std::string& name, const std::string& who) {
+  if (find_backend(name) < 0) return;
+  std::lock_guard guard(book().lock);
+  const auto owner = book().device_owners.find(name);
+  fail(ErrorKind::Runtime, who, " registers device '", name, "', which is there already, registered by ",
+       owner == book().device_owners.end() ? "taeda-tensor-core" : owner->second);
+}
+void note_device_owner(const std::string& name, std::string who) {
+  std::lock_guard guard(book().lock);
+  book().device_owners[name] = std::move(who);
+}
+
 BackendId host_backend(HostBackend given) {
   std::lock_guard guard(book().lock);
   check_host(given);
+  check_device_free(given.name, given.who);
+  note_device_owner(given.name, given.who);
   int id;
   if (Host* host = removed_host(given.name, id)) {
     host->given = std::move(given);
