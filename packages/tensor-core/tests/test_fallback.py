@@ -178,7 +178,7 @@ def test_memory_is_given_back(falling):
 
 def test_a_second_device_of_the_name_is_refused(bare, plugin):
     with pytest.raises(
-        RuntimeError, match="taeda-test-bare registers device 'bare', .* registered by taeda-test-bare"
+        RuntimeError, match=r"taeda-test-bare registers device 'bare', .* registered by taeda-test-bare"
     ):
         backends.load(plugin("device"))
     assert (-on_device(dtype=taeda.float32)).cpu().shape == (4, 6)

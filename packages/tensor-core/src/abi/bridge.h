@@ -25,6 +25,10 @@ inline void settle_errors() noexcept { errors_settled = errors_noted; }
 [[noreturn]] void throw_error(int32_t status, const std::string& what, uint32_t before = errors_settled);
 /// Set while this thread keeps an exception that nobody has thrown on: it may hold Python objects.
 extern constinit thread_local bool exception_kept __attribute__((tls_model("initial-exec")));
+inline void check_status(int32_t status, const char* what) {
+  if (status != TAEDA_OK) [[unlikely]]
+    throw_error(status, what);
+}
 /// A callback has dealt with an error itself; its text stays.
 void forget_exception() noexcept;
 

@@ -53,7 +53,7 @@ std::string version_text(uint32_t major, uint32_t minor) { return std::to_string
 /// What a plug-in has registered since its start began; a start that fails leaves nothing behind.
 class Start {
  public:
-  Start() : outer_(std::exchange(current, this)) {}
+  Start() : outer_(std::exchange(current, this)) { abi::settle_errors(); }  // older errors are none of its own
   Start(const Start&) = delete;
   ~Start() {
     current = outer_;
@@ -103,9 +103,7 @@ void start_plugin(const taeda_plugin* plugin) {
   std::lock_guard guard(lock);
   if ((*started)[plugin]) return;
   Start start;
-  const uint32_t before = abi::errors_noted;
-  if (const int32_t status = known.start(&kTable); status != TAEDA_OK)
-    abi::throw_error(status, "plug-in '" + who + "'", before);
+  abi::check_status(known.start(&kTable), ("plug-in '" + who + "'").c_str());
   start.succeed();
   (*started)[plugin] = true;
 }
