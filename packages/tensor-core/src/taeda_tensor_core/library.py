@@ -58,17 +58,8 @@ CAPABILITIES = (
         "random",
         "streams",
     ),
-    *(
-        "events",
-        "pinned-memory",
-        "sharing",
-        "convolution",
-        "recurrent",
-        "pickle",
-        "saving",
-        "closure",
-        "threads",
-    ),
+    *("events", "event-timing", "pinned-memory", "sharing", "convolution", "recurrent", "pickle", "saving"),
+    *("closure", "threads"),
 )
 
 
