@@ -157,3 +157,59 @@ def test_a_direct_kernel_must_store_its_result(kernels):
     assert kernels.put("nonzero", "forgetful") == 0
     with pytest.raises(TypeError, match=r"^nonzero: .* must store a tensor as its result, found nothing"):
         BASE.nonzero()
+
+
+def test_a_text_belongs_to_the_failure_that_it_was_said_for(kernels):
+    assert kernels.put("exp", "probing") == 0
+    BASE.exp()
+    kernels.take()
+    assert kernels.put("exp", "silent", status=2) == 0
+    with pytest.raises(ValueError, match=r"^exp: gave status 2 without a text$"):
+        BASE.exp()
+    assert kernels.put("nobody_has_this", status=2) == 2  # not a callback of ours
+    with pytest.raises(ValueError, match=r"^exp: gave status 2 without a text$"):
+        BASE.exp()
+
+
+def test_a_text_that_was_said_with_another_status_is_told(kernels):
+    assert kernels.put("exp", "crossed", status=4) == 0
+    with pytest.raises(RuntimeError, match=r"^exp: the text that is meant$"):
+        BASE.exp()
+
+
+def test_a_text_that_is_no_utf8_keeps_operator_and_type(kernels):
+    assert kernels.put("exp", "latin", status=3) == 0
+    with pytest.raises(IndexError, match=r"^exp: the k\ufffdche is on fire$"):
+        BASE.exp()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "exception", "words"),
+    [
+        ("null_handle", TypeError, "must store a tensor as its result, found a null handle"),
+        ("borrowing", TypeError, "found an argument without a reference of its own; call tensor_retain"),
+        ("sharing", TypeError, "must have dtype int64, found float32"),
+        ("halves", TypeError, "must have dtype int64, found float16"),
+        ("cube", ValueError, r"must have 2 dimension\(s\), found shape \(2, 3, 4\)"),
+        ("elsewhere", RuntimeError, "must be on device 'cpu', found one on 'meta'"),
+    ],
+)
+def test_a_direct_kernel_must_give_what_the_operator_gives(kernels, kernel, exception, words):
+    x = BASE.clone()
+    assert kernels.put("nonzero", kernel) == 0
+    with pytest.raises(exception, match=f"^nonzero: .*{words}") as caught:
+        x.nonzero()
+    assert "the kernel of the kernels of the test" in str(caught.value)
+    kernels.take()
+    assert x.tolist() == BASE.tolist() and x.nonzero().shape == (5, 2)
+
+
+def test_a_direct_kernel_may_give_its_argument_retained(kernels):
+    x = BASE.clone()
+    assert kernels.put("poisson", "sharing") == 0
+    assert taeda.poisson(x).tolist() == BASE.tolist()
+    kernels.take()
+    assert kernels.put("poisson", "borrowing") == 0
+    with pytest.raises(TypeError, match="call tensor_retain before storing it"):
+        taeda.poisson(x)
+    assert x.tolist() == BASE.tolist()

@@ -133,6 +133,27 @@ def test_a_layer_that_stores_nothing_is_named(stepping):
         X.exp()
 
 
+def test_a_layer_must_store_each_of_several_results(stepping):
+    stepping.step("forget", "max.dim")
+    with pytest.raises(TypeError, match=r"max.dim: .* a tensor as result 'values', found nothing .*the test"):
+        X.max(0)
+
+
+def test_a_layer_must_not_leave_out_one_of_two_results(stepping):
+    stepping.step("halfway", "sort")
+    with pytest.raises(TypeError, match=r"sort: .* a tensor as result 'values', found nothing .*the test"):
+        X.sort()
+
+
+def test_a_layer_must_answer_on_the_device_of_the_call(stepping):
+    stepping.step("elsewhere", "exp")
+    with pytest.raises(
+        RuntimeError,
+        match=r"exp: result 'result' of the layer of the layers of the test must be on .*'cpu', .*'meta'",
+    ):
+        X.exp()
+
+
 def test_lists_pass_through_a_layer(stepping):
     stepping.step("reverse", "split")
     assert [part.tolist() for part in X.split(2)] == [[3, 4], [1, -2]]

@@ -177,7 +177,9 @@ def test_memory_is_given_back(falling):
 
 
 def test_a_second_device_of_the_name_is_refused(bare, plugin):
-    with pytest.raises(ValueError, match="a backend named 'bare' is registered already"):
+    with pytest.raises(
+        RuntimeError, match=r"taeda-test-bare registers device 'bare', .* registered by taeda-test-bare"
+    ):
         backends.load(plugin("device"))
     assert (-on_device(dtype=taeda.float32)).cpu().shape == (4, 6)
 
@@ -233,3 +235,15 @@ def test_one_line_at_the_end_sums_up(shared_plugin, policy, body, wanted):
     program = SUMMARY.format(path=str(shared_plugin("device")), policy=policy, body=body)
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (result.stdout, result.stderr) == ("", wanted)
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [("{", "'{'"), ("[1]", r"'\[1\]'"), ('\\"\\xff\\"', "'\"\ufffd\"'")],
+    ids=["cut", "list", "bytes"],
+)
+def test_facts_that_are_no_json_name_the_device(plugin, request, more, found):
+    name = f"facts_{request.node.callspec.id}"
+    backends.load(plugin("device", f'-DDEVICE_NAME="{name}"', f'-DMORE="{more}"'))
+    with pytest.raises(ValueError, match=f"device '{name}' must add a JSON object or nothing, found {found}"):
+        backends.properties(name)

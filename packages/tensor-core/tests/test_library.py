@@ -108,7 +108,10 @@ def test_wrong_results_are_refused(lib):
     with pytest.raises(TypeError, match="testpkg::bad: expected a tuple of 2 results"):
         made(tc.zeros(2))
     made.composite(lambda self: (self, 3))
-    with pytest.raises(TypeError, match=r"result down.*must be a Tensor or None, found int"):
+    with pytest.raises(TypeError, match=r"result 'down' of the composite form.* must be a Tensor, found int"):
+        made(tc.zeros(2))
+    made.composite(lambda self: (self,))
+    with pytest.raises(TypeError, match=r"expected a tuple of 2 results .*testpkg, found one of 1"):
         made(tc.zeros(2))
 
 
@@ -289,12 +292,129 @@ def test_wrong_results_of_layers_are_refused():
         with (
             layer,
             pytest.raises(
-                TypeError, match=r"exp: argument '.result result.' must be a Tensor or None, found str"
+                TypeError, match=r"exp: result 'result' of layer 'wrong' must be a Tensor, found str"
             ),
         ):
             tc.exp(tc.zeros(1))
     finally:
         layer.remove()
+
+
+class Forgetful(library.Layer):
+    def __call__(self, op, args, kwargs):
+        op(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("operator", "call"),
+    [
+        ("add", lambda x: x + x),
+        ("clone", lambda x: x.repeat(2)),
+        ("sub", lambda x: x.logsumexp(0)),
+        ("mm", lambda x: tc.tensordot(x.reshape(1, 2), x.reshape(2, 1), 1)),
+        ("split", lambda x: x.split(1)),
+        ("equal", lambda x: tc.equal(x, x)),
+    ],
+)
+def test_a_layer_that_gives_nothing_is_named(operator, call):
+    x = tc.ones(2)
+    wanted = call(x)
+    with (
+        Forgetful("forgetful", 9, [operator]),
+        pytest.raises(
+            TypeError, match=rf"^{operator}: result .* of layer 'forgetful' must be .*found NoneType"
+        ),
+    ):
+        call(x)
+    assert str(call(x)) == str(wanted)
+
+
+def test_a_layer_that_gives_nothing_of_several_results_is_named():
+    expected = r"^max.dim: expected a tuple of 2 results from layer 'forgetful', found NoneType"
+    with Forgetful("forgetful", 9, ["max.dim"]), pytest.raises(TypeError, match=expected):
+        tc.ones(2).max(0)
+
+
+def test_a_layer_that_gives_nothing_may_stand_over_forms_that_write():
+    x = tc.ones(2)
+    with Forgetful("forgetful", 9, ["add_", "add.out"]):
+        x.add_(1)
+        tc.add(x, 1, out=(y := tc.empty(2)))
+    assert x.tolist() == [2.0, 2.0] and y.tolist() == [3.0, 3.0]
+
+
+def test_only_gradients_that_nobody_wants_may_be_absent():
+    args = (tc.ones(2, 3), tc.ones(2, 4), tc.ones(3, 4))
+    with Recorder("recorder", 9, ["linear_backward"]):
+        grads = library.op("linear_backward")(*args, 1)
+    assert [g is None for g in grads] == [False, True, True]
+
+    class Nothing(library.Layer):
+        def __call__(self, op, args, kwargs):
+            return None, None, None
+
+    with (
+        Nothing("nothing", 9, ["linear_backward"]),
+        pytest.raises(
+            TypeError, match="result 'grad_weight' of layer 'nothing' must be a Tensor, found None"
+        ),
+    ):
+        library.op("linear_backward")(*args, 2)
+
+
+def test_a_layer_must_answer_on_the_device_of_the_call():
+    class Away(library.Layer):
+        def __call__(self, op, args, kwargs):
+            return op(*args, **kwargs).to("meta")
+
+    expected = r"exp: result 'result' of layer 'away' must be on device 'cpu', found one on 'meta'"
+    with Away("away", 9, ["exp"]), pytest.raises(RuntimeError, match=expected):
+        tc.exp(tc.ones(2))
+
+
+def test_leaving_a_layer_takes_it_out_and_entering_puts_it_back():
+    for _ in range(2):
+        with Recorder("recorder", 9, ["exp"]) as layer:
+            tc.exp(tc.ones(1))
+            with layer, pytest.raises(RuntimeError, match=r"layer 9.*registered by recorder"):
+                Recorder("other", 9, ["exp"])
+            tc.exp(tc.ones(1))
+        assert layer.seen == ["exp"] * 2
+    with Recorder("other", 9, ["exp"]), pytest.raises(RuntimeError, match="registered by other"):
+        layer.__enter__()
+    with layer:
+        tc.exp(tc.ones(1))
+    assert layer.seen == ["exp"] * 3
+
+
+def test_a_layer_stays_while_another_thread_is_in_it(recorder):
+    inside, leave = threading.Event(), threading.Event()
+
+    def work():
+        with recorder:
+            inside.set()
+            leave.wait(10)
+            tc.exp(tc.ones(1))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(10)
+    with recorder:
+        pass
+    leave.set()
+    thread.join()
+    assert "exp" in recorder.seen
+
+
+def test_layers_that_are_gone_are_freed():
+    import gc
+    import weakref
+
+    with Recorder("recorder", 9, ["exp"]) as layer:
+        alive = weakref.ref(layer)
+    del layer
+    gc.collect()
+    assert alive() is None
 
 
 def test_layers_hold_for_their_own_thread(recorder):
@@ -340,3 +460,92 @@ def test_callbacks_are_freed_with_their_registration(lib):
     made.composite(None)
     assert alive() is None
     assert np.array_equal(tc.ones(1).numpy(), [1.0])
+
+
+@pytest.mark.parametrize(
+    ("result", "exception", "words"),
+    [
+        (None, TypeError, "must be a Tensor, found NoneType"),
+        (tc.ones(2, 2), TypeError, "must have dtype int64, found float32"),
+        (tc.ones(2, dtype=tc.int64), ValueError, r"must have 2 dimension\(s\), found shape \(2,\)"),
+        (tc.ones(2, 1, dtype=tc.int64, device="meta"), RuntimeError, "must be on device 'cpu', .* 'meta'"),
+    ],
+)
+def test_a_direct_kernel_must_give_what_the_operator_gives(lib, result, exception, words):
+    with (
+        lib.kernel("nonzero", "cpu", replace=True)(lambda outputs, inputs: result),
+        pytest.raises(exception, match=rf"^nonzero: result 'result' of the kernel of testpkg .*: ?.*{words}"),
+    ):
+        tc.ones(2).nonzero()
+    assert tc.ones(2).nonzero().shape == (2, 1)
+
+
+def test_gradients_have_the_shape_of_their_argument(lib):
+    def wrong(outputs, inputs):
+        return inputs[2], inputs[2], inputs[2]
+
+    expected = r"result 'grad_input' .* the shape of argument 'input', \(2, 4\), found \(3, 4\)"
+    with (
+        lib.kernel("linear_backward", "cpu", replace=True)(wrong),
+        pytest.raises(ValueError, match=expected),
+    ):
+        library.op("linear_backward")(tc.ones(2, 3), tc.ones(2, 4), tc.ones(3, 4))
+
+
+def test_what_a_block_registered_can_be_undone():
+    lib = library.Library("halfpkg")
+    with library._collecting() as made:
+        lib.kernel("relu", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
+        lib.operator("halfpkg::op(Tensor self) -> Tensor")(lambda self: self)
+        layer = Recorder("half", 9, ["exp"])
+        backend = library.Backend("halfdev")
+        backend.kernel("fill_", "clone")(lambda outputs, inputs: None)
+    assert tc.relu(tc.ones(1)).item() == 7 and "halfdev" in tc.backends.names()
+    made.undo()
+    made.undo()
+    assert tc.relu(tc.ones(1)).item() == 1 and "halfdev" not in tc.backends.names()
+    assert not hasattr(tc.ops.halfpkg, "op") and library.op("halfpkg::op").kernels() == {}
+    with Recorder("other", 9, ["exp"]), pytest.raises(RuntimeError, match="registered by other"):
+        layer.__enter__()
+    again = library.Backend("halfdev")
+    assert library.op("fill_").kernels().get("halfdev") is None
+    again.remove()
+
+
+def test_only_this_threads_own_registrations_are_undone(lib):
+    kernels = {}
+
+    def register(op):
+        kernels[op] = lib.kernel(op, "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
+
+    with library._collecting() as outer:
+        register("exp")
+        thread = threading.Thread(target=register, args=("sin",))
+        thread.start()
+        thread.join()
+        with library._collecting() as inner:
+            register("cos")
+        kernels["exp"].remove()
+        register("tan")
+    register("relu")
+    outer.undo()
+    assert {op: kernel.active for op, kernel in kernels.items()} == {
+        "exp": False,
+        "sin": True,
+        "cos": True,
+        "tan": False,
+        "relu": True,
+    }
+    inner.undo()
+    assert not kernels["cos"].active
+
+
+def test_a_block_that_fails_still_ends(lib):
+    with pytest.raises(KeyboardInterrupt), library._collecting() as made:
+        lib.kernel("exp", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
+        raise KeyboardInterrupt
+    made.undo()
+    assert tc.exp(tc.zeros(1)).item() == 1
+    with lib.kernel("exp", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7)) as kernel:
+        made.undo()
+        assert kernel.active

@@ -10,7 +10,7 @@ from taeda_tensor_core import library
 @pytest.fixture(scope="module")
 def backend():
     made = library.Backend(
-        "testdev", device_count=2, capabilities={"dtypes": ["bfloat16"]}, properties={"speed": "low"}
+        "testdev", device_count=2, capabilities={"bfloat16": "too short"}, properties={"speed": "low"}
     )
     array = made.array
 
@@ -83,7 +83,7 @@ def test_devices_of_one_backend_stay_apart(backend):
 
 def test_facts(backend):
     assert backend.properties == {"name": "testdev", "memory": "host", "speed": "low"}
-    assert backend.capabilities == {"dtypes": ["bfloat16"]}
+    assert backend.capabilities == {"bfloat16": "too short"}
 
 
 def test_errors_of_kernels_come_out_and_leave_the_device_usable(backend):
@@ -104,12 +104,97 @@ def test_the_memory_of_other_devices_is_not_shown():
         library.Backend.array(tc.ones(2, device="meta"))
 
 
-@pytest.mark.parametrize("name, count", [("", 1), ("a:b", 1), ("testdev2", 0)])
+@pytest.mark.parametrize(
+    "name, count",
+    [
+        ("", 1),
+        ("a:b", 1),
+        ("a b", 1),
+        ("(x", 1),
+        ("my-dev", 1),
+        ("d\u00e9v", 1),
+        ("testdev2", 0),
+        ("testdev2", 128),
+    ],
+)
 def test_wrong_definitions(name, count):
     with pytest.raises(ValueError, match="Backend: argument"):
         library.Backend(name, device_count=count)
 
 
 def test_names_of_others_are_refused():
-    with pytest.raises(ValueError, match="'cpu' is registered already"):
+    with pytest.raises(
+        RuntimeError, match=r"cpu \(.*registers device 'cpu', .* registered by taeda-tensor-core"
+    ):
         library.Backend("cpu")
+
+
+def test_a_second_backend_of_one_name_names_both(backend):
+    here = r"testdev \(.*test_library_backend.py:\d+\)"
+    with pytest.raises(RuntimeError, match=rf"^{here} registers device 'testdev', .* registered by {here}"):
+        library.Backend("testdev", device_count=5)
+    assert tc.backends.device_count("testdev") == 2
+
+
+def test_a_name_is_free_again_after_removal():
+    with library.Backend("passingdev") as first:
+        first.kernel("fill_")(lambda outputs, inputs: None)
+        kept = tc.empty(2, device="passingdev")
+    assert "passingdev" not in tc.backends.names()
+    with pytest.raises(RuntimeError, match="unknown device 'passingdev'") as caught:
+        tc.empty(2, device="passingdev")
+    assert "removed" not in str(caught.value)
+    with library.Backend("passingdev", device_count=3) as second:
+        assert second.index == first.index and tc.backends.device_count("passingdev") == 3
+        assert "fill_" in second.missing() and kept.device == tc.device("passingdev")
+
+
+def test_capabilities_and_properties_are_shown(backend):
+    assert tc.backends.lacks("testdev") == {"bfloat16": "too short"} == backend.capabilities
+    found = tc.backends.properties("testdev")
+    assert (found["name"], found["memory"], found["speed"]) == ("testdev", "host", "low")
+    with library.Backend("lackdev", capabilities=["streams", "complex"]):
+        assert tc.backends.lacks("lackdev") == {"streams": "", "complex": ""}
+
+
+@pytest.mark.parametrize(
+    "given, exception, words",
+    [
+        (
+            {"capabilities": {"dtypes": ["bfloat16"]}},
+            ValueError,
+            "none named 'dtypes'; expected some of: .*bfloat16",
+        ),
+        ({"capabilities": ["half"]}, ValueError, "none named 'half'"),
+        ({"capabilities": "bfloat16"}, TypeError, "must be names or a dict of reasons, found 'bfloat16'"),
+        ({"capabilities": {"bfloat16": 3}}, TypeError, "'bfloat16' is missing must be a str, found 3"),
+        ({"properties": {"clock": object()}}, TypeError, "'properties' must hold what JSON can say"),
+    ],
+)
+def test_wrong_facts_are_refused(given, exception, words):
+    with pytest.raises(exception, match=f"Backend: .*{words}"):
+        library.Backend("factdev", **given)
+    assert "factdev" not in tc.backends.names()
+
+
+def test_capabilities_are_those_of_the_conformance_kit():
+    kit = pytest.importorskip("taeda_testing.conformance.capability")
+    assert set(library.CAPABILITIES) == set(kit.KNOWN)
+
+
+def test_kernels_are_handles():
+    with library.Backend("handledev") as made:
+
+        @made.kernel("fill_")
+        @made.kernel("clone", "exp")
+        def fill(outputs, inputs):
+            """Fills."""
+            return "called"
+
+        assert fill((), ()) == "called" and fill.__name__ == "fill" and fill.__doc__ == "Fills."
+        assert "fill_" not in made.missing()
+        fill.remove()
+        assert "fill_" in made.missing() and "exp" not in made.missing()
+        with pytest.raises(RuntimeError, match=r"exp: handledev .*which has one already"):
+            made.kernel("sin", "exp")(lambda outputs, inputs: None)
+        assert "sin" in made.missing()

@@ -2,8 +2,10 @@
 // on.
 #pragma once
 #include <array>
+#include <map>
 #include <memory>
 #include <shared_mutex>
+#include <span>
 
 #include "taeda/dispatch.h"
 #include "taeda/spec.h"
@@ -90,19 +92,57 @@ TAEDA_API uint64_t add_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::s
 /// The same for a kernel behind the C ABI, of an operator that has generated code.
 TAEDA_API uint64_t add_c_kernel(OpEntry* op, BackendId backend, CKernel kernel, std::string who, bool replace = false);
 TAEDA_API uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who);
+/// The same for a function that its owner keeps as long as the process lives.
+TAEDA_API uint64_t add_kept_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who);
 /// One registration for all of `ops`; none of them is made when one fails.
 TAEDA_API uint64_t add_layers(const std::vector<OpEntry*>& ops, Layer layer, const BoxedFn& fn, const std::string& who);
 /// Nothing happens when the registration is gone already.
 TAEDA_API void remove_registration(uint64_t registration);
+
+// What functions of Python and of plug-ins give is checked before anybody relies on it.
+
+/// Whose results these are, for messages: "the kernel of mypkg", "layer 'mine'".
+struct ResultsOf {
+  const OpEntry& op;
+  const Schema& schema;
+  std::string_view who;
+  std::span<const Tensor> arguments = {};  // in calling order; undefined where it is no tensor
+};
+/// Gradients that nobody asked for are the only results that may be absent; `mask` has a bit for each one that is
+/// wanted.
+TAEDA_API bool may_be_absent(const Schema& schema, size_t i, int64_t mask);
+/// Value of the argument output_mask; 0 without one.
+TAEDA_API int64_t mask_of(const Schema& schema, const Values& arguments);
+TAEDA_API std::vector<Tensor> tensor_arguments(const Values& arguments);
+/// Where the results of a call belong by its arguments; nothing where these do not tell.
+TAEDA_API std::optional<Device> device_of_call(const Values& arguments);
+/// RuntimeError when a layer's results lie on another device than the call.
+TAEDA_API void check_layer_results(const ResultsOf& made, const Values& arguments, const Values& results);
+/// The same for a direct kernel; TypeError and ValueError where element type or shape are known and others.
+TAEDA_API void check_kernel_results(const ResultsOf& made, Device device, std::span<const Tensor> results);
 
 /// How the autograd package records operators made at run time; null without it.
 extern TAEDA_API Values (*record_runtime_op)(RuntimeOp& op, KeySet keys, Values arguments);
 /// What a layer below `keys`' own top does next.
 TAEDA_API Values call_below(RuntimeOp& op, KeySet keys, Values arguments);
 
-/// A device whose memory is the host's, with kernels from Python or anywhere; a second call with the same name gives
-/// the same one.
-TAEDA_API BackendId host_backend(const std::string& name, int device_count);
+/// A device whose memory is the host's, with kernels from Python or anywhere.
+struct HostBackend {
+  std::string name;
+  int device_count = 1;
+  std::string who;                           // for messages
+  std::map<std::string, std::string> lacks;  // capabilities, with reasons
+  std::string properties;                    // a JSON object, or nothing
+};
+/// ValueError for a name that is none, RuntimeError naming both owners for one that is taken. A device that was removed
+/// comes back with its former number.
+TAEDA_API BackendId host_backend(HostBackend given);
+/// RuntimeError naming both owners when there is a device of this name.
+TAEDA_API void check_device_free(const std::string& name, const std::string& who);
+/// Who is named then.
+TAEDA_API void note_device_owner(const std::string& name, std::string who);
+/// Takes the name away; tensors that are there keep their memory.
+TAEDA_API void remove_host_backend(BackendId id);
 TAEDA_API bool is_host_backend(BackendId id);
 
 }  // namespace taeda

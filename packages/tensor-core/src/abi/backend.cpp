@@ -17,7 +17,7 @@ class PluginBackend final : public Backend {
     for (uint32_t i = 0; given.lacks && i < given.lack_count; ++i)
       lacks_[given.lacks[i].capability] = given.lacks[i].reason ? given.lacks[i].reason : "";
     int32_t count = 0;
-    check_status(c_.device_count(c_.context, &count), what("device_count").c_str());
+    ask("device_count", c_.device_count(c_.context, &count));
     check(count >= 0 && count < 128, ErrorKind::Value, name_, ": device_count gave ", count, ", expected 0 to 127");
     count_ = count;
     for (int i = 0; i < count; ++i) places_.push_back({this, i});
@@ -183,6 +183,7 @@ class PluginBackend final : public Backend {
   void ask(const char* function, int32_t status) const {
     if (status != TAEDA_OK) [[unlikely]]
       throw_error(status, what(function));
+    settle_errors();
   }
   /// What a function made; an error when it says that all is well and made nothing.
   void* got(void* made, const char* function) const {
@@ -237,8 +238,11 @@ int32_t backend_register(const taeda_backend* given, int32_t* number) {
     const taeda_backend known = known_part(given, "taeda_backend");
     check_name(known.name);
     check_required(known);
+    const std::string owner = owner_or(known.distribution);
+    check_device_free(known.name, owner);
     auto made = std::make_unique<PluginBackend>(known);
     const BackendId id = register_backend(made.get());
+    note_device_owner(known.name, owner);
     made.release();  // lives as long as the process: tensors refer to it
     if (number) *number = id;
     hand_over_seed(id);

@@ -3,6 +3,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "taeda/abi_call.h"
 #include "taeda/library.h"
@@ -14,16 +15,22 @@ int32_t set_error(int32_t status, const char* message) noexcept;
 const char* last_error() noexcept;
 /// In a catch block: keeps the exception that is being handled.
 int32_t keep_error() noexcept;
-/// Throws what a callback of a plug-in complained of. `what` ("sim: allocate") stands before a text that is missing.
-[[noreturn]] void throw_error(int32_t status, const std::string& what);
+/// How many errors this thread has noted: read before a callback it tells which are the callback's own.
+extern constinit thread_local uint32_t errors_noted __attribute__((tls_model("initial-exec")));
+/// How many of them belong to callbacks that have ended well.
+extern constinit thread_local uint32_t errors_settled __attribute__((tls_model("initial-exec")));
+inline void settle_errors() noexcept { errors_settled = errors_noted; }
+/// Throws what a callback of a plug-in complained of; `what` ("sim: allocate") stands before its text. Of errors up to
+/// number `before` nothing is said.
+[[noreturn]] void throw_error(int32_t status, const std::string& what, uint32_t before = errors_settled);
 /// Set while this thread keeps an exception that nobody has thrown on: it may hold Python objects.
 extern constinit thread_local bool exception_kept __attribute__((tls_model("initial-exec")));
-/// A callback has dealt with an error itself; its text stays.
-void forget_exception() noexcept;
 inline void check_status(int32_t status, const char* what) {
   if (status != TAEDA_OK) [[unlikely]]
     throw_error(status, what);
 }
+/// A callback has dealt with an error itself; its text stays.
+void forget_exception() noexcept;
 
 /// Runs the body of a function of the table; no exception leaves it.
 template <class Body>
@@ -73,6 +80,8 @@ class Packed {
   std::vector<std::vector<taeda_tensor>> lists_;  // moving one moves no items
 };
 
+/// For messages: "a tensor".
+const char* kind_name(uint32_t kind);
 /// A value from C, borrowed, as an argument of this kind; numbers become tensors, and numbers of one kind another, as
 /// in Python.
 Value unpack(const taeda_value& value, const SchemaArgument& wanted, const char* op);
@@ -81,8 +90,22 @@ Value take(const OpEntry& op, taeda_value& value);
 /// Gives a boxed result away.
 taeda_value give(Value value, const OpEntry& op);
 /// Calls a C function with boxed values and takes its results over.
-Values call_boxed(const CKernel& fn, const OpEntry& op, KeySet keys, const Values& arguments, size_t outputs,
-                  size_t result_count);
+Values call_boxed(const CKernel& fn, const OpEntry& op, const Schema& schema, KeySet keys, const Values& arguments,
+                  size_t outputs, size_t result_count, const std::string& who);
+
+/// What a C function has stored, before it is taken over.
+struct Stored {
+  const OpEntry& op;
+  const Schema& schema;
+  std::string_view who;
+  std::span<const taeda_value> arguments;  // outputs first
+  bool copied;                             // the core holds a reference of its own to each tensor argument
+  std::span<taeda_value> results;
+};
+/// TypeError where a result is missing, a null handle, or an argument that was stored without tensor_retain.
+void check_stored(const Stored& stored);
+/// Those checks, and what is known of the results of a direct operator.
+void check_direct(const Stored& stored, Device device);
 /// Who registers, for messages.
 std::string owner_or(const char* owner);
 /// While a plug-in starts: how to take away what was just registered, should the start fail.

@@ -7,12 +7,16 @@
 namespace taeda::abi {
 
 constinit thread_local bool exception_kept = false;
+constinit thread_local uint32_t errors_noted = 0;
+constinit thread_local uint32_t errors_settled = 0;
 
 namespace {
 
 struct Kept {
   std::string text;
   int32_t status = TAEDA_OK;
+  bool said = false;             // by the plug-in itself, through set_error
+  uint32_t number = 0;           // the how-manieth of this thread
   std::exception_ptr exception;  // set when it came out of taeda: passed on unchanged it is thrown again as it was
 };
 Kept& kept() {
@@ -32,6 +36,8 @@ int32_t keep(int32_t status, const char* text, std::exception_ptr exception) noe
     kept().text.clear();
   }
   kept().status = status;
+  kept().said = false;
+  kept().number = ++errors_noted;
   kept().exception = std::move(exception);
   exception_kept = kept().exception != nullptr;
   return status;
@@ -40,7 +46,9 @@ int32_t keep(int32_t status, const char* text, std::exception_ptr exception) noe
 }  // namespace
 
 int32_t set_error(int32_t status, const char* message) noexcept {
-  return keep(status, message ? message : "", nullptr);
+  keep(status, message ? message : "", nullptr);
+  kept().said = true;
+  return status;
 }
 const char* last_error() noexcept { return kept().text.c_str(); }
 
@@ -70,16 +78,18 @@ int32_t keep_error() noexcept {
   }
 }
 
-void throw_error(int32_t status, const std::string& what) {
+void throw_error(int32_t status, const std::string& what, uint32_t before) {
   Kept now = std::move(kept());
   kept() = {};
   exception_kept = false;
-  if (now.status == status && now.exception) std::rethrow_exception(now.exception);
+  // An error that the function met on its way belongs to the status that it gave; what it said itself is meant in any
+  // case.
+  const bool meant = now.number > before && (now.status == status || now.said);
+  if (meant && now.exception) std::rethrow_exception(now.exception);
   const bool known = status >= TAEDA_E_TYPE && status <= TAEDA_E_BUFFER;
   const ErrorKind kind = known ? ErrorKind(status - 1) : ErrorKind::Runtime;
-  const std::string text = now.status == status && !now.text.empty()
-                               ? now.text
-                               : "gave status " + std::to_string(status) + " without a text";
+  const std::string text =
+      meant && !now.text.empty() ? now.text : "gave status " + std::to_string(status) + " without a text";
   fail(kind, what, ": ", text);
 }
 

@@ -21,10 +21,11 @@ taeda_call make_call(const OpEntry& op, Device device, const taeda_value* argume
   return call;
 }
 
-/// After a plug-in's function came back: throws what it complains of.
-void finish(int32_t status, const OpEntry& op) {
+/// After a plug-in's function came back: throws what it complains of. `before`: errors_noted when it was called.
+void finish(int32_t status, const OpEntry& op, uint32_t before) {
   if (status != TAEDA_OK) [[unlikely]]
-    throw_error(status, op.name);
+    throw_error(status, op.name, before);
+  settle_errors();
   if (exception_kept) [[unlikely]]
     forget_exception();
 }
@@ -78,20 +79,25 @@ void run(const OpEntry& op, Device device, const taeda_value* arguments, size_t 
          taeda_value* results, size_t result_count) {
   const taeda_call call = make_call(op, device, arguments, count, outputs, results, result_count);
   const CKernel& kernel = *op.c_kernels[device.backend];
-  finish(kernel.fn(kernel.context, &call), op);
+  const uint32_t before = errors_noted;
+  finish(kernel.fn(kernel.context, &call), op, before);
+  if (result_count == 0) return;
+  const char* owner = op.registered_by[device.backend];
+  const std::string who = "the kernel of " + std::string(owner ? owner : "a plug-in");
+  check_direct({op, schema_of(op), who, {arguments, count}, false, {results, result_count}}, device);
 }
 
-Values call_boxed(const CKernel& fn, const OpEntry& op, KeySet keys, const Values& arguments, size_t outputs,
-                  size_t result_count) {
+Values call_boxed(const CKernel& fn, const OpEntry& op, const Schema& schema, KeySet keys, const Values& arguments,
+                  size_t outputs, size_t result_count, const std::string& who) {
   const Packed packed(arguments);
   Results results(result_count);
   taeda_call call =
       make_call(op, device_of(arguments), packed.data(), packed.size(), outputs, results.data(), result_count);
   call.layers = keys.bits();
-  finish(fn.fn(fn.context, &call), op);
-  Values out = results.taken(op);
-  if (out.size() == 1 && std::holds_alternative<std::monostate>(out[0])) wrong_result(op, none(), "something");
-  return out;
+  const uint32_t before = errors_noted;
+  finish(fn.fn(fn.context, &call), op, before);
+  check_stored({op, schema, who, {packed.data(), packed.size()}, true, {results.data(), result_count}});
+  return results.taken(op);
 }
 
 // --- reading and calling
@@ -201,7 +207,8 @@ std::vector<Spec> infer_with(const taeda_operator& given, const RuntimeOp& op, c
   std::vector<taeda_spec> specs(op.parsed.results.size());
   for (taeda_spec& s : specs) s.ndim = s.dtype = -1;
   const taeda_call call = make_call(op, device_of(arguments), packed.data(), packed.size(), 0, nullptr, 0);
-  finish(given.infer(given.context, &call, specs.data()), op);
+  const uint32_t before = errors_noted;
+  finish(given.infer(given.context, &call, specs.data()), op, before);
   std::vector<Spec> out;
   for (const taeda_spec& s : specs) {
     check(s.ndim >= 0 && s.ndim <= TAEDA_MAX_DIMS, ErrorKind::Value, op.name, ": inference gave ", s.ndim,
@@ -221,7 +228,8 @@ Values differentiate_with(const taeda_operator& given, const RuntimeOp& op, cons
   Results found(arguments.size());
   const taeda_call call =
       make_call(op, device_of(arguments), inputs.data(), inputs.size(), 0, found.data(), found.size());
-  finish(given.derivative(given.context, &call, outputs.data(), grads.data()), op);
+  const uint32_t before = errors_noted;
+  finish(given.derivative(given.context, &call, outputs.data(), grads.data()), op, before);
   return found.taken(op);
 }
 
@@ -230,7 +238,9 @@ RuntimeFunctions functions_of(const taeda_operator& given, const Self& self) {
   if (given.infer) fn.infer = [given, self](const Values& arguments) { return infer_with(given, **self, arguments); };
   if (given.composite)
     fn.composite = [given, self](const Values& arguments) {
-      return call_boxed({given.composite, given.context}, **self, {}, arguments, 0, (*self)->parsed.results.size());
+      const RuntimeOp& op = **self;
+      return call_boxed({given.composite, given.context}, op, op.parsed, {}, arguments, 0, op.parsed.results.size(),
+                        "the composite form of " + op.who);
     };
   if (given.derivative)
     fn.derivative = [given, self](const Values& arguments, const Values& results, const Values& gradients) {

@@ -9,19 +9,22 @@ std::string owner_or(const char* owner) { return owner ? owner : "a plug-in"; }
 namespace {
 
 /// Kernels of operators that were made at run time: these have no typed form.
-BoxedFn boxed_kernel(CKernel kernel) {
-  return [kernel](const OpEntry& op, KeySet keys, Values arguments) {
+BoxedFn boxed_kernel(CKernel kernel, const std::string& owner) {
+  return [kernel, who = "the kernel of " + owner](const OpEntry& op, KeySet keys, Values arguments) {
     const RuntimeOp& own = static_cast<const RuntimeOp&>(op);
     const size_t outputs = arguments.size() - own.parsed.arguments.size();
-    return call_boxed(kernel, op, keys, arguments, outputs, outputs ? 0 : own.parsed.results.size());
+    return call_boxed(kernel, op, own.parsed, keys, arguments, outputs, outputs ? 0 : own.parsed.results.size(), who);
   };
 }
 
-BoxedFn boxed_layer(CKernel layer) {
-  return [layer](const OpEntry& op, KeySet keys, Values arguments) {
+BoxedFn boxed_layer(CKernel layer, const std::string& owner) {
+  return [layer, who = "the layer of " + owner](const OpEntry& op, KeySet keys, Values arguments) {
     // Inside, the layer is off: what it calls goes on below.
     const Below below{Layer(keys.top_layer())};
-    return call_boxed(layer, op, keys, arguments, 0, schema_of(op).results.size());
+    const Schema& schema = schema_of(op);
+    Values results = call_boxed(layer, op, schema, keys, arguments, 0, schema.results.size(), who);
+    check_layer_results({op, schema, who}, arguments, results);
+    return results;
   };
 }
 
@@ -42,8 +45,9 @@ int32_t add(const char* function, bool replace, const char* name, int32_t backen
           ": there is no backend number ", backend_number);
     const CKernel given{kernel, context};
     const BackendId id = BackendId(backend_number);
-    const uint64_t made = as_runtime(op) ? add_kernel(op, id, boxed_kernel(given), owner_or(owner), replace)
-                                         : add_c_kernel(op, id, given, owner_or(owner), replace);
+    const uint64_t made = as_runtime(op)
+                              ? add_kernel(op, id, boxed_kernel(given, owner_or(owner)), owner_or(owner), replace)
+                              : add_c_kernel(op, id, given, owner_or(owner), replace);
     note_started([made] { remove_registration(made); });
     if (registration) *registration = made;
   });
@@ -75,7 +79,8 @@ int32_t layer_register(const char* name, int32_t position, taeda_call_fn layer, 
       chosen.push_back(named(name, "layer_register"));
     else
       chosen.assign(all_ops().begin() + 1, all_ops().end());
-    const uint64_t made = add_layers(chosen, Layer(position), boxed_layer({layer, context}), owner_or(owner));
+    const uint64_t made =
+        add_layers(chosen, Layer(position), boxed_layer({layer, context}, owner_or(owner)), owner_or(owner));
     note_started([made] { remove_registration(made); });
     if (registration) *registration = made;
   });

@@ -53,7 +53,7 @@ std::string version_text(uint32_t major, uint32_t minor) { return std::to_string
 /// What a plug-in has registered since its start began; a start that fails leaves nothing behind.
 class Start {
  public:
-  Start() : outer_(std::exchange(current, this)) {}
+  Start() : outer_(std::exchange(current, this)) { abi::settle_errors(); }  // older errors are none of its own
   Start(const Start&) = delete;
   ~Start() {
     current = outer_;

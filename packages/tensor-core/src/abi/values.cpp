@@ -55,7 +55,7 @@ taeda_value Packed::packed(const Value& value) {
       value);
 }
 
-namespace {
+namespace {}  // namespace
 
 const char* kind_name(uint32_t kind) {
   static const char* const names[] = {
@@ -63,6 +63,9 @@ const char* kind_name(uint32_t kind) {
       "a text",  "a dtype",  "a device", "a list of ints", "a list of floats", "a list of tensors", "a generator"};
   return kind < std::size(names) ? names[kind] : "a value of unknown kind";
 }
+
+namespace {
+
 const char* type_name(const SchemaArgument& wanted) {
   static const char* const one[] = {
       "a tensor", "a tensor or a number", "a number", "an int", "a float", "a bool", "a text", "a dtype",

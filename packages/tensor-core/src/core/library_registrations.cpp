@@ -1,8 +1,9 @@
 // Kernels and layers with an owner that can be taken away again, and devices over host memory.
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "core/runtime.h"
 #include "taeda/backend.h"
@@ -26,6 +27,7 @@ struct Book {
   uint64_t next = 1;
   std::map<uint64_t, Registration> all;
   std::map<uint64_t, std::vector<uint64_t>> groups;
+  std::map<std::string, std::string> device_owners;
 };
 Book& book() {
   static auto* instance = new Book;
@@ -51,15 +53,17 @@ void restore_kernel(const Registration& r) {
 void restore_layer(const Registration& r) { r.op->layers[r.place] = nullptr; }
 
 struct Host final : Backend {
-  std::string text;
-  int count;
-  Host(std::string name, int devices) : text(std::move(name)), count(devices) {}
-  std::string name() const override { return text; }
-  int device_count() const override { return count; }
+  HostBackend given;
+  bool present = true;  // a device that was removed has no name by which it could be found
+  explicit Host(HostBackend known) : given(std::move(known)) {}
+  std::string name() const override { return present ? given.name : "(removed " + given.name + ")"; }
+  int device_count() const override { return present ? given.device_count : 0; }
   void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
   bool opaque() const override { return false; }
   void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override { std::memcpy(to, host, nbytes); }
   void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override { std::memcpy(host, from, nbytes); }
+  std::map<std::string, std::string> lacks() const override { return given.lacks; }
+  DeviceProperties properties(Device) const override { return {given.name, 0, 0, 0, 0, given.properties}; }
 };
 
 }  // namespace
@@ -101,6 +105,12 @@ uint64_t add_c_kernel(OpEntry* op, BackendId id, CKernel kernel, std::string who
 }
 
 uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who) {
+  auto kept = std::make_unique<BoxedFn>(std::move(fn));
+  const uint64_t number = add_kept_layer(op, layer, kept.get(), std::move(who));
+  kept.release();
+  return number;
+}
+uint64_t add_kept_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who) {
   std::lock_guard guard(book().lock);
   const int place = int(layer);
   if (op->layers[place]) {
@@ -111,7 +121,7 @@ uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who) {
          ", which has one already, registered by ", owner);
   }
   const uint64_t number = enter({op, place, true, nullptr, nullptr, nullptr, nullptr, std::move(who)});
-  op->boxed_layers[place] = new BoxedFn(std::move(fn));
+  op->boxed_layers[place] = fn;
   op->layers[place] = op->boxed_layer_adapter;
   return number;
 }
@@ -155,18 +165,54 @@ void remove_registration(uint64_t number) {
   book().all.erase(number);
 }
 
-BackendId host_backend(const std::string& name, int device_count) {
-  static auto* made = new std::set<std::string>;
+namespace {
+
+void check_host(const HostBackend& given) {
+  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  check(!given.name.empty() && std::ranges::all_of(given.name, fits), ErrorKind::Value,
+        "Backend: argument 'name' may have letters, digits and underscores only, found '", given.name, "'");
+  check(given.device_count >= 1 && given.device_count < 128, ErrorKind::Value,
+        "Backend: argument 'device_count' must be from 1 to 127, found ", given.device_count);
+}
+
+/// The device of this name that was removed; null when there is none.
+Host* removed_host(const std::string& name, int& id) {
+  for (id = 0; id < backend_count(); ++id)
+    if (auto* host = dynamic_cast<Host*>(&backend(BackendId(id))); host && host->given.name == name) return host;
+  return nullptr;
+}
+
+}  // namespace
+
+void check_device_free(const std::string& name, const std::string& who) {
+  if (find_backend(name) < 0) return;
   std::lock_guard guard(book().lock);
-  check(!name.empty() && name.find(':') == std::string::npos, ErrorKind::Value,
-        "Backend: argument 'name' must be a name without ':', found '", name, "'");
-  check(device_count >= 1 && device_count < 128, ErrorKind::Value,
-        "Backend: argument 'device_count' must be from 1 to 127, found ", device_count);
-  for (int b = 0; b < backend_count(); ++b)
-    if (backend(BackendId(b)).name() == name && made->count(name)) return BackendId(b);
-  const BackendId id = register_backend(new Host(name, device_count));
-  made->insert(name);
-  return id;
+  const auto owner = book().device_owners.find(name);
+  fail(ErrorKind::Runtime, who, " registers device '", name, "', which is there already, registered by ",
+       owner == book().device_owners.end() ? "taeda-tensor-core" : owner->second);
+}
+void note_device_owner(const std::string& name, std::string who) {
+  std::lock_guard guard(book().lock);
+  book().device_owners[name] = std::move(who);
+}
+
+BackendId host_backend(HostBackend given) {
+  std::lock_guard guard(book().lock);
+  check_host(given);
+  check_device_free(given.name, given.who);
+  note_device_owner(given.name, given.who);
+  int id;
+  if (Host* host = removed_host(given.name, id)) {
+    host->given = std::move(given);
+    host->present = true;
+    return BackendId(id);
+  }
+  return register_backend(new Host(std::move(given)));
+}
+
+void remove_host_backend(BackendId id) {
+  std::lock_guard guard(book().lock);
+  if (auto* host = dynamic_cast<Host*>(&backend(id))) host->present = false;
 }
 
 bool is_host_backend(BackendId id) { return dynamic_cast<const Host*>(&backend(id)) != nullptr; }

@@ -123,6 +123,18 @@ std::exception_ptr carry_error(ErrorKind& kind, std::string& text) noexcept {
   }
 }
 
+PyObject* shown_text(std::string_view text) noexcept {
+  return PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace");
+}
+
+namespace {
+void set_error(PyObject* type, const char* text) noexcept {
+  if (PyErr_Occurred()) return;
+  const Object shown(shown_text(text));
+  if (shown) PyErr_SetObject(type, shown.get());
+}
+}  // namespace
+
 void set_python_error() noexcept {
   try {
     throw;
@@ -131,11 +143,11 @@ void set_python_error() noexcept {
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "an error was announced but none is set");
   } catch (const Error& e) {
-    if (!PyErr_Occurred()) PyErr_SetString(class_of(e.kind()), e.what());
+    set_error(class_of(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "not enough memory for the result");
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
   }

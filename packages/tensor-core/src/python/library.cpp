@@ -1,6 +1,8 @@
 // What taeda.library stands on: operators, kernels, layers and devices whose functions are Python callables.
 #include "python/library.h"
 
+#include <map>
+
 #include "python/numpy_bridge.h"
 #include "taeda/backend.h"
 
@@ -74,10 +76,10 @@ auto infer_with(Callback callback, size_t count, std::string op) {
   };
 }
 
-auto composite_with(Callback callback, std::vector<SchemaResult> results, std::string op) {
-  return [callback, results, op](const Values& arguments) {
+auto composite_with(Callback callback, const Schema& schema, const std::string& owner) {
+  return [callback, schema, who = "the composite form of " + owner](const Values& arguments) {
     const Gil gil;
-    return results_from_python(callback(to_tuple(arguments)).get(), results, op.c_str());
+    return results_from_python(callback(to_tuple(arguments)).get(), schema, who);
   };
 }
 
@@ -103,8 +105,9 @@ auto derivative_with(Callback callback, size_t count, std::string op) {
   };
 }
 
-auto batching_with(Callback callback, std::vector<SchemaResult> results, std::string op) {
-  return [callback, results, op](const Values& arguments, const std::vector<int64_t>& dims) {
+auto batching_with(Callback callback, const Schema& schema, const std::string& owner) {
+  return [callback, schema, op = schema.name, who = "the batching rule of " + owner](const Values& arguments,
+                                                                                     const std::vector<int64_t>& dims) {
     const Gil gil;
     Object places = own(PyTuple_New(Py_ssize_t(dims.size())));
     for (size_t i = 0; i < dims.size(); ++i)
@@ -113,8 +116,7 @@ auto batching_with(Callback callback, std::vector<SchemaResult> results, std::st
     const Object found = callback(pack({to_tuple(arguments).release(), places.release()}));
     if (!PyTuple_Check(found.get()) || PyTuple_GET_SIZE(found.get()) != 2)
       fail(ErrorKind::Type, op, ": the batching rule must give (results, dims), found ", type_name(found.get()));
-    std::pair<Values, std::vector<int64_t>> out{
-        results_from_python(PyTuple_GET_ITEM(found.get(), 0), results, op.c_str()), {}};
+    std::pair<Values, std::vector<int64_t>> out{results_from_python(PyTuple_GET_ITEM(found.get(), 0), schema, who), {}};
     PyObject* given = PyTuple_GET_ITEM(found.get(), 1);
     const SchemaArgument as{
         .name = "(dims of the batching rule)", .type = ArgumentType::Int, .list = true, .missing = {}};
@@ -124,14 +126,15 @@ auto batching_with(Callback callback, std::vector<SchemaResult> results, std::st
   };
 }
 
-RuntimeFunctions functions_from(const Schema& schema, PyObject* infer, PyObject* composite, PyObject* derivative,
+RuntimeFunctions functions_from(const RuntimeOp& op, PyObject* infer, PyObject* composite, PyObject* derivative,
                                 PyObject* batching) {
+  const Schema& schema = op.parsed;
   RuntimeFunctions out;
   if (infer != Py_None) out.infer = infer_with(Callback(infer), schema.results.size(), schema.name);
-  if (composite != Py_None) out.composite = composite_with(Callback(composite), schema.results, schema.name);
+  if (composite != Py_None) out.composite = composite_with(Callback(composite), schema, op.who);
   if (derivative != Py_None)
     out.derivative = derivative_with(Callback(derivative), schema.arguments.size(), schema.name);
-  if (batching != Py_None) out.batching = batching_with(Callback(batching), schema.results, schema.name);
+  if (batching != Py_None) out.batching = batching_with(Callback(batching), schema, op.who);
   return out;
 }
 
@@ -145,7 +148,7 @@ PyObject* set_functions(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OOOOO", &name, &infer, &composite, &derivative, &batching)) return nullptr;
   return guarded([&] {
     RuntimeOp& op = runtime_of(name);
-    op.set_functions(functions_from(op.parsed, infer, composite, derivative, batching));
+    op.set_functions(functions_from(op, infer, composite, derivative, batching));
     return Py_NewRef(Py_None);
   });
 }
@@ -158,24 +161,33 @@ PyObject* remove(PyObject*, PyObject* name) {
 
 /// A kernel gets (outputs, inputs) where the core made the outputs; a direct one gets the inputs alone and returns
 /// results.
-BoxedFn kernel_with(Callback callback, const OpEntry& op) {
-  const Schema schema = boxed_schema(op);
-  const RuntimeOp* own_op = as_runtime(&op);
-  if (op.kind == Kind::Direct) {
-    return [callback, results = schema.results](const OpEntry& entry, KeySet, Values arguments) {
+BoxedFn direct_kernel(Callback callback, const OpEntry& op, std::string who) {
+  return [callback, schema = boxed_schema(op), who](const OpEntry& entry, KeySet, Values arguments) {
+    Values results;
+    {
       const Gil gil;
-      return results_from_python(callback(pack({own(PyTuple_New(0)).release(), to_tuple(arguments).release()})).get(),
-                                 results, entry.name);
-    };
-  }
-  return [callback, results = schema.results, own_op](const OpEntry& entry, KeySet, Values arguments) {
-    const Gil gil;
-    const bool returns = own_op && !own_op->functions()->infer;
-    const size_t outputs = returns ? 0 : results.size();
-    const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
-    const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
-    return returns ? results_from_python(found.get(), results, entry.name) : Values();
+      const Object found = callback(pack({own(PyTuple_New(0)).release(), to_tuple(arguments).release()}));
+      results = results_from_python(found.get(), schema, who, mask_of(schema, arguments));
+    }
+    if (results.empty()) return results;
+    const std::vector<Tensor> given = tensor_arguments(arguments);
+    check_kernel_results({entry, schema, who, given}, device_of_call(arguments).value_or(Device()),
+                         tensor_arguments(results));
+    return results;
   };
+}
+BoxedFn kernel_with(Callback callback, const OpEntry& op, const char* owner) {
+  const std::string who = std::string("the kernel of ") + owner;
+  if (op.kind == Kind::Direct) return direct_kernel(std::move(callback), op, who);
+  return
+      [callback, schema = boxed_schema(op), own_op = as_runtime(&op), who](const OpEntry&, KeySet, Values arguments) {
+        const Gil gil;
+        const bool returns = own_op && !own_op->functions()->infer;
+        const size_t outputs = returns ? 0 : schema.results.size();
+        const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
+        const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
+        return returns ? results_from_python(found.get(), schema, who) : Values();
+      };
 }
 
 PyObject* add_kernel_function(PyObject*, PyObject* args) {
@@ -186,23 +198,67 @@ PyObject* add_kernel_function(PyObject*, PyObject* args) {
   return guarded([&] {
     OpEntry& op = entry_of(name);
     return PyLong_FromUnsignedLongLong(
-        add_kernel(&op, backend_of(device), kernel_with(Callback(callable), op), who, replace));
+        add_kernel(&op, backend_of(device), kernel_with(Callback(callable), op, who), who, replace));
   });
 }
+/// A layer's entry of one operator. It is kept for ever, since another thread may be on its way into it, and serves all
+/// Python layers that come to stand in its place.
+struct LayerEntry {
+  Schema schema;
+  Layer layer;
+  BoxedFn function;
+  std::optional<Callback> callback;  // read and written with the interpreter's lock held
+  std::string who;
+  uint64_t number = 0;
+
+  Values call(const OpEntry& op, Values arguments) {
+    const Below below(layer);
+    Values results;
+    std::string giver;
+    {
+      const Gil gil;
+      const std::optional<Callback> now = callback;
+      if (now) {
+        giver = who;
+        const Object found = (*now)(to_tuple(arguments));
+        results = results_from_python(found.get(), schema, giver, mask_of(schema, arguments));
+      }
+    }
+    if (giver.empty()) return call_operator(op, std::move(arguments));  // it was removed a moment ago
+    check_layer_results({op, schema, giver}, arguments, results);
+    return results;
+  }
+};
+
+LayerEntry& layer_entry(const OpEntry& op, Layer layer) {
+  static auto* known = new std::map<std::pair<const OpEntry*, Layer>, LayerEntry*>;
+  LayerEntry*& found = (*known)[{&op, layer}];
+  if (!found) {
+    found = new LayerEntry{.schema = boxed_schema(op), .layer = layer, .function = {}, .callback = {}, .who = {}};
+    found->function = [entry = found](const OpEntry& called, KeySet, Values arguments) {
+      return entry->call(called, std::move(arguments));
+    };
+  }
+  return *found;
+}
+std::map<uint64_t, LayerEntry*>& layers_by_number() {
+  static auto* all = new std::map<uint64_t, LayerEntry*>;
+  return *all;
+}
+
 PyObject* add_layer_function(PyObject*, PyObject* args) {
   PyObject *name, *position, *callable;
   const char* who;
   if (!PyArg_ParseTuple(args, "OOOs", &name, &position, &callable, &who)) return nullptr;
   return guarded([&] {
     OpEntry& op = entry_of(name);
-    const Layer layer = layer_of(position);
-    auto entry = [callback = Callback(callable), results = boxed_schema(op).results, layer](const OpEntry& called,
-                                                                                            KeySet, Values arguments) {
-      const Gil gil;
-      const Below below(layer);
-      return results_from_python(callback(to_tuple(arguments)).get(), results, called.name);
-    };
-    return PyLong_FromUnsignedLongLong(add_layer(&op, layer, std::move(entry), who));
+    LayerEntry& entry = layer_entry(op, layer_of(position));
+    const uint64_t number = add_kept_layer(&op, entry.layer, &entry.function, who);
+    entry.callback.emplace(callable);
+    entry.who = "layer '" + std::string(who) + "'";
+    entry.number = number;
+    layers_by_number()[number] = &entry;
+    return PyLong_FromUnsignedLongLong(number);
   });
 }
 PyObject* remove_entry(PyObject*, PyObject* number) {
@@ -210,6 +266,9 @@ PyObject* remove_entry(PyObject*, PyObject* number) {
   if (PyErr_Occurred()) return nullptr;
   return guarded([&] {
     remove_registration(id);
+    std::optional<Callback> gone;  // dropped when everything is in order: that may run Python code
+    if (auto found = layers_by_number().extract(id); found && found.mapped()->number == id)
+      gone = std::exchange(found.mapped()->callback, std::nullopt);
     return Py_NewRef(Py_None);
   });
 }
@@ -292,11 +351,28 @@ PyObject* schema_facts(PyObject*, PyObject* name) {
   });
 }
 
+/// _host_backend(name, device_count, owner, {capability: reason}, properties)
 PyObject* make_host_backend(PyObject*, PyObject* args) {
-  const char* name;
+  const char *name, *who, *properties;
   int count;
-  if (!PyArg_ParseTuple(args, "si", &name, &count)) return nullptr;
-  return guarded([&] { return PyLong_FromLong(host_backend(name, count)); });
+  PyObject* lacks;
+  if (!PyArg_ParseTuple(args, "sisO!s", &name, &count, &who, &PyDict_Type, &lacks, &properties)) return nullptr;
+  return guarded([&] {
+    HostBackend given{name, count, who, {}, properties};
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(lacks, &at, &key, &value);)
+      given.lacks.emplace(text_of(key, "Backend: a capability"), text_of(value, "Backend: a capability's reason"));
+    return PyLong_FromLong(host_backend(std::move(given)));
+  });
+}
+PyObject* remove_host(PyObject*, PyObject* number) {
+  const long id = PyLong_AsLong(number);
+  if (PyErr_Occurred()) return nullptr;
+  return guarded([&] {
+    check(id >= 0 && id < backend_count(), ErrorKind::Value, "library: there is no backend number ", id);
+    remove_host_backend(BackendId(id));
+    return Py_NewRef(Py_None);
+  });
 }
 
 /// The operator's own entry for a backend: (owner or None).
@@ -307,7 +383,7 @@ PyObject* kernel_owner(PyObject*, PyObject* args) {
     const OpEntry& op = entry_of(name);
     const BackendId id = backend_of(device);
     if (!(op.kernels ? op.kernels[id] : op.direct[id])) Py_RETURN_NONE;
-    return PyUnicode_FromString(op.registered_by[id] ? op.registered_by[id] : "taeda-tensor-core");
+    return shown_text(op.registered_by[id] ? op.registered_by[id] : "taeda-tensor-core");
   });
 }
 
@@ -371,6 +447,7 @@ PyMethodDef library_functions[] = {{"_define_operator", define, METH_VARARGS, nu
                                    {"_call_operator", call, METH_VARARGS, nullptr},
                                    {"_schema_facts", schema_facts, METH_O, nullptr},
                                    {"_host_backend", make_host_backend, METH_VARARGS, nullptr},
+                                   {"_remove_host_backend", remove_host, METH_O, nullptr},
                                    {"_kernel_owner", kernel_owner, METH_VARARGS, nullptr},
                                    {"_host_array", host_array, METH_O, nullptr},
                                    {"_include_layer", include_layer, METH_VARARGS, nullptr},

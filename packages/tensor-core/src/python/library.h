@@ -10,10 +10,15 @@ PyObject* to_python(const Value& value);
 Object to_tuple(const Values& values, size_t from = 0);
 /// `op` and the argument's name stand in the TypeError.
 Value from_python(PyObject* o, const SchemaArgument& argument, const char* op);
-/// Results of a Python callback: one object, or a tuple of as many as the schema has.
-Values results_from_python(PyObject* o, const std::vector<SchemaResult>& results, const char* op);
+/// Results of a Python callback: one object, or a tuple of as many as the schema has. TypeError that names the schema's
+/// operator and `who` ("the kernel of mypkg") for anything else; `mask` is that of may_be_absent().
+Values results_from_python(PyObject* o, const Schema& schema, std::string_view who, int64_t mask = 0);
 /// Results as a caller sees them: None, one object, or a tuple.
 PyObject* results_to_python(const Values& results);
+
+/// A text of a plug-in's: what is no UTF-8 in it is shown as a replacement character. May fail as Python's functions
+/// do.
+PyObject* shown_text(std::string_view text) noexcept;
 
 /// Holds the interpreter's lock for a scope, on any thread.
 class Gil {

@@ -65,8 +65,13 @@ const char* expected(const SchemaArgument& argument) {
   return "something else";
 }
 
+/// What is no argument has a name in parentheses: "(result 'up' of the layer mine)".
+std::string shown_name(const SchemaArgument& argument) {
+  const std::string& name = argument.name;
+  return name.starts_with('(') ? name.substr(1, name.size() - 2) : "argument '" + name + "'";
+}
 [[noreturn]] void wrong(PyObject* o, const SchemaArgument& argument, const char* op) {
-  fail(ErrorKind::Type, op, ": argument '", argument.name, "' must be ", expected(argument),
+  fail(ErrorKind::Type, op, ": ", shown_name(argument), " must be ", expected(argument),
        argument.optional ? " or None" : "", ", found ", type_name(o));
 }
 
@@ -177,20 +182,27 @@ Value from_python(PyObject* o, const SchemaArgument& argument, const char* op) {
   wrong(o, argument, op);
 }
 
-Values results_from_python(PyObject* o, const std::vector<SchemaResult>& results, const char* op) {
+Values results_from_python(PyObject* o, const Schema& schema, std::string_view who, int64_t mask) {
+  const std::vector<SchemaResult>& results = schema.results;
+  const char* op = schema.name.c_str();
   Values out;
-  const auto one = [&](PyObject* item, const SchemaResult& r) {
-    const SchemaArgument as{
-        .name = "(result " + r.name + ")", .type = r.type, .list = r.list, .optional = true, .missing = {}};
+  const auto one = [&](PyObject* item, size_t i) {
+    const SchemaResult& r = results[i];
+    const SchemaArgument as{.name = "(result '" + r.name + "' of " + std::string(who) + ")",
+                            .type = r.type,
+                            .list = r.list,
+                            .optional = may_be_absent(schema, i, mask),
+                            .missing = {}};
     out.push_back(from_python(item, as, op));
   };
   if (results.size() == 1) {
-    one(o, results[0]);
+    one(o, 0);
   } else if (!results.empty()) {
-    if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != Py_ssize_t(results.size()))
-      fail(ErrorKind::Type, op, ": expected a tuple of ", results.size(), " results from the Python callback, found ",
-           type_name(o));
-    for (size_t i = 0; i < results.size(); ++i) one(PyTuple_GET_ITEM(o, Py_ssize_t(i)), results[i]);
+    const bool tuple = PyTuple_Check(o);
+    if (!tuple || PyTuple_GET_SIZE(o) != Py_ssize_t(results.size()))
+      fail(ErrorKind::Type, op, ": expected a tuple of ", results.size(), " results from ", who, ", found ",
+           tuple ? "one of " + std::to_string(PyTuple_GET_SIZE(o)) : std::string(type_name(o)));
+    for (size_t i = 0; i < results.size(); ++i) one(PyTuple_GET_ITEM(o, Py_ssize_t(i)), i);
   }
   return out;
 }

@@ -96,10 +96,10 @@ PyObject* device_properties(PyObject*, PyObject* o) {
     if (!device)
       fail(ErrorKind::Type, "properties: argument 'device' must be a device or its name, found ", type_name(o));
     const DeviceProperties p = backend(device->backend).properties(*device);
-    return Py_BuildValue("{s:s,s:K,s:K,s:I,s:I,s:s}", "name", p.name.c_str(), "total_memory",
+    return Py_BuildValue("{s:N,s:K,s:K,s:I,s:I,s:N}", "name", shown_text(p.name), "total_memory",
                          static_cast<unsigned long long>(p.total_memory), "free_memory",
                          static_cast<unsigned long long>(p.free_memory), "alignment", p.alignment, "processors",
-                         p.processors, "more", p.more.c_str());
+                         p.processors, "more", shown_text(p.more));
   });
 }
 PyObject* empty_device_cache(PyObject*, PyObject* o) {
@@ -123,10 +123,8 @@ PyObject* dict_of(const Map& map, const Convert& convert) {
   return dict.release();
 }
 PyObject* backend_lacks(PyObject*, PyObject* name) {
-  return guarded([&] {
-    return dict_of(backend(backend_of(name)).lacks(),
-                   [](const std::string& s) { return PyUnicode_FromString(s.c_str()); });
-  });
+  return guarded(
+      [&] { return dict_of(backend(backend_of(name)).lacks(), [](const std::string& s) { return shown_text(s); }); });
 }
 
 /// Optional parts of the interface, with whether they are there.

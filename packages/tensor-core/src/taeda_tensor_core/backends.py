@@ -227,11 +227,27 @@ def device_count(device: str) -> int:
 
 
 def properties(device: Any) -> dict[str, Any]:
-    """Facts about one device: name, total_memory, free_memory, alignment, processors and what its backend adds."""
+    """Facts about one device: name, total_memory, free_memory, alignment, processors and what its backend adds.
+
+    Raises:
+        ValueError: What its backend adds is no JSON object.
+    """
     facts = _C._device_properties(device)
     more = facts.pop("more")
     if more:
-        import json
-
-        facts.update(json.loads(more))
+        facts.update(_object_of(more, device))
     return facts
+
+
+def _object_of(text: str, device: Any) -> dict[str, Any]:
+    import json
+
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        found = error
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"properties: the backend of device '{device}' must add a JSON object or nothing, found {text!r}"
+        )
+    return found

@@ -15,10 +15,13 @@ Example:
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import sys
+import threading
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taeda_tensor_core import _C
@@ -39,6 +42,25 @@ __all__ = [
 
 #: Positions of layers by name; a call meets the highest first.
 POSITIONS = {"autograd": 0, "transform": 4, "autocast": 8, "tracing": 10, "profiler": 14}
+
+
+#: What a device may declare missing; the conformance kit skips what needs it.
+CAPABILITIES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "complex"),
+    *(
+        "gradients",
+        "higher-order",
+        "in-place",
+        "out",
+        "negative-strides",
+        "shared-memory",
+        "random",
+        "streams",
+    ),
+    *("events", "event-timing", "pinned-memory", "sharing", "convolution", "recurrent", "pickle", "saving"),
+    *("closure", "threads"),
+)
 
 
 class Argument(NamedTuple):
@@ -161,12 +183,54 @@ def operators() -> Iterator[Operator]:
     return iter(tuple(_known.values()))
 
 
+class _Collected:
+    """What one thread has registered during a block of `_collecting()`."""
+
+    def __init__(self) -> None:
+        self._made: list[Any] = []
+
+    def undo(self) -> None:
+        """Take it all away, the last first; what is gone already stays so."""
+        while self._made:
+            self._made.pop().remove()
+
+
+class _Open(threading.local):
+    """The blocks that this thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.blocks: list[_Collected] = []
+
+
+_open = _Open()
+
+
+def _note(made: Any) -> None:
+    if _open.blocks:
+        _open.blocks[-1]._made.append(made)
+
+
+@contextlib.contextmanager
+def _collecting() -> Iterator[_Collected]:
+    """Collects registrations that this thread makes through this module, for a start that may fail half-way.
+
+    Of nested blocks the innermost has them: what another plug-in has registered well is not the outer one's to undo.
+    """
+    collected = _Collected()
+    _open.blocks.append(collected)
+    try:
+        yield collected
+    finally:
+        _open.blocks.remove(collected)
+
+
 class Registration:
     """Something that stands in the operator table until `remove()`; also a context manager."""
 
     def __init__(self, text: str, undo: Callable[[], None]) -> None:
         self._text, self._undo = text, undo
         self.active = True
+        _note(self)
 
     def remove(self) -> None:
         """Take it away; a second call does nothing. Calls that are running on other threads finish as they began."""
@@ -185,14 +249,20 @@ class Registration:
 
 
 class Kernel(Registration):
-    """The registration of one kernel. Calling it calls the Python function."""
+    """The registration of one function as the kernel of one or several operators. Calling it calls the function."""
 
-    def __init__(self, function: Callable, text: str, number: int) -> None:
-        super().__init__(text, lambda: _C._remove_registration(number))
+    def __init__(self, function: Callable, text: str, numbers: Iterable[int]) -> None:
+        super().__init__(text, lambda: _remove_all(numbers))
         self.function = function
+        functools.update_wrapper(self, function, updated=())
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+
+def _remove_all(numbers: Iterable[int]) -> None:
+    for number in numbers:
+        _C._remove_registration(number)
 
 
 def _owner(function: Callable, library: str) -> str:
@@ -201,9 +271,17 @@ def _owner(function: Callable, library: str) -> str:
     return f"{library}{place}"
 
 
-def _add_kernel(name: str, device: str, function: Callable, library: str, replace: bool) -> Kernel:
-    number = _C._add_kernel(name, device, function, _owner(function, library), replace)
-    return Kernel(function, f"kernel of {name} on {device}", number)
+def _add_kernel(names: Sequence[str], device: str, function: Callable, library: str, replace: bool) -> Kernel:
+    if isinstance(function, Kernel):
+        function = function.function  # decorators may stand above one another
+    numbers: list[int] = []
+    try:
+        for name in names:
+            numbers.append(_C._add_kernel(name, device, function, _owner(function, library), replace))
+    except BaseException:
+        _remove_all(numbers)
+        raise
+    return Kernel(function, f"kernel of {', '.join(names)} on {device}", numbers)
 
 
 class NewOperator(Registration):
@@ -276,7 +354,7 @@ class NewOperator(Registration):
         """
 
         def take(function: Callable) -> Kernel:
-            made = _add_kernel(self.name, device, function, self._library, replace)
+            made = _add_kernel([self.name], device, function, self._library, replace)
             self._kernels.append(made)
             return made
 
@@ -366,7 +444,7 @@ class Library:
         """
 
         def take(function: Callable) -> Kernel:
-            return self._keep(_add_kernel(name, device, function, self.name, replace))
+            return self._keep(_add_kernel([name], device, function, self.name, replace))
 
         return take
 
@@ -382,6 +460,32 @@ class Library:
         self.remove()
 
 
+def _missing(capabilities: Mapping[str, str] | Iterable[str]) -> dict[str, str]:
+    if isinstance(capabilities, str):
+        raise TypeError(
+            f"Backend: argument 'capabilities' must be names or a dict of reasons, found {capabilities!r}"
+        )
+    named = dict(capabilities) if isinstance(capabilities, Mapping) else dict.fromkeys(capabilities, "")
+    if unknown := [name for name in named if name not in CAPABILITIES]:
+        raise ValueError(
+            f"Backend: argument 'capabilities': there is none named {', '.join(map(repr, unknown))}; "
+            f"expected some of: {', '.join(CAPABILITIES)}"
+        )
+    for name, reason in named.items():
+        if not isinstance(reason, str):
+            raise TypeError(
+                f"Backend: argument 'capabilities': the reason why {name!r} is missing must be a str, found {reason!r}"
+            )
+    return named
+
+
+def _json(properties: dict[str, Any]) -> str:
+    try:
+        return json.dumps(properties)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"Backend: argument 'properties' must hold what JSON can say: {error}") from None
+
+
 class Backend(Library):
     """A device whose memory is the host's and whose kernels are Python functions.
 
@@ -392,8 +496,15 @@ class Backend(Library):
     Args:
         name: Device type, as in `device="name"`.
         device_count: How many devices there are.
-        capabilities: What is missing, for tools: for example `{"dtypes": ["bfloat16"]}`.
-        properties: Facts for users, given back by `properties`.
+        capabilities: Which of `CAPABILITIES` are missing, as names or as a dict that gives reasons, for example
+            `{"bfloat16": "NumPy has no such type"}`. `taeda.backends.lacks` shows them, and the conformance kit skips
+            what needs them.
+        properties: Facts for users, shown by `taeda.backends.properties`; whatever JSON can say.
+
+    Raises:
+        ValueError: The name, the count or a capability cannot be.
+        TypeError: The properties are nothing that JSON can say.
+        RuntimeError: There is a device of that name; both owners are named.
 
     Example:
         >>> backend = taeda.library.Backend("mydev")
@@ -408,27 +519,38 @@ class Backend(Library):
         name: str,
         *,
         device_count: int = 1,
-        capabilities: dict[str, Any] | None = None,
-        properties: dict[str, Any] | None = None,
+        capabilities: Mapping[str, str] | Iterable[str] = (),
+        properties: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name)
-        self.index: int = _C._host_backend(name, device_count)
         self.device_count = device_count
-        self.capabilities = dict(capabilities or {})
+        self.capabilities = _missing(capabilities)
         self.properties = {"name": name, "memory": "host", **(properties or {})}
+        frame = sys._getframe(1)
+        owner = f"{name} ({frame.f_code.co_filename}:{frame.f_lineno})"
+        facts = _json(self.properties)
+        self.index: int = _C._host_backend(name, device_count, owner, self.capabilities, facts)
+        _note(self)
 
     @staticmethod
     def array(tensor: Tensor) -> Any:
         """NumPy's view of a tensor's memory, on this device or the cpu; bfloat16 shows as its bits in uint16."""
         return _C._host_array(tensor)
 
-    def kernel(self, *names: str, replace: bool = False) -> Callable[[Callable], Callable]:
-        """Decorator: the kernel of one or several operators on this device. The function itself is returned."""
+    def remove(self) -> None:
+        """Take the kernels away, and the device's name, which may then be given again."""
+        super().remove()
+        _C._remove_host_backend(self.index)
 
-        def take(function: Callable) -> Callable:
-            for name in names:
-                self._keep(_add_kernel(name, self.name, function, self.name, replace))
-            return function
+    def kernel(self, *names: str, replace: bool = False) -> Callable[[Callable], Kernel]:
+        """Decorator: the kernel of one or several operators on this device; calling what it gives calls the function.
+
+        Raises:
+            RuntimeError: One has a kernel already and `replace` is false; then none of them is registered.
+        """
+
+        def take(function: Callable) -> Kernel:
+            return self._keep(_add_kernel(names, self.name, function, self.name, replace))
 
         return take
 
@@ -471,11 +593,12 @@ class Layer:
 
     Derive from it and write `__call__(op, args, kwargs)`. `op` is an `Operator`, `args` holds all
     positional arguments of its schema, defaults included, `kwargs` the keyword-only ones. Inside, this
-    layer is off: `op(*args, **kwargs)` goes on below it. The result must be what the operator gives; forms
-    that write into an argument give None.
+    layer is off: `op(*args, **kwargs)` goes on below it. The result must be what the operator gives, on the
+    same device; forms that write into an argument give None.
 
     A layer runs on the threads that entered it (`with layer:`). At the position "autograd" it runs for
-    tensors that require gradients, without being entered.
+    tensors that require gradients, without being entered. It stands in the table from when it is made until `remove()`,
+    or until the last thread leaves its `with`; entering it again puts it back.
 
     Args:
         name: Stands in messages.
@@ -499,18 +622,23 @@ class Layer:
     ) -> None:
         self.name = name
         self.position = _place(position)
-        self._entered: list[bool] = []
+        self._operators = None if operators is None else tuple(operators)
         self._numbers: list[int] = []
-        chosen: Sequence[Operator] = (
-            tuple(globals()["operators"]())
-            if operators is None
-            else [o if isinstance(o, Operator) else op(o) for o in operators]
-        )
+        self._lock = threading.Lock()
+        self._threads = 0  # how often it is entered, on all threads
+        self._before = _Before()
+        self._register()
+        _note(self)
+
+    def _register(self) -> None:
+        chosen = operators() if self._operators is None else self._operators
         try:
             for each in chosen:
-                self._numbers.append(_C._add_layer(each.name, self.position, self._entry(each), name))
+                target = each if isinstance(each, Operator) else op(each)
+                number = _C._add_layer(target.name, self.position, self._entry(target), self.name)
+                self._numbers.append(number)
         except BaseException:
-            self.remove()
+            self._remove()
             raise
 
     def _entry(self, target: Operator) -> Callable:
@@ -527,16 +655,35 @@ class Layer:
         return op(*args, **kwargs)
 
     def __enter__(self) -> Layer:
-        self._entered.append(_C._include_layer(self.position, True))
+        with self._lock:
+            if not self._numbers:
+                self._register()
+            self._threads += 1
+        self._before.states.append(_C._include_layer(self.position, True))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _C._include_layer(self.position, self._entered.pop())
+        _C._include_layer(self.position, self._before.states.pop())
+        with self._lock:
+            self._threads -= 1
+            if self._threads == 0:
+                self._remove()
 
     def remove(self) -> None:
         """Take the layer out of the table."""
-        while self._numbers:
-            _C._remove_registration(self._numbers.pop())
+        with self._lock:
+            self._remove()
+
+    def _remove(self) -> None:
+        _remove_all(self._numbers)
+        self._numbers.clear()
+
+
+class _Before(threading.local):
+    """Whether a layer was in force on this thread before each of its entries."""
+
+    def __init__(self) -> None:
+        self.states: list[bool] = []
 
 
 def install_autograd(provider: Any) -> None:

@@ -86,6 +86,14 @@ static int32_t like(void* context, const taeda_call* call, taeda_spec* result) {
   return TAEDA_OK;
 }
 
+#ifdef MORE
+static int32_t properties(void* context, int32_t index, taeda_device_properties* found) {
+  (void)context, (void)index;
+  found->more = MORE;
+  return TAEDA_OK;
+}
+#endif
+
 static int32_t start(const taeda_api* given) {
   static const taeda_lack lacks[] = {{"streams", "one queue"}, {"complex", "reals only"}};
   static const taeda_backend backend = {.size = sizeof backend,
@@ -98,6 +106,9 @@ static int32_t start(const taeda_api* given) {
                                         .release = release,
                                         .copy_from_host = copy_from_host,
                                         .copy_to_host = copy_to_host,
+#ifdef MORE
+                                        .properties = properties,
+#endif
                                         .synchronize = synchronize};
   static const taeda_operator sum = {
       .size = sizeof sum, .schema = DEVICE_NAME "::sum(Tensor self, Tensor other) -> Tensor", .infer = like};

@@ -49,15 +49,76 @@ static int32_t forgetful(void* context, const taeda_call* call) {
   return TAEDA_OK;
 }
 
+/* Fails on the way in a function of the table, and goes on all the same. */
+static int32_t probing(void* context, const taeda_call* call) {
+  taeda_op op;
+  api->op_find("nobody_has_this", &op);
+  return exp_plus(context, call);
+}
+/* Says one status with its text and gives another one back. */
+static int32_t crossed(void* context, const taeda_call* call) {
+  (void)call;
+  api->set_error(TAEDA_E_VALUE, "the text that is meant");
+  return *(const int32_t*)context;
+}
+static int32_t latin(void* context, const taeda_call* call) {
+  (void)call;
+  return api->set_error(*(const int32_t*)context,
+                        "the k\xfc"
+                        "che is on fire");
+}
+
+/* Direct kernels that answer wrongly: with their argument, retained or not, a null handle, or other elements. */
+static int32_t borrowing(void* context, const taeda_call* call) {
+  (void)context;
+  call->results[0] = call->arguments[0];
+  return TAEDA_OK;
+}
+static int32_t sharing(void* context, const taeda_call* call) {
+  TRY(borrowing(context, call));
+  api->tensor_retain(call->results[0].as.tensor);
+  return TAEDA_OK;
+}
+static int32_t null_handle(void* context, const taeda_call* call) {
+  (void)context;
+  call->results[0] = tensor_value(NULL);
+  return TAEDA_OK;
+}
+static int32_t fresh(const taeda_call* call, int32_t ndim, int32_t dtype) {
+  const int64_t sizes[] = {2, 3, 4};
+  taeda_tensor made;
+  TRY(api->tensor_empty(ndim, sizes, NULL, dtype, call->device, &made));
+  call->results[0] = tensor_value(made);
+  return TAEDA_OK;
+}
+static int32_t cube(void* context, const taeda_call* call) {
+  (void)context;
+  return fresh(call, 3, TAEDA_INT64);
+}
+static int32_t halves(void* context, const taeda_call* call) {
+  (void)context;
+  return fresh(call, 2, TAEDA_FLOAT16);
+}
+static int32_t elsewhere(void* context, const taeda_call* call) {
+  const int64_t sizes[] = {2, 2};
+  const taeda_device meta = {1, 0};
+  taeda_tensor made;
+  (void)context;
+  TRY(api->tensor_empty(2, sizes, NULL, TAEDA_INT64, meta, &made));
+  call->results[0] = tensor_value(made);
+  return TAEDA_OK;
+}
+
 static int32_t status;
 static const struct {
   const char* name;
   taeda_call_fn function;
   void* context;
-} choices[] = {{"exp_plus", exp_plus, NULL},
-               {"failing", failing, &status},
-               {"silent", silent, &status},
-               {"forgetful", forgetful, NULL}};
+} choices[] = {{"exp_plus", exp_plus, NULL},       {"failing", failing, &status},  {"silent", silent, &status},
+               {"forgetful", forgetful, NULL},     {"probing", probing, NULL},     {"crossed", crossed, &status},
+               {"latin", latin, &status},          {"borrowing", borrowing, NULL}, {"sharing", sharing, NULL},
+               {"null_handle", null_handle, NULL}, {"cube", cube, NULL},           {"halves", halves, NULL},
+               {"elsewhere", elsewhere, NULL}};
 
 /* Controls of the test; each gives the status of the table's function. */
 TAEDA_PLUGIN_EXPORT int32_t put(const char* op, const char* kernel, int32_t replace, int32_t with_status);

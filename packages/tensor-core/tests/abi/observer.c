@@ -64,6 +64,22 @@ static int32_t forget(void* context, const taeda_call* call) {
   (void)context, (void)call;
   return TAEDA_OK;
 }
+/* Stores the second of two results, and leaves the first out. */
+static int32_t halfway(void* context, const taeda_call* call) {
+  (void)context;
+  TRY(api->call_below(call));
+  api->value_release(&call->results[0]);
+  return TAEDA_OK;
+}
+static int32_t elsewhere(void* context, const taeda_call* call) {
+  const int64_t sizes[] = {4};
+  const taeda_device meta = {1, 0};
+  taeda_tensor made;
+  (void)context;
+  TRY(api->tensor_empty(1, sizes, NULL, TAEDA_FLOAT32, meta, &made));
+  call->results[0] = tensor_value(made);
+  return TAEDA_OK;
+}
 /* Gives a list of its own making where a list of taeda's is expected. */
 static int32_t stack_list(void* context, const taeda_call* call) {
   static taeda_tensor items[1];
@@ -93,8 +109,9 @@ static int32_t reverse(void* context, const taeda_call* call) {
 static const struct {
   const char* name;
   taeda_call_fn function;
-} choices[] = {{"observe", observe}, {"twice", twice},           {"same", same},      {"refuse", refuse},
-               {"forget", forget},   {"stack_list", stack_list}, {"reverse", reverse}};
+} choices[] = {{"observe", observe}, {"twice", twice},     {"same", same},
+               {"refuse", refuse},   {"forget", forget},   {"stack_list", stack_list},
+               {"reverse", reverse}, {"halfway", halfway}, {"elsewhere", elsewhere}};
 
 TAEDA_PLUGIN_EXPORT int32_t put(const char* op, const char* layer, int32_t position);
 TAEDA_PLUGIN_EXPORT int32_t put(const char* op, const char* layer, int32_t position) {
