@@ -108,10 +108,7 @@ PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
-    if (!PyIndex_Check(seed)) fail(ErrorKind::Type, "manual_seed: argument 'seed' must be an int, found ", type_name(seed));
-    const Object index = own(PyNumber_Index(seed));
-    const uint64_t value = PyLong_AsUnsignedLongLongMask(index.get());
-    ensure(!PyErr_Occurred());
+    const uint64_t value = seed_of(seed);
     for (int b = 0; b < backend_count(); ++b)
       for (int i = 0; i < backend(BackendId(b)).device_count(); ++i)
         set_generator(default_generator(Device{BackendId(b), int8_t(i)}), value, 0);
