@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 
+import taeda_autograd as autograd
 import taeda_tensor_core as taeda
 from taeda_autograd import Function, grad, gradcheck, gradgradcheck
 
@@ -315,3 +316,20 @@ def test_ctx_dies_with_the_graph(x):
         assert notes[0]() is None
     finally:
         gc.enable()
+
+
+def test_names_that_programs_import():
+    from taeda_autograd.function import Function, FunctionCtx, once_differentiable
+
+    assert Function is autograd.Function and once_differentiable is autograd.once_differentiable
+    assert issubclass(Function._context_type, FunctionCtx)
+
+
+def test_variables_are_tensors():
+    data = taeda.ones(2)
+    x = autograd.Variable(data, requires_grad=True)
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3] and isinstance(x, autograd.Variable) and not data.requires_grad
+    assert x.data_ptr() == data.data_ptr() and not autograd.Variable(data).requires_grad
+    with pytest.raises(TypeError, match="Variable: argument 'data' must be a Tensor, found list"):
+        autograd.Variable([1.0])

@@ -251,3 +251,25 @@ def test_random_programs_of_views_and_writes(seed):
 
     rng = np.random.default_rng(1000 + seed)
     assert gradcheck(program, taeda.tensor(rng.uniform(-1, 1, (3, 4))).requires_grad_())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: taeda.slice_scatter(x, y, 1, 1, 3),
+        lambda x, y: x.select_scatter(y[:, 0], 1, -1),
+        lambda x, y: x.diagonal_scatter(y[0], -1),
+        lambda x, y: x.put(taeda.tensor([0, 5, 5, 1, 2, 3]), y, True),
+        lambda x, y: x.T.put(taeda.tensor([0, 5, 7, 1, 2, 3]), y),
+        lambda x, y: x.index_reduce(1, taeda.tensor([0, 2]), y, "mean"),
+        lambda x, y: taeda.block_diag(x, y * x[0, 0]),
+        lambda x, y: taeda.trapezoid(x, dx=0.5) + y.sum(),
+        lambda x, y: taeda.cartesian_prod(x[0], y[0]).prod(1),
+        lambda x, y: (x * 1).t_() * y.sum(),
+    ],
+)
+def test_gradients_of_programs_of_operators(function):
+    taeda.manual_seed(3)
+    x = taeda.randn(3, 4, dtype=taeda.float64, requires_grad=True)
+    y = taeda.randn(3, 2, dtype=taeda.float64, requires_grad=True)
+    assert gradcheck(function, (x, y)) and gradgradcheck(function, (x, y))

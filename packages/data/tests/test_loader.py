@@ -1,5 +1,7 @@
 """The loader: batches, orders, going on in the middle of an epoch, errors."""
 
+import weakref
+
 import pytest
 
 import taeda_data as data
@@ -261,3 +263,29 @@ def test_an_accelerator_without_pinned_memory_is_said(monkeypatch):
     monkeypatch.setattr(tt.accelerator, "current_accelerator", lambda: tt.device("cpu"))
     with pytest.warns(UserWarning, match="has no effect: pin_memory: device 'cpu' has no pinned memory"):
         assert lists(data.DataLoader(Numbers(2), batch_size=2, pin_memory=True)) == [[0, 1]]
+
+
+@pytest.mark.parametrize(("name", "value"), [("shuffle", 3), ("shuffle", "yes"), ("collate_fn", 3)])
+def test_options_of_a_wrong_type(name, value):
+    with pytest.raises(TypeError, match=f"DataLoader: argument '{name}'"):
+        data.DataLoader(Numbers(), **{name: value})
+
+
+def test_the_loader_keeps_no_batch():
+    batches = iter(data.DataLoader(Numbers(), batch_size=2))
+    batch = next(batches)
+    alive = weakref.ref(batch)
+    del batch
+    assert alive() is None
+    assert next(batches).tolist() == [2, 3]
+
+
+def test_mappings_of_different_keys():
+    with pytest.raises(KeyError, match=r"default_collate: sample 1 of the batch lacks the keys \['a'\]"):
+        data.default_collate([{"a": 1}, {"b": 2}])
+
+
+def test_names_that_programs_import():
+    from taeda_data.dataloader import DataLoader, default_collate
+
+    assert DataLoader is data.DataLoader and default_collate is data.default_collate

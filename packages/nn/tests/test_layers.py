@@ -346,3 +346,25 @@ def test_circular_padding_repeats_what_was_not_cut(rng, to_tensor, close, amount
 def test_normalize_by_the_number_of_elements_that_are_not_zero(to_tensor, close):
     x = np.array([[3.0, 0.0, 4.0], [0.0, 0.0, 2.0]])
     close(nn.functional.normalize(to_tensor(x), p=0.0), x / [[2], [1]])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "argument"),
+    [
+        ("pad", (3j, (1, 1)), "input"),
+        ("normalize", (3j,), "input"),
+        ("bilinear", (3j, tt.ones(2, 2), tt.ones(2, 2, 2)), "input1"),
+        ("bilinear", (tt.ones(2, 2), tt.ones(2, 2), "a"), "weight"),
+        ("cosine_similarity", (3j, 4j), "x1"),
+    ],
+)
+def test_arguments_that_are_no_tensors(name, arguments, argument):
+    with pytest.raises(TypeError, match=f"{name}: argument '{argument}' must be a Tensor, found"):
+        getattr(nn.functional, name)(*arguments)
+
+
+@pytest.mark.parametrize("name", ["uniform_", "zeros_", "xavier_normal_", "orthogonal_", "eye_"])
+@pytest.mark.parametrize("wrong", [3j, None])
+def test_initialisers_take_tensors(name, wrong):
+    with pytest.raises(TypeError, match=f"{name}: argument 'tensor' must be a Tensor, found"):
+        getattr(nn.init, name)(wrong)

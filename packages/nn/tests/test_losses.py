@@ -108,3 +108,14 @@ def test_deprecated_arguments():
         assert nn.MSELoss(size_average=False).reduction == "sum"
     with pytest.warns(UserWarning, match="broadcast"):
         F.mse_loss(tt.zeros(3, 1), tt.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss"],
+)
+def test_arguments_that_are_no_tensors(name):
+    with pytest.raises(TypeError, match=f"{name}: argument 'input' must be a Tensor, found complex"):
+        getattr(F, name)(3j, tt.ones(2))
+    with pytest.raises(TypeError, match=f"{name}: argument 'target' must be a Tensor, found list"):
+        getattr(F, name)(tt.ones(2), [1.0, 1.0])

@@ -301,3 +301,36 @@ def test_modules_die_with_their_last_reference():
         assert [ref() for ref in refs] == [None, None]
     finally:
         gc.enable()
+
+
+def test_modules_move_to_meta_and_back():
+    net = Net()
+    expected = {name: value.shape for name, value in net.state_dict().items()}
+    assert net.to("meta") is net
+    values = [*net.parameters(), *net.buffers()]
+    assert all(value.device.type == "meta" for value in values) and all(
+        p.requires_grad for p in net.parameters()
+    )
+    assert net(tt.ones(2, 4, device="meta")).shape == (2, 3)
+    net.to_empty(device="cpu")
+    assert {name: value.shape for name, value in net.state_dict().items()} == expected
+    with tt.no_grad():
+        for value in [*net.parameters(), *net.buffers()]:
+            value.fill_(0.5)
+    net(tt.ones(2, 4)).sum().backward()
+    assert net.scale.grad.device.type == "cpu"
+    assert nn.Linear(2, 3).to_empty(device="meta").weight.device.type == "meta"
+
+
+def test_parameters_show_that_they_require_grad():
+    assert repr(nn.Parameter(tt.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+    assert "requires_grad" not in repr(nn.Parameter(tt.ones(2), requires_grad=False))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_copies_of_parameters_share_memory_as_the_originals_did(duplicate):
+    whole = nn.Parameter(tt.zeros(4))
+    whole, part = duplicate([whole, nn.Buffer(whole.detach()[2:])])
+    with tt.no_grad():
+        whole[3] = 5.0
+    assert part.tolist() == [0.0, 5.0] and isinstance(part, nn.Buffer) and whole.requires_grad

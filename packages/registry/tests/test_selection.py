@@ -73,7 +73,10 @@ def test_use_refuses_what_is_no_provider(sandbox, provider):
     assert "TypeError: use: provider of slot 'optim' must be a name or a module" in text
 
 
-@pytest.mark.parametrize("content", ["[tool.taeda\n", "[tool.taeda]\noptim = 3\n"])
+@pytest.mark.parametrize(
+    "content",
+    ["[tool.taeda\n", "[tool.taeda]\noptim = 3\n", "[tool]\ntaeda = 3\n", "[[tool.taeda]]\noptim = 'x'\n"],
+)
 def test_broken_project_file_is_named(three, content):
     project = three.work / "pyproject.toml"
     project.write_text(content)
@@ -85,3 +88,19 @@ def test_broken_project_file_is_named(three, content):
 def test_unrelated_project_file_is_ignored(three):
     three.work.joinpath("pyproject.toml").write_text("this is not TOML")
     assert three.program(SHOW) == "first party"
+
+
+def test_project_file_without_a_table_of_tools_is_ignored(three):
+    three.work.joinpath("pyproject.toml").write_text("tool = 'taeda'\n")
+    assert three.program(SHOW) == "first party"
+
+
+def test_unknown_slot_in_the_project_file_is_told_once(three):
+    three.work.joinpath("pyproject.toml").write_text("[tool.taeda]\noptm = 'lion'\n")
+    watched = (
+        "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n    warnings.simplefilter('always')\n"
+        "    from taeda_registry.selection import choose\n    choose('optim'), choose('data')\n"
+        "print(*(w.message for w in seen), sep='|')"
+    )
+    text = three.program(watched)
+    assert text.count("no slot is called 'optm'") == 1 and "did you mean 'optim'?" in text

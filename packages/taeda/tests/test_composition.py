@@ -217,6 +217,11 @@ def test_dir_lists_tensors_names_and_modules(run):
     assert shown[-1] == "True"
 
 
+def test_dir_lists_only_what_is_there_and_public(run):
+    source = "import taeda; print([n for n in dir(taeda) if not hasattr(taeda, n) or n.startswith('_')])"
+    assert run(source)[-1] == "['__version__']"
+
+
 def test_devices_are_names_of_the_tensor_slot(run, tmp_path):
     source = """
         import types

@@ -234,3 +234,41 @@ def test_random_keys():
         t[key] = -1
         array[key] = -1
         assert np.array_equal(t.numpy(), array), (trial, shape, key)
+
+
+def test_values_may_have_leading_dimensions_of_one():
+    t = taeda.zeros(4, 3)
+    t[[0, 1]] = taeda.ones(1, 2, 3)
+    t[:, [1]] = taeda.full((1, 1, 4, 1), 5.0)
+    assert t.tolist() == [[1, 5, 1], [1, 5, 1], [0, 5, 0], [0, 5, 0]]
+    t[t == 0] = taeda.full((1, 4), 2.0)
+    t[t == 5] = [[7.0, 8.0, 9.0, 10.0]]
+    assert t.tolist() == [[1, 7, 1], [1, 8, 1], [2, 9, 2], [2, 10, 2]]
+    with pytest.raises(RuntimeError, match="index_put_: "):
+        t[[0, 1]] = taeda.ones(2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ([0, 1],),
+        (slice(None), [[0, 2], [1, 1]]),
+        ([0, 1], slice(None), [1, 0]),
+        (1, [1, 0]),
+        (slice(1, 3), [1, 0], [0, 3]),
+        (None, [3]),
+    ],
+    ids=str,
+)
+def test_shapes_on_meta_are_those_on_cpu(key):
+    t = taeda.zeros(4, 3, 5)
+    shown = t.to("meta")
+    assert shown[key].shape == t[key].shape and shown[key].device.type == "meta"
+    shown[key] = taeda.ones(5, device="meta") if t[key].shape[-1] == 5 else 1.0
+    with pytest.raises(RuntimeError, match="index_put_: "):
+        shown[key] = taeda.ones(7, device="meta")
+
+
+def test_masks_on_meta():
+    with pytest.raises(NotImplementedError, match=r"index: a mask of dtype bool .* not known on meta"):
+        taeda.zeros(3, device="meta")[taeda.ones(3, dtype=taeda.bool)]

@@ -295,3 +295,13 @@ def test_dlpack_memory():
     unused = taeda.zeros(1000).__dlpack__()
     del unused
     assert taeda._C._live_bytes() == before
+
+
+def test_dlpack_stream_of_the_cpu():
+    t = taeda.ones(3)
+    for stream in (None, 0, -1):
+        t.__dlpack__(stream=stream)
+    with pytest.raises(TypeError, match="__dlpack__: argument 'stream' must be an int, found str"):
+        t.__dlpack__(stream="a")
+    with pytest.raises(BufferError, match="'stream' is 2, expected None"):
+        t.__dlpack__(stream=2)

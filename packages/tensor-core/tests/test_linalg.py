@@ -251,3 +251,10 @@ def test_errors_name_what_is_wrong(call, kind, words):
         call(taeda)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_chain_matmul_takes_matrices():
+    with pytest.raises(RuntimeError, match=r"chain_matmul: item 0 of 'matrices' has shape \(3,\)"):
+        taeda.chain_matmul(taeda.ones(3))
+    with pytest.raises(RuntimeError, match="chain_matmul: item 1 of 'matrices' has shape"):
+        taeda.chain_matmul(taeda.ones(3, 3), taeda.ones(3))

@@ -271,3 +271,57 @@ def test_resize():
 def test_format():
     assert f"{taeda.tensor(1.5):.3f}" == "1.500"
     assert f"{taeda.tensor([1])}" == "tensor([1])"
+
+
+def roundtrip(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, roundtrip])
+def test_copies_share_memory_as_the_originals_did(duplicate):
+    t = taeda.arange(6.0).reshape(2, 3)
+    whole, row, turned, bits = duplicate([t, t[1], t.T, t.view(taeda.int32)])
+    assert (row.tolist(), turned.tolist()) == (t[1].tolist(), t.T.tolist())
+    whole[1, 1] = 50
+    assert row.tolist() == [3, 50, 5] and turned[1, 1] == 50 and bits.view(taeda.float32)[1, 1] == 50
+    assert t[1, 1] == 4 and whole._base is None and row._base is None
+    alone = duplicate(t[1])
+    alone[0] = -1
+    assert t[1, 0] == 3 and not taeda.equal(duplicate(t), alone)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, roundtrip])
+@pytest.mark.parametrize("name", ["channels_last", "contiguous_format", "preserve_format"])
+def test_copies_of_memory_formats_are_themselves(duplicate, name):
+    assert duplicate(getattr(taeda, name)) is getattr(taeda, name)
+
+
+def test_requires_grad_takes_bools():
+    t = taeda.ones(2)
+    with pytest.raises(TypeError, match="requires_grad: expected a bool, found int"):
+        t.requires_grad = 3
+    with pytest.raises(TypeError, match="requires_grad_: argument 'requires_grad' must be a bool, found str"):
+        t.requires_grad_("a")
+    assert not t.requires_grad
+
+
+def test_switches_take_bools():
+    with pytest.raises(TypeError, match="set_grad_enabled: argument 'mode' must be a bool, found str"):
+        taeda.set_grad_enabled("a")
+    with pytest.raises(TypeError, match="inference_mode: argument 'mode' must be a bool, found int"):
+        taeda.inference_mode(3)
+    assert taeda.is_grad_enabled()
+
+
+def test_integers_beyond_64_bits_are_reported_by_place():
+    with pytest.raises(OverflowError, match=r"tensor: argument 'data': .* 64 bits: 1180591620717411303424"):
+        taeda.tensor([1, 2**70])
+    with pytest.raises(OverflowError, match=r"add: argument 'other': .* 64 bits"):
+        taeda.add(taeda.ones(2), 2**70)
+    with pytest.raises(OverflowError, match=r"operator: .* 64 bits"):
+        _ = taeda.tensor(5) == 2**70
+    with pytest.raises(IndexError, match="index: the integer does not fit into 64 bits"):
+        taeda.ones(3)[2**64]
+    with pytest.raises(OverflowError, match="manual_seed: argument 'seed'"):
+        taeda.manual_seed(2**64)
+    taeda.manual_seed(2**64 - 1)

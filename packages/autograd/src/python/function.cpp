@@ -114,14 +114,20 @@ PyType_Spec spec = {"taeda_autograd._C.Context", sizeof(Context), 0, Py_TPFLAGS_
 
 Object attribute(PyObject* o, const char* key) { return own(PyObject_GetAttrString(o, key)); }
 
-std::vector<PyObject*> marked(PyObject* ctx, const char* key) {
+/// The items of a tuple that an attribute of ctx holds; held, as code that runs meanwhile may give ctx another one.
+std::vector<Object> marked(PyObject* ctx, const char* key) {
   const Object list = attribute(ctx, key);
-  std::vector<PyObject*> items;
+  std::vector<Object> items;
   if (list.get() == Py_None) return items;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) items.push_back(PyTuple_GET_ITEM(list.get(), i));
+  check(PyTuple_Check(list.get()), ErrorKind::Type, "Function: ctx.", key, " must be a tuple, found ",
+        Py_TYPE(list.get())->tp_name);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) items.push_back(share(PyTuple_GET_ITEM(list.get(), i)));
   return items;
 }
 bool among(const std::vector<PyObject*>& items, PyObject* o) { return std::find(items.begin(), items.end(), o) != items.end(); }
+bool among(const std::vector<Object>& items, PyObject* o) {
+  return std::any_of(items.begin(), items.end(), [&](const Object& item) { return item.get() == o; });
+}
 
 /// One call of apply.
 struct Call {
@@ -205,7 +211,8 @@ bool belongs_to_leaf(const Tensor& t) {
 
 void Call::attach_outputs() {
   const auto dirty = marked(ctx.get(), "_dirty"), constant = marked(ctx.get(), "_constant");
-  for (PyObject* o : dirty) {
+  for (const Object& item : dirty) {
+    PyObject* o = item.get();
     check(is_tensor(o) && !belongs_to_leaf(tensor_of(o)), ErrorKind::Runtime, node->name(),
           ": a tensor given to mark_dirty is a leaf that requires grad, or a view of one: it cannot be used in an in-place operation while gradients "
           "are recorded; use no_grad() or clone() it first");
@@ -252,6 +259,8 @@ void Call::attach_outputs() {
 void Call::keep(PyObject* value, Shared name) {
   PyNode::Kept item{std::move(name), {}, false};
   if (value != Py_None) {
+    check(is_tensor(value), ErrorKind::Type, "save_for_backward: expected tensors or None, found ",
+          Py_TYPE(value)->tp_name);
     const Tensor& t = tensor_of(value);
     const auto found = std::find(outputs.begin(), outputs.end(), value);
     if (is_input(t.impl())) {
@@ -269,13 +278,16 @@ void Call::keep(PyObject* value, Shared name) {
 void Call::attach_saved() {
   Object saved(PyObject_GetAttrString(ctx.get(), "_to_save"));
   if (!saved) return PyErr_Clear();
+  check(PyTuple_Check(saved.get()), ErrorKind::Type, "Function: ctx._to_save must be a tuple, found ",
+        Py_TYPE(saved.get())->tp_name);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(saved.get()); ++i) keep(PyTuple_GET_ITEM(saved.get(), i), nullptr);
   ensure(PyObject_DelAttrString(ctx.get(), "_to_save") == 0);
 }
 
 // Outputs kept as plain attributes would close a cycle through Python, and intermediates would miss their history: both move to the node.
 void Call::attach_attributes() {
-  PyObject* dict = context_of(ctx.get())->dict;
+  const Object owner(Py_XNewRef(context_of(ctx.get())->dict));
+  PyObject* dict = owner.get();
   if (!dict) return;
   std::vector<std::pair<Object, Object>> found;
   PyObject *key, *value;

@@ -21,7 +21,8 @@ std::vector<Tensor> tensors_of(PyObject* sequence, const char* what, bool none_a
   const Object items = own(PySequence_Fast(sequence, "expected a sequence of tensors"));
   std::vector<Tensor> tensors;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    const Object held = share(PySequence_Fast_GET_ITEM(items.get(), i));
+    PyObject* item = held.get();
     check(none_allowed || item != Py_None, ErrorKind::Type, what, ": item ", i, " is None, expected a Tensor");
     tensors.push_back(tensor_or_none(item, what));
   }

@@ -5,13 +5,14 @@ their like.
 """
 
 import taeda_tensor_core as _tensor_core  # noqa: F401  (loads libtaeda and the Tensor type)
-from taeda_autograd import _C, functional, graph
+from taeda_autograd import _C, function, functional, graph
 from taeda_autograd._anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from taeda_autograd._engine import backward, grad
 from taeda_autograd._function import Function, once_differentiable
 from taeda_autograd._hooks import RemovableHandle
 from taeda_autograd._methods import install as _install
 from taeda_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from taeda_autograd.variable import Variable
 from taeda_tensor_core import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
 Node = _C.Node
@@ -22,9 +23,11 @@ __all__ = [
     "GradcheckError",
     "Node",
     "RemovableHandle",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "function",
     "functional",
     "grad",
     "gradcheck",

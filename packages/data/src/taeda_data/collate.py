@@ -47,6 +47,15 @@ def default_convert(data: Any) -> Any:
     return data
 
 
+def _expect_keys(batch: Sequence[Any], first: Mapping[Any, Any]) -> None:
+    for i, item in enumerate(batch):
+        missing = [key for key in first if key not in item]
+        if missing:
+            raise KeyError(
+                f"default_collate: sample {i} of the batch lacks the keys {missing} of the first, found {list(item)}"
+            )
+
+
 def default_collate(batch: Sequence[Any]) -> Any:
     """Joins samples along a new first dimension.
 
@@ -55,6 +64,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Raises:
         TypeError: samples of a type that cannot be joined. ValueError: sequences of different lengths.
+        KeyError: a mapping without a key of the first.
 
     Example:
         >>> default_collate([(1, "a"), (2, "b")])
@@ -76,6 +86,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, (str, bytes)):
         return list(batch)
     if isinstance(first, Mapping):
+        _expect_keys(batch, first)
         return mapping_like(first, {key: default_collate([item[key] for item in batch]) for key in first})
     if _is_named_tuple(first):
         return type(first)(*(default_collate(column) for column in zip(*batch, strict=True)))

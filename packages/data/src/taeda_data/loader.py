@@ -35,6 +35,7 @@ class DataLoader:
     comes with ``iter``.
 
     Raises:
+        TypeError: shuffle is no bool, or collate_fn cannot be called.
         ValueError: options that exclude each other.
         NotImplementedError: num_workers above 0.
 
@@ -76,6 +77,12 @@ class DataLoader:
         if prefetch_factor is not None or persistent_workers:
             raise ValueError(
                 "DataLoader: prefetch_factor and persistent_workers need num_workers > 0, found 0"
+            )
+        if shuffle is not None and not isinstance(shuffle, bool):
+            raise TypeError(f"DataLoader: argument 'shuffle' must be a bool or None, found {shuffle!r}")
+        if collate_fn is not None and not callable(collate_fn):
+            raise TypeError(
+                f"DataLoader: argument 'collate_fn' must be callable or None, found {type(collate_fn).__name__}"
             )
         iterable = isinstance(dataset, IterableDataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
@@ -177,10 +184,13 @@ class DataLoader:
         else:
             read = Reader(self.dataset, self.collate_fn, self._batched, seed)
         for group in groups:
-            batch = read(group) if pin is None else pin(read(group))
-            self._position += 1
-            yield batch
+            # No name holds the batch here: its memory is free as soon as the caller lets go of it.
+            yield self._counted(read(group) if pin is None else pin(read(group)))
         self._begun, self._position = None, 0
+
+    def _counted(self, batch: Any) -> Any:
+        self._position += 1
+        return batch
 
     def state_dict(self) -> dict[str, Any]:
         """Where reading stands, as plain data: after `load_state_dict`, the next ``iter`` goes on with the next batch.

@@ -8,6 +8,16 @@ if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
 
 
+def not_tensors(name: str, **values: object) -> TypeError:
+    """The error for arguments of which one turned out not to be a tensor; looked for only when something failed."""
+    from taeda_nn._bind import Tensor
+
+    for argument, value in values.items():
+        if not isinstance(value, Tensor):
+            return TypeError(f"{name}: argument {argument!r} must be a Tensor, found {type(value).__name__}")
+    return TypeError(f"{name}: expected tensors")
+
+
 class _Place(str):
     """The text of a note, together with the outermost module it is told from."""
 

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad, tensor
+from taeda_nn._errors import not_tensors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,6 +18,9 @@ def _in_place(fill: F) -> F:
 
     @wraps(fill)
     def run(*args: Any, **kwargs: Any) -> Any:
+        for filled in args[:1] or tuple(kwargs[key] for key in ("tensor",) if key in kwargs):
+            if not isinstance(filled, Tensor):
+                raise not_tensors(fill.__name__, tensor=filled)
         with no_grad():
             return fill(*args, **kwargs)
 
@@ -148,6 +152,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
+@_in_place
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fills uniformly so that variances of activations and gradients stay alike (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
@@ -155,12 +160,14 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_in_place
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fills normally so that variances of activations and gradients stay alike (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
+@_in_place
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -183,6 +190,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_in_place
 def kaiming_normal_(
     tensor: Tensor,
     a: float = 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from taeda_nn._bind import Tensor, has_autograd, tensor
@@ -15,6 +16,13 @@ def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
             raise
         # Without an autograd provider a tensor may refuse to require gradients; inference needs none.
         return Tensor._make_subclass(cls, data, False)
+
+
+def _copied_values(value: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy of the values; the tensors' own way of deep copies knows which of them share memory."""
+    if hasattr(Tensor, "__deepcopy__"):
+        return copy.deepcopy(value.data, memo)
+    return value.detach().clone()
 
 
 class Parameter(Tensor):
@@ -38,7 +46,7 @@ class Parameter(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         copied = memo.get(id(self))
         if copied is None:
-            copied = _rebuild(type(self), self.detach().clone(), self.requires_grad)
+            copied = _rebuild(type(self), _copied_values(self, memo), self.requires_grad)
             memo[id(self)] = copied
         return copied
 
@@ -46,7 +54,9 @@ class Parameter(Tensor):
         return _rebuild, (type(self), self.data, self.requires_grad)
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + repr(self.data)
+        shown = "Parameter containing:\n" + repr(self.data)
+        # As tensors show it, within their own closing bracket.
+        return f"{shown[:-1]}, requires_grad=True)" if self.requires_grad and shown.endswith(")") else shown
 
 
 def _rebuild_buffer(cls: type, data: Tensor, persistent: bool) -> Tensor:
@@ -78,7 +88,7 @@ class Buffer(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
         copied = memo.get(id(self))
         if copied is None:
-            copied = _rebuild_buffer(type(self), self.detach().clone(), self.persistent)
+            copied = _rebuild_buffer(type(self), _copied_values(self, memo), self.persistent)
             memo[id(self)] = copied
         return copied
 

@@ -95,10 +95,37 @@ def _project_choices() -> dict[str, str]:
 
     place = os.path.abspath(PROJECT_FILE)
     try:
-        chosen = tomllib.loads(text.decode("utf-8")).get("tool", {}).get("taeda", {})
+        tools = tomllib.loads(text.decode("utf-8")).get("tool", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RegistryError(f"cannot read [tool.taeda] from {place}: {error}") from error
+    chosen = tools.get("taeda", {}) if isinstance(tools, dict) else {}
+    if not isinstance(chosen, dict):
+        raise RegistryError(
+            f"[tool.taeda] in {place} must be a table of slots and provider names, got {chosen!r}"
+        )
     for slot, provider in chosen.items():
         if not isinstance(provider, str) or not provider:
             raise RegistryError(f"[tool.taeda] in {place}: {slot} must be a provider name, got {provider!r}")
+        if slot not in table.slot_names():
+            _warn_unknown(place, slot)
     return chosen
+
+
+_complained: set[tuple[str, str]] = set()
+
+
+def _warn_unknown(place: str, slot: str) -> None:
+    """Say once that nothing is chosen by a line; no error, as a slot may be declared later."""
+    if (place, slot) in _complained:
+        return
+    _complained.add((place, slot))
+    import difflib
+    import warnings
+
+    near = difflib.get_close_matches(slot, table.slot_names(), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known slots: {', '.join(table.slot_names())}"
+    warnings.warn(
+        f"[tool.taeda] in {place}: no slot is called {slot!r}, the line has no effect{hint}",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -64,7 +64,8 @@ def device_module(tensor: ModuleType, name: str) -> ModuleType | None:
 
 def listing() -> list[str]:
     """All top-level names that are known without loading more than the tensor slot."""
-    return sorted({*dir(_tensor()), *MODULES, "utils", "save", "load", "__version__"})
+    offered = (name for name in dir(_tensor()) if not name.startswith("_"))
+    return sorted({*offered, *MODULES, "utils", "save", "load", "__version__"})
 
 
 def _tensor() -> ModuleType:

@@ -168,6 +168,9 @@ Tensor trace(const Tensor& self) {
 }
 Tensor chain_matmul(TensorList matrices) {
   check(!matrices.empty(), ErrorKind::Runtime, "chain_matmul: argument 'matrices' is empty, expected at least one");
+  for (size_t i = 0; i < matrices.size(); ++i)
+    check(matrices[i].dim() == 2, ErrorKind::Runtime, "chain_matmul: item ", i, " of 'matrices' has shape ",
+          shape_text(matrices[i].sizes()), ", expected 2 dimensions");
   Tensor result = matrices[0];
   for (const Tensor& next : matrices.subspan(1)) result = ops::mm(result, next);
   return result;

@@ -76,4 +76,54 @@ Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
   return like(self);
 }
 
+namespace {
+
+/// Shape of self[indices]; NumPy's rule: index tensors side by side keep their place, separated ones move to the front.
+Shape indexed_shape(const char* op, const Tensor& self, TensorList indices) {
+  Shape before, after, picked;
+  int64_t dim = 0, first = -1, last = -1;
+  for (const Tensor& index : indices) {
+    if (!index.defined()) {
+      ++dim;
+      continue;
+    }
+    check(index.dtype() != DType::Bool, ErrorKind::NotImplemented, op,
+          ": a mask of dtype bool picks as many elements as it holds true, which is not known on meta; use integer "
+          "indices");
+    check(is_integral(index.dtype()), ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ",
+          describe(index));
+    check(dim < self.dim(), ErrorKind::Index, op, ": too many indices for a tensor of shape ",
+          shape_text(self.sizes()));
+    picked = broadcast_shapes(picked, index.sizes(), op);
+    if (first < 0) first = dim;
+    last = dim++;
+  }
+  int64_t count = 0;
+  for (size_t i = 0; i < indices.size(); ++i) count += indices[i].defined();
+  const bool adjacent = count > 0 && last - first + 1 == count;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (d < int64_t(indices.size()) && indices[size_t(d)].defined()) continue;
+    (adjacent && d < first ? before : after).push_back(self.size(d));
+  }
+  for (const Shape* part : {&picked, &after})
+    for (const int64_t size : *part) before.push_back(size);
+  return before;
+}
+
+Tensor index_meta(const Tensor& self, TensorList indices) {
+  return empty(indexed_shape("index", self, indices), self.dtype(), self.device());
+}
+void index_put_meta(const Tensor& self, TensorList indices, const Tensor& values, bool) {
+  const Shape place = indexed_shape("index_put_", self, indices);
+  check(broadcast_shapes(place, values.sizes(), "index_put_") == place, ErrorKind::Runtime,
+        "index_put_: argument 'values' has shape ", shape_text(values.sizes()),
+        ", which cannot be broadcast to the indexed shape ", shape_text(place));
+}
+const bool registered = [] {
+  kernel<op::index>(kMeta, index_meta);
+  kernel<op::index_put_>(kMeta, index_put_meta);
+  return true;
+}();
+
+}  // namespace
 }  // namespace taeda::infer

@@ -4,8 +4,9 @@
 #include <structseq.h>
 
 #include <cstring>
-#include <memory>
 #include <string>
+
+#include "python/internal.h"
 
 namespace taeda::py {
 namespace {
@@ -123,10 +124,10 @@ std::string type_text(PyObject* o) {
     for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(n, 4); ++i) text += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
     text += n > 4 ? ", ...)" : ")";
   } else if (PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o)) {
-    if (PyObject* shown = PyObject_Repr(o)) {
-      text += " " + std::string(PyUnicode_AsUTF8(shown)).substr(0, 60);
-      Py_DECREF(shown);
-    }
+    const Object shown(PyObject_Repr(o));
+    const char* utf8 = shown ? PyUnicode_AsUTF8(shown.get()) : nullptr;
+    if (!utf8) PyErr_Clear();
+    if (utf8) text += " " + std::string(utf8).substr(0, 60);
   }
   return text;
 }
@@ -146,6 +147,10 @@ int find_keyword(Signature& sig, PyObject* name) {
     if (sig.specs[i].interned == name) return i;
   }
   const char* text = PyUnicode_AsUTF8(name);
+  if (!text) {  // no name of ours has characters that UTF-8 lacks
+    PyErr_Clear();
+    return -1;
+  }
   for (int i = 0; i < sig.count; ++i)
     if (!std::strcmp(sig.specs[i].name, text)) return i;
   for (int i = 0; i < sig.count; ++i)
@@ -221,8 +226,11 @@ void no_signature(Signature* signatures, int count, PyObject* self, PyObject* co
   };
   if (self) add(type_text(self));
   for (Py_ssize_t i = 0; i < nargs; ++i) add(type_text(args[i]));
-  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
-    add(std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k))) + "=" + type_text(args[nargs + k]));
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+    if (!name) PyErr_Clear();
+    add(std::string(name ? name : "?") + "=" + type_text(args[nargs + k]));
+  }
   text += "); expected one of:";
   for (int s = 0; s < count; ++s) text += std::string("\n  ") + signatures[s].text;
   PyErr_SetString(PyExc_TypeError, text.c_str());
@@ -285,7 +293,7 @@ Scalar scalar_value(const Signature& sig, int i, PyObject* o) {
   }
   if (is_tensor(o) && tensor_of(o).dim() == 0) return scalar_of(tensor_of(o), sig.name);
   if (is_tensor(o) || PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o)) wrong_type(sig, i, o);
-  if (const std::optional<Scalar> number = as_number(o)) return *number;
+  if (const std::optional<Scalar> number = number_for(o, sig.name, sig.specs[i].name)) return *number;
   wrong_type(sig, i, o);
 }
 
@@ -361,11 +369,11 @@ TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
     return;
   }
   if (is_tensor(o) || PyUnicode_Check(o) || !PySequence_Check(o)) wrong_type(sig, i, o);
-  PyObject* fast = PySequence_Fast(o, "");
+  const Object owner(PySequence_Fast(o, ""));
+  PyObject* fast = owner.get();
   if (!fast) wrong_type(sig, i, o);
-  const std::unique_ptr<PyObject, void (*)(PyObject*)> owner(fast, [](PyObject* p) { Py_DECREF(p); });
   tensors_.reserve(size_t(PySequence_Fast_GET_SIZE(fast)));
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(fast); ++k) take(PySequence_Fast_GET_ITEM(fast, k));
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(fast); ++k) take(share(PySequence_Fast_GET_ITEM(fast, k)).get());
 }
 
 IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& missing) {
@@ -382,11 +390,11 @@ IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& m
     wrong_type(sig, i, o);
   }
   if (PyTuple_Check(o) || PyList_Check(o)) [[likely]] {
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    for (Py_ssize_t k = 0; k < n; ++k) {
-      PyObject* item = PySequence_Fast_GET_ITEM(o, k);
-      if (!PyLong_CheckExact(item) && !is_integer(item)) wrong_type(sig, i, o);
-      values_.push_back(int_value(sig, i, item));
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
+      // Another object's __index__ may drop the item or shorten the list.
+      const Object item = share(PySequence_Fast_GET_ITEM(o, k));
+      if (!PyLong_CheckExact(item.get()) && !is_integer(item.get())) wrong_type(sig, i, o);
+      values_.push_back(int_value(sig, i, item.get()));
     }
     return;
   }
@@ -398,10 +406,8 @@ IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& m
   const Py_ssize_t n = PySequence_Size(o);
   if (n < 0) wrong_type(sig, i, o);
   for (Py_ssize_t k = 0; k < n; ++k) {
-    PyObject* item = PySequence_GetItem(o, k);
-    if (!item) throw PythonError();
-    const std::unique_ptr<PyObject, void (*)(PyObject*)> owner(item, [](PyObject* p) { Py_DECREF(p); });
-    values_.push_back(int_value(sig, i, item));
+    const Object item = own(PySequence_GetItem(o, k));
+    values_.push_back(int_value(sig, i, item.get()));
   }
 }
 
@@ -409,7 +415,10 @@ FloatListArg::FloatListArg(const Signature& sig, int i, Slots& slots) {
   if (!slots.given(i)) return;
   PyObject* o = slots.values[i];
   if (!PyTuple_Check(o) && !PyList_Check(o)) wrong_type(sig, i, o);
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) values_.push_back(scalar_value(sig, i, PySequence_Fast_GET_ITEM(o, k)).to_double());
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
+    const Object item = share(PySequence_Fast_GET_ITEM(o, k));  // its __float__ may drop it
+    values_.push_back(scalar_value(sig, i, item.get()).to_double());
+  }
 }
 
 OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(slots.values[i]) {
@@ -417,13 +426,19 @@ OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(sl
     items_[0] = given_;
     return;
   }
-  if ((!PyTuple_Check(given_) && !PyList_Check(given_)) || PySequence_Fast_GET_SIZE(given_) != count)
+  const bool listed = PyTuple_Check(given_) || PyList_Check(given_);
+  Object held = listed ? own(PySequence_Tuple(given_)) : Object();
+  if (!listed || PyTuple_GET_SIZE(held.get()) != count)
     fail(ErrorKind::Type, sig.name, ": argument 'out' must be ", count == 1 ? std::string("a Tensor") : "a tuple of " + std::to_string(count) + " Tensors", ", found ",
          type_text(given_));
   for (int k = 0; k < count; ++k) {
-    items_[k] = PySequence_Fast_GET_ITEM(given_, k);
+    items_[k] = PyTuple_GET_ITEM(held.get(), k);
     if (!is_tensor(items_[k])) wrong_type(sig, i, given_);
+    for (int other = 0; other < k; ++other)
+      if (items_[other] == items_[k])
+        fail(ErrorKind::Runtime, sig.name, ": argument 'out' names one Tensor for results ", other, " and ", k);
   }
+  held_ = held.release();
 }
 
 PyObject* wrap(std::vector<Tensor> tensors) {

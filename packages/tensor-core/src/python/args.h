@@ -165,11 +165,14 @@ class FloatListArg {
 class OutArg {
  public:
   OutArg(const Signature& sig, int i, Slots& slots, int count);
+  ~OutArg() { Py_XDECREF(held_); }
+  OutArg(const OutArg&) = delete;
   const Tensor& operator[](int i) const { return tensor_of(items_[i]); }
   PyObject* result() const { return Py_NewRef(given_); }
 
  private:
   PyObject* given_;
+  PyObject* held_ = nullptr;  // keeps the items of a list, which others may change meanwhile
   PyObject* items_[8];
 };
 

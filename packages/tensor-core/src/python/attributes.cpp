@@ -72,7 +72,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (!value || !is_tensor(value))
       fail(ErrorKind::Type, "data: expected a Tensor, found ", value ? type_name(value) : "nothing");
     const Tensor &to = tensor_of(self), &from = tensor_of(value);
-    const auto has_memory = [](const Tensor& t) { return backend(t.device().backend).has_memory(); };
+    const auto has_memory = [](const Tensor& t) {
+      return t.device().backend == kMeta || backend(t.device().backend).has_memory();
+    };
     check(to.device() == from.device() || (!to.is_view() && has_memory(to) && has_memory(from)), ErrorKind::Runtime,
           "data: expected a tensor on ", to_string(to.device()), ", found ", describe(from));
     check(!to.requires_grad() || is_differentiable(from.dtype()), ErrorKind::Runtime,
@@ -98,9 +100,9 @@ PyObject* requires_grad(PyObject* self, void*) {
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   try {
-    const int wanted = value ? PyObject_IsTrue(value) : 0;
-    ensure(wanted >= 0);
-    set_requires_grad(tensor_of(self), wanted);
+    if (value && !PyBool_Check(value))
+      fail(ErrorKind::Type, "requires_grad: expected a bool, found ", type_name(value));
+    set_requires_grad(tensor_of(self), value == Py_True);
     return 0;
   } catch (...) {
     set_python_error();

@@ -107,17 +107,12 @@ PyObject* py_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     const Given given(known, args, count, names);
     given.need(1);
     const DType dtype = *given.dtype(1);
-    Py_buffer raw;
-    bool readonly = false;
-    if (PyObject_GetBuffer(given.need(0), &raw, PyBUF_WRITABLE) < 0) {
-      PyErr_Clear();
-      ensure(PyObject_GetBuffer(given.need(0), &raw, PyBUF_SIMPLE) == 0);
-      readonly = true;
-    }
+    const Object view = own(PyMemoryView_FromObject(given.need(0)));  // keeps the export, and with it the memory
+    const Py_buffer& raw = *PyMemoryView_GET_BUFFER(view.get());
+    check(PyBuffer_IsContiguous(&raw, 'C'), ErrorKind::Buffer, "frombuffer: argument 'buffer' is not contiguous");
+    const bool readonly = raw.readonly;
     const int64_t bytes = raw.len, offset = given.integer(3, 0), item = item_size(dtype);
     char* memory = static_cast<char*>(raw.buf);
-    PyBuffer_Release(&raw);
-    const Object view = own(PyMemoryView_FromObject(given[0]));  // keeps the export, and with it the memory
     check(offset >= 0 && offset <= bytes, ErrorKind::Value, "frombuffer: argument 'offset' is ", offset,
           ", expected 0 to ", bytes);
     int64_t n = given.integer(2, -1);
@@ -149,10 +144,10 @@ std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
     if (std::optional<Tensor> quick = from_ndarray(o, op)) return quick;
   const Object interface = optional_attribute(o, "__array_interface__");
   if (!interface || !PyDict_Check(interface.get())) return std::nullopt;
-  PyObject* typestr = PyDict_GetItemString(interface.get(), "typestr");
-  PyObject* shape = PyDict_GetItemString(interface.get(), "shape");
-  PyObject* data = PyDict_GetItemString(interface.get(), "data");
-  PyObject* steps = PyDict_GetItemString(interface.get(), "strides");
+  // Held: the items' __index__ may empty the dict.
+  const auto entry = [&](const char* key) { return Object(Py_XNewRef(PyDict_GetItemString(interface.get(), key))); };
+  const Object type = entry("typestr"), extent = entry("shape"), memory = entry("data"), layout = entry("strides");
+  PyObject *typestr = type.get(), *shape = extent.get(), *data = memory.get(), *steps = layout.get();
   if (!typestr || !shape || !data || !PyTuple_Check(shape) || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2)
     return std::nullopt;
   const std::string_view text = text_of(typestr, "typestr");

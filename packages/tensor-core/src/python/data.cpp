@@ -25,7 +25,7 @@ DType leaf_dtype(PyObject* o) {
   if (is_tensor(o)) return tensor_of(o).dtype();
   if (Object kind = optional_attribute(o, "dtype"); kind)
     if (std::optional<DType> dtype = as_dtype(kind.get())) return *dtype;
-  if (std::optional<Scalar> number = as_number(o)) return number->dtype();
+  if (std::optional<Scalar> number = number_for(o, "tensor", "data")) return number->dtype();
   fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
 }
 
@@ -36,7 +36,8 @@ T checked_integer(PyObject* o) {
     check(std::isfinite(v), ErrorKind::Value, "tensor: argument 'data' holds ", v, ", which no integer dtype can hold");
     return T(int64_t(v));
   }
-  const std::optional<Scalar> number = is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : as_number(o);
+  const std::optional<Scalar> number =
+      is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
   if (!number) fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
   if (!number->is_integral()) return T(int64_t(number->to_double()));
   const bool fits = number->kind() == Scalar::Kind::UInt
@@ -58,12 +59,16 @@ T leaf(PyObject* o) {
       return T(PyFloat_AS_DOUBLE(o));
   }
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return checked_integer<T>(o);
-  const std::optional<Scalar> number = is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : as_number(o);
+  const std::optional<Scalar> number =
+      is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
   if (!number) fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
   check(!number->is_complex() || is_complex(dtype_of<T>) || dtype_of<T> == DType::Bool, ErrorKind::Type,
         "tensor: argument 'data' holds a complex number, which dtype ", name(dtype_of<T>), " cannot hold");
   return number->to<T>();
 }
+
+/// Numbers whose conversion runs no Python code.
+bool is_plain(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
 /// Shape and dtype of nested sequences, found before anything is allocated.
 struct Scan {
@@ -72,6 +77,7 @@ struct Scan {
   bool has_arrays = false;  // items with dimensions of their own
 
   explicit Scan(PyObject* data) {
+    // Nothing here runs Python code, so the items stay where they are.
     for (PyObject* o = data; is_nested(o); o = PySequence_Fast_GET_ITEM(o, 0)) {
       sizes.push_back(PySequence_Fast_GET_SIZE(o));
       check(sizes.size() <= size_t(kMaxDims), ErrorKind::Value, "tensor: argument 'data' is nested more than ",
@@ -89,6 +95,11 @@ struct Scan {
     const bool last = depth + 1 == sizes.size();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+      if (is_plain(item) && last) {
+        visit_leaf(item, depth);
+        continue;
+      }
+      const Object held = share(item);  // looking at it may run Python code, which could empty the list
       if (last)
         visit_leaf(item, depth);
       else if (is_nested(item))
@@ -99,8 +110,7 @@ struct Scan {
     }
   }
   void visit_leaf(PyObject* item, size_t depth) {
-    const bool plain = PyFloat_CheckExact(item) || PyLong_CheckExact(item);
-    if (!plain) {
+    if (!is_plain(item)) {
       if (is_nested(item))
         fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a number at dimension ", depth + 1,
              ", found a sequence of length ", PySequence_Fast_GET_SIZE(item));
@@ -115,25 +125,38 @@ struct Scan {
   }
 };
 
+/// Writes the numbers at `to`. Converting an item may run Python code that changes the sequences: what was found by the
+/// scan is checked again before each step, and each item is held.
 template <class T>
-T* fill(PyObject* o, size_t depth, size_t last, T* to) {
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    // Converting an item may run Python code, which could shorten the list.
-    check(PySequence_Fast_GET_SIZE(o) == n, ErrorKind::Runtime, "tensor: argument 'data' changed while it was read");
-    if (depth == last)
-      *to++ = leaf<T>(PySequence_Fast_GET_ITEM(o, i));
+T* fill(PyObject* o, IntSpan sizes, T* to) {
+  const auto unchanged = [](bool ok) {
+    check(ok, ErrorKind::Runtime, "tensor: argument 'data' changed while it was read");
+  };
+  unchanged(is_nested(o));
+  for (int64_t i = 0; i < sizes[0]; ++i) {
+    unchanged(PySequence_Fast_GET_SIZE(o) == sizes[0]);
+    PyObject* item = PySequence_Fast_GET_ITEM(o, Py_ssize_t(i));
+    if (sizes.size() == 1 && is_plain(item)) [[likely]] {
+      *to++ = leaf<T>(item);
+      continue;
+    }
+    const Object held = share(item);
+    if (sizes.size() == 1)
+      *to++ = leaf<T>(item);
     else
-      to = fill(PySequence_Fast_GET_ITEM(o, i), depth + 1, last, to);
+      to = fill(item, sizes.subspan(1), to);
   }
+  unchanged(PySequence_Fast_GET_SIZE(o) == sizes[0]);
   return to;
 }
 
 /// A sequence whose items are arrays or tensors: each is converted, then they are stacked.
 Tensor stacked(PyObject* data, std::optional<DType> dtype) {
   std::vector<Tensor> items;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i)
-    items.push_back(tensor_sharing(PySequence_Fast_GET_ITEM(data, i), dtype, std::nullopt, "tensor"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i) {
+    const Object held = share(PySequence_Fast_GET_ITEM(data, i));  // its conversion may change the list
+    items.push_back(tensor_sharing(held.get(), dtype, std::nullopt, "tensor"));
+  }
   return ops::stack(items, 0);
 }
 
@@ -142,7 +165,7 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
   if (scan.has_arrays) return stacked(data, dtype);
   const DType chosen = dtype ? *dtype : scan.dtype.value_or(default_dtype());
   Tensor out = empty(scan.sizes, chosen);
-  if (out.numel()) visit_dtype(chosen, [&]<class T>() { fill(data, 0, scan.sizes.size() - 1, out.data<T>()); });
+  if (out.numel()) visit_dtype(chosen, [&]<class T>() { fill(data, IntSpan(scan.sizes), out.data<T>()); });
   return out;
 }
 

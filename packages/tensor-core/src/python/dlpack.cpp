@@ -79,6 +79,14 @@ void check_target(const Given& given, int i, const char* op) {
         "), expected (1, 0), the cpu");
 }
 
+/// The cpu has no streams: None, 0 and -1 ("do not synchronise") are the same to it.
+void check_stream(const Given& given, int i) {
+  if (!given.has(i)) return;
+  const int64_t stream = given.integer(i, 0);
+  check(stream == 0 || stream == -1, ErrorKind::Buffer, "__dlpack__: argument 'stream' is ", stream,
+        ", expected None for the cpu");
+}
+
 PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     static Names known{"__dlpack__", 0, {"stream", "max_version", "dl_device", "copy"}};
@@ -88,8 +96,7 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
           "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
     check(t.device().backend == kCPU, ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ",
           describe(t));
-    if (given.has(0) && PyObject_IsTrue(given[0]) && PyLong_AsLong(given[0]) != -1)
-      fail(ErrorKind::Buffer, "__dlpack__: argument 'stream' must be None for the cpu");
+    check_stream(given, 0);
     check_target(given, 2, "__dlpack__");
     const bool copied = given.truth(3, false);
     if (copied) t = ops::clone(t);

@@ -188,6 +188,25 @@ std::optional<Scalar> as_number(PyObject* o) {
   return foreign_number(o);
 }
 
+std::optional<Scalar> number_for(PyObject* o, const char* op, const char* argument) {
+  if (PyLong_CheckExact(o)) [[likely]] {
+    int overflow;
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return Scalar(int64_t(v));
+  }
+  try {
+    return as_number(o);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Overflow) throw;
+    const std::string place = argument ? std::string("argument '") + argument + "': " : "";
+    const Object shown(PyObject_Str(o));
+    const char* text = shown ? PyUnicode_AsUTF8(shown.get()) : nullptr;
+    if (!text) PyErr_Clear();
+    fail(ErrorKind::Overflow, op, ": ", place,
+         "the integer does not fit into 64 bits: ", std::string(text ? text : type_name(o)).substr(0, 60));
+  }
+}
+
 void needs_autograd(const char* what) {
   fail(ErrorKind::Runtime, what,
        " needs automatic differentiation, which is not installed or not imported: pip install taeda-autograd");

@@ -41,15 +41,6 @@ void dealloc(PyObject* self) {
 
 void reseed(const Generator& generator, uint64_t seed) { set_generator(generator, seed, 0); }
 
-/// Seeds are taken modulo 2^64, so that -1 is a seed too.
-uint64_t seed_of(PyObject* o) {
-  if (!PyIndex_Check(o)) fail(ErrorKind::Type, "manual_seed: argument 'seed' must be an int, found ", type_name(o));
-  const Object index = own(PyNumber_Index(o));
-  const uint64_t seed = PyLong_AsUnsignedLongLongMask(index.get());
-  ensure(!PyErr_Occurred());
-  return seed;
-}
-
 PyObject* manual_seed(PyObject* self, PyObject* seed) {
   return guarded([&] {
     reseed(value_of(self), seed_of(seed));
@@ -105,8 +96,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&] {
     const Object state = own(get_state(self, nullptr));
     const Object device = own(wrap(value_of(self)->device));
-    const Object rebuild = own(
-        PyObject_GetAttrString(own(PyImport_ImportModule("taeda_tensor_core._methods")).get(), "rebuild_generator"));
+    const Object rebuild =
+        own(PyObject_GetAttrString(own(PyImport_ImportModule("taeda_tensor_core._copies")).get(), "rebuild_generator"));
     return Py_BuildValue("O(OO)", rebuild.get(), device.get(), state.get());
   });
 }
@@ -151,6 +142,20 @@ PyObject* wrap(const Generator& generator) {
 bool init_generator(PyObject* module) {
   GeneratorType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return GeneratorType && PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(GeneratorType)) == 0;
+}
+
+uint64_t seed_of(PyObject* o) {
+  if (!PyIndex_Check(o)) fail(ErrorKind::Type, "manual_seed: argument 'seed' must be an int, found ", type_name(o));
+  const Object index = own(PyNumber_Index(o));
+  int overflow;
+  const long long seed = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (!overflow) return uint64_t(seed);
+  const unsigned long long high = overflow > 0 ? PyLong_AsUnsignedLongLong(index.get()) : 0;
+  if (overflow < 0 || PyErr_Occurred()) {
+    PyErr_Clear();
+    fail(ErrorKind::Overflow, "manual_seed: argument 'seed' must be at least -2**63 and below 2**64");
+  }
+  return high;
 }
 
 }  // namespace taeda::py

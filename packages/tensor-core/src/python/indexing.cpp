@@ -9,6 +9,18 @@ namespace {
 
 constexpr int64_t kAbsent = INT64_MIN;
 
+/// A slice whose bounds are numbers by now: reading them may run Python code, which must not happen under a View.
+struct Bounds {
+  Py_ssize_t start, stop, step;
+  bool has_start, has_stop;
+};
+Bounds bounds_of(PyObject* key) {
+  const auto* raw = reinterpret_cast<PySliceObject*>(key);
+  Bounds made{0, 0, 0, raw->start != Py_None, raw->stop != Py_None};
+  ensure(PySlice_Unpack(key, &made.start, &made.stop, &made.step) == 0);
+  return made;
+}
+
 /// A view under construction. Without layers it is arithmetic that ends in one alias(); with them every step is an
 /// operator call, so that autograd sees it.
 class View {
@@ -32,22 +44,19 @@ class View {
     sizes_.erase(size_t(dim));
     strides_.erase(size_t(dim));
   }
-  void slice(int64_t dim, PyObject* key) {
-    Py_ssize_t start, stop, stride;
-    ensure(PySlice_Unpack(key, &start, &stop, &stride) == 0);
+  void slice(int64_t dim, const Bounds& bounds) {
+    Py_ssize_t start = bounds.start, stop = bounds.stop, stride = bounds.step;
     // Longer steps leave the dimension as well, but the strides they would give cannot be scaled to bytes.
     const Py_ssize_t longest = std::max<Py_ssize_t>(Py_ssize_t(size(dim)), 1);
     stride = std::clamp(stride, -longest, longest);
     const Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(size(dim)), &start, &stop, stride);
     if (start == 0 && stride == 1 && count == size(dim)) return;
     if (layered_) {
-      const auto* raw = reinterpret_cast<PySliceObject*>(key);
-      const auto bound = [](PyObject* given, Py_ssize_t value) {
-        return given == Py_None ? std::nullopt : std::optional<int64_t>(value);
+      const auto bound = [](bool given, Py_ssize_t value) {
+        return given ? std::optional<int64_t>(value) : std::nullopt;
       };
-      Py_ssize_t from, to, by;
-      ensure(PySlice_Unpack(key, &from, &to, &by) == 0);
-      return step(ops::slice(current(), dim, bound(raw->start, from), bound(raw->stop, to), stride));
+      return step(ops::slice(current(), dim, bound(bounds.has_start, bounds.start), bound(bounds.has_stop, bounds.stop),
+                             stride));
     }
     if (count) offset_ += start * strides_[size_t(dim)];
     sizes_[size_t(dim)] = count;
@@ -83,15 +92,24 @@ class View {
 };
 
 bool is_plain_int(PyObject* o) { return PyLong_CheckExact(o); }
+/// A slice whose bounds are read without running Python code.
+bool is_plain_slice(PyObject* o) {
+  if (!PySlice_Check(o)) return false;
+  const auto* raw = reinterpret_cast<PySliceObject*>(o);
+  const auto plain = [](PyObject* bound) { return bound == Py_None || is_plain_int(bound); };
+  return plain(raw->start) && plain(raw->stop) && plain(raw->step);
+}
 
 /// Python's and NumPy's integers, and integer tensors of no dimension outside of advanced indexing; kAbsent for
 /// anything else.
 int64_t int_of(PyObject* o) {
   if (PyBool_Check(o) || is_tensor(o) || !PyIndex_Check(o)) return kAbsent;
   if (!PyLong_Check(o) && PySequence_Check(o)) return kAbsent;  // arrays of one element have __index__ too
-  const Py_ssize_t v = PyNumber_AsSsize_t(o, PyExc_IndexError);
-  ensure(v != -1 || !PyErr_Occurred());
-  return v;
+  const Object index = own(PyNumber_Index(o));
+  const Py_ssize_t v = PyLong_AsSsize_t(index.get());
+  if (v != -1 || !PyErr_Occurred()) return v;
+  PyErr_Clear();
+  fail(ErrorKind::Index, "index: the integer does not fit into 64 bits, so it is out of range for every dimension");
 }
 
 bool is_bool_like(PyObject* o) {
@@ -104,8 +122,8 @@ bool is_bool_like(PyObject* o) {
 struct Item {
   enum class Kind : uint8_t { Int, Slice, NewAxis, Ellipsis, Truth, Index } kind;
   int64_t value = 0;
-  PyObject* object = nullptr;
   Tensor index;
+  Bounds bounds{};
 };
 
 Tensor index_tensor(PyObject* o) {
@@ -121,7 +139,7 @@ Tensor index_tensor(PyObject* o) {
 Item classify(PyObject* o) {
   if (o == Py_None) return {Item::Kind::NewAxis};
   if (o == Py_Ellipsis) return {Item::Kind::Ellipsis};
-  if (PySlice_Check(o)) return {Item::Kind::Slice, 0, o, {}};
+  if (PySlice_Check(o)) return {Item::Kind::Slice, 0, {}, bounds_of(o)};
   if (is_bool_like(o)) return {Item::Kind::Truth, PyObject_IsTrue(o)};
   if (const int64_t v = int_of(o); v != kAbsent) return {Item::Kind::Int, v};
   const bool listed = PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
@@ -129,7 +147,7 @@ Item classify(PyObject* o) {
     fail(ErrorKind::Index,
          "index: expected int, slice, None, Ellipsis, bool, a sequence or an integer or bool tensor, found ",
          type_name(o));
-  Item item{Item::Kind::Index, 0, nullptr, index_tensor(o)};
+  Item item{Item::Kind::Index, 0, index_tensor(o)};
   if (item.index.dim() == 0 && item.index.device().backend == kCPU) {
     const Scalar value = scalar_of(item.index, "index");
     const bool truth = item.index.dtype() == DType::Bool;
@@ -137,7 +155,7 @@ Item classify(PyObject* o) {
   }
   // On a device nobody looks at the value before its kernel does.
   if (item.index.dim() == 0 && item.index.dtype() == DType::Bool)
-    return {Item::Kind::Truth, 0, nullptr, ops::unsqueeze(item.index, 0)};
+    return {Item::Kind::Truth, 0, ops::unsqueeze(item.index, 0)};
   return item;
 }
 
@@ -175,6 +193,7 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   items.reserve(keys.size() + 1);
   int64_t used = 0;
   bool ellipsis = false, advanced = false;
+  // All that may run Python code, which may change `self`, comes before the view.
   for (PyObject* key : keys) {
     items.push_back(classify(key));
     const Item& item = items.back();
@@ -191,7 +210,7 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   // With masks of several dimensions, an entry of the list stands for more than one dimension of the view.
   int64_t mask_extra = 0;
   // Places may be told from the host: numbers, lists, arrays and cpu tensors follow the tensor to its device.
-  const bool elsewhere = self.device().backend > kMeta;
+  const bool elsewhere = self.device().backend != kCPU;
   const auto place = [&](Tensor index, int64_t width) {
     if (elsewhere && index.device().backend == kCPU) index = ops::to_device(index, self.device());
     indices.resize(size_t(dim - mask_extra));
@@ -213,7 +232,7 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
         }
         break;
       case Item::Kind::Slice:
-        view.slice(dim++, item.object);
+        view.slice(dim++, item.bounds);
         break;
       case Item::Kind::NewAxis:
         view.unsqueeze(dim++);
@@ -247,8 +266,8 @@ bool quick_view(const Tensor& self, PyObject* key, View& view) {
       view.select(dim, int_of(o));
       return true;
     }
-    if (!PySlice_Check(o)) return false;
-    view.slice(dim++, o);
+    if (!is_plain_slice(o)) return false;
+    view.slice(dim++, bounds_of(o));
     return true;
   };
   int64_t dim = 0;
@@ -256,7 +275,7 @@ bool quick_view(const Tensor& self, PyObject* key, View& view) {
   const Py_ssize_t n = PyTuple_GET_SIZE(key);
   if (n == 0 || n > self.dim()) return false;
   for (Py_ssize_t i = 0; i < n; ++i)
-    if (!is_plain_int(PyTuple_GET_ITEM(key, i)) && !PySlice_Check(PyTuple_GET_ITEM(key, i))) return false;
+    if (!is_plain_int(PyTuple_GET_ITEM(key, i)) && !is_plain_slice(PyTuple_GET_ITEM(key, i))) return false;
   for (Py_ssize_t i = 0; i < n; ++i) one(PyTuple_GET_ITEM(key, i), dim);
   return true;
 }
@@ -285,9 +304,21 @@ void assign(const Tensor& view, PyObject* given, const Tensor& self) {
   ops::copy_(view, without_leading_ones(value, view.dim()));
 }
 
+/// Number of dimensions of the place that the index tensors name.
+int64_t dims_of(const Selection& chosen) {
+  int64_t used = 0, broadcast = 0;
+  for (const Tensor& index : chosen.indices) {
+    if (!index.defined()) continue;
+    const bool mask = index.dtype() == DType::Bool;
+    used += mask ? index.dim() : 1;
+    broadcast = std::max(broadcast, mask ? 1 : index.dim());
+  }
+  return chosen.view.dim() - used + broadcast;
+}
+
 void assign_selection(const Selection& chosen, PyObject* given, const Tensor& self) {
   if (chosen.indices.empty()) return assign(chosen.view, given, self);
-  Tensor value = value_of(given, self);
+  const Tensor value = without_leading_ones(value_of(given, self), dims_of(chosen));
   ops::index_put_(chosen.view, chosen.indices, value, false);
 }
 

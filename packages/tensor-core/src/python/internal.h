@@ -25,6 +25,10 @@ inline void ensure(bool ok) {
 inline const char* type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
 /// UTF-8 text of a str; TypeError otherwise.
 std::string_view text_of(PyObject* o, const char* what);
+/// as_number() whose complaint about integers beyond 64 bits names the operator and, unless null, the argument.
+std::optional<Scalar> number_for(PyObject* o, const char* op, const char* argument);
+/// A seed: 64 bits, signed or not, so that -1 is one too.
+uint64_t seed_of(PyObject* o);
 /// An attribute, or null without an error when it is missing.
 Object optional_attribute(PyObject* o, const char* name);
 

@@ -73,7 +73,9 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
 PyObject* requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     static Names known{"requires_grad_", 1, {"requires_grad"}};
-    set_requires_grad(tensor_of(self), Given(known, args, count, names).truth(0, true));
+    const Given given(known, args, count, names);
+    if (given.has(0) && !PyBool_Check(given[0])) given.wrong(0, "a bool");
+    set_requires_grad(tensor_of(self), given.truth(0, true));
     return Py_NewRef(self);
   });
 }

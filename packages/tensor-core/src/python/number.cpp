@@ -12,7 +12,7 @@ class Side {
   explicit Side(PyObject* o) {
     if (is_tensor(o)) [[likely]] {
       tensor_ = &tensor_of(o);
-    } else if (std::optional<Scalar> number = as_number(o)) {
+    } else if (std::optional<Scalar> number = number_for(o, "operator", nullptr)) {
       made_ = Tensor(*number);
       tensor_ = &made_;
     } else if (std::optional<Tensor> array = from_array_interface(o, "operator")) {

@@ -110,12 +110,7 @@ PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
-    if (!PyIndex_Check(seed))
-      fail(ErrorKind::Type, "manual_seed: argument 'seed' must be an int, found ", type_name(seed));
-    const Object index = own(PyNumber_Index(seed));
-    const uint64_t value = PyLong_AsUnsignedLongLongMask(index.get());
-    ensure(!PyErr_Occurred());
-    seed_all(value);
+    seed_all(seed_of(seed));
     return wrap(default_generator());
   });
 }

@@ -16,10 +16,28 @@ if TYPE_CHECKING:
 
 from taeda_tensor_core import _methods  # noqa: E402
 from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops_dir  # noqa: E402
+from taeda_tensor_core._derived import (  # noqa: E402
+    adjoint,
+    block_diag,
+    cartesian_prod,
+    diagflat,
+    diagonal_scatter,
+    dsplit,
+    hsplit,
+    index_reduce,
+    isin,
+    narrow_copy,
+    put,
+    select_scatter,
+    slice_scatter,
+    trapezoid,
+    trapz,
+    unravel_index,
+    vsplit,
+)
 from taeda_tensor_core._functions import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     broadcast_shapes,
-    diagflat,
     diff,
     is_complex,
     is_floating_point,

@@ -58,6 +58,9 @@ def resolve_neg(input: Tensor) -> Tensor:
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
+    for name, value in (("input", input), ("other", other)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"is_same_size: argument {name!r} must be a Tensor, found {type(value).__name__}")
     return input.shape == other.shape
 
 
@@ -103,11 +106,6 @@ def diff(
         later, earlier = input.narrow(dim, 1, length - 1), input.narrow(dim, 0, length - 1)
         input = later.logical_xor(earlier) if input.dtype is _C.bool else later - earlier
     return input
-
-
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Matrix with the flattened `input` on its diagonal."""
-    return _C.diag(input.reshape(-1), offset)
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:

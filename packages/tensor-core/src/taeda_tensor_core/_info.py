@@ -14,8 +14,14 @@ class memory_format(str):
     def __repr__(self) -> str:
         return f"taeda.{self!s}"
 
-    def __reduce__(self) -> str:
-        return str(self)
+    def __reduce__(self) -> tuple:
+        return _named_format, (str(self),)
+
+
+def _named_format(name: str) -> memory_format:
+    import taeda_tensor_core
+
+    return getattr(taeda_tensor_core, name)
 
 
 # bits of the mantissa, largest exponent, smallest normal exponent, digits that always survive

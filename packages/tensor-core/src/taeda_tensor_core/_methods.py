@@ -1,9 +1,9 @@
-"""Methods of Tensor that are written in Python: printing, copying, pickling, NumPy's view of it."""
+"""Methods of Tensor that are written in Python: printing, conversions, NumPy's view of it."""
 
 from __future__ import annotations
 
-from taeda_tensor_core import _C, _functions, _printing, _unique
-from taeda_tensor_core._C import Generator, Tensor
+from taeda_tensor_core import _C, _copies, _derived, _functions, _printing, _unique
+from taeda_tensor_core._C import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,104 +27,6 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     if copy is False:
         raise ValueError(f"__array__: dtype {dtype} needs a copy, but copy=False was asked for")
     return array.astype(dtype)
-
-
-# --- copies and pickles ---
-
-
-def _plain_bytes(tensor: Tensor) -> bytes:
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    if tensor.dtype is _C.bfloat16:
-        flat = flat.view(_C.uint16)
-    return memoryview(flat).tobytes()
-
-
-def rebuild_tensor(
-    cls: type,
-    data: bytes | None,
-    shape: tuple,
-    dtype: Any,
-    device: str,
-    layout: str,
-    requires_grad: bool,
-    state: dict | None,
-) -> Tensor:
-    """Undo what pickling did; `data` is None for tensors without memory."""
-    if data is None:
-        tensor = _C.empty(shape, dtype=dtype, device=device)
-    else:
-        stored = _C.uint16 if dtype is _C.bfloat16 else dtype
-        # A bytearray makes the memory writable and is copied only once.
-        tensor = _C.frombuffer(bytearray(data), dtype=stored) if data else _C.empty((0,), dtype=stored)
-        tensor = tensor.view(dtype).reshape(shape) if stored is not dtype else tensor.reshape(shape)
-        tensor = tensor.detach().to(device)
-        if layout == "channels_last":
-            tensor = tensor.contiguous(memory_format="channels_last")
-    if cls is not Tensor:
-        tensor = Tensor._make_subclass(cls, tensor, requires_grad)
-    elif requires_grad:
-        tensor.requires_grad_()
-    if state:
-        tensor.__dict__.update(state)
-    return tensor
-
-
-def rebuild_generator(device: Any, state: Tensor) -> Generator:
-    """Undo what pickling a Generator did."""
-    return Generator(device).set_state(state)
-
-
-def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
-    meta = self.device.type == "meta"
-    last = self.is_contiguous(memory_format="channels_last") and not self.is_contiguous()
-    data = None if meta else _plain_bytes(self)
-    layout = "channels_last" if last else "contiguous_format"
-    args = (
-        type(self),
-        data,
-        tuple(self.shape),
-        self.dtype,
-        str(self.device),
-        layout,
-        self.requires_grad,
-        _C._state_of(self),
-    )
-    return rebuild_tensor, args
-
-
-def _like(self: Tensor, made: Tensor) -> Tensor:
-    """`made` with the class and requires_grad of `self`."""
-    if type(self) is not Tensor:
-        return Tensor._make_subclass(type(self), made, self.requires_grad)
-    return made.requires_grad_() if self.requires_grad else made
-
-
-def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
-    done = memo.get(id(self))
-    if done is not None:
-        return done
-    if not self.is_leaf:
-        raise RuntimeError(
-            "deepcopy: only tensors that no recorded operation computed can be copied deeply, found one with "
-            f"grad_fn={self.grad_fn!r}; use tensor.detach().clone()"
-        )
-    from copy import deepcopy
-
-    made = memo[id(self)] = _like(self, self.detach().clone())
-    if self.grad is not None:
-        made.grad = deepcopy(self.grad, memo)
-    state = _C._state_of(self)
-    if state:
-        made.__dict__.update(deepcopy(state, memo))
-    return made
-
-
-def __copy__(self: Tensor) -> Tensor:
-    made = _like(self, self.detach())
-    state = _C._state_of(self)
-    if state:
-        made.__dict__.update(state)
-    return made
 
 
 # --- text ---
@@ -325,7 +227,8 @@ def record_stream(self: Tensor, stream: Any) -> None:
 
 
 METHODS = [
-    __array__, __reduce_ex__, __deepcopy__, __copy__, __repr__, __format__, type_as, new_tensor, resize_,
+    __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
+    __repr__, __format__, type_as, new_tensor, resize_,
     resize_as_, __reversed__, untyped_storage, to_device,
     where, fill_diagonal_, sum_to_size, as_subclass, apply_, pin_memory, record_stream,
 ]  # fmt: skip
@@ -333,7 +236,7 @@ METHODS = [
 
 def install() -> None:
     """Put the methods on the Tensor type."""
-    for method in METHODS:
+    for method in (*METHODS, *_derived.METHODS):
         setattr(Tensor, method.__name__, method)
     for function in (
         _unique.unique,

@@ -99,6 +99,8 @@ class set_grad_enabled(_Switch):
     __slots__ = ("_pending",)
 
     def __new__(cls, mode: bool) -> set_grad_enabled:
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled: argument 'mode' must be a bool, found {type(mode).__name__}")
         self = cls._create(_GRAD_ON if mode else _GRAD_OFF)
         self._pending = True  # entered already: the block's end goes back to what was before the call
         _Switch.__enter__(self)
@@ -127,4 +129,6 @@ class inference_mode(_Switch):
     def _with(cls, mode: bool | Callable = True) -> Any:
         if callable(mode):
             return cls()(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(f"inference_mode: argument 'mode' must be a bool, found {type(mode).__name__}")
         return cls._create(cls._switches if mode else _INFERENCE_OFF | _GRAD_ON)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._errors import not_tensors
 
 __all__ = [
     "conv1d",
@@ -164,9 +165,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         ValueError: ``pad`` has an odd length or too many entries.
         NotImplementedError: Unknown mode.
     """
-    if len(pad) % 2 or len(pad) // 2 > input.dim():
+    try:
+        rank = input.dim()
+    except AttributeError:
+        raise not_tensors("pad", input=input) from None
+    if len(pad) % 2 or len(pad) // 2 > rank:
         raise ValueError(
-            f"pad: expected an even number of amounts, at most {2 * input.dim()} for shape "
+            f"pad: expected an even number of amounts, at most {2 * rank} for shape "
             f"{tuple(input.shape)}, got {len(pad)}"
         )
     if mode == "constant":

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from taeda_nn._bind import Tensor, no_grad, op, tensor
+from taeda_nn._errors import not_tensors
 
 __all__ = [
     "bilinear",
@@ -40,11 +41,16 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
     Returns: (..., out).
     """
-    if tuple(input1.shape[:-1]) != tuple(input2.shape[:-1]):
+    try:
+        same = tuple(input1.shape[:-1]) == tuple(input2.shape[:-1])
+        features = tuple(weight.shape[1:])
+    except AttributeError:
+        raise not_tensors("bilinear", input1=input1, input2=input2, weight=weight) from None
+    if not same:
         raise RuntimeError(
             f"bilinear: leading dimensions of input1 {tuple(input1.shape)} and input2 {tuple(input2.shape)} differ"
         )
-    if (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape[1:]):
+    if (input1.shape[-1], input2.shape[-1]) != features:
         raise RuntimeError(
             f"bilinear: last dimensions {input1.shape[-1]} and {input2.shape[-1]} must be those of weight "
             f"{tuple(weight.shape)}"
@@ -103,7 +109,10 @@ def _renorm_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: fl
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between ``x1`` and ``x2`` along ``dim``; norms below ``eps`` count as ``eps``."""
     product = x1 * x2
-    x1, x2 = x1.expand(product.shape), x2.expand(product.shape)
+    try:
+        x1, x2 = x1.expand(product.shape), x2.expand(product.shape)
+    except AttributeError:
+        raise not_tensors("cosine_similarity", x1=x1, x2=x2) from None
     return product.sum(dim) / (_norm(x1, 2.0, dim).clamp(min=eps) * _norm(x2, 2.0, dim).clamp(min=eps))
 
 
@@ -116,7 +125,11 @@ def pairwise_distance(
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``input`` divided by its p-norm along ``dim``; norms below ``eps`` count as ``eps``."""
-    return input / _norm(input, p, dim, True).clamp(min=eps)
+    try:
+        norm = _norm(input, p, dim, True)
+    except AttributeError:
+        raise not_tensors("normalize", input=input) from None
+    return input / norm.clamp(min=eps)
 
 
 def _norm(x: Tensor, p: float, dim: int, keepdim: bool = False) -> Tensor:

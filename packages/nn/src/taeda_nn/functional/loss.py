@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._errors import not_tensors
 
 __all__ = [
     "binary_cross_entropy",
@@ -56,14 +57,22 @@ def _reduced(loss: Tensor, code: int) -> Tensor:
 
 
 def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
-    if tuple(input.shape) != tuple(target.shape):
+    try:
+        same = tuple(input.shape) == tuple(target.shape)
+    except AttributeError:
+        raise not_tensors(name, input=input, target=target) from None
+    if not same:
         raise ValueError(
             f"{name}: input and target must have the same shape, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
 
 
 def _warn_broadcast(name: str, input: Tensor, target: Tensor) -> None:
-    if input.shape != target.shape:
+    try:
+        same = input.shape == target.shape
+    except AttributeError:
+        raise not_tensors(name, input=input, target=target) from None
+    if not same:
         warnings.warn(
             f"{name}: target {tuple(target.shape)} is broadcast against input {tuple(input.shape)}; "
             "if that is not meant, give them the same shape",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda_nn._bind import Tensor, op
+from taeda_nn._errors import not_tensors
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -121,7 +122,11 @@ def _full_output(output_size: Any, input: Tensor, n: int) -> tuple[int, ...]:
     sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
     if len(sizes) == n and None not in sizes:
         return sizes
-    return tuple(given if size is None else size for size, given in zip(sizes, input.shape[-n:], strict=True))
+    try:
+        own = input.shape[-n:]
+    except AttributeError:
+        raise not_tensors(f"adaptive pooling in {n} dimensions", input=input) from None
+    return tuple(given if size is None else size for size, given in zip(sizes, own, strict=True))
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Ints) -> Tensor:

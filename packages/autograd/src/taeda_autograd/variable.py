@@ -1,0 +1,32 @@
+"""``autograd.Variable``: the name that tensors had when only some of them could require gradients."""
+
+from __future__ import annotations
+
+from taeda_tensor_core import Tensor
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """Gives a tensor over the same memory; every Tensor is an instance.
+
+    Args:
+        data: A tensor.
+        requires_grad: Whether operations on the result are recorded.
+
+    Example:
+        >>> x = taeda.autograd.Variable(taeda.ones(2), requires_grad=True)
+        >>> isinstance(x, taeda.Tensor)
+        True
+    """
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False) -> Tensor:  # type: ignore[misc]
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable: argument 'data' must be a Tensor, found {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)
+
+
+__all__ = ["Variable"]

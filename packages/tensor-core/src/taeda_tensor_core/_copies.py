@@ -1,0 +1,192 @@
+"""Copies and pickles of tensors; those that share memory share the copy's memory."""
+
+from __future__ import annotations
+
+import weakref
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Generator, Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _plain_bytes(tensor: Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    if tensor.dtype is _C.bfloat16:
+        flat = flat.view(_C.uint16)
+    return memoryview(flat).tobytes()
+
+
+def _storage_key(tensor: Tensor) -> tuple[str, int, int] | None:
+    """What names the storage while it lives; None where tensors cannot be shown as views of one run of bytes."""
+    address, size = tensor._storage_facts()[:2]
+    item = tensor.itemsize
+    if tensor.device.type != "cpu" or not size or size % item or (tensor.data_ptr() - address) % item:
+        return None
+    return "storage", address, size
+
+
+def _storage_bytes(tensor: Tensor) -> Tensor:
+    """All bytes of the storage as a uint8 tensor that shares it."""
+    size = tensor._storage_facts()[1] // tensor.itemsize
+    return tensor.detach().as_strided((size,), (1,), 0).view(_C.uint8)
+
+
+def _shown(memory: Tensor, dtype: Any, shape: tuple, stride: tuple, offset: int) -> Tensor:
+    """A tensor over all bytes of a storage, which is nobody's view."""
+    view = memory.view(dtype).as_strided(shape, stride, offset)
+    return _C.empty((0,), dtype=dtype).set_(view)
+
+
+class _Memory:
+    """A storage inside a pickle: one object for all tensors over it, so that they share memory again."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.data = _storage_bytes(tensor)
+
+    def __reduce__(self) -> tuple:
+        return rebuild_memory, (_plain_bytes(self.data),)
+
+
+_memories: weakref.WeakValueDictionary[tuple, _Memory] = weakref.WeakValueDictionary()
+
+
+def _memory_of(tensor: Tensor, key: tuple) -> _Memory:
+    found = _memories.get(key)
+    if found is None:
+        found = _memories[key] = _Memory(tensor)
+    return found
+
+
+def rebuild_memory(data: bytes) -> Tensor:
+    """Undo what pickling did to a storage."""
+    return _C.frombuffer(bytearray(data), dtype=_C.uint8)
+
+
+def rebuild_view(
+    cls: type,
+    memory: Tensor,
+    dtype: Any,
+    shape: tuple,
+    stride: tuple,
+    offset: int,
+    requires_grad: bool,
+    state: dict | None,
+) -> Tensor:
+    """Undo what pickling did to a tensor over a storage that others may share."""
+    return _finished(cls, _shown(memory, dtype, shape, stride, offset), requires_grad, state)
+
+
+def _finished(cls: type, tensor: Tensor, requires_grad: bool, state: dict | None) -> Tensor:
+    if cls is not Tensor:
+        tensor = Tensor._make_subclass(cls, tensor, requires_grad)
+    elif requires_grad:
+        tensor.requires_grad_()
+    if state:
+        tensor.__dict__.update(state)
+    return tensor
+
+
+def rebuild_tensor(
+    cls: type,
+    data: bytes | None,
+    shape: tuple,
+    dtype: Any,
+    device: str,
+    layout: str,
+    requires_grad: bool,
+    state: dict | None,
+) -> Tensor:
+    """Undo what pickling did; `data` is None for tensors without memory."""
+    if data is None:
+        tensor = _C.empty(shape, dtype=dtype, device=device)
+    else:
+        stored = _C.uint16 if dtype is _C.bfloat16 else dtype
+        # A bytearray makes the memory writable and is copied only once.
+        tensor = _C.frombuffer(bytearray(data), dtype=stored) if data else _C.empty((0,), dtype=stored)
+        tensor = tensor.view(dtype).reshape(shape) if stored is not dtype else tensor.reshape(shape)
+        tensor = tensor.detach().to(device)
+        if layout == "channels_last":
+            tensor = tensor.contiguous(memory_format="channels_last")
+    return _finished(cls, tensor, requires_grad, state)
+
+
+def rebuild_generator(device: Any, state: Tensor) -> Generator:
+    """Undo what pickling a Generator did."""
+    return Generator(device).set_state(state)
+
+
+def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
+    key = _storage_key(self)
+    if key is not None:
+        place = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
+        return rebuild_view, (
+            type(self),
+            _memory_of(self, key),
+            *place,
+            self.requires_grad,
+            _C._state_of(self),
+        )
+    meta = self.device.type == "meta"
+    last = self.is_contiguous(memory_format="channels_last") and not self.is_contiguous()
+    data = None if meta else _plain_bytes(self)
+    layout = "channels_last" if last else "contiguous_format"
+    args = (
+        type(self),
+        data,
+        tuple(self.shape),
+        self.dtype,
+        str(self.device),
+        layout,
+        self.requires_grad,
+        _C._state_of(self),
+    )
+    return rebuild_tensor, args
+
+
+def _like(self: Tensor, made: Tensor) -> Tensor:
+    """`made` with the class and requires_grad of `self`."""
+    if type(self) is not Tensor:
+        return Tensor._make_subclass(type(self), made, self.requires_grad)
+    return made.requires_grad_() if self.requires_grad else made
+
+
+def _deep_values(self: Tensor, memo: dict) -> Tensor:
+    """The values in new memory; tensors that share memory share the copy, which is of the whole storage."""
+    key = _storage_key(self)
+    if key is None:
+        return self.detach().clone()
+    if key not in memo:
+        source = _storage_bytes(self)
+        memo[key] = source, source.clone()  # the source is kept, so that no other storage takes its address
+    return _shown(memo[key][1], self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
+
+
+def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
+    done = memo.get(id(self))
+    if done is not None:
+        return done
+    if not self.is_leaf:
+        raise RuntimeError(
+            "deepcopy: only tensors that no recorded operation computed can be copied deeply, found one with "
+            f"grad_fn={self.grad_fn!r}; use tensor.detach().clone()"
+        )
+    from copy import deepcopy
+
+    made = memo[id(self)] = _like(self, _deep_values(self, memo))
+    if self.grad is not None:
+        made.grad = deepcopy(self.grad, memo)
+    state = _C._state_of(self)
+    if state:
+        made.__dict__.update(deepcopy(state, memo))
+    return made
+
+
+def __copy__(self: Tensor) -> Tensor:
+    made = _like(self, self.detach())
+    state = _C._state_of(self)
+    if state:
+        made.__dict__.update(state)
+    return made
