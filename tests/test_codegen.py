@@ -84,6 +84,8 @@ def contents(folder: Path) -> dict[str, str]:
         ({"schema": '"plus(int a) -> Tensor"'}, "method"),
         ({"varargs": "other"}, "varargs"),
         ({"kind": "composite"}, "infer"),
+        ({"check": "small(self)"}, "check"),
+        ({"operands": "{absent: seen(self)}"}, "absent"),
     ],
 )
 def test_a_mistaken_record_is_refused_with_file_and_record(tmp_path: Path, change: dict, said: str) -> None:

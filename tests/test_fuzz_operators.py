@@ -243,6 +243,134 @@ def test_numbers_as_operands(data):
         agree(number - tensor(a), numpy(reference, np.asarray(number, dtype), a))
 
 
+# Where conversions and comparisons go wrong first.
+BOUNDARIES = [0, 1, -1, 127, 128, -128, 255, 256, 300, 65535, 65536, 2**31 - 1, 2**31, -(2**31), 2**32]
+BOUNDARIES += [2**63 - 1, 2**63, -(2**63), 2**64 - 1]
+COMPARED = [row for row in BINARY if row[0] in ("eq", "ne", "lt", "le", "gt", "ge")]
+DIVIDED = [row for row in BINARY if row[0] in ("floor_divide", "remainder", "fmod")]
+
+
+def promoted(a: str, b: str) -> str:
+    """PyTorch's dtype for two tensors with dimensions: unlike NumPy's, integers follow any floating dtype."""
+    ranks = [["b", "i", "f", "c"].index(np.dtype(d).kind.replace("u", "i")) for d in (a, b)]
+    if ranks[0] == ranks[1] or sorted(ranks) == [2, 3]:
+        return np.result_type(a, b).name
+    return a if ranks[0] > ranks[1] else b
+
+
+@fuzz(300)
+@given(st.data())
+def test_mixed_dtypes(data):
+    name, reference = data.draw(
+        st.sampled_from([("add", np.add), ("mul", np.multiply), ("eq", np.equal), ("maximum", np.maximum)])
+    )
+    dtypes = BOOL + REAL if name == "maximum" else BOOL + NUMBERS
+    # uint64 beside a signed dtype has no common integer type.
+    first, second = (data.draw(st.sampled_from([d for d in dtypes if d != "uint64"])) for _ in range(2))
+    shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0, max_side=4))
+    a, b = (data.draw(arrays(d, s)) for d, s in zip((first, second), shapes.input_shapes, strict=True))
+    if 0 in (a.ndim, b.ndim):
+        return
+    common = promoted(first, second)
+    expected = numpy(reference, a.astype(common), b.astype(common))
+    actual = getattr(t, name)(tensor(a), tensor(b))
+    agree(actual, expected, loose=2)
+    agree(getattr(t, name)(tensor(b), tensor(a)), expected, loose=2)
+
+
+@fuzz(300)
+@given(st.data())
+def test_comparisons_with_boundary_numbers(data):
+    name, reference, _, _ = data.draw(st.sampled_from(COMPARED))
+    dtype, number = data.draw(st.sampled_from(INTEGERS)), data.draw(st.sampled_from(BOUNDARIES))
+    a = data.draw(arrays(dtype))
+    expected = np.asarray(reference(a.astype(object), number), bool)
+    agree(getattr(t, name)(tensor(a), number), expected)
+
+
+@fuzz(300)
+@given(st.data())
+def test_boundary_numbers_are_stored_exactly_or_refused(data):
+    dtype, number = data.draw(st.sampled_from(INTEGERS)), data.draw(st.sampled_from(BOUNDARIES))
+    a = data.draw(arrays(dtype, finite=True)).copy()
+    limits = np.iinfo(dtype)
+    # A negative number may stand for its complement, as in PyTorch.
+    fits = limits.min <= number <= limits.max or (limits.min == 0 and -limits.max <= number < 0)
+    stored = number % (limits.max + 1) if number < 0 and limits.min == 0 else number
+    mask = data.draw(arrays("bool", a.shape))
+    store = data.draw(st.sampled_from(["fill_", "setitem", "masked_fill", "where", "full_like"]))
+    x = tensor(a.copy())
+    calls = {
+        "fill_": lambda: x.fill_(number),
+        "setitem": lambda: (x.__setitem__(..., number), x)[1],
+        "masked_fill": lambda: x.masked_fill(tensor(mask), number),
+        "where": lambda: t.where(tensor(mask), number, x),
+        "full_like": lambda: t.full_like(x, number),
+    }
+    if not fits:
+        with pytest.raises(OverflowError, match=str(number)):
+            calls[store]()
+        agree(x, a)
+        return
+    everywhere = store not in ("masked_fill", "where")
+    expected = np.where(np.ones_like(mask) if everywhere else mask, np.asarray(stored, dtype), a)
+    agree(calls[store](), expected)
+
+
+@fuzz(300)
+@given(st.data())
+def test_divisions_by_boundary_numbers(data):
+    name, reference, _, _ = data.draw(st.sampled_from(DIVIDED))
+    dtype, number = data.draw(st.sampled_from(INTEGERS)), data.draw(st.sampled_from(BOUNDARIES))
+    a, limits = data.draw(arrays(dtype)), np.iinfo(dtype)
+    divide = getattr(t, name)
+    if number == 0 and a.size:
+        with pytest.raises(ZeroDivisionError, match=name):
+            divide(tensor(a), number)
+    elif not limits.min <= number <= limits.max:
+        with pytest.raises(OverflowError, match=name):
+            divide(tensor(a), number)
+    elif number:
+        agree(divide(tensor(a), number), numpy(reference, a, np.asarray(number, dtype)))
+    # As a 0-d tensor the divisor is converted: it may become 0, which must not trap.
+    if -(2**63) <= number < 2**63 and np.asarray(number).astype(dtype) == 0 and a.size and a.ndim:
+        with pytest.raises(ZeroDivisionError, match=name):
+            divide(tensor(a), t.tensor(number))
+
+
+@fuzz(200)
+@given(st.data())
+def test_shifts_by_boundary_numbers(data):
+    dtype = data.draw(st.sampled_from(INTEGERS))
+    count = data.draw(st.sampled_from([*BOUNDARIES, 2, 7, 8, 9, 15, 16, 31, 32, 63, 64]))
+    a = data.draw(arrays(dtype))
+    whole = 0 <= count < 8 * np.dtype(dtype).itemsize
+    left = numpy(np.left_shift, a, np.asarray(count, dtype)) if whole else np.zeros_like(a)
+    right = (
+        numpy(np.right_shift, a, np.asarray(count, dtype)) if whole else np.where(a < 0, -1, 0).astype(dtype)
+    )
+    agree(t.bitwise_left_shift(tensor(a), count), left)
+    agree(t.bitwise_right_shift(tensor(a), count), right)
+
+
+@fuzz(100)
+@given(st.data())
+def test_normalising_over_shapes_with_zeros(data):
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3))
+    kept = data.draw(st.integers(0, len(shape) - 1))
+    a = data.draw(arrays("float64", shape, finite=True))
+    axes = tuple(range(kept, len(shape)))
+    if a.size:
+        centred = a - a.mean(axes, keepdims=True)
+        expected = centred / np.sqrt(a.var(axes, keepdims=True) + 1e-5)
+    else:
+        expected = a
+    agree(t.nn.functional.layer_norm(tensor(a), shape[kept:]), expected, loose=1e4)
+    agree(
+        t.nn.functional.softmax(tensor(a), kept).sum(kept), np.full(a.sum(kept).shape, float(shape[kept] > 0))
+    )
+
+
 SUMS = [("sum", np.sum), ("prod", np.prod), ("any", np.any), ("all", np.all)]
 EXTREMES = [("amax", np.amax), ("amin", np.amin)]
 MEANS = [("mean", np.mean), ("var", np.var), ("std", np.std)]

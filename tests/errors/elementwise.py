@@ -8,6 +8,7 @@ M = t.arange(6.0).reshape(2, 3)
 I = t.arange(6).reshape(2, 3)
 B = M > 2
 C = M.to(t.complex64)
+U = I.to(t.uint8)
 
 ROWS = [
     ("add-shapes", lambda: M + t.ones(4), RuntimeError, "add", "(2, 3)", "(4,)"),
@@ -56,6 +57,20 @@ ROWS = [
         (RuntimeError, ZeroDivisionError),
         "zero|0",
     ),
+    ("remainder-number", lambda: U % 256, OverflowError, "remainder", "other", "256", "uint8"),
+    (
+        "remainder-converted",
+        lambda: U % t.tensor(256),
+        (RuntimeError, ZeroDivisionError),
+        "remainder",
+        "zero|0",
+    ),
+    ("maximum-number", lambda: t.maximum(U, -1), OverflowError, "maximum", "other", "-1", "uint8"),
+    ("add-alpha-number", lambda: t.add(U, U, alpha=300), OverflowError, "add", "alpha", "300", "uint8"),
+    ("where-number", lambda: t.where(B, 300, U), OverflowError, "where", "self", "300", "uint8"),
+    ("masked_fill-number", lambda: U.masked_fill(B, 300), OverflowError, "masked_fill", "300", "uint8"),
+    ("mul-number", lambda: I * (2**64 - 1), OverflowError, "mul", "other", str(2**64 - 1), "int64"),
+    ("clamp-number", lambda: t.clamp(U, min=256), OverflowError, "clamp", "min", "256", "uint8"),
     (
         "bitwise-float",
         lambda: t.bitwise_and(M, M),
@@ -160,6 +175,43 @@ def whole():
 
 
 INPLACE_ROWS = [
+    ("fill_-complex", matrix, lambda x: x.fill_(1j), RuntimeError, "fill_", "value", "complex", "float32"),
+    ("setitem-complex", matrix, lambda x: x.__setitem__(0, 1j), RuntimeError, "value", "complex", "float32"),
+    (
+        "index_fill_-complex",
+        matrix,
+        lambda x: x.index_fill_(0, t.tensor([0]), 1j),
+        RuntimeError,
+        "index_fill",
+    ),
+    (
+        "fill_-number",
+        lambda: t.ones(3, dtype=t.uint8),
+        lambda x: x.fill_(300),
+        OverflowError,
+        "fill_",
+        "value",
+        "300",
+        "uint8",
+    ),
+    (
+        "setitem-number",
+        lambda: t.ones(3, dtype=t.uint8),
+        lambda x: x.__setitem__(0, 300),
+        OverflowError,
+        "value",
+        "300",
+        "uint8",
+    ),
+    (
+        "fill_-nan",
+        lambda: t.ones(3, dtype=t.int32),
+        lambda x: x.fill_(float("nan")),
+        ValueError,
+        "fill_",
+        "nan",
+        "int32",
+    ),
     ("add_-grows", matrix, lambda x: x.add_(t.ones(4, 2, 3)), RuntimeError, "add_", "(2, 3)", "(4, 2, 3)"),
     ("add_-shapes", matrix, lambda x: x.add_(t.ones(5)), RuntimeError, "add", "(2, 3)", "(5,)"),
     (

@@ -104,7 +104,8 @@ def written_tensors(op: Operator) -> str | None:
 def direct_body(op: Operator) -> list[str]:
     """Calls the backend's own function; what it wrote to gets a new version."""
     tag, args, target = op.cxx, t.names(op.arguments), written_tensors(op)
-    lines = pick(op, tag, [])
+    lines = [f"infer::{op.check};"] if op.check else []
+    lines += pick(op, tag, [])
     if target is None:
         return [*lines, f"return direct_of<op::{tag}>(op::{tag}::entry, place_)({args});"]
     lines.append(f"check_writable(op::{tag}::entry, {target});")
@@ -174,6 +175,14 @@ def out_body(op: Operator) -> list[str]:
     return [*lines, *(f"{name}_target.finish();" for name in names)]
 
 
+def passed(op: Operator) -> str:
+    """The arguments as they go on: those that `operands` names as its expression gives them."""
+    given = {name: call.removesuffix(")") for name, call in op.operands}
+    return joined(
+        *(f"infer::{given[a.name]}, Tensor())" if a.name in given else a.name for a in op.arguments)
+    )
+
+
 class FormText:
     """One form of an operator: its computation, and the public function with its entry."""
 
@@ -202,7 +211,7 @@ class FormText:
             result=self.result,
             params=self.params,
             keys=keys(op, self.outputs),
-            passed=joined("keys_", *self.outputs, t.names(op.arguments)),
+            passed=joined("keys_", *self.outputs, passed(op)),
         )
 
 

@@ -16,7 +16,7 @@ TYPES = (
 RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
-    "varargs": str, "impl_inplace": bool, "doc": str,
+    "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 MODULES = {"both", "nn"}
@@ -82,6 +82,8 @@ class Operator:
     core: bool = False
     aliases: tuple[str, ...] = ()
     infer: str | None = None
+    check: str | None = None
+    operands: tuple[tuple[str, str], ...] = ()
     module: str = "both"
     varargs: str | None = None
     impl_inplace: bool = False
@@ -222,6 +224,13 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(f"{op.where}: a structured operator returns tensors")
     if op.kind != "structured" and op.infer:
         raise DeclarationError(f"{op.where}: 'infer' is for structured operators")
+    if op.kind != "direct" and op.check:
+        raise DeclarationError(
+            f"{op.where}: 'check' is for direct operators; others check in 'infer' or 'impl'"
+        )
+    for name, _ in op.operands:
+        if name not in {a.name for a in op.arguments if a.type == "Operand"}:
+            raise DeclarationError(f"{op.where}: 'operands' names {name!r}, which is no Operand argument")
     if "inplace" in op.forms and (len(op.results) != 1 or op.results[0].type != "Tensor"):
         raise DeclarationError(f"{op.where}: form 'inplace' needs exactly one Tensor result")
     if op.in_place_only and {"inplace", "out"} & set(op.forms):
@@ -260,6 +269,8 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         core=bool(record.get("core", False)),
         aliases=tuple(record.get("aliases", ())),
         infer=record.get("infer"),
+        check=record.get("check"),
+        operands=tuple(record.get("operands", {}).items()),
         module=record.get("module", "both"),
         varargs=record.get("varargs"),
         impl_inplace=bool(record.get("impl_inplace", False)),

@@ -179,6 +179,15 @@ def test_third_derivatives_of_functions(name):
     np.testing.assert_allclose(y.detach().numpy(), derivatives[name](v), rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["elu", "celu"])
+def test_the_second_derivative_at_the_kink_belongs_to_the_line(name):
+    x = taeda.tensor([-1.0, 0.0, 1.0], dtype=taeda.float64, requires_grad=True)
+    (slope,) = grad(getattr(taeda.ops, name)(x).sum(), x, create_graph=True)
+    (bend,) = grad(slope.sum(), x)
+    assert slope.tolist() == pytest.approx([np.exp(-1), 1, 1])
+    assert bend.tolist() == pytest.approx([np.exp(-1), 0, 0])
+
+
 def test_backward_with_create_graph_gives_a_differentiable_grad(x):
     (x**3).sum().backward(create_graph=True)
     assert x.grad.requires_grad

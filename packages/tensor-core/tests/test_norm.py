@@ -180,3 +180,13 @@ def test_errors_name_what_is_wrong(call, kind, words):
         call(taeda)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 0), (2, 3, 0)])
+def test_layer_norm_of_rows_without_elements(shape):
+    x = taeda.ones(*shape)
+    assert tuple(ops.layer_norm(x, [0]).shape) == shape
+    result, mean, rstd = ops.native_layer_norm(x, [0], taeda.ones(0), taeda.ones(0), EPS)
+    assert tuple(result.shape) == shape and tuple(mean.shape) == tuple(rstd.shape) == (*shape[:-1], 1)
+    grad_input, grad_weight, grad_bias = ops.layer_norm_backward(x, x, [0], mean, rstd, None)
+    assert tuple(grad_input.shape) == shape and tuple(grad_weight.shape) == tuple(grad_bias.shape) == (0,)

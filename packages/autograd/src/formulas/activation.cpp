@@ -32,7 +32,8 @@ Tensor threshold_grad(const Tensor& grad, const Tensor& self, const Scalar& thre
 
 Tensor elu_grad(const Tensor& grad, const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
   if (!recording()) return ops::elu_backward(grad, self, alpha, scale, input_scale);
-  const Tensor negative = ops::clamp_max(self, 0);
+  // 0 itself is a constant here: the second derivative is 0 there, not exp's.
+  const Tensor negative = ops::where(ops::ge(self, 0), Tensor(0), self);
   return grad * ops::where(ops::gt(self, 0), Tensor(scale), ops::exp(negative * input_scale) * alpha * scale * input_scale);
 }
 

@@ -11,9 +11,13 @@
 namespace taeda::impl {
 
 Tensor relu6(const Tensor& self) { return ops::hardtanh(self, 0, 6); }
-Tensor selu(const Tensor& self) { return ops::elu(self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1); }
+Tensor selu(const Tensor& self) {
+  infer::activation("selu", self);
+  return ops::elu(self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1);
+}
 Tensor celu(const Tensor& self, const Scalar& alpha) {
   check(alpha.to_double() != 0, ErrorKind::Runtime, "celu: argument 'alpha' must not be 0");
+  infer::activation("celu", self);
   return ops::elu(self, alpha, 1, 1 / alpha.to_double());
 }
 Tensor softsign(const Tensor& self) { return ops::div(self, ops::add(ops::abs(self), Tensor(1))); }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "infer/numbers.h"
 #include "taeda/autograd_api.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
@@ -17,6 +18,13 @@ Tensor with_grad(Tensor made, bool requires_grad) {
     autograd_api.set_requires_grad(made, true);
   }
   return made;
+}
+
+/// Names the operator that was called, not the allocation under it.
+void check_sizes(const char* op, IntSpan size) {
+  for (const int64_t n : size)
+    if (n < 0) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'size' must not be negative, got ", shape_text(size));
 }
 
 Tensor fill_with(Tensor made, const Scalar& value) {
@@ -48,18 +56,24 @@ Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, s
   return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
 }
 Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-  return with_grad(fill_with(taeda::empty(size, dtype.value_or(dtype_of_value(fill_value)), device.value_or(Device{})), fill_value), requires_grad);
+  const DType type = dtype.value_or(dtype_of_value(fill_value));
+  check_sizes("full", size);
+  infer::check_number("full", "fill_value", fill_value, type);
+  return with_grad(fill_with(taeda::empty(size, type, device.value_or(Device{})), fill_value), requires_grad);
 }
 Tensor zeros(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  check_sizes("zeros", size);
   return full(size, 0, dtype.value_or(default_dtype()), device, requires_grad);
 }
 Tensor ones(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  check_sizes("ones", size);
   return full(size, 1, dtype.value_or(default_dtype()), device, requires_grad);
 }
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   return with_grad(empty_as(self, dtype, device), requires_grad);
 }
 Tensor full_like(const Tensor& self, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  infer::check_number("full_like", "fill_value", fill_value, dtype.value_or(self.dtype()));
   return with_grad(fill_with(empty_as(self, dtype, device), fill_value), requires_grad);
 }
 Tensor zeros_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
@@ -73,12 +87,16 @@ Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, s
 }
 Tensor new_full(const Tensor& self, IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
                 bool requires_grad) {
+  check_sizes("new_full", size);
+  infer::check_number("new_full", "fill_value", fill_value, dtype.value_or(self.dtype()));
   return full(size, fill_value, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
 }
 Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  check_sizes("new_zeros", size);
   return new_full(self, size, 0, dtype, device, requires_grad);
 }
 Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+  check_sizes("new_ones", size);
   return new_full(self, size, 1, dtype, device, requires_grad);
 }
 Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
@@ -127,6 +145,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   const bool complex = start.is_complex() || end.is_complex();
   const DType type = dtype.value_or(complex ? complex_of(default_dtype()) : default_dtype());
   check(!complex || is_complex(type), ErrorKind::Runtime, "linspace: argument 'dtype' is ", name(type), ", expected a complex one for complex ends");
+  infer::check_number("linspace", "start", start, type);
+  infer::check_number("linspace", "end", end, type);
   const Tensor exact = complex ? spaced<std::complex<double>>(start, end, steps, DType::Complex128) : spaced<double>(start, end, steps, DType::Float64);
   const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "infer/numbers.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
@@ -106,6 +107,7 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
 Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& values, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim(), "put_along_axis");
   const auto [into, places] = aligned("put_along_axis", self, indices, d);
+  infer::check_number("put_along_axis", "values", values, self.dtype());
   return ops::scatter(into, d, places, ops::expand(ops::to_dtype(values, self.dtype()), places.sizes()));
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/numbers.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/creation.h"
 
@@ -304,6 +305,7 @@ Tensor diag(const Tensor& self, int64_t diagonal) {
 }
 
 Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
+  infer::check_number("constant_pad_nd", "value", value, self.dtype());
   check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * self.dim(), ErrorKind::Runtime, "constant_pad_nd: argument 'pad' ", shape_text(pad),
         " needs an even number of amounts, at most two for each of the ", self.dim(), " dimensions");
   Shape sizes(self.sizes());

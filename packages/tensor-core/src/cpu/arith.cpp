@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cpu/kernel.h"
+#include "infer/numbers.h"
 
 namespace taeda::cpu {
 namespace {
@@ -89,6 +90,24 @@ T least_multiple(T a, T b) {
   const T m = T(T(a / g) * b);
   return m < 0 ? T(-m) : m;
 }
+/// Half precision: neighbours of one sign differ by one in their bits.
+template <class T>
+T half_next(T a, T b) {
+  const float x = a, y = b;
+  if (x != x || y != y) return T(NAN);
+  if (x == y) return b;
+  T next;
+  if (x == 0)
+    next.bits = uint16_t((b.bits & 0x8000) | 1);
+  else
+    next.bits = uint16_t((x < y) == (x > 0) ? a.bits + 1 : a.bits - 1);
+  return next;
+}
+template <class T>
+void half_nextafter(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
+  const auto at = [&](int k, int64_t i) { return reinterpret_cast<T*>(p[k] + i * s[k]); };
+  for (int64_t i = 0; i < n; ++i) *at(0, i) = half_next(*at(1, i), *at(2, i));
+}
 template <class T>
 T signum(T x) {
   if constexpr (is_complex_v<T>) return x == T(0) ? T(0) : x / std::abs(x);
@@ -127,7 +146,17 @@ constexpr LoopRow fmax_row = binary_row<Fmax>(BoolOrdered{});
 constexpr LoopRow fmin_row = binary_row<Fmin>(BoolOrdered{});
 constexpr LoopRow hypot_row = binary_row<Hypot>(Types<double>{});
 constexpr LoopRow copysign_row = binary_row<Copysign>(Floats{});
-constexpr LoopRow nextafter_row = binary_row<Nextafter>(Floats{});
+constexpr LoopRow nextafter_row = [] {
+  LoopRow r = binary_row<Nextafter>(Floats{});
+  r.fn[int(DType::Float16)] = &half_nextafter<Half>;
+  r.fn[int(DType::BFloat16)] = &half_nextafter<BFloat16>;
+  return r;
+}();
+/// Steps in the dtype itself: a neighbour in float32 would round back.
+void nextafter_kernel(const Tensor& out, const Tensor& a, const Tensor& b) {
+  const DType d = float_of(infer::common_dtype(a, b));
+  run_binary(need(nextafter_row, d, "nextafter"), out, d, a, b, d);
+}
 constexpr LoopRow logaddexp_row = binary_row<LogAddExp>(Floats{});
 constexpr LoopRow logaddexp2_row = binary_row<LogAddExp2>(Floats{});
 constexpr LoopRow gcd_row = binary_row<Gcd>(Ints{});
@@ -164,7 +193,7 @@ void div_kernel(const Tensor& out, const Tensor& a, const Tensor& b) {
   run_binary(need(row(kDiv), d, "div"), out, d, a, b, d);
 }
 
-/// Sets integer[0] of its parameters when an element of data[0] is zero; reads only.
+/// Sets integer[0] of its parameters when an element of data[0] is zero.
 template <class T>
 void zero_search(char* const* p, const int64_t* s, int64_t n, const LoopParams* params) {
   bool found = false;
@@ -179,11 +208,11 @@ constexpr LoopRow zero_search_row(Types<Ts...>) {
 }
 constexpr LoopRow zero_row = zero_search_row(BoolInts{});
 
-/// Integer division by zero would trap in the loop.
+/// Integer division by zero would trap in the loop: asked of the divisor as the loop sees it, after conversion.
 void check_divisor(const char* op, const Tensor& b, DType d) {
   if (!is_integral(d)) return;
   LoopParams found;
-  run_loop(zero_row.fn[int(b.dtype())], &found, {{&b, b.dtype()}});
+  run_loop(zero_row.fn[int(d)], &found, {{&b, d}}, 0);
   check(found.integer[0] == 0, ErrorKind::ZeroDivision, op, ": integer division by zero");
 }
 /// bool operands are divided as small integers.
@@ -240,8 +269,8 @@ void set_bound(LoopParams& p, int k, const std::optional<Scalar>& bound, bool lo
     using L = std::numeric_limits<T>;
     T value = low ? L::lowest() : L::max();
     if (bound) {
-      const double wide = bound->to_double();
-      value = wide < double(L::lowest()) ? L::lowest() : wide > double(L::max()) ? L::max() : bound->to<T>();
+      const int side = infer::side_of(*bound, dtype_of<T>);
+      value = side < 0 ? L::lowest() : side > 0 ? L::max() : bound->to<T>();
     }
     p.integer[k] = int64_t(value);
   } else {
@@ -250,6 +279,9 @@ void set_bound(LoopParams& p, int k, const std::optional<Scalar>& bound, bool lo
 }
 void clamp_kernel(const Tensor& out, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
   const DType d = compute_dtype(out.dtype());
+  const auto is_nan = [](const std::optional<Scalar>& bound) { return bound && std::isnan(bound->to_double()); };
+  // Comparisons with NaN would leave the elements as they are.
+  if (is_nan(min) || is_nan(max)) return copy_elements(out, Tensor(NAN));
   LoopParams p;
   visit_dtype(d, [&]<class T>() {
     if constexpr (!is_complex_v<T> && !is_half_v<T>) {
@@ -285,7 +317,7 @@ const bool registered = [] {
   kernel<op::minimum>(kCPU, binary_same<kMinimum>);
   kernel<op::mul>(kCPU, binary_same<kMul>);
   kernel<op::neg>(kCPU, unary_same<kNeg>);
-  kernel<op::nextafter>(kCPU, rare_binary_float<nextafter_row>);
+  kernel<op::nextafter>(kCPU, nextafter_kernel);
   kernel<op::pow>(kCPU, pow_kernel);
   kernel<op::reciprocal>(kCPU, unary_float<kReciprocal>);
   kernel<op::remainder>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division(row(kRemainder), remainder_row, "remainder", o, a, b); });
@@ -298,7 +330,9 @@ const bool registered = [] {
     unary_same<kSquare>(out, self);
   });
   kernel<op::sub>(kCPU, sub_kernel);
-  kernel<op::trunc_divide>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) { division(trunc_divide_row, no_row, "trunc_divide", o, a, b); });
+  kernel<op::trunc_divide>(kCPU, [](const Tensor& o, const Tensor& a, const Tensor& b) {
+    division(trunc_divide_row, no_row, "div", o, a, b);
+  });
   kernel<op::xlogy>(kCPU, rare_binary_float<xlogy_row>);
   return true;
 }();

@@ -279,6 +279,7 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
 
 Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   check(bins > 0, ErrorKind::Runtime, "histc: argument 'bins' must be positive, got ", bins);
+  check(!is_complex(self.dtype()), ErrorKind::NotImplemented, "histc: not implemented for dtype ", name(self.dtype()));
   const Tensor values = ops::contiguous(ops::to_dtype(self, DType::Float64));
   const double* data = values.data<double>();
   const int64_t n = values.numel();

@@ -1,6 +1,10 @@
 // Inference shared by the element-wise families: promotion, broadcasting, layout of the result.
+#include "taeda/elementwise.h"
+
 #include <algorithm>
 
+#include "infer/arith.h"
+#include "infer/compare.h"
 #include "taeda/infer.h"
 
 namespace taeda::infer {
@@ -81,20 +85,51 @@ Spec predicate_ordered(const char* op, const Tensor& self) {
   return like(self, DType::Bool);
 }
 
-Spec binary_slow(const char* op, const Tensor& a, const Tensor& b) { return broadcast(op, a, b, common_dtype(a, b)); }
+namespace {
+/// Only integers from 2**63 up are wrapped as uint64: a smaller dtype has no result for them, not even a modular one.
+void refuse_huge(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
+  if (a.dtype() == DType::UInt64) check_exact(op, "self", a, dtype);
+  if (b.dtype() == DType::UInt64) check_exact(op, "other", b, dtype);
+}
+}  // namespace
+
+Spec binary_slow(const char* op, const Tensor& a, const Tensor& b) {
+  const DType dtype = common_dtype(a, b);
+  if (is_integral(dtype)) refuse_huge(op, a, b, dtype);
+  return broadcast(op, a, b, dtype);
+}
 Spec binary_ordered(const char* op, const Tensor& a, const Tensor& b) {
   Spec out = binary(op, a, b);
   refuse_complex(op, out.dtype);
   return out;
 }
+Spec binary_exact(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary_ordered(op, a, b);
+  check_exact(op, "self", a, out.dtype);
+  check_exact(op, "other", b, out.dtype);
+  return out;
+}
 Spec binary_float(const char* op, const Tensor& a, const Tensor& b) {
-  Spec out = binary(op, a, b);
+  const bool equal = a.dtype() == b.dtype();
+  // Numbers go straight to floating point: huge ones are welcome.
+  Spec out = equal ? binary(op, a, b) : broadcast(op, a, b, common_dtype(a, b));
   out.dtype = float_of(out.dtype);
+  return out;
+}
+Spec binary_float_ordered(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary_float(op, a, b);
+  refuse_complex(op, out.dtype);
   return out;
 }
 Spec binary_int(const char* op, const Tensor& a, const Tensor& b) {
   Spec out = binary(op, a, b);
   if (!is_integral(out.dtype) || out.dtype == DType::Bool) unsupported(op, out.dtype);
+  return out;
+}
+Spec binary_int_exact(const char* op, const Tensor& a, const Tensor& b) {
+  Spec out = binary_int(op, a, b);
+  check_exact(op, "self", a, out.dtype);
+  check_exact(op, "other", b, out.dtype);
   return out;
 }
 Spec binary_bits(const char* op, const Tensor& a, const Tensor& b) {
@@ -113,6 +148,13 @@ Spec compare_any(const char* op, const Tensor& a, const Tensor& b) {
   out.dtype = DType::Bool;
   return out;
 }
+Spec isclose(const Tensor& a, const Tensor& b) {
+  Spec out = compare_any("isclose", a, b);
+  const DType dtype = common_dtype(a, b);
+  check_exact("isclose", "self", a, dtype);
+  check_exact("isclose", "other", b, dtype);
+  return out;
+}
 Spec ternary(const char* op, const Tensor& a, const Tensor& b, const Tensor& c) {
   const Tensor all[] = {a, b, c};
   const DType dtype = result_type(all);
@@ -123,7 +165,10 @@ Spec where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check(condition.dtype() == DType::Bool || condition.dtype() == DType::UInt8, ErrorKind::Runtime,
         "where: argument 'condition' has dtype ", name(condition.dtype()), ", expected bool");
   const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), "where"), condition.sizes(), "where");
-  return with_layout(sizes, common_dtype(a, b), {&a, &b, &condition});
+  const DType dtype = common_dtype(a, b);
+  check_number("where", "self", a, dtype);
+  check_number("where", "other", b, dtype);
+  return with_layout(sizes, dtype, {&a, &b, &condition});
 }
 Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_fill: argument 'mask' has dtype ", name(mask.dtype()), ", expected bool");
@@ -134,6 +179,7 @@ Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   if (!(real || self.dtype() == DType::Bool || can_cast(value.dtype(), self.dtype()))) [[unlikely]]
     fail(ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
         " cannot be stored into dtype ", name(self.dtype()));
+  check_number("masked_fill", "value", value, self.dtype());
   return with_layout(broadcast_shapes(self.sizes(), mask.sizes(), "masked_fill"), self.dtype(), {&self});
 }
 
@@ -142,25 +188,37 @@ void check_alpha(const char* op, DType dtype, const Scalar& alpha) {
   check(!alpha.is_floating() || !is_integral(dtype), ErrorKind::Runtime, op, ": argument 'alpha' must be an integer for dtype ", name(dtype));
   check(!alpha.is_complex() || is_complex(dtype), ErrorKind::Runtime, op, ": argument 'alpha' must be real for dtype ", name(dtype));
   check(alpha.kind() != Scalar::Kind::Bool || dtype == DType::Bool, ErrorKind::Runtime, op, ": argument 'alpha' must not be bool for dtype ", name(dtype));
+  check_number(op, "alpha", alpha, dtype);
 }
 }  // namespace
 
 Spec add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Spec out = binary("add", a, b);
-  if (alpha.kind() != Scalar::Kind::Int) check_alpha("add", out.dtype, alpha);
+  if (alpha.kind() != Scalar::Kind::Int || is_integral(out.dtype)) check_alpha("add", out.dtype, alpha);
   return out;
 }
 Spec sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Spec out = binary("sub", a, b);
   check(a.dtype() != DType::Bool || b.dtype() != DType::Bool, ErrorKind::Runtime,
         "sub: both operands are bool, which have no difference; use logical_xor");
-  if (alpha.kind() != Scalar::Kind::Int) check_alpha("sub", out.dtype, alpha);
+  if (alpha.kind() != Scalar::Kind::Int || is_integral(out.dtype)) check_alpha("sub", out.dtype, alpha);
   return out;
 }
 Spec pow(const Tensor& a, const Tensor& b) {
-  Spec out = binary("pow", a, b);
-  if (is_integral(out.dtype) && b.is_wrapped_number() && b.dtype() == DType::Int64)
+  const DType dtype = common_dtype(a, b);
+  if (is_integral(dtype) && b.is_wrapped_number() && b.dtype() == DType::Int64)
     check(*b.data<int64_t>() >= 0, ErrorKind::Runtime, "pow: integers to a negative integer power (", *b.data<int64_t>(), ") are not allowed");
+  check_exact("pow", "exponent", b, dtype);
+  return binary("pow", a, b);
+}
+Spec addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  Spec out = ternary("addcmul", self, a, b);
+  check_number("addcmul", "value", value, out.dtype);
+  return out;
+}
+Spec addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  Spec out = addcdiv(self, a, b);
+  check_number("addcdiv", "value", value, out.dtype);
   return out;
 }
 Spec addcdiv(const Tensor& self, const Tensor& a, const Tensor& b) {
@@ -174,6 +232,10 @@ Spec clamp(const Tensor& self, const std::optional<Scalar>& min, const std::opti
   for (const auto& bound : {min, max})
     if (bound && category(bound->dtype()) > category(dtype)) dtype = promoted(self, Tensor(*bound));
   refuse_complex("clamp", dtype);
+  if (is_integral(dtype)) {  // bounds that no number of the dtype can meet
+    if (min && side_of(*min, dtype) > 0) out_of_range("clamp", "min", *min, dtype);
+    if (max && side_of(*max, dtype) < 0) out_of_range("clamp", "max", *max, dtype);
+  }
   return like(self, dtype);
 }
 Spec clamp_bound(const char* op, const Tensor& self, const Tensor& bound) { return binary_ordered(op, self, bound); }

@@ -48,6 +48,7 @@ Spec index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   wrap_dim(dim, self.dim(), "index_fill");
   check(index.dim() <= 1, ErrorKind::Runtime, "index_fill: argument 'index' must be 1-dimensional, got shape ", shape_text(index.sizes()));
   check(value.dim() == 0, ErrorKind::Runtime, "index_fill: argument 'value' must be 0-dimensional, got shape ", shape_text(value.sizes()));
+  check_number("index_fill", "value", value, self.dtype());
   return like(self);
 }
 
@@ -74,6 +75,11 @@ Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor&
           op, ": argument 'index' of shape ", shape_text(index.sizes()), " is larger than 'self' ", shape_text(self.sizes()), " apart from dimension ", d,
           " or than 'src' ", shape_text(src.sizes()));
   return like(self);
+}
+
+Spec scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  check_number("scatter", "value", value, self.dtype());
+  return scatter_into("scatter", self, dim, index, self);
 }
 
 namespace {
@@ -126,4 +132,5 @@ const bool registered = [] {
 }();
 
 }  // namespace
+
 }  // namespace taeda::infer

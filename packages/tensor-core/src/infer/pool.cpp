@@ -62,7 +62,7 @@ Pair adaptive_size(const char* op, const Tensor& input, IntSpan output_size) {
         output_size.size(), " numbers, expected 1 or 2");
   check(in.h > 0 && in.w > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
         ", expected no empty dimension but the batch");
-  const Pair out{output_size[0] == -1 ? in.h : output_size[0], output_size.back() == -1 ? in.w : output_size.back()};
+  const Pair out{output_size[0], output_size.back()};
   check(out[0] >= 0 && out[1] >= 0, ErrorKind::Runtime, op, ": argument 'output_size' must not be negative, got ",
         shape_text(output_size));
   return out;

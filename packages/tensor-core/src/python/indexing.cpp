@@ -1,6 +1,7 @@
 // x[...] and x[...] = v: basic keys become one view, advanced ones go to ops::index and ops::index_put_.
 #include <algorithm>
 
+#include "infer/numbers.h"
 #include "python/internal.h"
 #include "taeda/ops.h"
 
@@ -295,6 +296,7 @@ Tensor value_of(PyObject* o, const Tensor& self) {
 void assign(const Tensor& view, PyObject* given, const Tensor& self) {
   const Tensor value = value_of(given, self);
   if (value.is_wrapped_number() || value.dim() == 0) {
+    infer::check_number("index assignment", "value", value, view.dtype());
     if (value.is_wrapped_number())
       ops::fill_(view, value);
     else
@@ -318,8 +320,9 @@ int64_t dims_of(const Selection& chosen) {
 
 void assign_selection(const Selection& chosen, PyObject* given, const Tensor& self) {
   if (chosen.indices.empty()) return assign(chosen.view, given, self);
-  const Tensor value = without_leading_ones(value_of(given, self), dims_of(chosen));
-  ops::index_put_(chosen.view, chosen.indices, value, false);
+  const Tensor value = value_of(given, self);
+  infer::check_number("index assignment", "value", value, self.dtype());
+  ops::index_put_(chosen.view, chosen.indices, without_leading_ones(value, dims_of(chosen)), false);
 }
 
 }  // namespace

@@ -1,0 +1,3 @@
+// What the cast family asks before dispatch.
+#pragma once
+#include "infer/numbers.h"  // IWYU pragma: export
