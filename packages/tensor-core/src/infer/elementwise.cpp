@@ -1,6 +1,7 @@
 // Inference shared by the element-wise families: promotion, broadcasting, layout of the result.
 #include <algorithm>
 
+#include "infer/compare.h"
 #include "taeda/infer.h"
 
 namespace taeda::infer {
@@ -113,6 +114,11 @@ Spec compare_any(const char* op, const Tensor& a, const Tensor& b) {
   out.dtype = DType::Bool;
   return out;
 }
+Spec close(const char* op, const Tensor& self, const Tensor& other, double rtol, double atol) {
+  check(rtol >= 0 && atol >= 0, ErrorKind::Runtime, op, ": arguments 'rtol' and 'atol' must not be negative, got ",
+        rtol, " and ", atol);
+  return compare_any(op, self, other);
+}
 Spec ternary(const char* op, const Tensor& a, const Tensor& b, const Tensor& c) {
   const Tensor all[] = {a, b, c};
   const DType dtype = result_type(all);
@@ -189,8 +195,8 @@ Spec clone(const Tensor& self, std::optional<std::string_view> memory_format) {
   return Spec{Shape(self.sizes()), self.dtype(), channels_last_strides(self.sizes())};
 }
 std::array<Spec, 2> native_dropout(const Tensor& self, double p) {
-  check(p >= 0 && p <= 1, ErrorKind::Value, "dropout: argument 'p' must lie between 0 and 1, got ", p);
-  if (!is_differentiable(self.dtype())) unsupported("dropout", self.dtype());
+  check(p >= 0 && p <= 1, ErrorKind::Value, "native_dropout: argument 'p' must lie between 0 and 1, got ", p);
+  if (!is_differentiable(self.dtype())) unsupported("native_dropout", self.dtype());
   return {like(self, self.dtype()), like(self, DType::Bool)};
 }
 
