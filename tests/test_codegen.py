@@ -156,6 +156,22 @@ def test_every_form_reaches_every_output(tmp_path: Path) -> None:
     assert [op["name"] for op in json.loads(written["ops.json"])] == ["mirror.dims", "plus"]
 
 
+def test_arguments_of_a_direct_operator_are_checked_before_any_kernel(tmp_path: Path) -> None:
+    draw = {
+        "op": "draw_.chance",
+        "schema": '"draw_(Tensor self, float p) -> ()"',
+        "forms": "[function, method]",
+        "kind": "direct",
+        "check": "'chance(\"draw_\", p)'",
+        "doc": "Chance.",
+    }
+    done = generate(tmp_path, sums=yaml_of(draw))
+    assert done.returncode == 0, done.stderr
+    dispatch = (tmp_path / "out" / "dispatch_sums.cpp").read_text()
+    assert 0 < dispatch.index('infer::chance("draw_", p);') < dispatch.index("writer_of<op::draw__chance>")
+    assert "return slots.self();" in (tmp_path / "out" / "bind_sums.cpp").read_text()
+
+
 def test_a_formula_keeps_only_what_it_needs(tmp_path: Path) -> None:
     done = generate_layer(
         tmp_path,

@@ -101,7 +101,7 @@ class Operator:
 
     @property
     def in_place_only(self) -> bool:
-        return self.name.endswith("_") and not self.name.startswith("__")
+        return self.python_name.endswith("_") and not self.name.startswith("__")
 
     @property
     def tensor_results(self) -> bool:

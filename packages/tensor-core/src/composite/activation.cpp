@@ -1,6 +1,7 @@
 // Activations written in terms of others.
 #include "taeda/ops/activation.h"
 
+#include "infer/random.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
@@ -49,14 +50,17 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
 
 Tensor rrelu(const Tensor& self, double lower, double upper, bool training, const Generator& generator) {
   if (!training) return ops::leaky_relu(self, (lower + upper) / 2);
+  infer::uniform_bounds("rrelu", self, lower, upper, "lower", "upper");
   const Tensor slope = ops::empty_like(self);
   ops::uniform_(slope, lower, upper, generator);
-  return ops::where(ops::ge(self, Tensor(0)), self, ops::mul(self, slope));
+  return ops::where(ops::gt(self, Tensor(0)), self, ops::mul(self, slope));
 }
 
 Tensor dropout(const Tensor& self, double p, bool training) {
   check(p >= 0 && p <= 1, ErrorKind::Value, "dropout: argument 'p' must lie between 0 and 1, got ", p);
   if (!training || p == 0) return self;
+  check(is_differentiable(self.dtype()), ErrorKind::NotImplemented, "dropout: not implemented for dtype ",
+        name(self.dtype()));
   return std::get<0>(ops::native_dropout(self, p));
 }
 

@@ -1,6 +1,7 @@
 // Comparisons of whole tensors.
 #include "taeda/ops/compare.h"
 
+#include "infer/compare.h"
 #include "taeda/backend.h"
 #include "taeda/ops/creation.h"
 #include "taeda/ops/index.h"
@@ -26,6 +27,7 @@ std::vector<Tensor> where_condition(const Tensor& condition) {
 }
 
 bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  infer::close("allclose", self, other, rtol, atol);
   return truth_of(ops::all(ops::isclose(self, other, rtol, atol, equal_nan)));
 }
 

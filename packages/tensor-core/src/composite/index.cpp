@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <span>
 
+#include "composite/host.h"
 #include "infer/numbers.h"
+#include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
@@ -46,9 +48,6 @@ Tensor index_put(const Tensor& self, TensorList indices, const Tensor& values, b
   return out;
 }
 
-/// Its elements where this code can read them, row by row.
-static Tensor on_host(const Tensor& tensor) { return ops::contiguous(ops::to_device(tensor, Device{})); }
-
 /// The number of classes, when every class of the int64 elements is in range; the error of one_hot otherwise.
 static int64_t checked_classes(const Tensor& classes, int64_t num_classes) {
   if (classes.numel() == 0) {
@@ -79,11 +78,14 @@ Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
   return ops::to_device(out, tensor.device());
 }
 
-Tensor take(const Tensor& self, const Tensor& index) {
-  return ops::reshape(ops::index_select(ops::reshape(self, Shape{-1}), 0, ops::reshape(index, Shape{-1})), index.sizes());
-}
-
 namespace {
+/// Indices from the end on, which the kernels do not know, as ones from the start.
+Tensor wrapped(const Tensor& index, int64_t size) {
+  if (!is_signed(index.dtype()) || !is_integral(index.dtype())) return index;
+  const Tensor places = ops::to_dtype(index, DType::Int64);
+  const Tensor from_end = ops::logical_and(ops::lt(places, Tensor(0)), ops::ge(places, Tensor(-size)));
+  return ops::where(from_end, ops::add(places, Tensor(size)), places);
+}
 /// Shapes of `self` and `indices` broadcast against each other everywhere but in `dim`.
 std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& self, const Tensor& indices, int64_t d) {
   check(self.dim() == indices.dim(), ErrorKind::Runtime, op, ": argument 'indices' has ", indices.dim(), " dimensions, expected ", self.dim());
@@ -97,18 +99,27 @@ std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& self, const Tens
 }
 }  // namespace
 
+Tensor take(const Tensor& self, const Tensor& index) {
+  const Tensor places = ops::reshape(wrapped(index, self.numel()), Shape{-1});
+  return ops::reshape(ops::index_select(ops::reshape(self, Shape{-1}), 0, places), index.sizes());
+}
+
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
-  if (!dim) return ops::gather(ops::reshape(self, Shape{-1}), 0, ops::reshape(indices, Shape{-1}));
+  if (!dim)
+    return ops::gather(ops::reshape(self, Shape{-1}), 0, wrapped(ops::reshape(indices, Shape{-1}), self.numel()));
   const int64_t d = wrap_dim(*dim, self.dim(), "take_along_dim");
   const auto [from, places] = aligned("take_along_dim", self, indices, d);
-  return ops::gather(from, d, places);
+  return ops::gather(from, d, wrapped(places, from.dim() ? from.size(d) : 1));
 }
 
 Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& values, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim(), "put_along_axis");
   const auto [into, places] = aligned("put_along_axis", self, indices, d);
   infer::check_number("put_along_axis", "values", values, self.dtype());
-  return ops::scatter(into, d, places, ops::expand(ops::to_dtype(values, self.dtype()), places.sizes()));
+  const Tensor typed = ops::to_dtype(values, self.dtype());
+  const Tensor given =
+      values.is_wrapped_number() ? ops::to_device(typed, self.device()) : typed;  // a number lies on the cpu
+  return ops::scatter(into, d, wrapped(places, into.dim() ? into.size(d) : 1), ops::expand(given, places.sizes()));
 }
 
 Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,

@@ -23,6 +23,24 @@ Tensor as_batch(const Tensor& t, const Shape& batch, int64_t count) {
   return ops::reshape(ops::expand(t, wide), Shape{count, t.size(-2), t.size(-1)});
 }
 
+void expect_dims(const char* op, const char* argument, const Tensor& t, int64_t dims) {
+  check(t.dim() == dims, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()),
+        ", expected ", dims, dims == 1 ? " dimension" : " dimensions");
+}
+/// beta * self + alpha * product in the dtype of both: whole factors for integers, and bool stays bool.
+Tensor weighted(const char* op, const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+  const Tensor both[] = {self, product};
+  const DType dtype = result_type(both);
+  const auto scaled = [&](const char* argument, const Tensor& t, const Scalar& factor) {
+    check(!is_integral(dtype) || factor.is_integral(), ErrorKind::Runtime, op, ": argument '", argument, "' is ",
+          factor.to_double(), ", expected a whole number for dtype ", name(dtype));
+    if (factor.equal(1)) return t;
+    return ops::mul(t, Tensor(dtype == DType::Bool ? Scalar(!factor.equal(0)) : factor));
+  };
+  const Tensor right = scaled("alpha", product, alpha);
+  return beta.equal(0) ? right : ops::add(scaled("beta", self, beta), right);  // with beta 0 self is not read
+}
+
 Tensor batched_matmul(const Tensor& self, const Tensor& other) {
   const Tensor a = self.dim() == 1 ? ops::unsqueeze(self, 0) : self;
   const Tensor b = other.dim() == 1 ? ops::unsqueeze(other, 1) : other;
@@ -58,25 +76,32 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 }
 
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
-  const Tensor scaled = ops::mul(ops::outer(vec1, vec2), Tensor(alpha));
-  return beta.equal(0) ? scaled : ops::add(ops::mul(self, Tensor(beta)), scaled);
+  expect_dims("addr", "vec1", vec1, 1);
+  expect_dims("addr", "vec2", vec2, 1);
+  return weighted("addr", self, ops::outer(vec1, vec2), beta, alpha);
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
-  const Tensor scaled = ops::mul(ops::sum(ops::bmm(batch1, batch2), Shape{0}), Tensor(alpha));
-  return beta.equal(0) ? scaled : ops::add(ops::mul(self, Tensor(beta)), scaled);
+  expect_dims("addbmm", "batch1", batch1, 3);
+  expect_dims("addbmm", "batch2", batch2, 3);
+  check(batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1), ErrorKind::Runtime,
+        "addbmm: argument 'batch2' has shape ", shape_text(batch2.sizes()), ", expected (", batch1.size(0), ", ",
+        batch1.size(2), ", p) to fit 'batch1' of shape ", shape_text(batch1.sizes()));
+  return weighted("addbmm", self, ops::sum(ops::bmm(batch1, batch2), Shape{0}, false, batch1.dtype()), beta, alpha);
 }
 
 Tensor vdot(const Tensor& self, const Tensor& other) {
+  expect_dims("vdot", "self", self, 1);
+  expect_dims("vdot", "other", other, 1);
+  check(self.numel() == other.numel(), ErrorKind::Runtime, "vdot: argument 'other' has ", other.numel(),
+        " elements, expected ", self.numel(), " as 'self'");
   return ops::dot(is_complex(self.dtype()) ? ops::conj(self) : self, other);
 }
 Tensor vecdot(const Tensor& self, const Tensor& other, int64_t dim) {
   return ops::sum(ops::mul(is_complex(self.dtype()) ? ops::conj(self) : self, other), Shape{dim});
 }
 Tensor outer(const Tensor& self, const Tensor& vec2) {
-  check(self.dim() == 1, ErrorKind::Runtime, "outer: argument 'self' has shape ", shape_text(self.sizes()),
-        ", expected 1 dimension");
-  check(vec2.dim() == 1, ErrorKind::Runtime, "outer: argument 'vec2' has shape ", shape_text(vec2.sizes()),
-        ", expected 1 dimension");
+  expect_dims("outer", "self", self, 1);
+  expect_dims("outer", "vec2", vec2, 1);
   return ops::mul(ops::unsqueeze(self, 1), vec2);
 }
 Tensor inner(const Tensor& self, const Tensor& other) {
@@ -103,6 +128,12 @@ Tensor kron(const Tensor& self, const Tensor& other) {
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
   check(weight.dim() == 3, ErrorKind::Runtime, "bilinear: argument 'weight' has shape ", shape_text(weight.sizes()),
         ", expected (out, in1, in2)");
+  check(input1.dim() > 0 && input1.size(-1) == weight.size(1), ErrorKind::Runtime,
+        "bilinear: argument 'input1' has shape ", shape_text(input1.sizes()), ", expected (..., ", weight.size(1),
+        ") to fit 'weight' of shape ", shape_text(weight.sizes()));
+  check(input2.dim() > 0 && input2.size(-1) == weight.size(2), ErrorKind::Runtime,
+        "bilinear: argument 'input2' has shape ", shape_text(input2.sizes()), ", expected (..., ", weight.size(2),
+        ") to fit 'weight' of shape ", shape_text(weight.sizes()));
   const Tensor operands[] = {input1, weight, input2};
   const Tensor result = ops::einsum("...i,kij,...j->...k", operands);
   return bias.defined() ? ops::add(result, bias) : result;
@@ -181,7 +212,8 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
   check(n >= 0, ErrorKind::Value, "matrix_power: argument 'n' must not be negative, got ", n);
   if (n == 0) {
     const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), self.device());
-    return ops::clone(ops::expand(identity, self.sizes()));
+    const Tensor never = ops::full(Shape{}, false, DType::Bool, self.device());
+    return ops::where(never, self, identity);  // of every power's history, this one's gradient is 0
   }
   Tensor power = self, result;
   for (int64_t rest = n; rest; rest >>= 1) {

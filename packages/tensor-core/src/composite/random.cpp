@@ -3,11 +3,14 @@
 
 #include <numeric>
 
+#include "composite/host.h"
+#include "infer/random.h"
 #include "taeda/autograd_api.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
+#include "taeda/ops/index.h"
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
@@ -43,7 +46,9 @@ Tensor randn(IntSpan size, const Generator& generator, OptionalDType dtype, Opti
   return with_grad(out, requires_grad);
 }
 Tensor randint_low(int64_t low, int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
-  const Tensor out = fresh(size, dtype.value_or(DType::Int64), device);
+  const DType type = dtype.value_or(DType::Int64);
+  infer::random_bounds("randint", type, low, high);
+  const Tensor out = fresh(size, type, device);
   ops::random_(out, low, high, generator);
   return with_grad(out, requires_grad);
 }
@@ -61,6 +66,7 @@ Tensor randn_like(const Tensor& self, OptionalDType dtype, OptionalDevice device
   return with_grad(out, requires_grad);
 }
 Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+  infer::random_bounds("randint_like", dtype.value_or(self.dtype()), low, high);
   const Tensor out = ops::empty_like(self, dtype, device);
   ops::random_(out, low, high);
   return with_grad(out, requires_grad);
@@ -71,13 +77,15 @@ Tensor randint_like(const Tensor& self, int64_t high, OptionalDType dtype, Optio
 
 Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
   check(n >= 0, ErrorKind::Runtime, "randperm: argument 'n' must not be negative, got ", n);
+  const DType type = dtype.value_or(DType::Int64);
+  check(n - 1 <= infer::largest_integer(type), ErrorKind::Runtime, "randperm: argument 'n' is ", n, ", expected that ",
+        name(type), " holds the numbers below it, which it does up to ", infer::largest_integer(type));
   const Tensor draws = taeda::empty(Shape{n}, DType::Int64), order = taeda::empty(Shape{n}, DType::Int64);
   ops::random_(draws, 0, std::numeric_limits<int64_t>::max(), generator);
   int64_t* p = order.data<int64_t>();
   std::iota(p, p + n, int64_t(0));
   // Fisher and Yates: each element trades places with one at or after it.
   for (int64_t i = 0; i + 1 < n; ++i) std::swap(p[i], p[i + draws.data<int64_t>()[i] % (n - i)]);
-  const DType type = dtype.value_or(DType::Int64);
   const Device place = device.value_or(Device{});
   if (type == DType::Int64 && place == Device{}) return with_grad(order, requires_grad);
   const Tensor out = taeda::empty(Shape{n}, type, place);
@@ -87,6 +95,7 @@ Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, Opti
 
 Tensor normal(double mean, double std, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
   const Tensor out = fresh(size, dtype, device);
+  infer::normal_spread("normal", out, std);
   ops::normal_(out, mean, std, generator);
   return with_grad(out, requires_grad);
 }
@@ -94,30 +103,53 @@ Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& gen
   const Tensor both[] = {mean, std};
   DType dtype = result_type(both);
   if (is_integral(dtype)) dtype = default_dtype();
+  check(!is_complex(std.dtype()), ErrorKind::Runtime, "normal: argument 'std' must not be complex, got ",
+        name(std.dtype()));
+  if (std.numel()) {
+    const double least = number_of(ops::amin(std));
+    check(least >= 0, ErrorKind::Runtime, "normal: argument 'std' must not be negative, found ", least);
+  }
   const Tensor noise = taeda::empty(broadcast_shapes(mean.sizes(), std.sizes(), "normal"), dtype, (mean.dim() ? mean : std).device());
   ops::normal_(noise, 0, 1, generator);
   return ops::add(ops::mul(noise, std), mean);
 }
 void log_normal_(const Tensor& self, double mean, double std, const Generator& generator) {
+  infer::normal_spread("log_normal_", self, std);
   ops::normal_(self, mean, std, generator);
   ops::exp_(self);
 }
 
-void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& generator) {
-  if (p.device().backend == kCPU)
-    check(*ops::all(ops::logical_and(ops::ge(p, Tensor(0.0)), ops::le(p, Tensor(1.0)))).data<bool>(), ErrorKind::Runtime,
-          "bernoulli: the probabilities must lie between 0 and 1");
+namespace {
+
+/// Only where the values are at hand: to read them from another device would wait for it.
+void check_chances(const char* op, const char* argument, const Tensor& p) {
+  if (p.device().backend != kCPU || p.numel() == 0) return;
+  const Tensor outside = ops::logical_not(ops::logical_and(ops::ge(p, Tensor(0.0)), ops::le(p, Tensor(1.0))));
+  if (!*ops::any(outside).data<bool>()) return;
+  const double found = number_of(ops::select(ops::masked_select(p, outside), 0, 0));
+  fail(ErrorKind::Runtime, op, ": argument '", argument, "' must lie between 0 and 1, found ", found);
+}
+void draw_by_chances(const Tensor& self, const Tensor& p, const Generator& generator) {
   const Tensor draws = taeda::empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
   ops::uniform_(draws, 0, 1, generator);
   ops::copy_(self, ops::lt(draws, p));
 }
+
+}  // namespace
+
+void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& generator) {
+  check_chances("bernoulli_", "p", p);
+  draw_by_chances(self, p, generator);
+}
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check(is_floating(self.dtype()), ErrorKind::NotImplemented, "bernoulli: not implemented for dtype ", name(self.dtype()));
-  const Tensor out = ops::empty_like(self);
-  ops::bernoulli__Tensor(out, ops::detach(self), generator);
+  const Tensor out = ops::empty_like(self), p = ops::detach(self);
+  check_chances("bernoulli", "self", p);
+  draw_by_chances(out, p, generator);
   return out;
 }
 Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
+  infer::bernoulli_chance("bernoulli", p);
   const Tensor out = ops::empty_like(self);
   ops::bernoulli_(out, p, generator);
   return out;

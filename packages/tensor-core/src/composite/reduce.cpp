@@ -18,6 +18,7 @@ Tensor min(const Tensor& self) { return ops::amin(self); }
 Tensor max_other(const Tensor& self, const Tensor& other) { return ops::maximum(self, other); }
 Tensor min_other(const Tensor& self, const Tensor& other) { return ops::minimum(self, other); }
 std::tuple<Tensor, Tensor> aminmax(const Tensor& self, Dims dim, bool keepdim) {
+  infer::extremum("aminmax", self, dim, keepdim);
   return {ops::amin(self, dim, keepdim), ops::amax(self, dim, keepdim)};
 }
 
@@ -31,12 +32,30 @@ Tensor nanmean(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> 
 }
 Tensor count_nonzero(const Tensor& self, Dims dim) { return ops::sum(ops::ne(self, Tensor(0)), dim); }
 
+namespace {
+void check_spread(const char* op, const Tensor& self, Dims dim) {
+  check(is_differentiable(self.dtype()), ErrorKind::Runtime, op, ": argument 'self' has dtype ", name(self.dtype()),
+        ", expected a floating-point or complex dtype");
+  infer::reduced_dims(op, self, dim);
+}
+/// Square root whose gradient at 0 is 0: equal numbers do not move apart in any direction rather than another.
+Tensor root(const Tensor& variance) {
+  if (!variance.requires_grad()) return ops::sqrt(variance);
+  const Tensor none = ops::eq(variance, Tensor(0.0));
+  return ops::where(none, Tensor(0.0), ops::sqrt(ops::where(none, Tensor(1.0), variance)));
+}
+}  // namespace
+
 Tensor std_op(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
-  return ops::sqrt(ops::var(self, dim, unbiased, keepdim, correction));
+  check_spread("std", self, dim);
+  return root(ops::var(self, dim, unbiased, keepdim, correction));
 }
 Tensor var_unbiased(const Tensor& self, bool unbiased) { return ops::var(self, std::nullopt, unbiased); }
-Tensor std_unbiased(const Tensor& self, bool unbiased) { return ops::sqrt(ops::var(self, std::nullopt, unbiased)); }
+Tensor std_unbiased(const Tensor& self, bool unbiased) {
+  return std_op(self, std::nullopt, unbiased, false, std::nullopt);
+}
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+  check_spread("var_mean", self, dim);
   return {ops::var(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
 }
 std::tuple<Tensor, Tensor> var_mean_unbiased(const Tensor& self, bool unbiased) {
@@ -46,6 +65,7 @@ std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& self, bool unbiased) 
   return ops::std_mean(self, std::nullopt, unbiased);
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+  check_spread("std_mean", self, dim);
   return {std_op(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
 }
 

@@ -4,8 +4,12 @@
 #include <limits>
 
 #include "taeda/ops/cast.h"
+#include "taeda/ops/compare.h"
+#include "taeda/ops/creation.h"
 #include "taeda/ops/index.h"
+#include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
+#include "taeda/ops/unary.h"
 
 namespace taeda::impl {
 namespace {
@@ -15,6 +19,17 @@ Tensor as_int32(const char* op, const Tensor& found, int64_t limit) {
   check(limit <= std::numeric_limits<int32_t>::max(), ErrorKind::Runtime, op, ": argument 'out_int32' is True, but ",
         limit, " elements can't be numbered in int32");
   return ops::to_dtype(found, DType::Int32);
+}
+
+/// Only where the values are at hand; elsewhere the backend's gather complains.
+void check_sorter(const Tensor& sorter) {
+  if (sorter.device().backend != kCPU || sorter.numel() == 0) return;
+  const int64_t size = sorter.size(-1);
+  for (const Tensor& extreme : {ops::amin(sorter), ops::amax(sorter)}) {
+    const int64_t place = *extreme.data<int64_t>();
+    check(place >= 0 && place < size, ErrorKind::Index, "searchsorted: argument 'sorter' holds ", place,
+          ", expected 0 to ", size - 1);
+  }
 }
 
 }  // namespace
@@ -40,6 +55,7 @@ Tensor searchsorted_options(const Tensor& sorted_sequence, const Tensor& self, b
     check(std::ranges::equal(sorter.sizes(), sorted_sequence.sizes()), ErrorKind::Runtime,
           "searchsorted: argument 'sorter' of shape ", shape_text(sorter.sizes()),
           " must have the shape of 'sorted_sequence', ", shape_text(sorted_sequence.sizes()));
+    check_sorter(sorter);
     if (sorter.dim() > 0) ascending = ops::gather(sorted_sequence, -1, sorter);
   }
   const Tensor found = ops::searchsorted(ascending, self, named == "right");
@@ -47,6 +63,7 @@ Tensor searchsorted_options(const Tensor& sorted_sequence, const Tensor& self, b
 }
 
 Tensor argsort(const Tensor& self, int64_t dim, bool descending, bool stable) {
+  wrap_dim(dim, self.dim(), "argsort");
   return std::get<1>(ops::sort(self, dim, descending, stable));
 }
 Tensor msort(const Tensor& self) { return std::get<0>(ops::sort(self, 0, false, true)); }
@@ -72,11 +89,21 @@ std::tuple<Tensor, Tensor> median_dim(const Tensor& self, int64_t dim, bool keep
   const int64_t d = wrap_dim(dim, self.dim(), "median");
   const int64_t size = self.dim() ? self.size(d) : 1;
   check(size > 0, ErrorKind::Index, "median: dimension ", d, " of shape ", shape_text(self.sizes()), " is empty");
-  return kthvalue(self, (size + 1) / 2, d, keepdim);
+  if (!is_floating(self.dtype()) || self.dim() == 0) return kthvalue(self, (size + 1) / 2, d, keepdim);
+  // NaN is sorted behind all numbers, the first of a row before its others.
+  const Tensor order = std::get<1>(ops::sort(self, d, false, true));
+  const Tensor numbers = ops::sum(ops::logical_not(ops::isnan(self)), Shape{d}, true);
+  const Tensor rank = ops::where(ops::lt(numbers, Tensor(size)), numbers, Tensor((size - 1) / 2));
+  const Tensor places = ops::gather(order, d, rank), value = ops::gather(self, d, places);
+  if (keepdim) return {value, places};
+  return {ops::squeeze_dims(value, Shape{d}), ops::squeeze_dims(places, Shape{d})};
 }
 
 Tensor median(const Tensor& self) {
-  check(self.numel() > 0, ErrorKind::Runtime, "median: argument 'self' is empty");
+  check(self.numel() > 0 || is_floating(self.dtype()), ErrorKind::Runtime, "median: argument 'self' is empty, and ",
+        name(self.dtype()), " has no NaN to give");
+  if (self.numel() == 0)
+    return ops::full(Shape{}, std::numeric_limits<double>::quiet_NaN(), self.dtype(), self.device());
   return std::get<0>(median_dim(ops::reshape(self, Shape{-1}), 0, false));
 }
 

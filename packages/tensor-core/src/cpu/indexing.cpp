@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "infer/index.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/index.h"
 #include "taeda/ops/shape.h"
@@ -16,28 +17,20 @@ struct Picked {
 };
 
 /// Integer tensors stay, masks become one index tensor for each dimension they span.
-std::vector<Picked> resolve(const char* op, const Tensor& self, TensorList indices) {
+std::vector<Picked> resolve(TensorList indices) {
   std::vector<Picked> out;
   int64_t dim = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    const Tensor& index = indices[i];
+  for (const Tensor& index : indices) {
     if (!index.defined()) {
       ++dim;
       continue;
     }
     if (index.dtype() == DType::Bool) {
-      check(dim + index.dim() <= self.dim(), ErrorKind::Index, op, ": too many indices: a mask of shape ", shape_text(index.sizes()),
-            " at dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
-      for (int64_t k = 0; k < index.dim(); ++k)
-        check(index.size(k) == self.size(dim + k), ErrorKind::Index, op, ": the mask of shape ", shape_text(index.sizes()),
-              " does not match the tensor of shape ", shape_text(self.sizes()), " at dimension ", dim + k);
       const Tensor places = ops::nonzero(index);
       for (int64_t k = 0; k < index.dim(); ++k) out.push_back({dim + k, ops::select(places, 1, k)});
       dim += index.dim();
       continue;
     }
-    check(is_integral(index.dtype()), ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ", describe(index), " at position ", i);
-    check(dim < self.dim(), ErrorKind::Index, op, ": too many indices for a tensor of shape ", shape_text(self.sizes()));
     out.push_back({dim++, ops::to_dtype(index, DType::Int64)});
   }
   return out;
@@ -58,21 +51,12 @@ std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_
   return out;
 }
 
-/// Index tensors that do not fit together are a mistake in the index, not in the shapes of operands.
-static Shape index_shapes(IntSpan a, IntSpan b, const char* op) {
-  try {
-    return broadcast_shapes(a, b, op);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::Index, error.what());
-  }
-}
-
 IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
-  const std::vector<Picked> picked = resolve(op, self, indices);
+  const std::vector<Picked> picked = resolve(indices);
   IndexPlan plan;
   uint64_t used = 0;
   for (const Picked& p : picked) {
-    plan.picked = index_shapes(plan.picked, p.index.sizes(), op);
+    plan.picked = infer::index_shapes(plan.picked, p.index.sizes(), op);
     used |= uint64_t(1) << p.dim;
   }
   // NumPy's rule: index tensors side by side keep their place, separated ones move to the front.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cpu/order.h"
+#include "infer/sort.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -254,10 +255,6 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
 }
 
 Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  check(self.dim() == 1 && is_integral(self.dtype()), ErrorKind::Runtime, "bincount: argument 'self' must be 1-d and of integer dtype, got ", describe(self));
-  check(minlength >= 0, ErrorKind::Runtime, "bincount: argument 'minlength' must not be negative, got ", minlength);
-  check(!weights.defined() || std::ranges::equal(weights.sizes(), self.sizes()), ErrorKind::Runtime, "bincount: argument 'weights' must have the shape of 'self' ",
-        shape_text(self.sizes()));
   const Tensor index = ops::contiguous(ops::to_dtype(self, DType::Int64));
   int64_t size = minlength;
   for (int64_t i = 0; i < index.numel(); ++i) {
@@ -278,22 +275,17 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
 }
 
 Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
-  check(bins > 0, ErrorKind::Runtime, "histc: argument 'bins' must be positive, got ", bins);
-  check(!is_complex(self.dtype()), ErrorKind::NotImplemented, "histc: not implemented for dtype ", name(self.dtype()));
   const Tensor values = ops::contiguous(ops::to_dtype(self, DType::Float64));
   const double* data = values.data<double>();
   const int64_t n = values.numel();
   double low = min.to_double(), high = max.to_double();
   if (low == high && n > 0) {
     const auto [a, b] = std::minmax_element(data, data + n);
-    low = *a;
-    high = *b;
+    const bool nan = std::any_of(data, data + n, [](double v) { return std::isnan(v); });
+    low = nan ? NAN : *a;
+    high = nan ? NAN : *b;
   }
-  if (low == high) {
-    low -= 1;
-    high += 1;
-  }
-  check(low < high && std::isfinite(low) && std::isfinite(high), ErrorKind::Runtime, "histc: arguments 'min' and 'max' must be finite and ordered, got ", low, " and ", high);
+  infer::histogram_range(low, high);
   const Tensor counts = empty(Shape{bins}, DType::Float64);
   std::memset(counts.bytes(), 0, size_t(bins) * 8);
   for (int64_t i = 0; i < n; ++i)

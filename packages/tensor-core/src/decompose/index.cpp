@@ -1,12 +1,14 @@
 // Advanced indexing, joining, distinct elements and drawing by weight.
+#include "infer/index.h"
+
 #include <algorithm>
 
+#include "composite/host.h"
 #include "decompose/common.h"
+#include "infer/sort.h"
 
 namespace taeda::decompose {
 namespace {
-
-Tensor on_host(const Tensor& t) { return ops::contiguous(ops::to_device(t, Device{})); }
 
 /// `self[indices]` as rows of a matrix: the indexed dimensions together name the row, the others lie along it.
 struct Rows {
@@ -17,8 +19,8 @@ struct Rows {
 
   Rows(const char* op, const Tensor& self, TensorList indices) {
     std::vector<Tensor> places;
-    const Shape dims = listed(op, self, indices, places);
-    for (const Tensor& p : places) common = broadcast_shapes(common, p.sizes(), op);
+    const Shape dims = listed(indices, places);
+    for (const Tensor& p : places) common = infer::index_shapes(common, p.sizes(), op);
     Tensor row = ops::zeros(common, DType::Int64);
     for (size_t i = 0; i < places.size(); ++i) {
       const int64_t size = self.size(dims[i]);
@@ -54,7 +56,7 @@ struct Rows {
 
  private:
   /// Integer places on the host and the dimension of each; masks become the places of their true elements.
-  static Shape listed(const char* op, const Tensor& self, TensorList indices, std::vector<Tensor>& places) {
+  static Shape listed(TensorList indices, std::vector<Tensor>& places) {
     Shape dims;
     int64_t dim = 0;
     for (const Tensor& index : indices) {
@@ -66,8 +68,6 @@ struct Rows {
       } else {
         const Tensor found = ops::nonzero(on_host(index));
         for (int64_t d = 0; d < index.dim(); ++d, ++dim) {
-          check(index.size(d) == self.size(dim), ErrorKind::Index, op, ": a mask of size ", index.size(d), " cannot index dimension ", dim,
-                " of size ", self.size(dim));
           places.push_back(ops::select(found, 1, d));
           dims.push_back(dim);
         }
@@ -99,6 +99,7 @@ void index_put_(const Tensor& self, TensorList indices, const Tensor& values, bo
   const Shape first = rows.common_first(), places = rows.in_place();
   Shape result;
   for (int64_t d : places) result.push_back(first[size_t(d)]);
+  infer::index_values("index_put_", result, values);
   const Tensor given = ops::to_device(ops::to_dtype(values, self.dtype()), self.device());  // a number lies on the cpu
   const Tensor spread = ops::permute(ops::expand(given, result), inverse_of(places));
   const Tensor source = ops::reshape(spread, Shape{rows.at.numel(), rows.width}), old = rows.matrix(self);
@@ -141,8 +142,85 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all(const Tensor& self) {
           ops::cat(ends, 0) - at};
 }
 
+/// Runs of equal elements as they stand.
+Three unique_consecutive_all(const Tensor& self) {
+  const int64_t n = self.numel();
+  const Device device = self.device();
+  const Tensor flat = ops::reshape(self, Shape{n});
+  if (n == 0) return {flat, ops::zeros(self.sizes(), DType::Int64, device), ops::zeros(Shape{0}, DType::Int64, device)};
+  const std::vector<Tensor> marks{ops::ones(Shape{1}, DType::Bool, device),
+                                  ops::ne(ops::narrow(flat, 0, 1, n - 1), ops::narrow(flat, 0, 0, n - 1))};
+  const Tensor starts = ops::cat(marks, 0), at = ops::select(ops::nonzero(starts), 1, 0);
+  const std::vector<Tensor> ends{ops::narrow(at, 0, 1, at.numel() - 1), ops::full(Shape{1}, n, DType::Int64, device)};
+  return {ops::index_select(flat, 0, at), ops::reshape(ops::cumsum(starts, 0) - Tensor(1), self.sizes()),
+          ops::cat(ends, 0) - at};
+}
+
+Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
+  const Tensor x = ops::to_dtype(ops::reshape(self, Shape{self.numel()}), DType::Float64);
+  double low = min.to_double(), high = max.to_double();
+  if (low == high && self.numel()) low = number_of(ops::amin(x)), high = number_of(ops::amax(x));
+  infer::histogram_range(low, high);
+  const Tensor inside = ops::logical_and(ops::ge(x, Tensor(low)), ops::le(x, Tensor(high)));
+  const Tensor safe = ops::where(inside, x, Tensor(low)),
+               share = (safe - Tensor(low)) / Tensor(high - low) * Tensor(double(bins));
+  const Tensor bin =
+      ops::clamp_max(ops::to_dtype(share, DType::Int64), Tensor(bins - 1));  // the upper bound is in the last bin
+  const Tensor none = ops::zeros(Shape{bins}, DType::Float64, self.device());
+  return ops::to_dtype(ops::index_add(none, 0, bin, ops::to_dtype(inside, DType::Float64)), self.dtype());
+}
+
+/// One value after another along `dim`: within a step no place is met twice.
+template <class Combine>
+Tensor in_steps(Tensor into, int64_t dim, const Tensor& index, const Tensor& src, const Combine& combine) {
+  for (int64_t i = 0; i < index.size(dim); ++i) {
+    const Tensor at = ops::narrow(index, dim, i, 1);
+    into = ops::scatter(into, dim, at, combine(ops::gather(into, dim, at), ops::narrow(src, dim, i, 1)));
+  }
+  return into;
+}
+Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                      bool include_self) {
+  if (index.numel() == 0) return ops::clone(self);
+  const auto line = [](const Tensor& t) { return t.dim() ? t : ops::reshape(t, Shape{1}); };
+  const Tensor at = line(index), start = line(self);
+  Tensor values = line(src);
+  const int64_t d = dim < 0 ? dim + start.dim() : dim;
+  for (int64_t k = 0; k < at.dim(); ++k) values = ops::narrow(values, k, 0, at.size(k));
+  const Tensor none = ops::zeros(start.sizes(), DType::Int64, self.device());
+  const Tensor met = ops::scatter_add(none, d, at, ops::ones(at.sizes(), DType::Int64, self.device())),
+               touched = ops::gt(met, Tensor(0));
+  const auto neutral = [&](int64_t value) {
+    return include_self ? start : ops::where(touched, ops::full_like(start, value), start);
+  };
+  const auto kept = [&] {
+    return include_self ? start : ops::scatter(start, d, at, values);
+  };  // any of them: it is met again
+  Tensor out;
+  if (reduce == "sum" || reduce == "mean") out = ops::scatter_add(neutral(0), d, at, values);
+  if (reduce == "prod") out = in_steps(neutral(1), d, at, values, ops::mul);
+  if (reduce == "amax") out = in_steps(kept(), d, at, values, ops::maximum);
+  if (reduce == "amin") out = in_steps(kept(), d, at, values, ops::minimum);
+  if (reduce == "mean") {
+    const Tensor count = ops::maximum(include_self ? met + Tensor(1) : met, Tensor(1));
+    out = is_integral(self.dtype())
+              ? ops::to_dtype(ops::floor_divide(out, ops::to_dtype(count, self.dtype())), self.dtype())
+              : out / count;
+  }
+  return ops::reshape(out, self.sizes());
+}
+
 /// The race of exponential clocks: an element is the first to ring with a chance that is its share of the weights.
 Tensor multinomial(const Tensor& self, int64_t count, bool replacement, const Generator& generator) {
+  const Tensor usable = ops::logical_and(ops::ge(self, Tensor(0.0)), ops::isfinite(self));
+  check(number_of(ops::all(usable)) != 0, ErrorKind::Runtime,
+        "multinomial: argument 'self' must hold finite, non-negative weights");
+  if (self.numel()) {
+    const int64_t drawable = int64_t(number_of(ops::amin(ops::sum(ops::gt(self, Tensor(0.0)), Shape{-1}))));
+    check(drawable > 0, ErrorKind::Runtime, "multinomial: argument 'self' has a row whose weights sum up to 0");
+    check(replacement || drawable >= count, ErrorKind::Runtime, "multinomial: cannot draw ", count,
+          " samples without replacement from ", drawable, " non-zero weights");
+  }
   Shape sizes(self.sizes());
   if (replacement) sizes[sizes.size() - 1] = count, sizes.push_back(self.size(-1));
   const Tensor clocks = empty(sizes, self.dtype(), self.device());
@@ -153,11 +231,6 @@ Tensor multinomial(const Tensor& self, int64_t count, bool replacement, const Ge
 }
 
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  check(self.dim() == 1 && is_integral(self.dtype()), ErrorKind::Runtime, "bincount: argument 'self' must be 1-d and of integer dtype, got ",
-        describe(self));
-  check(minlength >= 0, ErrorKind::Runtime, "bincount: argument 'minlength' must not be negative, got ", minlength);
-  check(!weights.defined() || std::ranges::equal(weights.sizes(), self.sizes()), ErrorKind::Runtime,
-        "bincount: argument 'weights' must have the shape of 'self' ", shape_text(self.sizes()));
   const Tensor at = ops::to_dtype(self, DType::Int64), host = on_host(at);
   int64_t size = minlength;
   for (int64_t i = 0; i < host.numel(); ++i) {
@@ -197,11 +270,14 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool righ
 }
 
 DECOMPOSE(bincount)
+DECOMPOSE(histc)
+DECOMPOSE(scatter_reduce)
 DECOMPOSE(searchsorted)
 DECOMPOSE(index)
 DECOMPOSE(index_put_)
 DECOMPOSE(cat)
 DECOMPOSE(unique_all)
+DECOMPOSE(unique_consecutive_all)
 DECOMPOSE(multinomial)
 
 }  // namespace

@@ -148,11 +148,13 @@ Spec compare_any(const char* op, const Tensor& a, const Tensor& b) {
   out.dtype = DType::Bool;
   return out;
 }
-Spec isclose(const Tensor& a, const Tensor& b) {
-  Spec out = compare_any("isclose", a, b);
-  const DType dtype = common_dtype(a, b);
-  check_exact("isclose", "self", a, dtype);
-  check_exact("isclose", "other", b, dtype);
+Spec close(const char* op, const Tensor& self, const Tensor& other, double rtol, double atol) {
+  check(rtol >= 0 && atol >= 0, ErrorKind::Runtime, op, ": arguments 'rtol' and 'atol' must not be negative, got ",
+        rtol, " and ", atol);
+  Spec out = compare_any(op, self, other);
+  const DType dtype = common_dtype(self, other);
+  check_exact(op, "self", self, dtype);
+  check_exact(op, "other", other, dtype);
   return out;
 }
 Spec ternary(const char* op, const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -251,8 +253,8 @@ Spec clone(const Tensor& self, std::optional<std::string_view> memory_format) {
   return Spec{Shape(self.sizes()), self.dtype(), channels_last_strides(self.sizes())};
 }
 std::array<Spec, 2> native_dropout(const Tensor& self, double p) {
-  check(p >= 0 && p <= 1, ErrorKind::Value, "dropout: argument 'p' must lie between 0 and 1, got ", p);
-  if (!is_differentiable(self.dtype())) unsupported("dropout", self.dtype());
+  check(p >= 0 && p <= 1, ErrorKind::Value, "native_dropout: argument 'p' must lie between 0 and 1, got ", p);
+  if (!is_differentiable(self.dtype())) unsupported("native_dropout", self.dtype());
   return {like(self, self.dtype()), like(self, DType::Bool)};
 }
 

@@ -61,6 +61,58 @@ Spec index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   return out;
 }
 
+Spec scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                    bool) {
+  const auto known = {"sum", "prod", "mean", "amax", "amin"};
+  check(std::ranges::find(known, reduce) != known.end(), ErrorKind::Runtime,
+        "scatter_reduce: argument 'reduce' must be 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce, "'");
+  check(!is_complex(self.dtype()) || !reduce.starts_with("am"), ErrorKind::NotImplemented,
+        "scatter_reduce: 'amax' and 'amin' are not defined for complex numbers");
+  return scatter_into("scatter_reduce", self, dim, index, src);
+}
+
+static void mask_fits(const char* op, const Tensor& self, int64_t dim, const Tensor& mask) {
+  check(dim + mask.dim() <= self.dim(), ErrorKind::Index, op, ": too many indices: a mask of shape ",
+        shape_text(mask.sizes()), " at dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
+  for (int64_t k = 0; k < mask.dim(); ++k)
+    check(mask.size(k) == self.size(dim + k), ErrorKind::Index, op, ": the mask of shape ", shape_text(mask.sizes()),
+          " does not match the tensor of shape ", shape_text(self.sizes()), " at dimension ", dim + k);
+}
+
+void index_tensors(const char* op, const Tensor& self, TensorList indices) {
+  int64_t dim = 0;
+  Shape common;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Tensor& index = indices[i];
+    if (index.defined() && index.dtype() == DType::Bool) {
+      mask_fits(op, self, dim, index);
+      dim += index.dim();
+      continue;
+    }
+    check(dim < self.dim(), ErrorKind::Index, op, ": too many indices for a tensor of shape ",
+          shape_text(self.sizes()));
+    ++dim;
+    if (!index.defined()) continue;
+    check(is_integral(index.dtype()), ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ",
+          describe(index), " at position ", i);
+    common = index_shapes(common, index.sizes(), op);
+  }
+}
+
+Shape index_shapes(IntSpan a, IntSpan b, const char* op) {
+  try {
+    return broadcast_shapes(a, b, op);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::Index, error.what());
+  }
+}
+
+void index_values(const char* op, IntSpan indexed, const Tensor& values) {
+  const Shape fitted = broadcast_shapes(indexed, values.sizes(), op);
+  check(std::ranges::equal(fitted, indexed), ErrorKind::Runtime, op, ": argument 'values' has shape ",
+        shape_text(values.sizes()), ", which cannot be broadcast to the indexed shape ", shape_text(indexed));
+}
+
 Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check(index.numel() == 0 || (is_integral(index.dtype()) && index.dtype() != DType::Bool), ErrorKind::Index, op,
         ": argument 'index' must have an integer dtype, got ", name(index.dtype()));

@@ -11,4 +11,12 @@ Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& i
 Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 Spec scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
 
+/// index, index_put_: integer tensors and masks that fit the dimensions of `self` and each other; values are looked at
+/// later.
+void index_tensors(const char* op, const Tensor& self, TensorList indices);
+/// The common shape of index tensors; an IndexError where there is none: the mistake is in the index, not in operands.
+Shape index_shapes(IntSpan a, IntSpan b, const char* op);
+/// index_put_: values that can be broadcast to the shape of self[indices].
+void index_values(const char* op, IntSpan indexed, const Tensor& values);
+
 }  // namespace taeda::infer

@@ -1,6 +1,11 @@
 // Inference of the sort family.
 #include "taeda/ops/sort.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "infer/sort.h"
+
 namespace taeda::infer {
 namespace {
 
@@ -9,6 +14,31 @@ void check_ordered(const char* op, const Tensor& self) {
 }
 
 }  // namespace
+
+void bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  check(self.dim() == 1 && is_integral(self.dtype()), ErrorKind::Runtime,
+        "bincount: argument 'self' must be 1-d and of integer dtype, got ", describe(self));
+  check(minlength >= 0, ErrorKind::Runtime, "bincount: argument 'minlength' must not be negative, got ", minlength);
+  if (!weights.defined()) return;
+  check(std::ranges::equal(weights.sizes(), self.sizes()), ErrorKind::Runtime,
+        "bincount: argument 'weights' has shape ", shape_text(weights.sizes()), ", expected that of 'self', ",
+        shape_text(self.sizes()));
+}
+void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
+  check(!is_complex(self.dtype()), ErrorKind::NotImplemented, "histc: not implemented for dtype ", name(self.dtype()));
+  check(bins > 0, ErrorKind::Runtime, "histc: argument 'bins' must be positive, got ", bins);
+  double low = min.to_double(), high = max.to_double();
+  histogram_range(low, high);
+}
+void histogram_range(double& low, double& high) {
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  check(low < high && std::isfinite(low) && std::isfinite(high), ErrorKind::Runtime,
+        "histc: arguments 'min' and 'max', or the elements where they are equal, must be finite and ordered, got ", low,
+        " and ", high);
+}
 
 std::array<Spec, 2> sort(const Tensor& self, int64_t dim, bool, bool) {
   check_ordered("sort", self);

@@ -8,6 +8,9 @@ from taeda_tensor_core._C import Tensor
 
 def _rows(input: Tensor, dim: int) -> Tensor:
     """`input` as a matrix with one row for each index along `dim`."""
+    ndim = input.dim()
+    if not -max(ndim, 1) <= dim < max(ndim, 1):
+        raise IndexError(f"unique: argument 'dim' is {dim}, out of range for a tensor of {ndim} dimensions")
     front = input.movedim(dim, 0)
     return front.reshape(front.size(0), front[:1].numel() if front.numel() else 0)
 

@@ -112,8 +112,8 @@ def _drawn(weights, n, replacement=False):
     return np.repeat(np.argmax(weights, -1)[..., None], n, -1)
 
 
-def _wrong(name: str, *args, words: tuple[str, ...]):
-    return misfit(name, *args, words=words, error=(RuntimeError, ValueError, TypeError))
+def _wrong(name: str, *args, words: tuple[str, ...], **options):
+    return misfit(name, *args, words=words, error=(RuntimeError, ValueError, TypeError), **options)
 
 
 RECORDS = [
@@ -138,23 +138,29 @@ RECORDS = [
         *_wrong("geometric_", (2,), 1.5, words=("p", "1.5")),
     )),
     _record("log_normal_", lambda x, *_: x, _calls((), (0.0, 1.0), shapes=_EMPTY), errors=_wrong(
-        "normal_", (2,), 0.0, -1.0, words=("std", "-1")
+        "log_normal_", (2,), 0.0, -1.0, words=("std", "-1")
     )),
     _record("multinomial", _drawn, _categories, errors=(
         *_wrong("multinomial", np.ones(2, np.float32), 3, words=("3", "2")),
         *_wrong("multinomial", np.ones(2, np.float32), 0, words=("num_samples", "0")),
         *_wrong("multinomial", (1, 1, 2), 1, words=("self", "(1, 1, 2)")),
         *_wrong("multinomial", np.int64([1, 2]), 1, words=("self", "int64")),
+        *_wrong("multinomial", np.float32([1, 0, 0]), 2, words=("2", "1 non-zero")),
+        *_wrong("multinomial", np.float32([1, -1]), 1, words=("self", "non-negative")),
+        *_wrong("multinomial", np.zeros((1, 2), np.float32), 1, True, words=("self", "sum up to 0")),
     )),
     _record("native_dropout", lambda x, p: (_dropped(x, p), np.full(x.shape, p == 0)), _calls((0.0,), (1.0,)),
-            gradient=("float64",), namespace="ops", errors=_wrong("dropout", (2,), -1.0, words=("p", "-1"))),
+            gradient=("float64",), namespace="ops", errors=_wrong("native_dropout", (2,), -1.0, words=("p", "-1"))),
     _record("native_dropout_backward", lambda grad, mask, scale: (grad * mask * scale).astype(grad.dtype), _masked,
             gradient=("float64",), namespace="ops"),
     _record("normal", lambda mean, std, size, dtype: np.full(size, mean, dtype), _made((2.5, 0.0)), creates=True,
             errors=_wrong("normal", 0.0, -1.0, [2], words=("std", "-1"))),
     _record("normal", lambda mean, std: np.asarray(mean + std).astype(np.result_type(
         *(a for a in (mean, std) if isinstance(a, np.ndarray))
-    )), _means, errors=_wrong("normal", (2,), -1.0, words=("std", "-1"))),
+    )), _means, errors=(
+        *_wrong("normal", (2,), -1.0, words=("std", "-1")),
+        *_wrong("normal", (2,), np.float32([1, -2]), words=("std", "-2")),
+    )),
     _record("normal_", lambda x, mean, std: _filled(x, mean), _calls((2.5, 0.0)), errors=_wrong(
         "normal_", (2,), 0.0, -1.0, words=("std", "-1")
     )),
@@ -162,9 +168,11 @@ RECORDS = [
     _record("rand", _shaped, _empty, creates=True, errors=_wrong("", [-2], words=("-2",))),
     _record("rand_like", lambda x, dtype=None: x.astype(dtype or x.dtype), _empty_like),
     _record("randint", _integers, _made((3, 4), (-2, -1), (1,)), ("int8", "int64", *FLOATS), creates=True,
-            errors=_wrong("random_", 4, 4, [2], words=("low", "4"))),
+            errors=(*_wrong("randint", 4, 4, [2], words=("low", "4")),
+                    *_wrong("randint", 0, 300, [2], dtype=np.dtype("uint8"), words=("high", "300", "uint8")),
+                    *_wrong("randint", -1, 3, [2], dtype=np.dtype("uint8"), words=("low", "-1", "uint8")))),
     _record("randint_like", _integers_like, _calls((3, 4), (1,)), _BOUNDED[1:], errors=_wrong(
-        "random_", (2,), 4, 4, words=("low", "4")
+        "randint_like", (2,), 4, 4, words=("low", "4")
     )),
     _record("randn", _shaped, _empty, creates=True, errors=_wrong("", [-2], words=("-2",))),
     _record("randn_like", lambda x, dtype=None: x.astype(dtype or x.dtype), _empty_like),
@@ -178,9 +186,10 @@ RECORDS = [
             errors=(*_wrong("randperm", -1, words=("n", "-1")),
                     *misfit("randperm", 300, dtype=np.dtype("uint8"), words=("n", "300", "uint8")))),
     _record("rrelu", _leaky, _calls((), (0.2, 0.4), (0.25, 0.25, True)), gradient=("float64",), errors=_wrong(
-        "", (2,), 0.5, 0.25, True, words=("0.5", "0.25")
+        "rrelu", (2,), 0.5, 0.25, True, words=("lower", "upper", "0.5", "0.25")
     )),
-    _record("uniform_", lambda x, a, b: _filled(x, a), _calls((2.5, 2.5)), errors=_wrong(
-        "uniform_", (2,), 2.0, 1.0, words=("a", "b", "2", "1")
+    _record("uniform_", lambda x, a, b: _filled(x, a), _calls((2.5, 2.5)), errors=(
+        *_wrong("uniform_", (2,), 2.0, 1.0, words=("a", "b", "2", "1")),
+        *_wrong("uniform_", (2,), 0.0, float("inf"), words=("a", "b", "inf")),
     )),
 ]  # fmt: skip

@@ -187,7 +187,7 @@ RECORDS = [
         *misfit("one_hot", np.zeros(0, np.int64), words=("num_classes",)),
     )),
     _record("scatter_reduce", _scatter_reduce, _reduced, REALS, in_place=True, errors=(
-        *misfit("scatter_reduce", (3,), 0, np.int64([4]), (1,), "sum", words=("index", "4", "3"), error=_WRONG),
+        *misfit("scatter", (3,), 0, np.int64([4]), (1,), "sum", words=("index", "4", "3"), error=_WRONG),
         *misfit("scatter_reduce", (3,), 0, np.int64([0]), (1,), "most", words=("reduce", "most")),
         *misfit("scatter_reduce", (3,), 0, np.int64([0, 1]), (1,), "sum", words=("index", "2", "1")),
         *misfit("scatter_reduce", (3,), 1, np.int64([0]), (1,), "sum", words=("dim", "1"), error=IndexError),

@@ -143,16 +143,16 @@ _MATRICES = (((2, 2),), ((2, 3),), ((3, 2),), ((1, 1),), ((0, 2),))
 RECORDS = [
     _record("addbmm", _plus(lambda a, b: (a @ b).sum(0)), _weighted(
         ((2, 4), (5, 2, 3), (5, 3, 4)), ((4,), (2, 3, 1), (2, 1, 4)), ((2, 2), (0, 2, 3), (0, 3, 2))
-    ), FLOATS_AND_COMPLEX, errors=misfit("mm", (2, 2), (2, 2, 3), (2, 4, 2), words=("3", "4"))),
+    ), FLOATS_AND_COMPLEX, errors=misfit("addbmm", (2, 2), (2, 2, 3), (2, 4, 2), words=("3", "4"))),
     _record("addr", _plus(np.outer), _weighted(
         ((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((1, 1), (1,), (1,)), ((0, 2), (0,), (2,))
-    ), errors=misfit("", (2, 3), (2, 2), (3,), words=("(2, 2)", "1 dim"))),
+    ), errors=misfit("addr", (2, 3), (2, 2), (3,), words=("vec1", "(2, 2)", "1 dim"))),
     _record("bilinear", lambda a, b, w, bias=None: np.einsum("...i,kij,...j->...k", a, w, b) + (
         0 if bias is None else bias
     ), _operands(
         ((2, 3), (2, 2), (4, 3, 2), (4,)), ((2, 3), (2, 2), (4, 3, 2), None), ((3,), (2,), (4, 3, 2)),
         ((2, 2, 1), (2, 2, 3), (1, 1, 3), (1,)), ((0, 3), (0, 2), (4, 3, 2), (4,)),
-    ), FLOATS, namespace="ops", errors=misfit("", (2, 3), (2, 2), (4, 5, 2), words=("3", "5"))),
+    ), FLOATS, namespace="ops", errors=misfit("bilinear", (2, 3), (2, 2), (4, 5, 2), words=("input1", "3", "5"))),
     _record("chain_matmul", lambda *m: reduce(np.matmul, m), _chains, errors=misfit(
         "m", (2, 3), (4, 2), words=("3", "4")
     )),
@@ -177,8 +177,8 @@ RECORDS = [
     )),
     _record("trace", _trace, _operands(*_MATRICES), NUMBERS, errors=misfit("trace", (3,), words=("(3,)", "2"))),
     _record("vdot", np.vdot, _operands(((3,), (3,)), ((1,), (1,)), ((0,), (0,))), errors=(
-        *misfit("dot", (3,), (4,), words=("3", "4")),
-        *misfit("dot", (2, 3), (2, 3), words=("2",)),
+        *misfit("vdot", (3,), (4,), words=("3", "4")),
+        *misfit("vdot", (2, 3), (2, 3), words=("2",)),
     )),
     _record("vecdot", _vecdot, _operands(
         ((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3)), ((3, 2), (3, 1), {"dim": 0}), ((2, 3), (2, 3), {"dim": -2}),

@@ -120,12 +120,12 @@ def _complex() -> Any:
 
 RECORDS = [
     _record("allclose", np.allclose, _close, FLOATS, "compare", errors=(
-        *misfit("isclose", (3,), (2,), words=("3", "2")),
-        *misfit("isclose", (3,), (3,), -1.0, words=("rtol", "-1")),
+        *misfit("allclose", (3,), (2,), words=("3", "2")),
+        *misfit("allclose", (3,), (3,), -1.0, words=("rtol", "-1")),
     )),
     _record("equal", np.array_equal, _twice, ALL, "compare"),
     _record("unique", _unique, _options, _DTYPES, errors=(
-        *_complex(), *misfit("", (2, 3), dim=2, words=("dim", "2"), error=IndexError)
+        *_complex(), *misfit("unique", (2, 3), dim=2, words=("dim", "2"), error=IndexError)
     )),
     _record("unique_all", _all, _plain, _DTYPES, errors=_complex()),
     _record("unique_consecutive", _consecutive, _slices, ALL, errors=misfit(

@@ -84,16 +84,16 @@ def _errors(inner: str) -> Any:
 
 RECORDS = [
     _record("aminmax", _both, _extrema, ("bool", *REALS), errors=(
-        *misfit("amin", (2, 3), dim=2, words=("dim", "2"), error=IndexError),
-        *misfit("amin", (0,), words=("self", "(0,)"), error=(RuntimeError, IndexError)),
+        *misfit("aminmax", (2, 3), dim=2, words=("dim", "2"), error=IndexError),
+        *misfit("aminmax", (0,), words=("self", "(0,)"), error=(RuntimeError, IndexError)),
     )),
     *(_record(name, reference, _unbiased) for name, reference in (
         ("std", _deviation), ("std_mean", _with_mean(_deviation)),
         ("var", _variance), ("var_mean", _with_mean(_variance)),
     )),
-    _record("std", _deviation, _spreads, (*FLOATS, *COMPLEX), errors=_errors("var")),
-    _record("std_mean", _with_mean(_deviation), _spreads, (*FLOATS, *COMPLEX), errors=_errors("var")),
+    _record("std", _deviation, _spreads, (*FLOATS, *COMPLEX), errors=_errors("std")),
+    _record("std_mean", _with_mean(_deviation), _spreads, (*FLOATS, *COMPLEX), errors=_errors("std_mean")),
     _record("var", _variance, _spreads, (*FLOATS, *COMPLEX), out=True, errors=_errors("var")),
-    _record("var_mean", _with_mean(_variance), _spreads, (*FLOATS, *COMPLEX), errors=_errors("var")),
+    _record("var_mean", _with_mean(_variance), _spreads, (*FLOATS, *COMPLEX), errors=_errors("var_mean")),
     _record("std", _deviation, lambda d, rng: [Sample((np.full(3, 2, d),))], second=False),
 ]  # fmt: skip

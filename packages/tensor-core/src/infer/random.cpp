@@ -1,0 +1,96 @@
+// Arguments of distributions: bounds, rates, chances and dtypes.
+#include "infer/random.h"
+
+#include <cfloat>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace taeda::infer {
+namespace {
+
+void check_dtype(bool has_entry, const char* op, DType dtype) {
+  check(has_entry, ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype));
+}
+void check_floating(const char* op, const Tensor& self) { check_dtype(is_floating(self.dtype()), op, self.dtype()); }
+void check_differentiable(const char* op, const Tensor& self) {
+  check_dtype(is_differentiable(self.dtype()), op, self.dtype());
+}
+
+double largest_number(DType dtype) {
+  switch (real_of(dtype)) {
+    case DType::Float16:
+      return 65504;
+    case DType::BFloat16:
+      return 0x1.fep127;
+    case DType::Float32:
+      return FLT_MAX;
+    default:
+      return DBL_MAX;
+  }
+}
+int64_t smallest_integer(DType dtype) {
+  if (dtype == DType::Float16) return -65504;
+  if (is_floating(dtype)) return std::numeric_limits<int64_t>::min();
+  return is_signed(dtype) ? -largest_integer(dtype) - 1 : 0;
+}
+
+}  // namespace
+
+int64_t largest_integer(DType dtype) {
+  if (dtype == DType::Bool) return 1;
+  if (dtype == DType::Float16) return 65504;
+  const int64_t bits = item_size(dtype) * 8 - (is_signed(dtype) ? 1 : 0);
+  return is_floating(dtype) || bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t(1) << bits) - 1;
+}
+
+void bernoulli_chance(const char* op, double p) {
+  check(p >= 0 && p <= 1, ErrorKind::Runtime, op, ": argument 'p' must lie between 0 and 1, got ", p);
+}
+void cauchy_scale(const char* op, const Tensor& self, double sigma) {
+  check_floating(op, self);
+  check(sigma > 0, ErrorKind::Runtime, op, ": argument 'sigma' must be positive, got ", sigma);
+}
+void exponential_rate(const char* op, const Tensor& self, double lambd) {
+  check_floating(op, self);
+  check(lambd > 0, ErrorKind::Runtime, op, ": argument 'lambd' must be positive, got ", lambd);
+}
+void geometric_chance(const char* op, const Tensor& self, double p) {
+  check_dtype(!is_complex(self.dtype()), op, self.dtype());
+  check(p > 0 && p < 1, ErrorKind::Runtime, op, ": argument 'p' must lie between 0 and 1, got ", p);
+}
+void multinomial_draws(const Tensor& self, int64_t num_samples, bool replacement) {
+  check(self.dim() == 1 || self.dim() == 2, ErrorKind::Runtime, "multinomial: argument 'self' has shape ",
+        shape_text(self.sizes()), ", expected 1 or 2 dimensions");
+  check(is_floating(self.dtype()), ErrorKind::Runtime, "multinomial: argument 'self' has dtype ", name(self.dtype()),
+        ", expected a floating-point dtype");
+  check(num_samples > 0, ErrorKind::Runtime, "multinomial: argument 'num_samples' must be positive, got ", num_samples);
+  check(replacement || num_samples <= self.size(-1), ErrorKind::Runtime, "multinomial: cannot draw ", num_samples,
+        " samples without replacement from ", self.size(-1), " categories");
+}
+void normal_spread(const char* op, const Tensor& self, double std) {
+  check_differentiable(op, self);
+  check(std >= 0, ErrorKind::Runtime, op, ": argument 'std' must not be negative, got ", std);
+}
+void poisson_rates(const Tensor& self) { check_floating("poisson", self); }
+
+void random_bounds(const char* op, DType dtype, std::optional<int64_t> low, std::optional<int64_t> high) {
+  check_dtype(!is_complex(dtype), op, dtype);
+  if (low && !high) std::swap(low, high);
+  const int64_t first = low.value_or(0), least = smallest_integer(dtype), most = largest_integer(dtype);
+  check(first >= least && first <= most, ErrorKind::Runtime, op, ": argument 'low' is ", first,
+        ", expected a number that ", name(dtype), " holds, ", least, " to ", most);
+  if (!high) return;
+  check(first < *high, ErrorKind::Runtime, op, ": argument 'low' (", first, ") must be less than 'high' (", *high, ")");
+  check(*high - 1 <= most, ErrorKind::Runtime, op, ": argument 'high' is ", *high, ", expected that ", name(dtype),
+        " holds the numbers below it, which it does up to ", most);
+}
+
+void uniform_bounds(const char* op, const Tensor& self, double low, double high, const char* a, const char* b) {
+  check_differentiable(op, self);
+  check(low <= high, ErrorKind::Runtime, op, ": argument '", a, "' (", low, ") must not exceed '", b, "' (", high, ")");
+  check(high - low <= largest_number(self.dtype()), ErrorKind::Runtime, op, ": arguments '", a, "' (", low, ") and '",
+        b, "' (", high, ") are further apart than the largest number of ", name(self.dtype()));
+}
+
+}  // namespace taeda::infer
