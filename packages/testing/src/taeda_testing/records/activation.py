@@ -126,6 +126,7 @@ def _halves(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 _OUT = {"out": True}
+_SIGNED = {"dtypes": (*INTEGERS[:4], *FLOATS), "out": True}
 _ORDERED = {"dtypes": REALS, "out": True}
 
 RECORDS = [
@@ -158,7 +159,17 @@ RECORDS = [
     _record("tanhshrink", lambda x: x - np.tanh(x), unary()),
     _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary(), **_OUT),
     _record("leaky_relu", lambda x, slope=0.01: np.where(x > 0, x, slope * x), _calls((), (0.3,)), **_OUT),
-    _record("hardtanh", lambda x, low=-1.0, high=1.0: np.clip(x, low, high), _calls((), (1, 3)), **_ORDERED),
+    _record(
+        "hardtanh",
+        lambda x, low=-1.0, high=1.0: np.clip(x, low, high),
+        _calls((), (-2, 1)),
+        errors=(
+            ErrorSample((np.uint8([0, 1, 3]),), {}, (RuntimeError,), ("hardtanh", "min_val", "uint8")),
+            ErrorSample((np.float32([0, 1]), 2, 1), {}, (ValueError,), ("hardtanh", "min_val", "2")),
+        ),
+        **_SIGNED,
+    ),
+    _record("hardtanh", lambda x, low, high: np.clip(x, low, high), _calls((1, 3)), **_ORDERED),
     _record("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
     _record("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
     _record("hardshrink", lambda x, at=0.5: np.where(np.abs(x) > at, x, 0), _calls((), (1.0,))),
