@@ -105,9 +105,10 @@ def direct_body(op: Operator) -> list[str]:
     """Calls the backend's own function; what it wrote to gets a new version."""
     tag, args, target = op.cxx, t.names(op.arguments), written_tensors(op)
     lines = pick(op, tag, [])
+    checked = [f"infer::{op.check};"] if op.check else []
     if target is None:
-        return [*lines, f"return direct_of<op::{tag}>(op::{tag}::entry, place_)({args});"]
-    lines.append(f"check_writable(op::{tag}::entry, {target});")
+        return [*lines, *checked, f"return direct_of<op::{tag}>(op::{tag}::entry, place_)({args});"]
+    lines += [f"check_writable(op::{tag}::entry, {target});", *checked]
     bump = f"bump(op::{tag}::entry, {target});"
     if op.results:
         call = f"auto result_ = direct_of<op::{tag}>(op::{tag}::entry, place_)({args});"

@@ -15,8 +15,8 @@ TYPES = (
 )  # fmt: skip
 RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
-    "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
-    "varargs": str, "impl_inplace": bool, "doc": str,
+    "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "check": str,
+    "module": str, "varargs": str, "impl_inplace": bool, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 MODULES = {"both", "nn"}
@@ -82,6 +82,7 @@ class Operator:
     core: bool = False
     aliases: tuple[str, ...] = ()
     infer: str | None = None
+    check: str | None = None
     module: str = "both"
     varargs: str | None = None
     impl_inplace: bool = False
@@ -222,6 +223,8 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(f"{op.where}: a structured operator returns tensors")
     if op.kind != "structured" and op.infer:
         raise DeclarationError(f"{op.where}: 'infer' is for structured operators")
+    if op.kind != "direct" and op.check:
+        raise DeclarationError(f"{op.where}: 'check' is for direct operators")
     if "inplace" in op.forms and (len(op.results) != 1 or op.results[0].type != "Tensor"):
         raise DeclarationError(f"{op.where}: form 'inplace' needs exactly one Tensor result")
     if op.in_place_only and {"inplace", "out"} & set(op.forms):
@@ -260,6 +263,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         core=bool(record.get("core", False)),
         aliases=tuple(record.get("aliases", ())),
         infer=record.get("infer"),
+        check=record.get("check"),
         module=record.get("module", "both"),
         varargs=record.get("varargs"),
         impl_inplace=bool(record.get("impl_inplace", False)),
