@@ -133,9 +133,7 @@ _PLACES = ErrorSample(
 _OFFSETS = ErrorSample(
     (_zeros(1, 2, 2), _INPUT, *_WINDOW, _zeros(1, 1, 1, dtype=np.uint8)), {}, _WRONG, ("offsets", "(1, 1, 1)")
 )
-_OUTSIDE = ErrorSample(
-    (_INPUT, *_WINDOW, np.full((1, 2, 2), 200, np.uint8)), {}, (*_WRONG, IndexError), ("offsets",)
-)
+_OUTSIDE = ErrorSample((_INPUT, *_WINDOW, np.full((1, 2, 2), 200, np.uint8)), {}, (*_WRONG, IndexError), ())
 
 RECORDS = [
     _record(
