@@ -13,7 +13,10 @@ Three linear_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor
     if (to_bias.defined()) sum = plus(sum, ops::expand(to_bias, grad_output.sizes()));
     std::get<0>(out) = sum;
   }
-  if (wanted[1] && to_weight.defined()) std::get<1>(out) = ops::matmul(grad_output, conj_of(to_weight));
+  // A weight (in) gave a result without the dimension of outputs.
+  const Tensor rows = weight.dim() == 1 ? ops::unsqueeze(grad_output, -1) : grad_output,
+               layer = to_weight.defined() && weight.dim() == 1 ? ops::unsqueeze(to_weight, 0) : to_weight;
+  if (wanted[1] && layer.defined()) std::get<1>(out) = ops::matmul(rows, conj_of(layer));
   if (wanted[2] && to_input.defined()) std::get<2>(out) = std::get<1>(ops::linear_backward(grad_output, to_input, weight, 2));
   return out;
 }

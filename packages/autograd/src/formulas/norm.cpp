@@ -72,7 +72,9 @@ Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, 
                        const std::array<bool, 3>& wanted) {
   if (!recording()) return ops::group_norm_backward(grad, input, groups, mean, rstd, weight, mask_bits(wanted));
   const int64_t n = input.dim();
-  const Shape grouped{input.size(0), groups, -1}, dims{2}, channels = all_but_channel(n);
+  // Counted, because -1 says nothing about an empty batch.
+  const int64_t size = input.size(1) / groups * product(input.sizes().subspan(2));
+  const Shape grouped{input.size(0), groups, size}, dims{2}, channels = all_but_channel(n);
   const Normalised x(ops::reshape(input, grouped), dims, eps);
   const Tensor g = weight.defined() ? grad * by_channel(weight, n) : grad;
   Three out;

@@ -38,6 +38,11 @@ Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
               IntSpan dilation, int64_t groups) {
   expect_rank("conv1d", "input", input, 2, 3);
   expect_rank("conv1d", "weight", weight, 3, 3);
+  check(groups >= 1 && weight.size(0) % groups == 0, ErrorKind::Runtime, "conv1d: argument 'groups' is ", groups,
+        ", expected a divisor of ", weight.size(0), ", the output channels of 'weight' ", shape_text(weight.sizes()));
+  check(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), ErrorKind::Runtime,
+        "conv1d: argument 'bias' has shape ", shape_text(bias.defined() ? bias.sizes() : IntSpan()), ", expected (",
+        weight.size(0), ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
   check(weight.size(1) * groups == input.size(-2), ErrorKind::Runtime, "conv1d: argument 'input' has shape ",
         shape_text(input.sizes()), ", expected ", weight.size(1) * groups, " channels to fit 'weight' of shape ",
         shape_text(weight.sizes()), " with groups=", groups);
@@ -68,6 +73,21 @@ Tensor conv2d_padding(const Tensor& input, const Tensor& weight, const Tensor& b
   return ops::conv2d(padded, weight, bias, stride, Shape{top, left}, dilation, groups);
 }
 
+namespace {
+/// What a transposed convolution does not share with the gradient that computes it.
+void expect_transposed(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t groups) {
+  check(groups >= 1 && weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
+        ", expected a divisor of ", weight.size(0), ", the input channels of 'weight' ", shape_text(weight.sizes()));
+  const int64_t outputs = weight.size(1) * groups;
+  for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"weight", weight}, {"bias", bias}})
+    check(!t.defined() || t.dtype() == input.dtype(), ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ",
+          name(t.defined() ? t.dtype() : input.dtype()), ", expected ", name(input.dtype()), ", the dtype of 'input'");
+  check(!bias.defined() || (bias.dim() == 1 && bias.size(0) == outputs), ErrorKind::Runtime, op,
+        ": argument 'bias' has shape ", shape_text(bias.defined() ? bias.sizes() : IntSpan()), ", expected (", outputs,
+        ",) to fit 'weight' of shape ", shape_text(weight.sizes()), " with groups=", groups);
+}
+}  // namespace
+
 Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
                         IntSpan output_padding, int64_t groups, IntSpan dilation) {
   expect_rank("conv_transpose2d", "input", input, 3, 4);
@@ -81,6 +101,7 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
                     d = infer::pair("conv_transpose2d", "dilation", dilation, 1);
   Shape sizes(input.sizes());
   sizes[sizes.size() - 3] = weight.size(1) * groups;
+  expect_transposed("conv_transpose2d", input, weight, bias, groups);
   for (size_t i = 0; i < 2; ++i) {
     check(extra[i] < s[i] || extra[i] < d[i], ErrorKind::Runtime, "conv_transpose2d: argument 'output_padding' is ",
           shape_text(output_padding), ", expected less than stride or dilation");
@@ -103,6 +124,10 @@ Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor&
                         IntSpan output_padding, int64_t groups, IntSpan dilation) {
   expect_rank("conv_transpose1d", "input", input, 2, 3);
   expect_rank("conv_transpose1d", "weight", weight, 3, 3);
+  check(weight.size(0) == input.size(-2), ErrorKind::Runtime, "conv_transpose1d: argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected ", weight.size(0), " channels to fit 'weight' of shape ",
+        shape_text(weight.sizes()));
+  expect_transposed("conv_transpose1d", input, weight, bias, groups);
   const Tensor y = ops::conv_transpose2d(ops::unsqueeze(input, -2), ops::unsqueeze(weight, -2), bias,
                                          widened("conv_transpose1d", "stride", stride, 1),
                                          widened("conv_transpose1d", "padding", padding, 0),

@@ -78,6 +78,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
 }
 
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
+  broadcast_shapes(self.sizes(), target.sizes(), "kl_div");
   const Tensor loss = log_target ? ops::mul(ops::exp(target), ops::sub(target, self))
                                  : ops::sub(ops::xlogy(target, target), ops::mul(target, self));
   return reduced("kl_div", loss, reduction);

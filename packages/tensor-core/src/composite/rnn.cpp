@@ -1,6 +1,9 @@
 // Recurrent cells and layers in terms of linear, fused gates and, for LSTM, whole sequences.
 #include "taeda/ops/rnn.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -14,6 +17,8 @@ void expect_cell(const char* op, const Tensor& input, const Tensor& hx, const Te
                  int64_t gates) {
   expect(input.dim() == 1 || input.dim() == 2, op, "input", input, "(N, in) or (in)");
   expect(hx.dim() == input.dim(), op, "hx", hx, detail::concat(input.dim(), " dimensions, as 'input'"));
+  expect(hx.dim() == 1 || hx.size(0) == input.size(0), op, "hx", hx,
+         detail::concat("(", input.size(0), ", hidden), the batch of 'input' of shape ", shape_text(input.sizes())));
   expect(w_ih.dim() == 2 && w_ih.size(1) == input.size(-1), op, "w_ih", w_ih,
          detail::concat("(", gates, " * hidden, ", input.size(-1), ")"));
   expect(w_hh.dim() == 2 && w_hh.size(1) == hx.size(-1) && w_hh.size(0) == gates * hx.size(-1), op, "w_hh", w_hh,
@@ -75,13 +80,35 @@ struct Stack {
     const size_t each = has_biases ? 4 : 2, at = size_t(layer * directions + direction) * each;
     return {params[at], params[at + 1], has_biases ? params[at + 2] : Tensor(), has_biases ? params[at + 3] : Tensor()};
   }
-  void expect_arguments(const Tensor& input, const Tensor& h) const {
+  void expect_arguments(const Tensor& input, const Tensor& h, bool batch_first, int64_t gates) const {
     check(input.dim() == 3, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
           ", expected 3 dimensions");
     check(int64_t(params.size()) == layers * directions * (has_biases ? 4 : 2), ErrorKind::Runtime, op,
           ": argument 'params' has ", params.size(), " tensors, expected ", layers * directions * (has_biases ? 4 : 2));
-    check(h.dim() == 3 && h.size(0) == layers * directions, ErrorKind::Runtime, op, ": argument 'hx' has shape ",
-          shape_text(h.sizes()), ", expected (", layers * directions, ", batch, hidden)");
+    check(layers >= 1, ErrorKind::Runtime, op, ": argument 'num_layers' must be at least 1, got ", layers);
+    check(input.size(batch_first ? 1 : 0) > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ",
+          shape_text(input.sizes()), ", expected a sequence of at least one step");
+    const int64_t batch = input.size(batch_first ? 0 : 1);
+    expect_state(h, batch);
+    for (int64_t i = 0; i < layers * directions; ++i)
+      expect_weights(weights(i / directions, i % directions), i < directions ? input.size(2) : directions * h.size(2),
+                     h.size(2), gates);
+  }
+  void expect_state(const Tensor& h, int64_t batch) const {
+    check(h.dim() == 3 && h.size(0) == layers * directions && h.size(1) == batch, ErrorKind::Runtime, op,
+          ": argument 'hx' has shape ", shape_text(h.sizes()), ", expected (", layers * directions, ", ", batch,
+          ", hidden)");
+  }
+  void expect_weights(const Weights& w, int64_t in, int64_t hidden, int64_t gates) const {
+    const int64_t rows = gates * hidden;
+    const std::tuple<const Tensor&, Shape, const char*> expected[] = {{w.w_ih, Shape{rows, in}, "w_ih"},
+                                                                      {w.w_hh, Shape{rows, hidden}, "w_hh"},
+                                                                      {w.b_ih, Shape{rows}, "b_ih"},
+                                                                      {w.b_hh, Shape{rows}, "b_hh"}};
+    for (const auto& [t, sizes, which] : expected)
+      check(!t.defined() || std::ranges::equal(t.sizes(), IntSpan(sizes)), ErrorKind::Runtime, op,
+            ": argument 'params' has a ", which, " of shape ", shape_text(t.defined() ? t.sizes() : IntSpan()),
+            ", expected ", shape_text(sizes), " for ", in, " inputs and ", hidden, " hidden");
   }
 };
 
@@ -108,9 +135,9 @@ Tensor run_stack(const Stack& s, const Tensor& input, double dropout, bool train
 template <class Cell>
 std::tuple<Tensor, Tensor> run_cells(const char* op, const Tensor& input, const Tensor& hx, TensorList params,
                                      bool has_biases, int64_t num_layers, double dropout, bool train,
-                                     bool bidirectional, bool batch_first, const Cell& cell) {
+                                     bool bidirectional, bool batch_first, int64_t gate_count, const Cell& cell) {
   const Stack s{op, has_biases, num_layers, bidirectional ? 2 : 1, params};
-  s.expect_arguments(input, hx);
+  s.expect_arguments(input, hx, batch_first, gate_count);
   std::vector<Tensor> last(size_t(s.layers * s.directions));
   const Tensor output = run_stack(s, input, dropout, train, batch_first,
                                   [&](const Tensor& sequence, const Weights& w, int64_t index, bool reverse) {
@@ -136,7 +163,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
                                         bool batch_first) {
   check(hx.size() == 2, ErrorKind::Runtime, "lstm: argument 'hx' has ", hx.size(), " tensors, expected (h, c)");
   const Stack s{"lstm", has_biases, num_layers, bidirectional ? 2 : 1, params};
-  s.expect_arguments(input, hx[0]);
+  s.expect_arguments(input, hx[0], batch_first, 4);
+  s.expect_state(hx[1], hx[0].size(1));
   const size_t count = size_t(s.layers * s.directions);
   std::vector<Tensor> last_h(count), last_c(count);
   const Tensor output = run_stack(s, input, dropout, train, batch_first,
@@ -153,19 +181,19 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
 std::tuple<Tensor, Tensor> gru(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
                                int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) {
   return run_cells(
-      "gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+      "gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, 3,
       [](const Tensor& a, const Tensor& b, const Tensor& h) { return std::get<0>(ops::gru_gates(a, b, h)); });
 }
 std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
                                     int64_t num_layers, double dropout, bool train, bool bidirectional,
                                     bool batch_first) {
-  return run_cells("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+  return run_cells("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, 1,
                    [](const Tensor& a, const Tensor& b, const Tensor&) { return ops::tanh(ops::add(a, b)); });
 }
 std::tuple<Tensor, Tensor> rnn_relu(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
                                     int64_t num_layers, double dropout, bool train, bool bidirectional,
                                     bool batch_first) {
-  return run_cells("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+  return run_cells("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, 1,
                    [](const Tensor& a, const Tensor& b, const Tensor&) { return ops::relu(ops::add(a, b)); });
 }
 

@@ -5,6 +5,8 @@
 
 #include "cpu/kernel.h"
 #include "taeda/ops/cast.h"
+#include "taeda/ops/compare.h"
+#include "taeda/ops/creation.h"
 #include "taeda/ops/random.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -38,54 +40,45 @@ void elu(const Tensor& out, const Tensor& self, const Scalar& alpha, const Scala
   const LoopParams p{alpha, scale, input_scale};
   run1(kElu, "elu", out, self, &p);
 }
-Unary gelu_code(std::string_view approximate) {
-  check(approximate == "none" || approximate == "tanh", ErrorKind::Runtime, "gelu: argument 'approximate' is '", approximate,
-        "', expected 'none' or 'tanh'");
-  return approximate == "none" ? kGelu : kGeluTanh;
-}
+Unary gelu_code(std::string_view approximate) { return approximate == "none" ? kGelu : kGeluTanh; }
 void gelu(const Tensor& out, const Tensor& self, std::string_view approximate) { run1(gelu_code(approximate), "gelu", out, self); }
 void gelu_backward(const Tensor& out, const Tensor& grad, const Tensor& self, std::string_view approximate) {
   run2(gelu_code(approximate) == kGelu ? kGeluBackward : kGeluTanhBackward, "gelu_backward", out, grad, self);
 }
-template <Unary Code>
-void plain(const Tensor& out, const Tensor& self) { run1(Code, "activation", out, self); }
-template <Activation Code>
-void plain(const Tensor& out, const Tensor& self) { run1(Code, "activation", out, self); }
-template <Activation Code>
+// `Op` names the operator in messages.
+template <class Op, auto Code>
+void plain(const Tensor& out, const Tensor& self) { run1(Code, Op::entry.name, out, self); }
+template <class Op, auto Code>
 void one_number(const Tensor& out, const Tensor& self, const Scalar& a) {
   const LoopParams p{a};
-  run1(Code, "activation", out, self, &p);
+  run1(Code, Op::entry.name, out, self, &p);
 }
-template <Activation Code>
+template <class Op, auto Code>
 void two_numbers(const Tensor& out, const Tensor& self, const Scalar& a, const Scalar& b) {
   const LoopParams p{a, b};
-  run1(Code, "activation", out, self, &p);
+  run1(Code, Op::entry.name, out, self, &p);
+}
+void threshold(const Tensor& out, const Tensor& self, const Scalar& at, const Scalar& value) {
+  if (is_floating(self.dtype())) return two_numbers<op::threshold, kThreshold>(out, self, at, value);
+  // No loop of its own for integers; a fraction loses what lies behind the point, as everywhere in place.
+  ops::copy_(out, ops::where(ops::gt(self, Tensor(at)), self, ops::full_like(self, value)));
 }
 void hardtanh(const Tensor& out, const Tensor& self, const Scalar& low, const Scalar& high) {
-  check(low.to_double() <= high.to_double(), ErrorKind::Value, "hardtanh: argument 'min_val' (", low.to_double(),
-        ") must not exceed 'max_val' (", high.to_double(), ")");
   const LoopParams p{low, high};
   run1(kClamp, "hardtanh", out, self, &p);
 }
 
-template <Binary Code>
-void gradient(const Tensor& out, const Tensor& grad, const Tensor& x) { run2(Code, "gradient", out, grad, x); }
-template <Activation Code>
-void gradient(const Tensor& out, const Tensor& grad, const Tensor& x) { run2(Code, "gradient", out, grad, x); }
-template <Binary Code>
+template <class Op, auto Code>
+void gradient(const Tensor& out, const Tensor& grad, const Tensor& x) { run2(Code, Op::entry.name, out, grad, x); }
+template <class Op, auto Code>
 void gradient1(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& a) {
   const LoopParams p{a};
-  run2(Code, "gradient", out, grad, x, &p);
+  run2(Code, Op::entry.name, out, grad, x, &p);
 }
-template <Activation Code>
-void gradient1(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& a) {
-  const LoopParams p{a};
-  run2(Code, "gradient", out, grad, x, &p);
-}
-template <Activation Code>
+template <class Op, auto Code>
 void gradient2(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& a, const Scalar& b) {
   const LoopParams p{a, b};
-  run2(Code, "gradient", out, grad, x, &p);
+  run2(Code, Op::entry.name, out, grad, x, &p);
 }
 void elu_backward(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
   const LoopParams p{alpha, scale, input_scale};
@@ -168,36 +161,36 @@ const bool registered = [] {
   kernel<op::elu_backward>(kCPU, elu_backward);
   kernel<op::gelu>(kCPU, gelu);
   kernel<op::gelu_backward>(kCPU, gelu_backward);
-  kernel<op::hardshrink>(kCPU, one_number<kHardshrink>);
-  kernel<op::hardsigmoid>(kCPU, plain<kHardsigmoid>);
-  kernel<op::hardsigmoid_backward>(kCPU, gradient<kHardsigmoidBackward>);
-  kernel<op::hardswish>(kCPU, plain<kHardswish>);
-  kernel<op::hardswish_backward>(kCPU, gradient<kHardswishBackward>);
+  kernel<op::hardshrink>(kCPU, one_number<op::hardshrink, kHardshrink>);
+  kernel<op::hardsigmoid>(kCPU, plain<op::hardsigmoid, kHardsigmoid>);
+  kernel<op::hardsigmoid_backward>(kCPU, gradient<op::hardsigmoid_backward, kHardsigmoidBackward>);
+  kernel<op::hardswish>(kCPU, plain<op::hardswish, kHardswish>);
+  kernel<op::hardswish_backward>(kCPU, gradient<op::hardswish_backward, kHardswishBackward>);
   kernel<op::hardtanh>(kCPU, hardtanh);
-  kernel<op::hardtanh_backward>(kCPU, gradient2<kHardtanhBackward>);
+  kernel<op::hardtanh_backward>(kCPU, gradient2<op::hardtanh_backward, kHardtanhBackward>);
   kernel<op::leaky_relu>(kCPU, leaky_relu);
-  kernel<op::leaky_relu_backward>(kCPU, gradient1<kLeakyReluBackward>);
+  kernel<op::leaky_relu_backward>(kCPU, gradient1<op::leaky_relu_backward, kLeakyReluBackward>);
   kernel<op::log_softmax>(kCPU, softmax<kLogSoftmax>);
   kernel<op::log_softmax_backward>(kCPU, softmax_gradient<kLogSoftmaxBackward>);
-  kernel<op::logsigmoid>(kCPU, plain<kLogsigmoid>);
-  kernel<op::logsigmoid_backward>(kCPU, gradient<kLogsigmoidBackward>);
-  kernel<op::mish>(kCPU, plain<kMish>);
-  kernel<op::mish_backward>(kCPU, gradient<kMishBackward>);
+  kernel<op::logsigmoid>(kCPU, plain<op::logsigmoid, kLogsigmoid>);
+  kernel<op::logsigmoid_backward>(kCPU, gradient<op::logsigmoid_backward, kLogsigmoidBackward>);
+  kernel<op::mish>(kCPU, plain<op::mish, kMish>);
+  kernel<op::mish_backward>(kCPU, gradient<op::mish_backward, kMishBackward>);
   kernel<op::native_dropout>(kCPU, native_dropout);
   kernel<op::native_dropout_backward>(kCPU, dropout_backward);
-  kernel<op::relu>(kCPU, plain<kRelu>);
-  kernel<op::shrink_backward>(kCPU, gradient1<kShrinkBackward>);
-  kernel<op::sigmoid_backward>(kCPU, gradient<kSigmoidBackward>);
-  kernel<op::silu>(kCPU, plain<kSilu>);
-  kernel<op::silu_backward>(kCPU, gradient<kSiluBackward>);
+  kernel<op::relu>(kCPU, plain<op::relu, kRelu>);
+  kernel<op::shrink_backward>(kCPU, gradient1<op::shrink_backward, kShrinkBackward>);
+  kernel<op::sigmoid_backward>(kCPU, gradient<op::sigmoid_backward, kSigmoidBackward>);
+  kernel<op::silu>(kCPU, plain<op::silu, kSilu>);
+  kernel<op::silu_backward>(kCPU, gradient<op::silu_backward, kSiluBackward>);
   kernel<op::softmax>(kCPU, softmax<kSoftmax>);
   kernel<op::softmax_backward>(kCPU, softmax_gradient<kSoftmaxBackward>);
-  kernel<op::softplus>(kCPU, two_numbers<kSoftplus>);
-  kernel<op::softplus_backward>(kCPU, gradient2<kSoftplusBackward>);
-  kernel<op::softshrink>(kCPU, one_number<kSoftshrink>);
-  kernel<op::tanh_backward>(kCPU, gradient<kTanhBackward>);
-  kernel<op::threshold>(kCPU, two_numbers<kThreshold>);
-  kernel<op::threshold_backward>(kCPU, gradient1<kThresholdBackward>);
+  kernel<op::softplus>(kCPU, two_numbers<op::softplus, kSoftplus>);
+  kernel<op::softplus_backward>(kCPU, gradient2<op::softplus_backward, kSoftplusBackward>);
+  kernel<op::softshrink>(kCPU, one_number<op::softshrink, kSoftshrink>);
+  kernel<op::tanh_backward>(kCPU, gradient<op::tanh_backward, kTanhBackward>);
+  kernel<op::threshold>(kCPU, threshold);
+  kernel<op::threshold_backward>(kCPU, gradient1<op::threshold_backward, kThresholdBackward>);
   return true;
 }();
 

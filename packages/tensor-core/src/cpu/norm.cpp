@@ -2,6 +2,7 @@
 #include "taeda/ops/norm.h"
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "cpu/loops/layers.h"
@@ -291,12 +292,12 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(const Tensor& grad
 void native_layer_norm_kernel(const Tensor& result, const Tensor& mean, const Tensor& rstd, const Tensor& input,
                               IntSpan normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   const DType dtype = statistics_dtype(input.dtype());
-  const int64_t n = product(normalized_shape);
-  if (n == 0) {  // rows without elements have no statistics
-    copy_elements(mean, Tensor(NAN));
-    return copy_elements(rstd, Tensor(NAN));
+  const int64_t n = product(normalized_shape), rows = mean.numel();
+  if (n == 0) {
+    ops::fill_(mean, Tensor(0));
+    ops::fill_(rstd, Tensor(std::numeric_limits<double>::quiet_NaN()));
+    return;
   }
-  const int64_t rows = input.numel() / n;
   const cpu::Target target(result, dtype);
   const Tensor x = row_major(input, dtype), w = cpu::row_major_or_none(weight, dtype),
                b = cpu::row_major_or_none(bias, dtype);

@@ -35,8 +35,7 @@ Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, 
   for (int64_t i = 0; i < out; ++i) {
     const int64_t first = i * stride - padding;
     const int64_t padded_end = std::min(first + (kernel - 1) * dilation + 1, size + padding);
-    int64_t begin = first;
-    while (begin < 0) begin += dilation;
+    const int64_t begin = first < 0 ? first + (dilation - 1 - first) / dilation * dilation : first;
     const int64_t end = std::min(padded_end, size);
     r.add(first, begin, end, count_padding ? padded_end - first : end - begin);
   }
@@ -266,6 +265,8 @@ void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kern
           const int64_t number = codes.data<uint8_t>()[at];
           const int64_t row = w.row_first[y] + number / w.kernel_w * w.row_step,
                         column = w.column_first[xo] + number % w.kernel_w * w.column_step;
+          check(row >= 0 && row < w.h && column >= 0 && column < w.w, ErrorKind::Index,
+                "max_pool2d_pick: argument 'offsets' has ", number, ", which lies outside of 'input'");
           target.data<T>()[at] = x.data<T>()[(plane * w.h + row) * w.w + column];
         }
   });

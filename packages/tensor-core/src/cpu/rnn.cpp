@@ -177,6 +177,8 @@ void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tens
   // All steps at once: grad_w = sum over t of gate_grad[t].T @ h[t - 1]. Steps next to each other in memory are one
   // product.
   std::fill_n(grad_w, 4 * hidden * hidden, T(0));
+  std::fill_n(grad_b, 4 * hidden, T(0));
+  if (steps == 0) return;
   const int64_t first = at_step(0, steps, reverse);
   blas::gemm<T>(4 * hidden, hidden, n, T(1), {grad_gates + first * 4 * state, 4 * hidden, true}, {h0.data<T>(), hidden},
                 T(0), grad_w, hidden);

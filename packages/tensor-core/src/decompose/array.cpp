@@ -33,18 +33,21 @@ Tensor as_rows(const Tensor& t) {
   for (int64_t d = 0; d + 1 < t.dim(); ++d) rows *= t.size(d);
   return ops::reshape(t, Shape{rows, t.size(-1)});
 }
+/// A weight (in) is a layer of one output that has no dimension.
+Tensor as_matrix(const Tensor& weight) { return weight.dim() == 1 ? ops::unsqueeze(weight, 0) : weight; }
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   Shape sizes(input.sizes());
-  sizes[sizes.size() - 1] = weight.size(0);
-  const Tensor product = ops::reshape(ops::mm(as_rows(input), ops::t(weight)), sizes);
+  sizes.pop_back();
+  if (weight.dim() == 2) sizes.push_back(weight.size(0));
+  const Tensor product = ops::reshape(ops::mm(as_rows(input), ops::t(as_matrix(weight))), sizes);
   return bias.defined() ? product + bias : product;
 }
 Three linear_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, int64_t mask) {
-  const Tensor rows = as_rows(grad);
+  const Tensor rows = as_rows(weight.dim() == 1 ? ops::unsqueeze(grad, -1) : grad);
   Three out;
-  if (mask & 1) std::get<0>(out) = ops::reshape(ops::mm(rows, weight), input.sizes());
-  if (mask & 2) std::get<1>(out) = ops::mm(ops::t(rows), as_rows(input));
-  if (mask & 4) std::get<2>(out) = ops::sum(rows, Shape{0});
+  if (mask & 1) std::get<0>(out) = ops::reshape(ops::mm(rows, as_matrix(weight)), input.sizes());
+  if (mask & 2) std::get<1>(out) = ops::reshape(ops::mm(ops::t(rows), as_rows(input)), weight.sizes());
+  if (mask & 4) std::get<2>(out) = ops::reshape(ops::sum(rows, Shape{0}), weight.sizes().first(size_t(weight.dim() - 1)));
   return out;
 }
 

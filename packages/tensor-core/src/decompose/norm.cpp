@@ -1,4 +1,7 @@
 // Normalisation and its gradients.
+#include <algorithm>
+#include <limits>
+
 #include "decompose/common.h"
 
 namespace taeda::decompose {
@@ -62,6 +65,12 @@ Three batch_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& wei
 }
 
 Three native_layer_norm(const Tensor& x, IntSpan shape, const Tensor& weight, const Tensor& bias, double eps) {
+  if (product(shape) == 0) {
+    Shape rows(x.sizes());
+    std::fill(rows.end() - int64_t(shape.size()), rows.end(), 1);
+    const Tensor mean = ops::zeros(rows, x.dtype(), x.device());
+    return {ops::zeros_like(x), mean, ops::full_like(mean, std::numeric_limits<double>::quiet_NaN())};
+  }
   const Statistics s(x, last(x.dim(), shape.size()), eps);
   return {scaled((x - s.mean) * s.inverse, weight, bias), s.mean, s.inverse};
 }
@@ -76,8 +85,12 @@ Three layer_norm_backward(const Tensor& grad, const Tensor& x, IntSpan shape, co
   return chosen(mask, slope(g, xhat, inverse, last(x.dim(), shape.size())), over_rows(grad * xhat), over_rows(grad));
 }
 
+/// (N, groups, elements of one group): counted, because -1 says nothing about an empty batch.
+Shape in_groups(const Tensor& x, int64_t groups) {
+  return Shape{x.size(0), groups, x.size(1) / groups * product(x.sizes().subspan(2))};
+}
 Three native_group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
-  const Tensor grouped = ops::reshape(x, Shape{x.size(0), groups, -1});
+  const Tensor grouped = ops::reshape(x, in_groups(x, groups));
   const Statistics s(grouped, Shape{2}, eps);
   const Tensor w = weight.defined() ? by_channel(weight, x.dim()) : weight, b = bias.defined() ? by_channel(bias, x.dim()) : bias;
   const Shape each{x.size(0), groups};
@@ -85,7 +98,7 @@ Three native_group_norm(const Tensor& x, int64_t groups, const Tensor& weight, c
 }
 Three group_norm_backward(const Tensor& grad, const Tensor& x, int64_t groups, const Tensor& mean, const Tensor& inverse, const Tensor& weight,
                           int64_t mask) {
-  const Shape grouped{x.size(0), groups, -1}, dims = all_but_channel(x.dim());
+  const Shape grouped = in_groups(x, groups), dims = all_but_channel(x.dim());
   const Tensor i = ops::unsqueeze(inverse, 2), xhat = (ops::reshape(x, grouped) - ops::unsqueeze(mean, 2)) * i;
   const Tensor g = ops::reshape(weight.defined() ? grad * by_channel(weight, x.dim()) : grad, grouped);
   return chosen(mask, ops::reshape(slope(g, xhat, i, Shape{2}), x.sizes()), ops::sum(grad * ops::reshape(xhat, x.sizes()), IntSpan(dims)),

@@ -1,6 +1,8 @@
 // Inference of the conv family.
 #include "infer/conv.h"
 
+#include <algorithm>
+
 #include "infer/windows.h"
 #include "taeda/ops/conv.h"
 
@@ -49,18 +51,38 @@ bool prefers_channels_last([[maybe_unused]] DType dtype) {
 #endif
 }
 
+namespace {
+void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype) {
+  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
+        ", expected ", name(dtype), ", the dtype of 'input'");
+}
+/// What the gradients and the operator itself share.
+void expect_kinds(const char* op, const Tensor& input, const Tensor& weight) {
+  expect_dtype(op, "weight", weight, input.dtype());
+  check(input.dtype() >= DType::Float16, ErrorKind::NotImplemented, op, ": not implemented for dtype ",
+        name(input.dtype()));
+}
+}  // namespace
+
+void conv2d_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                     IntSpan dilation, int64_t groups) {
+  const char* const op = "conv2d_backward";
+  const cpu::ConvShape s = conv_shape(op, input, weight, stride, padding, dilation, groups);
+  const Shape expected = image_sizes(input, s.n, s.o, s.oh, s.ow);
+  check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'grad' has shape ",
+        shape_text(grad.sizes()), ", expected ", shape_text(expected));
+  expect_kinds(op, input, weight);
+  expect_dtype(op, "grad", grad, input.dtype());
+}
+
 Spec conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
             IntSpan dilation, int64_t groups) {
   const cpu::ConvShape s = conv_shape("conv2d", input, weight, stride, padding, dilation, groups);
-  check(input.dtype() == weight.dtype(), ErrorKind::Runtime, "conv2d: argument 'weight' has dtype ",
-        name(weight.dtype()), ", expected ", name(input.dtype()), ", the dtype of 'input'");
-  check(input.dtype() >= DType::Float16, ErrorKind::NotImplemented, "conv2d: not implemented for dtype ",
-        name(input.dtype()));
+  expect_kinds("conv2d", input, weight);
   if (bias.defined()) {
     check(bias.dim() == 1 && bias.size(0) == s.o, ErrorKind::Runtime, "conv2d: argument 'bias' has shape ",
           shape_text(bias.sizes()), ", expected (", s.o, ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
-    check(bias.dtype() == input.dtype(), ErrorKind::Runtime, "conv2d: argument 'bias' has dtype ", name(bias.dtype()),
-          ", expected ", name(input.dtype()), ", the dtype of 'input'");
+    expect_dtype("conv2d", "bias", bias, input.dtype());
   }
   Spec out{image_sizes(input, s.n, s.o, s.oh, s.ow), input.dtype(), {}};
   if (input.dim() == 4 && prefers_channels_last(input.dtype()) && !(is_tiny(s) && input.contiguous()))

@@ -9,6 +9,10 @@ namespace taeda::infer {
 cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
                           IntSpan dilation, int64_t groups);
 
+/// conv2d_backward: the operands of conv2d, and a gradient of the shape and dtype of its result.
+void conv2d_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                     IntSpan dilation, int64_t groups);
+
 /// Too little work to pay for a vendor library's call: row-major tensors take the plain path.
 bool is_tiny(const cpu::ConvShape& shape);
 

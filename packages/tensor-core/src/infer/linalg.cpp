@@ -1,4 +1,8 @@
 // Inference of the linalg family.
+#include "infer/linalg.h"
+
+#include <algorithm>
+
 #include "taeda/ops/linalg.h"
 
 namespace taeda::infer {
@@ -121,17 +125,43 @@ Spec baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, con
   return spec(sizes, self.dtype());
 }
 
-Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  check(input.dim() >= 1, ErrorKind::Runtime, "linear: argument 'input' has no dimension, expected (..., ",
+namespace {
+/// The operands of a layer: (..., in) with (out, in) or (in).
+void expect_layer(const char* op, const Tensor& input, const Tensor& weight) {
+  check(input.dim() >= 1, ErrorKind::Runtime, op, ": argument 'input' has no dimension, expected (..., ",
         weight.dim() ? weight.size(-1) : 1, ")");
   if (!(weight.dim() == 1 || weight.dim() == 2)) [[unlikely]]
-    fail(ErrorKind::Runtime, "linear: argument 'weight' has shape ", shape_text(weight.sizes()),
+    fail(ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()),
          ", expected (out_features, in_features)");
   if (!(input.size(-1) == weight.size(-1))) [[unlikely]]
-    fail(ErrorKind::Runtime, "linear: argument 'input' has shape ", shape_text(input.sizes()), ", expected (..., ",
+    fail(ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()), ", expected (..., ",
          weight.size(-1), ") to fit 'weight' of shape ", shape_text(weight.sizes()));
-  expect_dtype("linear", "weight", weight, input.dtype(), "input");
-  refuse_bool("linear", input.dtype());
+  expect_dtype(op, "weight", weight, input.dtype(), "input");
+  refuse_bool(op, input.dtype());
+}
+Shape layer_sizes(const Tensor& input, const Tensor& weight) {
+  Shape sizes(input.sizes());
+  if (weight.dim() == 2)
+    sizes.back() = weight.size(0);
+  else
+    sizes.pop_back();
+  return sizes;
+}
+}  // namespace
+
+void linear_backward(const Tensor& grad, const Tensor& input, const Tensor& weight) {
+  const char* const op = "linear_backward";
+  expect_layer(op, input, weight);
+  const Shape expected = layer_sizes(input, weight);
+  if (!std::ranges::equal(grad.sizes(), IntSpan(expected))) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
+         shape_text(expected), " to fit 'input' of shape ", shape_text(input.sizes()), " and 'weight' of shape ",
+         shape_text(weight.sizes()));
+  expect_dtype(op, "grad", grad, input.dtype(), "input");
+}
+
+Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  expect_layer("linear", input, weight);
   if (bias.defined()) {
     const bool fits = weight.dim() == 2 ? bias.dim() == 1 && bias.size(0) == weight.size(0) : bias.dim() == 0;
     if (!(fits)) [[unlikely]]
@@ -140,12 +170,7 @@ Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
            shape_text(weight.sizes()));
     expect_dtype("linear", "bias", bias, input.dtype(), "input");
   }
-  Spec out = spec(input.sizes(), input.dtype());
-  if (weight.dim() == 2)
-    out.sizes.back() = weight.size(0);
-  else
-    out.sizes.pop_back();
-  return out;
+  return spec(layer_sizes(input, weight), input.dtype());
 }
 
 }  // namespace taeda::infer

@@ -32,10 +32,12 @@ Spec pair_backward(const char* op, const Tensor& grad, const Tensor& input, cons
   expect_reduction(op, reduction);
   const Tensor both[] = {input, target};
   const Shape sizes = broadcast_shapes(input.sizes(), target.sizes(), op);
+  const DType dtype = result_type(both);
+  check(is_floating(dtype), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype));
   const bool fits = reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), IntSpan(sizes));
   check(fits, ErrorKind::Runtime, op, ": argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
         shape_text(reduction ? IntSpan() : IntSpan(sizes)));
-  return spec(sizes, result_type(both));
+  return spec(sizes, dtype);
 }
 void expect_same(const char* op, const Tensor& input, const Tensor& target) {
   expect_floating(op, input);
@@ -70,6 +72,19 @@ ClassShape class_shape(const char* op, const Tensor& input, const Tensor& target
   return s;
 }
 
+namespace {
+/// The gradient of a loss over classes, and the sum of weights that its mean divided by.
+void expect_class_grad(const char* op, const Tensor& grad, const Tensor& target, int64_t reduction,
+                       const Tensor& total_weight) {
+  expect_reduction(op, reduction);
+  check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime, op,
+        ": argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
+        shape_text(reduction ? IntSpan() : target.sizes()));
+  check(total_weight.numel() == 1, ErrorKind::Runtime, op, ": argument 'total_weight' has shape ",
+        shape_text(total_weight.sizes()), ", expected one number");
+}
+}  // namespace
+
 std::array<Spec, 2> nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
                                      int64_t) {
   class_shape("nll_loss", input, target, weight);
@@ -77,11 +92,9 @@ std::array<Spec, 2> nll_loss_forward(const Tensor& input, const Tensor& target, 
   return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(Shape{}, input.dtype())};
 }
 Spec nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
-                       int64_t reduction, int64_t, const Tensor&) {
+                       int64_t reduction, int64_t, const Tensor& total_weight) {
   class_shape("nll_loss_backward", input, target, weight);
-  check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime,
-        "nll_loss_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
-        shape_text(reduction ? IntSpan() : target.sizes()));
+  expect_class_grad("nll_loss_backward", grad, target, reduction, total_weight);
   return spec_like(input.sizes(), input.dtype(), input);
 }
 std::array<Spec, 3> cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -94,11 +107,13 @@ std::array<Spec, 3> cross_entropy_forward(const Tensor& input, const Tensor& tar
           spec(Shape{}, input.dtype())};
 }
 Spec cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
-                            int64_t reduction, int64_t, double, const Tensor&, const Tensor&) {
+                            int64_t reduction, int64_t, double, const Tensor& log_sum_exp, const Tensor& total_weight) {
   class_shape("cross_entropy_backward", input, target, weight);
-  check(reduction ? grad.numel() == 1 : std::ranges::equal(grad.sizes(), target.sizes()), ErrorKind::Runtime,
-        "cross_entropy_backward: argument 'grad' has shape ", shape_text(grad.sizes()), ", expected ",
-        shape_text(reduction ? IntSpan() : target.sizes()));
+  const char* const op = "cross_entropy_backward";
+  expect_class_grad(op, grad, target, reduction, total_weight);
+  check(std::ranges::equal(log_sum_exp.sizes(), target.sizes()), ErrorKind::Runtime, op,
+        ": argument 'log_sum_exp' has shape ", shape_text(log_sum_exp.sizes()), ", expected that of 'target', ",
+        shape_text(target.sizes()));
   return spec(input.sizes(), input.dtype());
 }
 
@@ -137,9 +152,11 @@ Spec huber_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& 
   return pair_backward("huber_loss_backward", grad, input, target, reduction);
 }
 Spec bce_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+  expect_same("bce_loss_backward", input, target);
   return pair_backward("bce_loss_backward", grad, input, target, reduction);
 }
 Spec bce_with_logits_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction) {
+  expect_same("bce_with_logits_loss_backward", input, target);
   return pair_backward("bce_with_logits_loss_backward", grad, input, target, reduction);
 }
 

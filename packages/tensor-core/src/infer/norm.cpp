@@ -1,7 +1,9 @@
 // Inference of the norm family.
-#include "taeda/ops/norm.h"
+#include "infer/norm.h"
 
 #include <algorithm>
+
+#include "taeda/ops/norm.h"
 
 namespace taeda::infer {
 namespace {
@@ -18,15 +20,78 @@ void expect_channels(const char* op, const char* argument, const Tensor& t, cons
         shape_text(t.sizes()), ", expected (", input.size(1), ",), the channels of 'input' ",
         shape_text(input.sizes()));
 }
+void expect_shape(const char* op, const char* argument, const Tensor& t, IntSpan expected) {
+  check(std::ranges::equal(t.sizes(), expected), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
+        shape_text(t.sizes()), ", expected ", shape_text(expected));
+}
+/// The operands of a gradient: computed in the dtype of the input, whatever floating dtype they come in.
+void expect_gradient(const char* op, const Tensor& input, const Tensor& grad, const Tensor& weight, IntSpan statistics,
+                     std::pair<const char*, const Tensor&> mean, std::pair<const char*, const Tensor&> scale) {
+  expect_floating(op, input);
+  expect_shape(op, "grad", grad, input.sizes());
+  expect_shape(op, mean.first, mean.second, statistics);
+  expect_shape(op, scale.first, scale.second, statistics);
+  for (const Tensor* t : {&grad, &mean.second, &scale.second}) expect_floating(op, *t);
+  if (weight.defined()) expect_floating(op, weight);
+}
+void expect_images(const char* op, const Tensor& input) {
+  check(input.dim() >= 2, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (N, C, ...)");
+}
+void expect_groups(const char* op, const Tensor& input, int64_t num_groups) {
+  expect_images(op, input);
+  check(num_groups >= 1 && input.size(1) % num_groups == 0, ErrorKind::Runtime, op, ": argument 'num_groups' is ",
+        num_groups, ", expected a divisor of the channels of 'input' ", shape_text(input.sizes()));
+}
+void expect_trailing(const char* op, const Tensor& input, IntSpan normalized_shape) {
+  const int64_t k = int64_t(normalized_shape.size());
+  check(k >= 1, ErrorKind::Runtime, op, ": argument 'normalized_shape' is empty, expected at least one number");
+  check(input.dim() >= k && std::ranges::equal(input.sizes().last(size_t(k)), normalized_shape), ErrorKind::Runtime, op,
+        ": argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected the trailing dimensions 'normalized_shape' ", shape_text(normalized_shape));
+}
+void expect_normalized(const char* op, const char* argument, const Tensor& t, IntSpan normalized_shape) {
+  check(!t.defined() || std::ranges::equal(t.sizes(), normalized_shape), ErrorKind::Runtime, op, ": argument '",
+        argument, "' has shape ", shape_text(t.defined() ? t.sizes() : IntSpan()), ", expected 'normalized_shape' ",
+        shape_text(normalized_shape));
+}
+/// One number for each row that layer_norm normalises.
+Shape row_shape(const Tensor& input, size_t normalized) {
+  Shape rows(input.sizes());
+  std::fill(rows.end() - int64_t(normalized), rows.end(), 1);
+  return rows;
+}
 
 }  // namespace
+
+void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean,
+                         const Tensor& save_invstd) {
+  const char* const op = "batch_norm_backward";
+  expect_images(op, input);
+  expect_gradient(op, input, grad, weight, Shape{input.size(1)}, {"save_mean", save_mean},
+                  {"save_invstd", save_invstd});
+  expect_channels(op, "weight", weight, input);
+}
+void layer_norm_backward(const Tensor& grad, const Tensor& input, IntSpan normalized_shape, const Tensor& mean,
+                         const Tensor& rstd, const Tensor& weight) {
+  const char* const op = "layer_norm_backward";
+  expect_trailing(op, input, normalized_shape);
+  expect_gradient(op, input, grad, weight, row_shape(input, normalized_shape.size()), {"mean", mean}, {"rstd", rstd});
+  expect_normalized(op, "weight", weight, normalized_shape);
+}
+void group_norm_backward(const Tensor& grad, const Tensor& input, int64_t num_groups, const Tensor& mean,
+                         const Tensor& rstd, const Tensor& weight) {
+  const char* const op = "group_norm_backward";
+  expect_groups(op, input, num_groups);
+  expect_gradient(op, input, grad, weight, Shape{input.size(0), num_groups}, {"mean", mean}, {"rstd", rstd});
+  expect_channels(op, "weight", weight, input);
+}
 
 std::array<Spec, 3> native_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                                       const Tensor& running_mean, const Tensor& running_var, bool training, double,
                                       double) {
   expect_floating("batch_norm", input);
-  check(input.dim() >= 2, ErrorKind::Runtime, "batch_norm: argument 'input' has shape ", shape_text(input.sizes()),
-        ", expected (N, C, ...)");
+  expect_images("batch_norm", input);
   expect_channels("batch_norm", "weight", weight, input);
   expect_channels("batch_norm", "bias", bias, input);
   expect_channels("batch_norm", "running_mean", running_mean, input);
@@ -48,17 +113,10 @@ std::array<Spec, 3> native_batch_norm(const Tensor& input, const Tensor& weight,
 std::array<Spec, 3> native_layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
                                       const Tensor& bias, double) {
   expect_floating("layer_norm", input);
-  const int64_t k = int64_t(normalized_shape.size());
-  check(k >= 1, ErrorKind::Runtime, "layer_norm: argument 'normalized_shape' is empty, expected at least one number");
-  check(input.dim() >= k && std::ranges::equal(input.sizes().last(size_t(k)), normalized_shape), ErrorKind::Runtime,
-        "layer_norm: argument 'input' has shape ", shape_text(input.sizes()),
-        ", expected the trailing dimensions 'normalized_shape' ", shape_text(normalized_shape));
-  for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"weight", weight}, {"bias", bias}})
-    check(!t.defined() || std::ranges::equal(t.sizes(), normalized_shape), ErrorKind::Runtime, "layer_norm: argument '",
-          argument, "' has shape ", shape_text(t.defined() ? t.sizes() : IntSpan()), ", expected 'normalized_shape' ",
-          shape_text(normalized_shape));
-  Shape rows(input.sizes());
-  for (int64_t d = input.dim() - k; d < input.dim(); ++d) rows[size_t(d)] = 1;
+  expect_trailing("layer_norm", input, normalized_shape);
+  expect_normalized("layer_norm", "weight", weight, normalized_shape);
+  expect_normalized("layer_norm", "bias", bias, normalized_shape);
+  const Shape rows = row_shape(input, normalized_shape.size());
   const DType statistics = statistics_dtype(input.dtype());
   return {spec(input.sizes(), input.dtype()), spec(rows, statistics), spec(rows, statistics)};
 }
@@ -66,10 +124,7 @@ std::array<Spec, 3> native_layer_norm(const Tensor& input, IntSpan normalized_sh
 std::array<Spec, 3> native_group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
                                       double) {
   expect_floating("group_norm", input);
-  check(input.dim() >= 2, ErrorKind::Runtime, "group_norm: argument 'input' has shape ", shape_text(input.sizes()),
-        ", expected (N, C, ...)");
-  check(num_groups >= 1 && input.size(1) % num_groups == 0, ErrorKind::Runtime, "group_norm: argument 'num_groups' is ",
-        num_groups, ", expected a divisor of the channels of 'input' ", shape_text(input.sizes()));
+  expect_groups("group_norm", input, num_groups);
   expect_channels("group_norm", "weight", weight, input);
   expect_channels("group_norm", "bias", bias, input);
   const Shape groups{input.size(0), num_groups};

@@ -23,11 +23,27 @@ Spec shaped(const Tensor& input, const PoolShape& s, DType dtype) {
   return spec_like(image_sizes(input, s.n, s.c, s.oh, s.ow), dtype, input);
 }
 
-void expect_grad(const char* op, const Tensor& grad, const Tensor& input, int64_t oh, int64_t ow) {
+/// `t` of the shape of the pooled tensor.
+void expect_pooled(const char* op, const char* argument, const Tensor& t, const Tensor& input, int64_t oh, int64_t ow) {
   const Images in = images(op, "input", input);
   const Shape expected = image_sizes(input, in.n, in.c, oh, ow);
-  check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'grad' has shape ",
-        shape_text(grad.sizes()), ", expected ", shape_text(expected));
+  check(std::ranges::equal(t.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument '", argument,
+        "' has shape ", shape_text(t.sizes()), ", expected ", shape_text(expected));
+}
+void expect_grad(const char* op, const Tensor& grad, const Tensor& input, int64_t oh, int64_t ow) {
+  expect_floating(op, grad);
+  expect_pooled(op, "grad", grad, input, oh, ow);
+}
+/// Where the maxima were: one number of `dtype` for each element of the result.
+void expect_places(const char* op, const char* argument, const Tensor& t, DType dtype, const Tensor& input, int64_t oh,
+                   int64_t ow) {
+  expect_pooled(op, argument, t, input, oh, ow);
+  check(t.dtype() == dtype, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
+        ", expected ", name(dtype));
+}
+void expect_countable(const char* op, const PoolShape& s, IntSpan kernel_size) {
+  check(s.kernel[0] * s.kernel[1] <= 255, ErrorKind::Runtime, op, ": argument 'kernel_size' is ",
+        shape_text(kernel_size), ", expected a window of at most 255 elements");
 }
 /// Gradients take the layout of what came in, so that it travels backwards through a network.
 Spec gradient(const Tensor& grad, const Tensor& input) { return spec_like(input.sizes(), grad.dtype(), grad); }
@@ -65,6 +81,8 @@ Pair adaptive_size(const char* op, const Tensor& input, IntSpan output_size) {
   const Pair out{output_size[0], output_size.back()};
   check(out[0] >= 0 && out[1] >= 0, ErrorKind::Runtime, op, ": argument 'output_size' must not be negative, got ",
         shape_text(output_size));
+  check(out[0] <= kLargest && out[1] <= kLargest, ErrorKind::Runtime, op, ": argument 'output_size' must be at most ",
+        kLargest, ", got ", shape_text(output_size));
   return out;
 }
 
@@ -78,27 +96,33 @@ std::array<Spec, 2> max_pool2d_with_offsets(const Tensor& input, IntSpan kernel_
                                             IntSpan dilation, bool ceil_mode) {
   expect_floating("max_pool2d", input);
   const PoolShape s = pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode);
-  check(s.kernel[0] * s.kernel[1] <= 255, ErrorKind::Runtime, "max_pool2d_with_offsets: argument 'kernel_size' is ",
-        shape_text(kernel_size), ", expected a window of at most 255 elements");
+  expect_countable("max_pool2d_with_offsets", s, kernel_size);
   return {shaped(input, s, input.dtype()), shaped(input, s, DType::UInt8)};
 }
 Spec max_pool2d_with_indices_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride,
-                                      IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor&) {
-  const PoolShape s =
-      pool_shape("max_pool2d_with_indices_backward", input, kernel_size, stride, padding, dilation, ceil_mode);
-  expect_grad("max_pool2d_with_indices_backward", grad, input, s.oh, s.ow);
+                                      IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& indices) {
+  const char* const op = "max_pool2d_with_indices_backward";
+  const PoolShape s = pool_shape(op, input, kernel_size, stride, padding, dilation, ceil_mode);
+  expect_grad(op, grad, input, s.oh, s.ow);
+  expect_places(op, "indices", indices, DType::Int64, input, s.oh, s.ow);
   return gradient(grad, input);
 }
 Spec max_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                         IntSpan dilation, bool ceil_mode, const Tensor&) {
-  const PoolShape s = pool_shape("max_pool2d_backward", input, kernel_size, stride, padding, dilation, ceil_mode);
-  expect_grad("max_pool2d_backward", grad, input, s.oh, s.ow);
+                         IntSpan dilation, bool ceil_mode, const Tensor& offsets) {
+  const char* const op = "max_pool2d_backward";
+  const PoolShape s = pool_shape(op, input, kernel_size, stride, padding, dilation, ceil_mode);
+  expect_countable(op, s, kernel_size);
+  expect_grad(op, grad, input, s.oh, s.ow);
+  expect_places(op, "offsets", offsets, DType::UInt8, input, s.oh, s.ow);
   return gradient(grad, input);
 }
 Spec max_pool2d_pick(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                      bool ceil_mode, const Tensor& offsets) {
-  const PoolShape s = pool_shape("max_pool2d_pick", input, kernel_size, stride, padding, dilation, ceil_mode);
-  expect_grad("max_pool2d_pick", offsets, input, s.oh, s.ow);
+  const char* const op = "max_pool2d_pick";
+  expect_floating(op, input);
+  const PoolShape s = pool_shape(op, input, kernel_size, stride, padding, dilation, ceil_mode);
+  expect_countable(op, s, kernel_size);
+  expect_places(op, "offsets", offsets, DType::UInt8, input, s.oh, s.ow);
   return shaped(input, s, input.dtype());
 }
 
@@ -111,7 +135,9 @@ Spec avg_pool2d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpa
                 input.dtype());
 }
 Spec avg_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                         bool ceil_mode, bool, std::optional<int64_t>) {
+                         bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+  check(!divisor_override || *divisor_override != 0, ErrorKind::Value,
+        "avg_pool2d_backward: argument 'divisor_override' must not be 0");
   const PoolShape s = pool_shape("avg_pool2d_backward", input, kernel_size, stride, padding, Shape{1}, ceil_mode);
   expect_grad("avg_pool2d_backward", grad, input, s.oh, s.ow);
   return gradient(grad, input);
@@ -136,9 +162,11 @@ std::array<Spec, 2> adaptive_max_pool2d(const Tensor& input, IntSpan output_size
   const Shape sizes = image_sizes(input, in.n, in.c, out[0], out[1]);
   return {spec_like(sizes, input.dtype(), input), spec_like(sizes, DType::Int64, input)};
 }
-Spec adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& input, const Tensor&) {
-  expect_grad("adaptive_max_pool2d_backward", grad, input, grad.dim() >= 3 ? grad.size(-2) : 0,
-              grad.dim() >= 3 ? grad.size(-1) : 0);
+Spec adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& input, const Tensor& indices) {
+  const char* const op = "adaptive_max_pool2d_backward";
+  const int64_t oh = grad.dim() >= 3 ? grad.size(-2) : 0, ow = grad.dim() >= 3 ? grad.size(-1) : 0;
+  expect_grad(op, grad, input, oh, ow);
+  expect_places(op, "indices", indices, DType::Int64, input, oh, ow);
   return gradient(grad, input);
 }
 

@@ -2,6 +2,7 @@
 #include "taeda/ops/rnn.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace taeda::infer {
 namespace {
@@ -51,13 +52,18 @@ std::array<Spec, 3> gru_gates_backward(const Tensor& grad, const Tensor& gates, 
   return {spec(wide, h.dtype()), spec(wide, h.dtype()), spec(h.sizes(), h.dtype())};
 }
 
+namespace {
+void expect_quarters(const char* op, const char* argument, const Tensor& t) {
+  check(t.dim() == 3 && t.size(2) % 4 == 0, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
+        shape_text(t.sizes()), ", expected (T, N, 4H)");
+  check(is_floating(t.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(t.dtype()));
+}
+}  // namespace
+
 std::array<Spec, 5> lstm_sequence(const Tensor& input_gates, const Tensor& h, const Tensor& c, const Tensor& w_hh,
                                   const Tensor& b_hh, bool) {
   const char* const op = "lstm_sequence";
-  check(input_gates.dim() == 3, ErrorKind::Runtime, op, ": argument 'input_gates' has shape ",
-        shape_text(input_gates.sizes()), ", expected (T, N, 4H)");
-  check(is_floating(input_gates.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ",
-        name(input_gates.dtype()));
+  expect_quarters(op, "input_gates", input_gates);
   const int64_t steps = input_gates.size(0), n = input_gates.size(1), hidden = input_gates.size(2) / 4;
   expect_shape(op, "w_hh", w_hh, Shape{4 * hidden, hidden});
   expect_shape(op, "h", h, Shape{n, hidden});
@@ -67,18 +73,31 @@ std::array<Spec, 5> lstm_sequence(const Tensor& input_gates, const Tensor& h, co
   expect_dtype(op, "w_hh", w_hh, dtype);
   expect_dtype(op, "h", h, dtype);
   expect_dtype(op, "c", c, dtype);
+  if (b_hh.defined()) expect_dtype(op, "b_hh", b_hh, dtype);
   return {spec(Shape{steps, n, hidden}, dtype), spec(Shape{n, hidden}, dtype), spec(Shape{n, hidden}, dtype),
           spec(input_gates.sizes(), dtype), spec(Shape{steps, n, hidden}, dtype)};
 }
-std::array<Spec, 5> lstm_sequence_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor& h,
-                                           const Tensor& c, const Tensor& w_hh, const Tensor& output,
+std::array<Spec, 5> lstm_sequence_backward(const Tensor& grad_output, const Tensor& grad_h, const Tensor& grad_c,
+                                           const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output,
                                            const Tensor& gates, const Tensor& cells, bool) {
   const char* const op = "lstm_sequence_backward";
-  check(gates.dim() == 3, ErrorKind::Runtime, op, ": argument 'gates' has shape ", shape_text(gates.sizes()),
-        ", expected (T, N, 4H)");
-  expect_shape(op, "output", output, Shape{gates.size(0), gates.size(1), gates.size(2) / 4});
-  expect_shape(op, "cells", cells, Shape(output.sizes()));
+  expect_quarters(op, "gates", gates);
+  const int64_t n = gates.size(1), hidden = gates.size(2) / 4;
+  const Shape sequence{gates.size(0), n, hidden}, state{n, hidden}, square{4 * hidden, hidden};
   const DType dtype = gates.dtype();
+  const std::tuple<const char*, const Tensor&, const Shape&> arguments[] = {{"output", output, sequence},
+                                                                            {"cells", cells, sequence},
+                                                                            {"h", h, state},
+                                                                            {"c", c, state},
+                                                                            {"w_hh", w_hh, square},
+                                                                            {"grad_output", grad_output, sequence},
+                                                                            {"grad_h", grad_h, state},
+                                                                            {"grad_c", grad_c, state}};
+  for (const auto& [argument, t, expected] : arguments) {
+    if (!t.defined()) continue;
+    expect_shape(op, argument, t, expected);
+    expect_dtype(op, argument, t, dtype);
+  }
   return {spec(gates.sizes(), dtype), spec(h.sizes(), dtype), spec(c.sizes(), dtype), spec(w_hh.sizes(), dtype),
           spec(Shape{w_hh.size(0)}, dtype)};
 }

@@ -1,12 +1,16 @@
 // Arguments of sliding windows (convolution, pooling): lists of one or two integers, output sizes.
 #pragma once
 #include <array>
+#include <limits>
 
 #include "taeda/tensor.h"
 
 namespace taeda::infer {
 
 using Pair = std::array<int64_t, 2>;
+
+/// Windows are counted in 32 bits, so that sizes and products stay far from overflow.
+inline constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
 /// One integer for both dimensions, or two; an empty list stands for `otherwise`.
 inline Pair pair(const char* op, const char* argument, IntSpan list, int64_t least, Pair otherwise = {0, 0}) {
@@ -16,6 +20,8 @@ inline Pair pair(const char* op, const char* argument, IntSpan list, int64_t lea
   const Pair out{list[0], list.back()};
   check(out[0] >= least && out[1] >= least, ErrorKind::Runtime, op, ": argument '", argument, "' must be at least ",
         least, ", got ", shape_text(list));
+  check(out[0] <= kLargest && out[1] <= kLargest, ErrorKind::Runtime, op, ": argument '", argument,
+        "' must be at most ", kLargest, ", got ", shape_text(list));
   return out;
 }
 inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }

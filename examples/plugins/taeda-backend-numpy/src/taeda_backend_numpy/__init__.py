@@ -285,7 +285,7 @@ class Windows:
 
 
 def by_group(x, axis, groups):
-    return x.reshape(*x.shape[:axis], groups, -1, *x.shape[axis + 1 :])
+    return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
 
 @kernel("conv2d")
@@ -300,11 +300,14 @@ def conv2d(o, x, w, b, stride, padding, dilation, groups):
 @kernel("conv2d_backward")
 def conv2d_backward(_, g, x, w, stride, padding, dilation, groups, mask):
     ga, xa, wa = A(g), A(x), A(w)
-    at, gg = Windows(xa.shape, wa.shape[2:], stride, padding, dilation, ga.shape), by_group(ga, 1, groups)
+    at = Windows(xa.shape, wa.shape[2:], stride, padding, dilation, ga.shape)
+    ga = ga.reshape(at.shape[0], *ga.shape[-3:])  # (C, H, W) is a batch of one
+    gg = by_group(ga, 1, groups)
     wg, gx, gw = wa.reshape(groups, -1, wa.shape[1], math.prod(at.size)), None, None
     if mask & 1:
         parts = np.einsum("ngoxy,gock->kngcxy", gg, wg, optimize=True)
-        gx = made(at.fold(parts.reshape(len(parts), *xa.shape[:2], *at.out)), x.dtype)
+        gx = at.fold(parts.reshape(len(parts), *at.shape[:2], *at.out))
+        gx = made(gx.reshape(xa.shape), x.dtype)
     if mask & 2:
         gw = np.einsum("ngoxy,kngcxy->gock", gg, by_group(at.stack(xa), 2, groups), optimize=True)
         gw = made(gw.reshape(wa.shape), w.dtype)

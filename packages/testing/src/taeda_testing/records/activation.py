@@ -121,7 +121,7 @@ def _softmaxes(name, function, namespace="", out=True, integers=INTEGERS):
 
 
 def _halves(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape, *dim in (((4,),), ((4,), 0), ((2, 6, 3), 1), ((2, 3, 4), -1)):
+    for shape, *dim in (((4,),), ((4,), 0), ((2, 6, 3), 1), ((2, 3, 4), -1), ((0, 2), 1)):
         yield Sample((random_array(rng, shape, dtype), *dim))
 
 
@@ -148,6 +148,7 @@ RECORDS = [
         "gelu",
         _gelu,
         unary(),
+        errors=(_wrong((2,), ("gelu", "approximate", "sigmoid"), approximate="sigmoid"),),
         **_OUT,
     ),
     _record("gelu", _gelu, unary(approximate="tanh"), **_OUT),
@@ -158,14 +159,24 @@ RECORDS = [
     _record("tanhshrink", lambda x: x - np.tanh(x), unary()),
     _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary(), **_OUT),
     _record("leaky_relu", lambda x, slope=0.01: np.where(x > 0, x, slope * x), _calls((), (0.3,)), **_OUT),
-    _record("hardtanh", lambda x, low=-1.0, high=1.0: np.clip(x, low, high), _calls((), (-2, 1)), **_SIGNED),
+    _record(
+        "hardtanh",
+        lambda x, low=-1.0, high=1.0: np.clip(x, low, high),
+        _calls((), (-2, 1)),
+        errors=(
+            ErrorSample((np.uint8([0, 1, 3]),), {}, (RuntimeError,), ("hardtanh", "min_val", "uint8")),
+            ErrorSample((np.float32([0, 1]), 2, 1), {}, (ValueError,), ("hardtanh", "min_val", "2")),
+        ),
+        **_SIGNED,
+    ),
+    _record("hardtanh", lambda x, low, high: np.clip(x, low, high), _calls((1, 3)), **_ORDERED),
     _record("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
     _record("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
     _record("hardshrink", lambda x, at=0.5: np.where(np.abs(x) > at, x, 0), _calls((), (1.0,))),
     _record(
         "softshrink", lambda x, at=0.5: np.sign(x) * np.maximum(np.abs(x) - at, 0), _calls((), (1.0,)), **_OUT
     ),
-    _record("threshold", lambda x, at, value: np.where(x > at, x, value), _calls((1, 9)), **_OUT),
+    _record("threshold", lambda x, at, value: np.where(x > at, x, value), _calls((1, 9)), **_ORDERED),
     _record("prelu", _prelu, _channels, "", errors=(_wrong((2, 3), (2,), ("prelu", "weight", "2", "3")),)),
     *_softmaxes("softmax", special.softmax),
     *_softmaxes("log_softmax", special.log_softmax),

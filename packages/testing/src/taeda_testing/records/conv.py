@@ -102,6 +102,8 @@ _CONV2D = [
     ((2, 4, 7, 7), (6, 2, 3, 3), True, {"padding": 1, "groups": 2}),
     ((1, 4, 7, 6), (4, 1, 3, 3), True, {"padding": (2, 1), "dilation": 2, "groups": 4}),
     ((2, 5, 3, 3), (2, 5, 1, 1), True, {}),
+    ((2, 4, 3), (3, 2, 2, 2), True, {"padding": (0, 1)}),
+    ((0, 2, 4, 4), (3, 2, 2, 2), True, {}),
 ]
 _SAME2D = [
     ((1, 2, 4, 5), (2, 2, 3, 2), True, {"padding": "same"}),
@@ -112,16 +114,18 @@ _CONV1D = [
     ((1, 1, 5), (1, 1, 3), False, {}),
     ((2, 4, 8), (6, 2, 3), True, {"stride": 2, "padding": 1, "groups": 2}),
     ((2, 2, 9), (3, 2, 3), True, {"dilation": 2}),
+    ((2, 6), (3, 2, 2), True, {}),
 ]
 _SAME1D = [
     ((1, 2, 6), (3, 2, 4), True, {"padding": "same"}),
-    ((2, 2, 7), (2, 1, 3), True, {"padding": "same", "dilation": 2, "groups": 2}),
+    ((2, 7), (2, 1, 3), True, {"padding": "same", "dilation": 2, "groups": 2}),
     ((1, 2, 6), (3, 2, 3), True, {"padding": "valid", "stride": 2}),
 ]
 _TRANSPOSED1D = [
     ((1, 1, 3), (1, 1, 3), False, {}),
     ((2, 4, 3), (4, 2, 3), True, {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2}),
-    ((1, 2, 4), (2, 3, 2), True, {"stride": (1,), "dilation": (3,), "output_padding": (2,)}),
+    ((2, 4), (2, 3, 2), True, {"stride": (1,), "dilation": (3,), "output_padding": (2,)}),
+    ((0, 2, 3), (2, 1, 2), True, {}),
 ]
 _TRANSPOSED2D = [
     ((1, 1, 2, 3), (1, 1, 2, 2), False, {}),
@@ -131,17 +135,20 @@ _TRANSPOSED2D = [
         True,
         {"stride": (2, 3), "padding": (1, 0), "output_padding": (1, 2), "groups": 2},
     ),
-    ((1, 2, 3, 2), (2, 1, 2, 3), True, {"padding": (1, 2), "dilation": 2}),
+    ((2, 3, 2), (2, 1, 2, 3), True, {"padding": (1, 2), "dilation": 2}),
     (
         (1, 2, 2, 2),
         (2, 1, 1, 2),
         False,
         {"stride": (1, 2), "dilation": (3, 1), "output_padding": (2, 1), "groups": 2},
     ),
+    ((0, 2, 3, 3), (2, 1, 2, 2), True, {}),
 ]
 _BACKWARD = [
     ((1, 1, 2, 2), (1, 1, 4, 3), (1, 1, 3, 2), (1, 1), (0, 0), (1, 1), 1),
-    ((2, 4, 1, 3), (2, 2, 4, 4), (4, 1, 2, 2), (2,), (0, 1), (2, 1), 2, 7),
+    ((2, 4, 1, 3), (2, 2, 4, 4), (4, 1, 2, 2), (2,), (0, 1), (2, 1), 2),
+    ((2, 2, 3), (1, 3, 3), (2, 1, 2, 1), (1,), (0,), (1,), 1, 7),
+    ((0, 2, 2, 2), (0, 1, 3, 3), (2, 1, 2, 2), (1, 1), (0, 0), (1, 1), 1),
 ]
 
 
@@ -191,7 +198,10 @@ _ERRORS = {
     ),
     "conv_transpose2d": (
         ((_X, _W, None), {}, "input", "3"),
-        ((_X, (2, 3, 2, 2), (4,)), {}, "3", "4"),
+        ((_X, (2, 3, 2, 2), (4,)), {}, "conv_transpose2d", "bias", "4"),
+        ((_X, (2, 3, 2, 2), (1,)), {}, "conv_transpose2d", "bias", "(1,)"),
+        ((_X, (2, 3, 2, 2), (3, 1)), {}, "conv_transpose2d", "bias", "(3, 1)"),
+        ((_X, (2, 3, 2, 2), None), {"groups": 3}, "groups", "3"),
         ((_X, (2, 1, 2, 2), None), {"output_padding": 1}, "output_padding", "1"),
         ((_X, (2, 1, 2, 2), None), {"padding": 5}, "input"),
     ),

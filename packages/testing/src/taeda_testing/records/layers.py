@@ -48,6 +48,7 @@ def _lines(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     ):
         for bias in (None, random_array(rng, (w[0],), dtype)):
             yield Sample((random_array(rng, x, dtype), random_array(rng, w, dtype), bias))
+    yield Sample((random_array(rng, (2, 3), dtype), random_array(rng, (3,), dtype)))
 
 
 def _line_gradients(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
@@ -91,6 +92,10 @@ _LINEAR = _errors(
     ((_zeros(2, 3), _zeros(5, 3), _zeros(4)), ("linear", "bias", "4", "5")),
     ((_zeros(2, 3), _zeros(2, 5, 3)), ("linear", "weight")),
 )
+_LINEAR_BACKWARD = _errors(
+    ((_zeros(2, 3), _zeros(3, 4), _zeros(3, 4)), ("linear_backward", "grad", "(2, 3)")),
+    ((_zeros(2, 2), _zeros(2, 4), _zeros(3, 4)), ("linear_backward", "grad", "(2, 2)")),
+)
 _EMBEDDING = _errors(
     ((_zeros(3, 2), np.int64([-1])), ("-1",)),
     ((_zeros(3, 2), _zeros(2)), ("embedding", "indices", "float32")),
@@ -103,7 +108,7 @@ _EMBEDDING_BACKWARD = _errors(
 
 RECORDS = [
     _record("linear", _linear, _lines, "ops", out=True, errors=_LINEAR),
-    _record("linear_backward", _linear_backward, _line_gradients, "ops"),
+    _record("linear_backward", _linear_backward, _line_gradients, "ops", errors=_LINEAR_BACKWARD),
     _record("embedding", lambda w, i: w[i], _rows, errors=_EMBEDDING),
     _record("embedding", lambda w, i, padding: w[i], _padded_rows),
     _record("embedding_backward", _embedding_backward, _row_gradients, "ops", errors=_EMBEDDING_BACKWARD),

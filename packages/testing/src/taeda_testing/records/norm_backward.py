@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import OpRecord, Sample
+from taeda_testing.record import ErrorSample, OpRecord, Sample
 from taeda_testing.records.norm import (
     batch_norm,
     batches,
@@ -76,13 +76,36 @@ def _gradients(forward: Callable[..., Any], samples: Any) -> Any:
     return calls
 
 
-def _record(name: str, reference: Any, samples: Any) -> OpRecord:
+def _record(name: str, reference: Any, samples: Any, *wrong: tuple[Any, ...]) -> OpRecord:
     near = {"float32": 1e-4}
-    return OpRecord(name, reference, samples, namespace="ops", rtol=near, atol=near, family="norm")
+    kinds = (RuntimeError, ValueError)
+    errors = tuple(ErrorSample(args, {}, kinds, (name, *words)) for args, words in wrong)
+    return OpRecord(
+        name, reference, samples, namespace="ops", rtol=near, atol=near, errors=errors, family="norm"
+    )
+
+
+_X, _ONE = np.zeros((2, 4), np.float32), np.zeros((1, 1), np.float32)
 
 
 RECORDS = [
-    _record("batch_norm_backward", _batch_norm_backward, _batch_gradients),
-    _record("layer_norm_backward", _layer_norm_backward, _gradients(layer_norm, layers)),
-    _record("group_norm_backward", _group_norm_backward, _gradients(group_norm, groups_of)),
+    _record(
+        "batch_norm_backward",
+        _batch_norm_backward,
+        _batch_gradients,
+        ((_X, _X, None, _ONE[0], _ONE[0], True), ("save_mean",)),
+        ((_X[:1], _X, None, _X[0], _X[0], True), ("grad",)),
+    ),
+    _record(
+        "layer_norm_backward",
+        _layer_norm_backward,
+        _gradients(layer_norm, layers),
+        ((_X, _X, (4,), _ONE, _ONE, None), ("mean",)),
+    ),
+    _record(
+        "group_norm_backward",
+        _group_norm_backward,
+        _gradients(group_norm, groups_of),
+        ((_X, _X, 2, _ONE, _ONE, None), ("mean",)),
+    ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,14 @@ def _record(name: str, reference: Any, samples: Any, *wrong: Any) -> OpRecord:
 _GRAD, _INPUT = _zeros(1, 3, 3), _zeros(1, 4, 4)
 _WINDOW = ((2, 2), (2, 2), (0, 0), (1, 1), False)
 
+_PLACES = ErrorSample(
+    (_zeros(1, 2, 2), _INPUT, *_WINDOW, _zeros(1, 1, 1, dtype=np.int64)), {}, _WRONG, ("indices", "(1, 1, 1)")
+)
+_OFFSETS = ErrorSample(
+    (_zeros(1, 2, 2), _INPUT, *_WINDOW, _zeros(1, 1, 1, dtype=np.uint8)), {}, _WRONG, ("offsets", "(1, 1, 1)")
+)
+_OUTSIDE = ErrorSample((_INPUT, *_WINDOW, np.full((1, 2, 2), 200, np.uint8)), {}, (*_WRONG, IndexError), ())
+
 RECORDS = [
     _record(
         "adaptive_avg_pool2d_backward", _adaptive_average_backward, _parts(False), _zeros(2, 2, 2), _INPUT
@@ -161,3 +170,9 @@ RECORDS = [
         _zeros(1, 3, 3, dtype=np.int64),
     ),
 ]
+_ADDED = {
+    "max_pool2d_with_indices_backward": _PLACES,
+    "max_pool2d_backward": _OFFSETS,
+    "max_pool2d_pick": _OUTSIDE,
+}
+RECORDS = [replace(r, errors=(*r.errors, _ADDED[r.name])) if r.name in _ADDED else r for r in RECORDS]

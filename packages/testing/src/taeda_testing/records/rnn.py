@@ -209,6 +209,7 @@ def _cell_errors(kind: str) -> tuple[ErrorSample, ...]:
         ((_zeros(1, 3), state(1, 3), *good), (name, "w_hh", "3")),
         ((_zeros(1, 3), state(2), *good), (name, "hx", "(2,)")),
         ((_zeros(1, 1, 3), state(1, 2), *good), (name, "input", "(1, 1, 3)")),
+        ((_zeros(2, 3), state(1, 2), *good), ("(1, 2)",)),
         ((_zeros(1, 3), state(1, 2), _zeros(n + 1, 3), _zeros(n, 2)), (name, "w_ih", str(n + 1))),
     )
 
@@ -224,6 +225,8 @@ def _layer_errors(kind: str) -> tuple[ErrorSample, ...]:
         ((_zeros(4, 3), state(1, 1, 2), good, *rest), (kind, "input", "(4, 3)")),
         ((_zeros(4, 1, 3), state(2, 1, 2), good, *rest), (kind, "hx", "(2, 1, 2)")),
         ((_zeros(4, 1, 3), state(1, 1, 2), good[:1], *rest), (kind, "params", "1", "2")),
+        ((_zeros(4, 2, 3), state(1, 1, 2), good, *rest), ("hx", "(1, 1, 2)")),
+        ((_zeros(0, 1, 3), state(1, 1, 2), good, *rest), (kind, "input", "(0, 1, 3)")),
     )
 
 

@@ -1,0 +1,126 @@
+"""Whatever the arguments are: an operator raises, it never takes the process with it."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import taeda_tensor_core as taeda
+
+ops = taeda.ops
+SEED = 20260517
+
+
+def zeros(*shape, dtype=None):
+    return taeda.zeros(*shape, dtype=dtype)
+
+
+def limit_memory():
+    """Requests for absurd sizes fail at once instead of filling the machine."""
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def crashes(seed, calls, log):
+    """Calls that ended the process, at most one for each operator."""
+    found, first = [], 0
+    while True:
+        command = [
+            sys.executable,
+            str(Path(__file__).with_name("fuzz.py")),
+            str(seed),
+            str(calls),
+            str(log),
+            str(first),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_memory, check=False)
+        if done.returncode == 0:
+            return found
+        at, call = log.read_text().split(" ", 1)
+        found.append(f"{call}: ended with {done.returncode}: {done.stderr[-300:]}")
+        first = int(at) + 1
+
+
+def test_no_call_ends_the_process(tmp_path):
+    print("seed", SEED)
+    assert crashes(SEED, 25, tmp_path / "call") == []
+
+
+# One row for each: the call, and what the message must name.
+REFUSED = {
+    "linear_backward": (lambda: ops.linear_backward(zeros(2, 3), zeros(3, 4), zeros(3, 4)), "grad"),
+    "linear_backward dtype": (
+        lambda: ops.linear_backward(zeros(3, 3), zeros(3, 4), zeros(3, 4, dtype=taeda.float64)),
+        "weight",
+    ),
+    "conv2d_backward": (
+        lambda: ops.conv2d_backward(
+            zeros(1, 2, 4, 4), zeros(1, 9, 5, 5), zeros(2, 3, 2, 2), [1], [0], [1], 3
+        ),
+        "groups",
+    ),
+    "batch_norm_backward": (
+        lambda: ops.batch_norm_backward(zeros(2, 4), zeros(2, 4), None, zeros(1), zeros(4), True),
+        "save_mean",
+    ),
+    "layer_norm_backward": (
+        lambda: ops.layer_norm_backward(zeros(2, 4), zeros(2, 4), [4], zeros(2, 1), zeros(1, 1), None),
+        "rstd",
+    ),
+    "group_norm_backward": (
+        lambda: ops.group_norm_backward(zeros(2, 4), zeros(2, 4), 0, zeros(2, 0), zeros(2, 0), None),
+        "num_groups",
+    ),
+    "arange_fill_": (lambda: ops.arange_fill_(zeros(3, 3, dtype=taeda.int64), 0, 1), "self"),
+    "lstm_sequence_backward": (
+        lambda: ops.lstm_sequence_backward(
+            None, zeros(1, 2), None, zeros(2, 3), zeros(2, 3), zeros(12, 3), zeros(4, 2, 3), zeros(4, 2, 12),
+            zeros(4, 2, 3), False,
+        ),
+        "grad_h",
+    ),
+    "max_pool2d_backward": (
+        lambda: ops.max_pool2d_backward(zeros(1, 2, 2), zeros(1, 4, 4), [2], [2], [0], [1], False, zeros(1, 2, 2)),
+        "offsets",
+    ),
+    "max_pool2d_pick": (
+        lambda: ops.max_pool2d_pick(
+            zeros(1, 4, 4), [2], [2], [0], [1], False, taeda.full((1, 2, 2), 200, dtype=taeda.uint8)
+        ),
+        "offsets",
+    ),
+    "bce_loss_backward": (lambda: ops.bce_loss_backward(zeros(()), zeros(2, 3), zeros(3), 1), "target"),
+    "cross_entropy_backward": (
+        lambda: ops.cross_entropy_backward(
+            zeros(()), zeros(2, 3), zeros(2, dtype=taeda.int64), None, 1, -100, 0.0, zeros(1), zeros(())
+        ),
+        "log_sum_exp",
+    ),
+    "softmax_backward": (lambda: ops.softmax_backward(zeros(2, 3), zeros(3), 0), "grad"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_by_name(case):
+    call, argument = REFUSED[case]
+    with pytest.raises((RuntimeError, ValueError, IndexError), match=f"^{case.split()[0]}: .*'{argument}'"):
+        call()
+
+
+def test_checked_before_the_device():
+    """Devices without bytes refuse the same, so the check is not a kernel's."""
+    a, b = (taeda.empty(shape, device="meta") for shape in ((2, 3), (3, 4)))
+    with pytest.raises(RuntimeError, match="linear_backward: argument 'grad'"):
+        ops.linear_backward(a, b, b)
+
+
+def test_huge_windows_are_refused():
+    with pytest.raises(RuntimeError, match="max_pool2d: argument 'kernel_size' must be at most"):
+        ops.max_pool2d(zeros(1, 4, 4), [2**63 - 1], [1], [2**62])
+
+
+def test_wide_padding_is_not_walked_through():
+    pooled = ops.max_pool2d(zeros(1, 4, 4), [2**30, 1], [1], [2**29, 0])
+    assert tuple(pooled.shape) == (1, 5, 4)
