@@ -3,8 +3,10 @@
 
 #include <charconv>
 #include <mutex>
+#include <thread>
 #include <vector>
 
+#include "core/loading.h"
 #include "core/runtime.h"
 #include "taeda/backend.h"
 #include "taeda/error.h"
@@ -49,17 +51,28 @@ struct Withdrawn final : Backend {
 struct Table {
   std::mutex lock;
   std::vector<Backend*> backends{new Cpu, new Meta};
+  std::thread::id loader[kMaxBackends]{};  // the only thread that sees it yet
+
+  bool shown(size_t i) const { return loader[i] == std::thread::id{} || loader[i] == std::this_thread::get_id(); }
+  int find(std::string_view name) const {
+    for (size_t i = 0; i < backends.size(); ++i)
+      if (backends[i]->name() == name) return int(i);
+    return -1;
+  }
 };
 Table& table() {
   static auto* instance = new Table;
   return *instance;
 }
 
+bool is_withdrawn(const Backend& b) { return dynamic_cast<const Withdrawn*>(&b) != nullptr; }
+
 std::string known_names() {
   std::lock_guard guard(table().lock);
   std::string text;
-  for (Backend* b : table().backends)
-    if (b->name().front() != '(') text += (text.empty() ? "" : ", ") + b->name();
+  for (size_t i = 0; i < table().backends.size(); ++i)
+    if (const Backend& b = *table().backends[i]; table().shown(i) && !is_withdrawn(b))
+      text += (text.empty() ? "" : ", ") + b.name();
   return text;
 }
 
@@ -67,20 +80,28 @@ std::string known_names() {
 
 int find_backend(std::string_view name) {
   std::lock_guard guard(table().lock);
-  for (size_t i = 0; i < table().backends.size(); ++i)
-    if (table().backends[i]->name() == name) return int(i);
-  return -1;
+  const int found = table().find(name);
+  return found >= 0 && table().shown(size_t(found)) ? found : -1;
 }
 
 BackendId register_backend(Backend* backend) {
-  check(find_backend(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(), "' is registered already");
   std::lock_guard guard(table().lock);
+  check(table().find(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(),
+        "' is registered already");
   check(table().backends.size() < size_t(kMaxBackends), ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
   table().backends.reserve(kMaxBackends);
+  const BackendId id = BackendId(table().backends.size());
   table().backends.push_back(backend);
-  return BackendId(table().backends.size() - 1);
+  if (is_loading()) table().loader[id] = std::this_thread::get_id();
+  detail::note_loading(id);
+  return id;
+}
+void detail::show_backend(BackendId id) {
+  std::lock_guard guard(table().lock);
+  table().loader[id] = {};
 }
 void withdraw_backend(BackendId id) {
+  if (is_withdrawn(backend(id))) return;
   auto* stand_in = new Withdrawn(backend(id).name());
   std::lock_guard guard(table().lock);
   table().backends[id] = stand_in;  // the former lives on: tensors may refer to it
