@@ -19,10 +19,12 @@ from taeda_testing.conformance.checks import run_check
 from taeda_testing.conformance.indirect import INDIRECT, Through
 from taeda_testing.conformance.operators import Operator, declared
 from taeda_testing.conformance.report import Item, Problem, Report, Skip
-from taeda_testing.record import OpRecord, Sample, all_records
-from taeda_testing.suites.device import CHECKS
+from taeda_testing.record import ErrorSample, OpRecord, Sample, all_records
+from taeda_testing.suites import device as device_suite
+from taeda_testing.suites import streams as stream_suite
 
 SEED = 20250301
+CHECKS = (*device_suite.CHECKS, *stream_suite.CHECKS)
 
 
 def run_backend(
@@ -157,9 +159,7 @@ class _Run:
             if absent is not None:
                 self.item.skips.append(Skip(f"errors ({runner.describe(wrong)})", absent))
                 continue
-            self._one(
-                "errors", runner.describe(wrong), lambda w=wrong: runner.check_error(record, w, self.device)
-            )
+            self._one("errors", wrong, lambda w=wrong: runner.check_error(record, w, self.device))
 
     def forward(self, record: OpRecord) -> None:
         """The plain call in every dtype and layout."""
@@ -203,9 +203,7 @@ class _Run:
                 if other is not None:
                     self.item.skips.append(Skip(f"{title} ({runner.describe(sample)})", other))
                     continue
-                self._one(
-                    title, runner.describe(sample), lambda s=sample: check(record, s, self.device), record
-                )
+                self._one(title, sample, lambda s=sample: check(record, s, self.device), record)
 
     def _other_dtype(self, sample: Sample) -> str | None:
         """A capability missing for one of the further arguments."""
@@ -214,7 +212,13 @@ class _Run:
         names = [v.dtype.name for v in arrays if isinstance(v, np.ndarray)]
         return self.lacks.first(name for name in names if name in DTYPES)
 
-    def _one(self, title: str, call: str, check: Callable[[], None], record: OpRecord | None = None) -> None:
+    def _one(
+        self,
+        title: str,
+        sample: Sample | ErrorSample,
+        check: Callable[[], None],
+        record: OpRecord | None = None,
+    ) -> None:
         """One call; what goes wrong becomes a problem or a need."""
         self.item.checks += 1
         try:
@@ -231,9 +235,10 @@ class _Run:
             if need is not None:
                 self.item.needs += [] if need in self.item.needs else [need]
             elif isinstance(error, runner.Failure):
-                self._problem(title, error.call or call, error.expected, error.found or str(error))
+                call = error.call or runner.describe(sample)
+                self._problem(title, call, error.expected, error.found or str(error))
             else:
-                self._problem(title, call, "a result", f"{type(error).__name__}: {error}")
+                self._problem(title, runner.describe(sample), "a result", f"{type(error).__name__}: {error}")
 
     def _problem(self, title: str, call: str, expected: str, found: str) -> None:
         """Keeps the first problem of every kind of check; samples come smallest first."""

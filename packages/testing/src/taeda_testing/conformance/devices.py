@@ -83,9 +83,29 @@ def _library_function(name: str) -> Callable[..., Any] | None:
 
 
 def lacks(device: str) -> dict[str, str]:
-    """Capabilities that the device's backend declares it lacks, with reasons."""
+    """Capabilities that the device's backend declares it lacks or has no function for, with reasons."""
     ask = _library_function("lacks")
-    return dict(ask(device.partition(":")[0])) if ask is not None else {}
+    declared = dict(ask(device.partition(":")[0])) if ask is not None else {}
+    return {**_without_function(device), **declared}
+
+
+def _without_function(device: str) -> dict[str, str]:
+    """Capabilities that a backend may leave out by having no function for them: asking for one says so."""
+    asked: dict[str, Callable[[], Any]] = {
+        "streams": lambda: tensor.Stream(device),
+        "events": lambda: tensor.Event(device),
+        "event-timing": lambda: tensor.Event(device, enable_timing=True),
+        "pinned-memory": lambda: tensor.ones(1).pin_memory(device),
+    }
+    found = {}
+    for name, ask in asked.items():
+        try:
+            ask()
+        except (NotImplementedError, AttributeError) as error:
+            found[name] = str(error)
+        except Exception:
+            continue  # it is there and broken, which its checks will say
+    return found
 
 
 def _fallbacks(device: str) -> dict[str, int]:
