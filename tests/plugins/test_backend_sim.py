@@ -159,6 +159,43 @@ def test_copies_from_pinned_memory_do_not_wait(sim):
     assert sim.lines(dedent(HELD) + dedent(program)) == ["True False", "False", "[1.0, 2.0]"]
 
 
+@pytest.mark.parametrize("size", [1000, 1_000_000])
+def test_pinned_memory_outlives_the_copies_that_wait(sim, size):
+    program = f"""
+        with device.held():
+            y = taeda.ones({size}).pin_memory("sim").to("sim", non_blocking=True)
+            z = [taeda.full(({size},), 9.0).pin_memory("sim") for _ in range(3)]
+            host = taeda.full(({size},), 3.0).pin_memory("sim")
+            host.copy_(y, non_blocking=True)
+            part = host[1:]
+            del host
+            z += [taeda.full(({size},), 9.0).pin_memory("sim") for _ in range(3)]
+            print(part[0].item())
+        taeda.synchronize("sim")
+        print(y.cpu().unique().tolist(), part.unique().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["3.0", "[1.0] [1.0]"]
+
+
+def test_pinned_memory_is_kept_while_another_stream_copies(sim):
+    program = """
+        side = taeda.Stream("sim")
+        host = taeda.ones(1000).pin_memory("sim")
+        with side, device.held():
+            y = host.to("sim", non_blocking=True)
+            with taeda.Stream("sim") as third:
+                w = host.to("sim", non_blocking=True)
+                third.synchronize()
+            del host
+            z = [taeda.full((1000,), 9.0).pin_memory("sim") for _ in range(3)]
+        side.synchronize()
+        print(w.cpu().unique().tolist())
+        with side:
+            print(y.cpu().unique().tolist())
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == ["[1.0]", "[1.0]"]
+
+
 def test_events_measure_time(sim):
     program = """
         start, end = (taeda.Event("sim", enable_timing=True) for _ in range(2))
@@ -169,6 +206,28 @@ def test_events_measure_time(sim):
         print(start.elapsed_time(end) >= 0 >= end.elapsed_time(start))
     """
     assert sim.lines(dedent(HELD) + dedent(program)) == ["True"]
+
+
+def test_times_of_events_that_were_not_reached_are_refused(sim):
+    program = """
+        start, end = (taeda.Event("sim", enable_timing=True) for _ in range(2))
+        start.record()
+        start.synchronize()
+        try:
+            start.elapsed_time(end)
+        except ValueError as complaint:
+            print(complaint)
+        with device.held():
+            end.record()
+            try:
+                start.elapsed_time(end)
+            except RuntimeError as complaint:
+                print(complaint)
+    """
+    assert sim.lines(dedent(HELD) + dedent(program)) == [
+        "Event.elapsed_time: the end event was never recorded",
+        "Event.elapsed_time: the end event has not been reached yet; call its synchronize() first",
+    ]
 
 
 def test_memory_comes_back(sim):
@@ -183,6 +242,35 @@ def test_memory_comes_back(sim):
         print(used >= 40000, free() == before)
     """
     assert sim.lines(dedent(HELD) + dedent(program)) == ["True True"]
+
+
+def test_what_it_can_do_is_told(sim):
+    program = """
+        import taeda
+        print([name for name, has in sorted(taeda.backends.capabilities("sim").items()) if has])
+        try:
+            taeda.backends.export_memory(taeda.ones(2, device="sim"))
+        except NotImplementedError as complaint:
+            print(complaint)
+    """
+    assert sim.lines(program) == [
+        "['event-timing', 'events', 'pinned-memory', 'streams']",
+        "export_memory: device 'sim:0' cannot share its memory with other processes",
+    ]
+
+
+def test_a_seed_reaches_the_device_before_it_is_loaded(sim):
+    program = """
+        import taeda
+        taeda.manual_seed({seed})
+        first = taeda.rand(3, device="sim").cpu().tolist()
+        other = taeda.rand(3, device="sim:1").cpu().tolist()
+        taeda.manual_seed({seed})
+        print(first == taeda.rand(3, device="sim").cpu().tolist(), other == first, first)
+    """
+    seen = [sim.lines(program.format(seed=seed)) for seed in (3, 3, 4)]
+    assert all(lines[0].startswith("True True") for lines in seen)
+    assert seen[0] == seen[1] != seen[2]
 
 
 # --- failures ---

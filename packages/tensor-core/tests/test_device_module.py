@@ -41,7 +41,7 @@ def test_using_a_device_that_is_not_there_names_it(use):
 
 def test_moving_to_a_device_that_is_not_there_names_it():
     for device in (None, 1, f"{ABSENT}:0"):
-        with pytest.raises(RuntimeError, match=f"unknown device '{ABSENT}'"):
+        with pytest.raises(RuntimeError, match=f"unknown device '{ABSENT}"):
             tc.ones(1).xpu(device)
 
 

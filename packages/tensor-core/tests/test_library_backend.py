@@ -1,5 +1,9 @@
 """Devices defined from Python: memory of the host, kernels as Python functions."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -113,3 +117,32 @@ def test_wrong_definitions(name, count):
 def test_names_of_others_are_refused():
     with pytest.raises(ValueError, match="'cpu' is registered already"):
         library.Backend("cpu")
+
+
+def test_backends_may_be_registered_while_others_are_used():
+    # In a process of its own: a backend stays for its life, and the first one to come is the interesting one.
+    program = """
+        import threading
+        import taeda_tensor_core as tc
+        from taeda_tensor_core import backends, library
+        failed, done = [], threading.Event()
+        def use():
+            try:
+                while not done.is_set():
+                    assert tc.empty(3, device="meta").device.type == "meta" and backends.names()[:2] == ["cpu", "meta"]
+                    assert (tc.ones(100).to("cpu") + 1).sum().item() == 200
+            except BaseException as error:
+                failed.append(error)
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for i in range(10):
+            library.Backend(f"late{i}", device_count=2)
+        done.set()
+        for thread in threads:
+            thread.join()
+        print(failed, len(backends.names()))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.stdout, result.returncode) == ("[] 12\n", 0), result.stderr

@@ -43,6 +43,9 @@ class TAEDA_API Backend {
   virtual void stream_synchronize(Device device, void*) { synchronize(device); }
   virtual bool stream_query(Device, void*);
   virtual void stream_uses(Device, void* data, void* stream);
+  virtual bool has_events() const { return false; }
+  /// Whether event_elapsed measures.
+  virtual bool has_event_timing() const { return false; }
   virtual void* event_create(Device, bool timing);
   virtual void event_destroy(Device, void*) noexcept {}
   virtual void event_record(Device, void* event, void* stream);
@@ -56,10 +59,12 @@ class TAEDA_API Backend {
   virtual void* pinned_allocate(size_t nbytes);
   virtual void pinned_release(void*, size_t) noexcept {}
 
-  /// After the user has set the default generator of a device, and before its state is read. The generator is locked.
-  virtual void random_set(Device, const GeneratorImpl&) {}
-  virtual void random_get(Device, GeneratorImpl&) {}
+  /// Before the user sets the default generator of a device, which is not locked, and before its state is read.
+  virtual void random_set(Device, PhiloxRange) {}
+  virtual void random_get(Device, PhiloxRange&) {}
 
+  /// Memory that other processes open by a description.
+  virtual bool can_share_memory() const { return false; }
   virtual std::string memory_export(Device, void* data, size_t nbytes);
   virtual void memory_import(Storage& storage, size_t nbytes, std::string_view description);
 

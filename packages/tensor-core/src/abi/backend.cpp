@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "abi/bridge.h"
+#include "taeda/generator_state.h"
 #include "taeda/parallel.h"
 #include "taeda/stream.h"
 
@@ -31,6 +32,7 @@ class PluginBackend final : public Backend {
     const Device device = storage.device;
     storage.nbytes = 0;  // in case it fails
     ask("allocate", c_.allocate(c_.context, device.index, nbytes, current_stream_handle(device), &storage.data));
+    got(storage.data, "allocate");
     storage.nbytes = nbytes;
     storage.context = &places_[size_t(device.index)];
     storage.release = [](void* data, size_t bytes, void* context) {
@@ -63,7 +65,7 @@ class PluginBackend final : public Backend {
   void* stream_create(Device device, int priority) override {
     taeda_stream made = nullptr;
     ask("stream_create", need(c_.stream_create, "stream_create")(c_.context, device.index, priority, &made));
-    return made;
+    return got(made, "stream_create");
   }
   void stream_destroy(Device device, void* stream) noexcept override {
     if (c_.stream_destroy) c_.stream_destroy(c_.context, device.index, stream);
@@ -81,11 +83,15 @@ class PluginBackend final : public Backend {
   void stream_uses(Device device, void* data, void* stream) override {
     ask("stream_uses", need(c_.stream_uses, "stream_uses")(c_.context, device.index, data, stream));
   }
+  bool has_events() const override {
+    return c_.event_create && c_.event_record && c_.event_wait && c_.event_synchronize && c_.event_query;
+  }
+  bool has_event_timing() const override { return c_.event_elapsed && (c_.capabilities & TAEDA_CAN_EVENT_TIMING); }
   void* event_create(Device device, bool timing) override {
     taeda_event made = nullptr;
     ask("event_create",
         need(c_.event_create, "event_create")(c_.context, device.index, timing ? TAEDA_EVENT_TIMING : 0, &made));
-    return made;
+    return got(made, "event_create");
   }
   void event_destroy(Device device, void* event) noexcept override {
     if (c_.event_destroy) c_.event_destroy(c_.context, device.index, event);
@@ -115,28 +121,36 @@ class PluginBackend final : public Backend {
   void* pinned_allocate(size_t nbytes) override {
     void* data = nullptr;
     ask("pinned_allocate", need(c_.pinned_allocate, "pinned_allocate")(c_.context, nbytes, &data));
-    return data;
+    return got(data, "pinned_allocate");
   }
   void pinned_release(void* data, size_t nbytes) noexcept override { c_.pinned_release(c_.context, data, nbytes); }
 
-  void random_set(Device device, const GeneratorImpl& generator) override {
-    if (c_.random_set) ask("random_set", c_.random_set(c_.context, device.index, generator.seed, generator.offset));
+  void random_set(Device device, PhiloxRange place) override {
+    if (c_.random_set) ask("random_set", c_.random_set(c_.context, device.index, place.seed, place.offset));
   }
-  void random_get(Device device, GeneratorImpl& generator) override {
-    if (c_.random_get) ask("random_get", c_.random_get(c_.context, device.index, &generator.seed, &generator.offset));
+  void random_get(Device device, PhiloxRange& place) override {
+    PhiloxRange found = place;
+    if (c_.random_get) ask("random_get", c_.random_get(c_.context, device.index, &found.seed, &found.offset));
+    place = found;
   }
 
+  bool can_share_memory() const override {
+    return c_.memory_export && c_.memory_import && c_.memory_close && (c_.capabilities & TAEDA_CAN_SHARE_MEMORY);
+  }
   std::string memory_export(Device device, void* data, size_t nbytes) override {
     char text[1024];
     size_t size = sizeof text;
     ask("memory_export", need(c_.memory_export, "memory_export")(c_.context, device.index, data, nbytes, text, &size));
-    return {text, std::min(size, sizeof text)};
+    check(size <= sizeof text, ErrorKind::Runtime, what("memory_export"), " gave a description of ", size,
+          " bytes, there is room for ", sizeof text);
+    return {text, size};
   }
   void memory_import(Storage& storage, size_t nbytes, std::string_view description) override {
     const Device device = storage.device;
     const auto open = need(c_.memory_import, "memory_import");
     need(c_.memory_close, "memory_close");
     ask("memory_import", open(c_.context, device.index, description.data(), description.size(), &storage.data));
+    got(storage.data, "memory_import");
     storage.nbytes = nbytes;
     storage.growable = false;
     storage.context = &places_[size_t(device.index)];
@@ -170,6 +184,11 @@ class PluginBackend final : public Backend {
     if (status != TAEDA_OK) [[unlikely]]
       throw_error(status, what(function));
   }
+  /// What a function made; an error when it says that all is well and made nothing.
+  void* got(void* made, const char* function) const {
+    check(made != nullptr, ErrorKind::Runtime, what(function), " gave TAEDA_OK but null as its result");
+    return made;
+  }
   template <class Function>
   Function need(Function function, const char* named) const {
     if (!function) missing(named);
@@ -201,6 +220,16 @@ void check_required(const taeda_backend& b) {
         "' lacks what every backend must have: ", absent);
 }
 
+/// A backend that cannot take the seed that the user has chosen is none: its numbers would differ from run to run.
+void hand_over_seed(BackendId id) {
+  try {
+    seed_backend(id);
+  } catch (...) {
+    withdraw_backend(id);
+    throw;
+  }
+}
+
 }  // namespace
 
 int32_t backend_register(const taeda_backend* given, int32_t* number) {
@@ -211,8 +240,9 @@ int32_t backend_register(const taeda_backend* given, int32_t* number) {
     auto made = std::make_unique<PluginBackend>(known);
     const BackendId id = register_backend(made.get());
     made.release();  // lives as long as the process: tensors refer to it
-    note_started([id] { withdraw_backend(id); });
     if (number) *number = id;
+    hand_over_seed(id);
+    note_started([id] { withdraw_backend(id); });
   });
 }
 

@@ -6,6 +6,18 @@
 #include "taeda/stream.h"
 
 namespace taeda::impl {
+namespace {
+
+/// Lets a copy run later where memory of the host allows it.
+template <class Copy>
+void copy_with_host(const Tensor& host, Device device, bool non_blocking, const Copy& copy) {
+  if (!non_blocking || !copies_later(host, device)) return copy(true);
+  PinnedUse use(host, device);
+  copy(false);
+  use.queued();
+}
+
+}  // namespace
 
 Tensor to_dtype(const Tensor& self, DType dtype) { return self.dtype() == dtype ? self : ops::cast(self, dtype); }
 
@@ -28,10 +40,15 @@ void copy_bytes(const Tensor& to, const Tensor& from, bool non_blocking) {
   const size_t bytes = size_t(from.numel() * from.item_bytes());
   const Device there = to.device(), here = from.device();
   if (here.backend == kCPU)
-    return backend(there.backend).copy_from_host(there, to.bytes(), from.bytes(), bytes, !(non_blocking && is_pinned(from)));
+    return copy_with_host(from, there, non_blocking, [&](bool blocking) {
+      backend(there.backend).copy_from_host(there, to.bytes(), from.bytes(), bytes, blocking);
+    });
   if (there.backend == kCPU)
-    return backend(here.backend).copy_to_host(to.bytes(), here, from.bytes(), bytes, !(non_blocking && is_pinned(to)));
-  if (here.backend == there.backend && backend(here.backend).copy_peer(there, to.bytes(), here, from.bytes(), bytes)) return;
+    return copy_with_host(to, here, non_blocking, [&](bool blocking) {
+      backend(here.backend).copy_to_host(to.bytes(), here, from.bytes(), bytes, blocking);
+    });
+  if (here.backend == there.backend && backend(here.backend).copy_peer(there, to.bytes(), here, from.bytes(), bytes))
+    return;
   const Tensor host = empty(from.sizes(), from.dtype());
   copy_bytes(host, from, false);
   copy_bytes(to, host, false);

@@ -5,6 +5,7 @@
 #include "python/arguments.h"
 #include "python/library.h"
 #include "taeda/backend.h"
+#include "taeda/reach.h"
 #include "taeda/reserved.h"
 
 namespace taeda::py {
@@ -139,6 +140,82 @@ PyObject* backend_lacks(PyObject*, PyObject* name) {
   });
 }
 
+/// Optional parts of the interface, with whether they are there.
+PyObject* backend_capabilities(PyObject*, PyObject* name) {
+  return guarded([&] {
+    const Backend& b = backend(backend_of(name));
+    const std::map<std::string, bool> found{{"host-read", !b.opaque()},
+                                            {"streams", b.has_streams()},
+                                            {"events", b.has_events()},
+                                            {"event-timing", b.has_event_timing()},
+                                            {"pinned-memory", b.has_pinned_memory()},
+                                            {"sharing", b.can_share_memory()}};
+    return dict_of(found, PyBool_FromLong);
+  });
+}
+
+// --- memory of other processes ---
+
+Backend& sharing_backend(const char* function, Device device) {
+  Backend& owner = backend(device.backend);
+  check(owner.can_share_memory(), ErrorKind::NotImplemented, function, ": device '", to_string(device),
+        "' cannot share its memory with other processes");
+  return owner;
+}
+/// (bytes of the storage, description) of the memory that a tensor shows a part of.
+PyObject* memory_export(PyObject*, PyObject* o) {
+  return guarded([&] {
+    if (!is_tensor(o)) fail(ErrorKind::Type, "export_memory: argument 'tensor' must be a Tensor, found ", type_name(o));
+    const Tensor& tensor = tensor_of(o);
+    const Device device = tensor.device();
+    Backend& owner = sharing_backend("export_memory", device);
+    const Storage& storage = *tensor.impl()->storage;
+    owner.synchronize(device);  // no other process waits for our streams
+    const std::string description =
+        storage.nbytes ? owner.memory_export(device, storage.data, storage.nbytes) : std::string();
+    return Py_BuildValue("ny#", Py_ssize_t(storage.nbytes), description.data(), Py_ssize_t(description.size()));
+  });
+}
+Ref<Storage> imported(Device device, size_t nbytes, std::string_view description) {
+  Backend& owner = sharing_backend("import_memory", device);
+  Ref<Storage> storage = borrow_storage(nullptr, 0, device, false, nullptr, nullptr);
+  if (nbytes) owner.memory_import(*storage, nbytes, description);
+  return storage;
+}
+Shape shape_of(PyObject* tuple) {
+  Shape shape;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) shape.push_back(PyLong_AsLongLong(PyTuple_GetItem(tuple, i)));
+  ensure(!PyErr_Occurred());
+  return shape;
+}
+/// (device, dtype, sizes, strides, offset, bytes of the storage, description)
+PyObject* memory_import(PyObject*, PyObject* args) {
+  PyObject *device, *dtype, *sizes, *strides;
+  long long offset, nbytes;
+  const char* text;
+  Py_ssize_t length;
+  if (!PyArg_ParseTuple(args, "OOO!O!LLy#", &device, &dtype, &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &offset,
+                        &nbytes, &text, &length))
+    return nullptr;
+  return guarded([&] {
+    const std::optional<Device> where = as_device(device);
+    const std::optional<DType> type = as_dtype(dtype);
+    const Shape shape = shape_of(sizes), steps = shape_of(strides);
+    check(where && type && shape.size() == steps.size() && nbytes >= 0 && offset >= 0, ErrorKind::Value,
+          "import_memory: argument 'handle' is not what export_memory gives");
+    for (int64_t size : shape)
+      check(size >= 0, ErrorKind::Value, "import_memory: argument 'handle' has the shape ", shape_text(shape));
+    const int64_t item = int64_t(item_size(*type));
+    const Reach reach = reach_of("import_memory", shape, steps, item);
+    int64_t first = 0;
+    check(!__builtin_mul_overflow(offset, item, &first) && first + reach.low >= 0 && reach.high <= nbytes - first,
+          ErrorKind::Value, "import_memory: argument 'handle' has a tensor of shape ", shape_text(shape),
+          " that leaves its memory of ", nbytes, " bytes");
+    return wrap(from_storage(imported(*where, size_t(nbytes), {text, size_t(length)}), shape,
+                             settled_strides(shape, steps), first, *type));
+  });
+}
+
 // --- fallback ---
 
 PyObject* py_set_fallback(PyObject*, PyObject* args) {
@@ -182,6 +259,9 @@ PyMethodDef plugin_functions[] = {
     {"_device_properties", device_properties, METH_O, nullptr},
     {"_empty_device_cache", empty_device_cache, METH_O, nullptr},
     {"_backend_lacks", backend_lacks, METH_O, nullptr},
+    {"_backend_capabilities", backend_capabilities, METH_O, nullptr},
+    {"_memory_export", memory_export, METH_O, nullptr},
+    {"_memory_import", memory_import, METH_VARARGS, nullptr},
     {"_set_fallback", py_set_fallback, METH_VARARGS, nullptr},
     {"_fallback_of", py_fallback_of, METH_O, nullptr},
     {"_fallback_counts", py_fallback_counts, METH_O, nullptr},

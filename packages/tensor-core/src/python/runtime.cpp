@@ -4,6 +4,7 @@
 #include "taeda/backend.h"
 #include "taeda/generator_state.h"
 #include "taeda/parallel.h"
+#include "taeda/stream.h"
 
 namespace taeda::py {
 namespace {
@@ -47,6 +48,7 @@ PyObject* synchronize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     const Given given(known, args, count, names);
     const Device device = given.device(0).value_or(Device{});
     backend(device.backend).synchronize(device);
+    release_passed_pinned();
     return nothing();
   });
 }
@@ -108,13 +110,12 @@ PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
-    if (!PyIndex_Check(seed)) fail(ErrorKind::Type, "manual_seed: argument 'seed' must be an int, found ", type_name(seed));
+    if (!PyIndex_Check(seed))
+      fail(ErrorKind::Type, "manual_seed: argument 'seed' must be an int, found ", type_name(seed));
     const Object index = own(PyNumber_Index(seed));
     const uint64_t value = PyLong_AsUnsignedLongLongMask(index.get());
     ensure(!PyErr_Occurred());
-    for (int b = 0; b < backend_count(); ++b)
-      for (int i = 0; i < backend(BackendId(b)).device_count(); ++i)
-        set_generator(default_generator(Device{BackendId(b), int8_t(i)}), value, 0);
+    seed_all(value);
     return wrap(default_generator());
   });
 }
@@ -184,7 +185,8 @@ PyMethodDef runtime_functions[] = {
     {"result_type", reinterpret_cast<PyCFunction>(py_result_type), METH_FASTCALL,
      "result_type(*operands) -> dtype\n\nDtype of an element-wise operation on tensors, dtypes and numbers."},
     {"manual_seed", manual_seed, METH_O,
-     "manual_seed(seed) -> Generator\n\nSeeds the default generators of all devices.\n\nExample:\n    >>> "
+     "manual_seed(seed) -> Generator\n\nSeeds the default generators of all devices, also of those that are found "
+     "later.\n\nExample:\n    >>> "
      "taeda.manual_seed(0).initial_seed()\n    0"},
     {"_default_generator", TAEDA_FAST(py_default_generator), nullptr},
     {"_operators", operators, METH_NOARGS, nullptr},

@@ -29,27 +29,27 @@ Event event_of(PyObject* o) {
   ensure(held != nullptr);
   return Event::share(static_cast<EventImpl*>(held));
 }
-Device device_of(PyObject* o) {
+Device device_of(PyObject* o, const char* function) {
   const std::optional<Device> device = as_device(o);
-  if (!device) fail(ErrorKind::Type, "expected a device or its name, found ", type_name(o));
+  if (!device)
+    fail(ErrorKind::Type, function, ": argument 'device' must be a device or its name, found ", type_name(o));
   return *device;
 }
-Backend& owner(Device device) { return backend(device.backend); }
-/// Same devices, or an error that names both.
-void check_same(const char* what, Device a, Device b) {
-  check(a == b, ErrorKind::Runtime, what, ": the event is of device '", to_string(a), "', the stream of '",
-        to_string(b), "'");
+int priority_of(PyObject* o) {
+  if (!PyLong_Check(o)) fail(ErrorKind::Type, "Stream: argument 'priority' must be an int, found ", type_name(o));
+  int overflow = 0;
+  const long number = PyLong_AsLongAndOverflow(o, &overflow);
+  check(!overflow && number >= INT32_MIN && number <= INT32_MAX, ErrorKind::Value,
+        "Stream: argument 'priority' is out of range");
+  return int(number);
 }
+Backend& owner(Device device) { return backend(device.backend); }
 
 PyObject* stream_make(PyObject*, PyObject* const* args, Py_ssize_t) {
-  return guarded([&] {
-    const long priority = PyLong_AsLong(args[1]);
-    ensure(priority != -1 || !PyErr_Occurred());
-    return capsule(new_stream(device_of(args[0]), int(priority)), kStream);
-  });
+  return guarded([&] { return capsule(new_stream(device_of(args[0], "Stream"), priority_of(args[1])), kStream); });
 }
 PyObject* stream_current(PyObject*, PyObject* device) {
-  return guarded([&] { return capsule(current_stream(device_of(device)), kStream); });
+  return guarded([&] { return capsule(current_stream(device_of(device, "current_stream")), kStream); });
 }
 PyObject* stream_set(PyObject*, PyObject* stream) {
   return guarded([&] {
@@ -71,6 +71,7 @@ PyObject* stream_synchronize(PyObject*, PyObject* stream) {
   return guarded([&] {
     const Stream s = stream_of(stream);
     owner(s->device).stream_synchronize(s->device, s->handle);
+    release_passed_pinned();
     return Py_NewRef(Py_None);
   });
 }
@@ -93,51 +94,36 @@ PyObject* stream_uses(PyObject*, PyObject* const* args, Py_ssize_t) {
 }
 
 PyObject* event_make(PyObject*, PyObject* const* args, Py_ssize_t) {
-  return guarded([&] { return capsule(new_event(device_of(args[0]), PyObject_IsTrue(args[1])), kEvent); });
+  return guarded([&] { return capsule(new_event(device_of(args[0], "Event"), PyObject_IsTrue(args[1])), kEvent); });
 }
 PyObject* event_record(PyObject*, PyObject* const* args, Py_ssize_t) {
   return guarded([&] {
-    const Event e = event_of(args[0]);
-    const Stream s = stream_of(args[1]);
-    check_same("Event.record", e->device, s->device);
-    owner(e->device).event_record(e->device, e->handle, s->handle);
+    record_event(event_of(args[0]), stream_of(args[1]));
     return Py_NewRef(Py_None);
   });
 }
 PyObject* event_wait(PyObject*, PyObject* const* args, Py_ssize_t) {
   return guarded([&] {
-    const Event e = event_of(args[0]);
-    const Stream s = stream_of(args[1]);
-    check(e->device.backend == s->device.backend, ErrorKind::Runtime, "Event.wait: the event is of device '",
-          to_string(e->device), "', the stream of '", to_string(s->device), "'");
-    owner(s->device).event_wait(s->device, e->handle, s->handle);
+    wait_event(event_of(args[0]), stream_of(args[1]));
     return Py_NewRef(Py_None);
   });
 }
 PyObject* event_synchronize(PyObject*, PyObject* event) {
   return guarded([&] {
-    const Event e = event_of(event);
-    owner(e->device).event_synchronize(e->device, e->handle);
+    synchronize_event(event_of(event));
+    release_passed_pinned();
     return Py_NewRef(Py_None);
   });
 }
 PyObject* event_query(PyObject*, PyObject* event) {
-  return guarded([&] {
-    const Event e = event_of(event);
-    return PyBool_FromLong(owner(e->device).event_query(e->device, e->handle));
-  });
+  return guarded([&] { return PyBool_FromLong(event_done(event_of(event))); });
 }
 PyObject* event_elapsed(PyObject*, PyObject* const* args, Py_ssize_t) {
-  return guarded([&] {
-    const Event from = event_of(args[0]), to = event_of(args[1]);
-    check(from->timing && to->timing, ErrorKind::Runtime, "Event.elapsed_time: both events need enable_timing=True");
-    check_same("Event.elapsed_time", from->device, to->device);
-    return PyFloat_FromDouble(owner(from->device).event_elapsed(from->device, from->handle, to->handle));
-  });
+  return guarded([&] { return PyFloat_FromDouble(elapsed_time(event_of(args[0]), event_of(args[1]))); });
 }
 
 PyObject* py_pinned_copy(PyObject*, PyObject* const* args, Py_ssize_t) {
-  return guarded([&] { return wrap(pinned_copy(tensor_of(args[0]), device_of(args[1]).backend)); });
+  return guarded([&] { return wrap(pinned_copy(tensor_of(args[0]), device_of(args[1], "pin_memory").backend)); });
 }
 
 PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {

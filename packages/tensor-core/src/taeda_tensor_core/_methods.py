@@ -319,7 +319,9 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 def record_stream(self: Tensor, stream: Any) -> None:
     """Say that work on `stream` uses the tensor too: its memory is not given to others before that is done."""
-    _C._stream_uses(self, stream._handle)
+    from taeda_tensor_core.streams import Stream, checked
+
+    _C._stream_uses(self, checked(stream, Stream, "record_stream", "stream")._handle)
 
 
 METHODS = [

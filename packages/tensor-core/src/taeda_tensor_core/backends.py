@@ -12,13 +12,17 @@ import types
 from typing import Any
 
 from taeda_tensor_core import _C, _plugins
+from taeda_tensor_core.sharing import export_memory, import_memory
 
 __all__ = [
+    "capabilities",
     "device_count",
+    "export_memory",
     "failures",
     "fallback",
     "fallback_counts",
     "fallback_summary",
+    "import_memory",
     "lacks",
     "load",
     "names",
@@ -141,6 +145,22 @@ def _report() -> None:
 def lacks(device: str) -> dict[str, str]:
     """Capabilities that a device's backend declares missing, with reasons."""
     return _C._backend_lacks(device)
+
+
+def capabilities(device: str) -> dict[str, bool]:
+    """Which optional parts a device's backend has, as far as the core can see.
+
+    Args:
+        device: Device type.
+
+    Returns: Truth values under "host-read" (the host may read device memory), "streams", "events", "event-timing",
+        "pinned-memory" and "sharing" (of memory between processes).
+
+    Example:
+        >>> taeda.backends.capabilities("cpu")["host-read"]
+        True
+    """
+    return _C._backend_capabilities(device)
 
 
 def device_count(device: str) -> int:

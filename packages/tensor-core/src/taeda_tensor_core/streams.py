@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from typing import Any, TypeVar
 
 from taeda_tensor_core import _C
 
 __all__ = ["Event", "Stream", "current_stream", "set_stream"]
+
+_T = TypeVar("_T")
+
+
+def checked(value: Any, kind: type[_T], function: str, argument: str) -> _T:
+    """The argument of a function, or TypeError when it is of another kind."""
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"{function}: argument {argument!r} must be of type {kind.__name__}, found {type(value).__name__}"
+        )
+    return value
+
+
+class _Entered(threading.local):
+    """Streams that this thread is in by `with`, each with the one to go back to."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[Stream, Stream]] = []
+
+
+_entered = _Entered()
 
 
 class Stream:
@@ -28,12 +50,11 @@ class Stream:
 
     def __init__(self, device: Any, priority: int = 0) -> None:
         self._handle = _C._stream_make(device, priority)
-        self._before: list[Stream] = []
 
     @classmethod
     def _of(cls, handle: Any) -> Stream:
         made = cls.__new__(cls)
-        made._handle, made._before = handle, []
+        made._handle = handle
         return made
 
     @property
@@ -56,25 +77,32 @@ class Stream:
 
     def record_event(self, event: Event | None = None) -> Event:
         """Put an event, given or new, behind the work so far."""
-        event = Event(self.device) if event is None else event
+        event = Event(self.device) if event is None else checked(event, Event, "Stream.record_event", "event")
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Let further work wait for an event."""
+        """Let further work wait for an event; one that was never recorded is not waited for."""
+        checked(event, Event, "Stream.wait_event", "event")
         _C._event_wait(event._handle, self._handle)
 
     def wait_stream(self, stream: Stream) -> None:
         """Let further work wait for what is now in another stream."""
-        self.wait_event(stream.record_event())
+        self.wait_event(checked(stream, Stream, "Stream.wait_stream", "stream").record_event())
 
     def __enter__(self) -> Stream:
-        self._before.append(current_stream(self.device))
+        before = current_stream(self.device)
         set_stream(self)
+        _entered.stack.append((self, before))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        set_stream(self._before.pop())
+        if not _entered.stack or _entered.stack[-1][0] is not self:
+            raise RuntimeError(
+                f"Stream.__exit__: {self!r} is not the stream that this thread entered last"
+                f" and has not left; found {_entered.stack[-1][0] if _entered.stack else 'none'}"
+            )
+        set_stream(_entered.stack.pop()[1])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and self._key() == other._key()
@@ -98,7 +126,7 @@ class Event:
         enable_timing: Whether `elapsed_time` is wanted.
 
     Raises:
-        NotImplementedError: The device has no events.
+        NotImplementedError: The device has no events, or they do not measure time.
 
     Example:
         >>> done = taeda.current_stream("mydev").record_event()
@@ -111,23 +139,32 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind the work that is in the stream, by default the current one."""
-        stream = current_stream(self.device) if stream is None else stream
+        stream = self._stream(stream, "Event.record")
         _C._event_record(self._handle, stream._handle)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let further work of the stream, by default the current one, wait for the mark."""
-        (current_stream(self.device) if stream is None else stream).wait_event(self)
+        self._stream(stream, "Event.wait").wait_event(self)
+
+    def _stream(self, stream: Stream | None, function: str) -> Stream:
+        return current_stream(self.device) if stream is None else checked(stream, Stream, function, "stream")
 
     def query(self) -> bool:
-        """Whether the work before the mark is done."""
+        """Whether the work before the mark is done; true also when it was never recorded."""
         return _C._event_query(self._handle)
 
     def synchronize(self) -> None:
-        """Wait until the work before the mark is done."""
+        """Wait until the work before the mark is done; no wait when it was never recorded."""
         _C._event_synchronize(self._handle)
 
     def elapsed_time(self, end: Event) -> float:
-        """Milliseconds from this mark to another, both made with `enable_timing`."""
+        """Milliseconds from this mark to another.
+
+        Raises:
+            ValueError: One was not made with `enable_timing`, or was never recorded.
+            RuntimeError: The work before one is not done yet.
+        """
+        checked(end, Event, "Event.elapsed_time", "end")
         return _C._event_elapsed(self._handle, end._handle)
 
 
@@ -138,4 +175,4 @@ def current_stream(device: Any) -> Stream:
 
 def set_stream(stream: Stream) -> None:
     """Make a stream this thread's current one of its device."""
-    _C._stream_set(stream._handle)
+    _C._stream_set(checked(stream, Stream, "set_stream", "stream")._handle)

@@ -278,7 +278,9 @@ typedef struct taeda_backend {
   void (*release)(void* context, int32_t index, void* data, size_t nbytes);
 
   /* Copies of `nbytes` bytes in a row. With `blocking` they are done on return; without, when the stream comes to them,
-   * and host memory stays valid and pinned until then. */
+   * and host memory stays valid and pinned until then. Only copies with memory that this backend pinned may be without, and
+   * only where it has event_create, event_record, event_wait, event_synchronize and event_query: an event tells when that
+   * memory may go to `pinned_release`. */
   int32_t (*copy_from_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes,
                             taeda_stream stream, int32_t blocking);
   int32_t (*copy_to_host)(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
@@ -313,7 +315,8 @@ typedef struct taeda_backend {
   void (*pinned_release)(void* context, void* data, size_t nbytes);
 
   /* Optional: told when the user sets the device's random generator, and asked before its state is saved. A backend whose
-   * kernels take their numbers by `generator_reserve` needs neither. */
+   * kernels take their numbers by `generator_reserve` needs neither. An error of `random_set` means that nothing was set. A
+   * seed that the user chose earlier is handed over within `backend_register`, after the number is stored. */
   int32_t (*random_set)(void* context, int32_t index, uint64_t seed, uint64_t offset);
   int32_t (*random_get)(void* context, int32_t index, uint64_t* seed, uint64_t* offset);
 
