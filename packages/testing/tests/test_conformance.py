@@ -275,6 +275,42 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     assert "tensor" in capsys.readouterr().err
 
 
+def test_names_that_nobody_has_are_refused(capsys):
+    for command in (["backend", "cpu", "--in-process"], ["backend", "cpu"], ["provider", "optim"]):
+        assert main([*command, "--only", "trainin"]) == 2
+        assert "is named 'trainin'" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"no operator or behaviour is named 'ads'; did you mean .*'abs'"):
+        run_backend("cpu", only=["exp", "ads"])
+
+
+def test_reports_that_cannot_be_written_are_refused_before_the_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("taeda_testing.__main__.run_backend", lambda *_: pytest.fail("was run"))
+    missing = tmp_path / "nowhere" / "report.html"
+    assert main(["backend", "cpu", "--in-process", "--html", str(missing)]) == 2
+    assert f"cannot write the report to '{missing}': No such file" in capsys.readouterr().err
+
+
+PLUGIN = """
+    from taeda_tensor_core.library import Backend
+
+    backend = Backend("handmade")
+
+    @backend.kernel("copy_same_")
+    def copy(outputs, inputs):
+        backend.array(inputs[0])[...] = backend.array(inputs[1])
+"""
+
+
+@pytest.mark.parametrize("how", ["handmade_device.py", "handmade_device"])
+def test_plugins_need_not_be_installed(tmp_path, monkeypatch, capsys, how):
+    (tmp_path / "handmade_device.py").write_text(textwrap.dedent(PLUGIN))
+    monkeypatch.chdir(tmp_path)
+    assert main(["backend", "handmade", "--load", how, "--only", "round trip"]) == 0
+    assert "nothing is left to do" in capsys.readouterr().out
+    assert main(["backend", "handmade", "--load", "nothing_here", "--only", "round trip"]) == 2
+    assert "plug-in 'nothing_here' cannot be loaded: ModuleNotFoundError" in capsys.readouterr().err
+
+
 def test_suites_refuse_checks_without_meaning():
     suite = Suite("optim")
     with pytest.raises(ValueError, match="no docstring"):
@@ -345,6 +381,29 @@ def test_a_crash_or_a_hang_costs_one_operator(tmp_path, monkeypatch):
     }
     assert report.lacks["gradients"] == "not here"
     assert report.core.total == 5
+
+
+@pytest.mark.parametrize("moment", ["atexit.register(os.abort)", "t.log = log"])
+def test_a_process_that_ends_badly_costs_no_result(tmp_path, monkeypatch, moment):
+    source = """
+        import atexit, os, threading
+        import taeda_tensor_core as t
+
+        real = t.log
+        def log(*args, **options):
+            threading.Timer(0.2, os.abort).start()  # strikes outside the operator
+            return real(*args, **options)
+        MOMENT
+    """
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(source).replace("MOMENT", moment))
+    path = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{path}")
+    report = run_backend_isolated("cpu", {"gradients": "not here"}, ["exp", "log", "tanh"])
+    found = {item.name: item.problems[0].found for item in report.items if item.problems}
+    assert {item.name for item in report.items} >= {"exp", "log", "tanh"}
+    assert set(found.values()) == {"the process was ended by SIGABRT"}
+    if "atexit" in moment:
+        assert list(found) == ["process"] and not report.passed
 
 
 def test_isolated_and_direct_runs_agree():

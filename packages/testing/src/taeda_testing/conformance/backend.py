@@ -15,7 +15,7 @@ from taeda_registry.slots import tensor
 from taeda_testing import runner
 from taeda_testing.conformance import devices
 from taeda_testing.conformance.capability import DTYPES, Lacks
-from taeda_testing.conformance.checks import run_check
+from taeda_testing.conformance.checks import chosen, run_check
 from taeda_testing.conformance.indirect import INDIRECT, Through
 from taeda_testing.conformance.operators import Operator, declared
 from taeda_testing.conformance.report import Item, Problem, Report, Skip
@@ -32,6 +32,7 @@ def run_backend(
     lacks: dict[str, str] | None = None,
     only: Iterable[str] = (),
     progress: Callable[[str], None] | None = None,
+    load: str | None = None,
 ) -> Report:
     """Holds a device of the active tensor provider against every operator record and the device suite.
 
@@ -40,18 +41,21 @@ def run_backend(
         lacks: capabilities that the backend does not have, with reasons, beside those it declares itself.
         only: operators or behaviours to run; all when empty.
         progress: called with every operator's name before its run.
+        load: plug-in to load first, if it is not installed: a library, a Python file or a module.
 
     Returns:
         The report; its ``core`` score is over core operators, ``everything`` over all operators and behaviours.
 
     Raises:
-        ValueError: an unknown capability.
+        ValueError: an unknown capability, operator or behaviour.
         RuntimeError: the device cannot be had at all; the cause is chained.
 
     Example:
         >>> run_backend("cpu", only=["add"]).everything.passed
         1
     """
+    if load is not None:
+        devices.load(load)
     report, work = plan(device, lacks, only)
     for task in work:
         if progress is not None:
@@ -76,12 +80,11 @@ def plan(
     """An empty report, and what has to be run to fill it; arguments and errors are those of `run_backend`."""
     devices.require(device)
     missing = Lacks({**devices.load_autograd(), **devices.lacks(device), **(lacks or {})})
-    chosen = set(only)
-    tasks = [task for task in _operators(device, missing) if not chosen or task.name in chosen]
+    tasks = list(_operators(device, missing))
     for check in CHECKS:
-        if not chosen or check.name in chosen:
-            call = partial(run_check, check, missing, partial(check.run, device))
-            tasks.append(Task(check.name, "behaviour", "", call))
+        call = partial(run_check, check, missing, partial(check.run, device))
+        tasks.append(Task(check.name, "behaviour", "", call))
+    tasks = chosen(tasks, only, "operator or behaviour")
     return Report("backend", device, _facts(), missing.declared), tasks
 
 

@@ -6,9 +6,14 @@ The active provider may have a module ``library`` or ``backends`` with ``fallbac
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import taeda_registry
@@ -18,6 +23,7 @@ from taeda_registry.slots import tensor
 from taeda_registry.table import FIRST_PARTY
 from taeda_testing.conformance.operators import declared
 
+_LIBRARIES = (".so", ".dylib", ".dll")
 _NO_KERNEL = re.compile(r"(?:^|\s)([\w.]+): backend '[^']*' has no kernel")
 
 
@@ -73,6 +79,37 @@ def require(device: str) -> None:
         tensor.empty(1, device=device)
     except Exception as error:
         raise RuntimeError(f"run_backend: device {device!r} cannot be used: {error}") from error
+
+
+def load(plugin: str) -> None:
+    """Loads a plug-in that is not installed.
+
+    Args:
+        plugin: a compiled library's path, a Python file's path, or the name of a module.
+
+    Raises:
+        RuntimeError: it cannot be loaded; the cause is chained.
+    """
+    try:
+        taeda_registry.resolve("tensor")
+        found = os.path.abspath(plugin) if Path(plugin).suffix in _LIBRARIES else _module(plugin)
+        taker = getattr(getattr(tensor, "backends", None), "load", None)
+        if taker is not None:
+            taker(found)
+    except (Exception, SystemExit) as error:
+        text = f"plug-in {plugin!r} cannot be loaded: {type(error).__name__}: {error}"
+        raise RuntimeError(text) from error
+
+
+def _module(plugin: str) -> ModuleType:
+    path = Path(plugin)
+    if path.suffix != ".py":
+        return importlib.import_module(plugin)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None, "a .py file has a loader"
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _library_function(name: str) -> Callable[..., Any] | None:

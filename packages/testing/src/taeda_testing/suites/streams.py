@@ -7,6 +7,7 @@ is found by wrong values. No check measures time.
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -213,8 +214,8 @@ def events_behind_copies(device: str) -> None:
         event.record()
         if wait == "synchronize":
             event.synchronize()
-        while not event.query():
-            threading.Event().wait(0.001)
+        while wait == "query" and not event.query():
+            time.sleep(0.001)
         close(f"host.copy_(x, non_blocking=True) after {wait}() of an event", host, work.expected, 0, 0)
 
 
