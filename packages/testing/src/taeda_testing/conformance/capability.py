@@ -42,6 +42,7 @@ KNOWN: dict[str, str] = {
     "random": "a random generator of its own",
     "streams": "streams",
     "events": "events",
+    "event-timing": "times between events",
     "pinned-memory": "pinned host memory",
     "sharing": "sharing of memory between processes",
     "convolution": "convolution and pooling",
