@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from strangers import EXAMPLES, Site
-
-import taeda_registry
+from strangers import EXAMPLES
 
 FOLDER = EXAMPLES / "taeda-backend-sim"
-FLAGS = ["-std=c11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv"]
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package's folder with the library in it."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    folder = tmp_path_factory.mktemp("sim") / "taeda_backend_sim"
-    shutil.copytree(FOLDER / "src" / "taeda_backend_sim", folder, ignore=shutil.ignore_patterns("*.so"))
-    sources = sorted(map(str, (FOLDER / "csrc").glob("*.c")))
-    include = f"-I{taeda_registry.include_dir()}"
-    command = [compiler, *FLAGS, include, *sources, "-o", str(folder / "libsim.so"), "-lm", "-lpthread"]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    return folder
-
-
-@pytest.fixture
-def sim(site: Site, built: Path) -> Site:
-    """A site where the device is installed."""
-    site.install("taeda-backend-sim", {"taeda.backends": {"sim": "taeda_backend_sim"}})
-    site.paths.append(built.parent)
-    return site
 
 
 def test_its_binary_has_c_symbols_only(built):

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "abi/bridge.h"
+#include "core/loading.h"
 #include "taeda/plugin.h"
 
 namespace taeda {
@@ -60,13 +61,30 @@ class Start {
     for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) (*undo)();
   }
   void note(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
-  void succeed() { undo_.clear(); }
+  /// A device may still be refused when its plug-in started well.
+  void succeed() {
+    for (auto& undo : undo_) detail::note_loading(std::move(undo));
+    undo_.clear();
+  }
   static inline thread_local Start* current = nullptr;
 
  private:
   Start* outer_;
   std::vector<std::function<void()>> undo_;
 };
+
+std::string name_of(const taeda_plugin& plugin) { return plugin.name ? plugin.name : "a plug-in"; }
+
+/// Plug-ins start one at a time.
+std::unique_lock<std::recursive_mutex> start_turn() {
+  static std::recursive_mutex lock;
+  std::unique_lock guard(lock, std::try_to_lock);
+  if (guard.owns_lock()) return guard;
+  void* token = abi::host_release();  // a start that is running may need it to go on
+  guard.lock();
+  abi::host_acquire(token);
+  return guard;
+}
 
 }  // namespace
 
@@ -88,24 +106,37 @@ std::string abi_refusal(uint32_t major, uint32_t minor, const std::string& distr
          "; try: pip install --upgrade " + upgrade;
 }
 
-void start_plugin(const taeda_plugin* plugin) {
-  static std::recursive_mutex lock;
-  static auto* started = new std::map<const taeda_plugin*, bool>;
+namespace {
+
+/// What is understood of a plug-in's description, when it may be started.
+taeda_plugin understood(const taeda_plugin* plugin) {
   check(plugin != nullptr, ErrorKind::Value, "plug-in: its description is null");
   const taeda_plugin known = abi::known_part(plugin, "taeda_plugin");
   check(plugin->size >= offsetof(taeda_plugin, start) + sizeof known.start, ErrorKind::Value,
         "plug-in: the size of its description is ", plugin->size, ", expected at least ", sizeof(taeda_plugin));
-  const std::string who = known.name ? known.name : "a plug-in";
+  const std::string who = name_of(known);
   const std::string refusal =
       abi_refusal(known.abi_major, known.abi_minor, known.distribution ? known.distribution : who);
   check(refusal.empty(), ErrorKind::Runtime, "plug-in refused: ", refusal);
   check(known.start != nullptr, ErrorKind::Value, "plug-in '", who, "' has no function 'start'");
-  std::lock_guard guard(lock);
+  return known;
+}
+
+}  // namespace
+
+void start_plugin(const taeda_plugin* plugin) {
+  static auto* started = new std::map<const taeda_plugin*, bool>;
+  const taeda_plugin known = understood(plugin);
+  const auto guard = start_turn();
   if ((*started)[plugin]) return;
   Start start;
-  abi::check_status(known.start(&kTable), ("plug-in '" + who + "'").c_str());
-  start.succeed();
+  abi::check_status(known.start(&kTable), ("plug-in '" + name_of(known) + "'").c_str());
+  abi::note_started([plugin] {
+    const auto turn = start_turn();
+    (*started)[plugin] = false;
+  });
   (*started)[plugin] = true;
+  start.succeed();
 }
 
 void load_plugin(const std::string& path) {
@@ -119,7 +150,14 @@ void load_plugin(const std::string& path) {
     dlclose(library);
     fail(ErrorKind::Runtime, "plug-in '", path, "' is no plug-in of taeda: it does not export 'taeda_plugin_describe'");
   }
-  start_plugin(describe());  // stays loaded also when that fails: it may have started threads
+  const taeda_plugin* plugin = describe();
+  try {
+    understood(plugin);
+  } catch (...) {
+    dlclose(library);  // another build of it may be loaded from here later
+    throw;
+  }
+  start_plugin(plugin);  // stays loaded also when that fails: it may have started threads
 }
 
 }  // namespace taeda

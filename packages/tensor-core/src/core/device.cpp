@@ -1,11 +1,13 @@
 // The table of backends and the spelling of devices.
 #include "taeda/device.h"
 
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <mutex>
-#include <vector>
+#include <thread>
 
+#include "core/loading.h"
 #include "core/runtime.h"
 #include "taeda/backend.h"
 #include "taeda/error.h"
@@ -47,48 +49,64 @@ struct Withdrawn final : Backend {
   void copy_to_host(void*, Device, const void*, size_t, bool) override { gone(); }
 };
 
+/// Entries are read without the lock, which keeps writers apart.
 struct Table {
   std::mutex lock;
-  std::vector<Backend*> backends{new Cpu, new Meta};
+  std::array<std::atomic<Backend*>, kMaxBackends> backends{new Cpu, new Meta};
+  std::array<std::atomic<std::thread::id>, kMaxBackends> loader{};  // the only thread that sees it yet
+  std::atomic<int> count{2};
+
+  bool shown(int i) const {
+    const std::thread::id only = loader[size_t(i)];
+    return only == std::thread::id{} || only == std::this_thread::get_id();
+  }
+  /// Its number, also of one that another thread loads.
+  int find(std::string_view name) const {
+    for (int i = 0; i < count; ++i)
+      if (backends[size_t(i)].load()->name() == name) return i;
+    return -1;
+  }
 };
 Table& table() {
-  static auto* instance = [] {
-    auto* made = new Table;
-    made->backends.reserve(kMaxBackends);  // `backend` reads without the lock: entries must not move
-    return made;
-  }();
+  static auto* instance = new Table;
   return *instance;
 }
 
+bool is_withdrawn(const Backend& b) { return dynamic_cast<const Withdrawn*>(&b) != nullptr; }
+
 std::string known_names() {
-  std::lock_guard guard(table().lock);
   std::string text;
-  for (Backend* b : table().backends)
-    if (b->name().front() != '(') text += (text.empty() ? "" : ", ") + b->name();
+  for (int i = 0; i < backend_count(); ++i)
+    if (const Backend& b = backend(BackendId(i)); table().shown(i) && !is_withdrawn(b))
+      text += (text.empty() ? "" : ", ") + b.name();
   return text;
 }
 
 }  // namespace
 
 int find_backend(std::string_view name) {
-  std::lock_guard guard(table().lock);
-  for (size_t i = 0; i < table().backends.size(); ++i)
-    if (table().backends[i]->name() == name) return int(i);
-  return -1;
+  const int found = table().find(name);
+  return found >= 0 && table().shown(found) ? found : -1;
 }
 
 BackendId register_backend(Backend* backend) {
-  check(find_backend(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(), "' is registered already");
   std::lock_guard guard(table().lock);
-  check(table().backends.size() < size_t(kMaxBackends), ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
-  table().backends.reserve(kMaxBackends);
-  table().backends.push_back(backend);
-  return BackendId(table().backends.size() - 1);
+  check(table().find(backend->name()) < 0, ErrorKind::Value, "register_backend: a backend named '", backend->name(),
+        "' is registered already");
+  const int id = table().count;
+  check(id < kMaxBackends, ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
+  if (is_loading()) table().loader[size_t(id)] = std::this_thread::get_id();
+  table().backends[size_t(id)] = backend;
+  table().count = id + 1;  // only now may others look at the place
+  detail::note_loading(BackendId(id));
+  return BackendId(id);
 }
+void detail::show_backend(BackendId id) { table().loader[size_t(id)] = std::thread::id{}; }
 void withdraw_backend(BackendId id) {
+  if (is_withdrawn(backend(id))) return;
   auto* stand_in = new Withdrawn(backend(id).name());
   std::lock_guard guard(table().lock);
-  std::atomic_ref(table().backends[id]).store(stand_in);  // the former lives on: tensors may refer to it
+  table().backends[id] = stand_in;  // the former lives on: tensors may refer to it
 }
 void Backend::missing(const char* function) const {
   fail(ErrorKind::NotImplemented, "device '", name(), "' has no function '", function, "'");
@@ -109,11 +127,8 @@ void* Backend::pinned_allocate(size_t) { missing("pinned_allocate"); }
 std::string Backend::memory_export(Device, void*, size_t) { missing("memory_export"); }
 void Backend::memory_import(Storage&, size_t, std::string_view) { missing("memory_import"); }
 
-Backend& backend(BackendId id) { return *std::atomic_ref(table().backends[id]).load(std::memory_order_acquire); }
-int backend_count() {
-  std::lock_guard guard(table().lock);
-  return int(table().backends.size());
-}
+Backend& backend(BackendId id) { return *table().backends[id].load(std::memory_order_acquire); }
+int backend_count() { return table().count.load(std::memory_order_acquire); }
 
 std::string to_string(Device device) {
   std::string text = backend(device.backend).name();

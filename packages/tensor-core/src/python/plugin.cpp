@@ -1,6 +1,7 @@
 // Plug-ins from Python: the C ABI's table, loading, discovery of devices, fallback, and what a device says of itself.
 #include "taeda/plugin.h"
 
+#include "core/loading.h"
 #include "python/arguments.h"
 #include "python/library.h"
 #include "taeda/backend.h"
@@ -66,8 +67,9 @@ PyObject* backend_names(PyObject*, PyObject*) {
   return guarded([&] {
     Object list = own(PyList_New(0));
     for (int b = 0; b < backend_count(); ++b) {
-      if (backend(BackendId(b)).name().front() == '(') continue;  // withdrawn
-      const Object name = own(PyUnicode_FromString(backend(BackendId(b)).name().c_str()));
+      const std::string text = backend(BackendId(b)).name();
+      if (text.front() == '(' || find_backend(text) != b) continue;  // withdrawn, or another thread loads it
+      const Object name = own(PyUnicode_FromString(text.c_str()));
       ensure(PyList_Append(list.get(), name.get()) == 0);
     }
     return list.release();
@@ -81,12 +83,21 @@ PyObject* reserved_devices(PyObject*, PyObject*) {
     return names.release();
   });
 }
-PyObject* withdraw(PyObject*, PyObject* name) {
+PyObject* py_begin_loading(PyObject*, PyObject*) {
   return guarded([&] {
-    withdraw_backend(backend_of(name));
+    begin_loading();
     return nothing();
   });
 }
+/// How: "undo", "show" or "join".
+PyObject* py_end_loading(PyObject*, PyObject* how) {
+  return guarded([&] {
+    const std::string_view text = text_of(how, "end_loading: argument 'how'");
+    end_loading(text == "show" ? Loaded::Show : text == "join" ? Loaded::Join : Loaded::Undo);
+    return nothing();
+  });
+}
+PyObject* py_is_loading(PyObject*, PyObject*) { return PyBool_FromLong(is_loading()); }
 PyObject* device_count(PyObject*, PyObject* name) {
   return guarded([&] { return PyLong_FromLong(backend(backend_of(name)).device_count()); });
 }
@@ -239,7 +250,9 @@ PyMethodDef plugin_functions[] = {
     {"_set_discovery", set_discovery, METH_O, nullptr},
     {"_backend_names", backend_names, METH_NOARGS, nullptr},
     {"_reserved_devices", reserved_devices, METH_NOARGS, nullptr},
-    {"_withdraw_backend", withdraw, METH_O, nullptr},
+    {"_begin_loading", py_begin_loading, METH_NOARGS, nullptr},
+    {"_end_loading", py_end_loading, METH_O, nullptr},
+    {"_is_loading", py_is_loading, METH_NOARGS, nullptr},
     {"_device_count", device_count, METH_O, nullptr},
     {"_device_properties", device_properties, METH_O, nullptr},
     {"_empty_device_cache", empty_device_cache, METH_O, nullptr},

@@ -92,9 +92,9 @@ ops.__getattr__ = _more_ops
 
 def _discover(name: str) -> None:
     # Plug-ins are looked for when somebody asks for a device that is not there, not before.
-    from taeda_tensor_core import backends
+    from taeda_tensor_core import _plugins
 
-    backends._discover(name)
+    _plugins.discover(name)
 
 
 _C._set_discovery(_discover)

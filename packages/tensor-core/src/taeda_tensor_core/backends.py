@@ -7,12 +7,11 @@ is looked up before somebody asks for a device that is not known, and a plug-in 
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import types
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _plugins
 from taeda_tensor_core.sharing import export_memory, import_memory
 
 __all__ = [
@@ -29,17 +28,12 @@ __all__ = [
     "names",
     "properties",
     "reset_fallback_counts",
+    "retry",
 ]
-
-GROUP = "taeda.backends"
-#: Where a module that is named by an entry point keeps its plug-in: the path of a library, or a capsule.
-ATTRIBUTE = "__taeda_plugin__"
 
 #: Settings that programs make for one vendor's library of layers; no operator of this package reads them.
 cudnn = types.SimpleNamespace(enabled=True, benchmark=False, deterministic=False, allow_tf32=True)
 
-_failures: dict[str, BaseException] = {}
-_remedies: dict[str, str] = {}
 _watched: list[str] = []
 
 
@@ -57,7 +51,7 @@ def names() -> list[str]:
 
 
 def load(plugin: Any) -> None:
-    """Load a plug-in.
+    """Load a plug-in; one that fails leaves nothing of itself behind.
 
     Args:
         plugin: Path of a shared library that exports ``taeda_plugin_describe``; a capsule named "taeda.plugin"; a
@@ -72,83 +66,31 @@ def load(plugin: Any) -> None:
         >>> taeda.backends.load("build/libmydev.so")
         >>> taeda.ones(2, device="mydev")
     """
-    if callable(plugin):
-        plugin = plugin()
-    if isinstance(plugin, types.ModuleType):
-        plugin = getattr(plugin, ATTRIBUTE, None)
-    if plugin is None:
-        return
-    if isinstance(plugin, (str, os.PathLike)):
-        _C._load_plugin(os.fspath(plugin))
-    elif type(plugin).__name__ == "PyCapsule":
-        _C._start_plugin(plugin)
-    else:
-        raise TypeError(
-            f"load: expected a path, a capsule, a module or a function, found {type(plugin).__name__}"
-        )
+    _plugins.load(plugin)
 
 
 def failures() -> dict[str, BaseException]:
     """Devices whose plug-in failed when they were asked for, with what went wrong."""
-    there = names()
-    return {name: error for name, error in _failures.items() if name not in there}
+    return _plugins.failed()
 
 
-def _discover(name: str) -> None:
-    """Called by the core with the name of a device it does not know."""
-    if name in _failures:
-        raise _unusable(name) from _failures[name]
-    from taeda_registry.discovery import installed
+def retry(device: str) -> None:
+    """Load the plug-in of a device again that failed, with its modules as they are now.
 
-    points = installed(GROUP)
-    offering = [point for point in points if point.name == name]
-    if not offering:
-        if points:
-            raise _unknown(name, points)
-        return
-    before = names()
-    try:
-        if len(offering) > 1:
-            owners = ", ".join(sorted(_distribution(point) for point in offering))
-            raise RuntimeError(
-                f"several distributions offer it: {owners}; try: pip uninstall, for all but one of them"
-            )
-        load(offering[0].load())
-        if name not in names():
-            raise RuntimeError(
-                f"{_distribution(offering[0])} was loaded and registered no device of that name"
-            )
-    except (Exception, SystemExit) as error:
-        # What was registered before the failure would be half a device. A plug-in may not end the program either.
-        for made in set(names()) - set(before):
-            _C._withdraw_backend(made)
-        _failures[name] = error
-        _remedies[name] = "" if "try: pip" in str(error) else _remedy(offering[0])
-        raise _unusable(name) from error
+    A device that failed is tried again by itself once the installed distributions have changed.
 
+    Args:
+        device: Device type. Nothing happens when it works.
 
-def _distribution(point: Any) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+    Raises:
+        RuntimeError: It fails again, or nobody offers such a device.
 
-
-def _remedy(point: Any) -> str:
-    return (
-        f"; try: pip install --upgrade --force-reinstall {point.dist.name}" if point.dist is not None else ""
-    )
-
-
-def _unknown(name: str, points: list[Any]) -> RuntimeError:
-    offers = ", ".join(sorted(f"{point.name} ({_distribution(point)})" for point in points))
-    return RuntimeError(
-        f"device: unknown device {name!r}; known devices: {', '.join(names())}; installed plug-ins offer: {offers}"
-    )
-
-
-def _unusable(name: str) -> RuntimeError:
-    cause = _failures[name]
-    return RuntimeError(
-        f"device {name!r} cannot be used, its plug-in failed: {type(cause).__name__}: {cause}{_remedies[name]}"
-    )
+    Example:
+        >>> taeda.backends.retry("mydev")
+    """
+    name = device.partition(":")[0]
+    _plugins.forget(name)
+    _C.device(name)
 
 
 def fallback(device: str, policy: str) -> None:

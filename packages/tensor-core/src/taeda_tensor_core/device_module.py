@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, backends, random, streams
+from taeda_tensor_core import _C, _plugins, backends, random, streams
 from taeda_tensor_core._C import Generator, Tensor
 
 __all__ = ["DeviceModule", "get_device_module"]
@@ -137,7 +137,7 @@ def _known(name: str) -> bool:
         return True
     from taeda_registry.discovery import installed
 
-    return any(point.name == name for point in installed(backends.GROUP))
+    return any(point.name == name for point in installed(_plugins.GROUP))
 
 
 def _works(name: str) -> bool:

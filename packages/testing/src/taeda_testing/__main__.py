@@ -15,13 +15,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the status is 0 when the implementation conforms, 1 when not, 2 when it cannot be run."""
     options = _parser().parse_args(arguments)
     try:
+        _check_writable(options.json, options.html, options.text)
         lacks = dict(_lack(item) for item in options.lacks)
         if options.command == "backend":
             progress = _progress if options.verbose else None
             if options.in_process:
-                report = run_backend(options.device, lacks, options.only, progress)
+                report = run_backend(options.device, lacks, options.only, progress, options.load)
             else:
-                report = run_backend_isolated(options.device, lacks, options.only, progress, options.timeout)
+                report = run_backend_isolated(
+                    options.device, lacks, options.only, progress, options.timeout, options.load
+                )
         else:
             slot, _, provider = options.provider.partition(":")
             report = run_provider(slot, provider or None, lacks, options.only)
@@ -50,6 +53,11 @@ def _parser() -> argparse.ArgumentParser:
     backend.add_argument(
         "--timeout", type=float, default=300, metavar="SECONDS", help="longest time for one operator (300)"
     )
+    backend.add_argument(
+        "--load",
+        metavar="PLUGIN",
+        help="load a plug-in that is not installed: a library, a Python file or a module",
+    )
     provider = commands.add_parser("provider", help="run a slot's interface tests on a provider")
     provider.add_argument(
         "provider", metavar="SLOT[:PROVIDER]", help="for instance optim:lion; default: the one in force"
@@ -74,6 +82,15 @@ def _lack(argument: str) -> tuple[str, str]:
 
 def _progress(name: str) -> None:
     print(name, file=sys.stderr, flush=True)
+
+
+def _check_writable(*paths: Path | None) -> None:
+    """Finds out before the run, which may take minutes."""
+    for path in filter(None, paths):
+        try:
+            path.open("a").close()
+        except OSError as error:
+            raise ValueError(f"cannot write the report to '{path}': {error.strerror}") from error
 
 
 def _write(report: Report, json: Path | None, page: Path | None, plain: Path | None) -> None:

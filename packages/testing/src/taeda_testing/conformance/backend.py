@@ -15,14 +15,16 @@ from taeda_registry.slots import tensor
 from taeda_testing import runner
 from taeda_testing.conformance import devices
 from taeda_testing.conformance.capability import DTYPES, Lacks
-from taeda_testing.conformance.checks import run_check
+from taeda_testing.conformance.checks import chosen, run_check
 from taeda_testing.conformance.indirect import INDIRECT, Through
 from taeda_testing.conformance.operators import Operator, declared
 from taeda_testing.conformance.report import Item, Problem, Report, Skip
-from taeda_testing.record import OpRecord, Sample, all_records
-from taeda_testing.suites.device import CHECKS
+from taeda_testing.record import ErrorSample, OpRecord, Sample, all_records
+from taeda_testing.suites import device as device_suite
+from taeda_testing.suites import streams as stream_suite
 
 SEED = 20250301
+CHECKS = (*device_suite.CHECKS, *stream_suite.CHECKS)
 
 
 def run_backend(
@@ -30,6 +32,7 @@ def run_backend(
     lacks: dict[str, str] | None = None,
     only: Iterable[str] = (),
     progress: Callable[[str], None] | None = None,
+    load: str | None = None,
 ) -> Report:
     """Holds a device of the active tensor provider against every operator record and the device suite.
 
@@ -38,18 +41,21 @@ def run_backend(
         lacks: capabilities that the backend does not have, with reasons, beside those it declares itself.
         only: operators or behaviours to run; all when empty.
         progress: called with every operator's name before its run.
+        load: plug-in to load first, if it is not installed: a library, a Python file or a module.
 
     Returns:
         The report; its ``core`` score is over core operators, ``everything`` over all operators and behaviours.
 
     Raises:
-        ValueError: an unknown capability.
+        ValueError: an unknown capability, operator or behaviour.
         RuntimeError: the device cannot be had at all; the cause is chained.
 
     Example:
         >>> run_backend("cpu", only=["add"]).everything.passed
         1
     """
+    if load is not None:
+        devices.load(load)
     report, work = plan(device, lacks, only)
     for task in work:
         if progress is not None:
@@ -74,12 +80,11 @@ def plan(
     """An empty report, and what has to be run to fill it; arguments and errors are those of `run_backend`."""
     devices.require(device)
     missing = Lacks({**devices.load_autograd(), **devices.lacks(device), **(lacks or {})})
-    chosen = set(only)
-    tasks = [task for task in _operators(device, missing) if not chosen or task.name in chosen]
+    tasks = list(_operators(device, missing))
     for check in CHECKS:
-        if not chosen or check.name in chosen:
-            call = partial(run_check, check, missing, partial(check.run, device))
-            tasks.append(Task(check.name, "behaviour", "", call))
+        call = partial(run_check, check, missing, partial(check.run, device))
+        tasks.append(Task(check.name, "behaviour", "", call))
+    tasks = chosen(tasks, only, "operator or behaviour")
     return Report("backend", device, _facts(), missing.declared), tasks
 
 
@@ -157,9 +162,7 @@ class _Run:
             if absent is not None:
                 self.item.skips.append(Skip(f"errors ({runner.describe(wrong)})", absent))
                 continue
-            self._one(
-                "errors", runner.describe(wrong), lambda w=wrong: runner.check_error(record, w, self.device)
-            )
+            self._one("errors", wrong, lambda w=wrong: runner.check_error(record, w, self.device))
 
     def forward(self, record: OpRecord) -> None:
         """The plain call in every dtype and layout."""
@@ -203,9 +206,7 @@ class _Run:
                 if other is not None:
                     self.item.skips.append(Skip(f"{title} ({runner.describe(sample)})", other))
                     continue
-                self._one(
-                    title, runner.describe(sample), lambda s=sample: check(record, s, self.device), record
-                )
+                self._one(title, sample, lambda s=sample: check(record, s, self.device), record)
 
     def _other_dtype(self, sample: Sample) -> str | None:
         """A capability missing for one of the further arguments."""
@@ -214,7 +215,13 @@ class _Run:
         names = [v.dtype.name for v in arrays if isinstance(v, np.ndarray)]
         return self.lacks.first(name for name in names if name in DTYPES)
 
-    def _one(self, title: str, call: str, check: Callable[[], None], record: OpRecord | None = None) -> None:
+    def _one(
+        self,
+        title: str,
+        sample: Sample | ErrorSample,
+        check: Callable[[], None],
+        record: OpRecord | None = None,
+    ) -> None:
         """One call; what goes wrong becomes a problem or a need."""
         self.item.checks += 1
         try:
@@ -231,9 +238,10 @@ class _Run:
             if need is not None:
                 self.item.needs += [] if need in self.item.needs else [need]
             elif isinstance(error, runner.Failure):
-                self._problem(title, error.call or call, error.expected, error.found or str(error))
+                call = error.call or runner.describe(sample)
+                self._problem(title, call, error.expected, error.found or str(error))
             else:
-                self._problem(title, call, "a result", f"{type(error).__name__}: {error}")
+                self._problem(title, runner.describe(sample), "a result", f"{type(error).__name__}: {error}")
 
     def _problem(self, title: str, call: str, expected: str, found: str) -> None:
         """Keeps the first problem of every kind of check; samples come smallest first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,21 @@ class Suite:
             return function
 
         return add
+
+
+def chosen(items: Iterable[Any], only: Iterable[str], kind: str) -> list[Any]:
+    """The items of some names; all when no name is given.
+
+    Raises:
+        ValueError: there is none of a name; the text has names that look like it.
+    """
+    items, names = list(items), set(only)
+    known = [item.name for item in items]
+    for name in sorted(names - set(known)):
+        near = get_close_matches(name, known, 3)
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise ValueError(f"conformance: no {kind} is named {name!r}{hint}")
+    return [item for item in items if not names or item.name in names]
 
 
 def run_check(check: Check, lacks: Lacks, call: Callable[[], None], group: str = "behaviour") -> Item:

@@ -6,9 +6,14 @@ The active provider may have a module ``library`` or ``backends`` with ``fallbac
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import taeda_registry
@@ -18,6 +23,7 @@ from taeda_registry.slots import tensor
 from taeda_registry.table import FIRST_PARTY
 from taeda_testing.conformance.operators import declared
 
+_LIBRARIES = (".so", ".dylib", ".dll")
 _NO_KERNEL = re.compile(r"(?:^|\s)([\w.]+): backend '[^']*' has no kernel")
 
 
@@ -75,6 +81,37 @@ def require(device: str) -> None:
         raise RuntimeError(f"run_backend: device {device!r} cannot be used: {error}") from error
 
 
+def load(plugin: str) -> None:
+    """Loads a plug-in that is not installed.
+
+    Args:
+        plugin: a compiled library's path, a Python file's path, or the name of a module.
+
+    Raises:
+        RuntimeError: it cannot be loaded; the cause is chained.
+    """
+    try:
+        taeda_registry.resolve("tensor")
+        found = os.path.abspath(plugin) if Path(plugin).suffix in _LIBRARIES else _module(plugin)
+        taker = getattr(getattr(tensor, "backends", None), "load", None)
+        if taker is not None:
+            taker(found)
+    except (Exception, SystemExit) as error:
+        text = f"plug-in {plugin!r} cannot be loaded: {type(error).__name__}: {error}"
+        raise RuntimeError(text) from error
+
+
+def _module(plugin: str) -> ModuleType:
+    path = Path(plugin)
+    if path.suffix != ".py":
+        return importlib.import_module(plugin)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None, "a .py file has a loader"
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def _library_function(name: str) -> Callable[..., Any] | None:
     for module in ("library", "backends"):
         if (found := getattr(getattr(tensor, module, None), name, None)) is not None:
@@ -83,9 +120,29 @@ def _library_function(name: str) -> Callable[..., Any] | None:
 
 
 def lacks(device: str) -> dict[str, str]:
-    """Capabilities that the device's backend declares it lacks, with reasons."""
+    """Capabilities that the device's backend declares it lacks or has no function for, with reasons."""
     ask = _library_function("lacks")
-    return dict(ask(device.partition(":")[0])) if ask is not None else {}
+    declared = dict(ask(device.partition(":")[0])) if ask is not None else {}
+    return {**_without_function(device), **declared}
+
+
+def _without_function(device: str) -> dict[str, str]:
+    """Capabilities that a backend may leave out by having no function for them: asking for one says so."""
+    asked: dict[str, Callable[[], Any]] = {
+        "streams": lambda: tensor.Stream(device),
+        "events": lambda: tensor.Event(device),
+        "event-timing": lambda: tensor.Event(device, enable_timing=True),
+        "pinned-memory": lambda: tensor.ones(1).pin_memory(device),
+    }
+    found = {}
+    for name, ask in asked.items():
+        try:
+            ask()
+        except (NotImplementedError, AttributeError) as error:
+            found[name] = str(error)
+        except Exception:
+            continue  # it is there and broken, which its checks will say
+    return found
 
 
 def _fallbacks(device: str) -> dict[str, int]:

@@ -14,7 +14,10 @@ from typing import Any
 from taeda_testing.conformance.report import Item, Outcome, Problem, Report, Skip
 
 # How a line of the child begins; the rest of it is JSON.
-BEGIN, ITEM, FACTS, ERROR = "begin", "item", "facts", "error"
+BEGIN, ITEM, FACTS, ERROR, END = "begin", "item", "facts", "error", "end"
+
+# The group of an item that stands for the process itself.
+OUTSIDE = "process"
 
 _ERRORS = {"RuntimeError": RuntimeError, "ValueError": ValueError}
 
@@ -25,15 +28,17 @@ def run_backend_isolated(
     only: Iterable[str] = (),
     progress: Callable[[str], None] | None = None,
     timeout: float = 300,
+    load: str | None = None,
 ) -> Report:
     """`run_backend` in child processes; a new one goes on behind the operator that ended or held up the last.
 
     Args:
-        device, lacks, only, progress: as for `run_backend`.
+        device, lacks, only, progress, load: as for `run_backend`.
         timeout: seconds that a single operator may take.
 
     Returns:
         The report; an operator that ended the process has failed, with the signal or exit status as what was found.
+        A process that ends badly outside all operators is an item of its own, "process".
 
     Raises:
         RuntimeError, ValueError: as `run_backend`.
@@ -41,22 +46,28 @@ def run_backend_isolated(
     report = Report("backend", device)
     done: set[str] = set()
     while True:
-        child = _Child(device, lacks or {}, sorted(only), sorted(done), timeout)
+        order = {
+            "device": device,
+            "lacks": lacks or {},
+            "only": sorted(only),
+            "done": sorted(done),
+            "load": load,
+        }
+        child, before = _Child(order, timeout), len(report.items)
         fallen = child.collect(report, progress or (lambda _name: None))
-        if fallen is None:
+        stuck = len(report.items) == before
+        if fallen is not None:
+            report.items.append(fallen)
+        if fallen is None or child.ended or (stuck and fallen.group == OUTSIDE):
             return report
-        report.items.append(fallen)
         done |= {item.name for item in report.items}
 
 
 class _Child:
     """One process and what it says, line by line."""
 
-    def __init__(
-        self, device: str, lacks: dict[str, str], only: list[str], done: list[str], timeout: float
-    ) -> None:
-        order = {"device": device, "lacks": lacks, "only": only, "done": done}
-        self.timeout = timeout
+    def __init__(self, order: dict[str, Any], timeout: float) -> None:
+        self.timeout, self.ended = timeout, False
         self.process = subprocess.Popen(
             [sys.executable, "-m", "taeda_testing.conformance.serve", json.dumps(order)],
             stdout=subprocess.PIPE,
@@ -81,7 +92,7 @@ class _Child:
             except queue.Empty:
                 self.process.kill()
                 self.process.wait()
-                return self._fallen(current, f"no answer within {self.timeout:g} seconds")
+                return self._fallen(report, current, f"no answer within {self.timeout:g} seconds")
             if not line:
                 break
             kind, _, text = line.partition(" ")
@@ -90,20 +101,24 @@ class _Child:
                 progress(current["name"])
             elif kind == ITEM:
                 report.items.append(_item(json.loads(text)))
+                current = {}
             elif kind == FACTS:
                 report.facts, report.lacks = json.loads(text)
+            elif kind == END:
+                self.ended = True
             elif kind == ERROR:
                 self.process.wait()
                 raise _ERRORS[json.loads(text)[0]](json.loads(text)[1])
         status = self.process.wait()
-        return None if status == 0 else self._fallen(current, _ending(status))
+        return None if status == 0 else self._fallen(report, current, _ending(status))
 
     @staticmethod
-    def _fallen(current: dict[str, str], found: str) -> Item:
-        if not current:
+    def _fallen(report: Report, current: dict[str, str], found: str) -> Item:
+        if not current and not report.items:
             raise RuntimeError(f"run_backend: the device cannot be used: {found}")
-        item = Item(current["name"], current["group"], current["family"], checks=1)
-        item.problems.append(Problem("process", current["name"], "a process that goes on", found))
+        item = Item(**(current or {"name": "process", "group": OUTSIDE}), checks=1)
+        call = current.get("name", "the end of the program, or its beginning after a crash")
+        item.problems.append(Problem("process", call, "a process that goes on, or ends well", found))
         return item.settle()
 
 

@@ -14,7 +14,7 @@ import taeda_registry
 from taeda_registry.interface import Interface, interface
 from taeda_registry.submodules import submodule
 from taeda_testing.conformance.capability import Lacks, of_provider
-from taeda_testing.conformance.checks import Check, equal, run_check
+from taeda_testing.conformance.checks import Check, chosen, equal, run_check
 from taeda_testing.conformance.devices import load_autograd
 from taeda_testing.conformance.report import Item, Report
 from taeda_testing.suites import checks_of
@@ -36,7 +36,7 @@ def run_provider(
 
     Raises:
         taeda_registry.RegistryError: the provider cannot be had, or the slot is in use with another one.
-        ValueError: an unknown capability.
+        ValueError: an unknown capability or behaviour.
 
     Example:
         >>> run_provider("optim").core.percent
@@ -74,10 +74,8 @@ def check_module(
         item = Item(required, "interface", slot, checks=1, note=meaning)
         item.needs = [required] if required in absent else []
         report.items.append(item.settle())
-    chosen = set(only)
-    for check in [*_imports(declared), *checks_of(slot)]:
-        if not chosen or check.name in chosen:
-            report.items.append(_behaviour(check, module, slot, absent, missing))
+    for check in chosen([*_imports(declared), *checks_of(slot)], only, "behaviour"):
+        report.items.append(_behaviour(check, module, slot, absent, missing))
     return report
 
 

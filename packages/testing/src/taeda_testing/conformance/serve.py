@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from taeda_testing.conformance.isolated import BEGIN, ERROR, FACTS, ITEM
+from taeda_testing.conformance.isolated import BEGIN, END, ERROR, FACTS, ITEM
 
 Say = Callable[[str, Any], None]
 
@@ -32,14 +32,18 @@ def line_writer() -> Say:
 def serve(order: dict[str, Any], say: Say) -> None:
     """Runs what is ordered and not yet done."""
     # Loading the tensor provider may print or crash, so it comes after the writer is there.
+    from taeda_testing.conformance import devices
     from taeda_testing.conformance.backend import plan
 
+    if order["load"] is not None:
+        devices.load(order["load"])
     report, tasks = plan(order["device"], order["lacks"], order["only"])
     say(FACTS, [report.facts, report.lacks])
     for task in tasks:
         if task.name not in order["done"]:
             say(BEGIN, {"name": task.name, "group": task.group, "family": task.family})
             say(ITEM, asdict(task.run()))
+    say(END, None)
 
 
 if __name__ == "__main__":

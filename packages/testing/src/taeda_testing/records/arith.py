@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from taeda_testing.record import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, REALS, OpRecord
+from taeda_testing.record import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, REALS, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import binary, float_result
 
 _GRAD = ("float64",)
@@ -15,11 +15,33 @@ def _arith(name, function, dtypes=NUMBERS, **more):
     return OpRecord(name, function, options.pop("samples", binary(special=True)), dtypes, **options)
 
 
+def _scaled(dtype, rng):
+    """Pairs without and with a factor of the second operand."""
+    yield from binary(special=True)(dtype, rng)
+    factors = {"u": (2, 0), "i": (-2, 0), "f": (-2, 0.5), "c": (-0.5, 1 - 2j)}[np.dtype(dtype).kind]
+    for factor, sample in zip(factors, binary()(dtype, rng), strict=False):
+        yield Sample(sample.args, {"alpha": factor})
+        yield Sample(
+            (rng.permutation(12).astype(dtype).reshape(3, 4), np.arange(4).astype(dtype)), {"alpha": factor}
+        )
+
+
+def _times(b, alpha):
+    return b * np.asarray(alpha).astype(b.dtype)
+
+
+_ALPHA_ERRORS = (
+    ErrorSample((np.int32([1]), np.int32([1])), {"alpha": 0.5}, RuntimeError, ("alpha", "integer", "int32")),
+    ErrorSample(
+        (np.float32([1]), np.float32([1])), {"alpha": 1j}, RuntimeError, ("alpha", "real", "float32")
+    ),
+)
+_ALPHA = {"samples": _scaled, "errors": _ALPHA_ERRORS}
 _APART = binary(0.5, 4, other=(1, 3))
 
 RECORDS = [
-    _arith("add", np.add),
-    _arith("sub", np.subtract),
+    _arith("add", lambda a, b, alpha=1: a + _times(b, alpha), **_ALPHA),
+    _arith("sub", lambda a, b, alpha=1: a - _times(b, alpha), **_ALPHA),
     _arith("mul", np.multiply),
     _arith("div", float_result(np.true_divide), ("int32", "uint8", *FLOATS, *COMPLEX), samples=_APART),
     _arith("floor_divide", np.floor_divide, REALS, samples=_APART, gradient=()),

@@ -1,0 +1,225 @@
+"""Finding and loading the plug-ins that offer devices: one thread loads a device, all of it or nothing of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, NamedTuple
+
+from taeda_tensor_core import _C
+
+GROUP = "taeda.backends"
+#: Where a module that is named by an entry point keeps its plug-in: the path of a library, or a capsule.
+ATTRIBUTE = "__taeda_plugin__"
+
+
+class Failure(NamedTuple):
+    """Why a device cannot be used, what may help, and what was installed and imported when that was found."""
+
+    error: BaseException
+    remedy: str
+    installed: frozenset[tuple[str, int]]
+    modules: tuple[str, ...]
+
+
+_failures: dict[str, Failure] = {}
+
+
+class _Turns:
+    """Which thread loads which device. Others wait for it, unless that would never end."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._loading: dict[str, int] = {}
+        self._waiting: dict[int, str] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """This thread's turn to load a device."""
+        me = threading.get_ident()
+        with self._changed:
+            while name in self._loading:
+                self._check_way_out(name, me)
+                self._waiting[me] = name
+                try:
+                    self._changed.wait()
+                finally:
+                    del self._waiting[me]
+            self._loading[name] = me
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._loading[name]
+                self._changed.notify_all()
+
+    def _check_way_out(self, name: str, me: int) -> None:
+        wanted: str | None = name
+        while wanted is not None:
+            thread = self._loading.get(wanted, 0)
+            if thread == me:
+                raise RuntimeError(
+                    f"device {name!r} is asked for while it is being loaded: its plug-in uses it before registering "
+                    "it, or plug-ins need each other's devices"
+                )
+            wanted = self._waiting.get(thread)
+
+
+_turns = _Turns()
+# The thread that loads something does not exist in a child.
+os.register_at_fork(after_in_child=_turns.__init__)
+
+
+@contextmanager
+def _registering(joins: bool) -> Iterator[None]:
+    """What this thread registers inside is seen by other threads at the end, or taken back when the block raises.
+
+    Args:
+        joins: Leave both to the block around this one.
+    """
+    from taeda_tensor_core import library
+
+    # Within a block around this one, what is registered from Python is collected there already.
+    collecting = None if joins else getattr(library, "_collecting", None)
+    _C._begin_loading()
+    try:
+        with collecting() if collecting else nullcontext() as made:
+            try:
+                yield
+            except BaseException:
+                if made is not None:
+                    made.undo()
+                raise
+    except BaseException:
+        _C._end_loading("undo")
+        raise
+    _C._end_loading("join" if joins else "show")
+
+
+def load(plugin: Any) -> None:
+    """What `backends.load` does."""
+    with _registering(joins=_C._is_loading()):
+        if callable(plugin):
+            plugin = plugin()
+        if isinstance(plugin, types.ModuleType):
+            plugin = getattr(plugin, ATTRIBUTE, None)
+        if plugin is None:
+            return
+        if isinstance(plugin, (str, os.PathLike)):
+            _C._load_plugin(_library_path(os.fspath(plugin)))
+        elif type(plugin).__name__ == "PyCapsule":
+            _C._start_plugin(plugin)
+        else:
+            raise TypeError(
+                f"load: expected a path, a capsule, a module or a function, found {type(plugin).__name__}"
+            )
+
+
+def _library_path(path: str) -> str:
+    # The system's loader takes a bare name for one of its own search path; a file that is here is meant.
+    return os.path.abspath(path) if os.path.exists(path) else path
+
+
+def discover(name: str) -> None:
+    """Called by the core with the name of a device that this thread cannot see."""
+    with _turns.of(name):
+        if name not in _C._backend_names():  # another thread may have loaded it
+            _find(name)
+
+
+def _find(name: str) -> None:
+    from taeda_registry.discovery import installed
+
+    failure = _failures.get(name)
+    if failure is not None:
+        if failure.installed == _installed():
+            raise _unusable(name, failure) from failure.error
+        forget(name)
+    points = installed(GROUP)
+    offering = [point for point in points if point.name == name]
+    if not offering:
+        if points:
+            raise _unknown(name, points)
+        return
+    before = set(sys.modules)
+    try:
+        with _registering(joins=False):
+            _load_from(offering, name)
+    except (Exception, SystemExit) as error:  # a plug-in may not end the program
+        remedy = "" if "try: pip" in str(error) else _remedy(offering[0])
+        package = offering[0].module.partition(".")[0]
+        brought = (m for m in sys.modules if m not in before and m.partition(".")[0] == package)
+        failure = _failures[name] = Failure(error, remedy, _installed(), tuple(brought))
+        raise _unusable(name, failure) from error
+
+
+def _load_from(offering: list[Any], name: str) -> None:
+    if len(offering) > 1:
+        owners = ", ".join(sorted(_distribution(point) for point in offering))
+        raise RuntimeError(
+            f"several distributions offer it: {owners}; try: pip uninstall, for all but one of them"
+        )
+    load(offering[0].load())
+    if name not in _C._backend_names():
+        raise RuntimeError(f"{_distribution(offering[0])} was loaded and registered no device of that name")
+
+
+def failed() -> dict[str, BaseException]:
+    """What `backends.failures` gives."""
+    there = _C._backend_names()
+    return {name: failure.error for name, failure in _failures.items() if name not in there}
+
+
+def forget(name: str) -> None:
+    """Lets a device that failed be tried again, with its modules as they are then."""
+    failure = _failures.pop(name, None)
+    for module in failure.modules if failure else ():
+        sys.modules.pop(module, None)
+    if failure:
+        import importlib
+
+        importlib.invalidate_caches()
+
+
+def _installed() -> frozenset[tuple[str, int]]:
+    """The folders where installers describe distributions, with their times: any pip command changes them."""
+    found = set()
+    for folder in sys.path:
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            described = [entry for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+            found.update((entry.path, entry.stat().st_mtime_ns) for entry in described)
+    return frozenset(found)
+
+
+def _pip_name(point: Any) -> str | None:
+    """Name of the distribution; None for one whose metadata has none."""
+    return getattr(point.dist, "name", None) or None
+
+
+def _distribution(point: Any) -> str:
+    name = _pip_name(point)
+    return f"{name} {point.dist.version}" if name else point.value
+
+
+def _remedy(point: Any) -> str:
+    name = _pip_name(point)
+    return f"; try: pip install --upgrade --force-reinstall {name}" if name else ""
+
+
+def _unknown(name: str, points: list[Any]) -> RuntimeError:
+    known = ", ".join(_C._backend_names())
+    offers = ", ".join(sorted(f"{point.name} ({_distribution(point)})" for point in points))
+    return RuntimeError(
+        f"device: unknown device {name!r}; known devices: {known}; installed plug-ins offer: {offers}"
+    )
+
+
+def _unusable(name: str, failure: Failure) -> RuntimeError:
+    cause = failure.error
+    return RuntimeError(
+        f"device {name!r} cannot be used, its plug-in failed: {type(cause).__name__}: {cause}{failure.remedy}"
+    )
