@@ -20,8 +20,6 @@ void copy_kernel(const Tensor& self, const Tensor& src) {
 
 void fill_kernel(const Tensor& self, const Tensor& value) {
   if (self.numel() == 0) return;
-  check(value.dim() == 0, ErrorKind::Runtime, "fill_: argument 'value' has shape ", shape_text(value.sizes()),
-        ", expected a number or a 0-dimensional tensor");
   check(!is_complex(value.dtype()) || is_complex(self.dtype()), ErrorKind::Runtime, "fill_: argument 'value' of dtype ", name(value.dtype()),
         " cannot be stored into dtype ", name(self.dtype()));
   char zero[16] = {}, bytes[16] = {};

@@ -14,13 +14,6 @@ const OptimTable& table() {
   return picked;
 }
 
-void check_list(const char* op, const char* argument, TensorList list, TensorList params) {
-  check(list.size() == params.size(), ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(), " tensors, expected ", params.size());
-  for (size_t i = 0; i < params.size(); ++i)
-    check(infer::same_shape(list[i], params[i]) && list[i].dtype() == params[i].dtype(), ErrorKind::Runtime, op, ": argument '", argument,
-          "' has ", describe(list[i]), " at position ", i, ", expected the shape and dtype of the parameter, ", describe(params[i]));
-}
-
 /// A tensor in the memory order of `param` and in the compute dtype; written back at the end where it had to be copied.
 class Flat {
  public:
@@ -42,20 +35,13 @@ class Flat {
 void touched(TensorList list, uint16_t op) {
   for (const Tensor& t : list) t.bump_version(op);
 }
-DType step_dtype(const char* op, const Tensor& param) {
-  check(is_floating(param.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(param.dtype()));
-  return compute_dtype(param.dtype());
-}
 
 void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double lr, double momentum, double dampening, double weight_decay,
                bool nesterov, bool maximize, bool first_step) {
-  const char* op = "_fused_sgd_";
-  check_list(op, "grads", grads, params);
   const bool has_momentum = momentum != 0;
-  if (has_momentum) check_list(op, "momentum_buffers", buffers, params);
   const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
   for (size_t i = 0; i < params.size(); ++i) {
-    const DType d = step_dtype(op, params[i]);
+    const DType d = compute_dtype(params[i].dtype());
     const Flat param(params[i], params[i], d, true), grad(grads[i], params[i], d, false);
     const Flat buffer(has_momentum ? buffers[i] : params[i], params[i], d, has_momentum);
     const auto run = table().sgd[d == DType::Float64];
@@ -70,14 +56,8 @@ void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double l
 
 void fused_adam(TensorList params, TensorList grads, TensorList averages, TensorList squares, TensorList largest, IntSpan steps, double lr,
                 double beta1, double beta2, double eps, double weight_decay, bool amsgrad, bool maximize, bool decoupled) {
-  const char* op = "_fused_adam_";
-  check_list(op, "grads", grads, params);
-  check_list(op, "exp_avgs", averages, params);
-  check_list(op, "exp_avg_sqs", squares, params);
-  if (amsgrad) check_list(op, "max_exp_avg_sqs", largest, params);
-  check(steps.size() == params.size(), ErrorKind::Runtime, op, ": argument 'steps' has ", steps.size(), " items, expected ", params.size());
   for (size_t i = 0; i < params.size(); ++i) {
-    const DType d = step_dtype(op, params[i]);
+    const DType d = compute_dtype(params[i].dtype());
     const double t = double(steps[i]);
     const AdamStep step{beta1, beta2, eps, weight_decay, lr, 1 - std::pow(beta1, t), std::sqrt(1 - std::pow(beta2, t)), maximize, decoupled};
     const Tensor& p = params[i];

@@ -65,7 +65,7 @@ def windows(
 
 def adaptive(size: tuple[int, int], output: Any) -> tuple[tuple[int, int], Callable[[Any], Any]]:
     """The same for nearly equal parts, as many as ``output`` says."""
-    out = tuple(s if o == -1 else o for s, o in zip(size, pair(output), strict=True))
+    out = pair(output)
 
     def at(place: tuple[int, int]) -> tuple[Places, list[int], int]:
         rows, columns = (
@@ -155,7 +155,6 @@ _AVERAGED = (
 _PARTS = (
     ((1, 2, 4, 4), (1, 1)),
     ((2, 3, 7, 5), (3, 2)),
-    ((2, 5, 7), (2, -1)),
     ((1, 1, 2, 3), (4, 5)),
     ((0, 1, 2, 2), (1,)),
 )
