@@ -77,7 +77,7 @@ bool is_withdrawn(const Backend& b) { return dynamic_cast<const Withdrawn*>(&b) 
 std::string known_names() {
   std::string text;
   for (int i = 0; i < backend_count(); ++i)
-    if (const Backend& b = backend(BackendId(i)); table().shown(i) && !is_withdrawn(b))
+    if (const Backend& b = backend(BackendId(i)); table().shown(i) && b.name().front() != '(')
       text += (text.empty() ? "" : ", ") + b.name();
   return text;
 }
