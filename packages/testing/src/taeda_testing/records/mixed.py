@@ -49,22 +49,6 @@ def _wide(function):
     return lambda x: np.asarray(function(x.astype(np.float64))).astype(x.dtype)
 
 
-def _norm(x, ord, dim=None, keepdim=False):
-    x = x if dim is not None else x.reshape(-1)
-    return np.asarray(np.linalg.norm(x, ord, axis=dim if dim is not None else 0, keepdims=keepdim)).astype(
-        x.dtype
-    )
-
-
-def _norms(ord):
-    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-        for shape, dim in (((5,), None), ((2, 3), 1), ((3, 4, 2), 0), ((2, 3), None)):
-            given = {} if dim is None else {"dim": dim}
-            yield Sample((random_array(rng, shape, dtype, 0.5, 3), ord), given)
-
-    return samples
-
-
 RECORDS = [
     _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(), NUMBERS),
     _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(value=2), FLOATS),
@@ -84,14 +68,11 @@ RECORDS = [
     _record("i1", _wide(special.i1), unary(), FLOATS),
     _record("i0e", _wide(special.i0e), unary(), FLOATS),
     _record("i1e", _wide(special.i1e), unary(), FLOATS),
-    _record("angle", np.angle, unary(), COMPLEX, ()),
-    _record("real", np.real, unary(), COMPLEX, ()),
+    _record("angle", np.angle, unary(), (*FLOATS, *COMPLEX), ()),
+    _record("real", np.real, unary(), (*FLOATS, *COMPLEX), ()),
     _record("imag", np.imag, unary(), COMPLEX, ()),
     _record("isposinf", np.isposinf, unary(special=True), FLOATS, ()),
     _record("isneginf", np.isneginf, unary(special=True), FLOATS, ()),
     _record("nansum", with_axis(np.nansum), reduction(), FLOATS, rtol={"float32": 1e-4}),
     _record("nanmean", with_axis(np.nanmean), reduction(empty=False), FLOATS, rtol={"float32": 1e-4}),
-    _record("vector_norm", _norm, _norms(2), FLOATS, namespace="ops"),
-    _record("vector_norm", _norm, _norms(1), FLOATS, namespace="ops"),
-    _record("vector_norm", _norm, _norms(np.inf), FLOATS, (), namespace="ops"),
 ]  # fmt: skip
