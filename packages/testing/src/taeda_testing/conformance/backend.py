@@ -20,11 +20,13 @@ from taeda_testing.conformance.indirect import INDIRECT, Through
 from taeda_testing.conformance.operators import Operator, declared
 from taeda_testing.conformance.report import Item, Problem, Report, Skip
 from taeda_testing.record import ErrorSample, OpRecord, Sample, all_records
+from taeda_testing.suites import chance as chance_suite
 from taeda_testing.suites import device as device_suite
+from taeda_testing.suites import layers as layer_suite
 from taeda_testing.suites import streams as stream_suite
 
 SEED = 20250301
-CHECKS = (*device_suite.CHECKS, *stream_suite.CHECKS)
+CHECKS = (*device_suite.CHECKS, *chance_suite.CHECKS, *layer_suite.CHECKS, *stream_suite.CHECKS)
 
 
 def run_backend(
