@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from textwrap import dedent
 
 import pytest
 from strangers import compile_plugin
@@ -57,6 +58,30 @@ def test_what_a_broken_plugin_loads_by_hand_goes_with_it(site):
     """
     )
     assert site.lines(program) == ["RuntimeError no ['cpu', 'meta'] False", "[-1.0] other::sum"]
+
+
+REPLACES = """
+    import taeda
+    from taeda.library import Backend, Library
+
+    library = Library("bad")
+    library.kernel("relu", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
+    library.define("bad::twice(Tensor self) -> Tensor").infer(lambda self: (self.shape, self.dtype))
+    backend = Backend("bad")
+    raise ValueError("no")
+"""
+
+
+def test_what_a_broken_python_plugin_registered_is_taken_back(site):
+    device(site, "bad", dedent(REPLACES))
+    program = (
+        ASK
+        + """
+    print(ask("bad"), taeda.relu(taeda.tensor([-1.0, 1.0])).tolist())
+    print(hasattr(taeda.ops.bad, "twice"), taeda.backends.names())
+    """
+    )
+    assert site.lines(program) == ["RuntimeError no [0.0, 1.0]", "False ['cpu', 'meta']"]
 
 
 def test_other_threads_keep_what_they_load_meanwhile(site):
