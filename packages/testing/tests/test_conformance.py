@@ -275,7 +275,7 @@ def test_command_line(tmp_path, capsys, monkeypatch):
 
 
 def test_names_that_nobody_has_are_refused(capsys):
-    for command in (["backend", "cpu", "--in-process"], ["backend", "cpu"], ["provider", "optim"]):
+    for command in (["backend", "cpu", "--in-process"], ["backend", "cpu"], ["provider", "tensor"]):
         assert main([*command, "--only", "trainin"]) == 2
         assert "is named 'trainin'" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"no operator or behaviour is named 'ads'; did you mean .*'abs'"):
