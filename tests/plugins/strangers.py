@@ -58,8 +58,8 @@ class Site:
         self.install(project["name"], project["entry-points"])
         self.paths.append(folder / "src")
 
-    def run(self, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a program with everything installed here, in an empty working directory."""
+    def run(self, program: str, limit: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program with everything installed here, in an empty working directory, for at most `limit` seconds."""
         work = self.folder / "work"
         work.mkdir(parents=True, exist_ok=True)
         path = [str(self.folder), *map(str, self.paths), os.environ.get("PYTHONPATH", "")]
@@ -70,7 +70,7 @@ class Site:
             cwd=work,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=limit,
             check=False,
         )
 

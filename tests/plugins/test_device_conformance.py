@@ -27,7 +27,7 @@ def test_the_example_devices_conform(both):
     """
     # Side by side: one after the other they would take a minute.
     with ThreadPoolExecutor(len(LACKS)) as pool:
-        runs = list(pool.map(lambda device: both.run(program.format(device=device)), LACKS))
+        runs = list(pool.map(lambda device: both.run(program.format(device=device), limit=1800), LACKS))
     for device, run in zip(LACKS, runs, strict=True):
         assert run.stdout.startswith(f"conformance of backend {device}\n"), run.stdout + run.stderr
         report = json.loads((both.folder / "work" / f"{device}.json").read_text())
