@@ -13,11 +13,17 @@ from types import ModuleType
 import pytest
 
 import taeda_registry
+from taeda_tensor_core import library
 from taeda_testing.conformance import Outcome, check_module
+from taeda_testing.conformance.capability import KNOWN
 from taeda_testing.conformance.indirect import INDIRECT
 from taeda_testing.suites import SLOTS
 
 ROOT = Path(__file__).parents[1]
+
+
+def test_backends_declare_what_the_kit_knows():
+    assert set(library.CAPABILITIES) == set(KNOWN)
 
 
 @pytest.mark.parametrize("slot", SLOTS)

@@ -177,11 +177,6 @@ def test_wrong_facts_are_refused(given, exception, words):
     assert "factdev" not in tc.backends.names()
 
 
-def test_capabilities_are_those_of_the_conformance_kit():
-    kit = pytest.importorskip("taeda_testing.conformance.capability")
-    assert set(library.CAPABILITIES) == set(kit.KNOWN)
-
-
 def test_kernels_are_handles():
     with library.Backend("handledev") as made:
 
