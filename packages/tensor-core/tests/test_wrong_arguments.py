@@ -59,6 +59,7 @@ def test_no_call_ends_the_process(tmp_path):
 
 # One row for each: the call, and what the message must name.
 REFUSED = {
+    "native_dropout_backward": (lambda: ops.native_dropout_backward(zeros(3, 4, 4), zeros(0, 3, 4, 4), 2.0), "mask"),
     "linear_backward": (lambda: ops.linear_backward(zeros(2, 3), zeros(3, 4), zeros(3, 4)), "grad"),
     "linear_backward dtype": (
         lambda: ops.linear_backward(zeros(3, 3), zeros(3, 4), zeros(3, 4, dtype=taeda.float64)),

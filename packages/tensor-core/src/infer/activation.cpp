@@ -50,6 +50,13 @@ Spec threshold(const Tensor& self, const Scalar&, const Scalar&) {
   refuse_bool("threshold", self.dtype());
   return unary_ordered("threshold", self);
 }
+Spec native_dropout_backward(const Tensor& grad, const Tensor& mask, double) {
+  check(same_shape(grad, mask), ErrorKind::Runtime, "native_dropout_backward: argument 'mask' of shape ",
+        shape_text(mask.sizes()), " must have the shape of 'grad', ", shape_text(grad.sizes()));
+  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "native_dropout_backward: argument 'mask' has dtype ",
+        name(mask.dtype()), ", expected bool");
+  return binary("native_dropout_backward", grad, grad);
+}
 Spec softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim) {
   return gradient_along("softmax_backward", grad, output, dim);
 }
