@@ -1,6 +1,7 @@
 // SmallVec: a vector of trivially copyable items that lives on the stack up to N of them.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -33,14 +34,14 @@ class SmallVec {
   const T* data() const noexcept { return heap_ ? heap_.get() : inline_; }
   size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  T& operator[](size_t i) noexcept { return data()[i]; }
-  const T& operator[](size_t i) const noexcept { return data()[i]; }
+  T& operator[](size_t i) noexcept { return data()[held(i)]; }
+  const T& operator[](size_t i) const noexcept { return data()[held(i)]; }
   T* begin() noexcept { return data(); }
   T* end() noexcept { return data() + size_; }
   const T* begin() const noexcept { return data(); }
   const T* end() const noexcept { return data() + size_; }
-  T& back() noexcept { return data()[size_ - 1]; }
-  const T& back() const noexcept { return data()[size_ - 1]; }
+  T& back() noexcept { return data()[held(size_ - 1)]; }
+  const T& back() const noexcept { return data()[held(size_ - 1)]; }
   operator std::span<const T>() const noexcept { return {data(), size_}; }
 
   void push_back(T value) {
@@ -82,6 +83,13 @@ class SmallVec {
   }
 
  private:
+  /// `i`; builds for tests end here when there is no such item, which no sanitizer sees in the inline storage.
+  size_t held(size_t i) const noexcept {
+#ifdef TAEDA_CHECKED
+    if (i >= size_) std::abort();
+#endif
+    return i;
+  }
   void take(SmallVec& other) noexcept {
     heap_ = std::move(other.heap_);
     size_ = other.size_;
