@@ -46,12 +46,10 @@ struct Flat {
         stride(widened(op, "stride", stride_, 1)),
         padding(widened(op, "padding", padding_, 0)),
         dilation(widened(op, "dilation", dilation_, 1)) {
-    expect_floating(op, line);
     infer::pool_shape(op, input, kernel, stride, padding, dilation, ceil_mode);
   }
 };
 Shape adaptive(const char* op, const Tensor& input, IntSpan output_size) {
-  expect_floating(op, input);
   const Shape size = widened(op, "output_size", output_size, 1);
   infer::adaptive_size(op, input, size);
   return size;
@@ -60,11 +58,13 @@ Shape adaptive(const char* op, const Tensor& input, IntSpan output_size) {
 
 Tensor max_pool1d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                   bool ceil_mode) {
+  infer::expect_ordered("max_pool1d", input);
   const Flat f("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode);
   return flattened(ops::max_pool2d(f.input, f.kernel, f.stride, f.padding, f.dilation, ceil_mode));
 }
 std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, IntSpan kernel_size, IntSpan stride,
                                                    IntSpan padding, IntSpan dilation, bool ceil_mode) {
+  infer::expect_ordered("max_pool1d", input);
   const Flat f("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode);
   const auto [values, indices] =
       ops::max_pool2d_with_indices(f.input, f.kernel, f.stride, f.padding, f.dilation, ceil_mode);
@@ -72,14 +72,17 @@ std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, IntSpan 
 }
 Tensor avg_pool1d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
                   bool count_include_pad) {
+  expect_floating("avg_pool1d", input);
   const Flat f("avg_pool1d", input, kernel_size, stride, padding, Shape{1}, ceil_mode);
   return flattened(ops::avg_pool2d(f.input, f.kernel, f.stride, f.padding, ceil_mode, count_include_pad, std::nullopt));
 }
 Tensor adaptive_avg_pool1d(const Tensor& input, IntSpan output_size) {
+  expect_floating("adaptive_avg_pool1d", input);
   const Tensor high = heightened("adaptive_avg_pool1d", input);
   return flattened(ops::adaptive_avg_pool2d(high, adaptive("adaptive_avg_pool1d", high, output_size)));
 }
 std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& input, IntSpan output_size) {
+  infer::expect_ordered("adaptive_max_pool1d", input);
   const Tensor high = heightened("adaptive_max_pool1d", input);
   const auto [values, indices] = ops::adaptive_max_pool2d(high, adaptive("adaptive_max_pool1d", high, output_size));
   return {flattened(values), flattened(indices)};

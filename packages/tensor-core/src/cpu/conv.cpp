@@ -128,22 +128,6 @@ void plain_backward_bias(const ConvShape& s, const T* grad, T* grad_bias) {
   }
 }
 
-template <class Body>
-void visit_conv(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::Float32:
-      return body.template operator()<float>();
-    case DType::Float64:
-      return body.template operator()<double>();
-    case DType::Complex64:
-      return body.template operator()<Complex64>();
-    case DType::Complex128:
-      return body.template operator()<Complex128>();
-    default:
-      fail(ErrorKind::NotImplemented, "conv2d: not implemented for dtype ", name(dtype));
-  }
-}
-
 template <class T>
 const T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
@@ -178,8 +162,9 @@ void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight,
   const cpu::Target target(out, dtype);
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
   const Unlocked unlocked(large(s));
-  visit_conv(dtype,
-             [&]<class T>() { plain_forward<T>(s, x.data<T>(), w.data<T>(), data_or_null<T>(b), target.data<T>()); });
+  blas::visit_numeric("conv2d", dtype, [&]<class T>() {
+    plain_forward<T>(s, x.data<T>(), w.data<T>(), data_or_null<T>(b), target.data<T>());
+  });
   target.finish();
 }
 
@@ -216,7 +201,7 @@ void plain_backward(Gradients& out, const ConvShape& s, const Tensor& grad, cons
                     int64_t mask) {
   const DType dtype = cpu::compute_dtype(grad.dtype());
   const Tensor g = row_major(batched(grad), dtype);
-  visit_conv(dtype, [&]<class T>() {
+  blas::visit_numeric("conv2d_backward", dtype, [&]<class T>() {
     if (mask & 1) {
       const Tensor w = row_major(weight, dtype);
       out.input = empty(Shape{s.n, s.c, s.h, s.w}, dtype);

@@ -11,40 +11,8 @@ namespace taeda {
 namespace {
 
 using blas::Operand;
+using blas::visit_numeric;
 using cpu::row_major;
-
-/// Calls `body.operator()<T>()` for the dtypes that have a product of their own.
-template <class Body>
-void visit_numeric(const char* op, DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::Float32:
-      return body.template operator()<float>();
-    case DType::Float64:
-      return body.template operator()<double>();
-    case DType::Complex64:
-      return body.template operator()<Complex64>();
-    case DType::Complex128:
-      return body.template operator()<Complex128>();
-    case DType::Int8:
-      return body.template operator()<int8_t>();
-    case DType::Int16:
-      return body.template operator()<int16_t>();
-    case DType::Int32:
-      return body.template operator()<int32_t>();
-    case DType::Int64:
-      return body.template operator()<int64_t>();
-    case DType::UInt8:
-      return body.template operator()<uint8_t>();
-    case DType::UInt16:
-      return body.template operator()<uint16_t>();
-    case DType::UInt32:
-      return body.template operator()<uint32_t>();
-    case DType::UInt64:
-      return body.template operator()<uint64_t>();
-    default:
-      fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(dtype));
-  }
-}
 
 /// Whether the last two dimensions can be handed to BLAS as they are: one of them has unit stride.
 bool blas_layout(const Tensor& t, bool& transposed, int64_t& ld) {
@@ -261,7 +229,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, co
                                                           int64_t output_mask) {
   const DType dtype = cpu::compute_dtype(grad.dtype());
   const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1, in = weight.size(-1);
-  const int64_t rows = columns ? grad.numel() / columns : 0;
+  const int64_t rows = product(input.sizes().first(size_t(input.dim() - 1)));
   const Tensor g = row_major(grad, dtype);
   Tensor grad_input, grad_weight, grad_bias;
   const int64_t ldg = std::max<int64_t>(columns, 1), ldi = std::max<int64_t>(in, 1);

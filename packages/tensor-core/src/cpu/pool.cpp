@@ -108,13 +108,14 @@ void visit_pool(DType dtype, const Body& body) {
     body.template operator()<float>();
 }
 
-/// Input and output in one layout that the loops know.
+/// Input and output in one layout that the loops know: planes, or channels last for floating dtypes.
 struct Layout {
   bool channels_last;
   Tensor x;
   DType dtype;
   Layout(const Tensor& input, const Tensor& out) : dtype(cpu::compute_dtype(input.dtype())) {
-    channels_last = out.dim() == 4 && out.channels_last() && (input.channels_last() || !out.contiguous());
+    channels_last =
+        is_floating(dtype) && out.dim() == 4 && out.channels_last() && (input.channels_last() || !out.contiguous());
     x = channels_last ? cpu::channels_last(input, dtype) : cpu::row_major(input, dtype);
   }
   /// `out` itself or a temporary of this layout.
@@ -141,17 +142,22 @@ void max_pool(const Geometry& g, const Tensor& out, const Tensor& codes, const T
   int64_t* const positions = offsets ? nullptr : c.data<int64_t>();
   {
     const Unlocked unlocked(g.work() > 32768);
-    visit_pool(layout.dtype, [&]<class T>() {
-      const Windows& w = g.windows;
-      const T* const x = layout.x.data<T>();
-      T* const to = y.data<T>();
-      if (layout.channels_last)
+    const Windows& w = g.windows;
+    const void* const x = layout.x.bytes();
+    void* const to = y.bytes();
+    const auto planes = [&](auto loop) {
+      parallel_for(w.n * w.c, plane_grain(g), [&](int64_t b, int64_t e) { loop(w, x, to, offsets, positions, b, e); });
+    };
+    if (is_integral(layout.dtype))
+      visit_dtype(layout.dtype, [&]<class T>() {
+        if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) planes(loops::base::max_pool_planes<T>);
+      });
+    else
+      visit_pool(layout.dtype, [&]<class T>() {
+        if (!layout.channels_last) return planes(layers<T>().max_pool_planes);
         parallel_for(w.n * w.oh, row_grain(g),
                      [&](int64_t b, int64_t e) { layers<T>().max_pool(w, x, to, offsets, positions, b, e); });
-      else
-        parallel_for(w.n * w.c, plane_grain(g),
-                     [&](int64_t b, int64_t e) { layers<T>().max_pool_planes(w, x, to, offsets, positions, b, e); });
-    });
+      });
   }
   bring_back(out, y);
   bring_back(codes, c);

@@ -59,7 +59,7 @@ void expect_dtype(const char* op, const char* argument, const Tensor& t, DType d
 /// What the gradients and the operator itself share.
 void expect_kinds(const char* op, const Tensor& input, const Tensor& weight) {
   expect_dtype(op, "weight", weight, input.dtype());
-  check(input.dtype() >= DType::Float16, ErrorKind::NotImplemented, op, ": not implemented for dtype ",
+  check(input.dtype() != DType::Bool, ErrorKind::NotImplemented, op, ": not implemented for dtype ",
         name(input.dtype()));
 }
 }  // namespace

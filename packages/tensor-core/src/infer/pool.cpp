@@ -16,6 +16,13 @@ int64_t pooled(int64_t size, int64_t kernel, int64_t stride, int64_t padding, in
   return out;
 }
 
+/// Whether some window has no element: one that begins in the padding and steps over the whole input.
+bool misses_input(int64_t size, int64_t stride, int64_t padding, int64_t dilation) {
+  for (int64_t start = -padding; start < 0 && dilation > size; start += stride)
+    if ((start % dilation + dilation) % dilation >= size) return true;
+  return false;
+}
+
 void expect_floating(const char* op, const Tensor& input) {
   check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));
 }
@@ -50,6 +57,11 @@ Spec gradient(const Tensor& grad, const Tensor& input) { return spec_like(input.
 
 }  // namespace
 
+void expect_ordered(const char* op, const Tensor& input) {
+  check(input.dtype() != DType::Bool && !is_complex(input.dtype()), ErrorKind::NotImplemented, op,
+        ": not implemented for dtype ", name(input.dtype()));
+}
+
 PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                      IntSpan dilation, bool ceil_mode) {
   const Images in = images(op, "input", input);
@@ -69,6 +81,10 @@ PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, I
   check(s.oh > 0 && s.ow > 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()),
         " is smaller than the window: kernel_size ", shape_text(kernel_size), ", padding ", shape_text(padding),
         ", dilation ", shape_text(dilation));
+  for (size_t i = 0; i < 2; ++i)
+    check(!misses_input(i ? s.w : s.h, s.stride[i], s.padding[i], s.dilation[i]), ErrorKind::Runtime, op,
+          ": argument 'dilation' is ", shape_text(dilation), ", with padding ", shape_text(padding),
+          " a window without any element of 'input' of shape ", shape_text(input.sizes()));
   return s;
 }
 
@@ -88,13 +104,13 @@ Pair adaptive_size(const char* op, const Tensor& input, IntSpan output_size) {
 
 std::array<Spec, 2> max_pool2d_with_indices(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                                             IntSpan dilation, bool ceil_mode) {
-  expect_floating("max_pool2d", input);
+  expect_ordered("max_pool2d", input);
   const PoolShape s = pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode);
   return {shaped(input, s, input.dtype()), shaped(input, s, DType::Int64)};
 }
 std::array<Spec, 2> max_pool2d_with_offsets(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                                             IntSpan dilation, bool ceil_mode) {
-  expect_floating("max_pool2d", input);
+  expect_ordered("max_pool2d", input);
   const PoolShape s = pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode);
   expect_countable("max_pool2d_with_offsets", s, kernel_size);
   return {shaped(input, s, input.dtype()), shaped(input, s, DType::UInt8)};
@@ -156,7 +172,7 @@ Spec adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& input) {
   return spec_like(input.sizes(), grad.dtype(), input);
 }
 std::array<Spec, 2> adaptive_max_pool2d(const Tensor& input, IntSpan output_size) {
-  expect_floating("adaptive_max_pool2d", input);
+  expect_ordered("adaptive_max_pool2d", input);
   const Pair out = adaptive_size("adaptive_max_pool2d", input, output_size);
   const Images in = images("adaptive_max_pool2d", "input", input);
   const Shape sizes = image_sizes(input, in.n, in.c, out[0], out[1]);

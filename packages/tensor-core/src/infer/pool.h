@@ -10,6 +10,8 @@ struct PoolShape {
   Pair kernel, stride, padding, dilation;
 };
 
+/// Maxima are of whole numbers too.
+void expect_ordered(const char* op, const Tensor& input);
 PoolShape pool_shape(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                      IntSpan dilation, bool ceil_mode);
 /// Sizes asked for by an adaptive operator; -1 keeps the input's.

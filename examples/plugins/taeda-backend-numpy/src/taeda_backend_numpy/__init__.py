@@ -319,7 +319,8 @@ def max_pool2d(o, x, size, stride, padding, dilation, _):
     x, h, w = A(x), *x.shape[-2:]
     at = Windows(x.shape, size, stride, padding, dilation, o[0].shape)
     values = at.stack(x, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
-    best = values.argmax(0)[None]
+    top = (values == values.max(0)) | (values != values)
+    best = (top & at.stack(np.ones(x.shape, bool))).argmax(0)[None]
     put(o[0], np.take_along_axis(values, best, 0))
     where = Windows((h, w), size, stride, padding, dilation, o[0].shape).stack(np.arange(h * w))
     put(o[1], np.take_along_axis(np.broadcast_to(where, values.shape), best, 0))

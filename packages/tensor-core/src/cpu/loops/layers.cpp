@@ -50,4 +50,16 @@ constexpr LayerLoops make() {
 const LayerLoops layers_float = make<float>();
 const LayerLoops layers_double = make<double>();
 
+#define TAEDA_MAXIMA(T) \
+  template void max_pool_planes<T>(const Windows&, const void*, void*, uint8_t*, int64_t*, int64_t, int64_t);
+TAEDA_MAXIMA(int8_t)
+TAEDA_MAXIMA(int16_t)
+TAEDA_MAXIMA(int32_t)
+TAEDA_MAXIMA(int64_t)
+TAEDA_MAXIMA(uint8_t)
+TAEDA_MAXIMA(uint16_t)
+TAEDA_MAXIMA(uint32_t)
+TAEDA_MAXIMA(uint64_t)
+#undef TAEDA_MAXIMA
+
 }  // namespace taeda::loops::TAEDA_ISA

@@ -86,6 +86,10 @@ struct LayerLoops {
 
 namespace base {
 extern const LayerLoops layers_float, layers_double;
+/// LayerLoops::max_pool_planes of whole numbers; there for all their dtypes.
+template <class T>
+void max_pool_planes(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t begin,
+                     int64_t end);
 }
 namespace avx2 {
 extern const LayerLoops layers_float, layers_double;

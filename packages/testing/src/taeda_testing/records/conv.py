@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
+from taeda_testing.record import NUMBERS, REALS, ErrorSample, OpRecord, Sample
 
 _WRONG = (RuntimeError, ValueError)
 
@@ -38,16 +38,21 @@ def _groups(n: int, *channels: int) -> list[tuple[slice, ...]]:
     return [tuple(slice(g * c // n, (g + 1) * c // n) for c in channels) for g in range(n)]
 
 
+def _wide(array: np.ndarray) -> np.ndarray:
+    """In the dtype to compute in: whole numbers wrap around there as they do in their own."""
+    return array.astype({"f": np.float64, "c": np.complex128}.get(array.dtype.kind, np.int64))
+
+
 def _batched(function: Any) -> Any:
-    """A call whose input may lack the batch; in float64, rounded to the input's dtype."""
+    """A call whose input may lack the batch; in a wide dtype, rounded to the input's."""
 
     def call(
         x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, *args: Any, **kwargs: Any
     ) -> np.ndarray:
         single = x.ndim < w.ndim
-        out = function((x[None] if single else x).astype(np.float64), w.astype(np.float64), *args, **kwargs)
+        out = function(_wide(x[None] if single else x), _wide(w), *args, **kwargs)
         if bias is not None:
-            out += bias.reshape(-1, *[1] * (w.ndim - 2))
+            out += _wide(bias).reshape(-1, *[1] * (w.ndim - 2))
         return (out[0] if single else out).astype(x.dtype)
 
     return call
@@ -63,7 +68,7 @@ def _conv(x, w, stride=1, padding=0, dilation=1, groups=1):
         ends = [(p, p) for p in _several(n, padding)]
     lists = zip(x.shape[2:], ends, kernel, stride, dilation, strict=True)
     sizes = [(s + sum(p) - (k - 1) * d - 1) // t + 1 for s, p, k, t, d in lists]
-    out = np.zeros((x.shape[0], w.shape[0], *sizes))
+    out = np.zeros((x.shape[0], w.shape[0], *sizes), x.dtype)
     for at, k, place in _met(sizes, kernel, x.shape[2:], stride, [p[0] for p in ends], dilation):
         for a, b in _groups(groups, x.shape[1], w.shape[0]):
             out[:, b][at] += x[:, a][place] @ w[b][k].T
@@ -76,7 +81,7 @@ def _transposed(x, w, stride=1, padding=0, output_padding=0, groups=1, dilation=
     stride, padding, extra, dilation = (_several(n, v) for v in (stride, padding, output_padding, dilation))
     lists = zip(x.shape[2:], stride, padding, kernel, dilation, extra, strict=True)
     sizes = [(s - 1) * t - 2 * p + d * (k - 1) + more + 1 for s, t, p, k, d, more in lists]
-    out = np.zeros((x.shape[0], w.shape[1] * groups, *sizes))
+    out = np.zeros((x.shape[0], w.shape[1] * groups, *sizes), x.dtype)
     for at, k, place in _met(x.shape[2:], kernel, sizes, stride, padding, dilation):
         for a, b in _groups(groups, x.shape[1], out.shape[1]):
             out[:, b][place] += x[:, a][at] @ w[a][k]
@@ -85,9 +90,9 @@ def _transposed(x, w, stride=1, padding=0, output_padding=0, groups=1, dilation=
 
 def _backward(grad, x, w, stride, padding, dilation, groups, output_mask=7):
     single, dtype = x.ndim == 3, x.dtype
-    grad, x, w = (v.astype(np.float64) for v in ((grad[None], x[None], w) if single else (grad, x, w)))
+    grad, x, w = map(_wide, (grad[None], x[None], w) if single else (grad, x, w))
     lists = (_several(2, stride), _several(2, padding), _several(2, dilation))
-    of_x, of_w = np.zeros(x.shape), np.zeros(w.shape)
+    of_x, of_w = np.zeros_like(x), np.zeros_like(w)
     for at, k, place in _met(grad.shape[2:], w.shape[2:], x.shape[2:], *lists):
         for a, b in _groups(groups, x.shape[1], w.shape[0]):
             of_x[:, a][place] += grad[:, b][at] @ w[b][k]
@@ -208,15 +213,15 @@ _ERRORS = {
 }  # fmt: skip
 
 
-def _record(name: str, reference: Any, samples: Any, **more: Any) -> OpRecord:
+def _record(name: str, reference: Any, samples: Any, dtypes: Any = NUMBERS, **more: Any) -> OpRecord:
     return OpRecord(
         name,
         reference,
         samples,
-        FLOATS,
+        dtypes,
         ("float64",),
-        rtol={"float32": 1e-4},
-        atol={"float32": 1e-4},
+        rtol={"float32": 1e-4, "complex64": 1e-4},
+        atol={"float32": 1e-4, "complex64": 1e-4},
         errors=_wrong(*_ERRORS.get(name, ())),
         family="conv",
         **more,
@@ -227,7 +232,7 @@ RECORDS = [
     _record("conv1d", _conv, _convs(*_CONV1D, *_SAME1D)),
     _record("conv2d", _conv, _convs(*_CONV2D), out=True),
     _record("conv2d", _conv, _convs(*_SAME2D)),
-    _record("conv2d_backward", _backward, _gradients, namespace="ops"),
+    _record("conv2d_backward", _backward, _gradients, REALS, namespace="ops"),
     _record("conv_transpose1d", _transposed, _convs(*_TRANSPOSED1D, transposed=True)),
     _record("conv_transpose2d", _transposed, _convs(*_TRANSPOSED2D, transposed=True)),
 ]

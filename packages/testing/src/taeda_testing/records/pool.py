@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
+from taeda_testing.record import FLOATS, REALS, ErrorSample, OpRecord, Sample
 
 _GRAD = ("float64",)
 _WRONG = (RuntimeError, ValueError)
@@ -17,8 +17,9 @@ Places = list[tuple[int, int]]
 
 
 def _record(name: str, reference: Any, samples: Any, namespace: str = "ops", errors: Any = ()) -> OpRecord:
+    dtypes = REALS if "max" in name else FLOATS
     return OpRecord(
-        name, reference, samples, FLOATS, _GRAD, namespace=namespace, errors=errors, family="pool"
+        name, reference, samples, dtypes, _GRAD, namespace=namespace, errors=errors, family="pool"
     )
 
 
@@ -161,21 +162,24 @@ _PARTS = (
 
 
 def samples_of(*calls: tuple[Any, ...], special: tuple[Any, ...] = ()) -> Any:
-    """Images of the first shape of each call; ``special`` is a call with NaN, infinite and equal elements too."""
+    """Images of the first shape of each call; ``special`` is a call with NaN, least and equal elements too."""
 
     def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         for shape, *rest in calls:
             yield Sample((random_array(rng, shape, dtype), *rest))
-        for value in (np.nan, -np.inf, 1) if special else ():
+        least = -np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).min
+        for value in (least, 1, np.nan) if special else ():
+            if np.isnan(value) and np.dtype(dtype).kind != "f":
+                continue
             shape, *rest = special
-            x = np.full(shape, -np.inf if value == -np.inf else 1, dtype)
+            x = np.full(shape, least if value == least else 1, dtype)
             x.flat[-1] = value
             yield Sample((x, *rest), note="special values")
 
     return samples
 
 
-_MAXIMA = samples_of(*_PLANES, *_DILATED, special=((1, 3, 3), (2, 2), (1, 1)))
+_MAXIMA = samples_of(*_PLANES, *_DILATED, special=((1, 3, 3), (2, 2), (1, 1), (1, 1)))
 _MAXIMA1D = samples_of(
     *_LINES, ((2, 2, 9), (3,), (2,), (1,), (2,)), ((1, 1, 6), (3,), (2,), (0,), (1,), True)
 )
