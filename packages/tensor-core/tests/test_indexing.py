@@ -272,3 +272,13 @@ def test_shapes_on_meta_are_those_on_cpu(key):
 def test_masks_on_meta():
     with pytest.raises(NotImplementedError, match=r"index: a mask of dtype bool .* not known on meta"):
         taeda.zeros(3, device="meta")[taeda.ones(3, dtype=taeda.bool)]
+
+
+def test_tensors_without_dimensions_have_one_element_along_dimension_0():
+    number, twice = taeda.tensor(7.0), taeda.tensor([0, 0])
+    assert taeda.index_fill(number, 0, twice, 3.0).tolist() == 3.0
+    assert taeda.index_add(number, 0, twice, taeda.tensor([1.0, 2.0])).tolist() == 10.0
+    assert taeda.index_select(number, 0, taeda.tensor([0])).tolist() == 7.0
+    assert taeda.repeat_interleave(number, 2, 0).tolist() == [7.0, 7.0]
+    assert taeda.movedim(number, 0, -1).tolist() == 7.0
+    assert taeda.scatter(taeda.zeros(3), 0, taeda.tensor([2]), number).tolist() == [0.0, 0.0, 7.0]

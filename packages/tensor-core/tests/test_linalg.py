@@ -258,3 +258,23 @@ def test_chain_matmul_takes_matrices():
         taeda.chain_matmul(taeda.ones(3))
     with pytest.raises(RuntimeError, match="chain_matmul: item 1 of 'matrices' has shape"):
         taeda.chain_matmul(taeda.ones(3, 3), taeda.ones(3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int64", "float16"])
+def test_products_over_nothing_are_zero(dtype):
+    """Also of operands that are expanded, whose strides say nothing."""
+    dtype = getattr(taeda, dtype)
+    right = taeda.ones((), dtype=dtype).expand(0, 3)
+    for left in (taeda.ones(2, 0, dtype=dtype), taeda.ones((), dtype=dtype).expand(2, 0)):
+        assert taeda.mm(left, right).tolist() == [[0] * 3] * 2
+        added = taeda.addmm(taeda.ones(2, 3, dtype=dtype), left, right, beta=2)
+        assert added.tolist() == [[2] * 3] * 2
+
+
+def test_weights_apply_in_the_dtype_of_the_result():
+    small = taeda.full((2, 3), 200, dtype=taeda.uint8)
+    a, b = taeda.tensor([1, 2], dtype=taeda.int32), taeda.tensor([1, 2, 3], dtype=taeda.int32)
+    found = taeda.addr(small, a, b, beta=2)
+    assert found.dtype == taeda.int32
+    assert found.tolist() == (400 + np.outer([1, 2], [1, 2, 3])).tolist()
+    assert taeda.addr(taeda.ones(2, 3, dtype=taeda.complex64), a, b, beta=0).dtype == taeda.complex64

@@ -191,3 +191,10 @@ def test_nan_to_num():
 def test_unsupported_dtype_is_named():
     with pytest.raises(RuntimeError, match=r"erf.*complex64"):
         taeda.erf(taeda.ones(2, dtype=taeda.complex64))
+
+
+def test_complex_powers_of_two_at_the_ends():
+    """The real factor must not meet an infinite part as a complex number would."""
+    ends = taeda.tensor([0j, complex(-np.inf, 0)], dtype=taeda.complex128)
+    assert str(taeda.log2(ends)[:1].numpy()[0]) == str(np.complex128(complex(-np.inf, 0)))
+    assert taeda.exp2(ends).tolist() == [1, 0]

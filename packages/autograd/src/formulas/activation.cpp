@@ -23,11 +23,11 @@ Tensor gelu_slope(const Tensor& x, std::string_view approximate) {
 }  // namespace
 
 Tensor relu_grad(const Tensor& grad, const Tensor& result) {
-  return recording() ? masked(grad, ops::gt(result, 0)) : ops::threshold_backward(grad, result, 0);
+  return recording() ? masked(grad, ops::logical_not(ops::le(result, 0))) : ops::threshold_backward(grad, result, 0);
 }
 
 Tensor threshold_grad(const Tensor& grad, const Tensor& self, const Scalar& threshold) {
-  return recording() ? masked(grad, ops::gt(self, threshold)) : ops::threshold_backward(grad, self, threshold);
+  return recording() ? masked(grad, ops::logical_not(ops::le(self, threshold))) : ops::threshold_backward(grad, self, threshold);
 }
 
 Tensor elu_grad(const Tensor& grad, const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {

@@ -17,9 +17,8 @@ Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& resul
   return grad * masked(result / self, ops::ne(self, 0));
 }
 
-Tensor larger_grad(const Tensor& grad, const Tensor& a, const Tensor& b) {
-  const Tensor shared = ops::where(ops::eq(a, b), grad / 2, grad);
-  return masked(shared, ops::ge(a, b));
+Tensor winner_grad(const Tensor& grad, const Tensor& equal, const Tensor& loses) {
+  return masked(ops::where(equal, grad / 2, grad), ops::logical_not(loses));
 }
 
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent) {

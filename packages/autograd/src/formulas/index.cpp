@@ -6,8 +6,10 @@ namespace {
 
 /// The part of `src` that an index of these sizes reads.
 Tensor cut_to(Tensor src, IntSpan sizes) {
-  for (int64_t d = 0; d < src.dim(); ++d)
-    if (src.size(d) != sizes[size_t(d)]) src = ops::slice(src, d, 0, sizes[size_t(d)], 1);
+  for (int64_t d = 0; d < src.dim(); ++d) {
+    const int64_t size = sizes.empty() ? 1 : sizes[size_t(d)];  // an index of no dimension meets a vector
+    if (src.size(d) != size) src = ops::slice(src, d, 0, size, 1);
+  }
   return src;
 }
 
@@ -53,6 +55,7 @@ Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor&
 
 Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
                                 bool include_self, const Tensor& result) {
+  if (index.numel() == 0) return grad;
   Tensor g;
   if (reduce == "sum")
     g = grad;
@@ -69,6 +72,7 @@ Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t 
 
 Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
                                bool include_self, const Tensor& result) {
+  if (index.numel() == 0) return ops::new_zeros(grad, src.sizes());
   if (reduce == "sum") return scatter_src_backward(grad, dim, index, src.sizes());
   if (reduce == "mean") return scatter_src_backward(grad / counts_at(self, dim, index, src, include_self), dim, index, src.sizes());
   if (reduce == "prod") {

@@ -1,4 +1,5 @@
 // Gradients of reductions and scans.
+#include <algorithm>
 #include <cmath>
 
 #include "taeda/autograd/formulas.h"
@@ -123,7 +124,7 @@ Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, c
 
 Tensor var_grad(const Tensor& grad, const Tensor& self, const Dims& dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
   const double count = double(count_of(self.sizes(), dim));
-  const double divisor = count - (correction ? correction->to_double() : unbiased ? 1.0 : 0.0);
+  const double divisor = std::max(0.0, count - (correction ? correction->to_double() : unbiased ? 1.0 : 0.0));
   const Tensor centred = self - ops::mean(self, dim, true);
   return restore_dims(grad, size_t(self.dim()), dim, keepdim) * (2.0 / divisor) * centred;
 }

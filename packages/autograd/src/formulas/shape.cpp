@@ -76,11 +76,14 @@ Tensor index_backward(const Tensor& grad, IntSpan sizes, TensorList indices) {
 }
 
 Tensor scatter_src_backward(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan src_sizes) {
+  if (index.numel() == 0) return ops::new_zeros(grad, src_sizes);
   return widen(ops::gather(grad, dim, index), src_sizes);
 }
 
 Tensor widen(const Tensor& part, IntSpan sizes) {
   if (std::ranges::equal(part.sizes(), sizes)) return part;
+  if (part.numel() == 1 && product(sizes) == 1) return ops::reshape(part, sizes);
+  if (part.dim() == 0) return widen(ops::reshape(part, Shape{1}), sizes);
   const Tensor out = ops::new_zeros(part, sizes);
   Tensor window = out;
   for (int64_t d = 0; d < part.dim(); ++d) window = ops::slice(window, d, 0, part.size(d), 1);

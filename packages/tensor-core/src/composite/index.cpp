@@ -124,22 +124,24 @@ Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& v
 
 Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
                                 std::optional<int64_t> output_size) {
-  const Tensor from = dim ? self : ops::reshape(self, Shape{-1});
+  const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
   const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
   const int64_t size = from.size(d);
   check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size), ErrorKind::Runtime,
         "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size, " elements, got ", describe(repeats));
   const Tensor counts = on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
-  std::vector<int64_t> places;
+  int64_t total = 0;
   for (int64_t i = 0; i < size; ++i) {
     const int64_t n = counts.data<int64_t>()[i];
     check(n >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, found ", n, " at ", i);
-    places.insert(places.end(), size_t(n), i);
+    check(!__builtin_add_overflow(total, n, &total), ErrorKind::Runtime,
+          "repeat_interleave: argument 'repeats' adds up to more elements than a tensor can have");
   }
-  check(!output_size || *output_size == int64_t(places.size()), ErrorKind::Runtime,
-        "repeat_interleave: argument 'output_size' is ", output_size.value_or(0), ", expected ", places.size());
-  const Tensor index = empty(Shape{int64_t(places.size())}, DType::Int64);
-  std::copy(places.begin(), places.end(), index.data<int64_t>());
+  check(!output_size || *output_size == total, ErrorKind::Runtime, "repeat_interleave: argument 'output_size' is ",
+        output_size.value_or(0), ", expected ", total);
+  const Tensor index = empty(Shape{total}, DType::Int64);
+  int64_t* place = index.data<int64_t>();
+  for (int64_t i = 0; i < size; ++i) place = std::fill_n(place, counts.data<int64_t>()[i], i);
   return ops::index_select(from, d, ops::to_device(index, self.device()));
 }
 

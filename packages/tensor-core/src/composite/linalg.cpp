@@ -34,8 +34,9 @@ Tensor weighted(const char* op, const Tensor& self, const Tensor& product, const
   const auto scaled = [&](const char* argument, const Tensor& t, const Scalar& factor) {
     check(!is_integral(dtype) || factor.is_integral(), ErrorKind::Runtime, op, ": argument '", argument, "' is ",
           factor.to_double(), ", expected a whole number for dtype ", name(dtype));
-    if (factor.equal(1)) return t;
-    return ops::mul(t, Tensor(dtype == DType::Bool ? Scalar(!factor.equal(0)) : factor));
+    const Tensor typed = ops::to_dtype(t, dtype);
+    if (factor.equal(1)) return typed;
+    return ops::mul(typed, Tensor(dtype == DType::Bool ? Scalar(!factor.equal(0)) : factor));
   };
   const Tensor right = scaled("alpha", product, alpha);
   return beta.equal(0) ? right : ops::add(scaled("beta", self, beta), right);  // with beta 0 self is not read

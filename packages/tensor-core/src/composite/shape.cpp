@@ -2,6 +2,7 @@
 #include "taeda/ops/shape.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "infer/numbers.h"
 #include "taeda/ops/cast.h"
@@ -164,7 +165,7 @@ Tensor column_stack(TensorList tensors) {
 Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
   check(source.size() == destination.size(), ErrorKind::Runtime, "movedim: arguments 'source' ", shape_text(source), " and 'destination' ",
         shape_text(destination), " must have the same length");
-  Shape order(size_t(self.dim()), -1);
+  Shape order(size_t(std::max<int64_t>(self.dim(), 1)), -1);  // 0-dimensional tensors have a dimension 0 too
   uint64_t moved = 0;
   for (size_t i = 0; i < source.size(); ++i) {
     const int64_t from = wrap_dim(source[i], self.dim(), "movedim"), to = wrap_dim(destination[i], self.dim(), "movedim");
@@ -179,6 +180,7 @@ Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
     while (moved >> next & 1) ++next;
     d = next++;
   }
+  if (self.dim() == 0) order.clear();
   return ops::permute(self, order);
 }
 Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) { return ops::transpose(self, axis0, axis1); }
@@ -227,6 +229,8 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   Tensor out = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], self.dim(), "roll");
+    check(shifts[i] != std::numeric_limits<int64_t>::min(), ErrorKind::Runtime, "roll: argument 'shifts' is ",
+          shape_text(shifts), ", expected numbers whose negatives are integers of 64 bits too");
     const int64_t size = self.dim() ? self.size(d) : 0;
     if (size == 0) continue;
     const int64_t cut = ((-shifts[i] % size) + size) % size;

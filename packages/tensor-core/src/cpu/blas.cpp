@@ -2,6 +2,7 @@
 #include "cpu/blas.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <type_traits>
 
@@ -90,6 +91,9 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<
 template <class T>
 void vendor_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
 #ifdef TAEDA_WITH_OPENBLAS
+  // BLAS counts in 32 bits, and refuses the strides of an empty operand.
+  if (k == 0 || std::max({m, n, k, a.ld, b.ld, ldc}) > std::numeric_limits<int>::max())
+    return plain_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   const int ta = a.transposed ? kTransposed : kPlain, tb = b.transposed ? kTransposed : kPlain;
   const int im = int(m), in = int(n), ik = int(k), la = int(a.ld), lb = int(b.ld), lc = int(ldc);
   if constexpr (std::is_same_v<T, float>) {

@@ -243,8 +243,8 @@ void index_copy_kernel(const Tensor& out, const Tensor& self, int64_t dim, const
 }
 void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   start_from(out, self);
-  Shape sizes(out.sizes());
-  if (out.dim()) sizes[wrap_dim(dim, out.dim(), "index_fill")] = index.numel();
+  Shape sizes(at_least_1d(out).sizes());
+  sizes[wrap_dim(dim, out.dim(), "index_fill")] = index.numel();
   into_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes),
               []<class T>(T& place, T v) { place = v; });
 }

@@ -38,8 +38,9 @@ Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& i
         " as 'self'");
   Shape expected(self.sizes());
   if (self.dim()) expected[d] = index.numel();
-  check(std::ranges::equal(source.sizes(), IntSpan(expected)) || (self.dim() == 0 && source.numel() == 1), ErrorKind::Runtime, op,
-        ": argument 'source' has shape ", shape_text(source.sizes()), ", expected ", shape_text(expected), " for 'index' of ", index.numel(), " elements");
+  const bool fits = self.dim() ? std::ranges::equal(source.sizes(), IntSpan(expected))
+                               : source.dim() <= 1 && source.numel() == index.numel();
+  check(fits, ErrorKind::Runtime, op, ": argument 'source' has shape ", shape_text(source.sizes()), ", expected ", shape_text(expected), " for 'index' of ", index.numel(), " elements");
   return like(self);
 }
 
@@ -56,6 +57,8 @@ Spec index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   check_index_dtype("index_select", index);
   const int64_t d = wrap_dim(dim, self.dim(), "index_select");
   check(index.dim() <= 1, ErrorKind::Index, "index_select: argument 'index' must be 1-dimensional, got shape ", shape_text(index.sizes()));
+  check(self.dim() || index.numel() == 1, ErrorKind::Index, "index_select: argument 'index' has ", index.numel(),
+        " elements, expected 1 for a 0-dimensional tensor");
   Spec out = like(self);
   if (self.dim()) out.sizes[d] = index.numel();
   return out;
@@ -113,25 +116,39 @@ void index_values(const char* op, IntSpan indexed, const Tensor& values) {
         shape_text(values.sizes()), ", which cannot be broadcast to the indexed shape ", shape_text(indexed));
 }
 
-Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+/// A 0-dimensional tensor scatters and is scattered into like one of a single element in one dimension.
+static int64_t rank(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
+static int64_t extent(const Tensor& t, int64_t dim) { return t.dim() ? t.size(dim) : 1; }
+
+static void places_fit(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
   check(index.numel() == 0 || (is_integral(index.dtype()) && index.dtype() != DType::Bool), ErrorKind::Index, op,
         ": argument 'index' must have an integer dtype, got ", name(index.dtype()));
   const int64_t d = wrap_dim(dim, self.dim(), op);
-  check(src.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'src' has dtype ", name(src.dtype()), ", expected ", name(self.dtype()), " as 'self'");
+  if (index.numel() == 0) return;
+  check(rank(index) == rank(self), ErrorKind::Runtime, op, ": argument 'index' has shape ", shape_text(index.sizes()),
+        ", expected as many dimensions as 'self' of shape ", shape_text(self.sizes()));
+  for (int64_t k = 0; k < rank(index); ++k)
+    check(k == d || extent(index, k) <= extent(self, k), ErrorKind::Runtime, op, ": argument 'index' of shape ",
+          shape_text(index.sizes()), " is larger than 'self' ", shape_text(self.sizes()), " at dimension ", k);
+}
+
+Spec scatter_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  check(src.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'src' has dtype ", name(src.dtype()),
+        ", expected ", name(self.dtype()), " as 'self'");
+  places_fit(op, self, dim, index);
   if (index.numel() == 0) return like(self);
-  const auto rank = [](const Tensor& t) { return std::max<int64_t>(t.dim(), 1); };
-  check(rank(index) == rank(self) && rank(index) == rank(src), ErrorKind::Runtime, op, ": argument 'index' has shape ", shape_text(index.sizes()),
-        ", expected as many dimensions as 'self' ", shape_text(self.sizes()), " and 'src' ", shape_text(src.sizes()));
-  for (int64_t k = 0; k < index.dim(); ++k)
-    check(((k == d || self.dim() == 0 || index.size(k) <= self.size(k)) && (src.dim() == 0 || src.same(self) || index.size(k) <= src.size(k))), ErrorKind::Runtime,
-          op, ": argument 'index' of shape ", shape_text(index.sizes()), " is larger than 'self' ", shape_text(self.sizes()), " apart from dimension ", d,
-          " or than 'src' ", shape_text(src.sizes()));
+  check(rank(index) == rank(src), ErrorKind::Runtime, op, ": argument 'index' has shape ", shape_text(index.sizes()),
+        ", expected as many dimensions as 'src' of shape ", shape_text(src.sizes()));
+  for (int64_t k = 0; k < rank(index); ++k)
+    check(extent(index, k) <= extent(src, k), ErrorKind::Runtime, op, ": argument 'index' of shape ",
+          shape_text(index.sizes()), " is larger than 'src' ", shape_text(src.sizes()), " at dimension ", k);
   return like(self);
 }
 
 Spec scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_number("scatter", "value", value, self.dtype());
-  return scatter_into("scatter", self, dim, index, self);
+  places_fit("scatter", self, dim, index);
+  return like(self);
 }
 
 namespace {

@@ -48,8 +48,8 @@ bool truth_of(const Tensor& t);
 // --- arith, compare ---
 Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
 Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
-/// Gradient of maximum/minimum for the operand `a`; ties share it equally.
-Tensor larger_grad(const Tensor& grad, const Tensor& a, const Tensor& b);
+/// Gradient of maximum and minimum for one operand: nothing where it `loses`; ties share it equally.
+Tensor winner_grad(const Tensor& grad, const Tensor& equal, const Tensor& loses);
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent);
 Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);
 Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);

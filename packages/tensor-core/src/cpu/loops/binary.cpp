@@ -75,7 +75,7 @@ template <class T>
 struct ThresholdBackward {
   T threshold;
   explicit ThresholdBackward(const LoopParams* p) : threshold(p->get<T>(0)) {}
-  T operator()(T grad, T x) const { return x > threshold ? grad : T(0); }
+  T operator()(T grad, T x) const { return x <= threshold ? T(0) : grad; }
 };
 template <class T>
 struct LeakyReluBackward {

@@ -111,7 +111,7 @@ RECORDS = [
     _record("softmax", _softmax, samples=_rows),
     _record("softplus", _softplus, (1, 20), (2.0, 3.0)),
     _record("tanh", lambda g, y: g * (1 - y * y)),
-    _record("threshold", lambda g, x, at: np.where(x > at, g, 0), (0,), (1.5,)),
+    _record("threshold", lambda g, x, at: np.where(x <= at, 0, g), (0,), (1.5,)),
     OpRecord(
         "native_dropout_backward",
         lambda g, mask, scale: (g * mask * scale).astype(g.dtype),
