@@ -1,4 +1,4 @@
-"""Calls operators with random arguments, most of them wrong: `fuzz.py SEED CALLS LOG FIRST [DEVICE]`.
+"""Calls operators with random arguments, most of them wrong: `fuzz.py SEED CALLS DEVICE LOG FIRST`.
 
 Run as a process of its own, because what is looked for is that it dies. The call under way stands in LOG.
 """
@@ -114,7 +114,7 @@ def shown(value):
     return f"[{', '.join(map(shown, value))}]" if isinstance(value, list) else repr(value)
 
 
-def main(seed, calls, log, first, device="cpu"):
+def main(seed, calls, device, log, first):
     warnings.simplefilter("ignore")
     operators = sorted(taeda.library.operators(), key=lambda op: op.name)
     with Path(log).open("w") as out:
