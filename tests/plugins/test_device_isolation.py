@@ -197,7 +197,7 @@ def test_an_unknown_device_is_told_what_installed_plugins_offer(site):
         print(taeda.backends.failures())
     """
     # The core's own words when nothing is installed; other plug-ins stay unloaded.
-    assert site.lines(program) == ["device: unknown device 'nobody:1'; known devices: cpu, meta", "{}"]
+    assert site.lines(program) == ["ones: device: unknown device 'nobody:1'; known devices: cpu, meta", "{}"]
     install(site, "raises", "dev_b")
     install(site, "raises", "dev_a")
     assert site.lines(program) == [

@@ -216,3 +216,15 @@ def test_recurrent_cell() -> None:
     x, h, w_x, w_h, b_x, b_h = (rng(20 + i).standard_normal(shape) for i, shape in enumerate(shapes))
     result = ops.rnn_relu_cell(*(taeda.from_numpy(part) for part in (x, h, w_x, w_h, b_x, b_h)))
     same(result, np.maximum(x @ w_x.T + b_x + h @ w_h.T + b_h, 0))
+
+
+@pytest.mark.parametrize(
+    ("call", "called", "inner"),
+    [
+        (lambda: taeda.tile(taeda.ones(2), (-1,)), "tile", "repeat"),
+        (lambda: taeda.zeros(2**50), "zeros", "empty"),
+    ],
+)
+def test_errors_from_inside_name_what_was_called_too(call, called, inner):
+    with pytest.raises((RuntimeError, MemoryError), match=f"^{called}: {inner}: "):
+        call()

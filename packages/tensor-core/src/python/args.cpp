@@ -256,7 +256,7 @@ PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const*
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
   } catch (...) {
-    set_python_error();
+    set_python_error(signatures[0].name);
     return nullptr;
   }
 }

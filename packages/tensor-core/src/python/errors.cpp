@@ -133,9 +133,16 @@ void set_error(PyObject* type, const char* text) noexcept {
   const Object shown(shown_text(text));
   if (shown) PyErr_SetObject(type, shown.get());
 }
+
+/// Whether a text begins with the operator's name, an overload of it ("max.dim: ") or what variants share ("conv2d: ").
+bool speaks_of(std::string_view text, std::string_view called) noexcept {
+  const std::string_view subject = text.substr(0, text.find(": "));
+  const std::string_view name = subject.substr(0, subject.find('.'));
+  return subject.size() < text.size() && !name.empty() && called.find(name) != called.npos;
+}
 }  // namespace
 
-void set_python_error() noexcept {
+void set_python_error(const char* called) noexcept {
   try {
     throw;
   } catch (const CarriedError& e) {
@@ -143,7 +150,9 @@ void set_python_error() noexcept {
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "an error was announced but none is set");
   } catch (const Error& e) {
-    set_error(class_of(e.kind()), e.what());
+    if (!called || speaks_of(e.what(), called) || PyErr_Occurred()) return set_error(class_of(e.kind()), e.what());
+    const Object shown(shown_text(e.what()));
+    if (shown) PyErr_Format(class_of(e.kind()), "%s: %U", called, shown.get());
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "not enough memory for the result");
   } catch (const std::exception& e) {
