@@ -19,7 +19,8 @@ class Candidate:
         self.name = name
         self.entry_point = entry_point
         dist = entry_point.dist
-        self.distribution = dist.name if dist is not None else "unknown distribution"
+        # `dist.name` warns, and one day raises, where the metadata have none.
+        self.distribution = (dist and dist.metadata.get("Name")) or "unknown distribution"
         self.version = dist.version if dist is not None else "unknown"
 
     def __repr__(self) -> str:
@@ -43,7 +44,7 @@ def _one_by_one(group: str) -> list[EntryPoint]:
     found: dict[str, list[EntryPoint]] = {}
     for distribution in distributions():
         try:
-            name, points = distribution.metadata["Name"], distribution.entry_points
+            name, points = distribution.metadata.get("Name"), distribution.entry_points
         except Exception:
             continue
         # The first of a name on the path is the one in force.

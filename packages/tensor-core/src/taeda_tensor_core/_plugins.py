@@ -197,7 +197,8 @@ def _installed() -> frozenset[tuple[str, int]]:
 
 def _pip_name(point: Any) -> str | None:
     """Name of the distribution; None for one whose metadata has none."""
-    return getattr(point.dist, "name", None) or None
+    # `dist.name` warns, and one day raises, where there is none.
+    return point.dist.metadata.get("Name") or None if point.dist else None
 
 
 def _distribution(point: Any) -> str:
