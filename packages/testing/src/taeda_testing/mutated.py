@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from taeda_registry.slots import tensor
+from taeda_testing.conformance.capability import DTYPES
 from taeda_testing.conformance.devices import load_autograd
 from taeda_testing.record import OpRecord, Sample, all_records
 from taeda_testing.runner import function_of
@@ -49,9 +50,9 @@ SIZES = (
 
 def tensors(array: np.ndarray) -> Iterator[Any]:
     """The array's wrong neighbours: other shapes, layouts, dtypes, values and devices."""
-    right = tensor.from_numpy(array.copy())
-    shape = tuple(right.shape)
-    yield right
+    like = tensor.from_numpy(array.copy())
+    shape = tuple(like.shape)
+    yield like
     shapes = {
         (0, *shape),
         (1, *shape),
@@ -71,35 +72,24 @@ def tensors(array: np.ndarray) -> Iterator[Any]:
             (*shape[:at], other, *shape[at + 1 :]) for other in (0, 1, size + 1, max(size - 1, 0), 2 * size)
         }
     for other in sorted(shapes - {shape}):
-        yield tensor.ones(other, dtype=right.dtype)
-    for name in (
-        "bool",
-        "uint8",
-        "int32",
-        "int64",
-        "uint64",
-        "float16",
-        "bfloat16",
-        "float32",
-        "float64",
-        "complex64",
-    ):
+        yield tensor.ones(other, dtype=like.dtype)
+    for name in DTYPES:
         if name != str(array.dtype):
-            yield right.to(getattr(tensor, name))
-    if right.dim() > 1:
-        yield right.transpose(0, -1)
-        yield right.transpose(0, -1).contiguous().transpose(0, -1)
-    if right.dim() > 0:
-        yield tensor.ones((), dtype=right.dtype).expand(shape)
-        yield right.flip(0)
+            yield like.to(getattr(tensor, name))
+    if like.dim() > 1:
+        yield like.transpose(0, -1)
+        yield like.transpose(0, -1).contiguous().transpose(0, -1)
+    if like.dim() > 0:
+        yield tensor.ones((), dtype=like.dtype).expand(shape)
+        yield like.flip(0)
     if array.dtype.kind in "iuf":
         info = np.iinfo(array.dtype) if array.dtype.kind in "iu" else np.finfo(array.dtype)
         for value in (info.min, info.max, -1 if array.dtype.kind != "u" else 200, 100):
-            yield tensor.full(shape, value, dtype=right.dtype)
+            yield tensor.full(shape, value, dtype=like.dtype)
     if array.dtype.kind == "f":
-        yield tensor.full(shape, float("nan"), dtype=right.dtype)
-        yield tensor.full(shape, float("inf"), dtype=right.dtype)
-    yield right.to("meta")
+        yield tensor.full(shape, float("nan"), dtype=like.dtype)
+        yield tensor.full(shape, float("inf"), dtype=like.dtype)
+    yield like.to("meta")
 
 
 def others(value: Any, large: bool) -> Iterator[Any]:
@@ -193,7 +183,7 @@ def attempt(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any
     except SystemError:
         raise
     except Exception:
-        pass
+        pass  # what a wrong call should end in; looked for is a process that dies
 
 
 def run(
@@ -205,6 +195,11 @@ def run(
     for dtype in dict.fromkeys((record.dtypes[0], record.dtypes[-1], *record.gradient[:1])):
         rights = list(record.samples(dtype, np.random.default_rng(seed)))
         for sample in random.sample(rights, min(samples, len(rights))):
+            if record.creates:
+                sample.kwargs["device"] = device
+            if device == "cpu":  # what is right is accepted, or the calls made of it would show nothing
+                announce("the record's own arguments")
+                function(*right(sample.args), **{key: right(value) for key, value in sample.kwargs.items()})
             for args, kwargs in calls(sample, random, large):
                 announce(", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in kwargs.items())]))
                 try:
