@@ -8,6 +8,7 @@ import pytest
 
 import taeda_tensor_core as tc
 from taeda_tensor_core import library
+from taeda_tensor_core.library._registration import collecting
 
 
 @pytest.fixture
@@ -494,7 +495,7 @@ def test_gradients_have_the_shape_of_their_argument(lib):
 
 def test_what_a_block_registered_can_be_undone():
     lib = library.Library("halfpkg")
-    with library._collecting() as made:
+    with collecting() as made:
         lib.kernel("relu", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
         lib.operator("halfpkg::op(Tensor self) -> Tensor")(lambda self: self)
         layer = Recorder("half", 9, ["exp"])
@@ -518,12 +519,12 @@ def test_only_this_threads_own_registrations_are_undone(lib):
     def register(op):
         kernels[op] = lib.kernel(op, "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
 
-    with library._collecting() as outer:
+    with collecting() as outer:
         register("exp")
         thread = threading.Thread(target=register, args=("sin",))
         thread.start()
         thread.join()
-        with library._collecting() as inner:
+        with collecting() as inner:
             register("cos")
         kernels["exp"].remove()
         register("tan")
@@ -541,7 +542,7 @@ def test_only_this_threads_own_registrations_are_undone(lib):
 
 
 def test_a_block_that_fails_still_ends(lib):
-    with pytest.raises(KeyboardInterrupt), library._collecting() as made:
+    with pytest.raises(KeyboardInterrupt), collecting() as made:
         lib.kernel("exp", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
         raise KeyboardInterrupt
     made.undo()

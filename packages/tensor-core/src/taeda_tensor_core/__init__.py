@@ -81,9 +81,9 @@ _sys.modules[__name__ + ".ops"] = ops
 def _more_ops(name: str):
     if name.startswith("_"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
-    from taeda_tensor_core.library import _find_package
+    from taeda_tensor_core.library._operators import find_package
 
-    return _find_package(name)
+    return find_package(name)
 
 
 # Packages whose operators are defined by compiled plug-ins are found when they are asked for.

@@ -81,13 +81,12 @@ def _registering(joins: bool) -> Iterator[None]:
     Args:
         joins: Leave both to the block around this one.
     """
-    from taeda_tensor_core import library
+    from taeda_tensor_core.library._registration import collecting
 
     # Within a block around this one, what is registered from Python is collected there already.
-    collecting = None if joins else getattr(library, "_collecting", None)
     _C._begin_loading()
     try:
-        with collecting() if collecting else nullcontext() as made:
+        with nullcontext() if joins else collecting() as made:
             try:
                 yield
             except BaseException:

@@ -1,0 +1,42 @@
+"""Extending taeda from Python: operators, kernels, devices and layers of your own.
+
+What is added here is added to the one operator table that everything uses, so that it works with gradients,
+with `nn` and on every device. Each registration is a handle: `handle.remove()` takes it away again, and
+`with handle:` does so at the end of the block. Built-in operators are not slowed by any of this.
+
+Example:
+    >>> lib = taeda.library.Library("mypkg")
+    >>> @lib.operator("mypkg::scale(Tensor self, float k) -> Tensor")
+    ... def scale(self, k):
+    ...     return self * k
+    >>> taeda.ops.mypkg.scale(taeda.ones(2), 3.0)
+    tensor([3., 3.])
+"""
+
+from taeda_tensor_core.library._autograd import attach_state, attached_state, install_autograd, mark_tracked
+from taeda_tensor_core.library._backend import CAPABILITIES, Backend
+from taeda_tensor_core.library._layers import POSITIONS, Layer, below
+from taeda_tensor_core.library._operators import Library, NewOperator
+from taeda_tensor_core.library._registration import Kernel, Registration
+from taeda_tensor_core.library._table import Argument, Operator, Result, op, operators
+
+__all__ = [
+    "CAPABILITIES",
+    "POSITIONS",
+    "Argument",
+    "Backend",
+    "Kernel",
+    "Layer",
+    "Library",
+    "NewOperator",
+    "Operator",
+    "Registration",
+    "Result",
+    "attach_state",
+    "attached_state",
+    "below",
+    "install_autograd",
+    "mark_tracked",
+    "op",
+    "operators",
+]

@@ -1,0 +1,189 @@
+"""Operators defined from Python, their place in `ops`, and the library that owns them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from taeda_tensor_core import _C
+from taeda_tensor_core.library._registration import Kernel, Registration, add_kernel, owner_text
+from taeda_tensor_core.library._table import Operator, op
+
+
+class NewOperator(Registration):
+    """An operator defined from Python; callable, with decorators for what it consists of.
+
+    Removing it takes its functions, kernels and layers away; calls then raise RuntimeError.
+    """
+
+    def __init__(self, schema: str, library: str, composite: Callable | None = None) -> None:
+        self.name: str = _C._define_operator(schema, owner_text(composite, library) if composite else library)
+        super().__init__(f"operator {self.name}", self._remove)
+        self.schema = schema
+        self._library = library
+        self._functions: dict[str, Callable | None] = {
+            "infer": None,
+            "composite": None,
+            "derivative": None,
+            "batching": None,
+        }
+        self._kernels: list[Kernel] = []
+        self.op = op(self.name)
+        self._set("composite", composite)
+        _publish(self.name, self.op)
+
+    def _set(self, part: str, function: Callable | None) -> Callable | None:
+        self._functions[part] = function
+        _C._set_operator_functions(self.name, *self._functions.values())
+        return function
+
+    def _remove(self) -> None:
+        for kernel in self._kernels:
+            kernel.remove()
+        _C._remove_operator(self.name)
+        _unpublish(self.name)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return _C._call_operator(self.name, args, kwargs)
+
+    def infer(self, function: Callable) -> Callable:
+        """Shapes and dtypes: `function(*arguments)` gives `(shape, dtype)`, or a list of these for several results.
+
+        With it the core makes the outputs, kernels fill them, and tensors on "meta" work.
+        """
+        return self._set("infer", function)
+
+    def composite(self, function: Callable) -> Callable:
+        """The operator in terms of others, `function(*arguments)`: for devices that have no kernel of it."""
+        return self._set("composite", function)
+
+    def derivative(self, function: Callable) -> Callable:
+        """`function(grads, arguments, results)` gives a tuple with one gradient, or None, for each argument.
+
+        All three are tuples; a gradient in `grads` is None where the result had none.
+        """
+        return self._set("derivative", function)
+
+    def batching(self, function: Callable) -> Callable:
+        """The operator over a batch: `function(arguments, dims)` gives `(results, dims)`.
+
+        `dims` says for each argument which dimension is the batch, None for those without; the second
+        result says the same, as a list of ints, of the results.
+        """
+        return self._set("batching", function)
+
+    def kernel(self, device: str, *, replace: bool = False) -> Callable[[Callable], Kernel]:
+        """Decorator for the kernel on a device: `function(outputs, inputs)`.
+
+        With `infer`, `outputs` are made tensors to be filled. Without, `outputs` is empty and the function
+        returns the results.
+        """
+
+        def take(function: Callable) -> Kernel:
+            made = add_kernel([self.name], device, function, self._library, replace)
+            self._kernels.append(made)
+            return made
+
+        return take
+
+
+def _publish(name: str, target: Operator) -> None:
+    package, short = name.split("::", 1)
+    space = vars(_C.ops).get(package)
+    if space is None:
+        space = types.ModuleType(f"{_C.ops.__name__}.{package}", f"Operators of {package}.")
+        space.__getattr__ = functools.partial(_find_compiled, package)
+        setattr(_C.ops, package, space)
+        sys.modules[space.__name__] = space
+    setattr(space, short, target)
+
+
+def _find_compiled(package: str, short: str) -> Operator:
+    """Attribute `short` of `ops.<package>`: an operator that a compiled plug-in has defined."""
+    name = f"{package}::{short}"
+    if any(known == name for known, *_ in _C._operators()) and _C._operator_functions(name)[1]:
+        _publish(name, op(name))
+        return op(name)
+    raise AttributeError(f"module '{_C.ops.__name__}.{package}' has no attribute {short!r}")
+
+
+def find_package(package: str) -> types.ModuleType:
+    """Attribute of `ops` that is not there yet: a package whose operators a compiled plug-in has defined."""
+    for name, *_ in _C._operators():
+        if name.startswith(f"{package}::") and _C._operator_functions(name)[1]:
+            _publish(name, op(name))
+    if package not in vars(_C.ops):
+        raise AttributeError(f"module {_C.ops.__name__!r} has no attribute {package!r}")
+    return vars(_C.ops)[package]
+
+
+def _unpublish(name: str) -> None:
+    package, short = name.split("::", 1)
+    vars(vars(_C.ops)[package]).pop(short, None)
+
+
+class Library:
+    """What one package registers; the name stands in messages about conflicts.
+
+    Example:
+        >>> with taeda.library.Library("mypkg") as lib:
+        ...     kernel = lib.kernel("relu", "cpu", replace=True)(my_relu)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.registrations: list[Registration] = []
+
+    def _keep(self, made: Any) -> Any:
+        self.registrations.append(made)
+        return made
+
+    def operator(self, schema: str) -> Callable[[Callable | None], NewOperator]:
+        """Decorator that defines an operator; the function is its composite form.
+
+        Raises:
+            ValueError: The schema cannot be read, or its name has no "package::".
+            RuntimeError: The name is taken; both owners are named.
+        """
+
+        def take(function: Callable | None = None) -> NewOperator:
+            return self._keep(NewOperator(schema, self.name, function))
+
+        return take
+
+    def define(self, schema: str) -> NewOperator:
+        """Define an operator without a composite form: `operator(schema)()`."""
+        return self.operator(schema)()
+
+    def kernel(
+        self, name: str, device: str = "cpu", *, replace: bool = False
+    ) -> Callable[[Callable], Kernel]:
+        """Decorator: a kernel, `function(outputs, inputs)`, for an operator on a device.
+
+        Args:
+            name: Operator, by the name of its function form.
+            device: Device type.
+            replace: Take the place of a kernel that is there; removing brings the former one back.
+
+        Raises:
+            RuntimeError: There is one already and `replace` is false; both owners are named.
+        """
+
+        def take(function: Callable) -> Kernel:
+            return self._keep(add_kernel([name], device, function, self.name, replace))
+
+        return take
+
+    def remove(self) -> None:
+        """Take away all that was registered, the last first."""
+        while self.registrations:
+            self.registrations.pop().remove()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()

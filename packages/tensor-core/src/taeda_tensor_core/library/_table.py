@@ -1,0 +1,128 @@
+"""The operator table as Python sees it: every form of every operator by its unique name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from taeda_tensor_core import _C
+
+
+class Argument(NamedTuple):
+    """One argument of a schema. `type` is a word such as "Tensor" or "int"; `list` and `optional` say the rest."""
+
+    name: str
+    type: str
+    list: bool
+    optional: bool
+    keyword_only: bool
+    has_default: bool
+    default: Any
+
+
+class Result(NamedTuple):
+    """One result of a schema."""
+
+    name: str
+    type: str
+    list: bool
+
+
+class Operator:
+    """One form of one operator ("add", "add_", "add.out", "mypkg::scale"): callable, and what is known of it.
+
+    Attributes:
+        name: Its unique name.
+        schema: Arguments, defaults and results as text.
+        kind: "structured" (the core makes the outputs, a kernel fills them), "direct" (a kernel does
+        everything), "view" or "composite" (written in terms of others).
+        core: Whether a backend must implement it.
+    """
+
+    __slots__ = ("_facts", "core", "kind", "name", "schema")
+
+    def __init__(self, name: str, schema: str, kind: str, core: bool) -> None:
+        self.name, self.schema, self.kind, self.core = name, schema, kind, core
+        self._facts: tuple[tuple[Argument, ...], tuple[Result, ...]] | None = None
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call it with arguments in the order of `arguments`, or by name."""
+        return _C._call_operator(self.name, args, kwargs)
+
+    def _read(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+        if self._facts is None:
+            arguments, results = _C._schema_facts(self.name)
+            self._facts = tuple(Argument(*a) for a in arguments), tuple(Result(*r) for r in results)
+        return self._facts
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Arguments in calling order; an out= form takes its outputs first."""
+        return self._read()[0]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Results; forms that write into an argument have none."""
+        return self._read()[1]
+
+    @property
+    def form(self) -> str:
+        """ "function", "inplace" or "out"."""
+        if self.name.endswith(".out") or self.name.endswith("_out"):
+            return "out"
+        return "inplace" if self.name.endswith("_") else "function"
+
+    def kernels(self) -> dict[str, str]:
+        """Who registered its kernel, by device type."""
+        found = {}
+        for device in _devices():
+            if (owner := _C._kernel_owner(self.name, device)) is not None:
+                found[device] = owner
+        return found
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}: {self.schema}>"
+
+    def __reduce__(self) -> tuple:
+        return op, (self.name,)
+
+
+_known: dict[str, Operator] = {}
+
+
+def _devices() -> list[str]:
+    return [name for name in _C._backend_names() if name != "meta"]
+
+
+def _fill() -> None:
+    for name, schema, kind, core in _C._operators():
+        if name not in _known:
+            _known[name] = Operator(name, schema, kind, core)
+
+
+def op(name: str) -> Operator:
+    """The operator of this name.
+
+    Raises:
+        LookupError: There is none; names that look like it are listed.
+
+    Example:
+        >>> taeda.library.op("add").core
+        True
+    """
+    if name not in _known:
+        _fill()
+    if name not in _known:
+        import difflib
+
+        near = difflib.get_close_matches(name, _known, 3)
+        raise LookupError(
+            f"there is no operator named {name!r}" + (f"; did you mean {', '.join(near)}?" if near else "")
+        )
+    return _known[name]
+
+
+def operators() -> Iterator[Operator]:
+    """All operators of the table, in its order."""
+    _fill()
+    return iter(tuple(_known.values()))
