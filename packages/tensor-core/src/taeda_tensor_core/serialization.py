@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import IO, Any
 
 import taeda_tensor_core as tc
-from taeda_tensor_core._checkpoint_format import CheckpointError
-from taeda_tensor_core._checkpoint_read import decode
-from taeda_tensor_core._checkpoint_write import encode
+from taeda_tensor_core.checkpoint import files
+from taeda_tensor_core.checkpoint.common import CheckpointError
+from taeda_tensor_core.checkpoint.read_safetensors import decode
+from taeda_tensor_core.checkpoint.write_safetensors import encode
 
 __all__ = ["CheckpointError", "load", "save"]
 
@@ -27,50 +26,24 @@ def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
     """Stores tensors, numbers, strings and containers of them.
 
     A view costs only its visible elements. Tensors of one dtype that have elements in common share memory again after
-    loading. A path is written to a temporary file first and then renamed, so that an interrupted save leaves the old
-    file.
+    loading. A regular file is replaced as a whole: the new one is written beside it under another name, flushed to the
+    disk and renamed, so that an interrupted or failed save leaves the old file; mode and (where allowed) owner are
+    kept, other hard links keep the old content. A symbolic link stays and what it points to is written. Pipes, devices
+    and file objects are written through; a failure there leaves what was written.
 
     Args:
         obj: a state dict or any nesting of dicts (str or int keys), lists and tuples.
         f: path or binary file.
 
     Raises:
-        TypeError: something else inside ``obj``; nothing was written.
+        TypeError: something else inside ``obj``, or a text file; nothing was written.
+        OSError: the file could not be written completely.
 
     Example:
         >>> save(model.state_dict(), "model.safetensors")
     """
     head, chunks = encode(obj)
-    if hasattr(f, "write"):
-        _write(f, head, chunks)  # type: ignore[arg-type]
-        return
-    path = Path(os.fspath(f))  # type: ignore[arg-type]
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, head, chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _write(file: IO[bytes], head: bytes, chunks: list[Any]) -> None:
-    for part in (head, *chunks):
-        file.write(memoryview(part))
-
-
-def _mode(path: Path) -> int:
-    """The permissions of the file that is replaced, or those of a new file."""
-    try:
-        return path.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    files.write(f, (head, *chunks))
 
 
 def load(
@@ -106,7 +79,7 @@ def _read(file: Any, size: int) -> Any:
     start = file.read(8)
     file.seek(0)
     if start[:4] == b"PK\x03\x04":
-        from taeda_tensor_core.pt_reader import read_pt
+        from taeda_tensor_core.checkpoint.pickle_reader import read_pt
 
         return read_pt(file, size)
     if start[:2] == b"\x80\x02" and int.from_bytes(start, "little") > size:

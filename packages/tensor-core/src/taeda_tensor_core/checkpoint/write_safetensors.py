@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import taeda_tensor_core as tc
-from taeda_tensor_core._checkpoint_format import DTYPES, STRUCTURE, bounds, dtype_name
+from taeda_tensor_core.checkpoint.common import DTYPES, STRUCTURE, bounds, dtype_name
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 import taeda_tensor_core as tc
-from taeda_tensor_core._checkpoint_format import (
+from taeda_tensor_core.checkpoint.common import (
     BY_CODE,
     DTYPES,
     MAX_HEADER,

@@ -17,8 +17,8 @@ from typing import IO, Any
 import numpy as np
 
 import taeda_tensor_core as tc
-from taeda_tensor_core._checkpoint_format import DTYPES, CheckpointError, fail
-from taeda_tensor_core._checkpoint_read import check_view, from_bytes
+from taeda_tensor_core.checkpoint.common import DTYPES, CheckpointError, fail
+from taeda_tensor_core.checkpoint.read_safetensors import check_view, from_bytes
 
 STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",

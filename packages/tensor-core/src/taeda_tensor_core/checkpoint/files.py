@@ -1,0 +1,116 @@
+"""Bytes into files: a regular file is replaced as a whole or not at all, everything else is written through."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import IO, Any
+
+# Bytes handed over at once: an interrupt waits for one of these at most.
+PIECE = 1 << 24
+
+
+def write(f: Any, parts: Iterable[Any]) -> None:
+    """Writes buffers of bytes to a path or a binary file; see `serialization.save`."""
+    if hasattr(f, "write"):
+        _into(f, parts)
+    else:
+        _to_path(os.fsdecode(f), parts)
+
+
+def _into(file: IO[bytes], parts: Iterable[Any]) -> None:
+    if isinstance(file, io.TextIOBase):
+        raise TypeError(f"save: argument 'f' must be a binary file, found {type(file).__name__}")
+    for part in parts:
+        view = memoryview(part)
+        for at in range(0, len(view), PIECE):
+            _all_of(file, view[at : at + PIECE])
+
+
+def _all_of(file: IO[bytes], piece: memoryview) -> None:
+    """Unbuffered files may take less than they are given, and say how much."""
+    while len(piece):
+        taken = file.write(piece)
+        if taken is None:
+            if isinstance(file, io.RawIOBase):
+                raise BlockingIOError(errno.EAGAIN, "save: the file takes no more bytes without waiting")
+            return  # a writer of somebody's own, which says nothing: it took everything
+        if not 0 < taken <= len(piece):
+            raise OSError(errno.EIO, f"save: the file took {taken} of {len(piece)} bytes")
+        piece = piece[taken:]
+
+
+def _to_path(path: str, parts: Iterable[Any]) -> None:
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    target = os.path.realpath(path)  # a link stays, what it points to is written
+    if old is not None and not _replaceable(target, old):
+        with open(path, "wb", buffering=0) as file:
+            _into(file, parts)
+        return
+    folder = os.path.dirname(target)
+    handle, temporary = _temporary(folder, 0o666 if old is None else 0o600)
+    try:
+        with open(handle, "wb", buffering=0) as file:
+            _into(file, parts)
+            if old is not None:
+                _take_owner_and_mode(handle, old)
+            os.fsync(handle)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _replaceable(target: str, old: os.stat_result) -> bool:
+    """Whether a new file may stand in the old one's place: not for pipes, devices and nameless files."""
+    if not stat.S_ISREG(old.st_mode):
+        return False
+    try:
+        return os.path.samestat(old, os.lstat(target))
+    except OSError:
+        return False
+
+
+def _temporary(folder: str, mode: int) -> tuple[int, str]:
+    """A new file beside the target. Its name is short, because the target's may be as long as names can be."""
+    while True:
+        name = os.path.join(folder, f".taeda-{secrets.token_hex(8)}.tmp")
+        try:  # the system takes the process's umask off the mode
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), name
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, folder) from None
+
+
+def _take_owner_and_mode(handle: int, old: os.stat_result) -> None:
+    mine = os.fstat(handle)
+    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
+        with suppress(PermissionError):  # only some may give files away
+            os.fchown(handle, old.st_uid, old.st_gid)
+    os.fchmod(handle, old.st_mode & 0o777)
+
+
+def _sync_folder(folder: str) -> None:
+    """Makes the new name outlive a loss of power; file systems that cannot do that for folders say EINVAL."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return  # a folder that may be written but not read
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
