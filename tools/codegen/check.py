@@ -73,7 +73,7 @@ def check_tests(ops: list[Operator]) -> list[str]:
     words |= {word.removesuffix("_loss") for word in words}
     complaints = []
     for op in ops:
-        names = {op.python_name, *op.aliases} | {name.rstrip("_") for name in (op.python_name, *op.aliases)}
+        names = {*op.names, *(name.rstrip("_") for name in op.names)}
         if op.module == "both" and not BACKWARD.search(op.name) and not names & words:
             complaints.append(f"{op.family}.yaml: {op.name}: neither a record nor a test names it")
     return complaints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from schema import Argument, Operator
+from schema import NAMESPACES, Argument, Operator
 
 # Built-in names stand behind aliases, because methods are called `float`, `int` and `bool` too.
 PYTHON = {
@@ -143,25 +143,35 @@ def _collect(families: dict[str, list[Operator]], form: str) -> dict[str, list[s
     rows: dict[str, list[str]] = {}
     method = form == "method"
     for op in (op for ops in families.values() for op in ops if form in op.forms):
-        for name in {op.python_name, *op.aliases} - (PROPERTIES if method else set()):
+        for name in set(op.names) - (PROPERTIES if method else set()):
             rows.setdefault(name, []).extend(_signatures(op, False, method))
             if "inplace" in op.forms:
                 rows.setdefault(name + "_", []).extend(_signatures(op, True, method))
     return rows
 
 
-def _lines(rows: dict[str, list[str]], indent: str) -> str:
+def _lines(rows: dict[str, list[str]], indent: str, decorator: str = "") -> str:
     text = ""
     for name, signatures in sorted(rows.items()):
         each = list(dict.fromkeys(signatures))
         # Overloads that only differ in what they name overlap; which one is meant is the operator's business.
         mark = f"{indent}@overload\n" if len(each) > 1 else ""
-        text += "".join(f"{mark}{indent}def {name}{signature}\n" for signature in each)
+        text += "".join(f"{mark}{indent}{decorator}def {name}{signature}\n" for signature in each)
     return text
+
+
+def _namespace(families: dict[str, list[Operator]], namespace: str) -> str:
+    """A class whose static methods are the functions of one namespace, for programs that read it as a module."""
+    rows: dict[str, list[str]] = {}
+    for op in (op for ops in families.values() for op in ops):
+        for name in op.names_in(namespace):
+            rows.setdefault(name, []).extend(_signatures(op, False, False))
+    return f"class {namespace}:\n" + _lines(rows, "    ", "@staticmethod\n    ")
 
 
 def emit(families: dict[str, list[Operator]]) -> str:
     """The stub's text."""
     functions = _lines(_collect(families, "function"), "")
     methods = _lines(_collect(families, "method"), "    ")
-    return f"{HEAD}\n{_tuples(families)}{functions}{TENSOR_METHODS}{methods}"
+    namespaces = "".join(_namespace(families, name) + "\n" for name in NAMESPACES)
+    return f"{HEAD}\n{_tuples(families)}{functions}\n{namespaces}{TENSOR_METHODS}{methods}"

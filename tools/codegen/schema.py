@@ -19,7 +19,8 @@ FIELDS = {
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
-MODULES = {"both", "nn"}
+NAMESPACES = ("linalg", "special")  # Python modules beside the top level that operators may stand in
+MODULES = {"both", "nn", *NAMESPACES}
 FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
 
@@ -98,6 +99,17 @@ class Operator:
     @property
     def python_name(self) -> str:
         return self.name.partition(".")[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The Python names at top level and of methods: its own and the aliases without a namespace."""
+        return (self.python_name, *(alias for alias in self.aliases if "." not in alias))
+
+    def names_in(self, namespace: str) -> tuple[str, ...]:
+        """The Python names in a namespace: `linalg_inv` of module linalg is `inv`, as is the alias `linalg.inv`."""
+        own = (self.python_name.removeprefix(f"{namespace}_"),) if self.module == namespace else ()
+        dotted = (alias.partition(".") for alias in self.aliases)
+        return (*own, *(name for place, dot, name in dotted if dot and place == namespace))
 
     @property
     def in_place_only(self) -> bool:
@@ -239,6 +251,12 @@ def _check_meaning(op: Operator) -> None:
         )
     if op.module not in MODULES:
         raise DeclarationError(f"{op.where}: module must be of {sorted(MODULES)}, found {op.module!r}")
+    for alias in op.aliases:
+        namespace, dot, _ = alias.partition(".")
+        if dot and namespace not in NAMESPACES:
+            raise DeclarationError(
+                f"{op.where}: alias {alias!r} names no namespace of {', '.join(NAMESPACES)}"
+            )
     positional = [a for a in op.arguments if not a.keyword_only]
     for before, after in pairwise(positional):
         if before.default is not None and after.default is None:
@@ -296,7 +314,8 @@ def _check_python_names(families: dict[str, list[Operator]]) -> None:
     owner: dict[str, Operator] = {}
     for ops in families.values():
         for op in ops:
-            for name in (op.python_name, *op.aliases):
+            dotted = (f"{space}.{name}" for space in NAMESPACES for name in op.names_in(space))
+            for name in (*op.names, *dotted):
                 first = owner.setdefault(name, op)
                 if (first.family, first.python_name) != (op.family, op.python_name):
                     raise DeclarationError(f"{op.where}: the Python name {name!r} belongs to {first.where}")

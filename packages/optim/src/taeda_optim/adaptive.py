@@ -120,7 +120,7 @@ class Adagrad(Optimizer):
     def _begin(self, param: Any) -> dict[str, Any]:
         start = self.defaults["initial_accumulator_value"]
         value = complex(start, start) if param.is_complex() else start
-        self.state[param].update(step=0, sum=tensor.full_like(param.detach(), value))
+        self.state[param].update(step=0, sum=tensor.zeros_like(param).fill_(value))
         return self.state[param]
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
@@ -222,7 +222,7 @@ class Rprop(Optimizer):
             state = self.state[param]
             if not state:
                 value = complex(lr, lr) if param.is_complex() else lr
-                sizes = tensor.full_like(param.detach(), value)
+                sizes = tensor.zeros_like(param).fill_(value)
                 state.update(step=0, prev=tensor.zeros_like(param), step_size=sizes)
             self._update_one(group, real_view(param), real_view(gradient), state)
 

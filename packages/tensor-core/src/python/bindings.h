@@ -6,4 +6,11 @@ namespace taeda::py {
 extern PyMethodDef* const all_functions[];     // top-level and `ops`
 extern PyMethodDef* const all_nn_functions[];  // `ops` only
 extern PyMethodDef* const all_methods[];       // methods of Tensor
+
+/// A Python module beside the top level (`linalg`, `special`) with its functions; the list ends with a null name.
+struct Namespace {
+  const char* name;
+  PyMethodDef* const* functions;
+};
+extern const Namespace all_namespaces[];
 }  // namespace taeda::py

@@ -1,4 +1,6 @@
 // The extension module taeda_tensor_core._C: types, functions, and the lock that kernels give up.
+#include <string>
+
 #include "python/bindings.h"
 #include "python/internal.h"
 #include "python/library.h"
@@ -29,12 +31,20 @@ bool add_ops(PyObject* module) {
   return PyModule_AddObject(module, "ops", ops) == 0 && ok;
 }
 
+bool add_namespaces(PyObject* module) {
+  for (const Namespace* space = all_namespaces; space->name; ++space) {
+    PyObject* made = PyModule_New((std::string("taeda_tensor_core.") + space->name).c_str());
+    if (!made || !add_tables(made, space->functions) || PyModule_AddObject(module, space->name, made) < 0) return false;
+  }
+  return true;
+}
+
 bool fill(PyObject* module) {
   PyMethodDef* const own_tables[] = {data_functions, buffer_functions,  dlpack_functions,           runtime_functions,
                                      text_functions, stream_functions, library_functions, library_autograd_functions, plugin_functions, nullptr};
   return init_dtype(module) && init_device(module) && init_generator(module) && init_size(module) &&
          init_tensor(module) && init_mode(module) && add_tables(module, all_functions) &&
-         add_tables(module, own_tables) && add_ops(module);
+         add_tables(module, own_tables) && add_ops(module) && add_namespaces(module);
 }
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT,

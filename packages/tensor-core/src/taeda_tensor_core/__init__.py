@@ -16,29 +16,9 @@ if TYPE_CHECKING:
 
 from taeda_tensor_core import _methods  # noqa: E402
 from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops_dir  # noqa: E402
-from taeda_tensor_core._derived import (  # noqa: E402
-    adjoint,
-    block_diag,
-    cartesian_prod,
-    diagflat,
-    diagonal_scatter,
-    dsplit,
-    hsplit,
-    index_reduce,
-    isin,
-    narrow_copy,
-    put,
-    select_scatter,
-    slice_scatter,
-    trapezoid,
-    trapz,
-    unravel_index,
-    vsplit,
-)
 from taeda_tensor_core._functions import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     broadcast_shapes,
-    diff,
     is_complex,
     is_floating_point,
     is_nonzero,
@@ -75,7 +55,10 @@ def abi_capsule(major: int = 1, minor: int = 0, distribution: str = "") -> objec
     return _C._abi_capsule(major, minor, distribution)
 
 
-_sys.modules[__name__ + ".ops"] = ops
+# `ops` and the namespaces that operators declare (`linalg`, `special`) can be imported as modules.
+_sys.modules.update(
+    {f"{__name__}.{_name}": _value for _name, _value in vars(_C).items() if isinstance(_value, type(_sys))}
+)
 
 
 def _more_ops(name: str):

@@ -80,34 +80,6 @@ def broadcast_shapes(*shapes: tuple[int, ...] | int) -> Size:
     return _C.broadcast_tensors(*parts)[0].shape if parts else Size(())
 
 
-def diff(
-    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
-) -> Tensor:
-    """Differences of neighbours along `dim`, taken `n` times.
-
-    Args:
-        input: At least one dimension.
-        n: How often, 0 gives `input`.
-        dim: Along which dimension.
-        prepend: Put before `input` along `dim` first; its other sizes as those of `input`.
-        append: Put behind it.
-
-    Example:
-        >>> taeda.diff(taeda.tensor([1, 4, 9]), prepend=taeda.tensor([0]))
-        tensor([1, 3, 5])
-    """
-    parts = [part for part in (prepend, input, append) if part is not None]
-    if len(parts) > 1:
-        input = _C.cat(parts, dim)
-    for _ in range(n):
-        length = input.size(dim)
-        if length == 0:
-            break
-        later, earlier = input.narrow(dim, 1, length - 1), input.narrow(dim, 0, length - 1)
-        input = later.logical_xor(earlier) if input.dtype is _C.bool else later - earlier
-    return input
-
-
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Indices of the non-zero elements in row-major order.
 

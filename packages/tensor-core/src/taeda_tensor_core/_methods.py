@@ -160,38 +160,6 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return _C.where(condition, self, other)
 
 
-def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Write a number to the diagonal; with `wrap` the diagonal of a tall matrix starts again below."""
-    if self.dim() < 2:
-        raise RuntimeError(f"fill_diagonal_: expected at least 2 dimensions, found shape {tuple(self.shape)}")
-    if self.dim() > 2 and len(set(self.shape)) > 1:
-        raise RuntimeError(
-            f"fill_diagonal_: all sizes must be equal beyond 2 dimensions, found shape {tuple(self.shape)}"
-        )
-    step = sum(self.stride())
-    length = min(self.shape)
-    if wrap and self.dim() == 2 and self.size(0) > self.size(1):
-        rows, columns = self.shape
-        for start in range(0, rows, columns + 1):
-            fill_diagonal_(self[start : start + columns], fill_value)
-        return self
-    self.as_strided((length,), (step,), self.storage_offset()).fill_(fill_value)
-    return self
-
-
-def sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Sum over the dimensions in which the shape was broadcast from `size`."""
-    target = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
-    lead = self.dim() - len(target)
-    if lead < 0 or any(want not in (1, have) for want, have in zip(target, self.shape[lead:], strict=True)):
-        raise RuntimeError(f"sum_to_size: shape {tuple(self.shape)} was not broadcast from {target}")
-    dims = [
-        *range(lead),
-        *(lead + d for d, want in enumerate(target) if want == 1 and self.size(lead + d) != 1),
-    ]
-    return self.sum(dims, keepdim=True).reshape(target) if dims else self
-
-
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """The same elements as an instance of a subclass of Tensor."""
     return Tensor._make_subclass(cls, self, self.requires_grad)
@@ -230,7 +198,7 @@ METHODS = [
     __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
     resize_as_, __reversed__, untyped_storage, to_device,
-    where, fill_diagonal_, sum_to_size, as_subclass, apply_, pin_memory, record_stream,
+    where, as_subclass, apply_, pin_memory, record_stream,
 ]  # fmt: skip
 
 
@@ -241,7 +209,6 @@ def install() -> None:
     for function in (
         _unique.unique,
         _unique.unique_consecutive,
-        _functions.diff,
         _functions.is_nonzero,
         _functions.nonzero,
         _functions.resolve_conj,

@@ -221,13 +221,13 @@ def rrelu(
     """Leaky ReLU whose slope is drawn from [lower, upper] per element while training, else their mean."""
     slope: Any = (lower + upper) / 2
     if training:
-        slope = tensor.rand_like(input) * (upper - lower) + lower
+        slope = op("rand_like")(input) * (upper - lower) + lower
     result = tensor.where(input >= 0, input, input * slope)
     return input.copy_(result) if inplace else result
 
 
 def _threshold_formula(input: Tensor, threshold: float, value: float) -> Tensor:
-    return tensor.where(input > threshold, input, tensor.full_like(input, value))
+    return tensor.where(input > threshold, input, op("full_like")(input, value))
 
 
 _threshold, threshold_ = _pair("threshold", _threshold_formula)

@@ -332,7 +332,7 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """Negative log-likelihood of normal targets with mean ``input`` and variance ``var`` (at least ``eps``)."""
     if not isinstance(var, Tensor):
-        var = tensor.full_like(input, var)
+        var = op("full_like")(input, var)
     if bool((var < 0).any()):
         raise ValueError("gaussian_nll_loss: var must not be negative")
     if var.dim() == input.dim() - 1 and tuple(var.shape) == tuple(input.shape[:-1]):
@@ -430,7 +430,7 @@ def triplet_margin_loss(
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = tensor.minimum(far, pairwise_distance(positive, negative, p, eps))
+        far = op("minimum")(far, pairwise_distance(positive, negative, p, eps))
     return _reduced((near - far + margin).clamp(min=0), reduction_code("triplet_margin_loss", reduction))
 
 

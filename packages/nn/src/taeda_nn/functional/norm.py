@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, op
 
 __all__ = [
     "batch_norm",
@@ -148,7 +148,7 @@ def _rms_norm_formula(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     dims = tuple(range(-len(normalized_shape), 0))
-    eps = tensor.finfo(input.dtype).eps if eps is None else eps
+    eps = op("finfo")(input.dtype).eps if eps is None else eps
     result = input * ((input * input).mean(dims, keepdim=True) + eps).rsqrt()
     return result if weight is None else result * weight
 

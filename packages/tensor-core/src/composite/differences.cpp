@@ -1,0 +1,68 @@
+// Differences of neighbours, and integrals from samples.
+#include <algorithm>
+
+#include "taeda/ops/arith.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/compare.h"
+#include "taeda/ops/reduce.h"
+#include "taeda/ops/shape.h"
+
+namespace taeda::impl {
+namespace {
+
+/// Elements along `dim` without the first, and without the last.
+std::pair<Tensor, Tensor> neighbours(const Tensor& self, int64_t dim) {
+  const int64_t rest = std::max<int64_t>(self.size(dim) - 1, 0), skipped = std::min<int64_t>(self.size(dim), 1);
+  return {ops::narrow(self, dim, skipped, rest), ops::narrow(self, dim, 0, rest)};
+}
+
+/// Areas between neighbours: the mean of both times their distance.
+Tensor areas(const char* op, const Tensor& y, const Tensor& x, const std::optional<Scalar>& dx, int64_t dim) {
+  check(!x.defined() || !dx, ErrorKind::Runtime, op, ": arguments 'x' and 'dx' exclude each other");
+  const auto [later, earlier] = neighbours(y, dim);
+  const Tensor heights = ops::div(ops::add(later, earlier), Tensor(2));
+  if (!x.defined()) return dx ? ops::mul(heights, Tensor(*dx)) : heights;
+  const int64_t along = x.dim() == y.dim() ? dim : x.dim() - 1;
+  check(x.dim() > 0 && x.size(along) == y.size(dim), ErrorKind::Runtime, op, ": argument 'x' has shape ",
+        shape_text(x.sizes()), ", expected size ", y.size(dim), " along the dimension of 'y' ", shape_text(y.sizes()),
+        " that is integrated");
+  const auto [right, left] = neighbours(x, along);
+  Tensor steps = ops::sub(right, left);
+  if (x.dim() == 1 && y.dim() > 1) {
+    Shape shape(y.sizes().size(), 1);
+    shape[size_t(dim)] = steps.numel();
+    steps = ops::reshape(steps, shape);
+  }
+  return ops::mul(heights, steps);
+}
+
+}  // namespace
+
+Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  check(self.dim() > 0, ErrorKind::Runtime, "diff: argument 'input' has no dimension, expected at least one");
+  check(n >= 0, ErrorKind::Runtime, "diff: argument 'n' must not be negative, found ", n);
+  const int64_t d = wrap_dim(dim, self.dim(), "diff");
+  std::vector<Tensor> parts;
+  for (const Tensor& part : {prepend, self, append})
+    if (part.defined()) parts.push_back(part);
+  Tensor result = parts.size() > 1 ? ops::cat(parts, d) : n == 0 ? ops::clone(self) : self;
+  for (; n > 0 && result.size(d) > 0; --n) {
+    const auto [later, earlier] = neighbours(result, d);
+    result = result.dtype() == DType::Bool ? ops::logical_xor(later, earlier) : ops::sub(later, earlier);
+  }
+  return result.same(self) ? ops::clone(self) : result;
+}
+
+Tensor trapezoid(const Tensor& y, const Tensor& x, const std::optional<Scalar>& dx, int64_t dim) {
+  const int64_t d = wrap_dim(dim, y.dim(), "trapezoid");
+  check(y.dim() > 0, ErrorKind::Runtime, "trapezoid: argument 'y' has no dimension, expected at least one");
+  return ops::sum(areas("trapezoid", y, x, dx, d), Shape{d}, false);
+}
+
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, const std::optional<Scalar>& dx, int64_t dim) {
+  const int64_t d = wrap_dim(dim, y.dim(), "cumulative_trapezoid");
+  check(y.dim() > 0, ErrorKind::Runtime, "cumulative_trapezoid: argument 'y' has no dimension, expected at least one");
+  return ops::cumsum(areas("cumulative_trapezoid", y, x, dx, d), d);
+}
+
+}  // namespace taeda::impl
