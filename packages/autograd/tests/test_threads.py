@@ -132,7 +132,9 @@ def test_retained_gradients_add_up(size, create_graph):
     w = leaf(size)
     y = w * 3
     y.retain_grad()
-    together(lambda _: [y.sum().backward(create_graph=create_graph, retain_graph=True) for _ in range(ROUNDS)])
+    together(
+        lambda _: [y.sum().backward(create_graph=create_graph, retain_graph=True) for _ in range(ROUNDS)]
+    )
     assert y.grad.detach().unique().tolist() == [THREADS * ROUNDS]
     assert w.grad.detach().unique().tolist() == [3 * THREADS * ROUNDS]
 
