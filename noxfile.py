@@ -60,12 +60,27 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 
+THREAD_TESTS = ("tests/test_threads.py", "packages/autograd/tests/test_threads.py")
+
+
 @nox.session
-def sanitizers(session: nox.Session) -> None:
-    """Run the tests on native code built with address and undefined-behaviour sanitizers."""
+@nox.parametrize("kind", ["address", "thread"], ids=["address", "thread"])
+def sanitizers(session: nox.Session, kind: str) -> None:
+    """Run the tests on native code built with sanitizers: address and undefined behaviour, or threads."""
+    if kind == "address":
+        sanitize_addresses(session)
+    else:
+        sanitize_threads(session)
+
+
+def sanitize_addresses(session: nox.Session) -> None:
+    """Every test, with address and undefined-behaviour sanitizers."""
     # Two instruction sets show what a third would; sanitized loops take long to compile.
     install(
-        session, "--with", "test", env={"TAEDA_SANITIZE": "1", "TAEDA_CMAKE_ARGS": "-DTAEDA_ISAS=base;avx512"}
+        session,
+        "--with",
+        "test",
+        env={"TAEDA_SANITIZE": "address", "TAEDA_CMAKE_ARGS": "-DTAEDA_ISAS=base;avx512"},
     )
     session.install("-r", "tests/requirements.txt")
     runtimes = [runtime(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
@@ -78,6 +93,25 @@ def sanitizers(session: nox.Session) -> None:
     }
     folders = [*test_folders(), "--ignore=tests/parity"]
     session.run("python", "-m", "pytest", *folders, *session.posargs, env=environment)
+
+
+def sanitize_threads(session: nox.Session) -> None:
+    """The tests that run many threads, with the thread sanitizer; a report fails the session."""
+    # Vendor libraries are not instrumented, so that what they share between threads would be reported.
+    building = {
+        "TAEDA_SANITIZE": "thread",
+        "TAEDA_WITHOUT": "onednn,openblas",
+        "TAEDA_CMAKE_ARGS": "-DTAEDA_ISAS=base",
+    }
+    install(session, "--with", "test", env=building)
+    session.install("-r", "tests/requirements.txt")
+    environment = {
+        "LD_PRELOAD": " ".join(runtime(name) for name in ("libtsan.so", "libstdc++.so")),
+        "TSAN_OPTIONS": f"suppressions={ROOT / 'tools/sanitizers/thread.supp'}:exitcode=66:history_size=4",
+        # OpenMP's own waiting is not instrumented either: one thread each, so that no region is divided.
+        "OMP_NUM_THREADS": "1",
+    }
+    session.run("python", "-m", "pytest", *(session.posargs or THREAD_TESTS), env=environment)
 
 
 @nox.session

@@ -148,6 +148,51 @@ def test_plateau(make):
     assert other.get_last_lr() == schedule.get_last_lr()
 
 
+def test_cycles_note_their_ranges_in_the_groups(make):
+    optimizer = optimizer_of(make)
+    lrs.OneCycleLR(optimizer, [1.0, 0.5], total_steps=10, base_momentum=[0.7, 0.8])
+    noted = [
+        {k: group[k] for k in ("max_lr", "min_lr", "base_momentum", "max_momentum")}
+        for group in optimizer.state_dict()["param_groups"]
+    ]
+    assert noted == [
+        {"max_lr": 1.0, "min_lr": 4e-6, "base_momentum": 0.7, "max_momentum": 0.95},
+        {"max_lr": 0.5, "min_lr": 2e-6, "base_momentum": 0.8, "max_momentum": 0.95},
+    ]
+
+
+@pytest.mark.parametrize("kind", ["LambdaLR", "MultiplicativeLR"])
+def test_attributes_of_callable_objects_are_saved_and_functions_left_out(kind, make):
+    class Factor:
+        def __init__(self, value):
+            self.value = value
+
+        def __call__(self, step):
+            return self.value
+
+    def build(value):
+        return getattr(lrs, kind)(optimizer_of(make), [Factor(value), lambda k: 1.0])
+
+    saved = build(0.5).state_dict()
+    assert saved["lr_lambdas"] == [{"value": 0.5}, None]
+    later = build(0.25)
+    later.load_state_dict(saved)
+    later.step()
+    assert later.get_last_lr() == [0.25, 0.05]
+
+
+def test_restarts_go_on_from_a_fraction_of_an_epoch(make):
+    one, other = (lrs.CosineAnnealingWarmRestarts(optimizer_of(make), 4, 2) for _ in range(2))
+    one.step(5.5)
+    saved = one.state_dict()
+    assert (saved["last_epoch"], saved["T_cur"], saved["T_i"]) == (5, 1.5, 8)
+    other.load_state_dict(saved)
+    one.step()
+    other.step()
+    assert one.get_last_lr() == other.get_last_lr()
+    assert one.T_cur == other.T_cur == 2.5
+
+
 @pytest.mark.parametrize(
     ("error", "text", "build"),
     [

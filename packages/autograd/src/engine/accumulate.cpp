@@ -99,22 +99,43 @@ Ref<Node> accumulator_of(const Tensor& leaf) {
   return Ref<Node>::adopt(fresh.release());
 }
 
+namespace {
+
+/// The gradient of a leaf, taken out of it while something is added: nobody else writes to it, nobody takes it away.
+class Taken {
+ public:
+  explicit Taken(AutogradMeta& meta) : meta_(meta), held_(std::move(meta.grad)) {}
+  ~Taken() {
+    if (!meta_.grad.defined()) meta_.grad = std::move(held_);  // else this thread set another one meanwhile
+  }
+  Taken(const Taken&) = delete;
+  void add(const Tensor& grad, bool record) {
+    if (record)
+      held_ = held_ + grad;
+    else
+      ops::add_(held_, grad);
+  }
+
+ private:
+  AutogradMeta& meta_;
+  Tensor held_;
+};
+
+Tensor first_gradient(const Tensor& leaf, Tensor& grad) {
+  if (thread_state.grad_enabled) return ops::clone(grad);
+  const bool fits = own_alone(grad) && grad.dense() && (same_layout(grad, leaf) || !leaf.dense());
+  return fits ? std::move(grad) : copy_like(leaf, grad);
+}
+
+}  // namespace
+
 void accumulate_grad(const Tensor& leaf, Tensor grad) {
   AutogradMeta& meta = ensure_meta(leaf.impl());
-  const bool record = thread_state.grad_enabled;
-  if (meta.grad.defined()) {
-    if (record)
-      meta.grad = meta.grad + grad;
-    else
-      ops::add_(meta.grad, grad);
-    return;
-  }
-  if (record)
-    meta.grad = ops::clone(grad);
-  else if (own_alone(grad) && grad.dense() && (same_layout(grad, leaf) || !leaf.dense()))
-    meta.grad = std::move(grad);
+  const GradLock lock(meta);
+  if (meta.grad.defined())
+    Taken(meta).add(grad, thread_state.grad_enabled);
   else
-    meta.grad = copy_like(leaf, grad);
+    meta.grad = first_gradient(leaf, grad);
 }
 
 void AccumulateGrad::apply(Tensor* grads, Tensor*) {

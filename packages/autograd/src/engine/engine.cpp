@@ -89,6 +89,7 @@ class Run {
   void take_buffer(Node* node, Tensor* into);
   void execute(Node* node);
   void before(Node* node, Tensor* grads);
+  void retain(Node* node, const Tensor* grads);
   void after(Node* node, Gradients& results, Gradients& grads);
   /// A leaf that nobody watches takes each gradient as it comes, without a buffer.
   bool direct(const Node* node) const noexcept;
@@ -187,6 +188,26 @@ void Run::take_buffer(Node* node, Tensor* into) {
   elsewhere_.erase(found);
 }
 
+/// Adds to the .grad of tensors that keep it. While the sum is computed other threads may run: they may let go of the tensor, or add too.
+void Run::retain(Node* node, const Tensor* grads) {
+  if (!node->extras) return;
+  const auto list = node->extras->retained;
+  const auto kept = [node](const auto& item) {
+    const auto& now = node->extras->retained;
+    return std::find(now.begin(), now.end(), item) != now.end();
+  };
+  for (const auto& item : list) {
+    const auto& [output, meta] = item;
+    while (grads[output].defined() && kept(item)) {
+      const Tensor before = meta->grad;
+      Tensor sum = before.defined() ? accumulate(before, grads[output], options_.create_graph) : grads[output];
+      if (!kept(item) || !meta->grad.same(before)) continue;
+      meta->grad = std::move(sum);
+      break;
+    }
+  }
+}
+
 // See Note [Order of hooks].
 void Run::before(Node* node, Tensor* grads) {
   if (node->flags & kAccumulates) {
@@ -206,9 +227,7 @@ void Run::before(Node* node, Tensor* grads) {
       if (grads[hook.output].defined())
         if (Tensor changed = hook.call(grads[hook.output]); changed.defined())
           grads[hook.output] = fit_gradient(std::move(changed), node->outputs[hook.output], "tensor hook", hook.output);
-    if (node->extras)
-      for (const auto& [output, meta] : node->extras->retained)
-        if (grads[output].defined()) meta->grad = meta->grad.defined() ? accumulate(meta->grad, grads[output], options_.create_graph) : grads[output];
+    retain(node, grads);
     for (const auto& hook : hooks) hook.call(node, grads, node->output_count);
   }
   if (const auto found = captures_.find(node); found != captures_.end())

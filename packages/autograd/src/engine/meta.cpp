@@ -1,7 +1,11 @@
 // Questions about a tensor's place in the graph.
+#include <chrono>
+#include <thread>
+
 #include "taeda/autograd/accumulate.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/views.h"
+#include "taeda/parallel.h"
 
 namespace taeda::autograd {
 namespace {
@@ -37,6 +41,37 @@ AutogradMeta::~AutogradMeta() {
   delete accumulator;  // resting: one that lives holds the leaf
   forget_retained(*this);
   delete hooks;
+}
+
+void GradLock::wait() {
+  if (keeper_->load(std::memory_order_relaxed) == &thread_state) {
+    keeper_ = nullptr;
+    return;
+  }
+  const Unlocked others(true);
+  for (int tries = 0;; ++tries) {
+    const void* nobody = nullptr;
+    if (keeper_->compare_exchange_weak(nobody, &thread_state, std::memory_order_acquire)) return;
+    // Held while a large sum is computed: asleep, the other threads have the core.
+    if (tries < 16)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+Tensor grad_of(const Tensor& t) {
+  AutogradMeta* meta = meta_of(t);
+  if (!meta) return Tensor();
+  const GradLock lock(*meta);
+  return meta->grad;
+}
+
+void replace_grad(const Tensor& t, Tensor grad) {
+  AutogradMeta* meta = meta_of(t);
+  if (!meta && !grad.defined()) return;
+  const GradLock lock(meta ? *meta : ensure_meta(t.impl()));
+  std::swap(meta_of(t)->grad, grad);
 }
 
 bool view_became_tracked(const Tensor& view) noexcept {

@@ -120,27 +120,19 @@ PyObject* set_attributes(PyObject*, PyObject* dict) {
 
 // --- what tensor-core asks ---
 
-Tensor get_grad(const Tensor& self) {
-  const AutogradMeta* meta = meta_of(self);
-  return meta ? meta->grad : Tensor();
-}
-
 void set_grad(const Tensor& self, const Tensor& grad) {
-  if (!grad.defined()) {
-    if (AutogradMeta* meta = meta_of(self)) meta->grad = Tensor();
-    return;
-  }
+  if (!grad.defined()) return replace_grad(self, Tensor());
   check(!grad.same(self), ErrorKind::Runtime, "grad: a tensor cannot be its own gradient");
   check(std::equal(grad.sizes().begin(), grad.sizes().end(), self.sizes().begin(), self.sizes().end()), ErrorKind::Runtime,
         "grad: expected a tensor of shape ", shape_text(self.sizes()), ", found ", shape_text(grad.sizes()));
   check(grad.dtype() == self.dtype(), ErrorKind::Runtime, "grad: expected a tensor of dtype ", name(self.dtype()), ", found ", name(grad.dtype()));
   check(grad.device() == self.device(), ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()), ", found ", to_string(grad.device()));
-  ensure_meta(self.impl()).grad = grad;
+  replace_grad(self, grad);
 }
 
 void fill_api() {
   autograd_api.set_requires_grad = [](const Tensor& self, bool value) { set_requires_grad(self, value); };
-  autograd_api.grad = get_grad;
+  autograd_api.grad = grad_of;
   autograd_api.set_grad = set_grad;
   autograd_api.is_leaf = [](const Tensor& self) { return !grad_fn_of(self); };
   autograd_api.grad_fn = [](const Tensor& self) -> void* { return wrap(grad_fn_of(self)); };

@@ -35,7 +35,9 @@ class Adamax(Optimizer):
     ) -> None:
         check_adam("Adamax", lr, betas, eps, weight_decay)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, {**options, **modes({"foreach": foreach, **accepted}, "Adamax")})
+        super().__init__(
+            params, {**options, **modes({"foreach": foreach, **accepted}, "Adamax", lacks="fused")}
+        )
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_inf"}
@@ -84,7 +86,7 @@ class NAdam(Optimizer):
         check_range("NAdam", "momentum_decay", momentum_decay, 0)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         options |= {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, {**options, **modes(accepted, "NAdam")})
+        super().__init__(params, {**options, **modes(accepted, "NAdam", lacks="fused")})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_avg_sq"}
@@ -136,7 +138,7 @@ class RAdam(Optimizer):
         check_adam("RAdam", lr, betas, eps, weight_decay)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         options["decoupled_weight_decay"] = decoupled_weight_decay
-        super().__init__(params, {**options, **modes(accepted, "RAdam")})
+        super().__init__(params, {**options, **modes(accepted, "RAdam", lacks="fused")})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_avg_sq"}

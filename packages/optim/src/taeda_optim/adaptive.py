@@ -50,7 +50,7 @@ class RMSprop(Optimizer):
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
         options |= {"centered": centered, "maximize": maximize}
         accepted |= {"capturable": capturable, "foreach": foreach, "differentiable": differentiable}
-        super().__init__(params, {**options, **modes(accepted, "RMSprop")})
+        super().__init__(params, {**options, **modes(accepted, "RMSprop", lacks="fused")})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         names = {"square_avg"}
@@ -110,7 +110,9 @@ class Adagrad(Optimizer):
         _check("Adagrad", initial_accumulator_value=initial_accumulator_value)
         options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
         options |= {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
-        super().__init__(params, {**options, **modes({"foreach": foreach, **accepted}, "Adagrad")})
+        super().__init__(
+            params, {**options, **modes({"foreach": foreach, **accepted}, "Adagrad", lacks="capturable")}
+        )
         for param in (p for group in self.param_groups for p in group["params"]):
             self._begin(param)
 
@@ -164,7 +166,9 @@ class Adadelta(Optimizer):
         _check("Adadelta", lr=lr, eps=eps, weight_decay=weight_decay)
         check_range("Adadelta", "rho", rho, 0, 1 + 1e-15)
         options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, {**options, **modes({"foreach": foreach, **accepted}, "Adadelta")})
+        super().__init__(
+            params, {**options, **modes({"foreach": foreach, **accepted}, "Adadelta", lacks="fused")}
+        )
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"square_avg", "acc_delta"}
@@ -211,7 +215,7 @@ class Rprop(Optimizer):
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Rprop: argument 'etas' must be below and above 1, found {etas}")
         options = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
-        super().__init__(params, {**options, **modes(accepted, "Rprop")})
+        super().__init__(params, {**options, **modes(accepted, "Rprop", lacks="fused")})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"prev", "step_size"}

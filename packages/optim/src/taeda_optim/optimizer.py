@@ -10,9 +10,6 @@ from typing import Any
 from taeda_optim import saving
 from taeda_registry.slots import tensor
 
-# Accepted as in PyTorch; which loop computes the step is this library's own choice.
-MODES = ("foreach", "capturable", "differentiable", "fused")
-
 
 class RemovableHook:
     """Takes a hook out again."""
@@ -274,12 +271,14 @@ def check_range(kind: str, name: str, value: float, low: float, high: float = fl
         raise ValueError(f"{kind}: argument '{name}' must be at least {low} and below {high}, found {value}")
 
 
-def modes(given: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Options of `MODES` with their defaults; TypeError for a name that is none."""
-    unknown = sorted(set(given) - set(MODES))
+def modes(given: dict[str, Any], kind: str, lacks: str = "") -> dict[str, Any]:
+    """Options accepted as in PyTorch, with defaults, but for one that ``kind`` lacks; TypeError for other names."""
+    known = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
+    known.pop(lacks, None)
+    unknown = sorted(set(given) - set(known))
     if unknown:
         raise TypeError(f"{kind}: unexpected arguments {unknown}")
-    return {"foreach": None, "capturable": False, "differentiable": False, "fused": None, **given}
+    return {**known, **given}
 
 
 def real_view(x: Any) -> Any:

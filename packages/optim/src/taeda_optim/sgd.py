@@ -52,8 +52,9 @@ class SGD(Optimizer):
                 f"found momentum {momentum} and dampening {dampening}"
             )
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        accepted = modes({"foreach": foreach, "differentiable": differentiable, "fused": fused}, "SGD")
-        accepted.pop("capturable")
+        accepted = modes(
+            {"foreach": foreach, "differentiable": differentiable, "fused": fused}, "SGD", lacks="capturable"
+        )
         super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize, **accepted})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:

@@ -8,6 +8,7 @@ from taeda_tensor_core import *
 from taeda_tensor_core import accelerator as accelerator
 from taeda_tensor_core import backends as backends
 from taeda_tensor_core import random as random
+from taeda_tensor_core import serialization as serialization
 from taeda_tensor_core.device_module import DeviceModule
 from taeda_tensor_core.device_module import get_device_module as get_device_module
 from taeda_tensor_core.serialization import load as load

@@ -34,9 +34,15 @@ def _storage_bytes(tensor: Tensor) -> Tensor:
     return tensor.detach().as_strided((size,), (1,), 0).view(_C.uint8)
 
 
-def _shown(memory: Tensor, dtype: Any, shape: tuple, stride: tuple, offset: int) -> Tensor:
+def storage_bytes(tensor: Tensor) -> Tensor | None:
+    """The same where the storage is a run of whole elements from the tensor's own raster; else None."""
+    return _storage_bytes(tensor) if _storage_key(tensor) is not None else None
+
+
+def shown_over(memory: Tensor, dtype: Any, shape: tuple, stride: tuple, offset: int) -> Tensor:
     """A tensor over all bytes of a storage, which is nobody's view."""
-    view = memory.view(dtype).as_strided(shape, stride, offset)
+    whole = memory.view(dtype)
+    view = whole.as_strided(shape, stride, whole.storage_offset() + offset)
     return _C.empty((0,), dtype=dtype).set_(view)
 
 
@@ -76,7 +82,7 @@ def rebuild_view(
     state: dict | None,
 ) -> Tensor:
     """Undo what pickling did to a tensor over a storage that others may share."""
-    return _finished(cls, _shown(memory, dtype, shape, stride, offset), requires_grad, state)
+    return _finished(cls, shown_over(memory, dtype, shape, stride, offset), requires_grad, state)
 
 
 def _finished(cls: type, tensor: Tensor, requires_grad: bool, state: dict | None) -> Tensor:
@@ -161,7 +167,7 @@ def _deep_values(self: Tensor, memo: dict) -> Tensor:
     if key not in memo:
         source = _storage_bytes(self)
         memo[key] = source, source.clone()  # the source is kept, so that no other storage takes its address
-    return _shown(memo[key][1], self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
+    return shown_over(memo[key][1], self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
 
 
 def __deepcopy__(self: Tensor, memo: dict) -> Tensor:

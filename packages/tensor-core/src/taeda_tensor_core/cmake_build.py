@@ -77,7 +77,7 @@ class Project:
             "CMAKE_MAKE_PROGRAM": _tool("ninja"),
             "TAEDA_PYTHON": sys.executable,
             "TAEDA_GENERATED": str(self.root / "generated"),
-            "TAEDA_SANITIZE": "ON" if sanitizing() else "OFF",
+            "TAEDA_SANITIZE": sanitizer(),
             **self.definitions(),
         }
         extra = os.environ.get("TAEDA_CMAKE_ARGS", "").split()
@@ -93,7 +93,7 @@ class Project:
         _run([cmake, "--build", str(folder), "--parallel", str(jobs())])
         for stale in ("include", "lib", "ops"):
             shutil.rmtree(prefix / stale, ignore_errors=True)
-        stripping = ["--strip"] if strip and not sanitizing() else []
+        stripping = ["--strip"] if strip and not sanitizer() else []
         _run([cmake, "--install", str(folder), "--prefix", str(prefix), *stripping])
         for name, text in self.notices().items():
             folder = prefix / "lib" / "licenses"
@@ -103,12 +103,20 @@ class Project:
     def build_folder(self) -> Path:
         """Where objects are kept between builds, one folder per interpreter and kind of build."""
         tag = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
-        return self.root / "build" / (f"{tag}-sanitize" if sanitizing() else tag)
+        return self.root / "build" / (f"{tag}-{sanitizer()}" if sanitizer() else tag)
 
 
-def sanitizing() -> bool:
-    """Whether ``TAEDA_SANITIZE=1`` asks for address and undefined-behaviour sanitizers."""
-    return os.environ.get("TAEDA_SANITIZE", "0") not in {"", "0"}
+def sanitizer() -> str:
+    """What ``TAEDA_SANITIZE`` asks for: ``address`` (with undefined behaviour; also ``1``), ``thread``, or nothing.
+
+    Raises:
+        ValueError: It asks for something else.
+    """
+    given = os.environ.get("TAEDA_SANITIZE", "0")
+    known = {"": "", "0": "", "1": "address", "address": "address", "thread": "thread"}
+    if given not in known:
+        raise ValueError(f"TAEDA_SANITIZE is {given!r}, expected one of {', '.join(sorted(known))}")
+    return known[given]
 
 
 def jobs() -> int:

@@ -1,105 +1,220 @@
-"""Checkpoints as safetensors files: data and a JSON header, no code, loaded entirely or not at all.
+"""Checkpoints: safetensors and PyTorch's files, loaded entirely or not at all, without running code of theirs.
 
-The format is public (https://github.com/huggingface/safetensors): eight bytes of header length, a JSON header that maps
-names to dtype, shape and byte range, then the bytes. A flat dict of tensors is stored as exactly that, so that other
-readers understand it; nesting, numbers, strings and views of shared memory are described in the header's
-``__metadata__``.
+Tensors and containers go to safetensors (https://github.com/huggingface/safetensors): eight bytes of header length, a
+JSON header that maps names to dtype, shape and byte range, then the bytes. A flat dict of tensors is stored as exactly
+that, so that other readers understand it; nesting, numbers, strings and views of shared memory are described in the
+header's ``__metadata__``. Files named ``.pt``, ``.pth``, ``.bin`` or ``.tar``, and objects that are more than tensors
+and containers, go to PyTorch's zip format.
 """
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, Any
 
-import taeda_tensor_core as tc
-from taeda_tensor_core.checkpoint import files
+from taeda_tensor_core.checkpoint import files, read_any, read_torch, shards, write_torch
 from taeda_tensor_core.checkpoint.common import CheckpointError
 from taeda_tensor_core.checkpoint.read_safetensors import decode
+from taeda_tensor_core.checkpoint.source import Source
+from taeda_tensor_core.checkpoint.torch_names import placer
 from taeda_tensor_core.checkpoint.write_safetensors import encode
 
-__all__ = ["CheckpointError", "load", "save"]
+__all__ = [
+    "CheckpointError",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+    "save_sharded",
+]
+
+_TORCH_NAMES = (".pt", ".pth", ".bin", ".tar")
+FORMATS = (None, "safetensors", "torch")
 
 
-def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
-    """Stores tensors, numbers, strings and containers of them.
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | IO[bytes],
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    *,
+    format: str | None = None,
+) -> None:
+    """Stores an object: tensors and containers of them as data, anything else that can be pickled as a whole.
 
-    A view costs only its visible elements. Tensors of one dtype that have elements in common share memory again after
-    loading. A regular file is replaced as a whole: the new one is written beside it under another name, flushed to the
+    In safetensors a view costs only its visible elements, and tensors of one dtype that have elements in common share
+    memory again after loading; in PyTorch's format the whole storage is kept with strides and sharing.
+
+    A regular file is replaced as a whole: the new one is written beside it under another name, flushed to the
     disk and renamed, so that an interrupted or failed save leaves the old file; mode and (where allowed) owner are
     kept, other hard links keep the old content. A symbolic link stays and what it points to is written. Pipes, devices
     and file objects are written through; a failure there leaves what was written.
 
     Args:
-        obj: a state dict or any nesting of dicts (str or int keys), lists and tuples.
+        obj: a state dict, any nesting of dicts, lists and tuples, a module, an optimizer ...
         f: path or binary file.
+        pickle_module: accepted as in PyTorch and not used.
+        pickle_protocol: of the pickle in PyTorch's format; PyTorch loads 2 with ``weights_only=True``.
+        format: ``safetensors`` or ``torch``; by default the first, unless the path is named like a file of PyTorch's
+            (``.pt``, ``.pth``, ``.bin``, ``.tar``) or ``obj`` is more than safetensors can hold: dicts (str or int
+            keys), lists and tuples of tensors, numbers, strings and None.
 
     Raises:
-        TypeError: something else inside ``obj``, or a text file; nothing was written.
+        TypeError: something inside ``obj`` that the format cannot hold, or a text file; nothing was written.
+        ValueError: an unknown format, or containers nested deeper than 200.
         OSError: the file could not be written completely.
 
     Example:
         >>> save(model.state_dict(), "model.safetensors")
+        >>> save({"model": model, "optimizer": optimizer}, "whole.pt")
     """
-    head, chunks = encode(obj)
-    files.write(f, (head, *chunks))
+    if format not in FORMATS:
+        raise ValueError(f"save: argument 'format' must be 'safetensors' or 'torch', found {format!r}")
+    files.write(f, _encoded(obj, "" if hasattr(f, "write") else os.fsdecode(f), format, pickle_protocol))  # type: ignore[arg-type]
+
+
+def _encoded(obj: Any, name: str, format: str | None, protocol: int) -> list[Any]:
+    if format == "torch" or (format is None and name.endswith(_TORCH_NAMES)):
+        return write_torch.encode(obj, protocol)
+    try:
+        head, chunks = encode(obj)
+    except TypeError:
+        if format is not None or name.endswith(".safetensors"):
+            raise
+        return write_torch.encode(obj, protocol)
+    return [head, *chunks]
+
+
+def save_sharded(
+    state: Mapping[str, Any], f: str | os.PathLike[str], max_shard_size: int = 5 * 10**9
+) -> None:
+    """Stores tensors by name in several safetensors files with an index, as Hugging Face's libraries lay them out.
+
+    Args:
+        state: tensors by name; those that share memory stay in one file.
+        f: path of the index, ``model.safetensors.index.json``; the files lie beside it.
+        max_shard_size: bytes of tensors in a file; a larger tensor has a file of its own.
+
+    Raises:
+        TypeError: something other than tensors by name.
+        OSError: a file could not be written completely; an old index is unchanged.
+
+    Example:
+        >>> save_sharded(model.state_dict(), "model.safetensors.index.json", 10**9)
+        >>> model.load_state_dict(load("model.safetensors.index.json"))
+    """
+    shards.write(state, os.fsdecode(f), max_shard_size)
 
 
 def load(
-    f: str | os.PathLike[str] | IO[bytes], map_location: Any = None, *, weights_only: bool = True
+    f: str | os.PathLike[str] | IO[bytes],
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
 ) -> Any:
-    """Reads what `save` wrote, any safetensors file (as a dict of tensors), or a zip file of PyTorch's.
+    """Reads what `save` wrote, any safetensors file (as a dict of tensors), or a file of PyTorch's.
 
-    No code of the file is run. Everything is checked first: on an error nothing was loaded.
+    No code of the file is run, unless ``weights_only=False`` asks for it. Everything is checked first: on an error
+    nothing was loaded. A file may make objects in proportion to its size (four times, and 64 MiB in any case), nested
+    200 deep.
 
     Args:
-        f: path or binary file.
-        map_location: device to put the tensors on; dicts and functions as in PyTorch are not taken.
-        weights_only: accepted as in PyTorch; files that hold more than data are an error either way.
+        f: path or binary file, read from its position to its end; or the path of an index (``.index.json``) of several
+            safetensors files.
+        map_location: device to put the tensors on; a dict from saved to wanted locations; or a function of the bytes
+            of a storage (a uint8 tensor) and its location, which returns them on another device, or None. By default
+            tensors go where they were.
+        pickle_module: accepted as in PyTorch and not used.
+        weights_only: False unpickles whole objects of PyTorch's format, which can run any code that the file's author
+            wanted; only for files that you trust.
+        mmap: tensors share memory with the file, whose bytes are read when they are used; writes stay private.
 
     Raises:
-        CheckpointError: the file is malformed, or holds something other than tensors, containers, numbers and
-            strings; the text says where.
+        CheckpointError: the file is malformed, asks for too much, or holds something other than tensors, containers,
+            numbers, strings and what `add_safe_globals` declared; the text says where.
 
     Example:
         >>> model.load_state_dict(load("model.safetensors"))
     """
-    device = None if map_location is None else tc.device(map_location)
+    place, whole = placer(map_location), weights_only is False
     if hasattr(f, "read"):
-        data = f.read()  # type: ignore[union-attr]
-        loaded = _read(io.BytesIO(data), len(data))
-    else:
-        with open(os.fspath(f), "rb") as file:  # type: ignore[arg-type]
-            loaded = _read(file, os.fstat(file.fileno()).st_size)
-    return loaded if device is None else _moved(loaded, device, {})
+        if mmap:
+            raise ValueError("load: argument 'mmap' needs a path for argument 'f', found a file object")
+        source = Source(f)  # type: ignore[arg-type]
+        loaded = _read(source, place, whole)
+        source.finish()
+        return loaded
+    return _from_path(os.fsdecode(f), place, whole, bool(mmap))  # type: ignore[arg-type]
 
 
-def _read(file: Any, size: int) -> Any:
-    start = file.read(8)
-    file.seek(0)
-    if start[:4] == b"PK\x03\x04":
-        from taeda_tensor_core.checkpoint.pickle_reader import read_pt
-
-        return read_pt(file, size)
-    if start[:2] == b"\x80\x02" and int.from_bytes(start, "little") > size:
-        raise CheckpointError(
-            "load: the file is a bare pickle, which may hold code; expected safetensors or a zip file of PyTorch 1.6 "
-            "or later"
-        )
-    return decode(file, size)
+def _from_path(path: str, place: Callable[[Any, str], Any], whole: bool, mapped: bool) -> Any:
+    if path.endswith(shards.SUFFIX):
+        return shards.read(path, lambda shard: _from_path(shard, place, False, mapped))
+    with open(path, "rb") as file:
+        return _read(Source(file, mapped), place, whole)
 
 
-def _moved(value: Any, device: Any, done: dict[int, Any]) -> Any:
-    """A copy of a nested object with its tensors on a device; what was one object stays one."""
-    if id(value) in done:
-        return done[id(value)]
-    out = value
-    if isinstance(value, tc.Tensor):
-        out = value.to(device)
-    elif isinstance(value, Mapping):
-        out = {key: _moved(item, device, done) for key, item in value.items()}
-    elif isinstance(value, (list, tuple)):
-        out = type(value)(_moved(item, device, done) for item in value)
-    done[id(value)] = out
-    return out
+def _read(source: Source, place: Callable[[Any, str], Any], whole: bool) -> Any:
+    start = source.part(0, min(8, source.size))
+    how = read_any if whole else read_torch
+    with read_torch.callers_errors():
+        if start[:4] == b"PK\x03\x04":
+            return how.read_zip(source, place)
+        if start[:1] == b"\x80" and int.from_bytes(start, "little") > source.size:
+            return how.read_legacy(source, place)
+        with read_torch.named_errors():
+            return decode(source, lambda tensor: place(tensor, "cpu"))
+
+
+def add_safe_globals(safe_globals: Iterable[Any]) -> None:
+    """Lets `load` make objects of these classes and call these functions where a file refers to them.
+
+    Args:
+        safe_globals: classes and functions, or pairs of one and the name ``module.name`` that files know it by.
+
+    Example:
+        >>> add_safe_globals([Vocabulary])
+    """
+    new = dict(map(_named, safe_globals))
+    read_torch.safe.update(new)
+
+
+def _named(item: Any) -> tuple[str, Any]:
+    if isinstance(item, tuple):
+        if len(item) != 2 or not isinstance(item[1], str):
+            raise TypeError(f"add_safe_globals: expected (class or function, name), found {item!r}")
+        return item[1], item[0]
+    return f"{item.__module__}.{item.__qualname__}", item
+
+
+def get_safe_globals() -> list[Any]:
+    """What `add_safe_globals` has declared so far."""
+    return list(read_torch.safe.values())
+
+
+def clear_safe_globals() -> None:
+    """Takes back all that `add_safe_globals` has declared."""
+    read_torch.safe.clear()
+
+
+@contextmanager
+def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
+    """`add_safe_globals` for a block.
+
+    Example:
+        >>> with safe_globals([Vocabulary]):
+        ...     loaded = load("vocabulary.pt")
+    """
+    before = dict(read_torch.safe)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        read_torch.safe.clear()
+        read_torch.safe.update(before)

@@ -15,11 +15,33 @@ struct AutogradMeta final : GradMeta, Pooled {
   Ref<Node> grad_fn;                // null for leaves
   uint32_t output = 0;              // which output of grad_fn
   uint32_t attr_version = 0;        // views: storage version at which grad_fn was right
-  Tensor grad;                      // of leaves, and of others after retain_grad
+  Tensor grad;                      // of leaves, and of others after retain_grad; see Note [Gradients and threads]
+  std::atomic<const void*> keeper{nullptr};  // the thread that holds `grad`'s lock
   Node* accumulator = nullptr;      // see Note [Resting accumulators]
   HookList* hooks = nullptr;        // of leaves; owned
   ~AutogradMeta() override;
   static void operator delete(void* memory, size_t bytes) noexcept { Pool::give(memory, bytes); }
+};
+
+/// Note [Gradients and threads]
+/// Adding to a large gradient gives the interpreter's lock up, so the gradient of a leaf has a lock of its own: from the look
+/// whether there is one to the sum's return to its place. Whoever waits for it lets other Python threads run, for one of them may be the
+/// holder. The holder may enter again (a kernel written in Python may ask for the gradient).
+class GradLock {
+ public:
+  explicit GradLock(AutogradMeta& meta) : keeper_(&meta.keeper) {
+    const void* nobody = nullptr;
+    if (!keeper_->compare_exchange_strong(nobody, &thread_state, std::memory_order_acquire)) [[unlikely]]
+      wait();
+  }
+  ~GradLock() {
+    if (keeper_) keeper_->store(nullptr, std::memory_order_release);
+  }
+  GradLock(const GradLock&) = delete;
+
+ private:
+  void wait();
+  std::atomic<const void*>* keeper_;  // null: an outer lock of this thread
 };
 
 inline AutogradMeta* meta_of(const TensorImpl* impl) noexcept { return static_cast<AutogradMeta*>(impl->grad); }
@@ -53,6 +75,10 @@ template <class... T>
 inline bool needs_grad(const T&... arguments) noexcept {
   return thread_state.grad_enabled && (tracked(arguments) || ...);
 }
+
+/// `.grad`, and its setting without any check; undefined is none.
+Tensor grad_of(const Tensor& t);
+void replace_grad(const Tensor& t, Tensor grad);
 
 /// The node and output that produce `t`; for leaves their AccumulateGrad. Null node when untracked.
 Edge slow_edge(const Tensor& t);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from taeda_optim.lr_scheduler.base import LRScheduler
 from taeda_optim.optimizer import Optimizer
@@ -56,12 +57,33 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def rate(self, step: float, base: float) -> float:
+    @property
+    def T_cur(self) -> float:
+        """Steps since the last restart."""
+        return self._place(self.last_epoch)[0]
+
+    @property
+    def T_i(self) -> int:
+        """Length of the period under way."""
+        return self._place(self.last_epoch)[1]
+
+    def _place(self, step: float) -> tuple[float, int]:
         if self.T_mult == 1:
-            period, at = self.T_0, step % self.T_0
-        else:
-            period, at = self.T_0, step
-            while at >= period:
-                at -= period
-                period *= self.T_mult
+            return step % self.T_0, self.T_0
+        period, at = self.T_0, step
+        while at >= period:
+            at -= period
+            period *= self.T_mult
+        return at, period
+
+    def rate(self, step: float, base: float) -> float:
+        at, period = self._place(step)
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * at / period)) / 2
+
+    def state_dict(self) -> dict[str, Any]:
+        whole = math.floor(self.last_epoch)  # as PyTorch has it; the fraction stands in T_cur
+        return {**super().state_dict(), "last_epoch": whole, "T_cur": self.T_cur, "T_i": self.T_i}
+
+    def _take(self, state: dict[str, Any]) -> None:
+        super()._take(state)
+        self.last_epoch += state.get("T_cur", 0) % 1

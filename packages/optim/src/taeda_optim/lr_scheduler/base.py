@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from taeda_optim.optimizer import Optimizer
@@ -25,6 +26,8 @@ class LRScheduler:
 
     # What a step cannot fall below, in the sense that the distance to it is what shrinks.
     eta_min: float = 0.0
+    # Attributes that no state holds: functions, what follows from others, and the optimizer.
+    _unsaved: frozenset[str] = frozenset({"optimizer", "_pure"})
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         kind = type(self).__name__
@@ -86,8 +89,14 @@ class LRScheduler:
         self._last_lr = rates
 
     def state_dict(self) -> dict[str, Any]:
-        """Step, rates and numbers of the schedule; functions given to it are left out."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer" and _is_data(value)}
+        """Step, rates and numbers of the schedule, under PyTorch's keys, so that either library takes the other's.
+
+        Functions given to the schedule are left out; of callable objects the attributes are saved.
+        """
+        return {**self._saved(), **_FLAGS}
+
+    def _saved(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes to a saved step and sets its learning rates. States of PyTorch's schedules serve as well.
@@ -102,22 +111,35 @@ class LRScheduler:
             )
         groups = len(self.optimizer.param_groups)
         for name in ("base_lrs", "_last_lr"):
-            if len(state_dict.get(name, self.base_lrs)) != groups:
+            if name in state_dict and len(state_dict[name]) != groups:
                 raise ValueError(
                     f"{kind}.load_state_dict: '{name}' has {len(state_dict[name])} rates, expected {groups}"
                 )
-        known = self.state_dict()
-        self.__dict__.update({key: value for key, value in state_dict.items() if key in known})
-        self._pure = list(state_dict.get("_pure", self.get_lr()))
+        self._take(state_dict)
+        self._pure = self.get_lr()
         self._set(list(state_dict.get("_last_lr", self._pure)))
 
+    def _take(self, state: dict[str, Any]) -> None:
+        """Sets the attributes that a state names and this schedule has."""
+        self.__dict__.update(
+            {k: v for k, v in state.items() if k in self.__dict__ and k not in self._unsaved}
+        )
 
-def _is_data(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return all(_is_data(item) for item in value)
-    if isinstance(value, dict):
-        return all(_is_data(item) for item in value.values())
-    return value is None or isinstance(value, (bool, int, float, str))
+
+# What PyTorch's states hold beside the schedule's own numbers, always with these values between two steps.
+_FLAGS = {"_is_initial": False, "_get_lr_called_within_step": False}
+
+
+def attributes_of(function: Any) -> dict[str, Any] | None:
+    """What a state keeps of a function that a schedule was given: nothing, or a callable object's attributes."""
+    attributes = getattr(function, "__dict__", None)
+    return None if attributes is None or isinstance(function, FunctionType) else dict(attributes)
+
+
+def take_attributes(function: Any, attributes: dict[str, Any] | None) -> None:
+    """Gives a callable object the attributes that `attributes_of` returned."""
+    if attributes:
+        function.__dict__.update(attributes)
 
 
 def per_group(kind: str, name: str, value: Any, optimizer: Optimizer) -> list[Any]:

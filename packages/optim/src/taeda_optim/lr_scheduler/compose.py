@@ -14,6 +14,7 @@ from taeda_optim.optimizer import Optimizer
 class _Composed(LRScheduler):
     """What both share: the parts' states, and rates read from the optimizer."""
 
+    _unsaved = LRScheduler._unsaved | {"_schedulers"}
     _schedulers: list[LRScheduler]
 
     def get_lr(self) -> list[float]:
@@ -35,8 +36,7 @@ class _Composed(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """The step, and the states of the parts."""
-        own = {k: v for k, v in super().state_dict().items() if k != "_schedulers"}
-        return {**own, "_schedulers": [part.state_dict() for part in self._schedulers]}
+        return {**self._saved(), "_schedulers": [part.state_dict() for part in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over a state of `state_dict`; on an error nothing has changed."""
@@ -59,8 +59,7 @@ class _Composed(LRScheduler):
             raise
 
     def _load_own(self, state: dict[str, Any]) -> None:
-        known = set(_Composed.state_dict(self)) - {"_schedulers"}
-        self.__dict__.update({k: v for k, v in state.items() if k in known})
+        self._take(state)
         self._set(list(state.get("_last_lr", self.get_lr())))
 
 
@@ -130,12 +129,15 @@ class ChainedScheduler(_Composed):
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self._schedulers = list(schedulers)
         self.optimizer = self._check(optimizer)
-        self.last_epoch = self._schedulers[-1].last_epoch
         self._last_lr = self.get_lr()
+
+    @property
+    def last_epoch(self) -> int:  # type: ignore[override]
+        """The step that the parts are at."""
+        return self._schedulers[-1].last_epoch
 
     def step(self, epoch: int | None = None) -> None:
         """Takes a step of every schedule."""
         for part in self._schedulers:
             part.step()
-        self.last_epoch += 1
         self._last_lr = self.get_lr()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda_optim.lr_scheduler.base import LRScheduler, per_group
+from taeda_optim.lr_scheduler.base import LRScheduler, attributes_of, per_group, take_attributes
 from taeda_optim.optimizer import Optimizer
 
 
@@ -15,12 +15,19 @@ class _Cycle(LRScheduler):
 
     cycle_momentum: bool
 
-    def _check_momentum(self, optimizer: Optimizer) -> None:
-        if self.cycle_momentum and not {"momentum", "betas"} & set(optimizer.defaults):
+    def _begin_momentum(self, optimizer: Optimizer, low: Any, high: Any, last_epoch: int) -> None:
+        """Notes the range of momentum in the groups, where either library looks for it after loading."""
+        kind = type(self).__name__
+        if not {"momentum", "betas"} & set(optimizer.defaults):
             raise ValueError(
-                f"{type(self).__name__}: argument 'cycle_momentum' needs an optimizer with 'momentum' or 'betas', "
+                f"{kind}: argument 'cycle_momentum' needs an optimizer with 'momentum' or 'betas', "
                 f"found {type(optimizer).__name__}"
             )
+        self.use_beta1 = "betas" in optimizer.defaults
+        lows = per_group(kind, "base_momentum", low, optimizer)
+        highs = per_group(kind, "max_momentum", high, optimizer)
+        for group, least, most in zip(optimizer.param_groups, lows, highs, strict=True):
+            _begin(group, last_epoch, max_momentum=most, base_momentum=least)
 
     def momentum(self, step: int, group: int) -> float:
         """The momentum of a group at ``step``."""
@@ -35,7 +42,7 @@ class _Cycle(LRScheduler):
             return
         for i, group in enumerate(self.optimizer.param_groups):
             momentum = self.momentum(self.last_epoch, i)
-            if "betas" in group:
+            if self.use_beta1:
                 group["betas"] = (momentum, *group["betas"][1:])
             else:
                 group["momentum"] = momentum
@@ -58,6 +65,8 @@ class CyclicLR(_Cycle):
         ValueError: an unknown mode, or lists of another length than groups.
     """
 
+    _unsaved = _Cycle._unsaved | {"_scale_fn_custom"}
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -78,12 +87,16 @@ class CyclicLR(_Cycle):
             raise ValueError(f"CyclicLR: unknown argument 'mode': {mode!r}")
         self.max_lrs = per_group("CyclicLR", "max_lr", max_lr, optimizer)
         low = per_group("CyclicLR", "base_lr", base_lr, optimizer)
-        self.step_size_up, self.total_size = step_size_up, step_size_up + (step_size_down or step_size_up)
+        up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
+        self.total_size, self.step_ratio = up + down, up / (up + down)
         self.mode, self.gamma, self.cycle_momentum = mode, gamma, cycle_momentum
-        self._scale_fn, self.scale_mode = scale_fn, scale_mode
-        self._check_momentum(optimizer)
-        self.base_momentums = per_group("CyclicLR", "base_momentum", base_momentum, optimizer)
-        self.max_momentums = per_group("CyclicLR", "max_momentum", max_momentum, optimizer)
+        self._scale_fn_custom, self.scale_mode = scale_fn, scale_mode
+        if scale_fn is None:
+            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        if cycle_momentum:
+            self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch)
+            self.base_momentums = [group["base_momentum"] for group in optimizer.param_groups]
+            self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
         for group, rate in zip(optimizer.param_groups, low, strict=True):
             if last_epoch == -1:
                 group["lr"] = group["initial_lr"] = float(rate)
@@ -93,12 +106,12 @@ class CyclicLR(_Cycle):
         """How far from the low end, between 0 and 1 times the scale."""
         cycle = math.floor(1 + step / self.total_size)
         at = 1 + step / self.total_size - cycle
-        up = self.step_size_up / self.total_size
+        up = self.step_ratio
         return (at / up if at <= up else (at - 1) / (up - 1)) * self._scale(cycle, step)
 
     def _scale(self, cycle: int, step: int) -> float:
-        if self._scale_fn is not None:
-            return self._scale_fn(cycle if self.scale_mode == "cycle" else step)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(cycle if self.scale_mode == "cycle" else step)
         if self.mode == "triangular":
             return 1.0
         return 1 / 2 ** (cycle - 1) if self.mode == "triangular2" else self.gamma**step
@@ -110,6 +123,13 @@ class CyclicLR(_Cycle):
     def momentum(self, step: int, group: int) -> float:
         low, high = self.base_momentums[group], self.max_momentums[group]
         return high - (high - low) * self._share(max(step, 0))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "_scale_fn_custom": attributes_of(self._scale_fn_custom)}
+
+    def _take(self, state: dict[str, Any]) -> None:
+        super()._take(state)
+        take_attributes(self._scale_fn_custom, state.get("_scale_fn_custom"))
 
 
 class OneCycleLR(_Cycle):
@@ -155,51 +175,65 @@ class OneCycleLR(_Cycle):
             raise ValueError(
                 f"OneCycleLR: argument 'anneal_strategy' must be 'cos' or 'linear', found {anneal_strategy!r}"
             )
-        self.anneal, self.cycle_momentum = anneal_strategy, cycle_momentum
-        self._check_momentum(optimizer)
-        self.max_lrs = per_group("OneCycleLR", "max_lr", max_lr, optimizer)
-        self.base_momentums = per_group("OneCycleLR", "base_momentum", base_momentum, optimizer)
-        self.max_momentums = per_group("OneCycleLR", "max_momentum", max_momentum, optimizer)
-        self.final_div_factor = final_div_factor
-        peak, last = pct_start * self.total_steps - 1, self.total_steps - 1
-        self.ends = [peak, 2 * pct_start * self.total_steps - 2, last] if three_phase else [peak, last]
-        if last_epoch == -1:
-            for group, high in zip(optimizer.param_groups, self.max_lrs, strict=True):
-                group["initial_lr"], group["max_lr"] = high / div_factor, high
-                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
+        self._schedule_phases = _phases(pct_start, self.total_steps, three_phase)
+        highs = per_group("OneCycleLR", "max_lr", max_lr, optimizer)
+        if cycle_momentum:
+            self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch)
+        for group, high in zip(optimizer.param_groups, highs, strict=True):
+            first = high / div_factor
+            if last_epoch == -1:
+                group["initial_lr"] = first
+            _begin(group, last_epoch, max_lr=high, min_lr=first / final_div_factor)
         super().__init__(optimizer, last_epoch)
 
-    def _along(self, step: int, marks: list[float]) -> float:
-        """The value at a step of a curve through ``marks``, one for the start and each end of a phase."""
+    def _along(self, step: int, group: dict[str, Any], what: str) -> float:
+        """``lr`` or ``momentum`` of a group at a step: between the marks of the phase that the step is in."""
         if step > self.total_steps:
             raise ValueError(f"OneCycleLR: step {step} is beyond the {self.total_steps} steps of the cycle")
-        begin = 0.0
-        for phase, end in enumerate(self.ends):
-            if step <= end or phase == len(self.ends) - 1:
-                done = (step - begin) / (end - begin) if end != begin else 1.0
-                return self._between(marks[phase], marks[phase + 1], done)
-            begin = end
-        raise AssertionError("the last phase ends the loop")
+        begin, last = 0.0, self._schedule_phases[-1]
+        phase = last
+        for phase in self._schedule_phases:
+            if step <= phase["end_step"] or phase is last:
+                break
+            begin = phase["end_step"]
+        end = phase["end_step"]
+        done = (step - begin) / (end - begin) if end != begin else 1.0
+        return self._between(group[phase[f"start_{what}"]], group[phase[f"end_{what}"]], done)
 
     def _between(self, first: float, last: float, done: float) -> float:
-        if self.anneal == "linear":
+        if self._anneal_func_type == "linear":
             return first + (last - first) * done
         return last + (first - last) * (1 + math.cos(math.pi * done)) / 2
 
     def rates(self, step: int) -> list[float]:
-        out = []
-        for first, high in zip(self.base_lrs, self.max_lrs, strict=True):
-            low = first / self.final_div_factor
-            out.append(
-                self._along(
-                    max(step, 0), [first, high, first, low] if len(self.ends) == 3 else [first, high, low]
-                )
-            )
-        return out
+        return [self._along(max(step, 0), group, "lr") for group in self.optimizer.param_groups]
 
     def momentum(self, step: int, group: int) -> float:
-        low, high = self.base_momentums[group], self.max_momentums[group]
-        return self._along(max(step, 0), [high, low, high, high][: len(self.ends) + 1])
+        return self._along(max(step, 0), self.optimizer.param_groups[group], "momentum")
+
+
+def _begin(group: dict[str, Any], last_epoch: int, **marks: float) -> None:
+    """Notes marks of a schedule in a group; one that goes on keeps those it finds."""
+    for name, value in marks.items():
+        if last_epoch == -1 or name not in group:
+            group[name] = value
+
+
+def _phases(share: float, steps: int, three: bool) -> list[dict[str, Any]]:
+    """The last step of each phase and the marks at its ends, by their names in the groups."""
+    low, first, high = "min_lr", "initial_lr", "max_lr"
+    least, most = "base_momentum", "max_momentum"
+    rise = _phase(share * steps - 1, first, high, most, least)
+    if not three:
+        return [rise, _phase(steps - 1, high, low, least, most)]
+    fall = _phase(2 * share * steps - 2, high, first, least, most)
+    return [rise, fall, _phase(steps - 1, first, low, most, most)]
+
+
+def _phase(end: float, *marks: str) -> dict[str, Any]:
+    names = ("start_lr", "end_lr", "start_momentum", "end_momentum")
+    return {"end_step": end, **dict(zip(names, marks, strict=True))}
 
 
 def _total(total_steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:

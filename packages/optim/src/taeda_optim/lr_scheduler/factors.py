@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from taeda_optim.lr_scheduler.base import LRScheduler, per_group
+from taeda_optim.lr_scheduler.base import LRScheduler, attributes_of, per_group, take_attributes
 from taeda_optim.optimizer import Optimizer
 
 
-class LambdaLR(LRScheduler):
+class _Functions(LRScheduler):
+    """Schedules of functions that the caller gives, one for each group."""
+
+    _unsaved = LRScheduler._unsaved | {"lr_lambdas", "_products"}
+    lr_lambdas: list[Callable[[int], float]]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "lr_lambdas": [attributes_of(f) for f in self.lr_lambdas]}
+
+    def _take(self, state: dict[str, Any]) -> None:
+        super()._take(state)
+        for function, attributes in zip(self.lr_lambdas, state.get("lr_lambdas", ()), strict=False):
+            take_attributes(function, attributes)
+
+
+class LambdaLR(_Functions):
     """Base rate times ``lr_lambda(step)``; one function, or one for each group.
 
     Example:
@@ -33,7 +48,7 @@ class LambdaLR(LRScheduler):
         return rate
 
 
-class MultiplicativeLR(LRScheduler):
+class MultiplicativeLR(_Functions):
     """The last rate times ``lr_lambda(step)``; one function, or one for each group."""
 
     def __init__(
@@ -53,8 +68,9 @@ class MultiplicativeLR(LRScheduler):
             products.append([p * factor(at) for p, factor in zip(products[-1], self.lr_lambdas, strict=True)])
         return [base * product for base, product in zip(self.base_lrs, products[max(step, 0)], strict=True)]
 
-    def state_dict(self) -> dict[str, Any]:
-        return {key: value for key, value in super().state_dict().items() if key != "_products"}
+    def _take(self, state: dict[str, Any]) -> None:
+        super()._take(state)
+        self._products = self._products[:1]  # the functions may have changed
 
 
 class StepLR(LRScheduler):
@@ -76,19 +92,18 @@ class MultiStepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones, self.gamma = sorted(milestones), gamma
+        self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def rate(self, step: int, base: float) -> float:
-        return base * self.gamma ** bisect.bisect_right(self.milestones, step)
+        return base * self.gamma ** sum(count for at, count in self.milestones.items() if at <= step)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        # PyTorch keeps how often each milestone occurs.
-        given = state_dict.get("milestones")
-        if isinstance(given, dict):
-            counted = sorted(int(at) for at, count in given.items() for _ in range(count))
-            state_dict = {**state_dict, "milestones": counted}
-        super().load_state_dict(state_dict)
+    def _take(self, state: dict[str, Any]) -> None:
+        super()._take(state)
+        saved = state.get("milestones", self.milestones)
+        # A mapping of counts may have gone through a format whose keys are text; earlier states hold a list.
+        pairs = saved.items() if isinstance(saved, Mapping) else Counter(saved).items()
+        self.milestones = Counter({int(at): count for at, count in pairs})
 
 
 class ExponentialLR(LRScheduler):

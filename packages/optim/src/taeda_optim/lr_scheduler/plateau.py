@@ -56,12 +56,13 @@ class ReduceLROnPlateau(LRScheduler):
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
         self.min_lrs, self.eps = per_group(kind, "min_lr", min_lr, optimizer), eps
-        self.base_lrs = [float(group["lr"]) for group in optimizer.param_groups]
-        self._last_lr = list(self.base_lrs)
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self._last_lr = self.get_lr()
         self._reset()
 
     def _reset(self) -> None:
-        self.best = math.inf if self.mode == "min" else -math.inf
+        self.best = self.mode_worse
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
 
     @property
@@ -102,6 +103,10 @@ class ReduceLROnPlateau(LRScheduler):
     def get_lr(self) -> list[float]:
         """The learning rates in use."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The measure's best value, the counters and the options, under PyTorch's keys."""
+        return self._saved()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes to a saved state and sets its learning rates."""

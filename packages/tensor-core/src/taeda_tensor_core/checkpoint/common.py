@@ -1,12 +1,20 @@
-"""What writing and reading checkpoints share: names of dtypes, and the error of a malformed file."""
+"""What writing and reading checkpoints share: names of dtypes, limits, and the error of a malformed file."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn
 
 # Key in a header's metadata under which nesting, numbers and strings are described.
 STRUCTURE = "taeda.structure"
 MAX_HEADER = 100_000_000
+# Containers within containers: in a header, and in a pickle, which nothing here follows by recursion.
+MAX_DEPTH = 200
+MAX_PICKLED_DEPTH = 500
+# Bytes of objects that every file may ask for, however small it is.
+FREE = 1 << 26
+# Integers beyond are no keys: nearly all of them can be made to have one hash.
+MAX_KEY = 1 << 64
 # dtype: its code in safetensors, bytes of an element.
 DTYPES = {
     "bool": ("BOOL", 1), "int8": ("I8", 1), "int16": ("I16", 2), "int32": ("I32", 4), "int64": ("I64", 8),
@@ -24,6 +32,59 @@ class CheckpointError(ValueError):
 def fail(message: str) -> NoReturn:
     """Raises `CheckpointError`."""
     raise CheckpointError(f"load: {message}")
+
+
+class Budget:
+    """What a file may ask for beyond its tensors: bytes of objects, and work counted as such.
+
+    It is in proportion to the file, so that no small file can fill the memory or take years.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._left = max(FREE, 4 * size)
+
+    def take(self, count: int) -> None:
+        """Fails when the file has asked for too much."""
+        self._left -= count
+        if self._left < 0:
+            fail(f"the file of {self._size} bytes asks for objects out of all proportion to its size")
+
+
+def shown(value: Any) -> str:
+    """A short text for a value out of a file, which may be of any size and depth; only its outside is looked at."""
+    if isinstance(value, (str, bytes)):
+        return repr(value[:60]) + ("..." if len(value) > 60 else "")
+    if value is None or isinstance(value, (bool, float)):
+        return repr(value)
+    if isinstance(value, int):
+        return str(value) if value.bit_length() <= 128 else f"an int of {value.bit_length()} bits"
+    if isinstance(value, (list, tuple)) and len(value) <= 8 and all(type(item) is int for item in value):
+        inside = ", ".join(map(shown, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return f"a {type(value).__name__}"
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value can be a size."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
+
+def check_view(offset: Any, shape: Any, stride: Any, elements: int, item: int) -> None:
+    """Fails unless a view stays within ``elements`` elements of ``item`` bytes, and its own size can be counted."""
+    lists = isinstance(shape, (list, tuple)) and isinstance(stride, (list, tuple))
+    if not lists or len(shape) != len(stride) or len(shape) > 64:
+        fail(f"a view has shape {shown(shape)} and stride {shown(stride)}, expected two lists of one length")
+    steps = all(isinstance(s, int) and abs(s) < 1 << 62 for s in stride)
+    if not steps or not is_count(offset) or not all(map(is_count, shape)):
+        fail(
+            f"a view has offset {shown(offset)}, shape {shown(shape)} and stride {shown(stride)}, expected ints"
+        )
+    if math.prod(n or 1 for n in shape) * item >= 1 << 62:
+        fail(f"a view has shape {shown(shape)}, which is more than can be counted")
+    low, high = bounds(list(shape), list(stride)) if 0 not in shape else (0, -1)
+    if offset + low < 0 or offset + high >= elements:
+        fail(f"a view reaches from element {offset + low} to {offset + high}, has {elements}")
 
 
 def dtype_name(tensor: Any) -> str:

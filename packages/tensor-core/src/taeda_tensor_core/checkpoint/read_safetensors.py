@@ -4,70 +4,85 @@ from __future__ import annotations
 
 import json
 import math
-from typing import IO, Any
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
 import taeda_tensor_core as tc
+from taeda_tensor_core._copies import shown_over
 from taeda_tensor_core.checkpoint.common import (
     BY_CODE,
     DTYPES,
+    MAX_DEPTH,
     MAX_HEADER,
+    MAX_KEY,
     STRUCTURE,
+    Budget,
     CheckpointError,
-    bounds,
+    check_view,
     fail,
+    is_count,
+    shown,
 )
+from taeda_tensor_core.checkpoint.source import Source
 
 
-def decode(file: IO[bytes], size: int) -> Any:
-    """The object in a file of ``size`` bytes, which stands at its beginning."""
-    header, body = _header(file, size)
+def decode(source: Source, place: Callable[[Any], Any]) -> Any:
+    """The object in a file.
+
+    Args:
+        source: the file.
+        place: moves a tensor to where it belongs.
+    """
+    budget = Budget(source.size)
+    header, body = _header(source, budget)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         fail("__metadata__ must map names to strings")
     ranges = sorted((*_check_entry(name, entry, body), name) for name, entry in header.items())
-    at = 0
-    for begin, end, name in ranges:
-        if begin != at:
-            fail(
-                f"tensor '{name}' begins at byte {begin}, expected {at}: ranges must neither overlap nor leave gaps"
-            )
-        at = end
-    if at != body:
-        fail(f"{body - at} bytes after the last tensor")
-    structure = _structure(metadata, header)
-    tensors = {name: _tensor(file, name, header[name], end - begin) for begin, end, name in ranges}
+    _check_gapless(ranges, body)
+    structure = _structure(metadata, header, budget)
+    first = source.size - body
+    tensors = {
+        name: place(_tensor(source, first + begin, end - begin, header[name])) for begin, end, name in ranges
+    }
     if structure is None:
         return {name: tensors[name] for name in header}
     return _Builder(tensors).build(structure)
 
 
-def _header(file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
+def _check_gapless(ranges: list[tuple[int, int, str]], body: int) -> None:
+    at = 0
+    for begin, end, name in ranges:
+        if begin != at:
+            fail(
+                f"tensor {shown(name)} begins at byte {begin}, expected {at}: "
+                "ranges must neither overlap nor leave gaps"
+            )
+        at = end
+    if at != body:
+        fail(f"{body - at} bytes after the last tensor")
+
+
+def _header(source: Source, budget: Budget) -> tuple[dict[str, Any], int]:
     """The header, and how many bytes of data follow."""
-    if size < 8:
-        fail(f"expected at least 8 bytes, found {size}")
-    length = int.from_bytes(_exactly(file, 8), "little")
-    if length > min(MAX_HEADER, size - 8):
-        fail(f"the header claims {length} bytes in a file of {size}")
-    return _json(_exactly(file, length), "the header"), size - 8 - length
+    if source.size < 8:
+        fail(f"expected at least 8 bytes, found {source.size}")
+    length = int.from_bytes(source.part(0, 8), "little")
+    if length > min(MAX_HEADER, source.size - 8):
+        fail(f"the header claims {length} bytes in a file of {source.size}")
+    return parse(source.part(8, length), "the header", budget), source.size - 8 - length
 
 
-def _json(text: bytes | str, what: str) -> dict[str, Any]:
+def parse(text: bytes, what: str, budget: Budget) -> dict[str, Any]:
+    """A JSON object, after making sure that its parts, counted before they exist, are in proportion."""
+    budget.take(2 * len(text) + 250 * text.count(b"{") + 64 * text.count(b"[") + 40 * text.count(b","))
     try:
-        parsed = json.loads(
-            text if isinstance(text, str) else text.decode("utf-8"), object_pairs_hook=_unique
-        )
+        parsed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
     except CheckpointError:
         raise
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"load: {what} is no JSON text: {error}") from error
+        raise CheckpointError(f"load: {what} is no JSON text: {error!s:.200}") from error
     return parsed if isinstance(parsed, dict) else fail(f"{what} is no JSON object")
-
-
-def _exactly(file: IO[bytes], count: int) -> bytes:
-    data = file.read(count)
-    return data if len(data) == count else fail(f"expected {count} more bytes, found {len(data)}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -75,53 +90,40 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return out if len(out) == len(pairs) else fail("the header repeats a name")
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
-
-
 def _check_entry(name: str, entry: Any, body: int) -> tuple[int, int]:
     """Byte range of a tensor after checking everything about it."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        fail(f"tensor '{name}' must have dtype, shape and data_offsets")
+        fail(f"tensor {shown(name)} must have dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in BY_CODE:
-        fail(f"tensor '{name}' has unknown dtype {dtype!r}")
-    if not isinstance(shape, list) or len(shape) > 64 or not all(_is_count(n) for n in shape):
-        fail(f"tensor '{name}' has shape {shape!r}, expected a list of sizes")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(_is_count(n) for n in offsets):
-        fail(f"tensor '{name}' has data_offsets {offsets!r}, expected [begin, end]")
+        fail(f"tensor {shown(name)} has unknown dtype {shown(dtype)}")
+    if not isinstance(shape, list) or len(shape) > 64 or not all(is_count(n) for n in shape):
+        fail(f"tensor {shown(name)} has shape {shown(shape)}, expected a list of sizes")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(is_count(n) for n in offsets):
+        fail(f"tensor {shown(name)} has data_offsets {shown(offsets)}, expected [begin, end]")
     begin, end = offsets
     needed = math.prod(shape) * DTYPES[BY_CODE[dtype]][1]
     if not begin <= end <= body or end - begin != needed or math.prod(n or 1 for n in shape) >= 1 << 62:
-        fail(f"tensor '{name}' needs {needed} bytes, has the range {begin} to {end} of {body}")
+        fail(f"tensor {shown(name)} needs {needed} bytes, has the range {begin} to {end} of {body}")
     return begin, end
 
 
-def _tensor(file: IO[bytes], name: str, entry: dict[str, Any], size: int) -> Any:
-    raw = np.empty(size, np.uint8)
-    if file.readinto(memoryview(raw)) != size:  # type: ignore[attr-defined]
-        fail(f"tensor '{name}' is cut off")
-    return from_bytes(raw, BY_CODE[entry["dtype"]]).reshape(entry["shape"])
-
-
-def from_bytes(raw: np.ndarray, dtype: str) -> Any:
-    """A 1-d tensor over an array of bytes, which it shares."""
-    if dtype == "bool" and raw.size and raw.max() > 1:
+def _tensor(source: Source, at: int, size: int, entry: dict[str, Any]) -> Any:
+    raw, dtype, shape = source.tensor(at, size), BY_CODE[entry["dtype"]], tuple(entry["shape"])
+    if dtype == "bool" and (raw > 1).any():
         fail("a bool must be the byte 0 or 1")
-    if dtype == "bfloat16":
-        return tc.from_numpy(raw.view(np.int16)).view(tc.bfloat16)
-    return tc.from_numpy(raw.view(np.dtype(dtype)))
+    stride = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+    return shown_over(raw, getattr(tc, dtype), shape, stride, 0)
 
 
-def _structure(metadata: dict[str, str], header: dict[str, Any]) -> dict[str, Any] | None:
+def _structure(metadata: dict[str, str], header: dict[str, Any], budget: Budget) -> dict[str, Any] | None:
     """The description of the nesting, checked against the tensors; None where there is none."""
     if STRUCTURE not in metadata:
         return None
-    structure = _json(metadata[STRUCTURE], "the structure in the header")
-    try:
-        _Builder(header).build(structure, check_only=True)
-    except RecursionError as error:
-        raise CheckpointError("load: the structure in the header is nested too deeply") from error
+    structure = parse(
+        metadata[STRUCTURE].encode("utf-8", "surrogatepass"), "the structure in the header", budget
+    )
+    _Builder(header).build(structure, check_only=True)
     return structure
 
 
@@ -135,9 +137,11 @@ class _Builder:
 
     def build(self, node: Any, check_only: bool = False) -> Any:
         self._check_only = check_only
-        return self._build(node)
+        return self._build(node, 0)
 
-    def _build(self, node: Any) -> Any:
+    def _build(self, node: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            fail(f"the structure in the header is nested too deeply, beyond {MAX_DEPTH}")
         if not isinstance(node, dict) or len(node) != 1:
             fail("the structure in the header is malformed")
         kind, value = next(iter(node.items()))
@@ -148,22 +152,24 @@ class _Builder:
         if kind == "float" and isinstance(value, str):
             return _float(value)
         if kind in ("list", "tuple") and isinstance(value, list):
-            items = [self._build(item) for item in value]
+            items = [self._build(item, depth + 1) for item in value]
             return items if kind == "list" else tuple(items)
         if kind == "dict" and isinstance(value, list):
-            return self._dict(value)
+            return self._dict(value, depth + 1)
         if kind == "view":
             return self._view(value)
-        return fail(f"the structure in the header has the unknown or malformed part '{kind}'")
+        return fail(f"the structure in the header has the unknown or malformed part {shown(kind)}")
 
-    def _dict(self, pairs: list[Any]) -> dict[Any, Any]:
+    def _dict(self, pairs: list[Any], depth: int) -> dict[Any, Any]:
         out: dict[Any, Any] = {}
         for pair in pairs:
             if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], (str, int)):
                 fail("a dict in the structure must be a list of [key, value]")
+            if isinstance(pair[0], int) and abs(pair[0]) >= MAX_KEY:
+                fail("a dict in the structure has an int of more than 64 bits for a key")
             if pair[0] in out:
-                fail(f"a dict in the structure repeats the key {pair[0]!r}")
-            out[pair[0]] = self._build(pair[1])
+                fail(f"a dict in the structure repeats the key {shown(pair[0])}")
+            out[pair[0]] = self._build(pair[1], depth)
         return out
 
     def _view(self, value: Any) -> Any:
@@ -172,8 +178,9 @@ class _Builder:
         name, offset, shape, stride = value
         if self._check_only:
             entry = self._tensors.get(name)
-            elements = math.prod(entry["shape"]) if entry is not None else 0
-            check_view(offset, shape, stride, elements)
+            if entry is None:
+                fail(f"a view in the structure is of {shown(name)}, which is not there")
+            check_view(offset, shape, stride, math.prod(entry["shape"]), DTYPES[BY_CODE[entry["dtype"]]][1])
             return None
         key = json.dumps(value)
         if key not in self._views:
@@ -181,28 +188,8 @@ class _Builder:
         return self._views[key]
 
 
-def check_view(offset: Any, shape: Any, stride: Any, elements: int) -> None:
-    """Fails unless a view stays within ``elements`` elements."""
-    if (
-        not isinstance(shape, (list, tuple))
-        or not isinstance(stride, (list, tuple))
-        or len(shape) != len(stride)
-    ):
-        fail(f"a view has shape {shape!r} and stride {stride!r}, expected two lists of one length")
-    numbers = all(isinstance(s, int) and abs(s) < 1 << 62 for s in stride) and all(
-        _is_count(n) for n in shape
-    )
-    if not numbers or not _is_count(offset) or len(shape) > 64:
-        fail(f"a view has offset {offset!r}, shape {shape!r} and stride {stride!r}, expected ints")
-    if 0 in shape:
-        return
-    low, high = bounds(list(shape), list(stride))
-    if offset + low < 0 or offset + high >= elements:
-        fail(f"a view reaches from element {offset + low} to {offset + high}, has {elements}")
-
-
 def _float(text: str) -> float:
     try:
         return float(text) if text in ("inf", "-inf", "nan") else float.fromhex(text)
     except (ValueError, OverflowError) as error:
-        raise CheckpointError(f"load: malformed number {text!r}") from error
+        raise CheckpointError(f"load: malformed number {shown(text)}") from error

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import taeda_tensor_core as tc
-from taeda_tensor_core.checkpoint.common import DTYPES, STRUCTURE, bounds, dtype_name
+from taeda_tensor_core.checkpoint.common import DTYPES, MAX_DEPTH, STRUCTURE, bounds, dtype_name
 
 
 @dataclass
@@ -40,16 +40,18 @@ class Collector:
     _names: set[str] = field(default_factory=lambda: {"__metadata__"})
     _seen: dict[Any, dict[str, Any]] = field(default_factory=dict)
 
-    def describe(self, value: Any, name: str) -> dict[str, Any]:
-        """The JSON form of ``value``, which stands at ``name``."""
+    def describe(self, value: Any, name: str, depth: int = 0) -> dict[str, Any]:
+        """The JSON form of ``value``, which stands at ``name`` inside ``depth`` containers."""
+        if depth > MAX_DEPTH:
+            raise ValueError(f"save: containers are nested deeper than {MAX_DEPTH} at '{name[:60]}...'")
         if isinstance(value, tc.Tensor):
             return self._add(value, name or "tensor")
         if isinstance(value, Mapping):
             items = value.items()
-            return {"dict": [[_key(k, name), self.describe(v, _join(name, k))] for k, v in items]}
+            return {"dict": [[_key(k, name), self.describe(v, _join(name, k), depth + 1)] for k, v in items]}
         if isinstance(value, (list, tuple)):
             kind = "list" if isinstance(value, list) else "tuple"
-            return {kind: [self.describe(item, _join(name, i)) for i, item in enumerate(value)]}
+            return {kind: [self.describe(item, _join(name, i), depth + 1) for i, item in enumerate(value)]}
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, (bool, int, str)):

@@ -1,0 +1,156 @@
+"""Zip archives without compression: where each entry lies, every claim of the directory checked against the file.
+
+Layout: PKWARE's application note (APPNOTE.TXT), 4.3. Entries may neither overlap nor leave the file, so that nothing
+that is read is larger than the file.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from taeda_tensor_core.checkpoint.common import Budget, fail, shown
+from taeda_tensor_core.checkpoint.source import Source
+
+_END = struct.Struct("<4s4H2LH")
+_LOCATOR = struct.Struct("<4sLQL")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_LOCAL = struct.Struct("<4s5H3L2H")
+_ENCRYPTED = 1
+_FULL = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    begin: int  # of its local header
+    data: int
+    size: int
+    checksum: int
+
+
+class Archive:
+    """The entries of a zip file by name.
+
+    Args:
+        source: the file.
+        budget: what its directory may cost.
+    """
+
+    def __init__(self, source: Source, budget: Budget) -> None:
+        self._source = source
+        count, length, begin = _directory(source)
+        budget.take(count * 400)
+        text = source.part(begin, length)
+        self._entries: dict[str, _Entry] = {}
+        at = 0
+        for _ in range(count):
+            at = self._add(text, at)
+        if at != len(text):
+            fail(f"the directory of the archive has {len(text) - at} bytes too many")
+        self._check_apart(begin)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Any:
+        return iter(self._entries)
+
+    def read(self, name: str) -> bytes:
+        """The content of a small entry."""
+        entry = self._entry(name)
+        return self._checked(name, entry, self._source.part(entry.data, entry.size))
+
+    def tensor(self, name: str) -> Any:
+        """The content of an entry as a tensor of bytes."""
+        entry = self._entry(name)
+        data = self._source.tensor(entry.data, entry.size)
+        if entry.size and not self._source.mapped:
+            self._checked(name, entry, memoryview(data.numpy()))
+        return data
+
+    def _entry(self, name: str) -> _Entry:
+        found = self._entries.get(name)
+        return found if found is not None else fail(f"the archive has no entry {shown(name)}")
+
+    def _checked(self, name: str, entry: _Entry, data: Any) -> Any:
+        # PyTorch can leave checksums out; they are 0 then.
+        if entry.checksum and zlib.crc32(data) != entry.checksum:
+            fail(f"entry {shown(name)} of the archive is damaged: its checksum is wrong")
+        return data
+
+    def _add(self, text: bytes, at: int) -> int:
+        """Reads one entry of the directory; where the next one begins."""
+        if at + _ENTRY.size > len(text):
+            fail("the directory of the archive is cut off")
+        fields = _ENTRY.unpack_from(text, at)
+        mark, flags, kind, checksum, packed, size = fields[0], fields[3], fields[4], *fields[7:10]
+        lengths, begin = fields[10:13], fields[16]
+        stop = at + _ENTRY.size + sum(lengths)
+        if mark != b"PK\1\2" or stop > len(text):
+            fail("the directory of the archive is malformed")
+        at += _ENTRY.size
+        raw, extra = text[at : at + lengths[0]], text[at + lengths[0] : at + lengths[0] + lengths[1]]
+        name = raw.decode("utf-8", "replace")
+        packed, size, begin = _wide(extra, size, packed, begin)
+        if kind != 0 or packed != size or flags & _ENCRYPTED:
+            fail(f"entry {shown(name)} of the archive is compressed or encrypted")
+        if name in self._entries:
+            fail(f"the archive repeats the entry {shown(name)}")
+        self._entries[name] = _Entry(begin, self._data(raw, begin), size, checksum)
+        return stop
+
+    def _data(self, name: bytes, begin: int) -> int:
+        """Where the data begin, by the entry's own header."""
+        fields = _LOCAL.unpack(self._source.part(begin, _LOCAL.size))
+        at = begin + _LOCAL.size
+        if fields[0] != b"PK\3\4" or self._source.part(at, min(fields[9], len(name) + 1)) != name:
+            fail("the directory of the archive names an entry that is not there")
+        return at + fields[9] + fields[10]
+
+    def _check_apart(self, end: int) -> None:
+        at = 0
+        for name, entry in sorted(self._entries.items(), key=lambda item: item[1].begin):
+            if entry.begin < at or entry.data + entry.size > end:
+                fail(f"entry {shown(name)} of the archive overlaps another one or the directory")
+            at = entry.data + entry.size
+
+
+def _wide(extra: bytes, size: int, packed: int, begin: int) -> tuple[int, int, int]:
+    """Packed size, size and beginning, taken from the extra field where they do not fit into 32 bits."""
+    if _FULL not in (size, packed, begin):
+        return packed, size, begin
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, at)
+        if kind == 1:
+            numbers = iter(struct.unpack_from(f"<{length // 8}Q", extra[at + 4 : at + 4 + length // 8 * 8]))
+            size, packed, begin = (next(numbers, v) if v == _FULL else v for v in (size, packed, begin))
+            break
+        at += 4 + length
+    return packed, size, begin
+
+
+def _directory(source: Source) -> tuple[int, int, int]:
+    """Number of entries, length and beginning of the directory."""
+    tail = source.part(max(0, source.size - 65_557), min(source.size, 65_557))
+    at = tail.rfind(b"PK\5\6")
+    if at < 0 or at + _END.size > len(tail):
+        fail("the archive has no end: it is cut off")
+    end = source.size - len(tail) + at
+    fields = _END.unpack_from(tail, at)
+    if end + _END.size + fields[7] != source.size:
+        fail("the archive has bytes behind its end")
+    count, length, begin = fields[4:7]
+    if end >= _LOCATOR.size:
+        mark, _, place, _ = _LOCATOR.unpack(source.part(end - _LOCATOR.size, _LOCATOR.size))
+        if mark == b"PK\6\7":
+            wide = _END64.unpack(source.part(place, _END64.size))
+            if wide[0] != b"PK\6\6":
+                fail("the archive's end is malformed")
+            count, length, begin, end = *wide[7:10], place
+    if begin + length > end or count > length // _ENTRY.size:
+        fail(f"the archive claims a directory of {count} entries and {length} bytes at byte {begin}")
+    return count, length, begin

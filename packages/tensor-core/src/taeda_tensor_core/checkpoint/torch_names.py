@@ -1,0 +1,301 @@
+"""What the names in PyTorch's files mean here: storages, tensors, parameters, sizes, devices, dtypes.
+
+The functions check their arguments, because a file may call them with anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import taeda_tensor_core as tc
+from taeda_tensor_core._copies import shown_over
+from taeda_tensor_core.checkpoint.common import DTYPES, CheckpointError, check_view, fail, is_count, shown
+
+STORAGES = {
+    "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
+    "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8",
+}  # fmt: skip
+CLASSES = {
+    "torch.Tensor": "tensor", "torch._tensor.Tensor": "tensor", "torch.nn.parameter.Parameter": "parameter",
+    "torch.nn.Parameter": "parameter",
+}  # fmt: skip
+
+
+class CallersError(Exception):
+    """Carries what a function of the caller's raised past the handlers for malformed files."""
+
+
+class Storage:
+    """Bytes of the file, as elements of one dtype."""
+
+    def __init__(self, memory: Any, dtype: str) -> None:
+        self.memory, self.dtype = memory, dtype
+
+    def __str__(self) -> str:
+        return f"a storage of {self.dtype}"
+
+
+def storage_kind(module: str, name: str) -> str | None:
+    """The dtype of a class of storages; None for another name."""
+    return STORAGES.get(name) if module in ("torch", "torch.storage") else None
+
+
+class Storages:
+    """The storages of one file, made when they are first referred to; all tensors over one share its memory.
+
+    Args:
+        bytes_of: gives the uint8 tensor of a key.
+        place: moves such a tensor to where it belongs, from its location in the file.
+    """
+
+    def __init__(self, bytes_of: Callable[[str], Any], place: Callable[[Any, str], Any]) -> None:
+        self._bytes_of, self._place = bytes_of, place
+        self._memory: dict[str, Any] = {}
+
+    def __call__(self, reference: Any) -> Storage:
+        """The storage of a persistent id."""
+        dtype, key, location, count = parse_reference(reference)
+        if key not in self._memory:
+            self._memory[key] = self._place(self._bytes_of(key), location)
+        memory = self._memory[key]
+        if memory.numel() != count * DTYPES[dtype][1]:
+            fail(f"storage {shown(key)} has {memory.numel()} bytes, expected {count} elements of {dtype}")
+        if dtype == "bool" and memory.device.type == "cpu" and (memory > 1).any():
+            fail("a bool must be the byte 0 or 1")
+        return Storage(memory, dtype)
+
+
+def parse_reference(reference: Any) -> tuple[str, str, str, int]:
+    """Dtype, key, location and number of elements of a persistent id."""
+    if not isinstance(reference, tuple) or len(reference) not in (5, 6) or reference[0] != "storage":
+        fail(f"expected a reference to a storage, found {shown(reference)}")
+    _, kind, key, location, count = reference[:5]
+    dtype = kind if isinstance(kind, str) and kind in DTYPES else getattr(kind, "storage_dtype", None)
+    if not isinstance(dtype, str):
+        fail(f"the file refers to a storage of type {shown(kind)}")
+    if not isinstance(key, (str, int)) or not isinstance(location, str) or not is_count(count):
+        fail(f"the file refers to storage {shown(key)} at {shown(location)} with {shown(count)} elements")
+    if isinstance(key, int) and abs(key) >= 1 << 64:
+        fail("the file refers to a storage by an int of more than 64 bits")
+    if any(part is not None for part in reference[5:]):
+        fail("the file refers to a part of a storage, as files before PyTorch 0.4 do")
+    return dtype, str(key), location, count
+
+
+def rebuild_tensor(
+    storage: Any,
+    offset: Any,
+    shape: Any,
+    stride: Any,
+    grad: Any = False,
+    hooks: Any = None,
+    extra: Any = None,
+) -> Any:
+    """A tensor over a storage."""
+    return _over(storage, getattr(storage, "dtype", ""), offset, shape, stride, grad, extra)
+
+
+def rebuild_typed(
+    storage: Any, offset: Any, shape: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, extra: Any = None
+) -> Any:
+    """A tensor of a dtype that has no class of storages."""
+    name = str(dtype).rpartition(".")[2] if isinstance(dtype, tc.dtype) else ""
+    if name not in DTYPES:
+        fail(f"the file has a tensor of dtype {shown(dtype)}")
+    return _over(storage, name, offset, shape, stride, grad, extra)
+
+
+def _over(storage: Any, dtype: str, offset: Any, shape: Any, stride: Any, grad: Any, extra: Any) -> Any:
+    if not isinstance(storage, Storage):
+        fail(f"a tensor of the file has {shown(storage)} for its storage")
+    item = DTYPES[dtype][1]
+    check_view(offset, shape, stride, storage.memory.numel() // item, item)
+    if any(step < 0 for step in stride):
+        fail(f"a tensor of the file has stride {shown(stride)}, expected none below 0")
+    whole = storage.memory.numel() // item * item
+    out = shown_over(storage.memory[:whole], getattr(tc, dtype), tuple(shape), tuple(stride), offset)
+    for bit, undo in (("conj", "conj"), ("neg", "neg")):
+        if isinstance(extra, dict) and extra.get(bit) is True:
+            out = getattr(out, undo)().contiguous()
+    return recorded(out) if grad is True else out
+
+
+def recorded(tensor: Any) -> Any:
+    """The tensor with requires_grad where automatic differentiation is present; without it that means nothing."""
+    try:
+        return tensor.requires_grad_(True)
+    except RuntimeError:
+        return tensor
+
+
+def rebuild_meta(dtype: Any, shape: Any, stride: Any, grad: Any = False) -> Any:
+    """A tensor without memory."""
+    name = str(dtype).rpartition(".")[2] if isinstance(dtype, tc.dtype) else ""
+    if name not in DTYPES:
+        fail(f"the file has a tensor of dtype {shown(dtype)}")
+    check_view(0, shape, stride, 1 << 62, DTYPES[name][1])
+    out = tc.empty_strided(tuple(shape), tuple(stride), dtype=dtype, device="meta")
+    return recorded(out) if grad is True else out
+
+
+def rebuild_parameter(data: Any, grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
+    """A parameter of the nn slot's provider, or a leaf tensor where there is none."""
+    if not isinstance(data, tc.Tensor):
+        fail("a parameter of the file is no tensor")
+    data = data.detach()
+    cls = parameter_class()
+    if cls is not None:
+        out = cls(data, grad is True)
+    else:
+        out = recorded(data) if grad is True else data
+    return with_attributes(out, state)
+
+
+def parameter_class() -> Any:
+    """The class of parameters that the nn slot offers; None without one."""
+    from taeda_registry import RegistryError
+    from taeda_registry.resolution import resolve
+
+    try:
+        found = getattr(resolve("nn"), "Parameter", None)
+    except RegistryError:
+        return None
+    return found if isinstance(found, type) and issubclass(found, tc.Tensor) else None
+
+
+# Where things of these slots stand in PyTorch.
+SLOTS = {"torch.nn": "nn", "torch.optim": "optim", "torch.utils.data": "data"}
+
+
+def _provider(slot: str, load: bool) -> Any:
+    import taeda_registry
+    from taeda_registry.resolution import resolve
+
+    if load:
+        return resolve(slot)
+    active = taeda_registry.active(slot)
+    return None if active is None else active.module
+
+
+def foreign_name(obj: Any) -> tuple[str, str] | None:
+    """Module and name under which PyTorch knows a class or function of an active provider; None for others."""
+    name, home = getattr(obj, "__qualname__", ""), getattr(obj, "__module__", None) or ""
+    if obj is tc.Tensor:
+        return "torch", "Tensor"
+    for prefix, slot in SLOTS.items():
+        module = _provider(slot, load=False)
+        if module is None or home.split(".")[0] != module.__name__.split(".")[0]:
+            continue
+        for inner, place in (
+            ("", module),
+            (".functional", getattr(module, "functional", None)),
+            (".lr_scheduler", getattr(module, "lr_scheduler", None)),
+        ):
+            if place is not None and getattr(place, name, None) is obj:
+                return prefix + inner, name
+    return None
+
+
+def native(module: str, name: str) -> Any:
+    """What PyTorch's module and name are here; AttributeError or ImportError where there is no such thing."""
+    from importlib import import_module
+
+    for prefix, slot in SLOTS.items():
+        if module == prefix or module.startswith(prefix + "."):
+            provider = _provider(slot, load=True)
+            try:
+                return getattr(import_module(provider.__name__ + module[len(prefix) :]), name)
+            except (ImportError, AttributeError):
+                return getattr(provider, name)
+    found: Any = tc if module == "torch" else import_module("taeda_tensor_core" + module[len("torch") :])
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def with_attributes(tensor: Any, state: Any) -> Any:
+    """The tensor with the attributes that a file gives it."""
+    if isinstance(state, dict) and state and all(isinstance(name, str) for name in state):
+        tensor.__dict__.update(state)
+    elif state:
+        fail(f"a tensor of the file has {shown(state)} for its attributes")
+    return tensor
+
+
+def size(sizes: Any = ()) -> Any:
+    """A shape."""
+    if not isinstance(sizes, (tuple, list)) or len(sizes) > 64 or not all(map(is_count, sizes)):
+        fail(f"the file has {shown(sizes)} for a shape")
+    return tc.Size(sizes)
+
+
+def device(*parts: Any) -> Any:
+    """A device, or its name where this machine has none of that kind."""
+    words = [shown(part).strip("'") for part in parts]
+    if (
+        not 1 <= len(parts) <= 2
+        or not isinstance(parts[0], str)
+        or not all(isinstance(p, int) for p in parts[1:])
+    ):
+        fail(f"the file has {', '.join(words[:3])} for a device")
+    try:
+        return tc.device(":".join(words))
+    except RuntimeError:
+        return ":".join(words)
+
+
+# By their names in the files. These make tensors and small values of checked arguments.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "torch._utils._rebuild_tensor": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": rebuild_typed,
+    "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
+    "torch._utils._rebuild_parameter": rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
+    "torch.Size": size,
+    "torch.device": device,
+}
+
+
+def placer(map_location: Any) -> Callable[[Any, str], Any]:
+    """How storages get to their devices.
+
+    Args:
+        map_location: as in `serialization.load`.
+    """
+    if map_location is None:
+        return _home
+    if callable(map_location):
+
+        def by_function(memory: Any, location: str) -> Any:
+            try:
+                moved = map_location(memory, location)
+                if moved is not None and not isinstance(moved, tc.Tensor):
+                    raise TypeError(
+                        f"load: argument 'map_location' must return a tensor or None, found {moved!r}"
+                    )
+            except Exception as error:
+                raise CallersError(error) from error
+            return _home(memory, location) if moved is None else moved
+
+        return by_function
+    if isinstance(map_location, dict):
+        return lambda memory, location: _home(memory, str(map_location.get(location, location)))
+    target = tc.device(map_location)
+    return lambda memory, location: memory.to(target)
+
+
+def _home(memory: Any, location: str) -> Any:
+    if location == "cpu":
+        return memory
+    try:
+        target = tc.device(location)
+    except RuntimeError:
+        raise CheckpointError(
+            f"load: the file holds tensors of device {shown(location)}, which is not here; map_location='cpu' loads "
+            "them to main memory"
+        ) from None
+    return memory.to(target)

@@ -1,0 +1,203 @@
+"""Writing PyTorch's zip files: a pickle with PyTorch's names for tensors, and an entry for each storage.
+
+What holds nothing but tensors, containers, numbers and text opens in PyTorch with ``weights_only=True``. Names in the
+file are PyTorch's where PyTorch has the thing too: ``torch.nn.Linear`` is the active provider's on either side.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+import zlib
+from collections import OrderedDict
+from typing import Any
+
+import taeda_tensor_core as tc
+from taeda_tensor_core._copies import storage_bytes
+from taeda_tensor_core.checkpoint import torch_names
+from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
+
+# Where the bytes of an entry begin: at multiples of this, so that files can be mapped.
+ALIGNMENT = 64
+_CLASS_OF = {dtype: name for name, dtype in torch_names.STORAGES.items() if name != "UntypedStorage"}
+_FULL = 0xFFFFFFFF
+
+
+class _Global:
+    """A name that stands in the file whatever is installed here."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self) -> None:
+        """Pickles call what makes objects; this one is only written."""
+
+
+class _Reference:
+    """A storage inside the pickle."""
+
+    def __init__(self, key: str, kind: _Global, location: str, count: int) -> None:
+        self.id = ("storage", kind, key, location, count)
+
+
+class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python can be told how to write names
+    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self._names: dict[tuple[str, str], _Global] = {}
+        self._keys: dict[Any, str] = {}
+        self._first: dict[str, str] = {}  # the dtype that a storage was first seen with
+        self._alive: list[Any] = []  # so that no address is used twice
+        self.storages: dict[str, Any] = {}
+        self._parameter = torch_names.parameter_class()
+
+    def name(self, module: str, name: str) -> _Global:
+        return self._names.setdefault((module, name), _Global(module, name))
+
+    def persistent_id(self, obj: Any) -> Any:
+        return obj.id if type(obj) is _Reference else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind is _Global:
+            return obj.name
+        if isinstance(obj, tc.Tensor):
+            return self._tensor(obj)
+        if kind is tc.dtype and str(obj).rpartition(".")[2] in DTYPES:
+            return self.name("torch", str(obj).rpartition(".")[2]), None
+        if kind is tc.Size:
+            return self.name("torch", "Size"), (tuple(obj),)
+        if kind is tc.device:
+            return self.name("torch", "device"), (obj.type, *([] if obj.index is None else [obj.index]))
+        return NotImplemented
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        if type(obj) is not _Global:
+            known = torch_names.foreign_name(obj)
+            if known is None:
+                super().save_global(obj, name)
+                return
+            obj = self.name(*known)
+        self.write(f"c{obj.module}\n{obj.name}\n".encode())
+        self.memoize(obj)
+
+    def save_reduce(self, func: Any, args: Any, *rest: Any, **named: Any) -> None:
+        if args is None:
+            self.save(func)  # a name alone
+            return
+        super().save_reduce(func, args, *rest, **named)
+
+    def _tensor(self, tensor: Any) -> Any:
+        make, args = self._values(tensor)
+        cls, state = type(tensor), tc._C._state_of(tensor)
+        if self._parameter is not None and cls is self._parameter:
+            plain = tensor.detach()
+            self._alive.append(plain)
+            args = plain, tensor.requires_grad, OrderedDict(), *([state] if state else [])
+            what = "_rebuild_parameter_with_state" if state else "_rebuild_parameter"
+            return self.name("torch._utils", what), args
+        if cls is tc.Tensor and not state:
+            return make, args
+        kind = self.name("torch", "Tensor") if cls is tc.Tensor else cls
+        return self.name("torch._tensor", "_rebuild_from_type_v2"), (make, kind, args, state or {})
+
+    def _values(self, tensor: Any) -> tuple[_Global, tuple[Any, ...]]:
+        dtype, grad = dtype_name(tensor), tensor.requires_grad
+        if tensor.device.type == "meta":
+            facts = getattr(tc, dtype), tuple(tensor.shape), tuple(tensor.stride()), grad
+            return self.name("torch._utils", "_rebuild_meta_tensor_no_storage"), facts
+        tensor, memory, key = self._memory(tensor.detach())
+        typed = dtype in _CLASS_OF and self._first.setdefault(key, dtype) == dtype
+        kind = self.name("torch", _CLASS_OF[dtype]) if typed else self.name("torch.storage", "UntypedStorage")
+        count = memory.numel() // (DTYPES[dtype][1] if typed else 1)
+        place = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
+        args = (_Reference(key, kind, str(tensor.device), count), *place, grad, OrderedDict())
+        if typed:
+            return self.name("torch._utils", "_rebuild_tensor_v2"), args
+        return self.name("torch._utils", "_rebuild_tensor_v3"), (*args, getattr(tc, dtype))
+
+    def _memory(self, tensor: Any) -> tuple[Any, Any, str]:
+        """A tensor with steps that PyTorch has too, its whole storage as bytes, and the storage's key."""
+        memory = None if any(step < 0 for step in tensor.stride()) else storage_bytes(tensor)
+        if memory is None:
+            tensor = tensor.clone().contiguous()
+            memory = storage_bytes(tensor)
+            if memory is None:  # no elements, or no storage that bytes could show
+                memory = tc.empty((0,), dtype=tc.uint8)
+        place = (str(tensor.device), memory.data_ptr(), memory.numel()) if memory.numel() else id(memory)
+        self._alive += [tensor, memory]
+        key = self._keys.setdefault(place, str(len(self._keys)))
+        self.storages.setdefault(key, memory)
+        return tensor, memory, key
+
+
+_Pickler.dispatch[type(pickle.dumps)] = _Pickler.save_global
+_Pickler.dispatch[type(lambda: None)] = _Pickler.save_global
+
+
+def encode(obj: Any, protocol: int = 2) -> list[Any]:
+    """The parts of the file, in their order.
+
+    Raises:
+        TypeError, AttributeError, pickle.PicklingError: something in ``obj`` that cannot be pickled.
+        ValueError: objects within objects beyond what can be followed.
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file, protocol)
+    try:
+        pickler.dump(obj)
+    except RecursionError:
+        raise ValueError("save: objects are nested too deeply") from None
+    entries = {
+        "data.pkl": file.getbuffer(),
+        ".format_version": b"1",
+        ".storage_alignment": str(ALIGNMENT).encode(),
+    }
+    entries["byteorder"] = b"little"
+    for key, memory in pickler.storages.items():
+        entries[f"data/{key}"] = _plain(memory)
+    return zipped({f"archive/{name}": data for name, data in {**entries, "version": b"3\n"}.items()})
+
+
+def _plain(memory: Any) -> Any:
+    memory = memory.detach().cpu()
+    return memoryview(memory.numpy()) if memory.numel() else b""
+
+
+def zipped(entries: dict[str, Any]) -> list[Any]:
+    """A zip archive of entries that are not compressed, as parts."""
+    parts: list[Any] = []
+    directory, at = [], 0
+    for name, data in entries.items():
+        size, begin = len(data), at
+        large = size >= _FULL
+        sizes = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
+        fixed = begin + 30 + len(name) + len(sizes) + 4
+        fill = -fixed % ALIGNMENT
+        extra = sizes + struct.pack("<2sH", b"FB", fill) + b"Z" * fill
+        checksum, short = zlib.crc32(data), _FULL if large else size
+        facts = struct.pack("<5H3L", 45 if large else 20, 0x800, 0, 0, 0x21, checksum, short, short)
+        head = b"PK\3\4" + facts + struct.pack("<2H", len(name), len(extra)) + name.encode() + extra
+        parts += [head, data]
+        directory.append(_entry(name, facts, size, begin))
+        at += len(head) + size
+    return [*parts, b"".join(directory), _end(len(directory), sum(map(len, directory)), at)]
+
+
+def _entry(name: str, facts: bytes, size: int, begin: int) -> bytes:
+    wide = struct.pack("<QQ", size, size) if size >= _FULL else b""
+    wide += struct.pack("<Q", begin) if begin >= _FULL else b""
+    extra = struct.pack("<HH", 1, len(wide)) + wide if wide else b""
+    rest = struct.pack("<5H2L", len(name), len(extra), 0, 0, 0, 0, min(begin, _FULL))
+    return b"PK\1\2" + struct.pack("<H", 45 if wide else 20) + facts + rest + name.encode() + extra
+
+
+def _end(count: int, length: int, begin: int) -> bytes:
+    end = b""
+    if max(length, begin) >= _FULL or count >= 0xFFFF:
+        end = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, length, begin)
+        end += struct.pack("<4sLQL", b"PK\6\7", 0, begin + length, 1)
+    few = min(count, 0xFFFF)
+    return end + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, few, few, min(length, _FULL), min(begin, _FULL), 0)
