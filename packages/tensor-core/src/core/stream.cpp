@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "taeda/backend.h"
+#include "taeda/exported.h"
 #include "taeda/ops/cast.h"
 
 namespace taeda {
@@ -171,7 +172,7 @@ void release_pinned(void*, size_t, void* context) {
 }
 
 PinnedBlock* block_of(const Tensor& tensor) noexcept {
-  return is_pinned(tensor) ? static_cast<PinnedBlock*>(tensor.impl()->storage->context) : nullptr;
+  return is_pinned(tensor) ? static_cast<PinnedBlock*>(origin_of(*tensor.impl()->storage).context) : nullptr;
 }
 
 /// A mark of the block that the device has passed, taken out of it, or a new one.
@@ -208,7 +209,7 @@ void release_passed_pinned() noexcept {
 }
 
 bool is_pinned(const Tensor& tensor) noexcept {
-  return tensor.impl()->storage && tensor.impl()->storage->release == release_pinned;
+  return tensor.impl()->storage && origin_of(*tensor.impl()->storage).release == release_pinned;
 }
 bool copies_later(const Tensor& host, Device device) noexcept {
   const PinnedBlock* block = block_of(host);

@@ -5,6 +5,9 @@
 #include <limits>
 
 #include "core/runtime.h"
+#include "taeda/dispatch.h"
+#include "taeda/exported.h"
+#include "taeda/ops/cast.h"
 #include "taeda/reach.h"
 #include "taeda/spec.h"
 
@@ -66,10 +69,38 @@ Ref<TensorImpl> fresh_on(DType dtype, Device device) {
   return impl;
 }
 
+/// Other sizes over the same memory, row-major from the same first element.
+void show(TensorImpl* impl, IntSpan sizes) {
+  const Shape kept(sizes);  // may be those of the tensor itself
+  set_dims(impl, kept, contiguous_strides(kept));
+  refresh_layout(impl);
+}
+
+/// The rare ties of a dying tensor: the wrapper that it owns, what it lent.
+[[gnu::noinline]] void end_bonds(TensorImpl* impl) noexcept {
+  if (impl->flags & kOwnsPython) release_python_wrapper(impl->python);
+  if (impl->flags & kLent) end_loans(impl);
+}
+
+/// Points to memory of its own that begins with the bytes which `self` showed, in their order.
+void move_to_new_memory(const Tensor& self, IntSpan sizes) {
+  const Tensor made = empty(sizes, self.dtype(), self.device());
+  const Storage& storage = *self.impl()->storage;
+  if (storage.data) {
+    const int64_t after = (static_cast<char*>(storage.data) + storage.nbytes - self.bytes()) / self.item_bytes();
+    const int64_t count = std::min(after, made.numel());
+    Below autograd(Layer::Autograd);
+    if (count > 0) ops::copy_(alias(made, Shape{count}, Shape{1}, 0), alias(self, Shape{count}, Shape{1}, 0));
+  }
+  assign_storage(self, made);
+  self.impl()->base = nullptr;
+}
+
 }  // namespace
 
 void destroy(TensorImpl* impl) noexcept {
-  if (impl->flags & kOwnsPython) release_python_wrapper(impl->python);
+  if (impl->flags & (kOwnsPython | kLent)) [[unlikely]]
+    end_bonds(impl);
   delete impl->grad;
   if (impl->dims != impl->inline_dims) delete[] impl->dims;
   impl->~TensorImpl();
@@ -224,7 +255,22 @@ void resize_output(const Tensor& out, IntSpan sizes, const char* op) {
     fail(ErrorKind::Runtime, op, ": argument 'out' is a view of shape ", shape_text(out.sizes()),
         " and cannot be resized to the result's shape ", shape_text(sizes));
   check(!out.requires_grad(), ErrorKind::Runtime, op, ": argument 'out' requires grad and cannot be resized");
+  // Beyond the elements that it shows there may be an operand.
+  if (out.contiguous() && checked_product(sizes, op) <= out.numel())
+    return show(out.impl(), sizes);
+  check_growth(out, sizes, op, "out");
   assign_storage(out, empty(sizes, out.dtype(), out.device()));
+}
+
+void resize(const Tensor& self, IntSpan sizes) {
+  if (std::ranges::equal(self.sizes(), sizes)) return;
+  check(!self.requires_grad(), ErrorKind::Runtime, "resize_: argument 'self' requires grad and cannot be resized");
+  const Storage& storage = *self.impl()->storage;
+  const int64_t before = storage.data ? self.bytes() - static_cast<char*>(storage.data) : 0;
+  const int64_t needed = int64_t(checked_bytes(checked_product(sizes, "resize_"), self.dtype(), sizes));
+  if (needed == 0 || needed <= int64_t(storage.nbytes) - before) return show(self.impl(), sizes);
+  check_growth(self, sizes, "resize_", "self");
+  move_to_new_memory(self, sizes);
 }
 
 int64_t Tensor::storage_offset() const noexcept {

@@ -4,6 +4,7 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/numpy_bridge.h"
+#include "taeda/exported.h"
 #include "taeda/reach.h"
 
 namespace taeda::py {
@@ -66,6 +67,13 @@ std::optional<Tensor> from_ndarray(PyObject* o, const char* op) {
   return over_memory(keep(o), view->first, view->sizes, view->byte_steps, view->dtype, view->readonly, op);
 }
 
+/// What one buffer of a tensor holds: the memory, then sizes and strides as Python reads them.
+struct Shown {
+  Exported memory;
+  Shape numbers;
+};
+static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+
 Shape ints_of(PyObject* tuple) {
   Shape out;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
@@ -97,7 +105,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     check(t.device().backend == kCPU, ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ",
           describe(t), "; use tensor.cpu()");
     check(t.dtype() != DType::BFloat16, ErrorKind::Type, "numpy: NumPy has no bfloat16; use tensor.float().numpy()");
-    return array_over(owner.get());
+    return array_over(t);
   });
 }
 
@@ -189,7 +197,8 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     check((flags & PyBUF_C_CONTIGUOUS) != PyBUF_C_CONTIGUOUS || t.contiguous(), ErrorKind::Buffer,
           "buffer: the tensor is not contiguous");
     const size_t n = size_t(t.dim());
-    auto* numbers = new Py_ssize_t[2 * n + 1];
+    auto* shown = new Shown{Exported(t.impl()->storage), Shape(2 * n + 1)};
+    auto* numbers = reinterpret_cast<Py_ssize_t*>(shown->numbers.data());
     for (size_t d = 0; d < n; ++d) {
       numbers[d] = Py_ssize_t(t.size(int64_t(d)));
       numbers[n + d] = Py_ssize_t(t.stride(int64_t(d)) * t.item_bytes());
@@ -204,7 +213,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     view->shape = (flags & PyBUF_ND) ? numbers : nullptr;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? numbers + n : nullptr;
     view->suboffsets = nullptr;
-    view->internal = numbers;
+    view->internal = shown;
     return 0;
   } catch (...) {
     set_python_error();
@@ -212,7 +221,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   }
 }
 
-void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete[] static_cast<Py_ssize_t*>(view->internal); }
+void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete static_cast<Shown*>(view->internal); }
 
 PyMethodDef buffer_methods[] = {{"numpy", reinterpret_cast<PyCFunction>(py_numpy), METH_FASTCALL | METH_KEYWORDS,
                                  "numpy(*, force=False) -> numpy.ndarray\n\nNumPy array that shares the tensor's "

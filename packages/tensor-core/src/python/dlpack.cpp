@@ -3,6 +3,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "taeda/exported.h"
 #include "taeda/ops.h"
 #include "taeda/reach.h"
 
@@ -32,14 +33,14 @@ DType dtype_from(const dlpack::DataType& type) {
        type.lanes, " lanes have no corresponding dtype");
 }
 
-/// A tensor kept alive for the consumer, with the lists the structure points to.
+/// Memory kept alive for the consumer, with the lists the structure points to.
 template <class Structure>
 struct Export {
   Structure managed;
-  Tensor tensor;
+  Exported memory;
   std::vector<int64_t> dims;
 
-  explicit Export(Tensor shown) : managed{}, tensor(std::move(shown)) {
+  explicit Export(const Tensor& tensor) : managed{}, memory(tensor.impl()->storage) {
     const size_t n = size_t(tensor.dim());
     dims.assign(tensor.sizes().begin(), tensor.sizes().end());
     dims.insert(dims.end(), tensor.strides().begin(), tensor.strides().end());
@@ -105,10 +106,10 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
       check(
           !readonly, ErrorKind::Buffer,
           "__dlpack__: the memory is read-only, which only consumers that pass max_version=(1, 0) or more can be told");
-      auto* out = new Export<dlpack::Managed>(std::move(t));
+      auto* out = new Export<dlpack::Managed>(t);
       return PyCapsule_New(&out->managed, kName, drop_capsule<dlpack::Managed>);
     }
-    auto* out = new Export<dlpack::ManagedVersioned>(std::move(t));
+    auto* out = new Export<dlpack::ManagedVersioned>(t);
     out->managed.version = {dlpack::kMajor, dlpack::kMinor};
     out->managed.flags = (readonly ? uint64_t(dlpack::kReadOnly) : 0) | (copied ? uint64_t(dlpack::kIsCopied) : 0);
     return PyCapsule_New(&out->managed, kVersionedName, drop_capsule<dlpack::ManagedVersioned>);
