@@ -1,6 +1,7 @@
 // Attributes of the Tensor type.
 #include "python/internal.h"
 #include "taeda/autograd_api.h"
+#include "taeda/exported.h"
 #include "taeda/backend.h"
 #include "taeda/ops.h"
 #include "taeda/reserved.h"

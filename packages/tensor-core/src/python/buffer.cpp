@@ -4,6 +4,7 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/numpy_bridge.h"
+#include "taeda/checked.h"
 #include "taeda/exported.h"
 #include "taeda/reach.h"
 
@@ -39,14 +40,14 @@ Keeper keep(PyObject* owner) { return {release_owner, Py_NewRef(owner)}; }
 
 Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps, DType dtype, bool readonly,
                    const char* op) {
-  const int64_t item = item_size(dtype);
-  const bool none = product(sizes) == 0;
-  const Reach reach = reach_of(op, sizes, byte_steps, 1);
-  const int64_t low = reach.low, high = none ? 0 : reach.high - 1 + item;
-  // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
-  Shape strides = contiguous_strides(sizes);
   // From here on the storage gives the memory back, whatever is found to be wrong with it.
   Ref<Storage> storage = borrow_storage(first, 0, Device{}, readonly, keeper.release, keeper.context);
+  const int64_t item = item_size(dtype);
+  const bool none = count_of(sizes, op) == 0;
+  const Reach reach = reach_of(op, sizes, byte_steps, 1);
+  const int64_t low = reach.low, high = none ? 0 : (Count(reach.high) - 1 + item - low).of(op, "the array's bytes") + low;
+  // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
+  Shape strides = contiguous_strides(sizes);
   for (size_t d = 0; d < sizes.size() && !none; ++d) {
     if (sizes[d] <= 1) continue;
     check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",

@@ -3,6 +3,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "taeda/checked.h"
 #include "taeda/exported.h"
 #include "taeda/ops.h"
 #include "taeda/reach.h"
@@ -135,16 +136,30 @@ void release_managed(void*, size_t, void* context) {
   if (python) PyGILState_Release(state);
 }
 
+/// The sizes that a producer tells, whom nobody needs to believe.
+IntSpan sizes_of(const dlpack::Array& array) {
+  check(array.ndim >= 0 && array.ndim <= kMaxDims && (array.shape || array.ndim == 0), ErrorKind::Buffer,
+        "from_dlpack: the data has ", array.ndim, " dimensions, expected 0 to ", kMaxDims, " and their sizes");
+  const IntSpan sizes(array.shape, size_t(array.ndim));
+  const int64_t count = count_of(sizes, "from_dlpack");
+  check(count == 0 || array.data, ErrorKind::Buffer, "from_dlpack: the data of shape ", shape_text(sizes),
+        " has no address");
+  return sizes;
+}
+
 template <class Structure>
 Tensor adopt(Structure* managed, bool readonly) {
   const dlpack::Array& array = managed->array;
   check(array.device.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ",
         array.device.type, ", expected 1 (cpu)");
   const DType dtype = dtype_from(array.dtype);
-  const IntSpan sizes(array.shape, size_t(array.ndim));
-  const Shape strides = array.strides ? settled_strides(sizes, IntSpan(array.strides, size_t(array.ndim))) : contiguous_strides(sizes);
+  const IntSpan sizes = sizes_of(array);
+  const Shape strides = array.strides ? settled_strides(sizes, IntSpan(array.strides, sizes.size())) : contiguous_strides(sizes);
   const auto [low, high] = reach_of("from_dlpack", sizes, strides, item_size(dtype));
   char* first = static_cast<char*>(array.data) + array.byte_offset;
+  check(reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item_size(dtype), 8)) == 0 || high == 0,
+        ErrorKind::Buffer, "from_dlpack: the data is not aligned for ", name(dtype), "; copy it first");
+  // Nothing is refused from here on: the memory is given back once, by the storage.
   Ref<Storage> storage =
       borrow_storage(first + low, size_t(high - low), taeda::Device{}, readonly, release_managed<Structure>, managed);
   return from_storage(std::move(storage), sizes, strides, -low, dtype);

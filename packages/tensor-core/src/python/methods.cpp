@@ -1,6 +1,7 @@
 // Hand-written methods of the Tensor type: facts about the tensor, numbers out of it, conversions.
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "taeda/exported.h"
 #include "taeda/ops.h"
 #include "taeda/stream.h"
 
