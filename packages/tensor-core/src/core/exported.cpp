@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
+
+#include "core/fork_lock.h"
 
 namespace taeda {
 namespace {
@@ -29,7 +32,7 @@ Record& recorded(Storage& storage) {
 
 /// What lend() keeps, by the tensor that was asked.
 struct Loans {
-  std::mutex lock;
+  detail::ForkLock lock;
   std::unordered_multimap<const TensorImpl*, std::pair<const Storage*, Exported>> kept;
 };
 Loans& loans() {
@@ -69,8 +72,10 @@ void lend(const Tensor& self) {
   impl->flags |= kLent;
 }
 void end_loans(TensorImpl* impl) noexcept {
+  std::vector<decltype(Loans::kept)::node_type> ended;  // storages go without the lock
   const std::lock_guard guard(loans().lock);
-  loans().kept.erase(impl);
+  for (auto at = loans().kept.find(impl); at != loans().kept.end(); at = loans().kept.find(impl))
+    ended.push_back(loans().kept.extract(at));
 }
 
 void check_growth(const Tensor& self, IntSpan sizes, const char* op, const char* argument) {

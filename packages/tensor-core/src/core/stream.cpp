@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/fork_lock.h"
 #include "taeda/backend.h"
 #include "taeda/exported.h"
 #include "taeda/ops/cast.h"
@@ -146,7 +147,7 @@ void give_back(PinnedBlock* block) noexcept {
 
 /// Blocks that nobody refers to any more, while copies wait that use them.
 struct Waiting {
-  std::mutex lock;
+  detail::ForkLock lock;
   std::vector<PinnedBlock*> blocks;
   std::atomic<bool> any = false;
 };
