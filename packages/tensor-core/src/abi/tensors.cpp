@@ -2,6 +2,7 @@
 #include "abi/bridge.h"
 #include "taeda/reach.h"
 #include "taeda/backend.h"
+#include "taeda/checked.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -27,16 +28,6 @@ IntSpan span_of(int32_t ndim, const int64_t* items) {
   check(items || ndim == 0, ErrorKind::Value, "taeda ABI: sizes or strides are null");
   return {items, size_t(ndim)};
 }
-void check_sizes(IntSpan sizes) {
-  int64_t count = 1;
-  bool fits = true;
-  for (int64_t s : sizes) {
-    check(s >= 0, ErrorKind::Value, "taeda ABI: sizes must not be negative, found ", shape_text(sizes));
-    fits = fits && !__builtin_mul_overflow(count, s, &count);
-  }
-  check(fits, ErrorKind::Overflow, "taeda ABI: shape ", shape_text(sizes), " has more elements than 64 bits can count");
-}
-
 }  // namespace
 
 int32_t tensor_read(taeda_tensor tensor, taeda_tensor_info* info) {
@@ -69,7 +60,7 @@ int32_t tensor_empty(int32_t ndim, const int64_t* sizes, const int64_t* strides,
                      taeda_tensor* result) {
   return guarded([&] {
     const IntSpan shape = span_of(ndim, sizes);
-    check_sizes(shape);
+    count_of(shape, "taeda ABI");
     Tensor made = strides ? empty_strided(shape, span_of(ndim, strides), dtype_from_c(dtype), from_c(device))
                           : empty(shape, dtype_from_c(dtype), from_c(device));
     place(result, "tensor_empty") = given_away(std::move(made));
@@ -81,7 +72,7 @@ int32_t tensor_view(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, con
   return guarded([&] {
     const Tensor self = borrowed(tensor);
     const IntSpan shape = span_of(ndim, sizes);
-    check_sizes(shape);
+    count_of(shape, "taeda ABI");
     const Shape steps = settled_strides(shape, span_of(ndim, strides));
     taeda_tensor& out = place(result, "tensor_view");
     const Storage* storage = self.impl()->storage.get();
@@ -90,11 +81,8 @@ int32_t tensor_view(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, con
     // In bytes from the beginning of the storage: the view must stay inside.
     const int64_t before = storage ? self.bytes() - static_cast<char*>(storage->data) : 0;
     const int64_t room = storage ? int64_t(storage->nbytes) : 0;
-    int64_t first = 0, low = 0, high = 0;
-    const bool inside = !__builtin_mul_overflow(offset, item, &first) &&
-                        !__builtin_add_overflow(first, before, &first) &&
-                        !__builtin_add_overflow(first, reach.low, &low) &&
-                        !__builtin_add_overflow(first, reach.high, &high) && low >= 0 && high <= room;
+    const Count first = Count(offset) * item + before, low = first + reach.low, high = first + reach.high;
+    const bool inside = low.fits() && high.fits() && low.of("tensor_view") >= 0 && high.of("tensor_view") <= room;
     check(inside || reach.high == 0, ErrorKind::Value, "tensor_view: a view of shape ", shape_text(shape),
           " and strides ", shape_text(steps), " at offset ", offset, " leaves the memory of ", describe(self));
     // By the operator, so that it is differentiated.
@@ -109,14 +97,13 @@ int32_t tensor_wrap(void* data, size_t nbytes, taeda_device device, int32_t ndim
                     void* context, taeda_tensor* result) {
   return guarded([&] {
     const IntSpan shape = span_of(ndim, sizes);
-    check_sizes(shape);
+    count_of(shape, "taeda ABI");
     taeda_tensor& out = place(result, "tensor_wrap");
     const Shape steps = strides ? settled_strides(shape, span_of(ndim, strides)) : contiguous_strides(shape);
     const DType type = dtype_from_c(dtype);
     const Reach reach = reach_of("tensor_wrap", shape, steps, item_size(type));
-    int64_t needed = 0;
-    const bool fits = !__builtin_sub_overflow(reach.high, reach.low, &needed) && uint64_t(needed) <= nbytes;
-    check(fits && (data || !nbytes), ErrorKind::Value, "tensor_wrap: shape ", shape_text(shape), " and strides ",
+    const int64_t needed = (Count(reach.high) - reach.low).of("tensor_wrap", "the bytes of shape ", shape_text(shape));
+    check(uint64_t(needed) <= nbytes && (data || !nbytes), ErrorKind::Value, "tensor_wrap: shape ", shape_text(shape), " and strides ",
           shape_text(steps), " need ", needed, " bytes, found ", data ? nbytes : 0);
     // The memory starts at its lowest byte, elements may begin further on.
     Ref<Storage> storage = borrow_storage(data, nbytes, from_c(device), readonly != 0, nullptr, nullptr);

@@ -2,6 +2,7 @@
 #include "taeda/ops/conv.h"
 
 #include "infer/windows.h"
+#include "taeda/checked.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -19,8 +20,8 @@ Shape widened(const char* op, const char* argument, IntSpan list, int64_t first)
 }
 
 /// Padding that keeps the size, as (before, after) of one dimension.
-std::pair<int64_t, int64_t> same_padding(int64_t kernel, int64_t dilation) {
-  const int64_t total = dilation * (kernel - 1);
+std::pair<int64_t, int64_t> same_padding(const char* op, int64_t kernel, int64_t dilation) {
+  const int64_t total = (Count(dilation) * (kernel - 1)).of(op, "the padding for argument 'dilation' ", dilation);
   return {total / 2, total - total / 2};
 }
 bool padding_is_same(const char* op, std::string_view padding, IntSpan stride) {
@@ -43,8 +44,8 @@ Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   check(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), ErrorKind::Runtime,
         "conv1d: argument 'bias' has shape ", shape_text(bias.defined() ? bias.sizes() : IntSpan()), ", expected (",
         weight.size(0), ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
-  check(weight.size(1) * groups == input.size(-2), ErrorKind::Runtime, "conv1d: argument 'input' has shape ",
-        shape_text(input.sizes()), ", expected ", weight.size(1) * groups, " channels to fit 'weight' of shape ",
+  check((Count(weight.size(1)) * groups).is(input.size(-2)), ErrorKind::Runtime, "conv1d: argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected ", weight.size(1), " * groups channels to fit 'weight' of shape ",
         shape_text(weight.sizes()), " with groups=", groups);
   const Tensor y =
       ops::conv2d(ops::unsqueeze(input, -2), ops::unsqueeze(weight, -2), bias, widened("conv1d", "stride", stride, 1),
@@ -56,7 +57,7 @@ Tensor conv1d_padding(const Tensor& input, const Tensor& weight, const Tensor& b
   if (!padding_is_same("conv1d", padding, stride))
     return ops::conv1d(input, weight, bias, stride, Shape{0}, dilation, groups);
   expect_rank("conv1d", "weight", weight, 3, 3);
-  const auto [before, after] = same_padding(weight.size(-1), dilation.empty() ? 1 : dilation[0]);
+  const auto [before, after] = same_padding("conv1d", weight.size(-1), dilation.empty() ? 1 : dilation[0]);
   const Tensor padded = before == after ? input : ops::constant_pad_nd(input, Shape{0, after - before}, 0);
   return ops::conv1d(padded, weight, bias, stride, Shape{before}, dilation, groups);
 }
@@ -66,19 +67,22 @@ Tensor conv2d_padding(const Tensor& input, const Tensor& weight, const Tensor& b
     return ops::conv2d(input, weight, bias, stride, Shape{0}, dilation, groups);
   expect_rank("conv2d", "weight", weight, 4, 4);
   const infer::Pair d = infer::pair("conv2d", "dilation", dilation, 1);
-  const auto [top, bottom] = same_padding(weight.size(-2), d[0]);
-  const auto [left, right] = same_padding(weight.size(-1), d[1]);
+  const auto [top, bottom] = same_padding("conv2d", weight.size(-2), d[0]);
+  const auto [left, right] = same_padding("conv2d", weight.size(-1), d[1]);
   const Tensor padded =
       top == bottom && left == right ? input : ops::constant_pad_nd(input, Shape{0, right - left, 0, bottom - top}, 0);
   return ops::conv2d(padded, weight, bias, stride, Shape{top, left}, dilation, groups);
 }
 
 namespace {
+int64_t output_channels(const char* op, const Tensor& weight, int64_t groups) {
+  return (Count(weight.size(1)) * groups).of(op, "the output channels for argument 'groups' ", groups);
+}
 /// What a transposed convolution does not share with the gradient that computes it.
 void expect_transposed(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t groups) {
   check(groups >= 1 && weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
         ", expected a divisor of ", weight.size(0), ", the input channels of 'weight' ", shape_text(weight.sizes()));
-  const int64_t outputs = weight.size(1) * groups;
+  const int64_t outputs = output_channels(op, weight, groups);
   for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"weight", weight}, {"bias", bias}})
     check(!t.defined() || t.dtype() == input.dtype(), ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ",
           name(t.defined() ? t.dtype() : input.dtype()), ", expected ", name(input.dtype()), ", the dtype of 'input'");
@@ -100,13 +104,14 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
                     extra = infer::pair("conv_transpose2d", "output_padding", output_padding, 0),
                     d = infer::pair("conv_transpose2d", "dilation", dilation, 1);
   Shape sizes(input.sizes());
-  sizes[sizes.size() - 3] = weight.size(1) * groups;
+  sizes[sizes.size() - 3] = output_channels("conv_transpose2d", weight, groups);
   expect_transposed("conv_transpose2d", input, weight, bias, groups);
   for (size_t i = 0; i < 2; ++i) {
     check(extra[i] < s[i] || extra[i] < d[i], ErrorKind::Runtime, "conv_transpose2d: argument 'output_padding' is ",
           shape_text(output_padding), ", expected less than stride or dilation");
     int64_t& size = sizes[sizes.size() - 2 + i];
-    size = (size - 1) * s[i] - 2 * p[i] + d[i] * (weight.size(2 + int64_t(i)) - 1) + extra[i] + 1;
+    size = ((Count(size) - 1) * s[i] - 2 * p[i] + Count(d[i]) * (weight.size(2 + int64_t(i)) - 1) + extra[i] + 1)
+               .of("conv_transpose2d", "the output for argument 'input' of shape ", shape_text(input.sizes()));
     check(size > 0, ErrorKind::Runtime, "conv_transpose2d: argument 'input' of shape ", shape_text(input.sizes()),
           " gives an output without elements");
   }

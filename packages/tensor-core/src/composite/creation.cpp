@@ -5,6 +5,7 @@
 
 #include "infer/numbers.h"
 #include "taeda/autograd_api.h"
+#include "taeda/checked.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 
@@ -103,6 +104,17 @@ Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<
   return full({}, s, dtype, device, requires_grad);
 }
 
+namespace {
+/// How many steps lead from a to before b, which may be 2**64 apart.
+int64_t whole_steps(int64_t a, int64_t b, int64_t step) {
+  const uint64_t distance = step > 0 ? uint64_t(b) - uint64_t(a) : uint64_t(a) - uint64_t(b);
+  const uint64_t width = step > 0 ? uint64_t(step) : -uint64_t(step);
+  const uint64_t count = distance / width + (distance % width != 0);
+  check(count <= uint64_t(kMostElements), ErrorKind::Memory, "arange: ", count, " elements are too many");
+  return int64_t(count);
+}
+}  // namespace
+
 Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, std::optional<DType> dtype, std::optional<Device> device,
               bool requires_grad) {
   const Scalar first = end ? start : Scalar(0);
@@ -117,8 +129,7 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
         first.to_double(), " to end ", last.to_double());
   int64_t count;
   if (integral) {
-    const int64_t a = first.to<int64_t>(), b = last.to<int64_t>(), s = step.to<int64_t>();
-    count = s > 0 ? (b - a + s - 1) / s : (a - b - s - 1) / -s;
+    count = whole_steps(first.to<int64_t>(), last.to<int64_t>(), step.to<int64_t>());
   } else {
     const double exact = std::ceil(span / width);
     check(exact < 9e15, ErrorKind::Memory, "arange: ", exact, " elements are too many");
@@ -174,8 +185,8 @@ namespace {
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower, std::optional<DType> dtype,
                         std::optional<Device> device) {
   check(row >= 0 && col >= 0, ErrorKind::Runtime, op, ": arguments 'row' and 'col' must not be negative, got ", row, " and ", col);
-  int64_t places;
-  check(!__builtin_mul_overflow(row, col, &places) && places < int64_t(1) << 40, ErrorKind::Memory, op, ": the indices of a matrix of shape (", row,
+  const Count places = Count(row) * col;
+  check(places.fits() && places.of(op) < int64_t(1) << 40, ErrorKind::Memory, op, ": the indices of a matrix of shape (", row,
         ", ", col, ") do not fit in memory");
   std::vector<int64_t> rows, columns;
   for (int64_t i = 0; i < row; ++i)

@@ -6,6 +6,7 @@
 
 #include "composite/host.h"
 #include "infer/numbers.h"
+#include "taeda/checked.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -59,7 +60,7 @@ static int64_t checked_classes(const Tensor& classes, int64_t num_classes) {
     check(v >= 0, ErrorKind::Runtime, "one_hot: argument 'tensor' must hold class numbers >= 0, found ", v);
     highest = std::max(highest, v);
   }
-  if (num_classes == -1) return highest + 1;
+  if (num_classes == -1) return (Count(highest) + 1).of("one_hot", "the number of classes up to ", highest);
   check(highest < num_classes, ErrorKind::Runtime, "one_hot: argument 'tensor' holds class ", highest,
         ", expected less than num_classes ", num_classes);
   return num_classes;
@@ -130,13 +131,13 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
   check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size), ErrorKind::Runtime,
         "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size, " elements, got ", describe(repeats));
   const Tensor counts = on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
-  int64_t total = 0;
+  Count sum = 0;
   for (int64_t i = 0; i < size; ++i) {
     const int64_t n = counts.data<int64_t>()[i];
     check(n >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, found ", n, " at ", i);
-    check(!__builtin_add_overflow(total, n, &total), ErrorKind::Runtime,
-          "repeat_interleave: argument 'repeats' adds up to more elements than a tensor can have");
+    sum += n;
   }
+  const int64_t total = sum.of("repeat_interleave", "what argument 'repeats' adds up to");
   check(!output_size || *output_size == total, ErrorKind::Runtime, "repeat_interleave: argument 'output_size' is ",
         output_size.value_or(0), ", expected ", total);
   const Tensor index = empty(Shape{total}, DType::Int64);

@@ -1,6 +1,7 @@
 // Products written in terms of others: matmul with NumPy's rules, outer, kron, tensordot and their like.
 #include "taeda/ops/linalg.h"
 
+#include "taeda/checked.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -121,7 +122,7 @@ Tensor kron(const Tensor& self, const Tensor& other) {
     a.push_back(1);
     b.push_back(1);
     b.push_back(y);
-    sizes.push_back(x * y);
+    sizes.push_back((Count(x) * y).of("kron", "the size of a dimension of the result"));
   }
   return ops::reshape(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
 }

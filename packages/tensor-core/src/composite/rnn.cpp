@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "taeda/checked.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -83,9 +84,10 @@ struct Stack {
   void expect_arguments(const Tensor& input, const Tensor& h, bool batch_first, int64_t gates) const {
     check(input.dim() == 3, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
           ", expected 3 dimensions");
-    check(int64_t(params.size()) == layers * directions * (has_biases ? 4 : 2), ErrorKind::Runtime, op,
-          ": argument 'params' has ", params.size(), " tensors, expected ", layers * directions * (has_biases ? 4 : 2));
     check(layers >= 1, ErrorKind::Runtime, op, ": argument 'num_layers' must be at least 1, got ", layers);
+    check((Count(layers) * directions * (has_biases ? 4 : 2)).is(int64_t(params.size())), ErrorKind::Runtime, op,
+          ": argument 'params' has ", params.size(), " tensors, expected ", directions * (has_biases ? 4 : 2),
+          " for each of ", layers, " layers");
     check(input.size(batch_first ? 1 : 0) > 0, ErrorKind::Runtime, op, ": argument 'input' has shape ",
           shape_text(input.sizes()), ", expected a sequence of at least one step");
     const int64_t batch = input.size(batch_first ? 0 : 1);

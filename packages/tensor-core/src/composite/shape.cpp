@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "infer/numbers.h"
+#include "taeda/checked.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/creation.h"
 
@@ -57,14 +58,13 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
 
 std::vector<Tensor> split_sizes(const Tensor& self, IntSpan split_sizes, int64_t dim) {
   dim = wrap_dim(dim, self.dim(), "split");
-  int64_t total = 0;
-  bool counted = true;
+  Count total = 0;
   for (int64_t size : split_sizes) {
     check(size >= 0, ErrorKind::Runtime, "split: argument 'split_sizes' must not be negative, got ", shape_text(split_sizes));
-    counted &= !__builtin_add_overflow(total, size, &total);
+    total += size;
   }
-  check(self.dim() > 0 && counted && total == self.size(dim), ErrorKind::Runtime, "split: argument 'split_sizes' ", shape_text(split_sizes),
-        " sums up to ", total, ", expected the size of dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
+  check(self.dim() > 0 && total.is(self.size(dim)), ErrorKind::Runtime, "split: argument 'split_sizes' ", shape_text(split_sizes),
+        " does not sum up to the size of dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
   std::vector<Tensor> out;
   int64_t start = 0;
   for (int64_t size : split_sizes) {
@@ -80,7 +80,8 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   check(split_size > 0 || (split_size == 0 && size == 0), ErrorKind::Runtime, "split: argument 'split_size' must be positive, got ", split_size);
   std::vector<Tensor> out;
   if (size == 0) return {ops::slice(self, dim, 0, 0, 1)};
-  for (int64_t start = 0; start < size; start += split_size) out.push_back(ops::slice(self, dim, start, std::min(size, start + split_size), 1));
+  const int64_t step = std::min(split_size, size);  // larger ones give one part as well, and could not be added to
+  for (int64_t start = 0; start < size; start += step) out.push_back(ops::slice(self, dim, start, std::min(size, start + step), 1));
   return out;
 }
 namespace {
@@ -253,7 +254,7 @@ Tensor repeat(const Tensor& self, IntSpan repeats) {
     split.push_back(size);
     wide.push_back(repeats[d]);
     wide.push_back(size);
-    out.push_back(repeats[d] * size);
+    out.push_back((Count(repeats[d]) * size).of("repeat", "the size of dimension ", d, " of the result"));
   }
   return ops::reshape(ops::clone(ops::expand(ops::reshape(self, split), wide)), out);
 }
@@ -294,7 +295,7 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   const int64_t a = wrap_dim(dim1, ndim, "diag_embed"), b = wrap_dim(dim2, ndim, "diag_embed");
   check(a != b && self.dim() > 0, ErrorKind::Runtime, "diag_embed: 'dim1' and 'dim2' must differ and 'self' must have a dimension; got shape ",
         shape_text(self.sizes()));
-  const int64_t side = self.size(-1) + std::abs(offset);
+  const int64_t side = (offset < 0 ? Count(self.size(-1)) - offset : Count(self.size(-1)) + offset).of("diag_embed", "the side for argument 'offset' ", offset);
   Shape sizes(self.sizes());
   sizes.pop_back();
   sizes.insert(std::min(a, b), side);
@@ -316,7 +317,9 @@ Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
   Tensor inside = self;
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     const int64_t d = self.dim() - 1 - int64_t(i);
-    sizes[d] += pad[2 * i] + pad[2 * i + 1];
+    const auto padded = [&](Count size) { return size.of("constant_pad_nd", "the size of dimension ", d, " with argument 'pad' ", shape_text(pad)); };
+    for (const int64_t amount : pad.subspan(2 * i, 2)) padded(Count(self.size(d)) - amount);  // may be cut off as well
+    sizes[d] = padded(Count(sizes[d]) + pad[2 * i] + pad[2 * i + 1]);
     check(sizes[d] >= 0, ErrorKind::Runtime, "constant_pad_nd: argument 'pad' ", shape_text(pad), " makes dimension ", d, " of shape ",
           shape_text(self.sizes()), " negative");
     if (pad[2 * i] < 0 || pad[2 * i + 1] < 0)

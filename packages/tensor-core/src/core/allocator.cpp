@@ -1,12 +1,14 @@
-// The CPU allocator: size-class free-lists per thread for small blocks, one bounded shared cache for large ones.
+// The CPU allocator: small blocks by thread, large ones from one bounded cache, and when memory goes back to the system.
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
-#include <new>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
+#include "core/block_cache.h"
+#include "core/small_cache.h"
 #include "taeda/backend.h"
 #include "taeda/error.h"
 
@@ -15,67 +17,22 @@ namespace {
 
 // Note [CPU memory]
 // Blocks up to kSmall are rounded to a power of two and cached per thread without a lock: what a training step on small
-// tensors frees, the next step takes. Larger blocks are rounded to pages and kept, up to a limit, in one shared cache, so
-// that a loop does not fault the same pages in at every step. Everything is aligned to 64 bytes.
+// tensors frees, the next step takes. Larger blocks are rounded to pages and kept in one shared cache (Note [How much is
+// kept]), so that a loop does not fault the same pages in at every step. Everything is aligned to 64 bytes.
 constexpr size_t kAlign = 64;
-constexpr size_t kSmall = size_t(1) << 16;
-constexpr int kClasses = 11;       // 64 << 0 ... 64 << 10
-constexpr int kPerClass = 64;      // blocks of one class that a thread keeps
 constexpr size_t kPage = 4096;
+constexpr size_t kWorthwhile = size_t(64) << 20;  // less than this is not given back by itself
 
 std::atomic<int64_t> live_bytes{0};
 
-struct SmallCache {
-  void* blocks[kClasses][kPerClass];
-  int count[kClasses] = {};
-  ~SmallCache() {
-    for (int c = 0; c < kClasses; ++c)
-      for (int i = 0; i < count[c]; ++i) std::free(blocks[c][i]);
-  }
-};
-/// The thread's cache. Only the pointer is thread-local: static TLS space is scarce, and the library asks for little of it.
-thread_local SmallCache* small_cache __attribute__((tls_model("initial-exec"))) = nullptr;
-
-/// Creates the thread's cache and its clean-up; null once the thread is ending, when blocks go straight to free().
-[[gnu::noinline]] SmallCache* arm_cache() {
-  struct AtExit {
-    bool gone = false;
-    ~AtExit() {
-      gone = true;
-      delete std::exchange(small_cache, nullptr);
-    }
-  };
-  static thread_local AtExit at_exit;
-  if (!at_exit.gone) small_cache = new SmallCache;
-  return small_cache;
-}
-
-SmallCache* cache_of_thread() { return small_cache ? small_cache : arm_cache(); }
-
-int class_of(size_t nbytes) {
-  return nbytes <= kAlign ? 0 : 64 - __builtin_clzll((nbytes - 1) / kAlign);
-}
-
-struct LargeCache {
-  std::mutex lock;
-  std::unordered_map<size_t, std::vector<void*>> free_blocks;
-  size_t cached = 0;
-  size_t limit = size_t(4) << 30;
-};
-LargeCache& large_cache() {
-  static auto* cache = new LargeCache;  // never destroyed: tensors may outlive static destruction
+detail::BlockCache& large_cache() {
+  static auto* cache = new detail::BlockCache;  // never destroyed: tensors may outlive static destruction
   return *cache;
 }
 
-void* system_alloc(size_t nbytes) {
-  void* block = std::aligned_alloc(kAlign, (nbytes + kAlign - 1) / kAlign * kAlign);
-  if (!block) {
-    empty_cpu_cache();
-    block = std::aligned_alloc(kAlign, (nbytes + kAlign - 1) / kAlign * kAlign);
-  }
-  check(block != nullptr, ErrorKind::Memory, "cpu allocator: cannot allocate ", nbytes, " bytes; ", cpu_live_bytes(),
-        " bytes are in use by tensors");
-  return block;
+[[noreturn]] void no_memory(size_t nbytes) {
+  fail(ErrorKind::Memory, "cpu allocator: cannot allocate ", nbytes, " bytes; ", cpu_live_bytes(),
+       " bytes are in use by tensors");
 }
 
 size_t round_large(size_t nbytes) {
@@ -85,44 +42,92 @@ size_t round_large(size_t nbytes) {
   return (nbytes + step - 1) / step * step;
 }
 
+/// A thread that lives while much is kept, and gives it back when nobody has used it for some seconds.
+class Janitor {
+ public:
+  /// Called when much is kept.
+  void call() noexcept {
+    if (!at_work_.load(std::memory_order_relaxed) && !at_work_.exchange(true)) start();
+  }
+  /// A small block went back to the heap, which keeps it for the process.
+  void spill(size_t nbytes) noexcept {
+    if (spilled_.fetch_add(nbytes, std::memory_order_relaxed) + nbytes > kWorthwhile) call();
+  }
+  /// All spilled blocks are given back.
+  void forget() noexcept { spilled_ = 0; }
+
+ private:
+  static constexpr int kQuietSeconds = 4;
+
+  static void end_in_child() noexcept;
+  void start() noexcept {
+    static const bool handled = pthread_atfork(nullptr, nullptr, &Janitor::end_in_child) == 0;
+    (void)handled;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+    pthread_t thread;
+    if (pthread_create(&thread, &attributes, [](void* self) -> void* {
+          static_cast<Janitor*>(self)->work();
+          return nullptr;
+        }, this) != 0)
+      at_work_ = false;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&attributes);
+  }
+  void work() noexcept {
+    uint64_t last = 0;
+    for (int quiet = 0; quiet < kQuietSeconds;) {
+      sleep(1);
+      const uint64_t now = large_cache().uses() + spilled_.load(std::memory_order_relaxed);
+      quiet = now == last ? quiet + 1 : 0;
+      last = now;
+    }
+    at_work_ = false;
+    empty_cpu_cache();
+  }
+
+  std::atomic<bool> at_work_{false};
+  std::atomic<size_t> spilled_{0};
+};
+constinit Janitor janitor;
+void Janitor::end_in_child() noexcept { janitor.at_work_ = false; }
+
 void free_small(void* data, size_t nbytes, void*) {
-  const int c = class_of(nbytes);
   live_bytes.fetch_sub(int64_t(nbytes), std::memory_order_relaxed);
-  SmallCache* cache = cache_of_thread();
-  if (cache && cache->count[c] < kPerClass)
-    cache->blocks[c][cache->count[c]++] = data;
-  else
-    std::free(data);
+  if (detail::give_small(data, nbytes)) [[unlikely]]
+    janitor.spill(nbytes);
 }
-
 void free_large(void* data, size_t nbytes, void*) {
-  const size_t size = round_large(nbytes);
   live_bytes.fetch_sub(int64_t(nbytes), std::memory_order_relaxed);
-  LargeCache& cache = large_cache();
-  {
-    std::lock_guard guard(cache.lock);
-    if (cache.cached + size <= cache.limit) {
-      cache.free_blocks[size].push_back(data);
-      cache.cached += size;
-      return;
-    }
-  }
-  std::free(data);
+  if (large_cache().give(data, round_large(nbytes)) > kWorthwhile) janitor.call();
 }
 
-void* take_large(size_t size) {
-  LargeCache& cache = large_cache();
-  {
-    std::lock_guard guard(cache.lock);
-    auto found = cache.free_blocks.find(size);
-    if (found != cache.free_blocks.end() && !found->second.empty()) {
-      void* block = found->second.back();
-      found->second.pop_back();
-      cache.cached -= size;
-      return block;
+void* make_small(size_t nbytes) {
+  void* block = detail::take_small(nbytes);
+  if (!block) [[unlikely]] {
+    empty_cpu_cache();
+    block = detail::take_small(nbytes);
+    if (!block) no_memory(nbytes);
+  }
+  return block;
+}
+void* make_large(size_t nbytes) {
+  const size_t size = round_large(nbytes);
+  void* block = large_cache().take(size);
+  if (!block) block = detail::BlockCache::make(size);
+  if (!block) [[unlikely]] {
+    empty_cpu_cache();
+    block = detail::BlockCache::make(size);
+    if (!block) {
+      large_cache().fail(size);
+      no_memory(nbytes);
     }
   }
-  return system_alloc(size);
+  return block;
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -134,9 +139,7 @@ void free_exact(void* data, size_t nbytes, void*) {
 /// Neither rounded nor cached: a byte beyond the end, or a use after the end of its life, must not hit memory of ours.
 void allocate_exact(Storage& storage, size_t nbytes) {
   void* block = nullptr;
-  if (posix_memalign(&block, kAlign, nbytes) != 0) block = nullptr;
-  check(block != nullptr, ErrorKind::Memory, "cpu allocator: cannot allocate ", nbytes, " bytes; ", cpu_live_bytes(),
-        " bytes are in use by tensors");
+  if (posix_memalign(&block, kAlign, nbytes) != 0) no_memory(nbytes);
   storage.data = block;
   storage.release = free_exact;
   live_bytes.fetch_add(int64_t(nbytes), std::memory_order_relaxed);
@@ -152,12 +155,10 @@ void cpu_allocate(Storage& storage, size_t nbytes) {
   return;
 #endif
   if (nbytes <= kSmall) {
-    const int c = class_of(nbytes);
-    SmallCache* cache = cache_of_thread();
-    storage.data = cache && cache->count[c] ? cache->blocks[c][--cache->count[c]] : system_alloc(kAlign << c);
+    storage.data = make_small(nbytes);
     storage.release = free_small;
   } else {
-    storage.data = take_large(round_large(nbytes));
+    storage.data = make_large(nbytes);
     storage.release = free_large;
   }
   live_bytes.fetch_add(int64_t(nbytes), std::memory_order_relaxed);
@@ -165,25 +166,14 @@ void cpu_allocate(Storage& storage, size_t nbytes) {
 void count_inline_bytes(int64_t delta) { live_bytes.fetch_add(delta, std::memory_order_relaxed); }
 }  // namespace detail
 
-size_t cpu_cached_bytes() {
-  std::lock_guard guard(large_cache().lock);
-  return large_cache().cached;
-}
+size_t cpu_cached_bytes() { return large_cache().cached(); }
 size_t cpu_live_bytes() { return size_t(live_bytes.load()); }
-void set_cpu_cache_limit(size_t bytes) {
-  {
-    std::lock_guard guard(large_cache().lock);
-    large_cache().limit = bytes;
-  }
-  if (cpu_cached_bytes() > bytes) empty_cpu_cache();
-}
+void set_cpu_cache_limit(size_t bytes) { large_cache().set_limit(bytes); }
 void empty_cpu_cache() {
-  LargeCache& cache = large_cache();
-  std::lock_guard guard(cache.lock);
-  for (auto& [size, blocks] : cache.free_blocks)
-    for (void* block : blocks) std::free(block);
-  cache.free_blocks.clear();
-  cache.cached = 0;
+  janitor.forget();
+  large_cache().clear();
+  detail::clear_small();
+  malloc_trim(0);  // the heap keeps what was freed between blocks that live
 }
 
 }  // namespace taeda

@@ -7,6 +7,7 @@
 
 #include "taeda/autograd_api.h"
 #include "taeda/backend.h"
+#include "taeda/exported.h"
 #include "taeda/python_api.h"
 
 namespace taeda {
@@ -185,8 +186,8 @@ void check_places(const OpEntry& op, const Tensor& target, const char* argument)
 bool overlaps(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined() || a.numel() == 0 || b.numel() == 0) return false;
   const Storage *sa = a.impl()->storage.get(), *sb = b.impl()->storage.get();
-  // Two storages can meet only when both stand over foreign memory.
-  if (sa != sb && (!sa || !sb || sa->growable || sb->growable || sa->device != sb->device)) return false;
+  // Two storages can meet only where each stands over foreign memory or was exported.
+  if (sa != sb && (!sa || !sb || !may_be_shared(*sa) || !may_be_shared(*sb) || sa->device != sb->device)) return false;
   const auto [al, ah] = byte_range(a);
   const auto [bl, bh] = byte_range(b);
   return al < bh && bl < ah;

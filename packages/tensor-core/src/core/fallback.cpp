@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/decompose.h"
+#include "core/fork_lock.h"
 #include "taeda/backend.h"
 #include "taeda/library.h"
 #include "taeda/ops/cast.h"
@@ -13,7 +14,7 @@ namespace taeda {
 namespace {
 
 struct Book {
-  std::mutex lock;
+  detail::ForkLock lock;
   std::atomic<Fallback> policy[kMaxBackends] = {};
   std::map<std::string, uint64_t> counts[kMaxBackends];
 };

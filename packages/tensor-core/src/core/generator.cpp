@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/fork_lock.h"
 #include "taeda/backend.h"
 #include "taeda/generator_state.h"
 
@@ -11,13 +12,19 @@ namespace {
 
 /// The default generators made so far, and where those of other devices begin.
 struct Defaults {
-  std::mutex lock;
+  detail::ForkLock lock{detail::ForkLock::Outer};
   std::map<std::pair<int, int>, Generator> made;
   std::optional<uint64_t> chosen;  // by the user
 };
 Defaults& defaults() {
   static auto* instance = new Defaults;
   return *instance;
+}
+
+/// Of the seed and offset of every generator: held for a few instructions, and free after a fork.
+detail::ForkLock& positions() {
+  static auto* lock = new detail::ForkLock;
+  return *lock;
 }
 
 }  // namespace
@@ -45,11 +52,11 @@ Backend* keeper(const Generator& generator) {
 }
 
 PhiloxRange place_of(const Generator& generator) {
-  std::lock_guard guard(generator->lock);
+  const std::lock_guard guard(positions());
   return {generator->seed, generator->offset};
 }
 void go_to(const Generator& generator, PhiloxRange place) {
-  std::lock_guard guard(generator->lock);
+  const std::lock_guard guard(positions());
   generator->seed = place.seed;
   generator->offset = place.offset;
 }
@@ -95,7 +102,7 @@ PhiloxRange generator_position(const Generator& generator) {
   Backend* const own = keeper(generator);
   if (!own) return place;
   own->random_get(generator->device, place);
-  std::lock_guard guard(generator->lock);
+  const std::lock_guard guard(positions());
   // Numbers that another thread has reserved meanwhile are not given out again.
   if (generator->seed == before.seed && generator->offset == before.offset) {
     generator->seed = place.seed;
@@ -133,7 +140,7 @@ void seed_backend(BackendId id) {
 
 PhiloxRange reserve(const Generator& generator, uint64_t blocks) {
   const Generator chosen = generator ? generator : default_generator();
-  std::lock_guard guard(chosen->lock);
+  const std::lock_guard guard(positions());
   const PhiloxRange range{chosen->seed, chosen->offset};
   chosen->offset += blocks;
   return range;

@@ -1,26 +1,19 @@
 // How far layouts reach.
 #include "taeda/reach.h"
 
-#include "taeda/error.h"
+#include "taeda/checked.h"
 #include "taeda/tensor.h"
 
 namespace taeda {
 
 Reach reach_of(const char* op, IntSpan sizes, IntSpan strides, int64_t item) {
-  Reach out;
   for (int64_t size : sizes)
-    if (size == 0) return out;
-  bool fits = true;
-  out.high = item;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    int64_t step = 0;
-    int64_t& side = strides[d] < 0 ? out.low : out.high;
-    fits = fits && !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) &&
-           !__builtin_mul_overflow(step, item, &step) && !__builtin_add_overflow(side, step, &side);
-  }
-  check(fits, ErrorKind::Overflow, op, ": size ", shape_text(sizes), " with stride ", shape_text(strides),
-        " reaches beyond 64 bits");
-  return out;
+    if (size == 0) return {};
+  Count low = 0, high = item;
+  for (size_t d = 0; d < sizes.size(); ++d) (strides[d] < 0 ? low : high) += Count(sizes[d] - 1) * strides[d] * item;
+  check(low.fits() && high.fits(), ErrorKind::Overflow, op, ": size ", shape_text(sizes), " with stride ",
+        shape_text(strides), " reaches beyond 64 bits");
+  return {low.of(op), high.of(op)};
 }
 
 Shape settled_strides(IntSpan sizes, IntSpan strides) {

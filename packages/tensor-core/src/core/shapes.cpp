@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "taeda/checked.h"
 #include "taeda/spec.h"
 #include "taeda/tensor.h"
 
@@ -31,9 +32,24 @@ std::string describe(const Tensor& tensor) {
 }
 
 int64_t product(IntSpan sizes) {
-  int64_t total = 1;
+  Count total = 1;
   for (int64_t size : sizes) total *= size;
-  return total;
+  if (!total.fits() && std::ranges::find(sizes, 0) != sizes.end()) return 0;
+  return total.of("product", "the elements of shape ", shape_text(sizes));
+}
+
+int64_t count_of(IntSpan sizes, const char* op) {
+  int64_t most = 1;
+  bool counted = true, none = false;
+  for (int64_t size : sizes) {
+    if (!(size >= 0)) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": sizes must not be negative, got ", shape_text(sizes));
+    counted &= !__builtin_mul_overflow(most, size ? size : 1, &most);
+    none |= size == 0;
+  }
+  if (!(counted && most <= kMostElements)) [[unlikely]]
+    fail(ErrorKind::Memory, op, ": a tensor of shape ", shape_text(sizes), " has more elements than can be counted");
+  return none ? 0 : most;
 }
 
 Shape contiguous_strides(IntSpan sizes) {

@@ -51,7 +51,7 @@ Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool reado
 void destroy(Storage* storage) noexcept {
   if (storage->data == storage->inline_bytes)
     detail::count_inline_bytes(-int64_t(storage->nbytes));
-  else if (storage->release)
+  if (storage->release)  // of inline bytes too, once they were exported
     storage->release(storage->data, storage->nbytes, storage->context);
   StorageMemory::give(storage);
 }

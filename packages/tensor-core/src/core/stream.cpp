@@ -5,7 +5,9 @@
 #include <mutex>
 #include <vector>
 
+#include "core/fork_lock.h"
 #include "taeda/backend.h"
+#include "taeda/exported.h"
 #include "taeda/ops/cast.h"
 
 namespace taeda {
@@ -145,7 +147,7 @@ void give_back(PinnedBlock* block) noexcept {
 
 /// Blocks that nobody refers to any more, while copies wait that use them.
 struct Waiting {
-  std::mutex lock;
+  detail::ForkLock lock;
   std::vector<PinnedBlock*> blocks;
   std::atomic<bool> any = false;
 };
@@ -171,7 +173,7 @@ void release_pinned(void*, size_t, void* context) {
 }
 
 PinnedBlock* block_of(const Tensor& tensor) noexcept {
-  return is_pinned(tensor) ? static_cast<PinnedBlock*>(tensor.impl()->storage->context) : nullptr;
+  return is_pinned(tensor) ? static_cast<PinnedBlock*>(origin_of(*tensor.impl()->storage).context) : nullptr;
 }
 
 /// A mark of the block that the device has passed, taken out of it, or a new one.
@@ -208,7 +210,7 @@ void release_passed_pinned() noexcept {
 }
 
 bool is_pinned(const Tensor& tensor) noexcept {
-  return tensor.impl()->storage && tensor.impl()->storage->release == release_pinned;
+  return tensor.impl()->storage && origin_of(*tensor.impl()->storage).release == release_pinned;
 }
 bool copies_later(const Tensor& host, Device device) noexcept {
   const PinnedBlock* block = block_of(host);

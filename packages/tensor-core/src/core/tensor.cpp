@@ -5,6 +5,10 @@
 #include <limits>
 
 #include "core/runtime.h"
+#include "taeda/checked.h"
+#include "taeda/dispatch.h"
+#include "taeda/exported.h"
+#include "taeda/ops/cast.h"
 #include "taeda/reach.h"
 #include "taeda/spec.h"
 
@@ -33,28 +37,12 @@ void set_dims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
   std::copy(strides.begin(), strides.end(), dims + sizes.size());
 }
 
-/// Number of elements; negative sizes and overflow are errors.
-int64_t checked_product(IntSpan sizes, const char* op) {
-  int64_t total = 1;
-  bool counted = true, none = false;
-  for (int64_t size : sizes) {
-    if (!(size >= 0)) [[unlikely]]
-      fail(ErrorKind::Runtime, op, ": sizes must not be negative, got ", shape_text(sizes));
-    none |= size == 0;
-    counted &= !__builtin_mul_overflow(total, size, &total);
-  }
-  if (none) return 0;
-  if (!counted) [[unlikely]]
-    fail(ErrorKind::Memory, op, ": a tensor of shape ", shape_text(sizes), " has more elements than can be counted");
-  return total;
-}
-
 size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
-  int64_t bytes;
-  if (!(!__builtin_mul_overflow(numel, item_size(dtype), &bytes) && bytes < (int64_t(1) << 47))) [[unlikely]]
+  const Count bytes = Count(numel) * item_size(dtype);
+  if (!(bytes.fits() && bytes.of("empty") < (int64_t(1) << 47))) [[unlikely]]
     fail(ErrorKind::Memory,
         "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype), " does not fit in memory");
-  return size_t(bytes);
+  return size_t(bytes.of("empty"));
 }
 
 Ref<TensorImpl> fresh_on(DType dtype, Device device) {
@@ -66,10 +54,38 @@ Ref<TensorImpl> fresh_on(DType dtype, Device device) {
   return impl;
 }
 
+/// Other sizes over the same memory, row-major from the same first element.
+void show(TensorImpl* impl, IntSpan sizes) {
+  const Shape kept(sizes);  // may be those of the tensor itself
+  set_dims(impl, kept, contiguous_strides(kept));
+  refresh_layout(impl);
+}
+
+/// The rare ties of a dying tensor: the wrapper that it owns, what it lent.
+[[gnu::noinline]] void end_bonds(TensorImpl* impl) noexcept {
+  if (impl->flags & kOwnsPython) release_python_wrapper(impl->python);
+  if (impl->flags & kLent) end_loans(impl);
+}
+
+/// Points to memory of its own that begins with the bytes which `self` showed, in their order.
+void move_to_new_memory(const Tensor& self, IntSpan sizes) {
+  const Tensor made = empty(sizes, self.dtype(), self.device());
+  const Storage& storage = *self.impl()->storage;
+  if (storage.data) {
+    const int64_t after = (static_cast<char*>(storage.data) + storage.nbytes - self.bytes()) / self.item_bytes();
+    const int64_t count = std::min(after, made.numel());
+    Below autograd(Layer::Autograd);
+    if (count > 0) ops::copy_(alias(made, Shape{count}, Shape{1}, 0), alias(self, Shape{count}, Shape{1}, 0));
+  }
+  assign_storage(self, made);
+  self.impl()->base = nullptr;
+}
+
 }  // namespace
 
 void destroy(TensorImpl* impl) noexcept {
-  if (impl->flags & kOwnsPython) release_python_wrapper(impl->python);
+  if (impl->flags & (kOwnsPython | kLent)) [[unlikely]]
+    end_bonds(impl);
   delete impl->grad;
   if (impl->dims != impl->inline_dims) delete[] impl->dims;
   impl->~TensorImpl();
@@ -139,7 +155,7 @@ Tensor empty(IntSpan sizes, DType dtype, Device device) {
     numel *= plain ? sizes[d] : 1;
   }
   if (!plain) {
-    numel = checked_product(sizes, "empty");
+    numel = count_of(sizes, "empty");
     const Shape strides = contiguous_strides(sizes);
     std::copy(strides.begin(), strides.end(), dims + n);
   }
@@ -152,7 +168,7 @@ Tensor empty(IntSpan sizes, DType dtype, Device device) {
 
 Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
   Ref<TensorImpl> impl = fresh_on(dtype, device);
-  const int64_t numel = checked_product(sizes, "empty_strided");
+  const int64_t numel = count_of(sizes, "empty_strided");
   for (size_t d = 0; numel && d < sizes.size(); ++d)
     check(strides[d] >= 0 || sizes[d] == 1, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
   const int64_t extent = reach_of("empty_strided", sizes, strides, 1).high;
@@ -165,7 +181,7 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device)
 
 Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset) {
   TensorImpl* from = self.impl();
-  checked_product(sizes, "view");
+  count_of(sizes, "view");
   Ref<TensorImpl> impl = fresh();
   impl->dtype = from->dtype;
   impl->device = from->device;
@@ -198,6 +214,7 @@ Tensor detached_alias(const Tensor& self) {
 }
 
 Tensor from_storage(Ref<Storage> storage, IntSpan sizes, IntSpan strides, int64_t byte_offset, DType dtype) {
+  count_of(sizes, "from_storage");
   Ref<TensorImpl> impl = fresh_on(dtype, storage->device);
   impl->data = static_cast<char*>(storage->data) + byte_offset;
   impl->storage = std::move(storage);
@@ -224,7 +241,22 @@ void resize_output(const Tensor& out, IntSpan sizes, const char* op) {
     fail(ErrorKind::Runtime, op, ": argument 'out' is a view of shape ", shape_text(out.sizes()),
         " and cannot be resized to the result's shape ", shape_text(sizes));
   check(!out.requires_grad(), ErrorKind::Runtime, op, ": argument 'out' requires grad and cannot be resized");
+  // Beyond the elements that it shows there may be an operand.
+  if (out.contiguous() && count_of(sizes, op) <= out.numel())
+    return show(out.impl(), sizes);
+  check_growth(out, sizes, op, "out");
   assign_storage(out, empty(sizes, out.dtype(), out.device()));
+}
+
+void resize(const Tensor& self, IntSpan sizes) {
+  if (std::ranges::equal(self.sizes(), sizes)) return;
+  check(!self.requires_grad(), ErrorKind::Runtime, "resize_: argument 'self' requires grad and cannot be resized");
+  const Storage& storage = *self.impl()->storage;
+  const int64_t before = storage.data ? self.bytes() - static_cast<char*>(storage.data) : 0;
+  const int64_t needed = int64_t(checked_bytes(count_of(sizes, "resize_"), self.dtype(), sizes));
+  if (needed == 0 || needed <= int64_t(storage.nbytes) - before) return show(self.impl(), sizes);
+  check_growth(self, sizes, "resize_", "self");
+  move_to_new_memory(self, sizes);
 }
 
 int64_t Tensor::storage_offset() const noexcept {

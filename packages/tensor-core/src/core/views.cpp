@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "taeda/checked.h"
 #include "taeda/dispatch.h"
 #include "taeda/reach.h"
 #include "taeda/ops/cast.h"
@@ -41,8 +42,9 @@ bool view_strides(const Tensor& self, IntSpan sizes, Shape& strides) {
 /// Replaces one -1 and checks the number of elements.
 Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from) {
   Shape sizes(wanted);
-  int64_t known = 1, hole = -1;
-  bool counted = true, none = false;
+  Count counted = 1;
+  int64_t hole = -1;
+  bool none = false;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == -1 && hole < 0) {
       hole = int64_t(d);
@@ -51,12 +53,12 @@ Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from)
     if (!(sizes[d] >= 0)) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'shape' is ", shape_text(wanted), ", expected sizes >= 0 and at most one -1");
     none |= sizes[d] == 0;
-    counted &= !__builtin_mul_overflow(known, sizes[d], &known);
+    counted *= sizes[d];
   }
-  if (none) known = 0;
-  if (!counted && !none) [[unlikely]]
+  if (!counted.fits() && !none) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has more elements than can be counted, expected ", numel,
          " as in the tensor of shape ", shape_text(from));
+  const int64_t known = none ? 0 : counted.of(op);
   if (hole >= 0) {
     if (!(known != 0 && numel % known == 0)) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted),
@@ -107,9 +109,9 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   }
   const Reach reach = reach_of("as_strided", size, stride, 1);
   const int64_t capacity = int64_t(self.impl()->storage->nbytes) / self.item_bytes();
-  int64_t low = 0, end = 0;
-  const bool counted = !__builtin_add_overflow(offset, reach.low, &low) && !__builtin_add_overflow(offset, reach.high, &end);
-  if (!(self.impl()->storage->data == nullptr || (counted && low >= 0 && end <= capacity))) [[unlikely]]
+  const char* const reached = "what size, stride and storage_offset reach";
+  const int64_t low = (Count(offset) + reach.low).of("as_strided", reached), end = (Count(offset) + reach.high).of("as_strided", reached);
+  if (!(self.impl()->storage->data == nullptr || (low >= 0 && end <= capacity))) [[unlikely]]
     fail(ErrorKind::Runtime, "as_strided: size ", shape_text(size), ", stride ", shape_text(stride), " and storage_offset ", offset,
          " reach elements ", low, " to ", end - 1, " of a storage of ", capacity);
   return alias(self, size, settled_strides(size, stride), offset - self.storage_offset());

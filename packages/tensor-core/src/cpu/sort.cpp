@@ -6,6 +6,7 @@
 
 #include "cpu/order.h"
 #include "infer/sort.h"
+#include "taeda/checked.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -260,7 +261,7 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
   for (int64_t i = 0; i < index.numel(); ++i) {
     const int64_t v = index.data<int64_t>()[i];
     check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v, " at position ", i);
-    size = std::max(size, v + 1);
+    size = std::max(size, (Count(v) + 1).of("bincount", "the number of bins up to ", v));
   }
   const DType dtype = !weights.defined() ? DType::Int64 : weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
   const Tensor sums = empty(Shape{size}, dtype == DType::Int64 ? DType::Int64 : DType::Float64);

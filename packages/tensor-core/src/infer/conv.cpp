@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "infer/windows.h"
+#include "taeda/checked.h"
 #include "taeda/ops/conv.h"
 
 namespace taeda::infer {
@@ -14,8 +15,8 @@ cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& wei
   check(weight.dim() == 4, ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()),
         ", expected (out, in / groups, KH, KW)");
   check(groups >= 1, ErrorKind::Runtime, op, ": argument 'groups' must be at least 1, got ", groups);
-  check(weight.size(1) * groups == in.c, ErrorKind::Runtime, op, ": argument 'input' has shape ",
-        shape_text(input.sizes()), ", expected ", weight.size(1) * groups, " channels to fit 'weight' of shape ",
+  check((Count(weight.size(1)) * groups).is(in.c), ErrorKind::Runtime, op, ": argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected ", weight.size(1), " * groups channels to fit 'weight' of shape ",
         shape_text(weight.sizes()), " with groups=", groups);
   check(weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
         ", expected a divisor of ", weight.size(0), ", the output channels of 'weight' ", shape_text(weight.sizes()));
@@ -28,8 +29,10 @@ cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& wei
   shape.o = weight.size(0), shape.kh = weight.size(2), shape.kw = weight.size(3);
   shape.sh = s[0], shape.sw = s[1], shape.ph = p[0], shape.pw = p[1], shape.dh = d[0], shape.dw = d[1];
   shape.groups = groups;
-  const int64_t room_h = in.h + 2 * p[0] - d[0] * (shape.kh - 1) - 1,
-                room_w = in.w + 2 * p[1] - d[1] * (shape.kw - 1) - 1;
+  const auto room = [&](Count size, size_t i, int64_t kernel) {
+    return (size + 2 * p[i] - Count(d[i]) * (kernel - 1) - 1).of(op, "the extent of 'weight' ", shape_text(weight.sizes()));
+  };
+  const int64_t room_h = room(in.h, 0, shape.kh), room_w = room(in.w, 1, shape.kw);
   check(room_h >= 0 && room_w >= 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()),
         " with padding ", shape_text(padding), " is smaller than the kernel of 'weight' ", shape_text(weight.sizes()),
         " with dilation ", shape_text(dilation));

@@ -1,4 +1,5 @@
 // Inference of the shape family.
+#include "taeda/checked.h"
 #include "taeda/ops/shape.h"
 #include "taeda/spec.h"
 
@@ -35,7 +36,7 @@ Spec cat(TensorList tensors, int64_t dim) {
     if (!(fits)) [[unlikely]]
       fail(ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", d, ", found ", shape_text(first->sizes()),
           " and, at position ", i, ", ", shape_text(t.sizes()));
-    out.sizes[d] += t.size(d);
+    out.sizes[d] = (Count(out.sizes[d]) + t.size(d)).of("cat", "the size of dimension ", d, " of the result");
   }
   if (!out.strides.empty()) out.strides = channels_last_strides(out.sizes);
   return out;

@@ -35,9 +35,9 @@ void histogram_range(double& low, double& high) {
     low -= 1;
     high += 1;
   }
-  check(low < high && std::isfinite(low) && std::isfinite(high), ErrorKind::Runtime,
-        "histc: arguments 'min' and 'max', or the elements where they are equal, must be finite and ordered, got ", low,
-        " and ", high);
+  check(low < high && std::isfinite(low) && std::isfinite(high) && std::isfinite(high - low), ErrorKind::Runtime,
+        "histc: arguments 'min' and 'max', or the elements where they are equal, must be finite, ordered and no further "
+        "apart than the largest number, got ", low, " and ", high);
 }
 
 std::array<Spec, 2> sort(const Tensor& self, int64_t dim, bool, bool) {

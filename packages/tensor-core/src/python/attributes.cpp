@@ -1,6 +1,7 @@
 // Attributes of the Tensor type.
 #include "python/internal.h"
 #include "taeda/autograd_api.h"
+#include "taeda/exported.h"
 #include "taeda/backend.h"
 #include "taeda/ops.h"
 #include "taeda/reserved.h"
@@ -166,6 +167,7 @@ PyObject* array_interface(PyObject* self, void*) {
     }
     Shape steps(t.strides());
     for (int64_t& s : steps) s *= t.item_bytes();
+    lend(t);  // who reads an address here holds the tensor alone
     return Py_BuildValue("{s:i,s:s,s:N,s:N,s:(KO)}", "version", 3, "typestr", typestr_of(t.dtype()).c_str(), "shape",
                          wrap_tuple(t.sizes()), "strides", wrap_tuple(steps), "data",
                          static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t.bytes())),

@@ -4,6 +4,8 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/numpy_bridge.h"
+#include "taeda/checked.h"
+#include "taeda/exported.h"
 #include "taeda/reach.h"
 
 namespace taeda::py {
@@ -38,14 +40,14 @@ Keeper keep(PyObject* owner) { return {release_owner, Py_NewRef(owner)}; }
 
 Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps, DType dtype, bool readonly,
                    const char* op) {
-  const int64_t item = item_size(dtype);
-  const bool none = product(sizes) == 0;
-  const Reach reach = reach_of(op, sizes, byte_steps, 1);
-  const int64_t low = reach.low, high = none ? 0 : reach.high - 1 + item;
-  // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
-  Shape strides = contiguous_strides(sizes);
   // From here on the storage gives the memory back, whatever is found to be wrong with it.
   Ref<Storage> storage = borrow_storage(first, 0, Device{}, readonly, keeper.release, keeper.context);
+  const int64_t item = item_size(dtype);
+  const bool none = count_of(sizes, op) == 0;
+  const Reach reach = reach_of(op, sizes, byte_steps, 1);
+  const int64_t low = reach.low, high = none ? 0 : (Count(reach.high) - 1 + item - low).of(op, "the array's bytes") + low;
+  // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
+  Shape strides = contiguous_strides(sizes);
   for (size_t d = 0; d < sizes.size() && !none; ++d) {
     if (sizes[d] <= 1) continue;
     check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",
@@ -65,6 +67,13 @@ std::optional<Tensor> from_ndarray(PyObject* o, const char* op) {
   if (!view) return std::nullopt;
   return over_memory(keep(o), view->first, view->sizes, view->byte_steps, view->dtype, view->readonly, op);
 }
+
+/// What one buffer of a tensor holds: the memory, then sizes and strides as Python reads them.
+struct Shown {
+  Exported memory;
+  Shape numbers;
+};
+static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
 
 Shape ints_of(PyObject* tuple) {
   Shape out;
@@ -97,7 +106,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     check(t.device().backend == kCPU, ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ",
           describe(t), "; use tensor.cpu()");
     check(t.dtype() != DType::BFloat16, ErrorKind::Type, "numpy: NumPy has no bfloat16; use tensor.float().numpy()");
-    return array_over(owner.get());
+    return array_over(t);
   });
 }
 
@@ -189,7 +198,8 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     check((flags & PyBUF_C_CONTIGUOUS) != PyBUF_C_CONTIGUOUS || t.contiguous(), ErrorKind::Buffer,
           "buffer: the tensor is not contiguous");
     const size_t n = size_t(t.dim());
-    auto* numbers = new Py_ssize_t[2 * n + 1];
+    auto* shown = new Shown{Exported(t.impl()->storage), Shape(2 * n + 1)};
+    auto* numbers = reinterpret_cast<Py_ssize_t*>(shown->numbers.data());
     for (size_t d = 0; d < n; ++d) {
       numbers[d] = Py_ssize_t(t.size(int64_t(d)));
       numbers[n + d] = Py_ssize_t(t.stride(int64_t(d)) * t.item_bytes());
@@ -204,7 +214,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     view->shape = (flags & PyBUF_ND) ? numbers : nullptr;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? numbers + n : nullptr;
     view->suboffsets = nullptr;
-    view->internal = numbers;
+    view->internal = shown;
     return 0;
   } catch (...) {
     set_python_error();
@@ -212,7 +222,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   }
 }
 
-void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete[] static_cast<Py_ssize_t*>(view->internal); }
+void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete static_cast<Shown*>(view->internal); }
 
 PyMethodDef buffer_methods[] = {{"numpy", reinterpret_cast<PyCFunction>(py_numpy), METH_FASTCALL | METH_KEYWORDS,
                                  "numpy(*, force=False) -> numpy.ndarray\n\nNumPy array that shares the tensor's "

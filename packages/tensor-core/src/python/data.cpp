@@ -349,6 +349,7 @@ PyObject* number_of(const Scalar& scalar) {
 
 PyObject* to_nested_list(const Tensor& t) {
   if (t.device().backend != kCPU) return to_nested_list(on_host(t));
+  const Ref<Storage> held = t.impl()->storage;  // making lists may run the collector, and with it any code
   return own(visit_dtype(t.dtype(), [&]<class T>() { return nested<T>(t, 0, t.bytes()); })).release();
 }
 

@@ -3,6 +3,8 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "taeda/checked.h"
+#include "taeda/exported.h"
 #include "taeda/ops.h"
 #include "taeda/reach.h"
 
@@ -32,14 +34,14 @@ DType dtype_from(const dlpack::DataType& type) {
        type.lanes, " lanes have no corresponding dtype");
 }
 
-/// A tensor kept alive for the consumer, with the lists the structure points to.
+/// Memory kept alive for the consumer, with the lists the structure points to.
 template <class Structure>
 struct Export {
   Structure managed;
-  Tensor tensor;
+  Exported memory;
   std::vector<int64_t> dims;
 
-  explicit Export(Tensor shown) : managed{}, tensor(std::move(shown)) {
+  explicit Export(const Tensor& tensor) : managed{}, memory(tensor.impl()->storage) {
     const size_t n = size_t(tensor.dim());
     dims.assign(tensor.sizes().begin(), tensor.sizes().end());
     dims.insert(dims.end(), tensor.strides().begin(), tensor.strides().end());
@@ -105,10 +107,10 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
       check(
           !readonly, ErrorKind::Buffer,
           "__dlpack__: the memory is read-only, which only consumers that pass max_version=(1, 0) or more can be told");
-      auto* out = new Export<dlpack::Managed>(std::move(t));
+      auto* out = new Export<dlpack::Managed>(t);
       return PyCapsule_New(&out->managed, kName, drop_capsule<dlpack::Managed>);
     }
-    auto* out = new Export<dlpack::ManagedVersioned>(std::move(t));
+    auto* out = new Export<dlpack::ManagedVersioned>(t);
     out->managed.version = {dlpack::kMajor, dlpack::kMinor};
     out->managed.flags = (readonly ? uint64_t(dlpack::kReadOnly) : 0) | (copied ? uint64_t(dlpack::kIsCopied) : 0);
     return PyCapsule_New(&out->managed, kVersionedName, drop_capsule<dlpack::ManagedVersioned>);
@@ -134,16 +136,30 @@ void release_managed(void*, size_t, void* context) {
   if (python) PyGILState_Release(state);
 }
 
+/// The sizes that a producer tells, whom nobody needs to believe.
+IntSpan sizes_of(const dlpack::Array& array) {
+  check(array.ndim >= 0 && array.ndim <= kMaxDims && (array.shape || array.ndim == 0), ErrorKind::Buffer,
+        "from_dlpack: the data has ", array.ndim, " dimensions, expected 0 to ", kMaxDims, " and their sizes");
+  const IntSpan sizes(array.shape, size_t(array.ndim));
+  const int64_t count = count_of(sizes, "from_dlpack");
+  check(count == 0 || array.data, ErrorKind::Buffer, "from_dlpack: the data of shape ", shape_text(sizes),
+        " has no address");
+  return sizes;
+}
+
 template <class Structure>
 Tensor adopt(Structure* managed, bool readonly) {
   const dlpack::Array& array = managed->array;
   check(array.device.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ",
         array.device.type, ", expected 1 (cpu)");
   const DType dtype = dtype_from(array.dtype);
-  const IntSpan sizes(array.shape, size_t(array.ndim));
-  const Shape strides = array.strides ? settled_strides(sizes, IntSpan(array.strides, size_t(array.ndim))) : contiguous_strides(sizes);
+  const IntSpan sizes = sizes_of(array);
+  const Shape strides = array.strides ? settled_strides(sizes, IntSpan(array.strides, sizes.size())) : contiguous_strides(sizes);
   const auto [low, high] = reach_of("from_dlpack", sizes, strides, item_size(dtype));
   char* first = static_cast<char*>(array.data) + array.byte_offset;
+  check(reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item_size(dtype), 8)) == 0 || high == 0,
+        ErrorKind::Buffer, "from_dlpack: the data is not aligned for ", name(dtype), "; copy it first");
+  // Nothing is refused from here on: the memory is given back once, by the storage.
   Ref<Storage> storage =
       borrow_storage(first + low, size_t(high - low), taeda::Device{}, readonly, release_managed<Structure>, managed);
   return from_storage(std::move(storage), sizes, strides, -low, dtype);

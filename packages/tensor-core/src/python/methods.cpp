@@ -1,6 +1,7 @@
 // Hand-written methods of the Tensor type: facts about the tensor, numbers out of it, conversions.
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "taeda/exported.h"
 #include "taeda/ops.h"
 #include "taeda/stream.h"
 
@@ -189,6 +190,19 @@ PyObject* set_(PyObject* self, PyObject* source) {
   });
 }
 
+PyObject* resize_to(PyObject* self, PyObject* size) {
+  return guarded([&] {
+    const Object items = own(PySequence_Tuple(size));
+    Shape sizes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+      sizes.push_back(PyNumber_AsSsize_t(PyTuple_GET_ITEM(items.get(), i), PyExc_OverflowError));
+      ensure(sizes.back() != -1 || !PyErr_Occurred());
+    }
+    resize(tensor_of(self), sizes);
+    return Py_NewRef(self);
+  });
+}
+
 }  // namespace
 
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | METH_KEYWORDS
@@ -248,6 +262,7 @@ PyMethodDef tensor_methods[] = {
     {"_storage_facts", storage_facts, METH_NOARGS, nullptr},
     {"is_set_to", is_set_to, METH_O,
      "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
+    {"_resize_to", resize_to, METH_O, nullptr},
     {"set_", set_, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "python/internal.h"
+#include "taeda/exported.h"
 
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
@@ -35,6 +36,18 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
   return std::nullopt;
 }
 
+constexpr const char* kHeld = "taeda.memory";
+
+/// An object that stands for the tensor's memory: an array's base.
+Object hold(const Tensor& t) {
+  auto* memory = new Exported(t.impl()->storage);
+  PyObject* made = PyCapsule_New(memory, kHeld, [](PyObject* capsule) {
+    delete static_cast<Exported*>(PyCapsule_GetPointer(capsule, kHeld));
+  });
+  if (!made) delete memory;
+  return own(made);
+}
+
 }  // namespace
 
 bool is_ndarray(PyObject* o) {
@@ -56,9 +69,8 @@ std::optional<ArrayView> view_of(PyObject* o) {
                    Shape(IntSpan(PyArray_STRIDES(array), n)), *dtype, !PyArray_ISWRITEABLE(array)};
 }
 
-PyObject* array_over(PyObject* owner) {
+PyObject* array_over(const Tensor& t) {
   need_numpy();
-  const Tensor& t = tensor_of(owner);
   npy_intp dims[kMaxDims], steps[kMaxDims];
   const int n = int(t.dim());
   for (int d = 0; d < n; ++d) {
@@ -69,7 +81,8 @@ PyObject* array_over(PyObject* owner) {
   Object array =
       own(PyArray_New(&PyArray_Type, n, dims, kTypeNumbers[size_t(t.dtype())], steps, t.bytes(), 0, flags, nullptr));
   // Without memory of its own the tensor has nothing to share, and NumPy has allocated.
-  if (t.bytes()) ensure(PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), Py_NewRef(owner)) == 0);
+  if (t.bytes())
+    ensure(PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), hold(t).release()) == 0);
   return array.release();
 }
 

@@ -16,7 +16,7 @@ struct ArrayView {
 bool is_ndarray(PyObject* o);
 /// Nothing for arrays whose dtype has no counterpart here or is byte-swapped. `array` must be an ndarray.
 std::optional<ArrayView> view_of(PyObject* array);
-/// A new ndarray over the memory of `owner`'s tensor, which it keeps alive. Imports NumPy at the first call.
-PyObject* array_over(PyObject* owner);
+/// A new ndarray over the tensor's memory, which it exports. Imports NumPy at the first call.
+PyObject* array_over(const Tensor& tensor);
 
 }  // namespace taeda::py

@@ -5,6 +5,7 @@
 #include "python/arguments.h"
 #include "python/library.h"
 #include "taeda/backend.h"
+#include "taeda/checked.h"
 #include "taeda/reach.h"
 #include "taeda/reserved.h"
 
@@ -201,13 +202,11 @@ PyObject* memory_import(PyObject*, PyObject* args) {
     const Shape shape = shape_of(sizes), steps = shape_of(strides);
     check(where && type && shape.size() == steps.size() && nbytes >= 0 && offset >= 0, ErrorKind::Value,
           "import_memory: argument 'handle' is not what export_memory gives");
-    for (int64_t size : shape)
-      check(size >= 0, ErrorKind::Value, "import_memory: argument 'handle' has the shape ", shape_text(shape));
+    count_of(shape, "import_memory");
     const int64_t item = int64_t(item_size(*type));
     const Reach reach = reach_of("import_memory", shape, steps, item);
-    int64_t first = 0;
-    check(!__builtin_mul_overflow(offset, item, &first) && first + reach.low >= 0 && reach.high <= nbytes - first,
-          ErrorKind::Value, "import_memory: argument 'handle' has a tensor of shape ", shape_text(shape),
+    const int64_t first = (Count(offset) * item).of("import_memory", "the offset");
+    check(first + reach.low >= 0 && reach.high <= nbytes - first, ErrorKind::Value, "import_memory: argument 'handle' has a tensor of shape ", shape_text(shape),
           " that leaves its memory of ", nbytes, " bytes");
     return wrap(from_storage(imported(*where, size_t(nbytes), {text, size_t(length)}), shape,
                              settled_strides(shape, steps), first, *type));

@@ -1,4 +1,5 @@
 // Functions about the process and the thread: gradient mode, threads, defaults, randomness, memory, the operator table.
+#include "core/container.h"
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "taeda/backend.h"
@@ -40,6 +41,11 @@ PyObject* set_cache_limit(PyObject*, PyObject* bytes) {
     ensure(!PyErr_Occurred());
     set_cpu_cache_limit(limit);
     return nothing();
+  });
+}
+PyObject* container_memory(PyObject*, PyObject* root) {
+  return guarded([&] {
+    return PyLong_FromSize_t(detail::container_memory(std::string(text_of(root, "_container_memory: argument 'root'"))));
   });
 }
 PyObject* synchronize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -162,9 +168,13 @@ PyMethodDef runtime_functions[] = {
     {"set_num_threads", py_set_num_threads, METH_O,
      "set_num_threads(count)\n\nLimits the threads that operators use; results do not depend on it."},
     {"empty_cache", empty_cache, METH_NOARGS,
-     "empty_cache()\n\nGives the memory blocks that the cpu allocator keeps for reuse back to the system."},
+     "empty_cache()\n\nGives the memory that the cpu allocator keeps for reuse, for all threads, back to the system.\n\n"
+     "This happens by itself when memory runs out, and when none of it was used for some seconds."},
     {"set_cache_limit", set_cache_limit, METH_O,
-     "set_cache_limit(bytes)\n\nBound of the memory that the cpu allocator keeps for reuse."},
+     "set_cache_limit(bytes)\n\nBound of the memory that the cpu allocator keeps for reuse.\n\nWithout it: 4 GiB, or a "
+     "quarter of what the process may use where its container has less. Never is more kept than tensors lately took at "
+     "once."},
+    {"_container_memory", container_memory, METH_O, nullptr},
     {"_live_bytes", live_bytes, METH_NOARGS, "_live_bytes() -> int\n\nBytes of all living cpu storages."},
     {"_cached_bytes", cached_bytes, METH_NOARGS, "_cached_bytes() -> int\n\nBytes kept for reuse."},
     {"synchronize", TAEDA_FAST(synchronize),

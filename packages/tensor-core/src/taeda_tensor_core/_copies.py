@@ -68,7 +68,9 @@ def _memory_of(tensor: Tensor, key: tuple) -> _Memory:
 
 def rebuild_memory(data: bytes) -> Tensor:
     """Undo what pickling did to a storage."""
-    return _C.frombuffer(bytearray(data), dtype=_C.uint8)
+    memory = _C.empty((len(data),), dtype=_C.uint8)
+    memoryview(memory)[:] = data
+    return memory
 
 
 def rebuild_view(
@@ -109,11 +111,7 @@ def rebuild_tensor(
     if data is None:
         tensor = _C.empty(shape, dtype=dtype, device=device)
     else:
-        stored = _C.uint16 if dtype is _C.bfloat16 else dtype
-        # A bytearray makes the memory writable and is copied only once.
-        tensor = _C.frombuffer(bytearray(data), dtype=stored) if data else _C.empty((0,), dtype=stored)
-        tensor = tensor.view(dtype).reshape(shape) if stored is not dtype else tensor.reshape(shape)
-        tensor = tensor.detach().to(device)
+        tensor = rebuild_memory(data).view(dtype).reshape(shape).detach().to(device)
         if layout == "channels_last":
             tensor = tensor.contiguous(memory_format="channels_last")
     return _finished(cls, tensor, requires_grad, state)

@@ -79,16 +79,21 @@ def new_tensor(
 
 
 def resize_(self: Tensor, *size: Any) -> Tensor:
-    """Give the tensor another shape in place; elements are kept as far as they fit, new ones are unspecified."""
-    if len(size) == 1 and not isinstance(size[0], int):
-        size = tuple(size[0])
-    if self.requires_grad:
-        raise RuntimeError("resize_: a tensor that requires grad cannot be resized")
-    made = _C.empty(size, dtype=self.dtype, device=self.device)
-    count = min(self.numel(), made.numel())
-    if count and self.device.type != "meta":
-        made.view(-1)[:count] = self.reshape(-1)[:count]
-    return self.set_(made)
+    """Give the tensor another shape in place, row-major from its first element.
+
+    Elements are kept, in the order of the memory, as far as they fit; new ones are unspecified. Views see the same
+    memory as before: where the tensor has to grow beyond it, it moves to memory of its own.
+
+    Raises:
+        RuntimeError: It requires grad, or it has to grow while a NumPy array, a buffer or a DLPack capsule holds its
+            memory, or its memory belongs to another library.
+
+    Example:
+        >>> taeda.arange(6).resize_(2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+    """
+    return self._resize_to(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
 
 
 def resize_as_(self: Tensor, other: Tensor) -> Tensor:
@@ -101,10 +106,10 @@ def __reversed__(self: Tensor) -> Tensor:
 
 
 class UntypedStorage:
-    """The memory of a tensor: facts about it, kept alive by it."""
+    """The memory of a tensor: facts about it. The tensor may show other memory later."""
 
     def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+        self._tensor = tensor.detach()
 
     def data_ptr(self) -> int:
         """Address of the first byte."""

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/fork_lock.h"
 #include "cpu/onednn/engine.h"
 #include "taeda/error.h"
 #include "taeda/parallel.h"
@@ -128,7 +129,7 @@ class PlanCache {
   }
 
  private:
-  std::mutex lock_;
+  detail::ForkLock lock_;
   std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans_;
 };
 
