@@ -34,13 +34,12 @@ def load_data() -> tuple[TensorDataset, TensorDataset]:
 
 
 def train_epoch(
-    model: DigitNet, loader: DataLoader, optimizer: optim.Optimizer, epoch: int
+    model: DigitNet, loader: DataLoader, optimizer: optim.Optimizer, progress: tqdm
 ) -> tuple[float, float]:
     """One pass over the training set; return the mean loss and the accuracy along the way."""
     model.train()
     total_loss, correct, seen = 0.0, 0, 0
-    progress = tqdm(loader, desc=f"epoch {epoch:2d}", unit="batch", leave=False)
-    for images, labels in progress:
+    for images, labels in loader:
         optimizer.zero_grad()
         scores = model(images)
         loss = F.cross_entropy(scores, labels)
@@ -49,7 +48,8 @@ def train_epoch(
         total_loss += loss.item() * len(labels)
         correct += (scores.argmax(dim=1) == labels).sum().item()
         seen += len(labels)
-        progress.set_postfix(loss=f"{total_loss / seen:.4f}")
+        progress.set_postfix(loss=f"{total_loss / seen:.4f}", refresh=False)
+        progress.update()
     return total_loss / seen, correct / seen
 
 
@@ -75,16 +75,18 @@ def train(
     optimizer = optim.Adam(model.parameters(), lr=3e-3)
     schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
     history = {"losses": [], "train": [], "test": []}
-    for epoch in range(1, epochs + 1):
-        loss, train_accuracy = train_epoch(model, loader, optimizer, epoch)
-        schedule.step()
-        test_accuracy = accuracy(model, test_set)
-        history["losses"].append(loss)
-        history["train"].append(train_accuracy)
-        history["test"].append(test_accuracy)
-        tqdm.write(
-            f"epoch {epoch:2d}  loss {loss:.4f}  training {train_accuracy:.2%}  test {test_accuracy:.2%}"
-        )
+    # A bar for a terminal; a log gets one line for each epoch.
+    with tqdm(total=epochs * len(loader), unit="batch", disable=None) as progress:
+        for epoch in range(1, epochs + 1):
+            loss, train_accuracy = train_epoch(model, loader, optimizer, progress)
+            schedule.step()
+            test_accuracy = accuracy(model, test_set)
+            history["losses"].append(loss)
+            history["train"].append(train_accuracy)
+            history["test"].append(test_accuracy)
+            tqdm.write(
+                f"epoch {epoch:2d}  loss {loss:.4f}  training {train_accuracy:.2%}  test {test_accuracy:.2%}"
+            )
     return history
 
 
