@@ -348,7 +348,7 @@ def test_listing():
     assert len(functions) > 900 and taeda.add in listed[taeda] and Tensor.add in listed[Tensor]
     assert Tensor.shape.__get__ in listed[Tensor] and taeda.block_diag in listed[taeda]
     assert not set(overrides.get_ignored_functions()) & set(functions)
-    assert all(overrides.resolve_name(function) for function in functions)
+    assert [function for function in functions if overrides.resolve_name(function) is None] == []
     assert overrides.is_tensor_method_or_property(Tensor.add) and not overrides.is_tensor_method_or_property(
         taeda.add
     )
