@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taeda_autograd import _C, _engine
 from taeda_autograd._hooks import RemovableHandle
-from taeda_tensor_core import Tensor
+from taeda_tensor_core import Tensor, overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +85,10 @@ def register_node_hook(self: _C.Node, hook: Callable) -> RemovableHandle:
 
 def install() -> None:
     """Give tensors their methods of this package."""
-    for method in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad, detach_):
+    methods = (backward, register_hook, register_post_accumulate_grad_hook, retain_grad, detach_)
+    for method in methods:
         setattr(Tensor, method.__name__, method)
+    overridable(methods)
     Tensor.retains_grad = property(_C.retains_grad, doc="Whether retain_grad was called.")
     _C.set_attributes(
         {name: getattr(Tensor, name) for name in ("backward", "register_hook", "retain_grad", "detach_")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from taeda_registry import ProviderNotFoundError, RegistryError
@@ -44,4 +44,21 @@ def op(name: str, fallback: Callable[..., Any] | None = None) -> Callable[..., A
     return missing
 
 
-__all__ = ["Tensor", "autograd", "has_autograd", "no_grad", "op", "tensor"]
+def overridable(functions: Iterable[Callable[..., Any]]) -> None:
+    """Lets classes of tensors answer for these functions, where the provider has such classes."""
+    getattr(tensor, "overridable", list)(functions)
+
+
+#: As a class's ``__torch_function__``: its instances are treated as plain tensors.
+disabled_torch_function = getattr(getattr(tensor, "_C", None), "_disabled_torch_function_impl", None)
+
+__all__ = [
+    "Tensor",
+    "autograd",
+    "disabled_torch_function",
+    "has_autograd",
+    "no_grad",
+    "op",
+    "overridable",
+    "tensor",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from taeda_nn._bind import Tensor, has_autograd, tensor
+from taeda_nn._bind import Tensor, disabled_torch_function, has_autograd, tensor
 
 
 def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
@@ -18,6 +18,12 @@ def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
         return Tensor._make_subclass(cls, data, False)
 
 
+def _answers(cls: type) -> bool:
+    """Whether instances of a tensor class answer for functions."""
+    found = getattr(cls, "__torch_function__", None)
+    return cls is not Tensor and found is not None and found is not disabled_torch_function
+
+
 def _copied_values(value: Tensor, memo: dict[int, Any]) -> Tensor:
     """A copy of the values; the tensors' own way of deep copies knows which of them share memory."""
     if hasattr(Tensor, "__deepcopy__"):
@@ -25,22 +31,48 @@ def _copied_values(value: Tensor, memo: dict[int, Any]) -> Tensor:
     return value.detach().clone()
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type(Tensor)):
+    """Says of tensors of other classes whether they are parameters too."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or (
+            cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+        )
+
+
+def _of_class(data: Tensor, requires_grad: bool) -> Tensor:
+    """A parameter that keeps the class of its data, which answers for functions itself."""
+    made = data.detach().requires_grad_(requires_grad)
+    if type(made) is not type(data):
+        raise RuntimeError(
+            f"Parameter: detach() of a {type(data).__name__} gave a {type(made).__name__}; for its class to be kept, "
+            "results must be of the class, as those of Tensor.__torch_function__ are"
+        )
+    made._is_param = True
+    return made
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that is learned: assigning it to a module's attribute registers it.
 
     Args:
-        data: The values, of any shape; shared, not copied. An empty tensor by default.
+        data: The values, of any shape; shared, not copied. An empty tensor by default. Of an instance of a subclass
+            that answers for functions (``__torch_function__``), the parameter is of that class too.
         requires_grad: Whether gradients are computed for it.
 
     Example:
         >>> scale = nn.Parameter(torch.ones(3))
     """
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+    __torch_function__ = disabled_torch_function
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Tensor:
         if data is None:
             data = tensor.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"{cls.__name__}: data must be a Tensor, got {type(data).__name__}")
+        if _answers(type(data)):
+            return _of_class(data, requires_grad)
         return _rebuild(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -75,6 +107,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:

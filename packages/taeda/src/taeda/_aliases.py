@@ -18,6 +18,8 @@ SLOTS = {
     "taeda.autograd": "autograd",
     "taeda.utils.data": "data",
 }
+# Import path under taeda, and the submodule of the tensor slot that stands there.
+PARTS = {"taeda.utils._python_dispatch": "python_dispatch"}
 OWN = frozenset({"taeda.utils", "taeda._names", "taeda._aliases"})
 
 
@@ -68,6 +70,8 @@ class _Finder:
 def _module_for(name: str) -> ModuleType | None:
     from taeda_registry.resolution import resolve
 
+    if name in PARTS:
+        return _below(resolve("tensor"), PARTS[name])
     for prefix, slot in SLOTS.items():
         if name == prefix:
             return resolve(slot)

@@ -82,12 +82,14 @@ bool is_int_sequence(PyObject* o) {
     if (!is_integer(PySequence_Fast_GET_ITEM(o, i))) return false;
   return true;
 }
+/// A tensor, or an object whose class answers for the operator.
+bool is_tensor_like(PyObject* o) { return is_plain(o) || is_tensor(o) || may_override(o); }
 bool is_tensor_sequence(PyObject* o, bool none) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (!is_tensor(item) && !(none && item == Py_None)) return false;
+    if (!(none && item == Py_None) && !is_tensor_like(item)) return false;
   }
   return true;
 }
@@ -95,8 +97,8 @@ bool is_tensor_sequence(PyObject* o, bool none) {
 bool matches(ArgKind kind, PyObject* o) {
   if (o == Py_None) return optional_kind(kind);
   switch (kind) {
-    case ArgKind::Tensor: case ArgKind::OptTensor: return is_tensor(o);
-    case ArgKind::Operand: return is_tensor(o) || is_number(o);
+    case ArgKind::Tensor: case ArgKind::OptTensor: return is_tensor_like(o);
+    case ArgKind::Operand: return is_number(o) || is_tensor_like(o);
     case ArgKind::TensorList: return is_tensor_sequence(o, false);
     case ArgKind::OptTensorList: return is_tensor_sequence(o, true);
     case ArgKind::Scalar: case ArgKind::OptScalar: return is_number(o);
@@ -109,7 +111,7 @@ bool matches(ArgKind kind, PyObject* o) {
     case ArgKind::DType: case ArgKind::OptDType: return as_dtype(o).has_value();
     case ArgKind::Device: case ArgKind::OptDevice: return is_device(o) || PyUnicode_Check(o);
     case ArgKind::OptGenerator: return is_generator(o);
-    case ArgKind::Out: return is_tensor(o) || is_tensor_sequence(o, false);
+    case ArgKind::Out: return is_tensor_like(o) || is_tensor_sequence(o, false);
   }
   return false;
 }
@@ -244,7 +246,11 @@ void wrong_type(const Signature& sig, int i, PyObject* found) {
        found ? type_text(found) : "nothing");
 }
 
-PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+namespace {
+
+/// `name` gives the public name, which only a call that is answered elsewhere needs.
+template <class Name>
+PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   Slots slots;
   try {
     if (count == 1) {
@@ -255,14 +261,27 @@ PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const*
       if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots)) return signatures[s].call(signatures[s], slots);
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
+  } catch (const Overridden&) {
+    return override_named(name(), self, args, nargs, kwnames);
   } catch (...) {
     set_python_error(signatures[0].name);
     return nullptr;
   }
 }
 
+}  // namespace
+
+PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return run_named([=] { return signatures->name; }, signatures, count, self, args, nargs, kwnames);
+}
+PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                 PyObject* kwnames) {
+  return run_named([=] { return name; }, signatures, count, self, args, nargs, kwnames);
+}
+
 const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
+  if (o && overrides(o)) throw Overridden();
   if (!o || !is_tensor(o)) wrong_type(sig, i, o);
   return tensor_of(o);
 }
@@ -344,15 +363,21 @@ const Generator& opt_generator_arg(const Signature& sig, int i, Slots& slots) {
   return reinterpret_cast<PyGenerator*>(slots.values[i])->value;
 }
 
-Tensor OperandArg::make(const Signature& sig, int i, PyObject* o) {
-  if (!o || !is_number(o)) wrong_type(sig, i, o);
-  return Tensor(scalar_value(sig, i, o));
+const Tensor* OperandArg::take(const Signature& sig, int i, PyObject* o) {
+  if (!o) wrong_type(sig, i, o);
+  if (!PyFloat_CheckExact(o) && !PyLong_CheckExact(o)) {
+    if (overrides(o)) throw Overridden();
+    if (is_tensor(o)) return &tensor_of(o);
+    if (!is_number(o)) wrong_type(sig, i, o);
+  }
+  return &(made_ = Tensor(scalar_value(sig, i, o)));
 }
 
 TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
   const bool none_allowed = sig.specs[i].kind == ArgKind::OptTensorList;
   const auto take = [&](PyObject* item) {
     if (item == Py_None && none_allowed) return tensors_.emplace_back();
+    if (!is_plain(item) && overrides(item)) throw Overridden();
     if (!is_tensor(item)) {
       fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind), ", found ",
            type_text(item), " at item ", tensors_.size());
@@ -368,6 +393,7 @@ TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
     if (sig.specs[i].required) wrong_type(sig, i, o);
     return;
   }
+  if (!is_plain(o) && !PyList_CheckExact(o) && !PyTuple_CheckExact(o) && overrides(o)) throw Overridden();
   if (is_tensor(o) || PyUnicode_Check(o) || !PySequence_Check(o)) wrong_type(sig, i, o);
   const Object owner(PySequence_Fast(o, ""));
   PyObject* fast = owner.get();
@@ -422,6 +448,7 @@ FloatListArg::FloatListArg(const Signature& sig, int i, Slots& slots) {
 }
 
 OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(slots.values[i]) {
+  if (!is_plain(given_) && overrides(given_)) throw Overridden();
   if (count == 1 && is_tensor(given_)) {
     items_[0] = given_;
     return;
@@ -433,6 +460,7 @@ OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(sl
          type_text(given_));
   for (int k = 0; k < count; ++k) {
     items_[k] = PyTuple_GET_ITEM(held.get(), k);
+    if (!is_plain(items_[k]) && overrides(items_[k])) throw Overridden();
     if (!is_tensor(items_[k])) wrong_type(sig, i, given_);
     for (int other = 0; other < k; ++other)
       if (items_[other] == items_[k])

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "python/pytensor.h"
+#include "python/override.h"
 
 namespace taeda::py {
 
@@ -47,6 +47,9 @@ struct Signature {
 
 /// Finds the signature that fits, converts and calls; sets the Python error and returns null on failure.
 PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+/// The same under another public name of the operator.
+PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                 PyObject* kwnames);
 
 /// TypeError "op: argument 'name' must be X, found Y".
 [[noreturn]] void wrong_type(const Signature& sig, int i, PyObject* found);
@@ -54,7 +57,7 @@ PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const*
 const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots);
 inline const Tensor& tensor_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
-  if (o && Py_TYPE(o) == TensorType) [[likely]]
+  if (o && is_plain(o)) [[likely]]
     return tensor_of(o);
   return tensor_slow(sig, i, slots);
 }
@@ -110,15 +113,15 @@ class OperandArg {
  public:
   OperandArg(const Signature& sig, int i, Slots& slots) {
     PyObject* o = slots.values[i];
-    if (o && is_tensor(o)) [[likely]]
+    if (o && is_plain(o)) [[likely]]
       tensor_ = &tensor_of(o);
     else
-      tensor_ = &(made_ = make(sig, i, o));
+      tensor_ = take(sig, i, o);
   }
   const Tensor& get() const { return *tensor_; }
 
  private:
-  static Tensor make(const Signature& sig, int i, PyObject* o);
+  const Tensor* take(const Signature& sig, int i, PyObject* o);
   const Tensor* tensor_;
   Tensor made_;
 };

@@ -1,5 +1,5 @@
 // Attributes of the Tensor type.
-#include "python/internal.h"
+#include "python/override.h"
 #include "taeda/autograd_api.h"
 #include "taeda/exported.h"
 #include "taeda/backend.h"
@@ -11,7 +11,13 @@ namespace {
 
 PyObject* shape(PyObject* self, void*) { return wrap_size(tensor_of(self).sizes()); }
 PyObject* dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
-PyObject* device(PyObject* self, void*) { return wrap(tensor_of(self).device()); }
+/// A tensor that wraps others has no memory of its own and says where theirs is.
+PyObject* device(PyObject* self, void*) {
+  if (!is_plain(self)) [[unlikely]]
+    if (PyObject* dict = reinterpret_cast<PyTensor*>(self)->dict)
+      if (PyObject* shown = PyDict_GetItemString(dict, "_wrapped_device")) return Py_NewRef(shown);
+  return wrap(tensor_of(self).device());
+}
 PyObject* ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* itemsize(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_bytes()); }
 PyObject* nbytes(PyObject* self, void*) {
@@ -183,41 +189,41 @@ PyObject* never(PyObject*, void*) { Py_RETURN_FALSE; }
 
 constexpr PyGetSetDef on_reserved(size_t i) {
   const ReservedDevice& device = kReservedDevices[i];
-  return {device.attribute, is_on, nullptr, device.doc, const_cast<char*>(device.name)};
+  return {device.attribute, get<is_on>, nullptr, device.doc, const_cast<char*>(device.name)};
 }
 static_assert(std::size(kReservedDevices) == 3, "the table below has one attribute for each");
 
 }  // namespace
 
 PyGetSetDef tensor_attributes[] = {
-    {"shape", shape, nullptr, "Size of every dimension.", nullptr},
-    {"dtype", dtype, nullptr, "Element type.", nullptr},
-    {"device", device, nullptr, "Where the elements are.", nullptr},
-    {"ndim", ndim, nullptr, "Number of dimensions.", nullptr},
-    {"itemsize", itemsize, nullptr, "Bytes per element.", nullptr},
-    {"nbytes", nbytes, nullptr, "Bytes of all elements.", nullptr},
-    {"T", transposed, nullptr, "View with all dimensions reversed.", nullptr},
-    {"mT", matrix_transposed, nullptr, "View with the last two dimensions exchanged.", nullptr},
-    {"H", adjoint, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
-    {"mH", adjoint, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
-    {"real", real, set_real, "Real part; the tensor itself when it is real.", nullptr},
-    {"imag", imag, set_imag, "Imaginary part.", nullptr},
-    {"data", data, set_data, "The same elements without history; in-place writes through it are not seen by autograd.",
+    {"shape", get<shape>, nullptr, "Size of every dimension.", nullptr},
+    {"dtype", get<dtype>, nullptr, "Element type.", nullptr},
+    {"device", get<device>, nullptr, "Where the elements are.", nullptr},
+    {"ndim", get<ndim>, nullptr, "Number of dimensions.", nullptr},
+    {"itemsize", get<itemsize>, nullptr, "Bytes per element.", nullptr},
+    {"nbytes", get<nbytes>, nullptr, "Bytes of all elements.", nullptr},
+    {"T", get<transposed>, nullptr, "View with all dimensions reversed.", nullptr},
+    {"mT", get<matrix_transposed>, nullptr, "View with the last two dimensions exchanged.", nullptr},
+    {"H", get<adjoint>, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
+    {"mH", get<adjoint>, nullptr, "Conjugate transpose of the last two dimensions.", const_cast<char*>("mH")},
+    {"real", get<real>, set<set_real>, "Real part; the tensor itself when it is real.", nullptr},
+    {"imag", get<imag>, set<set_imag>, "Imaginary part.", nullptr},
+    {"data", get<data>, set<set_data>, "The same elements without history; in-place writes through it are not seen by autograd.",
      nullptr},
-    {"requires_grad", requires_grad, set_requires_grad_attribute, "Whether operations on the tensor are recorded.",
+    {"requires_grad", get<requires_grad>, set<set_requires_grad_attribute>, "Whether operations on the tensor are recorded.",
      nullptr},
-    {"is_leaf", is_leaf, nullptr, "Whether the tensor was not computed by a recorded operation.", nullptr},
-    {"grad", grad, set_grad, "Gradient accumulated by backward(), or None.", nullptr},
-    {"grad_fn", grad_fn, nullptr, "Graph node that computed the tensor, or None.", nullptr},
-    {"_base", base, nullptr, "The tensor that a view shows, or None.", nullptr},
-    {"_version", version, nullptr, "Number of in-place writes to the storage.", nullptr},
-    {"is_cpu", is_on, nullptr, "Whether the tensor is on the cpu.", const_cast<char*>("cpu")},
+    {"is_leaf", get<is_leaf>, nullptr, "Whether the tensor was not computed by a recorded operation.", nullptr},
+    {"grad", get<grad>, set<set_grad>, "Gradient accumulated by backward(), or None.", nullptr},
+    {"grad_fn", get<grad_fn>, nullptr, "Graph node that computed the tensor, or None.", nullptr},
+    {"_base", get<base>, nullptr, "The tensor that a view shows, or None.", nullptr},
+    {"_version", get<version>, nullptr, "Number of in-place writes to the storage.", nullptr},
+    {"is_cpu", get<is_on>, nullptr, "Whether the tensor is on the cpu.", const_cast<char*>("cpu")},
     on_reserved(0),
     on_reserved(1),
     on_reserved(2),
-    {"is_meta", is_on, nullptr, "Whether the tensor has a shape but no elements.", const_cast<char*>("meta")},
-    {"is_sparse", never, nullptr, "Always False.", nullptr},
-    {"is_quantized", never, nullptr, "Always False.", nullptr},
+    {"is_meta", get<is_on>, nullptr, "Whether the tensor has a shape but no elements.", const_cast<char*>("meta")},
+    {"is_sparse", get<never>, nullptr, "Always False.", nullptr},
+    {"is_quantized", get<never>, nullptr, "Always False.", const_cast<char*>("is_quantized")},
     {"__array_interface__", array_interface, nullptr, nullptr, nullptr},
     {"__dict__", get_dict, set_dict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "python/arguments.h"
-#include "python/internal.h"
+#include "python/override.h"
 #include "python/numpy_bridge.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
@@ -224,7 +224,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete static_cast<Shown*>(view->internal); }
 
-PyMethodDef buffer_methods[] = {{"numpy", reinterpret_cast<PyCFunction>(py_numpy), METH_FASTCALL | METH_KEYWORDS,
+PyMethodDef buffer_methods[] = {{"numpy", reinterpret_cast<PyCFunction>(method_fast<py_numpy>), METH_FASTCALL | METH_KEYWORDS,
                                  "numpy(*, force=False) -> numpy.ndarray\n\nNumPy array that shares the tensor's "
                                  "memory.\n\nArgs:\n    force: Detach, "
                                  "move to the cpu and copy as needed instead of raising.\n\nRaises:\n    RuntimeError: "

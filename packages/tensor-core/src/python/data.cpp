@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "python/arguments.h"
-#include "python/internal.h"
+#include "python/override.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -239,6 +239,7 @@ Tensor on_host(const Tensor& t) { return t.device().backend == kCPU ? t : ops::t
 // --- Python functions ---
 
 PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (mode_in_force()) return override_named("tensor", nullptr, args, count, names);
   return guarded([&] {
     static Names known{"tensor", 1, {"data", "dtype", "device", "requires_grad", "pin_memory"}};
     const Given given(known, args, count, names);
@@ -249,6 +250,7 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject
 }
 
 PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (mode_in_force()) return override_named("as_tensor", nullptr, args, count, names);
   return guarded([&] {
     static Names known{"as_tensor", 3, {"data", "dtype", "device"}};
     const Given given(known, args, count, names);
@@ -257,6 +259,7 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 }
 
 PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (mode_in_force()) return override_named("asarray", nullptr, args, count, names);
   return guarded([&] {
     static Names known{"asarray", 1, {"obj", "dtype", "device", "copy", "requires_grad"}};
     const Given given(known, args, count, names);

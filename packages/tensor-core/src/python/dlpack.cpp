@@ -3,6 +3,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "python/override.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
 #include "taeda/ops.h"
@@ -214,10 +215,10 @@ PyObject* py_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
 }  // namespace
 
 PyMethodDef dlpack_methods[] = {
-    {"__dlpack__", reinterpret_cast<PyCFunction>(export_tensor), METH_FASTCALL | METH_KEYWORDS,
+    {"__dlpack__", reinterpret_cast<PyCFunction>(method_fast<export_tensor>), METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nDLPack capsule over the tensor's "
      "memory: versioned for max_version >= (1, 0)."},
-    {"__dlpack_device__", device_pair, METH_NOARGS,
+    {"__dlpack_device__", method0<device_pair>, METH_NOARGS,
      "__dlpack_device__() -> tuple[int, int]\n\nDLPack's device type and number."},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef dlpack_functions[] = {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "infer/numbers.h"
-#include "python/internal.h"
+#include "python/override.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -328,6 +328,8 @@ void assign_selection(const Selection& chosen, PyObject* given, const Tensor& se
 }  // namespace
 
 PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept {
+  if (!is_plain(self)) [[unlikely]]
+    if (overrides(self)) return override_named("__getitem__", self, &key, 1, nullptr);
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     {
@@ -340,6 +342,9 @@ PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept {
 }
 
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept {
+  if (!is_plain(self) || (value && !is_plain(value))) [[unlikely]]
+    if (value && (overrides(self) || may_override(value)))
+      return Object(override_operator("__setitem__", {self, key, value})) ? 0 : -1;
   try {
     if (!value) fail(ErrorKind::Type, "index: elements of a tensor cannot be deleted");
     const Tensor& t = tensor_of(self);

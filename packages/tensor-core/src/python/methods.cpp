@@ -1,6 +1,7 @@
 // Hand-written methods of the Tensor type: facts about the tensor, numbers out of it, conversions.
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "python/override.h"
 #include "taeda/exported.h"
 #include "taeda/ops.h"
 #include "taeda/stream.h"
@@ -23,6 +24,9 @@ PyObject* as_complex(PyObject* self, PyObject*) {
 
 PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).numel()); }
+// Functions of their own, so that a call says by which name it came.
+PyObject* ndimension(PyObject* self, PyObject* unused) { return dim(self, unused); }
+PyObject* nelement(PyObject* self, PyObject* unused) { return numel(self, unused); }
 PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).item_bytes()); }
 PyObject* storage_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).storage_offset()); }
 PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self).bytes()); }
@@ -205,35 +209,35 @@ PyObject* resize_to(PyObject* self, PyObject* size) {
 
 }  // namespace
 
-#define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | METH_KEYWORDS
+#define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(method_fast<FUNCTION>), METH_FASTCALL | METH_KEYWORDS
 #define TAEDA_CAST(NAME, DTYPE)                                                       \
   {                                                                                   \
-    NAME, as_type<DType::DTYPE>, METH_NOARGS,                                         \
+    NAME, method0<as_type<DType::DTYPE>>, METH_NOARGS,                                         \
         NAME "() -> Tensor\n\nThe tensor in dtype " #DTYPE "; itself when it has it." \
   }
 PyMethodDef tensor_methods[] = {
-    {"item", item, METH_NOARGS,
+    {"item", method0<item>, METH_NOARGS,
      "item() -> bool | int | float | complex\n\nThe one element as a Python number.\n\nRaises:\n    RuntimeError: "
      "There is not exactly one element."},
-    {"tolist", tolist, METH_NOARGS, "tolist() -> list\n\nElements as nested lists; a number for 0-d tensors."},
-    {"__complex__", as_complex, METH_NOARGS, nullptr},
-    {"dim", dim, METH_NOARGS, "dim() -> int\n\nNumber of dimensions."},
-    {"ndimension", dim, METH_NOARGS, "ndimension() -> int\n\nNumber of dimensions."},
-    {"numel", numel, METH_NOARGS, "numel() -> int\n\nNumber of elements."},
-    {"nelement", numel, METH_NOARGS, "nelement() -> int\n\nNumber of elements."},
-    {"element_size", element_size, METH_NOARGS, "element_size() -> int\n\nBytes per element."},
-    {"storage_offset", storage_offset, METH_NOARGS,
+    {"tolist", method0<tolist>, METH_NOARGS, "tolist() -> list\n\nElements as nested lists; a number for 0-d tensors."},
+    {"__complex__", method0<as_complex>, METH_NOARGS, nullptr},
+    {"dim", method0<dim>, METH_NOARGS, "dim() -> int\n\nNumber of dimensions."},
+    {"ndimension", method0<ndimension>, METH_NOARGS, "ndimension() -> int\n\nNumber of dimensions."},
+    {"numel", method0<numel>, METH_NOARGS, "numel() -> int\n\nNumber of elements."},
+    {"nelement", method0<nelement>, METH_NOARGS, "nelement() -> int\n\nNumber of elements."},
+    {"element_size", method0<element_size>, METH_NOARGS, "element_size() -> int\n\nBytes per element."},
+    {"storage_offset", method0<storage_offset>, METH_NOARGS,
      "storage_offset() -> int\n\nPlace of the first element in the storage, in elements."},
-    {"data_ptr", data_ptr, METH_NOARGS, "data_ptr() -> int\n\nAddress of the first element."},
-    {"is_floating_point", is_floating_point, METH_NOARGS,
+    {"data_ptr", method0<data_ptr>, METH_NOARGS, "data_ptr() -> int\n\nAddress of the first element."},
+    {"is_floating_point", method0<is_floating_point>, METH_NOARGS,
      "is_floating_point() -> bool\n\nWhether the dtype is real floating."},
-    {"is_complex", is_complex_method, METH_NOARGS, "is_complex() -> bool\n\nWhether the dtype is complex."},
-    {"is_signed", is_signed_method, METH_NOARGS, "is_signed() -> bool\n\nWhether elements can be negative."},
-    {"is_inference", is_inference, METH_NOARGS,
+    {"is_complex", method0<is_complex_method>, METH_NOARGS, "is_complex() -> bool\n\nWhether the dtype is complex."},
+    {"is_signed", method0<is_signed_method>, METH_NOARGS, "is_signed() -> bool\n\nWhether elements can be negative."},
+    {"is_inference", method0<is_inference>, METH_NOARGS,
      "is_inference() -> bool\n\nWhether the tensor was made under inference_mode."},
-    {"_is_view", is_view, METH_NOARGS, nullptr},
-    {"is_pinned", is_pinned, METH_NOARGS, "is_pinned() -> bool\n\nWhether the memory is page-locked."},
-    {"get_device", get_device, METH_NOARGS, "get_device() -> int\n\nIndex of the device, -1 for cpu."},
+    {"_is_view", method0<is_view>, METH_NOARGS, nullptr},
+    {"is_pinned", method0<is_pinned>, METH_NOARGS, "is_pinned() -> bool\n\nWhether the memory is page-locked."},
+    {"get_device", method0<get_device>, METH_NOARGS, "get_device() -> int\n\nIndex of the device, -1 for cpu."},
     {"size", TAEDA_FAST(size), "size(dim=None) -> Size | int\n\nAll sizes, or the one of dimension `dim`."},
     {"stride", TAEDA_FAST(stride),
      "stride(dim=None) -> tuple | int\n\nAll strides in elements, or the one of dimension `dim`."},
@@ -244,7 +248,7 @@ PyMethodDef tensor_methods[] = {
     {"to", TAEDA_FAST(to),
      "to(dtype | device | other, *, dtype=None, device=None, copy=False, memory_format=None) -> Tensor\n\nThe tensor "
      "in another dtype, device or layout; itself when nothing changes and copy is False."},
-    {"cpu", cpu, METH_NOARGS, "cpu() -> Tensor\n\nThe tensor on the cpu; itself when it is there."},
+    {"cpu", method0<cpu>, METH_NOARGS, "cpu() -> Tensor\n\nThe tensor on the cpu; itself when it is there."},
     TAEDA_CAST("bool", Bool),
     TAEDA_CAST("char", Int8),
     TAEDA_CAST("short", Int16),
@@ -260,10 +264,10 @@ PyMethodDef tensor_methods[] = {
     {"_make_subclass", reinterpret_cast<PyCFunction>(make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, require_grad=False) -> Tensor\n\nInstance of a subclass over the elements of `data`."},
     {"_storage_facts", storage_facts, METH_NOARGS, nullptr},
-    {"is_set_to", is_set_to, METH_O,
+    {"is_set_to", method1<is_set_to>, METH_O,
      "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
     {"_resize_to", resize_to, METH_O, nullptr},
-    {"set_", set_, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
+    {"set_", method1<set_>, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

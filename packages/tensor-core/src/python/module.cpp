@@ -4,6 +4,7 @@
 #include "python/bindings.h"
 #include "python/internal.h"
 #include "python/library.h"
+#include "python/override.h"
 #include "taeda/parallel.h"
 
 namespace taeda::py {
@@ -23,11 +24,21 @@ bool add_tables(PyObject* module, PyMethodDef* const* tables) {
   return true;
 }
 
+/// The functions that stand in one module stand in the other too, as the same objects.
+bool share_tables(PyObject* from, PyObject* to, PyMethodDef* const* tables) {
+  for (; *tables; ++tables)
+    for (const PyMethodDef* row = *tables; row->ml_name; ++row) {
+      const Object function(PyObject_GetAttrString(from, row->ml_name));
+      if (!function || PyModule_AddObjectRef(to, row->ml_name, function.get()) < 0) return false;
+    }
+  return true;
+}
+
 /// `ops`: every operator function, also those that have no place at top level.
 bool add_ops(PyObject* module) {
   PyObject* ops = PyModule_New("taeda_tensor_core.ops");
   if (!ops) return false;
-  const bool ok = add_tables(ops, all_functions) && add_tables(ops, all_nn_functions);
+  const bool ok = share_tables(module, ops, all_functions) && add_tables(ops, all_nn_functions);
   return PyModule_AddObject(module, "ops", ops) == 0 && ok;
 }
 
@@ -41,10 +52,10 @@ bool add_namespaces(PyObject* module) {
 
 bool fill(PyObject* module) {
   PyMethodDef* const own_tables[] = {data_functions, buffer_functions,  dlpack_functions,           runtime_functions,
-                                     text_functions, stream_functions, library_functions, library_autograd_functions, plugin_functions, nullptr};
+                                     text_functions, stream_functions, library_functions, library_autograd_functions, plugin_functions, override_functions, nullptr};
   return init_dtype(module) && init_device(module) && init_generator(module) && init_size(module) &&
          init_tensor(module) && init_mode(module) && add_tables(module, all_functions) &&
-         add_tables(module, own_tables) && add_ops(module) && add_namespaces(module);
+         add_tables(module, own_tables) && init_override(module) && add_ops(module) && add_namespaces(module);
 }
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT,

@@ -1,5 +1,5 @@
 // Operators of the Tensor type: arithmetic, comparison, truth, conversion to Python numbers.
-#include "python/internal.h"
+#include "python/override.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -10,7 +10,7 @@ namespace {
 class Side {
  public:
   explicit Side(PyObject* o) {
-    if (is_tensor(o)) [[likely]] {
+    if (is_plain(o) || is_tensor(o)) [[likely]] {
       tensor_ = &tensor_of(o);
     } else if (std::optional<Scalar> number = number_for(o, "operator", nullptr)) {
       made_ = Tensor(*number);
@@ -28,8 +28,17 @@ class Side {
   Tensor made_;
 };
 
-template <auto Op>
+bool either_overrides(PyObject* a, PyObject* b) { return may_override(a) || may_override(b); }
+
+/// An operator whose operand answers for itself: the method of the tensor, which is the right operand where the left is none.
+PyObject* override_binary(const char* name, const char* reflected, PyObject* a, PyObject* b) {
+  if (is_tensor(a) || !is_tensor(b)) return override_operator(name, {a, b});
+  return override_operator(reflected, {b, a});
+}
+
+template <auto Op, auto Name>
 PyObject* binary_mixed(PyObject* a, PyObject* b) noexcept {
+  if (either_overrides(a, b)) return override_binary(Name().plain, Name().reflected, a, b);
   return guarded([&]() -> PyObject* {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
@@ -37,14 +46,16 @@ PyObject* binary_mixed(PyObject* a, PyObject* b) noexcept {
   });
 }
 
-template <auto Op>
+template <auto Op, auto Name>
 PyObject* binary(PyObject* a, PyObject* b) noexcept {
-  if (!is_tensor(a) || !is_tensor(b)) return binary_mixed<Op>(a, b);
+  if (!is_plain(a) || !is_plain(b)) return binary_mixed<Op, Name>(a, b);
   return guarded([&] { return wrap(Op(tensor_of(a), tensor_of(b))); });
 }
 
-template <auto Op>
+template <auto Op, auto Name>
 PyObject* inplace(PyObject* a, PyObject* b) noexcept {
+  if (!is_plain(a) || !is_plain(b)) [[unlikely]]
+    if (either_overrides(a, b)) return override_operator(Name(), {a, b});
   return guarded([&]() -> PyObject* {
     const Side right(b);
     if (!right) Py_RETURN_NOTIMPLEMENTED;
@@ -53,16 +64,28 @@ PyObject* inplace(PyObject* a, PyObject* b) noexcept {
   });
 }
 
-template <auto Op>
+template <auto Op, auto Name>
 PyObject* unary(PyObject* a) noexcept {
+  if (!is_plain(a)) [[unlikely]]
+    if (overrides(a)) return override_operator(Name(), {a});
   return guarded([&] { return wrap(Op(tensor_of(a))); });
 }
+
+/// Public names of a binary operator: the method, and that of the right operand.
+struct BinaryName {
+  const char *plain, *reflected;
+};
+#define TAEDA_BINARY(OP, REFLECTED)                                   \
+  binary<[](const Tensor& x, const Tensor& y) { return ops::OP(x, y); }, \
+         [] { return BinaryName{#OP, #REFLECTED}; }>
+#define TAEDA_INPLACE(OP) inplace<[](const Tensor& x, const Tensor& y) { ops::OP(x, y); }, [] { return #OP; }>
+#define TAEDA_UNARY(OP) unary<[](const Tensor& x) { return ops::OP(x); }, [] { return #OP; }>
 
 /// Numbers have no matrix product: Python says so with the operator's name.
 PyObject* matrix_product(PyObject* a, PyObject* b) noexcept {
   for (PyObject* o : {a, b})
     if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) Py_RETURN_NOTIMPLEMENTED;
-  return binary<[](const Tensor& x, const Tensor& y) { return ops::matmul(x, y); }>(a, b);
+  return TAEDA_BINARY(matmul, __rmatmul__)(a, b);
 }
 
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
@@ -70,13 +93,14 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
     PyErr_SetString(PyExc_TypeError, "pow: a modulus (third argument) is not supported for tensors");
     return nullptr;
   }
-  return binary<[](const Tensor& x, const Tensor& y) { return ops::pow(x, y); }>(a, b);
+  return TAEDA_BINARY(pow, __rpow__)(a, b);
 }
 PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept {
-  return inplace<[](const Tensor& x, const Tensor& y) { ops::pow_(x, y); }>(a, b);
+  return TAEDA_INPLACE(pow_)(a, b);
 }
 
 PyObject* divmod(PyObject* a, PyObject* b) noexcept {
+  if (either_overrides(a, b)) return override_binary("__divmod__", "__rdivmod__", a, b);
   return guarded([&]() -> PyObject* {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
@@ -87,6 +111,10 @@ PyObject* divmod(PyObject* a, PyObject* b) noexcept {
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
+  if (!is_plain(a) || !is_plain(b)) [[unlikely]] {
+    static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    if (either_overrides(a, b)) return override_operator(kNames[op], {a, b});
+  }
   return guarded([&]() -> PyObject* {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
@@ -107,7 +135,22 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
   });
 }
 
+/// Whether the class of a tensor, or a mode, answers for it.
+bool answered_elsewhere(PyObject* self) { return !is_plain(self) && overrides(self); }
+
+/// What somebody answered, as a truth value or a length; -1 with the Python error set.
+int truth_of(PyObject* answer) {
+  const Object held(answer);
+  return held ? PyObject_IsTrue(held.get()) : -1;
+}
+Py_ssize_t size_of(PyObject* answer) {
+  const Object held(answer);
+  return held ? PyNumber_AsSsize_t(held.get(), PyExc_OverflowError) : -1;
+}
+
 int truth(PyObject* self) noexcept {
+  if (answered_elsewhere(self)) [[unlikely]]
+    return truth_of(override_operator("__bool__", {self}));
   try {
     const Tensor& t = tensor_of(self);
     check(t.numel() == 1, ErrorKind::Runtime, "bool: the truth value of a tensor of shape ", shape_text(t.sizes()),
@@ -120,6 +163,8 @@ int truth(PyObject* self) noexcept {
 }
 
 PyObject* as_int(PyObject* self) noexcept {
+  if (answered_elsewhere(self)) [[unlikely]]
+    return override_operator("__int__", {self});
   return guarded([&]() -> PyObject* {
     const Scalar v = scalar_of(tensor_of(self), "int");
     check(!v.is_complex(), ErrorKind::Type, "int: a complex tensor cannot become an int; take .real first");
@@ -129,6 +174,8 @@ PyObject* as_int(PyObject* self) noexcept {
   });
 }
 PyObject* as_float(PyObject* self) noexcept {
+  if (answered_elsewhere(self)) [[unlikely]]
+    return override_operator("__float__", {self});
   return guarded([&] {
     const Scalar v = scalar_of(tensor_of(self), "float");
     check(!v.is_complex(), ErrorKind::Type, "float: a complex tensor cannot become a float; take .real first");
@@ -136,6 +183,8 @@ PyObject* as_float(PyObject* self) noexcept {
   });
 }
 PyObject* as_index(PyObject* self) noexcept {
+  if (answered_elsewhere(self)) [[unlikely]]
+    return override_operator("__index__", {self});
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     check(is_integral(t.dtype()) && t.numel() == 1, ErrorKind::Type,
@@ -145,6 +194,8 @@ PyObject* as_index(PyObject* self) noexcept {
 }
 
 Py_ssize_t length(PyObject* self) noexcept {
+  if (answered_elsewhere(self)) [[unlikely]]
+    return size_of(override_operator("__len__", {self}));
   const Tensor& t = tensor_of(self);
   if (t.dim() == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -154,6 +205,8 @@ Py_ssize_t length(PyObject* self) noexcept {
 }
 
 int contains(PyObject* self, PyObject* value) noexcept {
+  if (answered_elsewhere(self) || answered_elsewhere(value)) [[unlikely]]
+    return truth_of(override_named("__contains__", self, &value, 1, nullptr));
   try {
     const Side right(value);
     if (!right) fail(ErrorKind::Type, "in: expected a Tensor or a number on the left, found ", type_name(value));
@@ -164,7 +217,15 @@ int contains(PyObject* self, PyObject* value) noexcept {
   }
 }
 
+PyObject* zero() {
+  static PyObject* const number = PyLong_FromLong(0);
+  return number;
+}
+PyObject* iterate_items(const Object& items) { return items ? PyObject_GetIter(items.get()) : nullptr; }
+
 PyObject* iterate(PyObject* self) noexcept {
+  if (answered_elsewhere(self)) [[unlikely]]
+    return iterate_items(Object(override_operator("unbind", {self, zero()})));
   return guarded([&] {
     const Tensor& t = tensor_of(self);
     check(t.dim() > 0, ErrorKind::Type, "iter: a 0-d tensor cannot be iterated over");
@@ -177,27 +238,23 @@ PyObject* iterate(PyObject* self) noexcept {
 
 Py_hash_t hash(PyObject* self) noexcept { return Py_hash_t(reinterpret_cast<uintptr_t>(self) >> 4); }
 
-#define TAEDA_BINARY(OP) binary<[](const Tensor& x, const Tensor& y) { return ops::OP(x, y); }>
-#define TAEDA_INPLACE(OP) inplace<[](const Tensor& x, const Tensor& y) { ops::OP(x, y); }>
-#define TAEDA_UNARY(OP) unary<[](const Tensor& x) { return ops::OP(x); }>
-
 }  // namespace
 
 std::vector<PyType_Slot> number_slots() {
   std::vector<PyType_Slot> slots;
   const auto slot = [&](int id, auto function) { slots.push_back({id, reinterpret_cast<void*>(function)}); };
-  slot(Py_nb_add, &TAEDA_BINARY(add));
-  slot(Py_nb_subtract, &TAEDA_BINARY(sub));
-  slot(Py_nb_multiply, &TAEDA_BINARY(mul));
-  slot(Py_nb_true_divide, &TAEDA_BINARY(div));
-  slot(Py_nb_floor_divide, &TAEDA_BINARY(floor_divide));
-  slot(Py_nb_remainder, &TAEDA_BINARY(remainder));
+  slot(Py_nb_add, &TAEDA_BINARY(add, add));
+  slot(Py_nb_subtract, &TAEDA_BINARY(sub, __rsub__));
+  slot(Py_nb_multiply, &TAEDA_BINARY(mul, mul));
+  slot(Py_nb_true_divide, &TAEDA_BINARY(div, __rtruediv__));
+  slot(Py_nb_floor_divide, &TAEDA_BINARY(floor_divide, __rfloordiv__));
+  slot(Py_nb_remainder, &TAEDA_BINARY(remainder, __rmod__));
   slot(Py_nb_matrix_multiply, &matrix_product);
-  slot(Py_nb_and, &TAEDA_BINARY(bitwise_and));
-  slot(Py_nb_or, &TAEDA_BINARY(bitwise_or));
-  slot(Py_nb_xor, &TAEDA_BINARY(bitwise_xor));
-  slot(Py_nb_lshift, &TAEDA_BINARY(bitwise_left_shift));
-  slot(Py_nb_rshift, &TAEDA_BINARY(bitwise_right_shift));
+  slot(Py_nb_and, &TAEDA_BINARY(bitwise_and, __rand__));
+  slot(Py_nb_or, &TAEDA_BINARY(bitwise_or, __ror__));
+  slot(Py_nb_xor, &TAEDA_BINARY(bitwise_xor, __rxor__));
+  slot(Py_nb_lshift, &TAEDA_BINARY(bitwise_left_shift, __rlshift__));
+  slot(Py_nb_rshift, &TAEDA_BINARY(bitwise_right_shift, __rrshift__));
   slot(Py_nb_power, &power);
   slot(Py_nb_divmod, &divmod);
   slot(Py_nb_inplace_add, &TAEDA_INPLACE(add_));

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "python/bindings.h"
-#include "python/internal.h"
+#include "python/override.h"
 #include "taeda/autograd_api.h"
 
 namespace taeda::py {
@@ -176,6 +176,7 @@ PyMethodDef* joined_methods() {
       if (!is_attribute(table->ml_name)) all.push_back(*table);
   };
   add(tensor_methods);
+  add(override_methods);
   add(dlpack_methods);
   add(buffer_methods);
   for (PyMethodDef* const* table = all_methods; *table; ++table) add(*table);
@@ -203,6 +204,7 @@ void track_state(PyObject* self) noexcept {
 PyObject* wrap_fresh(Tensor&& tensor, PyTypeObject* type) {
   PyTensor* wrapper = type == TensorType ? allocate() : allocate_subclass(type);
   if (!wrapper) return nullptr;
+  if (type != TensorType && dispatches(type)) tensor.impl()->keys = tensor.keys() | KeySet::of(kDispatchLayer);
   tensor.impl()->python = wrapper;
   new (&wrapper->tensor) Tensor(std::move(tensor));
   return reinterpret_cast<PyObject*>(wrapper);

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taeda_tensor_core._C import *  # noqa: F403
 
-from taeda_tensor_core import _methods  # noqa: E402
+from taeda_tensor_core import _methods, _overridable  # noqa: E402
 from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops_dir  # noqa: E402
 from taeda_tensor_core._functions import (  # noqa: E402
     are_deterministic_algorithms_enabled,
@@ -33,6 +33,7 @@ from taeda_tensor_core._functions import (  # noqa: E402
 )
 from taeda_tensor_core._info import finfo, iinfo, memory_format  # noqa: E402
 from taeda_tensor_core._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from taeda_tensor_core._overridable import overridable  # noqa: E402
 from taeda_tensor_core._printing import set_printoptions  # noqa: E402
 from taeda_tensor_core._unique import unique, unique_consecutive  # noqa: E402
 from taeda_tensor_core.random import get_rng_state, initial_seed, seed, set_rng_state  # noqa: E402
@@ -81,7 +82,14 @@ def _discover(name: str) -> None:
 
 
 _C._set_discovery(_discover)
+_overridable.install()
 _methods.install()
+overridable((
+    *(adjoint, block_diag, cartesian_prod, diagflat, diagonal_scatter, dsplit, hsplit, index_reduce, isin, put),
+    narrow_copy,
+    *(select_scatter, slice_scatter, trapezoid, trapz, unravel_index, vsplit, diff, is_complex, is_floating_point),
+    *(is_nonzero, is_same_size, nonzero, numel, resolve_conj, resolve_neg, tensordot, unique, unique_consecutive),
+))  # fmt: skip
 
 contiguous_format = memory_format("contiguous_format")
 channels_last = memory_format("channels_last")
@@ -107,7 +115,7 @@ def __getattr__(name: str) -> object:
         from taeda_tensor_core import device_module
 
         return globals().setdefault(name, device_module.get_device_module)
-    if name in ("library", "backends", "accelerator"):
+    if name in ("library", "backends", "accelerator", "overrides"):
         import importlib
 
         return importlib.import_module(f"taeda_tensor_core.{name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core import _C, _copies, _derived, _functions, _printing, _unique
+from taeda_tensor_core import _C, _copies, _derived, _functions, _overridable, _printing, _unique
 from taeda_tensor_core._C import Tensor
 
 TYPE_CHECKING = False
@@ -62,6 +62,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             )
         dtype = getattr(_C, name)
     return self.to(dtype)
+
+
+type_.__name__ = "type"
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
@@ -141,6 +144,11 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     return UntypedStorage(self)
 
 
+def storage(self: Tensor) -> UntypedStorage:
+    """The same as untyped_storage."""
+    return UntypedStorage(self)
+
+
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The tensor on another device, as the array API standard names it."""
     return self.to(device)
@@ -163,11 +171,6 @@ def _mover(name: str) -> Callable[..., Tensor]:
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor's elements where `condition` holds, those of `other` elsewhere."""
     return _C.where(condition, self, other)
-
-
-def as_subclass(self: Tensor, cls: type) -> Tensor:
-    """The same elements as an instance of a subclass of Tensor."""
-    return Tensor._make_subclass(cls, self, self.requires_grad)
 
 
 def apply_(self: Tensor, function: Any) -> Tensor:
@@ -199,11 +202,18 @@ def record_stream(self: Tensor, stream: Any) -> None:
     _C._stream_uses(self, checked(stream, Stream, "record_stream", "stream")._handle)
 
 
+def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
+    """An instance of a subclass that has a shape and a dtype but no memory; see `python_dispatch`."""
+    from taeda_tensor_core.python_dispatch import make_wrapper_subclass
+
+    return make_wrapper_subclass(cls, *args, **kwargs)
+
+
 METHODS = [
     __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
     resize_as_, __reversed__, untyped_storage, to_device,
-    where, as_subclass, apply_, pin_memory, record_stream,
+    where, apply_, pin_memory, record_stream,
 ]  # fmt: skip
 
 
@@ -223,7 +233,12 @@ def install() -> None:
     for name in _C._reserved_devices():
         setattr(Tensor, name, _mover(name))
     Tensor.is_same_size = _functions.is_same_size
-    Tensor.storage = untyped_storage
+    Tensor.storage = storage
+    Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.type = type_
     Tensor.__array_priority__ = 1000  # NumPy then leaves operators to the tensor
     Tensor.__module__ = "taeda_tensor_core"
+    # Reduction reads the object's own class and state, which no other class can answer for.
+    _overridable.overridable(
+        function for function in vars(Tensor).values() if function is not _copies.__reduce_ex__
+    )

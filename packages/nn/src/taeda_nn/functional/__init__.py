@@ -3,6 +3,7 @@
 Each family's module says which names are public.
 """
 
+from taeda_nn._bind import overridable as _overridable
 from taeda_nn.functional.activation import *
 from taeda_nn.functional.activation import __all__ as _activation
 from taeda_nn.functional.conv import *
@@ -19,3 +20,4 @@ from taeda_nn.functional.pooling import *
 from taeda_nn.functional.pooling import __all__ as _pooling
 
 __all__ = [*_activation, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling]
+_overridable(globals()[name] for name in __all__)

@@ -53,15 +53,20 @@ _softmax = op("softmax")
 _log_softmax = op("log_softmax")
 
 
-def _on_copy(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _on_copy(name: str, plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An in-place form that computes on a copy, because backward may need the values that are overwritten."""
-    return lambda input, *args: input.copy_(plain(input.clone(), *args))
+
+    def in_place(input: Tensor, *args: Any) -> Tensor:
+        return input.copy_(plain(input.clone(), *args))
+
+    in_place.__name__ = name
+    return in_place
 
 
 def _pair(name: str, formula: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """Operator ``name`` and its in-place form, each composed where the provider lacks it."""
     plain = op(name, formula)
-    return plain, op(f"{name}_", _on_copy(plain))
+    return plain, op(f"{name}_", _on_copy(f"{name}_", plain))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -127,7 +132,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 _selu = op("selu", lambda input: _SELU_SCALE * _elu(input, _SELU_ALPHA))
-selu_ = _on_copy(_selu)
+selu_ = _on_copy("selu_", _selu)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -143,7 +148,7 @@ def _celu_formula(input: Tensor, alpha: float) -> Tensor:
 
 
 _celu = op("celu", _celu_formula)
-celu_ = _on_copy(_celu)
+celu_ = _on_copy("celu_", _celu)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -170,7 +175,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 _relu6 = op("relu6", lambda input: _hardtanh(input, 0.0, 6.0))
-relu6_ = _on_copy(_relu6)
+relu6_ = _on_copy("relu6_", _relu6)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:

@@ -15,28 +15,58 @@ Example:
 
 from taeda_tensor_core.library._autograd import attach_state, attached_state, install_autograd, mark_tracked
 from taeda_tensor_core.library._backend import CAPABILITIES, Backend
+from taeda_tensor_core.library._checks import OpCheckError, opcheck
+from taeda_tensor_core.library._custom import (
+    CustomOpDef,
+    custom_op,
+    define,
+    get_ctx,
+    impl,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_vmap,
+    triton_op,
+    wrap_triton,
+)
 from taeda_tensor_core.library._layers import POSITIONS, Layer, below
 from taeda_tensor_core.library._operators import Library, NewOperator
 from taeda_tensor_core.library._registration import Kernel, Registration
-from taeda_tensor_core.library._table import Argument, Operator, Result, op, operators
+from taeda_tensor_core.library._schemas import infer_schema
+from taeda_tensor_core.library._table import Argument, Operator, Overload, Result, op, operators
 
 __all__ = [
     "CAPABILITIES",
     "POSITIONS",
     "Argument",
     "Backend",
+    "CustomOpDef",
     "Kernel",
     "Layer",
     "Library",
     "NewOperator",
+    "OpCheckError",
     "Operator",
+    "Overload",
     "Registration",
     "Result",
     "attach_state",
     "attached_state",
     "below",
+    "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
+    "infer_schema",
     "install_autograd",
     "mark_tracked",
     "op",
+    "opcheck",
     "operators",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]

@@ -11,7 +11,7 @@ from taeda_tensor_core.library._registration import note, remove_all
 from taeda_tensor_core.library._table import Operator, op, operators
 
 #: Positions of layers by name; a call meets the highest first.
-POSITIONS = {"autograd": 0, "transform": 4, "autocast": 8, "tracing": 10, "profiler": 14}
+POSITIONS = {"autograd": 0, "dispatch": 1, "transform": 4, "autocast": 8, "tracing": 10, "profiler": 14}
 
 
 class below:

@@ -10,7 +10,15 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core.library._registration import Kernel, Registration, add_kernel, owner_text
+from taeda_tensor_core.library._schemas import translated
 from taeda_tensor_core.library._table import Operator, op
+
+_defined: dict[str, NewOperator] = {}
+
+
+def defined(name: str) -> NewOperator | None:
+    """The operator of this name that Python has defined."""
+    return _defined.get(name)
 
 
 class NewOperator(Registration):
@@ -34,6 +42,7 @@ class NewOperator(Registration):
         self.op = op(self.name)
         self._set("composite", composite)
         _publish(self.name, self.op)
+        _defined[self.name] = self
 
     def _set(self, part: str, function: Callable | None) -> Callable | None:
         self._functions[part] = function
@@ -45,9 +54,10 @@ class NewOperator(Registration):
             kernel.remove()
         _C._remove_operator(self.name)
         _unpublish(self.name)
+        _defined.pop(self.name, None)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_operator(self.name, args, kwargs)
+        return self.op(*args, **kwargs)
 
     def infer(self, function: Callable) -> Callable:
         """Shapes and dtypes: `function(*arguments)` gives `(shape, dtype)`, or a list of these for several results.
@@ -112,12 +122,29 @@ def _find_compiled(package: str, short: str) -> Operator:
 
 def find_package(package: str) -> types.ModuleType:
     """Attribute of `ops` that is not there yet: a package whose operators a compiled plug-in has defined."""
+    if package in ("taeda", "aten"):
+        setattr(_C.ops, package, _built_in(package))
+        return vars(_C.ops)[package]
     for name, *_ in _C._operators():
         if name.startswith(f"{package}::") and _C._operator_functions(name)[1]:
             _publish(name, op(name))
     if package not in vars(_C.ops):
         raise AttributeError(f"module {_C.ops.__name__!r} has no attribute {package!r}")
     return vars(_C.ops)[package]
+
+
+def _built_in(package: str) -> types.ModuleType:
+    """Built-in operators as `Operator` objects; "aten" is what PyTorch calls them."""
+    space = types.ModuleType(f"{_C.ops.__name__}.{package}", "Built-in operators as objects.")
+
+    def find(name: str) -> Operator:
+        try:
+            return op(name)
+        except LookupError as error:
+            raise AttributeError(str(error)) from None
+
+    space.__getattr__ = find
+    return space
 
 
 def _unpublish(name: str) -> None:
@@ -128,13 +155,24 @@ def _unpublish(name: str) -> None:
 class Library:
     """What one package registers; the name stands in messages about conflicts.
 
+    Args:
+        name: Package.
+        kind: As PyTorch has it: with "DEF" or "FRAGMENT" names in `define` and `impl` belong to the package, with
+            "IMPL" nothing is
+            defined. None means that names stand in full.
+        dispatch_key: What `impl` registers for unless told.
+
     Example:
         >>> with taeda.library.Library("mypkg") as lib:
         ...     kernel = lib.kernel("relu", "cpu", replace=True)(my_relu)
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kind: str | None = None, dispatch_key: str = "") -> None:
+        if kind not in (None, "DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Library: argument 'kind' must be 'DEF', 'FRAGMENT' or 'IMPL', found {kind!r}")
         self.name = name
+        self.kind = kind
+        self.dispatch_key = dispatch_key
         self.registrations: list[Registration] = []
 
     def _keep(self, made: Any) -> Any:
@@ -154,9 +192,59 @@ class Library:
 
         return take
 
-    def define(self, schema: str) -> NewOperator:
-        """Define an operator without a composite form: `operator(schema)()`."""
-        return self.operator(schema)()
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> NewOperator:
+        """Define an operator without a composite form: `operator(schema)()`.
+
+        `alias_analysis` and `tags` are not used: the schema says what is written.
+        """
+        if self.kind == "IMPL":
+            raise RuntimeError(
+                f"Library: '{self.name}' has the kind 'IMPL' and defines no operator: {schema}"
+            )
+        if self.kind is not None and "::" not in schema.partition("(")[0]:
+            schema = f"{self.name}::{schema.strip()}"
+        return self.operator(translated(schema))()
+
+    def impl(
+        self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False
+    ) -> Registration | None:
+        """Give an operator's function, `fn(*arguments)`, for a device or one of PyTorch's dispatch keys.
+
+        Args:
+            op_name: Name, with or without its package, or the operator.
+            fn: Returns the results.
+            dispatch_key: "CPU", "Meta" or another device; "CompositeImplicitAutograd", "CompositeExplicitAutograd" or
+                "" for every
+                device that has no function of its own.
+            with_keyset: Must be false: there is no key set to give.
+
+        Raises:
+            NotImplementedError: The key is one of automatic differentiation; `register_autograd` is what works.
+        """
+        from taeda_tensor_core.library._custom import as_kernel
+
+        if with_keyset:
+            raise NotImplementedError(
+                "Library.impl: with_keyset=True is not supported: functions get arguments alone"
+            )
+        name = op_name if isinstance(op_name, str) else getattr(op_name, "overloadpacket", op_name).name
+        if "::" not in name and defined(f"{self.name}::{name}"):
+            name = f"{self.name}::{name}"
+        name = name.removeprefix("aten::").removeprefix("taeda::")
+        key = dispatch_key or self.dispatch_key
+        if key.startswith("Autograd"):
+            raise NotImplementedError(
+                f"Library.impl: {name}: use register_autograd in place of the key {key!r}"
+            )
+        function = as_kernel(op(name), fn)
+        if not key.startswith("Composite") and key:
+            return self.kernel(name, key.lower(), replace=defined(name) is None)(function)
+        if (made := defined(name)) is None:
+            raise RuntimeError(
+                f"Library.impl: {name} is built in; name the device of the kernel that takes its place"
+            )
+        made.composite(lambda *arguments: function((), arguments))
+        return None
 
     def kernel(
         self, name: str, device: str = "cpu", *, replace: bool = False
@@ -181,6 +269,9 @@ class Library:
         """Take away all that was registered, the last first."""
         while self.registrations:
             self.registrations.pop().remove()
+
+    def _destroy(self) -> None:
+        self.remove()
 
     def __enter__(self) -> Library:
         return self

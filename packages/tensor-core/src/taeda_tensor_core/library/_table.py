@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _overridable
 
 
 class Argument(NamedTuple):
@@ -47,6 +47,11 @@ class Operator:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it with arguments in the order of `arguments`, or by name."""
+        if _overridable.asking():
+            return _C._call_overridable(self, self._call, args, kwargs)
+        return _C._call_operator(self.name, args, kwargs)
+
+    def _call(self, /, *args: Any, **kwargs: Any) -> Any:
         return _C._call_operator(self.name, args, kwargs)
 
     def _read(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
@@ -80,11 +85,132 @@ class Operator:
                 found[device] = owner
         return found
 
+    @property
+    def __name__(self) -> str:
+        return self.name.rpartition("::")[2]
+
+    @property
+    def default(self) -> Overload:
+        """The operator as modes and checks see it."""
+        return overload(self.name)
+
+    def overloads(self) -> list[str]:
+        """Names of its overloads, as attributes."""
+        return ["default"]
+
+    def __getattr__(self, name: str) -> Overload:
+        # PyTorch's names of overloads: "add.out" and "max.dim" are operators of their own, others speak of argument
+        # types.
+        if name in _OVERLOADS:
+            return overload(found if (found := f"{self.name}.{name}") in _known else self.name)
+        raise AttributeError(f"{self!r} has no attribute {name!r}")
+
     def __repr__(self) -> str:
         return f"<operator {self.name}: {self.schema}>"
 
     def __reduce__(self) -> tuple:
         return op, (self.name,)
+
+
+#: What PyTorch calls overloads of built-in operators.
+_OVERLOADS = frozenset(
+    {
+        "Tensor",
+        "Scalar",
+        "self",
+        "dim",
+        "dims",
+        "int",
+        "out",
+        "Tensor_Scalar",
+        "Scalar_Tensor",
+        "Tensor_Tensor",
+        "other",
+    }
+)
+
+
+class OperatorSchema:
+    """The schema of an overload: `name`, `arguments`, `returns`; text is what `str` gives."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.name = qualified(operator.name)
+        self.overload_name = ""
+        self.arguments = operator.arguments
+        self.returns = operator.results
+        self._text = operator.schema
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether an argument is written into."""
+        return "!)" in self._text or self.name.endswith(("_", ".out", "_out"))
+
+    def __str__(self) -> str:
+        return f"{self.name.partition('::')[0]}::{self._text.partition('::')[2] or self._text}"
+
+    __repr__ = __str__
+
+
+class Overload:
+    """One operator as dispatch modes get it: `func` of `__torch_dispatch__`. There is one object for each operator.
+
+    Attributes:
+        overloadpacket: The `Operator` it belongs to.
+        namespace: "taeda" for built-in operators.
+    """
+
+    __slots__ = ("_schema", "namespace", "overloadpacket")
+
+    def __init__(self, operator: Operator) -> None:
+        self.overloadpacket = operator
+        self.namespace = qualified(operator.name).partition("::")[0]
+        self._schema = OperatorSchema(operator)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return _C._call_operator(self.overloadpacket.name, args, kwargs)
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.overloadpacket.__name__}.default"
+
+    def name(self) -> str:
+        """ "package::operator"; built-in ones belong to "taeda"."""
+        return qualified(self.overloadpacket.name)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether its results show the elements of an argument."""
+        return self.overloadpacket.kind == "view"
+
+    @property
+    def _overloadname(self) -> str:
+        return "default"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.name()}', overload='default')>"
+
+    def __str__(self) -> str:
+        return f"{self.name().replace('::', '.')}.default"
+
+    def __reduce__(self) -> tuple:
+        return overload, (self.overloadpacket.name,)
+
+
+_overloads: dict[str, Overload] = {}
+
+
+def qualified(name: str) -> str:
+    """The name with its package."""
+    return name if "::" in name else f"taeda::{name}"
+
+
+def overload(name: str) -> Overload:
+    """The one `Overload` of an operator."""
+    operator = op(name)
+    found = _overloads.get(name)
+    if found is None or found.overloadpacket is not operator:
+        found = _overloads[name] = Overload(operator)
+    return found
 
 
 _known: dict[str, Operator] = {}

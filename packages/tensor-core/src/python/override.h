@@ -1,0 +1,94 @@
+// Calls that `__torch_function__` may answer: which arguments ask for it, the function modes of the thread, the hand-over.
+#pragma once
+#include "python/internal.h"
+
+namespace taeda::py {
+
+/// Note [Plain tensors]
+/// Every argument is compared with the type of plain tensors in any case. The thread keeps that type in a variable of its
+/// own (pytensor.h): null while a function mode is in force, and before the thread's first call. So a mode costs calls
+/// without modes nothing: while there is one, every argument takes the slow way, and only there modes and classes that
+/// answer for themselves are looked for.
+
+/// Thrown by a conversion that meets an argument whose class answers, or a mode: nothing has been computed yet.
+struct Overridden {};
+
+/// Whether a call with this argument is answered elsewhere: by a mode, or by the class of the argument.
+bool overrides(PyObject* o);
+/// The same, quickly for the usual partners of tensors.
+inline bool may_override(PyObject* o) {
+  if (plain_type && (Py_TYPE(o) == plain_type || PyFloat_CheckExact(o) || PyLong_CheckExact(o))) return false;
+  return overrides(o);
+}
+/// For functions that take no tensor: throws while a mode is in force.
+void meet_mode();
+inline void watch_modes() {
+  if (!plain_type) [[unlikely]]
+    meet_mode();
+}
+bool mode_in_force();
+
+/// Lets a mode or the arguments' classes answer for a public function. `self` may be null; keywords as in METH_FASTCALL.
+/// `partner`: NotImplemented is a result, because the other operand of a Python operator may still know what to do.
+PyObject* call_override(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
+                        bool partner = false);
+/// The same for the function or, when `self` is given, the method of this name.
+PyObject* override_named(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords);
+/// An operator of Python: `operands[0]` is the tensor whose method it is. With two operands NotImplemented is a result.
+PyObject* override_operator(const char* name, std::initializer_list<PyObject*> operands);
+/// Reading, writing (`value` null: deleting) an attribute.
+PyObject* override_get(const char* name, PyObject* self);
+int override_set(const char* name, PyObject* self, PyObject* value);
+
+/// The layer that asks `__torch_dispatch__` of modes and classes. Their instances carry its bit: what a wrapper keeps in its
+/// `__dict__` is met before any kernel sees the tensor, and calls without such tensors know nothing of it.
+inline constexpr Layer kDispatchLayer = Layer(1);
+bool dispatches(PyTypeObject* type);
+
+extern PyMethodDef override_functions[];
+extern PyMethodDef override_methods[];
+bool init_override(PyObject* module);
+
+// --- hand-written methods, attributes and functions that may be answered elsewhere ---
+
+/// Names of what stands in the tables of methods and attributes.
+const char* method_name(void* function);
+const char* attribute_name(void* accessor, void* closure);
+
+template <auto F>
+PyObject* method0(PyObject* self, PyObject* unused) {
+  if (Py_TYPE(self) != plain_type) [[unlikely]]
+    if (overrides(self))
+      return override_named(method_name(reinterpret_cast<void*>(&method0<F>)), self, nullptr, 0, nullptr);
+  return F(self, unused);
+}
+template <auto F>
+PyObject* method1(PyObject* self, PyObject* other) {
+  if (Py_TYPE(self) != plain_type || Py_TYPE(other) != plain_type) [[unlikely]]
+    if (overrides(self) || overrides(other))
+      return override_named(method_name(reinterpret_cast<void*>(&method1<F>)), self, &other, 1, nullptr);
+  return F(self, other);
+}
+template <auto F>
+PyObject* method_fast(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (Py_TYPE(self) != plain_type) [[unlikely]]
+    if (overrides(self))
+      return override_named(method_name(reinterpret_cast<void*>(&method_fast<F>)), self, args, count, names);
+  return F(self, args, count, names);
+}
+template <getter F>
+PyObject* get(PyObject* self, void* closure) {
+  if (Py_TYPE(self) != plain_type) [[unlikely]]
+    if (overrides(self))
+      return override_get(attribute_name(reinterpret_cast<void*>(&get<F>), closure), self);
+  return F(self, closure);
+}
+template <setter F>
+int set(PyObject* self, PyObject* value, void* closure) {
+  if (Py_TYPE(self) != plain_type) [[unlikely]]
+    if (overrides(self))
+      return override_set(attribute_name(reinterpret_cast<void*>(&set<F>), closure), self, value);
+  return F(self, value, closure);
+}
+
+}  // namespace taeda::py

@@ -1,0 +1,109 @@
+"""Functions written in Python that classes and modes may answer for.
+
+Note [Python functions ask when somebody answers]: operators look at their arguments' types in any case; a Python
+function would have to look besides. So it does not, until the first class that answers for itself is made, the first
+mode is entered, or the first such object reaches an operator. Then the code of every function named here is exchanged
+for one that asks first; the function object, which programs hold and compare, stays the same.
+"""
+
+from __future__ import annotations
+
+import types
+
+from taeda_tensor_core import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_functions: list[types.FunctionType] = []
+_asking = False
+
+
+class _Ask:
+    """What stands as a constant in the code of a function that asks."""
+
+    def __init__(self, public: types.FunctionType, inner: types.FunctionType) -> None:
+        self._public, self._inner = public, inner
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return _C._call_overridable(self._public, self._inner, args, kwargs)
+
+
+def _template(*args: Any, **kwargs: Any) -> Any:
+    return (...).call(args, kwargs)
+
+
+def _ask_first(function: types.FunctionType) -> None:
+    code = function.__code__
+    inner = types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    inner.__kwdefaults__, inner.__annotations__ = function.__kwdefaults__, function.__annotations__
+    ask = _Ask(function, inner)
+    constants = tuple(ask if item is ... else item for item in _template.__code__.co_consts)
+    function.__wrapped__ = inner  # by which `inspect` knows the signature
+    function.__code__ = _template.__code__.replace(
+        co_consts=constants,
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        co_freevars=code.co_freevars,
+    )
+
+
+def _start() -> None:
+    global _asking
+    _asking = True
+    for function in _functions:
+        _ask_first(function)
+
+
+def overridable(functions: Iterable[Any]) -> None:
+    """Let `__torch_function__` answer for these public functions; what is no plain Python function is left alone."""
+    for function in functions:
+        if type(function) is types.FunctionType and function not in _functions:
+            _functions.append(function)
+            if _asking:
+                _ask_first(function)
+
+
+def asking() -> bool:
+    """Whether somebody has begun to answer."""
+    return _asking
+
+
+def known() -> list[types.FunctionType]:
+    """All functions that were named."""
+    return list(_functions)
+
+
+class _Switch:
+    """Context in which overriding is off on this thread."""
+
+    _all = False
+
+    def __enter__(self) -> None:
+        _C._switch_overrides(self._all, 1)
+
+    def __exit__(self, *_: object) -> None:
+        _C._switch_overrides(self._all, -1)
+
+
+class DisableTorchFunctionSubclass(_Switch):
+    """Context in which subclasses are treated as plain tensors on this thread; modes go on."""
+
+
+class DisableTorchFunction(_Switch):
+    """Context in which neither subclasses nor modes are asked on this thread."""
+
+    _all = True
+
+
+def install() -> None:
+    """Put the names where programs look for them."""
+    for switch in (DisableTorchFunctionSubclass, DisableTorchFunction):
+        setattr(_C, switch.__name__, switch)
+    _C._when_overridden(_start)

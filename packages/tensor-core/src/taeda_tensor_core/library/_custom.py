@@ -1,0 +1,399 @@
+"""Operators of one's own, defined and extended as in PyTorch: `custom_op`, `register_fake` and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.library._operators import Library, NewOperator, defined
+from taeda_tensor_core.library._schemas import infer_schema, split_name, translated
+from taeda_tensor_core.library._table import Operator, Overload, op
+
+_libraries: dict[str, Library] = {}
+
+
+def _library(space: str) -> Library:
+    return _libraries.setdefault(space, Library(space))
+
+
+def _listed(devices: str | Iterable[str] | None) -> list[str] | None:
+    if devices is None:
+        return None
+    return [devices] if isinstance(devices, str) else list(devices)
+
+
+def _tensors(items: Any) -> list[Tensor]:
+    if isinstance(items, Tensor):
+        return [items]
+    if isinstance(items, list | tuple):
+        return [tensor for item in items for tensor in _tensors(item)]
+    return []
+
+
+def _spread(operator: Operator, arguments: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
+    """Arguments of a kernel as the function takes them: those after `*` by name."""
+    names = [a.name for a in operator.arguments if a.keyword_only]
+    positional = len(arguments) - len(names)
+    return tuple(arguments[:positional]), dict(zip(names, arguments[positional:], strict=True))
+
+
+def as_kernel(operator: Operator, function: Callable) -> Callable:
+    """A kernel from a function that takes the operator's arguments and returns its results."""
+
+    def kernel(outputs: tuple, inputs: tuple) -> Any:
+        args, kwargs = _spread(operator, inputs)
+        made = function(*args, **kwargs)
+        given = {id(tensor) for tensor in _tensors(list(inputs))}
+        if any(id(tensor) in given for tensor in _tensors(made)):
+            raise RuntimeError(
+                f"{operator.name}: a result is one of the arguments itself; return a clone() of it"
+            )
+        if not outputs:
+            return made
+        for target, value in zip(outputs, _tensors(made), strict=True):
+            target.copy_(value)
+        return None
+
+    return kernel
+
+
+class Context:
+    """What `setup_context` and `backward` share: tensors, any attribute, and which inputs need gradients."""
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self._saved: tuple[Any, ...] = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `backward`, which finds them in `saved_tensors`."""
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept."""
+        return self._saved
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether gradients that are absent come as zeros (they do unless this says otherwise)."""
+        self._materialize = value
+
+
+def _as_derivative(operator: Operator, backward: Callable, setup_context: Callable | None) -> Callable:
+    names = [a.name for a in operator.arguments if a.keyword_only]
+
+    def prepare(arguments: tuple, results: tuple) -> Context:
+        args, kwargs = _spread(operator, arguments)
+        needs = tuple(any(t.requires_grad for t in _tensors(item)) for item in args)
+        ctx = Context(needs)
+        if setup_context is not None:
+            output = results[0] if len(operator.results) == 1 else results
+            named = {"keyword_only_inputs": kwargs} if names else {}
+            setup_context(ctx, args, **named, output=output)
+        return ctx
+
+    def derivative(grads: tuple, arguments: tuple, results: tuple) -> tuple:
+        ctx = prepare(arguments, results)
+        if ctx._materialize:
+            grads = tuple(
+                _C.zeros_like(r) if g is None and isinstance(r, Tensor) else g
+                for g, r in zip(grads, results, strict=True)
+            )
+        found = backward(ctx, *grads)
+        found = found if isinstance(found, tuple) else (found,)
+        positional = len(arguments) - len(names)
+        if len(found) != positional:
+            raise RuntimeError(
+                f"{operator.name}: backward gave {len(found)} gradients, "
+                f"expected one for each of {positional} arguments"
+            )
+        return (*found, *(None for _ in names))
+
+    return derivative
+
+
+def _no_derivative(name: str) -> Callable:
+    def derivative(grads: tuple, arguments: tuple, results: tuple) -> NoReturn:
+        raise RuntimeError(f"{name}: no gradient is registered for this operator; use register_autograd")
+
+    return derivative
+
+
+class BatchInfo:
+    """What a rule for vmap is told of the batch."""
+
+    def __init__(self, batch_size: int) -> None:
+        self.batch_size = batch_size
+        self.randomness = "error"
+
+
+def _as_batching(operator: Operator, function: Callable) -> Callable:
+    def batching(arguments: tuple, dims: tuple) -> tuple:
+        sizes = [a.shape[d] for a, d in zip(arguments, dims, strict=True) if d is not None]
+        args, kwargs = _spread(operator, arguments)
+        made, places = function(BatchInfo(sizes[0]), dims, *args, **kwargs)
+        return made, list(places) if isinstance(places, tuple | list) else [places]
+
+    return batching
+
+
+class CustomOpDef:
+    """An operator that `custom_op` has made: callable, with decorators for what else it consists of."""
+
+    def __init__(self, made: NewOperator, function: Callable) -> None:
+        self._made = made
+        self._function = function
+        self.__name__ = made.name.partition("::")[2]
+        self.__doc__ = function.__doc__
+        made.derivative(_no_derivative(made.name))
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._made.op(*args, **kwargs)
+
+    @property
+    def _opoverload(self) -> Overload:
+        return self._made.op.default
+
+    @property
+    def _qualname(self) -> str:
+        return self._made.name
+
+    def register_kernel(
+        self, device_types: str | Iterable[str] | None, fn: Callable | None = None, /
+    ) -> Callable:
+        """Give the function for these device types; None for every device without one."""
+
+        def take(function: Callable) -> Callable:
+            devices = _listed(device_types)
+            if devices is None:
+                self._made.composite(_as_composite(self._made.op, function))
+            else:
+                for device in devices:
+                    self._made.kernel(device)(as_kernel(self._made.op, function))
+            return function
+
+        return take if fn is None else take(fn)
+
+    def register_fake(self, fn: Callable, /) -> Callable:
+        """Give the function for tensors without elements: it returns tensors of the right shape and dtype."""
+        self._made.kernel("meta")(as_kernel(self._made.op, fn))
+        return fn
+
+    def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
+        """Give the gradient: `backward(ctx, *grads)` returns one for each argument.
+
+        Args:
+            setup_context: `(ctx, inputs, output)` puts what backward needs into `ctx`.
+        """
+        self._made.derivative(_as_derivative(self._made.op, backward, setup_context))
+
+    def register_vmap(self, func: Callable | None = None, /) -> Callable:
+        """Give the rule for vmap: `func(info, in_dims, *args)` returns (results, their batch dimensions)."""
+
+        def take(function: Callable) -> Callable:
+            self._made.batching(_as_batching(self._made.op, function))
+            return function
+
+        return take if func is None else take(func)
+
+    def remove(self) -> None:
+        """Take the operator out of the table."""
+        self._made.remove()
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._made.name})>"
+
+
+def _as_composite(operator: Operator, function: Callable) -> Callable:
+    kernel = as_kernel(operator, function)
+
+    def composite(*arguments: Any) -> Any:
+        return kernel((), arguments)
+
+    return composite
+
+
+def custom_op(
+    name: str,
+    fn: Callable | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Iterable[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Decorator that makes an operator of a function.
+
+    Args:
+        name: "package::operator".
+        mutates_args: Names of the arguments that the function writes into; `()` for none.
+        device_types: Devices the function is for; None for all.
+        schema: "(Tensor x, int n) -> Tensor"; read from the type hints when it is None.
+        tags: Not used.
+
+    Raises:
+        ValueError: The schema or a type hint cannot be read.
+        RuntimeError: The name is taken; both owners are named.
+
+    Example:
+        >>> @taeda.library.custom_op("mypkg::double", mutates_args=())
+        ... def double(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x * 2
+        >>> double(taeda.ones(2))
+        tensor([2., 2.])
+    """
+    space, short = split_name(name, "custom_op")
+
+    def make(function: Callable) -> CustomOpDef:
+        text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        made = CustomOpDef(_library(space).define(f"{space}::{short}{translated(text)}"), function)
+        made.register_kernel(device_types, function)
+        return made
+
+    return make if fn is None else make(fn)
+
+
+def _made(operator: Any, function: str) -> NewOperator:
+    """The definition of an operator that was made from Python."""
+    if isinstance(operator, CustomOpDef):
+        return operator._made
+    if isinstance(operator, NewOperator):
+        return operator
+    name = operator if isinstance(operator, str) else _operator(operator).name
+    found = defined(name)
+    if found is None:
+        raise RuntimeError(f"{function}: no operator named {name!r} has been defined from Python")
+    return found
+
+
+def _operator(target: Any) -> Operator:
+    if isinstance(target, CustomOpDef):
+        return target._made.op
+    if isinstance(target, NewOperator):
+        return target.op
+    if isinstance(target, Overload):
+        return target.overloadpacket
+    return op(target) if isinstance(target, str) else target
+
+
+def _decorated(take: Callable[[Callable], Any], fn: Callable | None) -> Any:
+    if fn is not None:
+        take(fn)
+        return fn
+
+    def decorate(function: Callable) -> Callable:
+        take(function)
+        return function
+
+    return decorate
+
+
+def register_kernel(
+    op: Any,
+    device_types: str | Iterable[str] | None,
+    func: Callable | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Give an operator's function for these device types; with `func` None a decorator."""
+    made = _made(op, "register_kernel")
+
+    def take(function: Callable) -> None:
+        devices = _listed(device_types)
+        if devices is None:
+            made.composite(_as_composite(made.op, function))
+        for device in devices or ():
+            made.kernel(device)(as_kernel(made.op, function))
+
+    return _decorated(take, func)
+
+
+def register_fake(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
+    """Give an operator's function for tensors without elements; with `func` None a decorator."""
+    made = _made(op, "register_fake")
+    return _decorated(lambda function: made.kernel("meta")(as_kernel(made.op, function)), func)
+
+
+def register_autograd(
+    op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Library | None = None
+) -> None:
+    """Give an operator's gradient: `backward(ctx, *grads)` returns one for each argument."""
+    made = _made(op, "register_autograd")
+    made.derivative(_as_derivative(made.op, backward, setup_context))
+
+
+def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
+    """Give an operator's rule for vmap: `func(info, in_dims, *args)` returns (results, their batch dimensions)."""
+    made = _made(op, "register_vmap")
+    return _decorated(lambda function: made.batching(_as_batching(made.op, function)), func)
+
+
+def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any = ()) -> NewOperator:
+    """Define the operator "package::name" with a schema "(Tensor x) -> Tensor".
+
+    Also `define(library, "name(...) -> ...")`.
+    """
+    if isinstance(qualname, Library):
+        return qualname.define(schema)
+    space, name = split_name(qualname, "define")
+    return (lib or _library(space)).define(f"{space}::{name}{schema.strip()}")
+
+
+def impl(
+    qualname: Any, types: str | Sequence[str], func: Callable | None = None, *, lib: Library | None = None
+) -> Any:
+    """Give an operator's function for device types or one of PyTorch's dispatch keys; with `func` None a decorator.
+
+    Also `impl(library, "name", "CPU")`.
+    """
+    if isinstance(qualname, Library):
+        home, name, key = qualname, types, func if isinstance(func, str) else ""
+        return _decorated(lambda function: home.impl(name, function, key), None)
+    keys = _listed(types) or []
+    space, _ = split_name(qualname, "impl")
+    owner = lib or _library(space)
+
+    def take(function: Callable) -> None:
+        for key in keys:
+            owner.impl(qualname, function, "" if key == "default" else key)
+
+    return _decorated(take, func)
+
+
+def get_ctx() -> NoReturn:
+    """Refuses: sizes that depend on data have no counterpart here.
+
+    Raises:
+        NotImplementedError: Always.
+    """
+    raise NotImplementedError(
+        "get_ctx: results whose size depends on data cannot be told from tensors without elements"
+    )
+
+
+def triton_op(
+    name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), schema: str | None = None
+) -> NoReturn:
+    """Refuses: kernels written for Triton are not run here.
+
+    Raises:
+        NotImplementedError: Always; `custom_op` is what works.
+    """
+    raise NotImplementedError(
+        f"triton_op: {name}: kernels for Triton are not supported; use custom_op with device_types"
+    )
+
+
+def wrap_triton(kernel: Any, /) -> NoReturn:
+    """Refuses, as `triton_op` does.
+
+    Raises:
+        NotImplementedError: Always.
+    """
+    raise NotImplementedError(
+        "wrap_triton: kernels for Triton are not supported; use custom_op with device_types"
+    )

@@ -1,0 +1,283 @@
+"""Answering for functions: what `__torch_function__` classes and modes need, under PyTorch's names.
+
+A class with the class method `__torch_function__(cls, func, types, args=(), kwargs=None)` (or `__taeda_function__`)
+is asked whenever one of its instances is an argument of a public function, method, operator or attribute of tensors;
+the class need not derive from Tensor. It returns the result, or NotImplemented so that the next class is asked.
+Subclasses of Tensor inherit an answer: call the function, give results of the class.
+
+Example:
+    >>> class Log(taeda.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(taeda.overrides.resolve_name(func))
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Log():
+    ...     x = taeda.ones(2)
+    taeda.ones
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from taeda_tensor_core import _C, _overridable
+from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._overridable import DisableTorchFunction, DisableTorchFunctionSubclass
+
+__all__ = [
+    "BaseTorchFunctionMode",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
+    "enable_reentrant_dispatch",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
+
+# A program that reads this module means to answer.
+_C._arm_overrides()
+
+#: Whether one of the arguments in a sequence answers, or a mode is in force on this thread.
+has_torch_function = _C._has_torch_function
+#: The same of one argument.
+has_torch_function_unary = _C._has_torch_function_unary
+#: The same of several.
+has_torch_function_variadic = _C._has_torch_function_variadic
+
+
+def handle_torch_function(
+    public_api: Callable, relevant_args: Iterable[Any], /, *args: Any, **kwargs: Any
+) -> Any:
+    """Ask the mode in force, then the classes of `relevant_args`, for the result of `public_api(*args, **kwargs)`.
+
+    Raises:
+        TypeError: All of them returned NotImplemented; the text names them.
+    """
+    return _C._handle_override(public_api, relevant_args, args, kwargs)
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable], Callable]:
+    """Decorator for a function of one's own: `dispatcher` gives, for its arguments, those that may answer.
+
+    Example:
+        >>> @taeda.overrides.wrap_torch_function(lambda a: (a,))
+        ... def double(a):
+        ...     return a + a
+    """
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def asking(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(asking, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return asking
+
+    return decorate
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether an object is a Tensor or of a class that answers for functions."""
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__") or hasattr(inp, "__taeda_function__")
+
+
+class TorchFunctionMode:
+    """Context in which this object's `__torch_function__(func, types, args, kwargs)` answers for public functions.
+
+    That holds for the thread that entered it, also without any subclass among the arguments and for functions that
+    make tensors.
+    Inside the method the mode is off and the next outer one in force.
+    """
+
+    def __torch_function__(
+        self, func: Callable, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define __torch_function__")
+
+    def __enter__(self) -> TorchFunctionMode:
+        _C._push_function_mode(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _C._pop_function_mode()
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:
+        """A new mode; enter it with `with`."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """The mode that changes nothing."""
+
+    def __torch_function__(
+        self, func: Callable, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    stack = _C._function_mode_stack()
+    return stack[-1] if stack else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    return _C._function_mode_stack()
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Context in which classes are asked again inside their own answer."""
+    _C._switch_overrides(False, -1) if not _C._is_torch_function_enabled() else None
+    yield
+
+
+# --- which functions there are ---
+
+_DESCRIPTORS = (types.GetSetDescriptorType, types.MethodDescriptorType, types.WrapperDescriptorType)
+#: Of Tensor: how objects are made, compared by identity and stored; Python asks for them by itself.
+_OWN = frozenset({
+    "__class__", "__delattr__", "__dict__", "__dir__", "__doc__", "__getattribute__", "__getstate__",
+    "__hash__", "__init__", "__init_subclass__", "__module__", "__new__", "__reduce__", "__repr__",
+    "__setattr__", "__sizeof__", "__str__", "__subclasshook__", "__torch_function__", "__taeda_function__",
+    "__weakref__", "__array_interface__", "__array_priority__", "_make_subclass", "_make_wrapper_subclass",
+    "_storage_facts", "__dictoffset__", "__weaklistoffset__", "as_subclass", "__getnewargs__",
+})  # fmt: skip
+#: Functions that take no tensor's place: settings, files, borders to others.
+_IGNORED = (
+    "are_deterministic_algorithms_enabled", "broadcast_shapes", "can_cast", "empty_cache", "from_dlpack",
+    "from_numpy", "frombuffer", "get_default_dtype", "get_include", "get_library_dir", "get_num_threads",
+    "get_ops_dir", "get_rng_state", "initial_seed", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
+    "load", "manual_seed", "promote_types", "save", "seed", "set_default_dtype", "set_num_threads",
+    "set_printoptions", "set_rng_state", "use_deterministic_algorithms", "abi_capsule", "current_stream",
+    "set_stream", "no_grad", "enable_grad", "inference_mode", "set_grad_enabled",
+)  # fmt: skip
+
+
+def _package() -> types.ModuleType:
+    return sys.modules[__package__]
+
+
+def _operator_functions() -> Iterator[tuple[types.ModuleType, Callable]]:
+    named = set(map(id, _overridable.known()))
+    for module in (_package(), _C.ops):
+        for name, value in list(vars(module).items()):
+            builtin = isinstance(value, types.BuiltinFunctionType) and getattr(_C.ops, name, None) is value
+            if not name.startswith("_") and (builtin or id(value) in named):
+                yield module, value
+
+
+def _tensor_members() -> Iterator[Callable]:
+    for name, value in vars(Tensor).items():
+        if name in _OWN:
+            continue
+        if isinstance(value, types.GetSetDescriptorType):
+            yield value.__get__
+        elif isinstance(value, (*_DESCRIPTORS, types.FunctionType)):
+            yield value
+
+
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """Every function that can be answered for, by the module or class it is found in."""
+    found: dict[Any, dict[int, Callable]] = {}
+    for module, function in _operator_functions():
+        found.setdefault(module, {})[id(function)] = function
+    for function in _overridable.known():
+        home = sys.modules.get(function.__module__, _package())
+        if not hasattr(Tensor, function.__name__) and function not in found.get(_package(), {}).values():
+            found.setdefault(home, {})[id(function)] = function
+    result: dict[Any, list[Callable]] = {home: list(functions.values()) for home, functions in found.items()}
+    result[Tensor] = list(_tensor_members())
+    return result
+
+
+def get_ignored_functions() -> set[Callable]:
+    """Public functions for which nobody is asked."""
+    package = _package()
+    found = {getattr(package, name) for name in _IGNORED if hasattr(package, name)}
+    own = (inspect.getattr_static(Tensor, name, None) for name in _OWN)
+    return found | {item for item in own if callable(item)}
+
+
+def get_testing_overrides() -> dict[Callable, Callable]:
+    """For every function that can be answered for, one that takes any arguments and gives -1."""
+    return {
+        function: lambda *_args, **_kwargs: -1
+        for functions in get_overridable_functions().values()
+        for function in functions
+    }
+
+
+def get_default_nowrap_functions() -> set[Callable]:
+    """Functions whose results `Tensor.__torch_function__` gives as they are."""
+    return {Tensor._base.__get__, Tensor.grad.__get__}
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Whether a function is a method of Tensor or reads or writes one of its attributes."""
+    if func in _tensor_functions():
+        return True
+    return getattr(func, "__name__", "") in ("__get__", "__set__", "__delete__")
+
+
+def _tensor_functions() -> set[Callable]:
+    return set(_tensor_members())
+
+
+def _accessor_name(func: Any) -> str | None:
+    if not isinstance(func, types.MethodWrapperType) or func.__name__ not in (
+        "__get__",
+        "__set__",
+        "__delete__",
+    ):
+        return None
+    owner = func.__self__
+    return (
+        f"taeda.Tensor.{owner.__name__}.{func.__name__}"
+        if getattr(owner, "__objclass__", None) is Tensor
+        else None
+    )
+
+
+def resolve_name(f: Callable) -> str | None:
+    """The dotted name by which programs reach a function; None for one that is not public.
+
+    Example:
+        >>> taeda.overrides.resolve_name(taeda.Tensor.add)
+        'taeda.Tensor.add'
+    """
+    accessor = _accessor_name(f)
+    if accessor is not None:
+        return accessor
+    name = getattr(f, "__name__", None)
+    if name is None:
+        return None
+    for home, prefix in ((Tensor, "taeda.Tensor"), (_package(), "taeda"), (_C.ops, "taeda.ops")):
+        if inspect.getattr_static(home, name, None) is f:
+            return f"{prefix}.{name}"
+    home = _public_module(getattr(f, "__module__", None) or "", name, f)
+    return f"{home}.{name}".replace("taeda_nn.", "taeda.nn.", 1) if home else None
+
+
+def _public_module(module: str, name: str, f: Callable) -> str | None:
+    """The outermost package around a module that shows the function; None when none of them does."""
+    parts = module.split(".")
+    around = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return next((path for path in around if getattr(sys.modules.get(path), name, None) is f), None)

@@ -1,0 +1,250 @@
+"""`taeda.library` with PyTorch's ergonomics: custom operators, schemas of type hints, checks of operators."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_tensor_core import Tensor, library
+
+counter = itertools.count()
+
+
+@pytest.fixture
+def name():
+    """A name that no other test uses."""
+    return f"custom_tests::op{next(counter)}"
+
+
+def test_custom_op(name):
+    @library.custom_op(name, mutates_args=())
+    def scale(x: Tensor, k: float = 2.0, *, shift: int = 0) -> Tensor:
+        """Times k."""
+        return taeda.tensor(x.numpy() * k + shift)
+
+    assert scale(taeda.ones(2)).tolist() == [2.0, 2.0]
+    assert scale(taeda.ones(2), 3.0, shift=1).tolist() == [4.0, 4.0]
+    space, short = name.split("::")
+    operator = getattr(getattr(taeda.ops, space), short)
+    assert operator(taeda.ones(1), k=5.0).tolist() == [5.0]
+    assert operator.default(taeda.ones(1)).tolist() == [2.0] and operator.default.name() == name
+    assert scale.__doc__ == "Times k." and scale._qualname == name
+    assert str(operator.default._schema).startswith(f"{name}(Tensor x, float k=2.0, *, int shift=0)")
+    scale.remove()
+    assert not hasattr(getattr(taeda.ops, space), short)
+
+
+def test_several_results_and_lists(name):
+    @library.custom_op(name, mutates_args=())
+    def parts(xs: Sequence[Tensor], at: Sequence[int], y: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        total = sum(x[i] for x, i in zip(xs, at, strict=True))
+        return total, total * 0 if y is None else y.clone()
+
+    first, second = parts([taeda.arange(3.0), taeda.arange(3.0)], [1, 2])
+    assert first.item() == 3.0 and second.item() == 0.0
+    assert parts([taeda.arange(3.0)], [1], taeda.ones(2))[1].tolist() == [1.0, 1.0]
+
+
+def test_result_that_is_an_argument_is_refused(name):
+    @library.custom_op(name, mutates_args=())
+    def same(x: Tensor) -> Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="result is one of the arguments"):
+        same(taeda.ones(1))
+
+
+def test_device_types(name):
+    @library.custom_op(name, mutates_args=(), device_types="cpu")
+    def only_cpu(x: Tensor) -> Tensor:
+        return x + 1
+
+    assert only_cpu(taeda.ones(1)).item() == 2.0
+    with pytest.raises(NotImplementedError):
+        only_cpu(taeda.ones(1, device="meta"))
+
+
+def test_fake(name):
+    @library.custom_op(name, mutates_args=())
+    def stretch(x: Tensor, n: int) -> Tensor:
+        return taeda.tensor(np.repeat(x.numpy(), n))
+
+    @stretch.register_fake
+    def _(x, n):
+        return x.new_empty((x.numel() * n,))
+
+    assert stretch(taeda.ones(2), 3).shape == (6,)
+    told = stretch(taeda.ones(2, device="meta"), 3)
+    assert told.shape == (6,) and told.device.type == "meta"
+
+
+def test_builtin_has_no_fake():
+    with pytest.raises(
+        RuntimeError, match=r"register_fake: no operator named 'add' has been defined from Python"
+    ):
+        library.register_fake("add")(lambda x: x)
+
+
+@pytest.mark.parametrize(
+    ("hints", "expected"),
+    [
+        ("(x: Tensor) -> Tensor", "(Tensor x) -> Tensor"),
+        (
+            "(x: Tensor, n: int, f: float, b: bool, s: str) -> Tensor",
+            "(Tensor x, int n, float f, bool b, str s) -> Tensor",
+        ),
+        ("(x: Tensor | None = None) -> None", "(Tensor? x=None) -> ()"),
+        (
+            "(x: Sequence[Tensor], n: list[int] | None = None) -> list[Tensor]",
+            "(Tensor[] x, int[]? n=None) -> Tensor[]",
+        ),
+        (
+            "(x: Tensor, k: int | float, *, s: str = 'a') -> tuple[Tensor, Tensor]",
+            '(Tensor x, Scalar k, *, str s="a") -> (Tensor, Tensor)',
+        ),
+        ("(x: Tensor, d: taeda.dtype, e: taeda.device) -> Tensor", "(Tensor x, DType d, Device e) -> Tensor"),
+        ("(x: tuple[float, ...], y: Tensor = None) -> int", "(float[] x, Tensor y=None) -> int"),
+    ],
+)  # fmt: skip
+def test_infer_schema(hints, expected):
+    space = {"Tensor": Tensor, "Sequence": Sequence, "taeda": taeda}
+    exec(f"def f{hints}: ...", space)
+    assert library.infer_schema(space["f"], mutates_args=()) == expected
+
+
+def test_infer_schema_of_written_arguments():
+    def f(x: Tensor, y: Tensor) -> None: ...
+
+    assert library.infer_schema(f, mutates_args=("y",)) == "(Tensor x, Tensor(a1!) y) -> ()"
+    assert library.infer_schema(f, mutates_args="unknown") == "(Tensor(a0!) x, Tensor(a1!) y) -> ()"
+    assert library.infer_schema(f, mutates_args=(), op_name="g").startswith("g(Tensor x")
+
+
+def no_hint(x) -> Tensor: ...
+def no_result(x: Tensor): ...
+def odd(x: dict) -> Tensor: ...
+def odd_default(x: Tensor, n: int = object()) -> Tensor: ...
+def many(*x: Tensor) -> Tensor: ...
+def number(n: int) -> Tensor: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "written", "words"),
+    [
+        (no_hint, (), "parameter 'x' has no type hint"),
+        (no_result, (), "result has no type hint"),
+        (odd, (), "parameter 'x' has no counterpart"),
+        (odd_default, (), "default of parameter 'n'"),
+        (many, (), r"parameter '\*x' has no place"),
+        (number, ("n",), "parameter 'n' cannot be written into"),
+        (number, ("m",), "names no parameter: m"),
+        (number, "n", "sequence of names or 'unknown'"),
+    ],
+)
+def test_infer_schema_refuses(function, written, words):
+    with pytest.raises(ValueError, match=words):
+        library.infer_schema(function, mutates_args=written)
+
+
+def test_bad_names():
+    for bad in ("op", "a::", "::b", "a b::c"):
+        with pytest.raises(ValueError, match="expected a name of the form 'package::operator'"):
+            library.custom_op(bad, mutates_args=())
+
+
+def test_library_as_in_pytorch():
+    with library.Library("custom_lib", "DEF") as lib:
+        lib.define("mysin(Tensor x, SymInt n=1, str s='a') -> Tensor")
+        lib.impl("mysin", lambda x, n, s: taeda.tensor(np.sin(x.numpy()) * n), "CPU")
+        lib.impl("mysin", lambda x, n, s: taeda.empty_like(x), "Meta")
+        assert taeda.ops.custom_lib.mysin(taeda.zeros(2), 3).tolist() == [0.0, 0.0]
+        assert taeda.ops.custom_lib.mysin(taeda.zeros(2, device="meta")).device.type == "meta"
+        library.define("custom_lib::twice", "(Tensor x) -> Tensor", lib=lib)
+
+        @library.impl("custom_lib::twice", "default", lib=lib)
+        def twice(x):
+            return x * 2
+
+        assert taeda.ops.custom_lib.twice(taeda.ones(1)).item() == 2.0
+        with pytest.raises(NotImplementedError, match="use register_autograd"):
+            lib.impl("mysin", lambda x: x, "AutogradCPU")
+    assert not hasattr(taeda.ops, "custom_lib") or not hasattr(taeda.ops.custom_lib, "mysin")
+    with pytest.raises(RuntimeError, match="defines no operator"):
+        library.Library("custom_lib", "IMPL").define("f(Tensor x) -> Tensor")
+    with pytest.raises(ValueError, match="argument 'kind'"):
+        library.Library("custom_lib", "OTHER")
+
+
+def test_replacing_a_built_in_kernel():
+    with library.Library("aten", "IMPL") as lib:
+        lib.impl("aten::hypot", lambda self, other: taeda.full_like(self, 7.0), "CPU")
+        assert taeda.hypot(taeda.ones(2), taeda.ones(2)).tolist() == [7.0, 7.0]
+    assert taeda.hypot(taeda.tensor([3.0]), taeda.tensor([4.0])).item() == 5.0
+
+
+def test_operator_objects():
+    add = taeda.ops.aten.add
+    assert add.default(taeda.ones(1), taeda.ones(1)).item() == 2.0
+    assert add.Tensor is add.default is taeda.ops.taeda.add.default and add.default.name() == "taeda::add"
+    assert taeda.ops.aten.max.dim.name() == "taeda::max.dim" and taeda.ops.aten.view.default.is_view
+    assert str(add.default) == "taeda.add.default" and add.overloads() == ["default"]
+    assert [a.name for a in add.default._schema.arguments] == ["self", "other", "alpha"]
+    with pytest.raises(AttributeError, match="there is no operator named 'nothing_such'"):
+        taeda.ops.aten.nothing_such  # noqa: B018
+    with pytest.raises(AttributeError):
+        add.nothing_such  # noqa: B018
+
+
+def test_refused():
+    for call in (
+        lambda: library.triton_op("a::b", mutates_args=()),
+        lambda: library.wrap_triton(None),
+        library.get_ctx,
+    ):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def test_opcheck_passes(name):
+    @library.custom_op(name, mutates_args=())
+    def good(x: Tensor) -> Tensor:
+        return x * 2
+
+    good.register_fake(lambda x: taeda.empty_like(x))
+    found = library.opcheck(good, (taeda.ones(2),))
+    assert set(found.values()) == {"SUCCESS"} and len(found) == 4
+
+
+def test_opcheck_finds_writing(name):
+    @library.custom_op(name, mutates_args=())
+    def writes(x: Tensor) -> Tensor:
+        x.fill_(5)
+        return x * 1
+
+    with pytest.raises(library.OpCheckError, match="argument 'x' was written into"):
+        library.opcheck(writes, (taeda.ones(2),))
+
+
+def test_opcheck_finds_sharing(name):
+    @library.custom_op(name, mutates_args=())
+    def shares(x: Tensor) -> Tensor:
+        return x.view(-1)
+
+    with pytest.raises(library.OpCheckError, match="result 0 shares memory"):
+        library.opcheck(shares, (taeda.ones(2),), test_utils="test_schema")
+
+
+def test_opcheck_finds_wrong_and_missing_fakes(name):
+    @library.custom_op(name, mutates_args=(), device_types="cpu")
+    def fake(x: Tensor) -> Tensor:
+        return x * 2
+
+    with pytest.raises(library.OpCheckError, match="register it with register_fake"):
+        library.opcheck(fake, (taeda.ones(2),))
+    fake.register_fake(lambda x: x.new_empty((3,)))
+    found = library.opcheck(fake, (taeda.ones(2),), raise_exception=False)
+    assert "has shape" in str(found["test_faketensor"]) and found["test_schema"] == "SUCCESS"
+    with pytest.raises(ValueError, match="there is no check 'test_nothing'"):
+        library.opcheck(fake, (taeda.ones(2),), test_utils="test_nothing")

@@ -1,0 +1,188 @@
+"""`__torch_dispatch__`: modes and wrapping classes below the public functions."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_tensor_core import Tensor, library
+from taeda_tensor_core.python_dispatch import TorchDispatchMode, make_wrapper_subclass
+
+
+class Names(TorchDispatchMode):
+    def __init__(self):
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func.name())
+        return func(*args, **(kwargs or {}))
+
+
+def test_mode_sees_operators_and_parts_of_composites():
+    x = taeda.ones(2, 2)
+    with Names() as mode:
+        y = x + 1
+        y.add_(x)
+        y.view(-1)
+        taeda.ops.relu6(x)
+        x.shape, x.dim()
+    assert mode.seen[:3] == ["taeda::add", "taeda::add_", "taeda::view"]
+    assert "taeda::relu6" not in mode.seen and len(mode.seen) > 3
+    assert y.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    count = len(mode.seen)
+    x + x
+    assert len(mode.seen) == count
+
+
+def test_arguments_come_without_defaults():
+    seen = []
+
+    class Keep(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((func, types, args, kwargs))
+            return func(*args, **kwargs)
+
+    x = taeda.ones(2)
+    with Keep():
+        taeda.add(x, x)
+        taeda.add(x, x, alpha=2)
+        x.sum(dim=0, keepdim=True)
+    assert seen[0] == (taeda.ops.aten.add.Tensor, (), (x, x), {})
+    assert seen[1][3] == {"alpha": 2}
+    assert seen[2][0].overloadpacket.__name__.startswith("sum")
+
+
+def test_mode_may_replace_results():
+    class Seven(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            return taeda.full_like(result, 7) if func is taeda.ops.aten.mul.default else result
+
+    with Seven():
+        assert (taeda.ones(2) * 3).tolist() == [7.0, 7.0]
+    assert (taeda.ones(2) * 3).tolist() == [3.0, 3.0]
+
+
+def test_modes_nest():
+    outer, inner = Names(), Names()
+    with outer:
+        taeda.exp(taeda.ones(1))
+        with inner:
+            taeda.sin(taeda.ones(1))
+    assert inner.seen[-1] == "taeda::sin" and outer.seen[-1] == "taeda::sin"
+    assert outer.seen[1] == "taeda::exp" and "taeda::exp" not in inner.seen
+
+
+def test_mode_off_in_its_own_method_and_after_errors():
+    class Fails(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            (taeda.ones(1) + 1).sum()
+            raise KeyError(func.name())
+
+    with Fails(), pytest.raises(KeyError, match="taeda::exp"):
+        taeda.exp(Tensor([1.0]))
+    assert taeda.exp(taeda.zeros(1)).item() == 1.0
+
+
+def test_mode_is_the_threads_own():
+    results = []
+    with Names() as mode:
+        thread = threading.Thread(target=lambda: results.append((taeda.ones(1) + 1).item()))
+        thread.start()
+        thread.join()
+    assert results == [2.0] and mode.seen == []
+
+
+def test_operators_defined_later_are_seen():
+    with library.Library("dispatch_tests") as lib:
+
+        @lib.operator("dispatch_tests::later(Tensor x) -> Tensor")
+        def later(x):
+            return x + 1
+
+        later.composite(None)
+        later.kernel("cpu")(lambda outputs, inputs: inputs[0] + 1)
+        with Names() as mode:
+            later(taeda.ones(1))
+        assert "dispatch_tests::later" in mode.seen
+
+
+def test_all_decline():
+    class Declines(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with Declines(), pytest.raises(TypeError, match=r"taeda::exp: .*NotImplemented: mode Declines"):
+        taeda.exp(Tensor([1.0]))
+
+
+class Wrapped(Tensor):
+    """Holds another tensor, and writes down what is done with it."""
+
+    calls: list = []
+    __torch_function__ = taeda._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+        made.inner = inner
+        return made
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.inner!r})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append((cls.__name__, func.name()))
+
+        def inner(item):
+            if isinstance(item, list | tuple):
+                return type(item)(map(inner, item))
+            return item.inner if type(item) is cls else item
+
+        result = func(*inner(args), **{name: inner(value) for name, value in (kwargs or {}).items()})
+        return cls(result) if isinstance(result, Tensor) else result
+
+
+class Again(Wrapped):
+    """Another layer of the same kind."""
+
+
+def test_wrapper_computes_through_its_class():
+    Wrapped.calls.clear()
+    x = Wrapped(taeda.arange(4.0).reshape(2, 2))
+    assert x.shape == (2, 2) and x.dtype is taeda.float32 and x.device == taeda.device("cpu")
+    y = taeda.matmul(x, taeda.ones(2, 2)) + x * 2
+    assert type(y) is Wrapped and np.array_equal(y.inner.numpy(), [[1, 3], [9, 11]])
+    assert {name for _, name in Wrapped.calls} >= {"taeda::mul", "taeda::add"}
+    assert type(x[0]) is Wrapped and x[0].inner.tolist() == [0.0, 1.0]
+    assert type(taeda.cat([x, taeda.ones(2, 2)])) is Wrapped
+    assert type(x.sum()) is Wrapped and repr(x.sum()) == "Wrapped(tensor(6.))"
+
+
+def test_wrappers_nest():
+    Wrapped.calls.clear()
+    x = Again(Wrapped(taeda.ones(2)))
+    y = taeda.exp(x)
+    assert type(y) is Again and type(y.inner) is Wrapped and type(y.inner.inner) is Tensor
+    assert Wrapped.calls == [("Again", "taeda::exp"), ("Wrapped", "taeda::exp")]
+
+
+def test_mode_stands_above_wrappers():
+    Wrapped.calls.clear()
+    x = Wrapped(taeda.ones(2))
+    with Names() as mode:
+        taeda.exp(x)
+    assert mode.seen == ["taeda::exp"] or mode.seen[0] == "taeda::exp"
+    assert Wrapped.calls == [("Wrapped", "taeda::exp")]
+
+
+def test_wrapper_has_no_memory_to_read():
+    x = Wrapped(taeda.ones(2))
+    with pytest.raises(RuntimeError):
+        x.item()
+    with pytest.raises((RuntimeError, NotImplementedError, TypeError)):
+        x.numpy()
+    with pytest.raises(RuntimeError, match="_make_wrapper_subclass: Plain must define __torch_dispatch__"):
+        make_wrapper_subclass(type("Plain", (Tensor,), {}), (2,))

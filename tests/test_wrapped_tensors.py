@@ -1,0 +1,158 @@
+"""The demo's network on tensors of a user's classes: one records its operations, another wraps the first."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import taeda
+import taeda.nn.functional as F
+from taeda import nn
+from taeda.overrides import TorchFunctionMode, resolve_name
+from taeda.utils._python_dispatch import TorchDispatchMode
+
+MODEL = Path(__file__).parents[1] / "examples" / "digits" / "model.py"
+
+
+def digit_net():
+    """The demo's network with the same weights at every call."""
+    spec = importlib.util.spec_from_file_location("digits_model", MODEL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    taeda.manual_seed(7)
+    return module.DigitNet()
+
+
+class Recorder(taeda.Tensor):
+    """Writes down which functions its instances were given to."""
+
+    record: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.record.append(resolve_name(func))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def mapped(items, change):
+    if isinstance(items, list | tuple):
+        return type(items)(mapped(item, change) for item in items)
+    return change(items)
+
+
+class Shell(taeda.Tensor):
+    """Wraps a tensor of any class, computes with what it wraps, and wraps the results again."""
+
+    record: list = []
+
+    @staticmethod
+    def around(inner):
+        shell = taeda.Tensor._make_subclass(Shell, inner.detach().as_subclass(taeda.Tensor))
+        shell.inner = inner
+        return shell
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with taeda._C.DisableTorchFunctionSubclass():
+            name = resolve_name(func)
+        cls.record.append(name)
+        plain = [mapped(arg, lambda a: vars(a).get("inner", a) if type(a) is Shell else a) for arg in args]
+        result = func(*plain, **(kwargs or {}))
+        return Shell.around(result) if isinstance(result, taeda.Tensor) else result
+
+
+@pytest.fixture
+def batch():
+    rng = np.random.default_rng(5)
+    images = taeda.tensor(rng.standard_normal((6, 1, 8, 8)), dtype=taeda.float32)
+    return images, taeda.tensor(rng.integers(0, 10, 6))
+
+
+def trained(images, labels):
+    """Loss and gradients after one step of training."""
+    model = digit_net()
+    taeda.manual_seed(3)
+    loss = F.cross_entropy(model(images), labels)
+    loss.backward()
+    return model, loss
+
+
+def same_gradients(model, expected):
+    for (name, found), other in zip(model.named_parameters(), expected.parameters(), strict=True):
+        assert type(found.grad) is taeda.Tensor
+        assert np.array_equal(found.grad.numpy(), other.grad.numpy()), name
+
+
+def test_recorder_runs_the_demo(batch):
+    images, labels = batch
+    expected, plain_loss = trained(images, labels)
+    Recorder.record.clear()
+    model, loss = trained(images.as_subclass(Recorder), labels)
+    assert type(loss) is Recorder and loss.as_subclass(taeda.Tensor).item() == plain_loss.item()
+    same_gradients(model, expected)
+    seen = Recorder.record
+    assert (
+        seen.count("taeda.nn.functional.relu") == 4 and seen.count("taeda.nn.functional.cross_entropy") == 1
+    )
+    assert sum(name.endswith(".dropout") for name in seen) == 1
+    assert "taeda.Tensor.view" in seen and "taeda.Tensor.backward" in seen
+
+
+def test_shell_around_recorder_runs_the_demo(batch):
+    images, labels = batch
+    expected, plain_loss = trained(images, labels)
+    Recorder.record.clear()
+    Shell.record.clear()
+    model, loss = trained(Shell.around(images.as_subclass(Recorder)), labels)
+    assert type(loss) is Shell and type(vars(loss)["inner"]) is Recorder
+    assert loss.item() == plain_loss.item()
+    same_gradients(model, expected)
+    outer = [name for name in Shell.record if name and "functional" in name]
+    inner = [name for name in Recorder.record if name and "functional" in name]
+    assert outer == inner and outer.count("taeda.nn.functional.relu") == 4
+
+
+def test_modes_see_the_demo(batch):
+    images, labels = batch
+    expected, plain_loss = trained(images, labels)
+
+    class Functions(TorchFunctionMode):
+        def __init__(self):
+            self.seen = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen.append(resolve_name(func))
+            return func(*args, **(kwargs or {}))
+
+    class Operators(TorchDispatchMode):
+        def __init__(self):
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(func.name())
+            return func(*args, **(kwargs or {}))
+
+    with Functions() as functions:
+        model, loss = trained(images, labels)
+    same_gradients(model, expected)
+    assert functions.seen.count("taeda.nn.functional.relu") == 4
+    with Operators() as operators:
+        model, loss = trained(images, labels)
+    same_gradients(model, expected)
+    assert loss.item() == plain_loss.item()
+    assert sum(name.startswith("taeda::conv2d") for name in operators.seen) >= 6
+
+
+def test_parameter_of_a_subclass(batch):
+    Recorder.record.clear()
+    weight = nn.Parameter(taeda.ones(2, 2).as_subclass(Recorder))
+    assert isinstance(weight, nn.Parameter) and type(weight) is Recorder and weight.requires_grad
+    layer = nn.Linear(2, 2, bias=False)
+    layer.weight = weight
+    assert dict(layer.named_parameters())["weight"] is weight
+    layer(taeda.ones(1, 2)).sum().backward()
+    assert weight.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]] and type(weight.grad) is taeda.Tensor
+    plain = nn.Parameter(taeda.ones(2))
+    assert type(plain) is nn.Parameter and type(plain + 1) is taeda.Tensor
+    assert not isinstance(taeda.ones(1), nn.Parameter)
