@@ -188,7 +188,16 @@ class Program:
         return t.full((size,), float(self.random.randrange(100)))
 
     def run(self) -> None:
-        moves = [self.export, self.export, self.drop, self.swap, self.set_data, self.resize, self.store, self.write]
+        moves = [
+            self.export,
+            self.export,
+            self.drop,
+            self.swap,
+            self.set_data,
+            self.resize,
+            self.store,
+            self.write,
+        ]
         for _ in range(STEPS):
             move = self.random.choice(moves)
             at = self.random.randrange(len(self.tensors))

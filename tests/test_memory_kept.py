@@ -1,4 +1,4 @@
-"""Memory kept for reuse: bounded by what was lately used, given back on request, on need and when idle, free after forks.
+"""Memory kept for reuse: bounded by what was lately used, given back on request, on need, when idle; free after forks.
 
 Each program runs in a process of its own, because what other tests have left would count.
 """
@@ -231,7 +231,10 @@ V1 = "sys/fs/cgroup/memory"
             2_000_000,
         ),
         ({"proc/self/cgroup": "0::/of/host\n", "sys/fs/cgroup/memory.max": "5000000"}, 5_000_000),
-        ({"proc/self/cgroup": "4:cpu,memory:/x\n0::/\n", f"{V1}/x/memory.limit_in_bytes": "4000000"}, 4_000_000),
+        (
+            {"proc/self/cgroup": "4:cpu,memory:/x\n0::/\n", f"{V1}/x/memory.limit_in_bytes": "4000000"},
+            4_000_000,
+        ),
         ({"proc/self/cgroup": "4:memory:/x\n", f"{V1}/memory.limit_in_bytes": "9223372036854771712"}, None),
         ({"proc/self/cgroup": "4:cpuset:/x\n", f"{V1}/x/memory.limit_in_bytes": "4000000"}, None),
         ({"proc/self/cgroup": "nonsense\n::\n0::\n", "sys/fs/cgroup/memory.max": "1"}, None),

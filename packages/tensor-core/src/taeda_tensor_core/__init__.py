@@ -85,10 +85,8 @@ _C._set_discovery(_discover)
 _overridable.install()
 _methods.install()
 overridable((
-    *(adjoint, block_diag, cartesian_prod, diagflat, diagonal_scatter, dsplit, hsplit, index_reduce, isin, put),
-    narrow_copy,
-    *(select_scatter, slice_scatter, trapezoid, trapz, unravel_index, vsplit, diff, is_complex, is_floating_point),
-    *(is_nonzero, is_same_size, nonzero, numel, resolve_conj, resolve_neg, tensordot, unique, unique_consecutive),
+    *(is_complex, is_floating_point, is_nonzero, is_same_size, nonzero, numel, resolve_conj, resolve_neg),
+    *(tensordot, unique, unique_consecutive),
 ))  # fmt: skip
 
 contiguous_format = memory_format("contiguous_format")
