@@ -13,7 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="the reference is PyTorch")
 tc = pytest.importorskip("taeda_tensor_core", reason="the reader belongs to the first-party tensors")
 
-from taeda_tensor_core.serialization import CheckpointError, load  # noqa: E402
+import taeda  # noqa: E402
+from taeda_tensor_core.serialization import CheckpointError, load, save  # noqa: E402
 
 NAMES = [
     "bool",
@@ -283,3 +284,132 @@ def test_damaged_archives_only_raise_checkpoint_errors():
             data[source.randrange(4, len(data))] = source.randrange(256)
         with contextlib.suppress(CheckpointError):
             load(io.BytesIO(bytes(data)))
+
+
+def saved(obj):
+    file = io.BytesIO()
+    save(obj, file, format="torch")
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+def test_pytorch_opens_every_dtype(name, shape):
+    mine = (tc.arange(int(np.prod(shape))).reshape(shape) % 2).to(getattr(tc, name))
+    same(torch.load(saved({"x": mine}), weights_only=True)["x"], mine)
+
+
+def test_pytorch_opens_views_with_their_sharing_and_strides():
+    base = tc.arange(12.0).reshape(3, 4)
+    obj = [base, base.t(), base[1:, ::2], base.expand(2, 3, 4), base.view(tc.int32), tc.ones(2)]
+    loaded = torch.load(saved(obj), weights_only=True)
+    for theirs, mine in zip(loaded, obj, strict=True):
+        same(theirs, mine)
+        assert theirs.stride() == tuple(mine.stride())
+        assert theirs.storage_offset() == mine.storage_offset()
+    loaded[0][1, 2] = 50
+    assert (loaded[1][2, 1], loaded[2][0, 1], loaded[3][1, 1, 2]) == (50, 50, 50)
+    assert loaded[4][1, 2] == loaded[0].view(torch.int32)[1, 2]
+
+
+def test_pytorch_opens_containers_and_values():
+    plain = {
+        "o": OrderedDict(b=1, a=(2, None)),
+        "c": Counter("aab"),
+        "s": {1},
+        3: [2.5, True, 1j, 2**70, b"x", bytearray(b"y")],
+    }
+    obj = plain | {
+        "d": tc.float16,
+        "z": tc.Size([2]),
+        "v": tc.device("cpu"),
+        "m": tc.empty(2, 3, device="meta"),
+    }
+    loaded = torch.load(saved(obj), weights_only=True)
+    meta = loaded.pop("m")
+    assert (meta.device.type, tuple(meta.shape)) == ("meta", (2, 3))
+    assert loaded == plain | {"d": torch.float16, "z": torch.Size([2]), "v": torch.device("cpu")}
+
+
+def test_pytorch_opens_state_of_a_network_and_its_optimizer(tmp_path):
+    net = taeda.nn.Sequential(taeda.nn.Conv2d(1, 2, 3), taeda.nn.BatchNorm2d(2), taeda.nn.Linear(4, 2))
+    optimizer = taeda.optim.Adam(net.named_parameters(), lr=0.1)
+    net(taeda.randn(2, 1, 3, 6)).sum().backward()
+    optimizer.step()
+    save(
+        {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "p": net[2].weight},
+        tmp_path / "state.pt",
+    )
+    loaded = torch.load(tmp_path / "state.pt", weights_only=True, mmap=True)
+    theirs = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Linear(4, 2))
+    theirs.load_state_dict(loaded["net"])
+    torch.optim.Adam(theirs.named_parameters()).load_state_dict(loaded["optimizer"])
+    for name, value in net.state_dict().items():
+        same(theirs.state_dict()[name], value)
+    assert type(loaded["p"]) is torch.nn.Parameter
+
+
+def network(space):
+    nn = space.nn
+    convolutions = nn.Conv2d(2, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding="same", padding_mode="reflect")
+    rest = (
+        nn.ConvTranspose2d(3, 2, 2),
+        nn.GELU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.LayerNorm(8),
+        nn.Linear(8, 2),
+        nn.Softmax(-1),
+    )
+    net = nn.Sequential(*convolutions, nn.BatchNorm2d(3), nn.ReLU(inplace=True), nn.Dropout(0.5), *rest)
+    net.register_buffer("extra", space.ones(2), persistent=False)
+    return net.eval()
+
+
+MODULES = {
+    "network": (network, (2, 2, 3, 3)),
+    "lstm": (lambda space: space.nn.LSTM(3, 4, num_layers=2, bidirectional=True), (5, 2, 3)),
+    "list": (lambda space: space.nn.Sequential(space.nn.ModuleDict({"a": space.nn.Identity()})["a"]), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", MODULES)
+@pytest.mark.parametrize("forth", [True, False])
+def test_whole_modules_go_both_ways(kind, forth, tmp_path):
+    build, shape = MODULES[kind]
+    here, there = (taeda, torch) if forth else (torch, taeda)
+    net = build(here)
+    here.save(net, tmp_path / "net.pt")
+    again = there.load(tmp_path / "net.pt", weights_only=False)
+    assert type(again).__name__ == type(net).__name__
+    assert list(again.state_dict()) == list(net.state_dict())
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    first, second = net(here.from_numpy(x)), again(there.from_numpy(x))
+    first, second = (y[0] if isinstance(y, tuple) else y for y in (first, second))
+    np.testing.assert_allclose(first.detach().numpy(), second.detach().numpy(), rtol=1e-5, atol=1e-6)
+    if kind == "network":
+        assert again.extra.tolist() == [1, 1]
+        assert not again.training
+
+
+def test_whole_optimizers_go_both_ways(tmp_path):
+    for here, there in ((taeda, torch), (torch, taeda)):
+        weight = here.nn.Parameter(here.ones(2))
+        optimizer = here.optim.SGD([weight], lr=0.1, momentum=0.9)
+        weight.grad = here.ones(2)
+        optimizer.step()
+        here.save([weight, optimizer], tmp_path / "optimizer.pt")
+        loaded, again = there.load(tmp_path / "optimizer.pt", weights_only=False)
+        assert again.param_groups[0]["params"][0] is loaded
+        for one, values in ((optimizer, weight), (again, loaded)):
+            values.grad = (here if one is optimizer else there).ones(2)
+            one.step()
+        np.testing.assert_allclose(loaded.tolist(), weight.tolist(), rtol=1e-6)
+
+
+def test_whole_objects_of_files_before_zip_archives():
+    net = torch.nn.Linear(2, 3)
+    again = load(legacy([net, net.weight]), weights_only=False)
+    assert again[0].weight is again[1]
+    same(again[0].weight, net.weight)

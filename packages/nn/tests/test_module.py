@@ -274,6 +274,24 @@ def test_copies_are_independent(duplicate):
     assert net.scale.tolist() == [1, 1, 1]
 
 
+def test_states_have_pytorchs_layout_and_earlier_ones_load():
+    norm = nn.BatchNorm1d(2)
+    norm.register_buffer("seen", tt.zeros(1), persistent=False)
+    state = norm.__getstate__()
+    assert list(state["_parameters"]) == ["weight", "bias"]
+    assert list(state["_buffers"]) == ["running_mean", "running_var", "num_batches_tracked", "seen"]
+    assert state["_non_persistent_buffers_set"] == {"seen"}
+    assert state["_modules"] == {}
+    assert not {"weight", "running_mean", "_parameter_names"} & set(state)
+    for layout in (state, dict(norm.__dict__)):
+        again = nn.BatchNorm1d.__new__(nn.BatchNorm1d)
+        again.__setstate__(layout)
+        assert list(again.state_dict()) == list(norm.state_dict())
+        assert again.weight is norm.weight
+        assert again.seen is norm.seen
+        assert again(tt.ones(3, 2)).shape == (3, 2)
+
+
 def test_deepcopy_keeps_ties():
     net = Net()
     net.tied = net.scale

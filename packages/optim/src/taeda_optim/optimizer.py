@@ -223,12 +223,13 @@ class Optimizer:
         saving.restore(self, state_dict, strict)
 
     def __getstate__(self) -> dict[str, Any]:
-        hidden = ("_pre_hooks", "_post_hooks", "_hook_count")
+        hidden = ("_pre_hooks", "_post_hooks", "_hook_count", "_complex")
         return {**{k: v for k, v in self.__dict__.items() if k not in hidden}, "state": dict(self.state)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.state = defaultdict(dict, self.state)
+        self._complex = any(p.is_complex() for group in self.param_groups for p in group["params"])
         self._init_hooks()
 
     def __repr__(self) -> str:

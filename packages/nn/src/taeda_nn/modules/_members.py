@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -122,3 +123,47 @@ def _must_be(module: Module, name: str, value: Any, allowed: type | None, kind: 
             f"{type(module).__name__}.{name} is a {kind}: expected a {expected} or None, got {type(value).__name__}"
         )
     module.__dict__[name] = value
+
+
+# Where PyTorch's modules keep hooks. The first two must be there for its modules to work.
+_FOREIGN_HOOKS = (
+    "_backward_hooks", "_forward_hooks", "_backward_pre_hooks", "_is_full_backward_hook", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
+    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+)  # fmt: skip
+# Members by kind, as PyTorch keeps them, and the names of them that are kept here.
+_BOOKS = {"_parameters": "_parameter_names", "_buffers": "_buffer_names", "_modules": "_module_names"}
+
+
+def pickled_state(module: Module) -> dict[str, Any]:
+    """A module's attributes in PyTorch's layout, so that either library unpickles the other's modules."""
+    values = module.__dict__
+    if "_parameter_names" not in values:
+        return dict(values)
+    members = {name for book in _BOOKS.values() for name in values[book]}
+    own = {k: v for k, v in values.items() if k not in members and k not in _BOOKS.values() and k != "_hooks"}
+    books = {kind: {name: values[name] for name in values[book]} for kind, book in _BOOKS.items()}
+    transient = {name for name, persistent in values["_buffer_names"].items() if not persistent}
+    hooks: dict[str, Any] = {name: OrderedDict() for name in _FOREIGN_HOOKS[:2]}
+    if values["_hooks"] is not None:
+        hooks["_hooks"] = values["_hooks"]
+    return {**own, **books, "_non_persistent_buffers_set": transient, **hooks}
+
+
+def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
+    """Gives an empty module the attributes that `pickled_state`, or PyTorch's modules, have."""
+    values = module.__dict__
+    if "_parameters" not in state:
+        values.update(state)  # of a module that was not initialised, or in the layout of earlier versions
+        return
+    transient = state.get("_non_persistent_buffers_set", ())
+    values["_hooks"] = state.get("_hooks")
+    values["_parameter_names"] = dict.fromkeys(state["_parameters"])
+    values["_buffer_names"] = {name: name not in transient for name in state["_buffers"]}
+    values["_module_names"] = dict.fromkeys(state["_modules"])
+    for kind in _BOOKS:
+        values.update(state[kind])
+    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hooks", "_non_persistent_buffers_set"}
+    for name, value in state.items():
+        if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):
+            values[name] = value

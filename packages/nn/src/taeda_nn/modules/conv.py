@@ -68,7 +68,7 @@ class _ConvNd(Module):
         self.output_padding = (0,) * len(kernel_size)
         self.groups = groups
         self.padding_mode = padding_mode
-        self._plain = padding_mode == "zeros" and not isinstance(padding, str)
+        self._plain = self._is_plain()
         channels = (
             (in_channels, out_channels // groups)
             if self.transposed
@@ -82,6 +82,18 @@ class _ConvNd(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
+    def _is_plain(self) -> bool:
+        """Whether the operator itself can do the padding."""
+        return self.padding_mode == "zeros" and not isinstance(self.padding, str)
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {"transposed": self.transposed, "_reversed_padding_repeated_twice": self._amounts()}
+        return {**super().__getstate__(), **own}  # PyTorch's layers keep these
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._plain = self._is_plain()  # a state of PyTorch's does not say
+
     def reset_parameters(self) -> None:
         """Draws new initial values: uniform within 1 / sqrt(inputs of one output)."""
         fan_in = math.prod(self.weight.shape[1:])
@@ -91,18 +103,22 @@ class _ConvNd(Module):
             if self.bias is not None:
                 init.uniform_(self.bias, -bound, bound)
 
+    def _amounts(self) -> list[int]:
+        """Places added on each side, the last dimension first."""
+        if self.padding == "same":
+            totals = [
+                d * (k - 1) for k, d in zip(reversed(self.kernel_size), reversed(self.dilation), strict=True)
+            ]
+            return [part for total in totals for part in (total // 2, total - total // 2)]
+        if self.padding == "valid":
+            return [0] * (2 * len(self.kernel_size))
+        return [amount for amount in reversed(self.padding) for _side in range(2)]
+
     def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
         """The input padded in the layer's mode, and what remains for the operator to pad."""
         if self.padding_mode == "zeros":
             return input, self.padding
-        amounts: list[int] = []
-        if self.padding == "same":
-            for k, d in zip(reversed(self.kernel_size), reversed(self.dilation), strict=True):
-                total = d * (k - 1)
-                amounts += [total // 2, total - total // 2]
-        elif self.padding != "valid":
-            amounts = [amount for amount in reversed(self.padding) for _side in range(2)]
-        return F.pad(input, amounts, mode=self.padding_mode), (0,) * len(self.kernel_size)
+        return F.pad(input, self._amounts(), mode=self.padding_mode), (0,) * len(self.kernel_size)
 
     def extra_repr(self) -> str:
         parts = [

@@ -15,7 +15,7 @@ from taeda_nn._bind import Tensor, no_grad
 from taeda_nn._errors import note_module
 from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked
 from taeda_nn.modules._convert import Converting
-from taeda_nn.modules._members import Members, set_member
+from taeda_nn.modules._members import Members, pickled_state, set_member, take_pickled_state
 from taeda_nn.modules._state import Stateful
 from taeda_nn.parameter import Parameter
 
@@ -92,6 +92,14 @@ class Module(Converting, Stateful):
         except Exception as error:
             note_module(error, self)
             raise
+
+    # Copies and pickles
+
+    def __getstate__(self) -> dict[str, Any]:
+        return pickled_state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        take_pickled_state(self, state)
 
     # Members
 

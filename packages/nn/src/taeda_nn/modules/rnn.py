@@ -104,6 +104,13 @@ class RNNBase(Module):
     def flatten_parameters(self) -> None:
         """Does nothing: weights need no particular place in memory."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        names = self._flat_weights_names
+        n = len(names) // (self.num_layers * (2 if self.bidirectional else 1))
+        groups = [names[i : i + n] for i in range(0, len(names), n)]
+        # PyTorch's layers keep both beside the parameters.
+        return {**super().__getstate__(), "_all_weights": groups, "_flat_weights": self._flat_weights}
+
     @property
     def _flat_weights(self) -> list[Tensor]:
         values = self.__dict__

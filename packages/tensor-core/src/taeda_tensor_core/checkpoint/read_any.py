@@ -74,6 +74,8 @@ class _Later:
         self._memory: dict[str, Any] = {}
 
     def __call__(self, reference: Any) -> Any:
+        if isinstance(reference, tuple) and len(reference) == 4 and reference[0] == "module":
+            return reference[1]  # a class, beside its source text
         dtype, key, _, count = torch_names.parse_reference(reference)
         self._sizes.setdefault(key, count * DTYPES[dtype][1])
         storage = self.made(reference)

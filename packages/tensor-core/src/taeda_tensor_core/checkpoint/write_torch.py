@@ -74,13 +74,11 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        if type(obj) is not _Global:
-            known = torch_names.foreign_name(obj)
-            if known is None:
-                super().save_global(obj, name)
-                return
-            obj = self.name(*known)
-        self.write(f"c{obj.module}\n{obj.name}\n".encode())
+        known = (obj.module, obj.name) if type(obj) is _Global else torch_names.foreign_name(obj)
+        if known is None:
+            super().save_global(obj, name)
+            return
+        self.write("c{}\n{}\n".format(*known).encode())
         self.memoize(obj)
 
     def save_reduce(self, func: Any, args: Any, *rest: Any, **named: Any) -> None:
