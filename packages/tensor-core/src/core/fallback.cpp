@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/decompose.h"
+#include "core/fork.h"
 #include "taeda/backend.h"
 #include "taeda/library.h"
 #include "taeda/ops/cast.h"
@@ -14,6 +15,7 @@ namespace {
 
 struct Book {
   std::mutex lock;
+  HeldAtFork held{lock};
   std::atomic<Fallback> policy[kMaxBackends] = {};
   std::map<std::string, uint64_t> counts[kMaxBackends];
 };

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/fork.h"
 #include "taeda/backend.h"
 #include "taeda/generator_state.h"
 
@@ -12,8 +13,13 @@ namespace {
 /// The default generators made so far, and where those of other devices begin.
 struct Defaults {
   std::mutex lock;
+  HeldAtFork held{lock};
   std::map<std::pair<int, int>, Generator> made;
   std::optional<uint64_t> chosen;  // by the user
+};
+/// What new_generator() makes.
+struct HeldGenerator : GeneratorImpl {
+  HeldAtFork held{lock};
 };
 Defaults& defaults() {
   static auto* instance = new Defaults;
@@ -22,10 +28,10 @@ Defaults& defaults() {
 
 }  // namespace
 
-void destroy(GeneratorImpl* generator) noexcept { delete generator; }
+void destroy(GeneratorImpl* generator) noexcept { delete static_cast<HeldGenerator*>(generator); }
 
 Generator new_generator(uint64_t seed, Device device) {
-  auto* generator = new GeneratorImpl;
+  auto* generator = new HeldGenerator;
   generator->seed = seed;
   generator->device = device;
   return Generator::adopt(generator);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/fork.h"
 #include "taeda/backend.h"
 #include "taeda/ops/cast.h"
 
@@ -128,6 +129,7 @@ struct PinnedBlock {
   size_t nbytes;
   std::mutex lock;  // of the marks; never held while a backend is asked
   std::vector<Event> marks;
+  HeldAtFork held{lock};
 };
 
 bool passed(const Event& mark) noexcept {
@@ -146,6 +148,7 @@ void give_back(PinnedBlock* block) noexcept {
 /// Blocks that nobody refers to any more, while copies wait that use them.
 struct Waiting {
   std::mutex lock;
+  HeldAtFork held{lock};
   std::vector<PinnedBlock*> blocks;
   std::atomic<bool> any = false;
 };
