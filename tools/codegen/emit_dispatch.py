@@ -95,6 +95,11 @@ def kernel_call(op: Operator, tag: str, results: list[str], arguments: str) -> l
     return [f"if (!({empty})) {{", f"  {call}", "}"]
 
 
+def writing(tag: str, target: str, call: list[str]) -> list[str]:
+    """The call of a kernel that writes to `target`."""
+    return [f"writing(op::{tag}::entry, {target}, [&] {{", *(f"  {line}" for line in call), "});"]
+
+
 def written_tensors(op: Operator) -> str | None:
     """First argument of an operator that exists only in place."""
     first = op.arguments[0] if op.arguments else None
@@ -114,7 +119,7 @@ def direct_body(op: Operator) -> list[str]:
         call = f"auto result_ = direct_of<op::{tag}>(op::{tag}::entry, place_)({args});"
         return [*lines, call, bump, "return result_;"]
     call = f"if (auto* kernel_ = writer_of<op::{tag}>(op::{tag}::entry, place_)) kernel_({args});"
-    return [*lines, call, bump]
+    return [*lines, *writing(tag, target, [call]), bump]
 
 
 def function_body(op: Operator) -> list[str]:
@@ -151,7 +156,7 @@ def inplace_body(op: Operator) -> list[str]:
         if a.is_tensor:
             lines.append(f"const Apart {a.name}_apart({a.name}, {target});")
         others.append(f"{a.name}_apart.tensor()" if a.is_tensor else a.name)
-    lines += kernel_call(op, tag, [target], joined(target, *others))
+    lines += writing(tag, target, kernel_call(op, tag, [target], joined(target, *others)))
     return [*lines, f"{target}.bump_version(op::{tag}::entry.id);"]
 
 
@@ -171,8 +176,10 @@ def out_body(op: Operator) -> list[str]:
     for i, name in enumerate(names):
         given = f"op::{tag}::entry, {name}, {spec(op, i)}, place_, {{{tensors}}}, {{{lists}}}"
         lines.append(f"const OutTarget {name}_target({given});")
-    lines += kernel_call(op, tag, [f"{name}_target.tensor()" for name in names], args)
-    return [*lines, *(f"{name}_target.finish();" for name in names)]
+    call = kernel_call(op, tag, [f"{name}_target.tensor()" for name in names], args)
+    for name in names:
+        call = writing(tag, f"{name}_target.tensor()", call)
+    return [*lines, *call, *(f"{name}_target.finish();" for name in names)]
 
 
 def passed(op: Operator) -> str:

@@ -9,6 +9,7 @@
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/operators.h"
 #include "taeda/autograd/saved.h"
+#include "taeda/interrupt.h"
 
 namespace taeda::autograd {
 namespace {
@@ -274,7 +275,9 @@ void Run::execute(Node* node) {
 }
 
 void Run::run() {
+  uint32_t executed = 0;
   while (!heap_.empty()) {
+    if ((++executed & 31) == 0) poll_signals();  // long kernels do it themselves
     std::pop_heap(heap_.begin(), heap_.end());
     const Ref<Node> node = std::move(heap_.back().node);
     heap_.pop_back();

@@ -160,7 +160,7 @@ struct Call {
 
 void Call::prepare() {
   const Object type = attribute(function, "_context_type");
-  ctx = own(PyObject_CallNoArgs(type.get()));
+  ctx = own(not_unwound([&] { return PyObject_CallNoArgs(type.get()); }));
   Object needs = own(PyTuple_New(count));
   bool recorded = false;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -192,7 +192,7 @@ void Call::forward() {
   stack.insert(stack.end(), arguments, arguments + count);
   {
     Unrecorded scope;
-    result = own(PyObject_Vectorcall(run.get(), stack.data(), stack.size(), nullptr));
+    result = own(not_unwound([&] { return PyObject_Vectorcall(run.get(), stack.data(), stack.size(), nullptr); }));
   }
   single = !PyTuple_Check(result.get()) && !PyList_Check(result.get());
   if (single) {
@@ -375,7 +375,8 @@ void PyNode::apply(Tensor* grads, Tensor* result) {
     owned.push_back(gradient(grads[i], outputs[i], materialize));
     stack.push_back(owned.back().get());
   }
-  Object returned = own(PyObject_Vectorcall(backward.get(), stack.data(), stack.size(), nullptr));
+  Object returned =
+      own(not_unwound([&] { return PyObject_Vectorcall(backward.get(), stack.data(), stack.size(), nullptr); }));
   if (!PyTuple_Check(returned.get()) && !PyList_Check(returned.get())) returned = own(PyTuple_Pack(1, returned.get()));
   const Object items = own(PySequence_Fast(returned.get(), "backward"));
   const size_t given = size_t(PySequence_Fast_GET_SIZE(items.get()));

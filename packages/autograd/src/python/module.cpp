@@ -54,7 +54,7 @@ PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count)
     const uint64_t id = add_leaf_hook(tensor_argument(args[0], "register_post_accumulate_grad_hook"), [call = shared(args[1])](const Tensor& leaf) {
       Gil gil;
       const Object given = own(wrap(leaf));
-      own(PyObject_CallOneArg(call.get(), given.get()));
+      own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
     }, args[1]);
     show_to_collector(args[0]);
     return PyLong_FromUnsignedLongLong(id);

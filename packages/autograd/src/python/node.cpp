@@ -78,7 +78,7 @@ PyObject* register_prehook(PyObject* self, PyObject* hook) {
     const uint64_t id = add_node_hook(of(self), [call = shared(hook)](Node*, Tensor* grads, size_t count) {
       Gil gil;
       const Object given = pack(grads, count);
-      take_over(own(PyObject_CallOneArg(call.get(), given.get())).get(), grads, count, "register_prehook");
+      take_over(own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); })).get(), grads, count, "register_prehook");
     }, hook);
     return PyLong_FromUnsignedLongLong(id);
   });
@@ -89,7 +89,9 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
     const uint64_t id = add_post_hook(of(self), [call = shared(hook)](Node*, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count) {
       Gil gil;
       const Object inputs = pack(results, result_count), outputs = pack(grads, grad_count);
-      take_over(own(PyObject_CallFunctionObjArgs(call.get(), inputs.get(), outputs.get(), nullptr)).get(), results, result_count, "register_hook");
+      const Object answer = own(
+          not_unwound([&] { return PyObject_CallFunctionObjArgs(call.get(), inputs.get(), outputs.get(), nullptr); }));
+      take_over(answer.get(), results, result_count, "register_hook");
     }, hook);
     return PyLong_FromUnsignedLongLong(id);
   });

@@ -8,6 +8,7 @@
 
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/hooks.h"
+#include "taeda/host_exit.h"
 #include "taeda/python_api.h"
 
 namespace taeda::autograd::py {
@@ -36,7 +37,7 @@ inline void ensure(bool ok) {
 /// The interpreter's lock for a scope; cheap when it is held already.
 class Gil {
  public:
-  Gil() : state_(PyGILState_Ensure()) {}
+  Gil() : state_(not_unwound([] { return PyGILState_Ensure(); })) {}
   ~Gil() { PyGILState_Release(state_); }
   Gil(const Gil&) = delete;
 

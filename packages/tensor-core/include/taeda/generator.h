@@ -9,7 +9,6 @@
 namespace taeda {
 
 struct GeneratorImpl : Counted {
-  std::mutex lock;
   uint64_t seed = 0x5eed5eed5eedull;
   uint64_t offset = 0;             // in blocks of four 32-bit words
   Device device;

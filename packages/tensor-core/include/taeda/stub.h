@@ -2,6 +2,7 @@
 #pragma once
 #include "taeda/backend.h"
 #include "taeda/dispatch.h"
+#include "taeda/interrupt.h"
 #include "taeda/spec.h"
 
 namespace taeda::stub {
@@ -81,6 +82,27 @@ inline void check_writable(const OpEntry& op, TensorList list) {
 inline void bump(const OpEntry& op, const Tensor& self) { self.bump_version(op.id); }
 inline void bump(const OpEntry& op, TensorList list) {
   for (const Tensor& t : list) t.bump_version(op.id);
+}
+
+/// Runs the kernel of an in-place call. A target that a signal left partly written has a new version: what was saved of it
+/// is gone.
+template <class Call>
+inline void writing(const OpEntry& op, const Tensor& self, Call&& call) {
+  try {
+    call();
+  } catch (const Interrupted&) {
+    bump(op, self);
+    throw;
+  }
+}
+template <class Call>
+inline void writing(const OpEntry& op, TensorList list, Call&& call) {
+  try {
+    call();
+  } catch (const Interrupted&) {
+    bump(op, list);
+    throw;
+  }
 }
 
 /// An input of an in-place call, copied when it shares bytes with the target without being it.

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "abi/bridge.h"
+#include "core/fork.h"
 #include "core/loading.h"
 #include "taeda/plugin.h"
 
@@ -78,6 +79,7 @@ std::string name_of(const taeda_plugin& plugin) { return plugin.name ? plugin.na
 /// Plug-ins start one at a time.
 std::unique_lock<std::recursive_mutex> start_turn() {
   static std::recursive_mutex lock;
+  static const HeldAtFork held(lock);
   std::unique_lock guard(lock, std::try_to_lock);
   if (guard.owns_lock()) return guard;
   void* token = abi::host_release();  // a start that is running may need it to go on

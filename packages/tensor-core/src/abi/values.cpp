@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "abi/bridge.h"
+#include "core/fork.h"
 #include "taeda/backend.h"
 #include "taeda/boxing.h"
 
@@ -294,6 +295,7 @@ taeda_value give(Value value, const OpEntry& op) {
 
 const Schema& schema_of(const OpEntry& op) {
   static std::mutex lock;
+  static const HeldAtFork held(lock);
   static auto* known = new std::map<const OpEntry*, Schema>;
   std::lock_guard guard(lock);
   auto found = known->find(&op);

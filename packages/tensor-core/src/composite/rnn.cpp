@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "taeda/checked.h"
+#include "taeda/interrupt.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -148,6 +149,7 @@ std::tuple<Tensor, Tensor> run_cells(const char* op, const Tensor& input, const 
                                     std::vector<Tensor> outputs(static_cast<size_t>(steps));
                                     Tensor h = ops::select(hx, 0, index);
                                     for (int64_t t = 0; t < steps; ++t) {
+                                      poll_signals();
                                       const int64_t p = reverse ? steps - 1 - t : t;
                                       h = cell(ops::select(gates, 0, p), ops::linear(h, w.w_hh, w.b_hh), h);
                                       outputs[size_t(p)] = h;

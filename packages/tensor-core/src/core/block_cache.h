@@ -6,7 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "core/fork_lock.h"
+#include "core/fork.h"
 
 namespace taeda::detail {
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/fork.h"
 #include "core/loading.h"
 #include "core/runtime.h"
 #include "taeda/backend.h"
@@ -52,6 +53,7 @@ struct Withdrawn final : Backend {
 /// Entries are read without the lock, which keeps writers apart.
 struct Table {
   std::mutex lock;
+  HeldAtFork held{lock};
   std::array<std::atomic<Backend*>, kMaxBackends> backends{new Cpu, new Meta};
   std::array<std::atomic<std::thread::id>, kMaxBackends> loader{};  // the only thread that sees it yet
   std::atomic<int> count{2};

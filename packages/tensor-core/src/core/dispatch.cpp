@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/fork.h"
 #include "taeda/autograd_api.h"
 #include "taeda/backend.h"
 #include "taeda/exported.h"
@@ -19,6 +20,7 @@ namespace {
 
 struct Table {
   std::mutex lock;
+  HeldAtFork held{lock};
   std::vector<OpEntry*> entries{nullptr};  // id 0 is "none"
   std::map<std::string_view, OpEntry*> by_name;
 };

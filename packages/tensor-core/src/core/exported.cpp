@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/fork_lock.h"
+#include "core/fork.h"
 
 namespace taeda {
 namespace {
@@ -32,7 +32,7 @@ Record& recorded(Storage& storage) {
 
 /// What lend() keeps, by the tensor that was asked.
 struct Loans {
-  detail::ForkLock lock;
+  ForkLock lock;
   std::unordered_multimap<const TensorImpl*, std::pair<const Storage*, Exported>> kept;
 };
 Loans& loans() {

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "core/decompose.h"
-#include "core/fork_lock.h"
+#include "core/fork.h"
 #include "taeda/backend.h"
 #include "taeda/library.h"
 #include "taeda/ops/cast.h"
@@ -14,7 +14,8 @@ namespace taeda {
 namespace {
 
 struct Book {
-  detail::ForkLock lock;
+  std::mutex lock;
+  HeldAtFork held{lock};
   std::atomic<Fallback> policy[kMaxBackends] = {};
   std::map<std::string, uint64_t> counts[kMaxBackends];
 };

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/fork_lock.h"
+#include "core/fork.h"
 #include "taeda/backend.h"
 #include "taeda/generator_state.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 /// The default generators made so far, and where those of other devices begin.
 struct Defaults {
-  detail::ForkLock lock{detail::ForkLock::Outer};
+  ForkLock lock;
   std::map<std::pair<int, int>, Generator> made;
   std::optional<uint64_t> chosen;  // by the user
 };
@@ -22,8 +22,8 @@ Defaults& defaults() {
 }
 
 /// Of the seed and offset of every generator: held for a few instructions, and free after a fork.
-detail::ForkLock& positions() {
-  static auto* lock = new detail::ForkLock;
+ForkLock& positions() {
+  static auto* lock = new ForkLock;
   return *lock;
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "core/fork.h"
 #include "taeda/backend.h"
 
 namespace taeda {
@@ -16,6 +17,7 @@ namespace {
 
 struct Defined {
   std::mutex lock;
+  HeldAtFork held{lock};
   std::map<const OpEntry*, RuntimeOp*> by_entry;
 };
 Defined& defined() {
@@ -120,6 +122,7 @@ RuntimeOp::RuntimeOp(Schema schema, std::string owner) : OpEntry(), parsed(std::
   core = false;
   kernels = kernel_room;
   boxed_layer_adapter = boxed_kernel_adapter = &boxed_only;
+  new HeldAtFork(lock_);  // operators are never destroyed
 }
 
 std::shared_ptr<const RuntimeFunctions> RuntimeOp::functions() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/fork.h"
 #include "core/runtime.h"
 #include "taeda/backend.h"
 #include "taeda/library.h"
@@ -24,6 +25,7 @@ struct Registration {
 };
 struct Book {
   std::recursive_mutex lock;
+  HeldAtFork held{lock};
   uint64_t next = 1;
   std::map<uint64_t, Registration> all;
   std::map<uint64_t, std::vector<uint64_t>> groups;

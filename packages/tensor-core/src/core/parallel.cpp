@@ -11,6 +11,8 @@
 #include <mutex>
 
 #include "taeda/error.h"
+#include "taeda/interrupt.h"
+#include "taeda/work.h"
 
 namespace taeda {
 
@@ -29,7 +31,10 @@ std::atomic<int> thread_count{0};
 /// libgomp's pool does not survive fork(): a child computes serially.
 std::atomic<bool> forked{false};
 const bool fork_handler = [] {
-  pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  pthread_atfork(nullptr, nullptr, [] {
+    forked = true;
+    omp_set_num_threads(1);
+  });
   return true;
 }();
 
@@ -55,19 +60,31 @@ void parallel_pieces(int64_t count, int64_t grain, void (*body)(void*, int64_t, 
   const int64_t pieces = (count + grain - 1) / grain;
   const int threads = int(std::min<int64_t>(num_threads(), pieces));
   if (threads <= 1 || omp_in_parallel()) {
-    for (int64_t p = 0; p < pieces; ++p) body(context, p * grain, std::min(count, (p + 1) * grain));
+    for (int64_t p = 0; p < pieces; ++p) {
+      poll_signals();
+      body(context, p * grain, std::min(count, (p + 1) * grain));
+    }
     return;
   }
   std::exception_ptr failure;
+  std::atomic<bool> failed{false};
   std::mutex lock;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t p = 0; p < pieces; ++p) {
-    try {
-      body(context, p * grain, std::min(count, (p + 1) * grain));
-    } catch (...) {  // carried out of the parallel region, rethrown below
-      std::lock_guard guard(lock);
-      failure = std::current_exception();
+  threads_at_work.fetch_add(threads - 1);
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp for schedule(static) nowait
+    for (int64_t p = 0; p < pieces; ++p) {
+      if (failed.load(std::memory_order_relaxed)) continue;
+      try {
+        poll_signals();
+        body(context, p * grain, std::min(count, (p + 1) * grain));
+      } catch (...) {  // carried out of the parallel region, rethrown below
+        std::lock_guard guard(lock);
+        failure = std::current_exception();
+        failed.store(true, std::memory_order_relaxed);
+      }
     }
+    if (omp_get_thread_num() > 0) threads_at_work.fetch_sub(1);
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <utility>
 
-#include "core/fork_lock.h"
+#include "core/fork.h"
 
 namespace taeda::detail {
 namespace {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/fork_lock.h"
+#include "core/fork.h"
 #include "taeda/backend.h"
 #include "taeda/exported.h"
 #include "taeda/ops/cast.h"
@@ -130,6 +130,7 @@ struct PinnedBlock {
   size_t nbytes;
   std::mutex lock;  // of the marks; never held while a backend is asked
   std::vector<Event> marks;
+  HeldAtFork held{lock};
 };
 
 bool passed(const Event& mark) noexcept {
@@ -147,7 +148,8 @@ void give_back(PinnedBlock* block) noexcept {
 
 /// Blocks that nobody refers to any more, while copies wait that use them.
 struct Waiting {
-  detail::ForkLock lock;
+  std::mutex lock;
+  HeldAtFork held{lock};
   std::vector<PinnedBlock*> blocks;
   std::atomic<bool> any = false;
 };

@@ -7,12 +7,15 @@
 #include <type_traits>
 
 #include "cpu/onednn/matmul.h"
+#include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 #ifdef TAEDA_WITH_ONEDNN
 #include <dnnl.h>
 
 #include "cpu/one_thread.h"
+#include "cpu/onednn/engine.h"
+#include "cpu/quiet.h"
 #endif
 #ifdef TAEDA_WITH_OPENBLAS
 extern "C" {
@@ -121,6 +124,18 @@ Operand<T> columns_from(Operand<T> x, int64_t j) {
 // OpenBLAS takes products up to this work without packing, at its best; a strip of columns at a time gets there.
 constexpr int64_t kSmallWork = 1'000'000, kStrip = 32;
 
+#ifdef TAEDA_WITH_ONEDNN
+/// dnnl_sgemm builds its kernels at its first call, under a lock of its own.
+bool build_sgemm() {
+  const std::unique_lock turn = onednn::building();
+  const cpu::OneThread scope;
+  const cpu::Quiet quiet;
+  const float one[4] = {};
+  float sum[4];
+  return dnnl_sgemm('N', 'N', 2, 2, 2, 1.f, one, 2, one, 2, 0.f, sum, 2) == dnnl_success;
+}
+#endif
+
 /// One call of the fastest routine on this thread.
 template <class T>
 void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
@@ -138,8 +153,13 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
         m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
     if (brgemm && onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, c, ldc))
       return;
-    if (!has_vendor<T> || work > 64 * 64 * 64) {
+    // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none may
+    // come. That takes a microsecond, so smaller products go to OpenBLAS.
+    if (!has_vendor<T> || work > (int64_t(1) << 22)) {
+      static const bool built = build_sgemm();
+      static_cast<void>(built);
       const cpu::OneThread scope;
+      const cpu::Quiet quiet;
       dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
                  c, ldc);
       return;
@@ -147,6 +167,36 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   }
 #endif
   vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+}
+
+/// Multiplications that one call of a routine may take, so that signals are looked at several times a second.
+template <class T>
+constexpr double kPatientWork = std::is_same_v<T, float>        ? 0x1p31
+                                : std::is_same_v<T, double>     ? 0x1p30
+                                : std::is_same_v<T, Complex64>  ? 0x1p29
+                                : std::is_same_v<T, Complex128> ? 0x1p28
+                                                                : 0x1p26;
+
+/// serial_gemm() in halves that are short enough: of the result's longer side, or of a long sum.
+template <class T>
+void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+  poll_signals();
+  if (double(m) * double(n) * double(k) <= kPatientWork<T>) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  constexpr int64_t whole = 256;  // halves below this cost speed
+  const auto half = [](int64_t size) { return (size / 2 + 15) / 16 * 16; };
+  if (k >= 16 * std::max(m, n) || std::max(m, n) < 2 * whole) {
+    const int64_t first = half(k);
+    patient_gemm(m, n, first, alpha, a, b, beta, c, ldc);
+    patient_gemm(m, n, k - first, alpha, columns_from(a, first), rows_from(b, first), T(1), c, ldc);
+  } else if (m >= n) {
+    const int64_t first = half(m);
+    patient_gemm(first, n, k, alpha, a, b, beta, c, ldc);
+    patient_gemm(m - first, n, k, alpha, rows_from(a, first), b, beta, c + first * ldc, ldc);
+  } else {
+    const int64_t first = half(n);
+    patient_gemm(m, first, k, alpha, a, b, beta, c, ldc);
+    patient_gemm(m, n - first, k, alpha, a, columns_from(b, first), beta, c + first, ldc);
+  }
 }
 
 constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
@@ -161,7 +211,7 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t from = p * step, count = std::min(k, from + step) - from;
-      serial_gemm<T>(m, n, std::max<int64_t>(count, 0), alpha, columns_from(a, from), rows_from(b, from), T(0),
+      patient_gemm<T>(m, n, std::max<int64_t>(count, 0), alpha, columns_from(a, from), rows_from(b, from), T(0),
                      parts.get() + p * m * n, n);
     }
   });
@@ -205,7 +255,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   if (m * n <= 128 * 128 && k >= 4096)
     return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
   in_pieces(m, n, pieces, pieces == kMaxPieces ? 128 : 64, [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
-    serial_gemm(rows, columns, k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc);
+    patient_gemm(rows, columns, k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc);
   });
 }
 

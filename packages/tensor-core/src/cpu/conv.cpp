@@ -9,6 +9,7 @@
 #include "cpu/prepare.h"
 #include "infer/conv.h"
 #include "infer/windows.h"
+#include "taeda/interrupt.h"
 #include "taeda/ops/conv.h"
 #include "taeda/parallel.h"
 
@@ -76,6 +77,7 @@ void plain_forward(const ConvShape& s, const T* x, const T* weight, const T* bia
     const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
+        poll_signals();
         T* const to = y + (n * s.o + group * g.outputs) * g.pixels;
         for (int64_t o = 0; bias && o < g.outputs; ++o)
           std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
@@ -93,6 +95,7 @@ void plain_backward_data(const ConvShape& s, const T* grad, const T* weight, T* 
     const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
+        poll_signals();
         const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
         blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true},
                       {from, g.pixels}, T(0), columns.get(), g.pixels);
@@ -107,6 +110,7 @@ void plain_backward_weights(const ConvShape& s, const T* x, const T* grad, T* gr
   const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t group = 0; group < s.groups; ++group) {
+      poll_signals();
       const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
       unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
       blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1),
@@ -120,6 +124,7 @@ void plain_backward_bias(const ConvShape& s, const T* grad, T* grad_bias) {
   for (int64_t o = 0; o < s.o; ++o) {
     T total(0);
     for (int64_t n = 0; n < s.n; ++n) {
+      poll_signals();
       T sum(0);
       for (int64_t p = 0; p < pixels; ++p) sum += grad[(n * s.o + o) * pixels + p];
       total += sum;

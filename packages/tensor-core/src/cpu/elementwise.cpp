@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cpu/loops/tables.h"
+#include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -178,6 +179,13 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
   }
 }
 
+/// Whether a loop must not end half way: in place on a tensor that takes a fraction of a second.
+bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
+  bool in_place = false;
+  for (int k = 1; k < count; ++k) in_place |= operands[k].tensor->bytes() == operands[0].tensor->bytes();
+  return in_place && numel < (int64_t(1) << 24);
+}
+
 [[gnu::noinline]] void walk_all(Loop loop, const LoopParams* params, const LoopOperand* operands, int count, int outputs) {
   Walk walk;
   walk.count = count;
@@ -193,6 +201,7 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
   merge_dims(walk);
   const int64_t numel = operands[0].tensor->numel();
   const Unlocked unlocked(numel > kLoopGrain);
+  const Uninterrupted whole(stays_whole(operands, count, numel));
   parallel_for(numel, kLoopGrain, [&](int64_t begin, int64_t end) { run_range(walk, loop, params, begin, end); });
 }
 
@@ -207,6 +216,7 @@ void run_loop(Loop loop, const LoopParams* params, std::initializer_list<LoopOpe
   if (!straight(operands, count, outputs, plain)) return walk_all(loop, params, operands, count, outputs);
   if (numel <= kLoopGrain) return loop(plain.data, plain.strides, numel, params);
   const Unlocked unlocked(true);
+  const Uninterrupted whole(stays_whole(operands, count, numel));
   parallel_for(numel, kLoopGrain, [&](int64_t begin, int64_t end) {
     char* data[kMax];
     for (int k = 0; k < count; ++k) data[k] = plain.data[k] + begin * plain.strides[k];

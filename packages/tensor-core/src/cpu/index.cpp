@@ -218,7 +218,9 @@ void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& 
   Shape sizes(out.sizes()), to_strides(out.strides()), from_strides(source.strides());
   for (Shape* s : {&sizes, &to_strides, &from_strides}) s->erase(d);
   visit_dtype(out.dtype(), [&]<class T>() {
+    Patience patience;
     for (size_t i = 0; i < places.size(); ++i) {
+      patience();
       T* to = out.data<T>() + places[i] * out.stride(d);
       const T* from = source.data<T>() + int64_t(i) * source.stride(d);
       for_each_offset<2>(sizes, {IntSpan(to_strides), IntSpan(from_strides)},
@@ -255,6 +257,10 @@ void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const
 struct IndexRow {
   const int64_t* index;
   int64_t length, index_step, place, place_step, other, other_step;
+  IndexRow part(int64_t begin, int64_t end) const {
+    return {index + begin * index_step,  end - begin, index_step, place + begin * place_step, place_step,
+            other + begin * other_step, other_step};
+  }
 };
 
 /// Whether all of a dense run lie in [0, size); four at a time, which become vector instructions on any processor.
@@ -314,8 +320,11 @@ void along(const char* op, const Tensor& target, int64_t dim, const Tensor& inde
     for_each_offset<3>(
         sizes.first(last), rows,
         [&](const auto& o, const auto&) {
-          visit_row(op, {values + o[0], sizes[last], strides[0][last], o[1], strides[1][last], o[2], strides[2][last]},
-                    checked, dim, size, step, body);
+          const IndexRow row{values + o[0],    sizes[last], strides[0][last], o[1],
+                             strides[1][last], o[2],        strides[2][last]};
+          in_blocks(row.length, [&](int64_t begin, int64_t end) {
+            visit_row(op, row.part(begin, end), checked, dim, size, step, body);
+          });
         },
         from);
   };

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "taeda/interrupt.h"
 #include "taeda/tensor.h"
 
 namespace taeda::cpu {
@@ -59,10 +60,19 @@ void for_each_offset(IntSpan sizes, const std::array<IntSpan, N>& strides, const
   const int64_t last = int64_t(sizes.size()) - 1, length = sizes[size_t(last)];
   std::array<int64_t, N> step;
   for (size_t k = 0; k < N; ++k) step[k] = strides[k][size_t(last)];
+  constexpr int64_t between = 1 << 16;  // elements between looks at signals
+  int64_t left = between;
   for (int64_t row = 0; row < count; row += length) {
-    for (at[size_t(last)] = 0; at[size_t(last)] < length; ++at[size_t(last)]) {
-      body(offset, at);
-      for (size_t k = 0; k < N; ++k) offset[k] += step[k];
+    for (at[size_t(last)] = 0; at[size_t(last)] < length;) {
+      const int64_t end = std::min(length, at[size_t(last)] + between);
+      if ((left -= end - at[size_t(last)]) < 0) [[unlikely]] {
+        poll_signals();
+        left = between;
+      }
+      for (; at[size_t(last)] < end; ++at[size_t(last)]) {
+        body(offset, at);
+        for (size_t k = 0; k < N; ++k) offset[k] += step[k];
+      }
     }
     for (size_t k = 0; k < N; ++k) offset[k] -= step[k] * length;
     for (int64_t d = last - 1; d >= 0; --d) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/kernel.h"
+#include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 namespace taeda::cpu {
@@ -39,6 +40,7 @@ void touched(TensorList list, uint16_t op) {
 void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double lr, double momentum, double dampening, double weight_decay,
                bool nesterov, bool maximize, bool first_step) {
   const bool has_momentum = momentum != 0;
+  const Uninterrupted whole;  // a step of all parameters or of none
   const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
   for (size_t i = 0; i < params.size(); ++i) {
     const DType d = compute_dtype(params[i].dtype());
@@ -56,6 +58,7 @@ void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double l
 
 void fused_adam(TensorList params, TensorList grads, TensorList averages, TensorList squares, TensorList largest, IntSpan steps, double lr,
                 double beta1, double beta2, double eps, double weight_decay, bool amsgrad, bool maximize, bool decoupled) {
+  const Uninterrupted whole;
   for (size_t i = 0; i < params.size(); ++i) {
     const DType d = compute_dtype(params[i].dtype());
     const double t = double(steps[i]);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cpu/kernel.h"
+#include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 namespace taeda::cpu {
@@ -87,7 +88,10 @@ void transformed(const Tensor& self, const Generator& generator, const F& f) {
   const Tensor plain = empty(self.sizes(), DType::Float64);
   fill_run(kUniformDouble, plain.bytes(), plain.numel(), 8, {Scalar(0.0), Scalar(1.0)}, generator);
   double* x = plain.data<double>();
-  for (int64_t i = 0; i < plain.numel(); ++i) x[i] = f(x[i]);
+  const Unlocked unlocked(plain.numel() > 32768);
+  parallel_for(plain.numel(), 32768, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) x[i] = f(x[i]);
+  });
   copy_elements(self, plain);
 }
 void geometric(const Tensor& self, double p, const Generator& generator) {
@@ -165,6 +169,7 @@ Tensor poisson(const Tensor& self, const Generator& generator) {
   double* x = rates.data<double>();
   for (int64_t i = 0; i < rates.numel(); ++i) check(x[i] >= 0, ErrorKind::Runtime, "poisson: argument 'self' must not be negative, found ", x[i]);
   const PhiloxRange range = reserve(generator, 1 << 20);
+  const Unlocked unlocked(rates.numel() > 8192);
   parallel_for(rates.numel(), 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Stream stream(range, uint64_t(i));
@@ -190,7 +195,9 @@ void check_weights(const double* w, int64_t n, int64_t samples, bool replacement
 void draw_with_replacement(const double* w, int64_t n, int64_t* out, int64_t samples, Stream stream) {
   std::vector<double> sums(size_t(n), 0.0);
   std::partial_sum(w, w + n, sums.begin());
+  Patience patience;
   for (int64_t s = 0; s < samples; ++s) {
+    patience();
     const auto at = std::upper_bound(sums.begin(), sums.end(), stream.next() * sums.back()) - sums.begin();
     out[s] = std::min<int64_t>(at, n - 1);
     while (w[out[s]] == 0) --out[s];  // rounding may point past the last weight
@@ -200,11 +207,16 @@ void draw_with_replacement(const double* w, int64_t n, int64_t* out, int64_t sam
 void draw_without_replacement(const double* w, int64_t n, int64_t* out, int64_t samples, Stream stream) {
   std::vector<std::pair<double, int64_t>> times;
   times.reserve(size_t(n));
+  Patience patience;
   for (int64_t i = 0; i < n; ++i) {
+    patience();
     const double e = -std::log(stream.next());
     if (w[i] > 0) times.emplace_back(e / w[i], i);
   }
-  std::partial_sort(times.begin(), times.begin() + samples, times.end());
+  std::partial_sort(times.begin(), times.begin() + samples, times.end(), [&](const auto& a, const auto& b) {
+    patience();
+    return a < b;
+  });
   for (int64_t s = 0; s < samples; ++s) out[s] = times[size_t(s)].second;
 }
 Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, const Generator& generator) {
@@ -213,7 +225,9 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, const 
   copy_elements(weights, self);
   const Tensor out = empty(self.dim() == 2 ? Shape{rows, samples} : Shape{samples}, DType::Int64);
   const PhiloxRange range = reserve(generator, uint64_t(std::max(samples, n)) / 2 + 1);
+  const Unlocked unlocked(weights.numel() > 32768 || samples > 32768);
   for (int64_t r = 0; r < rows; ++r) {
+    poll_signals();
     const double* w = weights.data<double>() + r * n;
     check_weights(w, n, samples, replacement);
     (replacement ? draw_with_replacement : draw_without_replacement)(w, n, out.data<int64_t>() + r * samples, samples, Stream(range, uint64_t(r)));

@@ -7,6 +7,7 @@
 #include "cpu/blas.h"
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
+#include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -134,6 +135,7 @@ void lstm_sequence_kernel(const Tensor& output, const Tensor& h_out, const Tenso
     const T *h_before = h0.data<T>(), *c_before = c0.data<T>();
     T* const z = hidden_gates.data<T>();
     for (int64_t t = 0; t < steps; ++t) {
+      poll_signals();
       const int64_t p = at_step(t, steps, reverse);
       for (int64_t i = 0; bias.defined() && i < n; ++i) std::copy_n(bias.data<T>(), 4 * hidden, z + i * 4 * hidden);
       blas::gemm<T>(n, 4 * hidden, hidden, T(1), {h_before, hidden}, {w.data<T>(), hidden, true},
@@ -163,6 +165,7 @@ void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tens
     return t == 0 ? first.data<T>() : all.data<T>() + at_step(t - 1, steps, reverse) * state;
   };
   for (int64_t t = steps - 1; t >= 0; --t) {
+    poll_signals();
     const int64_t p = at_step(t, steps, reverse);
     if (grad_output.defined()) {
       const T* const from = grad_output.data<T>() + p * state;
@@ -189,8 +192,11 @@ void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tens
                   hidden);
   }
   std::vector<double> sums(size_t(4 * hidden), 0.0);
-  for (int64_t i = 0; i < steps * n; ++i)
+  Patience patience;
+  for (int64_t i = 0; i < steps * n; ++i) {
+    patience();
     for (int64_t j = 0; j < 4 * hidden; ++j) sums[size_t(j)] += double(grad_gates[i * 4 * hidden + j]);
+  }
   for (size_t j = 0; j < sums.size(); ++j) grad_b[j] = T(sums[j]);
 }
 

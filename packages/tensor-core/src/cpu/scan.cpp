@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "cpu/kernel.h"
+#include "taeda/interrupt.h"
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -42,7 +43,9 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
         const T* x = in.data<T>() + at;
         T* y = result.data<T>() + at;
         T total = y[0] = x[0];
-        for (int64_t i = 1; i < n; ++i) y[i] = total = step(total, x[i]);
+        in_blocks(n - 1, [&, x = x + 1, y = y + 1](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) y[i] = total = step(total, x[i]);
+        });
       });
   });
   put_back(out, result, axis);

@@ -7,6 +7,7 @@
 #include "cpu/order.h"
 #include "infer/sort.h"
 #include "taeda/checked.h"
+#include "taeda/interrupt.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -98,21 +99,38 @@ void radix_sort(std::vector<Item<T>>& items, bool descending) {
   };
   const size_t n = items.size();
   std::vector<Keyed> a(n), b(n);
-  for (size_t i = 0; i < n; ++i) {
+  const auto each = [n](const auto& body) {
+    in_blocks(int64_t(n), [&](int64_t begin, int64_t end) {
+      for (size_t i = size_t(begin); i < size_t(end); ++i) body(i);
+    });
+  };
+  each([&](size_t i) {
     const Key key = radix_key(items[i].value);
     a[i] = {descending ? Key(~key) : key, uint32_t(items[i].index)};
-  }
+  });
   for (size_t byte = 0; byte < sizeof(Key); ++byte) {
     size_t counts[257] = {};
-    for (const Keyed& k : a) ++counts[((k.key >> (8 * byte)) & 0xff) + 1];
+    each([&](size_t i) { ++counts[((a[i].key >> (8 * byte)) & 0xff) + 1]; });
     if (std::any_of(counts + 1, counts + 257, [&](size_t c) { return c == n; })) continue;
     std::partial_sum(counts, counts + 257, counts);
-    for (const Keyed& k : a) b[counts[(k.key >> (8 * byte)) & 0xff]++] = k;
+    each([&](size_t i) { b[counts[(a[i].key >> (8 * byte)) & 0xff]++] = a[i]; });
     a.swap(b);
   }
   std::vector<Item<T>> sorted(n);
-  for (size_t i = 0; i < n; ++i) sorted[i] = {items[a[i].index].value, int64_t(a[i].index)};
+  each([&](size_t i) { sorted[i] = {items[a[i].index].value, int64_t(a[i].index)}; });
   items.swap(sorted);
+}
+
+/// Stable; NaN counts as the largest value: last when ascending, first when descending. Indices count from 0.
+template <class T>
+void sort_items(std::vector<Item<T>>& items, bool descending) {
+  if constexpr (!cpu::is_half<T>)
+    if (items.size() > 256 && items.size() < (size_t(1) << 32)) return radix_sort(items, descending);
+  Patience patience;
+  std::stable_sort(items.begin(), items.end(), [&](const Item<T>& a, const Item<T>& b) {
+    patience();
+    return descending ? before(b.value, a.value) : before(a.value, b.value);
+  });
 }
 
 void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending, bool) {
@@ -120,15 +138,7 @@ void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const Rows value_rows(values, d), index_rows(indices, d);
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
     for_each_row<T>(self, d, [&](std::vector<Item<T>>& items, int64_t row) {
-      if constexpr (!cpu::is_half<T>) {
-        if (items.size() > 256 && items.size() < (size_t(1) << 32)) {
-          radix_sort(items, descending);
-          return store_row(items, int64_t(items.size()), values, indices, value_rows, index_rows, row);
-        }
-      }
-      // NaN counts as the largest value: last when ascending, first when descending.
-      std::stable_sort(items.begin(), items.end(),
-                       [&](const Item<T>& a, const Item<T>& b) { return descending ? before(b.value, a.value) : before(a.value, b.value); });
+      sort_items(items, descending);
       store_row(items, int64_t(items.size()), values, indices, value_rows, index_rows, row);
     });
   });
@@ -151,7 +161,9 @@ void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& 
   };
   int64_t i = 0;
   for (; i < k; ++i) take(i);
+  Patience patience;
   for (; step == 1 && i + block <= n; i += block) {
+    patience();
     const T last = kept.back().value;
     int hits = 0;
     for (int64_t j = 0; j < block; ++j) hits |= ahead(from[i + j], last);
@@ -185,12 +197,17 @@ void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
     if (many) return topk_of_many<T>(values, indices, self, k, d, largest);
-    const auto ahead = [&](const Item<T>& a, const Item<T>& b) {
+    const auto plainly_ahead = [&](const Item<T>& a, const Item<T>& b) {
       if (largest ? before(b.value, a.value) : before(a.value, b.value)) return true;
       if (largest ? before(a.value, b.value) : before(b.value, a.value)) return false;
       return a.index < b.index;
     };
     for_each_row<T>(self, d, [&](std::vector<Item<T>>& items, int64_t row) {
+      Patience patience;
+      const auto ahead = [&](const Item<T>& a, const Item<T>& b) {
+        patience();
+        return plainly_ahead(a, b);
+      };
       std::nth_element(items.begin(), items.begin() + std::max<int64_t>(0, k - 1), items.end(), ahead);
       std::sort(items.begin(), items.begin() + k, ahead);
       store_row(items, k, values, indices, value_rows, index_rows, row);
@@ -206,20 +223,23 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all_kernel(const Tensor& self)
   Tensor values;
   visit_ordered(self.dtype(), "unique_all", [&]<class T>() {
     const T* data = flat.data<T>();
+    const Unlocked unlocked(n > 8192);
     std::vector<Item<T>> items(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) items[size_t(i)] = {data[i], i};
-    std::stable_sort(items.begin(), items.end(), [](const Item<T>& a, const Item<T>& b) { return before(a.value, b.value); });
-    for (int64_t i = 0; i < n; ++i) {
-      const Item<T>& item = items[size_t(i)];
-      // Each NaN is a value of its own, as NaN != NaN.
-      const bool fresh = i == 0 || before(items[size_t(i - 1)].value, item.value) || cpu::is_nan(item.value);
-      if (fresh) {
-        first.push_back(item.index);
-        counts.push_back(0);
+    sort_items(items, false);
+    in_blocks(n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Item<T>& item = items[size_t(i)];
+        // Each NaN is a value of its own, as NaN != NaN.
+        const bool fresh = i == 0 || before(items[size_t(i - 1)].value, item.value) || cpu::is_nan(item.value);
+        if (fresh) {
+          first.push_back(item.index);
+          counts.push_back(0);
+        }
+        ++counts.back();
+        inverse.data<int64_t>()[item.index] = int64_t(first.size()) - 1;
       }
-      ++counts.back();
-      inverse.data<int64_t>()[item.index] = int64_t(first.size()) - 1;
-    }
+    });
     values = empty(Shape{int64_t(first.size())}, self.dtype());
     for (size_t i = 0; i < first.size(); ++i) values.data<T>()[i] = data[first[i]];
   });
@@ -238,13 +258,16 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
   Tensor values, counts;
   visit_dtype(self.dtype(), [&]<class T>() {
     const T* data = flat.data<T>();
-    for (int64_t i = 0; i < flat.numel(); ++i) {
-      bool fresh = i == 0;
-      if constexpr (cpu::is_half<T>) fresh = fresh || float(data[i]) != float(data[i - 1]);
-      else fresh = fresh || data[i] != data[i - 1];
-      if (fresh) starts.push_back(i);
-      inverse.data<int64_t>()[i] = int64_t(starts.size()) - 1;
-    }
+    const Unlocked unlocked(flat.numel() > 32768);
+    in_blocks(flat.numel(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        bool fresh = i == 0;
+        if constexpr (cpu::is_half<T>) fresh = fresh || float(data[i]) != float(data[i - 1]);
+        else fresh = fresh || data[i] != data[i - 1];
+        if (fresh) starts.push_back(i);
+        inverse.data<int64_t>()[i] = int64_t(starts.size()) - 1;
+      }
+    });
     values = empty(Shape{int64_t(starts.size())}, self.dtype());
     counts = empty(Shape{int64_t(starts.size())}, DType::Int64);
     for (size_t i = 0; i < starts.size(); ++i) {
@@ -267,10 +290,15 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
   const Tensor sums = empty(Shape{size}, dtype == DType::Int64 ? DType::Int64 : DType::Float64);
   std::memset(sums.bytes(), 0, size_t(sums.numel() * 8));
   const Tensor w = weights.defined() ? ops::contiguous(ops::to_dtype(weights, DType::Float64)) : Tensor();
-  for (int64_t i = 0; i < index.numel(); ++i) {
-    const int64_t v = index.data<int64_t>()[i];
-    if (w.defined()) sums.data<double>()[v] += w.data<double>()[i];
-    else ++sums.data<int64_t>()[v];
+  {
+    const Unlocked unlocked(index.numel() > 32768);
+    in_blocks(index.numel(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t v = index.data<int64_t>()[i];
+        if (w.defined()) sums.data<double>()[v] += w.data<double>()[i];
+        else ++sums.data<int64_t>()[v];
+      }
+    });
   }
   return ops::to_dtype(sums, dtype);
 }
@@ -289,8 +317,13 @@ Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const S
   infer::histogram_range(low, high);
   const Tensor counts = empty(Shape{bins}, DType::Float64);
   std::memset(counts.bytes(), 0, size_t(bins) * 8);
-  for (int64_t i = 0; i < n; ++i)
-    if (data[i] >= low && data[i] <= high) counts.data<double>()[std::min(bins - 1, int64_t((data[i] - low) / (high - low) * double(bins)))] += 1;
+  {
+    const Unlocked unlocked(n > 32768);
+    in_blocks(n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        if (data[i] >= low && data[i] <= high) counts.data<double>()[std::min(bins - 1, int64_t((data[i] - low) / (high - low) * double(bins)))] += 1;
+    });
+  }
   return ops::to_dtype(counts, self.dtype());
 }
 
@@ -308,12 +341,15 @@ Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bo
   const Tensor out = empty(wanted.sizes(), DType::Int64);
   const int64_t length = edges.size(-1), per_row = shared ? wanted.numel() : wanted.size(-1);
   visit_ordered(dtype, "searchsorted", [&]<class T>() {
-    for (int64_t i = 0; i < wanted.numel(); ++i) {
-      const T* row = edges.data<T>() + (shared ? 0 : i / per_row * length);
-      const T v = wanted.data<T>()[i];
-      const T* found = right ? std::upper_bound(row, row + length, v, before<T>) : std::lower_bound(row, row + length, v, before<T>);
-      out.data<int64_t>()[i] = found - row;
-    }
+    const Unlocked unlocked(wanted.numel() > 32768);
+    parallel_for(wanted.numel(), 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* row = edges.data<T>() + (shared ? 0 : i / per_row * length);
+        const T v = wanted.data<T>()[i];
+        const T* found = right ? std::upper_bound(row, row + length, v, before<T>) : std::lower_bound(row, row + length, v, before<T>);
+        out.data<int64_t>()[i] = found - row;
+      }
+    });
   });
   return out;
 }

@@ -2,6 +2,8 @@
 #include <cstring>
 
 #include "python/arguments.h"
+#include "python/internal.h"
+#include "python/library.h"
 #include "python/override.h"
 #include "python/numpy_bridge.h"
 #include "taeda/checked.h"
@@ -26,9 +28,8 @@ constexpr struct {
 /// Memory of a Python object, given back when the last tensor over it goes.
 void release_owner(void*, size_t, void* owner) {
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const Gil gil;
   Py_DECREF(static_cast<PyObject*>(owner));
-  PyGILState_Release(state);
 }
 
 /// Whoever keeps the memory alive, and how it is told that the memory is no longer used. Owned by the one who holds it.

@@ -70,6 +70,20 @@ T leaf(PyObject* o) {
 /// Numbers whose conversion runs no Python code.
 bool is_plain(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
+/// Loops over Python objects look at signals before every so many of them; handlers may change what is read.
+class Looks {
+ public:
+  /// False with Python's error set when a handler raised.
+  bool next() {
+    if ((++items_ & 0x3fff) != 0) [[likely]]
+      return true;
+    return PyErr_CheckSignals() == 0;
+  }
+
+ private:
+  uint32_t items_ = 0;
+};
+
 /// Shape and dtype of nested sequences, found before anything is allocated.
 struct Scan {
   Shape sizes;
@@ -88,12 +102,15 @@ struct Scan {
   }
 
  private:
+  Looks looks;
   void visit(PyObject* o, size_t depth) {
     check(PySequence_Fast_GET_SIZE(o) == sizes[depth], ErrorKind::Value,
           "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth], " at dimension ", depth,
           ", found length ", PySequence_Fast_GET_SIZE(o));
     const bool last = depth + 1 == sizes.size();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      ensure(looks.next());
+      if (i >= PySequence_Fast_GET_SIZE(o)) break;
       PyObject* item = PySequence_Fast_GET_ITEM(o, i);
       if (is_plain(item) && last) {
         visit_leaf(item, depth);
@@ -128,12 +145,13 @@ struct Scan {
 /// Writes the numbers at `to`. Converting an item may run Python code that changes the sequences: what was found by the
 /// scan is checked again before each step, and each item is held.
 template <class T>
-T* fill(PyObject* o, IntSpan sizes, T* to) {
+T* fill(PyObject* o, IntSpan sizes, T* to, Looks& looks) {
   const auto unchanged = [](bool ok) {
     check(ok, ErrorKind::Runtime, "tensor: argument 'data' changed while it was read");
   };
   unchanged(is_nested(o));
   for (int64_t i = 0; i < sizes[0]; ++i) {
+    ensure(looks.next());
     unchanged(PySequence_Fast_GET_SIZE(o) == sizes[0]);
     PyObject* item = PySequence_Fast_GET_ITEM(o, Py_ssize_t(i));
     if (sizes.size() == 1 && is_plain(item)) [[likely]] {
@@ -144,7 +162,7 @@ T* fill(PyObject* o, IntSpan sizes, T* to) {
     if (sizes.size() == 1)
       *to++ = leaf<T>(item);
     else
-      to = fill(item, sizes.subspan(1), to);
+      to = fill(item, sizes.subspan(1), to, looks);
   }
   unchanged(PySequence_Fast_GET_SIZE(o) == sizes[0]);
   return to;
@@ -165,7 +183,8 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
   if (scan.has_arrays) return stacked(data, dtype);
   const DType chosen = dtype ? *dtype : scan.dtype.value_or(default_dtype());
   Tensor out = empty(scan.sizes, chosen);
-  if (out.numel()) visit_dtype(chosen, [&]<class T>() { fill(data, IntSpan(scan.sizes), out.data<T>()); });
+  Looks looks;
+  if (out.numel()) visit_dtype(chosen, [&]<class T>() { fill(data, IntSpan(scan.sizes), out.data<T>(), looks); });
   return out;
 }
 
@@ -219,13 +238,15 @@ PyObject* leaf_object(T v) {
 
 /// Nested lists of elements of type T; the element itself beyond the last dimension. Null with Python's error set.
 template <class T>
-PyObject* nested(const Tensor& t, int64_t dim, const char* at) {
+PyObject* nested(const Tensor& t, int64_t dim, const char* at, Looks& looks) {
   if (dim == t.dim()) return leaf_object(*reinterpret_cast<const T*>(at));
   const int64_t size = t.size(dim), step = t.stride(dim) * t.item_bytes();
   PyObject* list = PyList_New(Py_ssize_t(size));
   for (int64_t i = 0; list && i < size; ++i, at += step) {
     // Rows of elements are most of the work: no call for each of them.
-    PyObject* item = dim + 1 == t.dim() ? leaf_object(*reinterpret_cast<const T*>(at)) : nested<T>(t, dim + 1, at);
+    PyObject* item = !looks.next()        ? nullptr
+                     : dim + 1 == t.dim() ? leaf_object(*reinterpret_cast<const T*>(at))
+                                          : nested<T>(t, dim + 1, at, looks);
     if (!item) [[unlikely]]
       Py_CLEAR(list);
     else
@@ -352,8 +373,12 @@ PyObject* number_of(const Scalar& scalar) {
 
 PyObject* to_nested_list(const Tensor& t) {
   if (t.device().backend != kCPU) return to_nested_list(on_host(t));
-  const Ref<Storage> held = t.impl()->storage;  // making lists may run the collector, and with it any code
-  return own(visit_dtype(t.dtype(), [&]<class T>() { return nested<T>(t, 0, t.bytes()); })).release();
+  // Making lists may run the collector or the handler of a signal, and these any code, which may give `t` itself another
+  // storage or shape: what is read stays.
+  const Ref<Storage> kept = t.impl()->storage;
+  const Tensor held = t.numel() >= 0x4000 ? detached_alias(t) : t;
+  Looks looks;
+  return own(visit_dtype(t.dtype(), [&]<class T>() { return nested<T>(held, 0, held.bytes(), looks); })).release();
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexcept {

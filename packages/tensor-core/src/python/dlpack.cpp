@@ -3,6 +3,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "python/library.h"
 #include "python/override.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
@@ -131,10 +132,9 @@ void release_managed(void*, size_t, void* context) {
   auto* managed = static_cast<Structure*>(context);
   if (!managed->deleter) return;
   // The producer may be Python code.
-  const bool python = Py_IsInitialized();
-  const PyGILState_STATE state = python ? PyGILState_Ensure() : PyGILState_UNLOCKED;
+  std::optional<Gil> gil;
+  if (Py_IsInitialized()) gil.emplace();
   managed->deleter(managed);
-  if (python) PyGILState_Release(state);
 }
 
 /// The sizes that a producer tells, whom nobody needs to believe.

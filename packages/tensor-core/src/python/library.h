@@ -1,6 +1,7 @@
 // Between boxed values and Python objects, by the types of a schema.
 #pragma once
 #include "python/internal.h"
+#include "taeda/host_exit.h"
 #include "taeda/library.h"
 
 namespace taeda::py {
@@ -23,7 +24,7 @@ PyObject* shown_text(std::string_view text) noexcept;
 /// Holds the interpreter's lock for a scope, on any thread.
 class Gil {
  public:
-  Gil() : state_(PyGILState_Ensure()) {}
+  Gil() : state_(not_unwound([] { return PyGILState_Ensure(); })) {}
   ~Gil() { PyGILState_Release(state_); }
   Gil(const Gil&) = delete;
 

@@ -1,10 +1,15 @@
 // The extension module taeda_tensor_core._C: types, functions, and the lock that kernels give up.
-#include <string>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "python/bindings.h"
 #include "python/internal.h"
 #include "python/library.h"
 #include "python/override.h"
+#include "taeda/interrupt.h"
+#include "taeda/keys.h"
+#include "taeda/work.h"
 #include "taeda/parallel.h"
 
 namespace taeda::py {
@@ -13,9 +18,56 @@ void fill_python_api();
 
 namespace {
 
+void* give_lock_up() {
+  if (!PyGILState_Check()) return nullptr;
+  threads_at_work.fetch_add(1);
+  return PyEval_SaveThread();
+}
+void take_lock_again(void* token) {
+  if (host_ended) leave_work();
+  threads_at_work.fetch_sub(1);
+  not_unwound([token] { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); });
+}
+
+/// The interpreter is gone: kernels of daemon threads come to an end before the process takes down what they use.
+void wait_for_work() {
+  using namespace std::chrono;
+  host_ended = true;
+  const auto limit = steady_clock::now() + seconds(10);
+  while (threads_at_work > 0 && steady_clock::now() < limit) std::this_thread::sleep_for(milliseconds(1));
+}
+
 void install_host_lock() {
-  host_lock.release = []() -> void* { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; };
-  host_lock.acquire = [](void* token) { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); };
+  host_lock.release = give_lock_up;
+  host_lock.acquire = take_lock_again;
+  Py_AtExit(wait_for_work);
+}
+
+/// Static types, free-lists and the thread's state are the process's: one interpreter has them.
+bool refuse_subinterpreter() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return false;
+  PyErr_SetString(PyExc_ImportError,
+                  "taeda_tensor_core works in the main interpreter only, not in sub-interpreters: use threads or "
+                  "processes");
+  return true;
+}
+PyObject* check_interpreter(PyObject*, PyObject*) { return refuse_subinterpreter() ? nullptr : Py_NewRef(Py_None); }
+
+/// What the handler of a signal raised within an operator.
+struct SignalError : CarriedError, Interrupted {
+  explicit SignalError(CarriedError raised) : CarriedError(std::move(raised)) {}
+};
+
+/// Handlers are user code: they meet the layers as ordinary programs do, whatever the operator has switched off.
+void run_signal_handlers() {
+  if (!Py_IsInitialized()) return;
+  const Gil gil;
+  if (PyErr_Occurred()) return;
+  const uint64_t excluded = thread_state.excluded;
+  thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits();
+  const bool raised = PyErr_CheckSignals() < 0;
+  restore_excluded(excluded);
+  if (raised) throw SignalError(take_error());
 }
 
 bool add_tables(PyObject* module, PyMethodDef* const* tables) {
@@ -58,11 +110,14 @@ bool fill(PyObject* module) {
          add_tables(module, own_tables) && init_override(module) && add_ops(module) && add_namespaces(module);
 }
 
+PyMethodDef methods[] = {{"_check_interpreter", check_interpreter, METH_NOARGS, "Refuses sub-interpreters."},
+                         {nullptr, nullptr, 0, nullptr}};
+
 PyModuleDef definition{PyModuleDef_HEAD_INIT,
                        "taeda_tensor_core._C",
                        "Tensors and operators, compiled.",
                        -1,
-                       nullptr,
+                       methods,
                        nullptr,
                        nullptr,
                        nullptr,
@@ -73,6 +128,7 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__C() {
   using namespace taeda::py;
+  if (refuse_subinterpreter()) return nullptr;
   PyObject* module = PyModule_Create(&definition);
   if (!module) return nullptr;
   const bool ok = [&] {
@@ -88,6 +144,7 @@ PyMODINIT_FUNC PyInit__C() {
     return nullptr;
   }
   install_host_lock();
+  taeda::host_signals = run_signal_handlers;
   fill_python_api();
   return module;
 }

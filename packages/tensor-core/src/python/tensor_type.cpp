@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "python/bindings.h"
+#include "python/internal.h"
+#include "python/library.h"
 #include "python/override.h"
 #include "taeda/autograd_api.h"
 
@@ -103,7 +105,7 @@ void dealloc(PyObject* self) {
 /// may look at it: it takes all that the impl had along, into an impl of its own.
 void release_wrapper(void* owned) noexcept {
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const Gil gil;
   PyTensor* wrapper = static_cast<PyTensor*>(owned);
   TensorImpl* dying = wrapper->tensor.ref().release();
   Tensor borrowed(Ref<TensorImpl>::adopt(dying));
@@ -116,7 +118,6 @@ void release_wrapper(void* owned) noexcept {
   heir.impl()->python = wrapper;
   wrapper->tensor = std::move(heir);
   Py_DECREF(reinterpret_cast<PyObject*>(wrapper));
-  PyGILState_Release(state);
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {

@@ -8,6 +8,8 @@ import sys as _sys
 
 from taeda_tensor_core import _C
 
+_C._check_interpreter()  # a sub-interpreter gets the extension that the main one has loaded
+
 # Everything public that the extension offers: dtypes, operators, creation, randomness.
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})
 TYPE_CHECKING = False

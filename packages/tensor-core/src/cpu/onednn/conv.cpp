@@ -3,14 +3,17 @@
 #include "cpu/onednn/conv.h"
 
 #ifdef TAEDA_WITH_ONEDNN
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
-#include "core/fork_lock.h"
+#include "core/fork.h"
 #include "cpu/onednn/engine.h"
 #include "taeda/error.h"
+#include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
 namespace taeda::onednn {
@@ -78,6 +81,7 @@ bool is_fast(const Description& pd) {
 }
 
 std::shared_ptr<const Plan> make_plan(const Key& key) {
+  const std::unique_lock turn = building();
   const Descriptors d = describe_conv(key);
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const dnnl::convolution_forward::primitive_desc forward(
@@ -129,7 +133,8 @@ class PlanCache {
   }
 
  private:
-  detail::ForkLock lock_;
+  std::mutex lock_;
+  HeldAtFork held_{lock_};
   std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans_;
 };
 
@@ -172,9 +177,25 @@ memory::desc extra_weights(const Plan& plan) {
   return plan.weights == plan.user_weights ? memory::desc() : plan.weights;
 }
 
-}  // namespace
+/// Calls `body(shape of some images, the first of them)` until all are done or it says false. One primitive takes no more
+/// images than some tenths of a second, so that signals are looked at between them.
+template <class Body>
+bool in_batches(const ConvShape& shape, const Body& body) {
+  const double image = double(shape.o) * double(shape.oh) * double(shape.ow) * double(shape.c / shape.groups) *
+                       double(shape.kh) * double(shape.kw);
+  const int64_t batch = std::clamp<int64_t>(int64_t(0x1p34 / std::max(image, 1.0)), 1, std::max<int64_t>(shape.n, 1));
+  for (int64_t first = 0; first < shape.n; first += batch) {
+    if (first) poll_signals();
+    ConvShape part = shape;
+    part.n = std::min(batch, shape.n - first);
+    if (!body(part, first)) return false;
+  }
+  return true;
+}
+int64_t input_size(const ConvShape& s) { return s.c * s.h * s.w; }
+int64_t output_size(const ConvShape& s) { return s.o * s.oh * s.ow; }
 
-bool conv_forward(const ConvShape& shape, const float* x, const float* weight, const float* bias, float* y) {
+bool forward_batch(const ConvShape& shape, const float* x, const float* weight, const float* bias, float* y) {
   return guarded("conv2d", [&] {
     dnnl::stream& queue = stream();
     const auto plan = plan_of(key_of(shape, Pass::Forward, bias != nullptr));
@@ -190,7 +211,7 @@ bool conv_forward(const ConvShape& shape, const float* x, const float* weight, c
   });
 }
 
-bool conv_backward_data(const ConvShape& shape, const float* grad, const float* weight, float* grad_x) {
+bool backward_data_batch(const ConvShape& shape, const float* grad, const float* weight, float* grad_x) {
   return guarded("conv2d_backward", [&] {
     dnnl::stream& queue = stream();
     const auto plan = plan_of(key_of(shape, Pass::Data, false));
@@ -204,8 +225,8 @@ bool conv_backward_data(const ConvShape& shape, const float* grad, const float* 
   });
 }
 
-bool conv_backward_weights(const ConvShape& shape, const float* x, const float* grad, float* grad_weight,
-                           float* grad_bias) {
+bool backward_weights_batch(const ConvShape& shape, const float* x, const float* grad, float* grad_weight,
+                            float* grad_bias) {
   return guarded("conv2d_backward", [&] {
     dnnl::stream& queue = stream();
     const auto plan = plan_of(key_of(shape, Pass::Weights, grad_bias != nullptr));
@@ -220,6 +241,38 @@ bool conv_backward_weights(const ConvShape& shape, const float* x, const float* 
     if (grad_bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, wrap(plan->bias, grad_bias));
     plan->primitive.execute(queue, arguments);
     if (target != grad_weight) reorder(plan->weights, target, plan->user_weights, grad_weight);
+    return true;
+  });
+}
+
+void add_to(float* sum, const std::vector<float>& part) {
+  for (size_t i = 0; i < part.size(); ++i) sum[i] += part[i];
+}
+
+}  // namespace
+
+bool conv_forward(const ConvShape& shape, const float* x, const float* weight, const float* bias, float* y) {
+  return in_batches(shape, [&](const ConvShape& part, int64_t first) {
+    return forward_batch(part, x + first * input_size(shape), weight, bias, y + first * output_size(shape));
+  });
+}
+
+bool conv_backward_data(const ConvShape& shape, const float* grad, const float* weight, float* grad_x) {
+  return in_batches(shape, [&](const ConvShape& part, int64_t first) {
+    return backward_data_batch(part, grad + first * output_size(shape), weight, grad_x + first * input_size(shape));
+  });
+}
+
+bool conv_backward_weights(const ConvShape& shape, const float* x, const float* grad, float* grad_weight,
+                           float* grad_bias) {
+  return in_batches(shape, [&](const ConvShape& part, int64_t first) {
+    const float *const from = x + first * input_size(shape), *const up = grad + first * output_size(shape);
+    if (first == 0) return backward_weights_batch(part, from, up, grad_weight, grad_bias);
+    std::vector<float> more(size_t(shape.o * (shape.c / shape.groups) * shape.kh * shape.kw));
+    std::vector<float> more_bias(grad_bias ? size_t(shape.o) : 0);
+    if (!backward_weights_batch(part, from, up, more.data(), grad_bias ? more_bias.data() : nullptr)) return false;
+    add_to(grad_weight, more);
+    if (grad_bias) add_to(grad_bias, more_bias);
     return true;
   });
 }

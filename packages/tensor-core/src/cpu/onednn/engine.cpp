@@ -4,6 +4,7 @@
 #ifdef TAEDA_WITH_ONEDNN
 #include <omp.h>
 
+#include "core/fork.h"
 #include "taeda/parallel.h"
 #include "taeda/storage.h"
 
@@ -12,6 +13,13 @@ namespace taeda::onednn {
 const dnnl::engine& engine() {
   static auto* only = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // outlives static destruction
   return *only;
+}
+
+std::unique_lock<std::mutex> building() {
+  static auto* lock = new std::mutex;
+  static auto* held = new HeldAtFork(*lock);
+  static_cast<void>(held);
+  return std::unique_lock(*lock);
 }
 
 dnnl::stream& stream() {
@@ -38,10 +46,12 @@ Scratch::~Scratch() {
 
 void reorder(const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to, void* target) {
   dnnl::memory in(from, engine(), const_cast<void*>(source)), out(to, engine(), target);
+  std::unique_lock turn = building();
   const dnnl::reorder::primitive_desc pd(engine(), from, engine(), to, attributes());
+  const dnnl::reorder primitive(pd);
+  turn.unlock();
   const Scratch scratch(pd.scratchpad_desc());
-  dnnl::reorder(pd).execute(stream(),
-                            {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}, {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+  primitive.execute(stream(), {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}, {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
 }
 
 }  // namespace taeda::onednn

@@ -2,12 +2,17 @@
 #pragma once
 #ifdef TAEDA_WITH_ONEDNN
 #include <dnnl.hpp>
+#include <mutex>
 
 namespace taeda::onednn {
 
 const dnnl::engine& engine();
 /// The calling thread's stream; also makes OpenMP use as many threads here as num_threads() says.
 dnnl::stream& stream();
+
+/// Held while oneDNN builds primitives or its kernels for the first time, which it does under locks of its own; see
+/// Note [Locks and fork].
+std::unique_lock<std::mutex> building();
 
 /// User-managed scratch space, so that one primitive may run in several threads at once.
 dnnl::primitive_attr attributes();

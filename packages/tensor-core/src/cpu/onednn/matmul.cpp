@@ -48,6 +48,7 @@ dnnl::matmul::primitive_desc describe(const Plan& plan, bool accumulate) {
 std::unique_ptr<Plan> make_plan(const Key& key) {
   // The primitive then stays on one thread wherever it is called, even in a parallel region.
   const cpu::OneThread scope;
+  const std::unique_lock turn = building();
   auto plan = std::make_unique<Plan>();
   plan->key = key;
   const auto type = key.halves ? memory::data_type::bf16 : memory::data_type::f32;

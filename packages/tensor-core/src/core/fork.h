@@ -1,0 +1,49 @@
+// Locks that no fork finds held by another thread.
+#pragma once
+#include <mutex>
+#include <new>
+
+namespace taeda {
+
+/// Note [Locks and fork]
+/// A child of fork has the forking thread alone; a lock that another held stays locked for ever, and what it guards is
+/// half changed. So fork takes every lock that stands beside one of these objects first, and both processes have them free
+/// afterwards. It waits for the holders, but not for long: one of them may wait for something that the forking thread has.
+/// Work that goes on inside a vendor library which locks for itself (oneDNN builds primitives) has a lock of ours around it.
+class HeldAtFork {
+ public:
+  template <class Mutex>
+  explicit HeldAtFork(Mutex& lock)
+      : lock_(&lock),
+        try_lock_([](void* m) { return static_cast<Mutex*>(m)->try_lock(); }),
+        unlock_([](void* m) { static_cast<Mutex*>(m)->unlock(); }),
+        renew_([](void* m) { new (m) Mutex; }) {
+    enlist();
+  }
+  ~HeldAtFork();
+  HeldAtFork(const HeldAtFork&) = delete;
+
+ private:
+  friend struct ForkLocks;
+  void enlist();
+
+  void* lock_;
+  bool (*try_lock_)(void*);
+  void (*unlock_)(void*);
+  void (*renew_)(void*);  // in the child: free, whoever held it
+  HeldAtFork *next_ = nullptr, *previous_ = nullptr;
+};
+
+/// A mutex that is enlisted for as long as it lives.
+class ForkLock {
+ public:
+  void lock() { mutex_.lock(); }
+  bool try_lock() { return mutex_.try_lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+  HeldAtFork held_{mutex_};
+};
+
+}  // namespace taeda
