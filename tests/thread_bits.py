@@ -95,7 +95,7 @@ def layers(rng: np.random.Generator) -> Iterator[tuple[str, str]]:
 def long_rows(record: OpRecord) -> Iterator[Sample]:
     """Samples of one array, repeated along its last dimension until threads share the work."""
     rng = np.random.default_rng(zlib.crc32(record.name.encode()))
-    for sample in itertools.islice(record.samples("float32", rng), 8):
+    for sample in itertools.islice(record.samples("float32", rng), 4):
         arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
         first = sample.args[0] if sample.args else None
         if len(arrays) == 1 and isinstance(first, np.ndarray) and first.ndim and first.size:
