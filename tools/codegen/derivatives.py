@@ -8,6 +8,13 @@ from pathlib import Path
 
 from schema import Argument, DeclarationError, Operator, place, read_records
 
+# What moves or rounds once by itself, and what only wraps an operand: a formula of these and of one operator at most
+# rounds once anyway. Fused gradients compute in float32 inside.
+WRAPPERS = "adjoint conj_of contiguous inverse_permutation mask_bits negated reshape unsqueeze Tensor"
+MOVERS = "new_zeros zeros_of zeros_like to_device to_dtype choice_grad masked scaled sgn sum_grad"
+ROUNDED_ONCE = "cumsum_grad mean_grad sigmoid_grad tanh_grad"
+ONE_STEP = frozenset(f"{WRAPPERS} {MOVERS} {ROUNDED_ONCE}".split())
+FUSED = ("activation", "conv", "embedding", "linalg", "loss", "norm", "pool", "rnn", "shape", "cast")
 FACTS = ("sizes", "size", "strides", "storage_offset", "dtype", "device", "numel", "dim", "defined")
 LIST_FACTS = ("sizes", "size")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -20,6 +27,19 @@ class Formula:
 
     targets: tuple[str, ...]
     text: str
+    family: str = ""
+
+    @property
+    def steps(self) -> bool:
+        """Whether halves would be rounded more than once on the way; such a formula runs in float32."""
+        bare = _TEXT.sub('""', self.text)
+        if "grads" in bare or "grad_mask" in bare:
+            return False
+        called = [m["name"] for m in _NAME.finditer(bare) if m["call"] and m["name"] not in ONE_STEP]
+        arithmetic = len(re.findall(r" [-+*/] ", bare))
+        if self.family in FUSED:
+            return len(called) + arithmetic > 1
+        return arithmetic > 1 or (arithmetic and called) or any("_grad" in name for name in called)
 
     def uses(self, name: str) -> bool:
         """Whether the value of `name` is read, be it only for a fact about it."""
@@ -106,7 +126,7 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
             raise DeclarationError(
                 f"{where}: the formula of {key!r} must be a C++ expression, found {text!r}"
             )
-        formulas.append(Formula(targets, " ".join(text.split())))
+        formulas.append(Formula(targets, " ".join(text.split()), op.family))
     skipped = record.get("nondifferentiable", [])
     unknown = set(skipped) - {r.name for r in op.results}
     if unknown:

@@ -78,7 +78,10 @@ void enter_$tag($params) {
 # While gradients are recorded the call becomes one of differentiable operators.
 RECORDED = """\
 $result enter_$tag($params) {
-  if (needs_grad($tracked)) return $expression;
+  if (needs_grad($tracked)) {
+    $halves
+    return $expression;
+  }
   Below below_(Layer::Autograd);
   return ops::$tag($passed);
 }
@@ -161,10 +164,11 @@ class Saved:
         held = VALUES[self.type][0] if self.type in VALUES else t.CXX[self.type].removeprefix("::")
         return [f"{held} {self.name}_;"]
 
-    def local(self) -> str:
-        """The statement that gives the formula its name back."""
+    def local(self, steps: bool) -> str:
+        """The statement that gives the formula its name back; for a formula of several steps, halves in float32."""
         if self.kind == "tensor":
-            return f'const Tensor {self.name} = {self.name}_.unpack(this, "{self.name}");'
+            unpacked = f'{self.name}_.unpack(this, "{self.name}")'
+            return f"const Tensor {self.name} = {f'in_float32({unpacked})' if steps else unpacked};"
         if self.kind == "list":
             return f'const std::vector<Tensor> {self.name} = unpack({self.name}_, this, "{self.name}");'
         if self.kind == "value":
@@ -279,9 +283,12 @@ class NodeWriter:
         condition = " || ".join(self.wanted(x) for x in names)
         saved = [s for s, _ in self.saved]
         text = f"    if ({condition}) {{\n"
+        if formula.steps and formula.uses("grad"):
+            text += "      Tensor room_;\n"
+            text += f"      const Tensor& grad = in_float32(grads_[{self.d.outputs[0]}], room_);\n"
         for s in saved:
-            if s.local() and formula.uses(s.name):
-                text += f"      {s.local()}\n"
+            if s.local(formula.steps) and formula.uses(s.name):
+                text += f"      {s.local(formula.steps)}\n"
         value = expression(formula, saved)
         if formula.uses("grad_mask"):
             mask = ", ".join(self.wanted(x) for x in names)
@@ -431,7 +438,14 @@ def refusals(w: NodeWriter, tag: str) -> str:
 
 
 def recorded_entry(d: Derivative) -> str:
-    return entry(RECORDED, d.op, d.op.cxx, tensor_arguments(d.op), expression=d.recorded)
+    return entry(
+        RECORDED,
+        d.op,
+        d.op.cxx,
+        tensor_arguments(d.op),
+        expression=d.recorded,
+        halves=t.rounded_once(d.op, f"ops::{d.op.cxx}"),
+    )
 
 
 def composite_inplace_entry(op: Operator) -> str:

@@ -16,7 +16,7 @@ TYPES = (
 RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
-    "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "doc": str,
+    "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "steps": bool, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 NAMESPACES = ("linalg", "special")  # Python modules beside the top level that operators may stand in
@@ -88,6 +88,7 @@ class Operator:
     module: str = "both"
     varargs: str | None = None
     impl_inplace: bool = False
+    steps: bool = False
     where: str = field(default="", compare=False)
 
     @property
@@ -240,6 +241,10 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(
             f"{op.where}: 'check' is for direct operators; others check in 'infer' or 'impl'"
         )
+    if op.steps and (op.kind != "composite" or "DType?" in {a.type for a in op.arguments}):
+        raise DeclarationError(
+            f"{op.where}: 'steps' is for composites whose result has the dtype of their operands"
+        )
     for name, _ in op.operands:
         if name not in {a.name for a in op.arguments if a.type == "Operand"}:
             raise DeclarationError(f"{op.where}: 'operands' names {name!r}, which is no Operand argument")
@@ -292,6 +297,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         module=record.get("module", "both"),
         varargs=record.get("varargs"),
         impl_inplace=bool(record.get("impl_inplace", False)),
+        steps=bool(record.get("steps", False)),
         where=where,
     )
     _check_meaning(op)

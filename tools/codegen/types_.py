@@ -100,3 +100,12 @@ def types(args: tuple[Argument, ...]) -> str:
 
 def names(args: tuple[Argument, ...]) -> str:
     return ", ".join(a.name for a in args)
+
+
+def rounded_once(op: Operator, function: str) -> str:
+    """The statement that leads a call on halves through float32, so that its steps do not round each by itself."""
+    operands = [a for a in op.arguments if a.is_tensor or a.is_tensor_list]
+    halves = ", ".join(a.name for a in operands)
+    joint = ", ".join(a.name if a.is_tensor_list else f"TensorList(&{a.name}, 1)" for a in operands)
+    given = ", ".join(f"in_float32({a.name})" if a in operands else a.name for a in op.arguments)
+    return f"if (any_half({halves})) [[unlikely]] return from_float32({function}({given}), joint_dtype({{{joint}}}));"

@@ -141,3 +141,34 @@ def test_layouts_receive_numbers_everywhere():
     assert taeda.randn(2, 3, dtype=taeda.complex64).dtype == taeda.complex64
     with pytest.raises(RuntimeError, match="int64"):
         taeda.empty(2, dtype=taeda.int64).normal_()
+
+
+HALVES_AND_FLOATS = [taeda.float16, taeda.bfloat16, taeda.float32, taeda.float64]
+
+
+@pytest.mark.parametrize("dtype", HALVES_AND_FLOATS, ids=str)
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 1.0), (-1.0, 0.0), (3.0, 3.5), (-0.1, 0.1), (1000.0, 1001.0)]
+)
+def test_uniform_numbers_stay_below_the_upper_end(dtype, low, high):
+    x = taeda.empty(300_000, dtype=dtype).uniform_(low, high).to(taeda.float64)
+    least = taeda.tensor(low, dtype=dtype).item()
+    assert least <= x.min().item() <= x.max().item() < high
+    view = taeda.zeros(1000, 2, dtype=dtype)
+    view[:, 0].uniform_(low, high)
+    assert view[:, 0].to(taeda.float64).max().item() < high
+    assert (view[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", HALVES_AND_FLOATS, ids=str)
+def test_whole_numbers_stay_below_the_upper_end(dtype):
+    for low, high in ((0, 1000), (-1000, -1), (0, 2**24 + 3)):
+        if dtype is taeda.float16 and high > 65504:
+            continue
+        x = taeda.empty(200_000, dtype=dtype).random_(low, high).to(taeda.float64)
+        assert x.max().item() < high
+
+
+@pytest.mark.parametrize("dtype", HALVES_AND_FLOATS, ids=str)
+def test_exponential_numbers_are_positive(dtype):
+    assert taeda.empty(300_000, dtype=dtype).exponential_(1e4).min().item() > 0

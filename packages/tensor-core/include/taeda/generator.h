@@ -1,7 +1,6 @@
 // Generator: a counter-based Philox 4x32-10 stream (Salmon et al., SC 2011), one per device by default.
 #pragma once
 #include <array>
-#include <mutex>
 
 #include "taeda/device.h"
 #include "taeda/intrusive.h"

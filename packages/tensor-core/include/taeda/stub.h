@@ -2,6 +2,7 @@
 #pragma once
 #include "taeda/backend.h"
 #include "taeda/dispatch.h"
+#include "taeda/half.h"
 #include "taeda/interrupt.h"
 #include "taeda/spec.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "taeda/half.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -21,6 +22,11 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tenso
         name(target.dtype()), ", expected a floating dtype for class probabilities of the shape of 'input'");
   check(label_smoothing >= 0 && label_smoothing <= 1, ErrorKind::Runtime,
         "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ", label_smoothing);
+  if (any_half(input, target, weight)) {
+    const Tensor operands[] = {input, target, weight};
+    const Tensor loss = soft_cross_entropy(in_float32(input), in_float32(target), in_float32(weight), reduction, label_smoothing);
+    return from_float32(loss, joint_dtype({operands}));
+  }
   const int64_t dim = input.dim() > 1 ? 1 : 0;
   Tensor wanted = target;
   if (label_smoothing > 0)

@@ -17,18 +17,11 @@ Table& table() {
   return *instance;
 }
 
-bool is_half(const Tensor& t) { return t.defined() && (t.dtype() == DType::Float16 || t.dtype() == DType::BFloat16); }
-
 /// Halves are computed with in float32, so that several steps round as one does.
 Value widened(Value value) {
-  const auto widen = [](Tensor& t) {
-    if (is_half(t)) t = ops::to_dtype(t, DType::Float32);
-  };
-  if (auto* t = std::get_if<Tensor>(&value)) widen(*t);
-  if (auto* list = std::get_if<std::vector<Tensor>>(&value))
-    for (Tensor& t : *list) widen(t);
-  if (auto* dtype = std::get_if<DType>(&value); dtype && (*dtype == DType::Float16 || *dtype == DType::BFloat16))
-    *dtype = DType::Float32;
+  if (auto* t = std::get_if<Tensor>(&value)) *t = in_float32(*t);
+  if (auto* list = std::get_if<std::vector<Tensor>>(&value)) *list = in_float32(TensorList(*list));
+  if (auto* dtype = std::get_if<DType>(&value); dtype && is_half(*dtype)) *dtype = DType::Float32;
   return value;
 }
 

@@ -202,6 +202,14 @@ void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operan
 constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
 constexpr int64_t kMaxPieces = 16;
 
+/// Longest run of the inner dimension that a vendor routine sums up in the operands' own dtype.
+constexpr int64_t kLongestSum = 1 << 16;
+
+/// The dtype in which the sums of pieces are added.
+template <class T> struct Wide { using type = T; };
+template <> struct Wide<float> { using type = double; };
+template <> struct Wide<Complex64> { using type = Complex128; };
+
 /// A small result of a long sum: pieces of the inner dimension, added in order.
 template <class T>
 void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
@@ -217,9 +225,10 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
   });
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
-      T sum = beta == T(0) ? T(0) : T(beta * c[i * ldc + j]);
-      for (int64_t p = 0; p < pieces; ++p) sum += parts[size_t((p * m + i) * n + j)];
-      c[i * ldc + j] = sum;
+      using W = typename Wide<T>::type;
+      W sum = beta == T(0) ? W(0) : W(beta * c[i * ldc + j]);
+      for (int64_t p = 0; p < pieces; ++p) sum += W(parts[size_t((p * m + i) * n + j)]);
+      c[i * ldc + j] = T(sum);
     }
 }
 
@@ -253,7 +262,8 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
   if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   const int64_t pieces = count_pieces(work);
   if (m * n <= 128 * 128 && k >= 4096)
-    return split_inner(m, n, k, alpha, a, b, beta, c, ldc, std::min<int64_t>(pieces, k / 1024));
+    return split_inner(m, n, k, alpha, a, b, beta, c, ldc,
+                       std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));
   in_pieces(m, n, pieces, pieces == kMaxPieces ? 128 : 64, [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
     patient_gemm(rows, columns, k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc);
   });
@@ -277,8 +287,10 @@ bool gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand
   return true;
 }
 
+namespace {
+
 template <class T>
-void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
+void vendor_gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
 #ifdef TAEDA_WITH_OPENBLAS
   const int64_t rows = a.transposed ? k : m, columns = a.transposed ? m : k;
   // BLAS takes the first element of a reversed vector at its lowest address.
@@ -302,7 +314,7 @@ void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx,
 }
 
 template <class T>
-T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
+T vendor_dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
 #ifdef TAEDA_WITH_OPENBLAS
   const T* const x0 = incx < 0 ? x + (n - 1) * incx : x;
   const T* const y0 = incy < 0 ? y + (n - 1) * incy : y;
@@ -312,6 +324,45 @@ T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
   T sum(0);
   for (int64_t i = 0; i < n; ++i) sum += T(x[i * incx] * y[i * incy]);
   return sum;
+}
+
+}  // namespace
+
+template <class T>
+void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
+  if (k <= kLongestSum) return vendor_gemv(m, k, alpha, a, x, incx, beta, y, incy);
+  using W = typename Wide<T>::type;
+  const int64_t pieces = (k + kLongestSum - 1) / kLongestSum;
+  const auto parts = std::make_unique_for_overwrite<T[]>(size_t(pieces * m));
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t from = p * kLongestSum;
+      vendor_gemv(m, std::min(kLongestSum, k - from), alpha, columns_from(a, from), x + from * incx, incx, T(0),
+                  parts.get() + p * m, 1);
+    }
+  });
+  for (int64_t i = 0; i < m; ++i) {
+    W sum = beta == T(0) ? W(0) : W(beta * y[i * incy]);
+    for (int64_t p = 0; p < pieces; ++p) sum += W(parts[size_t(p * m + i)]);
+    y[i * incy] = T(sum);
+  }
+}
+
+template <class T>
+T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
+  if (n <= kLongestSum) return vendor_dot(n, x, incx, y, incy);
+  using W = typename Wide<T>::type;
+  const int64_t pieces = (n + kLongestSum - 1) / kLongestSum;
+  const auto parts = std::make_unique_for_overwrite<T[]>(size_t(pieces));
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t from = p * kLongestSum;
+      parts[size_t(p)] = vendor_dot(std::min(kLongestSum, n - from), x + from * incx, incx, y + from * incy, incy);
+    }
+  });
+  W sum(0);
+  for (int64_t p = 0; p < pieces; ++p) sum += W(parts[size_t(p)]);
+  return T(sum);
 }
 
 #define TAEDA_INSTANTIATE(T)                                                                   \

@@ -9,6 +9,7 @@
 #include "cpu/indexing.h"
 #include "infer/index.h"
 #include "taeda/elementwise.h"
+#include "taeda/half.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -36,7 +37,17 @@ void for_each_picked(const IndexPlan& plan, const ResultStrides& strides, int64_
                      [&](const auto& offset, const auto&) { body(i++, offset[0] * item); });
 }
 
+/// Runs `body(wide)` on a float32 copy of `out`, which is of half precision: many addends are rounded once, together.
+template <class Body>
+void summed_in_float32(const Tensor& out, const Body& body) {
+  const Tensor wide = in_float32(out);
+  body(wide);
+  ops::copy_(out, wide);
+}
+
 void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  if (accumulate && is_half(self))
+    return summed_in_float32(self, [&](const Tensor& wide) { index_put_kernel(wide, indices, values, true); });
   const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
   infer::index_values("index_put_", plan.result, values);
   Tensor source = ops::to_dtype(values, self.dtype());
@@ -231,6 +242,10 @@ void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& 
 
 void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                       const Scalar& alpha) {
+  if (is_half(out))
+    return summed_in_float32(out, [&](const Tensor& wide) {
+      index_add_kernel(wide, in_float32(self), dim, index, in_float32(source), alpha);
+    });
   const Tensor safe = overlaps(out, source) ? ops::clone(source) : source;
   start_from(out, self);
   const bool scaled = !alpha.equal(1.0);
@@ -393,6 +408,10 @@ void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, co
                []<class T>(T& place, T v) { place = v; });
 }
 void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (is_half(out))
+    return summed_in_float32(out, [&](const Tensor& wide) {
+      scatter_add_kernel(wide, in_float32(self), dim, index, in_float32(src));
+    });
   scatter_with("scatter_add", out, self, dim, index, src,
                []<class T>(T& place, T value) { place = cpu::plus(place, value); });
 }
@@ -410,6 +429,10 @@ bool exceeds(T a, T b) {
 
 void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                            std::string_view reduce, bool include_self) {
+  if (is_half(out))
+    return summed_in_float32(out, [&](const Tensor& wide) {
+      scatter_reduce_kernel(wide, in_float32(self), dim, index, in_float32(src), reduce, include_self);
+    });
   const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
              largest = reduce == "amax";
   const Tensor counts = empty(at_least_1d(out).sizes(), DType::Int64);

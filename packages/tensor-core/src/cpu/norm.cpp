@@ -177,15 +177,16 @@ void batch_norm_typed(const Tensor& result, const Tensor& save_mean, const Tenso
     const Unlocked unlocked(in.numel() > 32768);
     if (training) batch_moments<T>(in, mean, variance);
   }
-  std::vector<T> scale(c), offset(c);
+  std::vector<T> center(c), scale(c), offset(c);
   for (size_t j = 0; j < c; ++j) {
     if (!training) mean[j] = value_at(running_mean, int64_t(j)), variance[j] = value_at(running_var, int64_t(j));
     const double invstd = 1.0 / std::sqrt(variance[j] + eps);
     save_mean.data<T>()[j] = T(mean[j]);
     save_invstd.data<T>()[j] = T(invstd);
     const double factor = invstd * (weight.defined() ? value_at(weight, int64_t(j)) : 1.0);
+    center[j] = T(mean[j]);
     scale[j] = T(factor);
-    offset[j] = T((bias.defined() ? value_at(bias, int64_t(j)) : 0.0) - mean[j] * factor);
+    offset[j] = T((bias.defined() ? value_at(bias, int64_t(j)) : 0.0) - (mean[j] - double(center[j])) * factor);
   }
   {
     const Unlocked unlocked(in.numel() > 32768);
@@ -194,10 +195,11 @@ void batch_norm_typed(const Tensor& result, const Tensor& save_mean, const Tenso
     map_channels(
         in,
         [&](int64_t at, int64_t rows) {
-          layers<T>().channel_affine(x + at, scale.data(), offset.data(), rows, in.c, y + at);
+          layers<T>().channel_affine(x + at, center.data(), scale.data(), offset.data(), rows, in.c, y + at);
         },
         [&](int64_t at, int64_t j) {
-          layers<T>().plane_affine(x + at, double(scale[size_t(j)]), double(offset[size_t(j)]), in.inner, y + at);
+          layers<T>().plane_affine(x + at, double(center[size_t(j)]), double(scale[size_t(j)]),
+                                   double(offset[size_t(j)]), in.inner, y + at);
         });
   }
   if (!to.same(result)) ops::copy_(result, to);
@@ -235,29 +237,28 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
       [&](int64_t at, int64_t j, double* out) {
         layers<T>().plane_products(g + at, x + at, double(means[j]), in.inner, out);
       });
-  // grad_x = a * grad + b * x + d
+  // grad_x = a * grad + b * (x - mean) + d
   std::vector<T> a(c), b(c), d(c);
   const double count = double(in.rows());
   for (size_t j = 0; j < c; ++j) {
-    const double r = double(invstd.data<T>()[j]), m = double(means[j]),
-                 w = weight.defined() ? value_at(weight, int64_t(j)) : 1.0;
+    const double r = double(invstd.data<T>()[j]), w = weight.defined() ? value_at(weight, int64_t(j)) : 1.0;
     if (grad_weight.defined()) grad_weight.data<T>()[j] = T(sums[c + j] * r);
     if (grad_bias.defined()) grad_bias.data<T>()[j] = T(sums[j]);
     const double slope = training ? -w * r * r * r * sums[c + j] / count : 0.0;
     a[j] = T(w * r);
     b[j] = T(slope);
-    d[j] = T((training ? -w * r * sums[j] / count : 0.0) - slope * m);
+    d[j] = T(training ? -w * r * sums[j] / count : 0.0);
   }
   if (!grad_input.defined()) return;
   T* const to = grad_input.data<T>();
   map_channels(
       in,
       [&](int64_t at, int64_t rows) {
-        layers<T>().channel_combine(g + at, x + at, a.data(), b.data(), d.data(), rows, in.c, to + at);
+        layers<T>().channel_combine(g + at, x + at, means, a.data(), b.data(), d.data(), rows, in.c, to + at);
       },
       [&](int64_t at, int64_t j) {
-        layers<T>().plane_combine(g + at, x + at, double(a[size_t(j)]), double(b[size_t(j)]), double(d[size_t(j)]),
-                                  in.inner, to + at);
+        layers<T>().plane_combine(g + at, x + at, double(means[j]), double(a[size_t(j)]), double(b[size_t(j)]),
+                                  double(d[size_t(j)]), in.inner, to + at);
       });
 }
 
@@ -397,8 +398,9 @@ void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Te
         for (int64_t j = 0; j < s.channels; ++j) {
           const int64_t channel = i % s.groups * s.channels + j;
           const double scale = r * (w.defined() ? double(w.data<T>()[channel]) : 1.0);
-          const double offset = (b.defined() ? double(b.data<T>()[channel]) : 0.0) - center * scale;
-          layers<T>().plane_affine(from + j * s.inner, scale, offset, s.inner,
+          const double offset =
+              (b.defined() ? double(b.data<T>()[channel]) : 0.0) - (center - double(T(center))) * scale;
+          layers<T>().plane_affine(from + j * s.inner, center, scale, offset, s.inner,
                                    target.data<T>() + i * s.size() + j * s.inner);
         }
       }
@@ -430,9 +432,9 @@ void group_norm_backward_typed(const Groups& s, const Tensor& g, const Tensor& x
         products += two[1] * factor(j);
       }
       if (!grad_input.defined()) continue;
-      const double slope = -r * r * r * products / double(s.size()), offset = -r * total / double(s.size()) - slope * m;
+      const double slope = -r * r * r * products / double(s.size()), offset = -r * total / double(s.size());
       for (int64_t j = 0; j < s.channels; ++j)
-        layers<T>().plane_combine(from + j * s.inner, xs + j * s.inner, r * factor(j), slope, offset, s.inner,
+        layers<T>().plane_combine(from + j * s.inner, xs + j * s.inner, m, r * factor(j), slope, offset, s.inner,
                                   grad_input.data<T>() + i * s.size() + j * s.inner);
     }
   });

@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "cpu/kernel.h"
+#include "taeda/half.h"
 #include "taeda/interrupt.h"
+#include "taeda/ops/arith.h"
 #include "taeda/parallel.h"
 
 namespace taeda::cpu {
@@ -49,6 +51,30 @@ void fill(Distribution kind, DType made, const Tensor& self, const LoopParams& p
   fill_run(kind, plain.bytes(), plain.numel(), plain.item_bytes(), p, generator);
   copy_elements(self, plain);
 }
+/// The neighbour of a finite number on the way to minus infinity.
+template <class T>
+T before(T x) {
+  using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+  constexpr Bits sign = Bits(Bits(1) << (sizeof(T) * 8 - 1));
+  Bits bits = std::bit_cast<Bits>(x);
+  if (Bits(bits << 1) == 0) bits = Bits(sign | 1);  // either zero
+  else bits = bits & sign ? Bits(bits + 1) : Bits(bits - 1);
+  return std::bit_cast<T>(bits);
+}
+/// Fills `self` with numbers below `end`: those that the dtype of `self` rounds up to it take the neighbour below.
+void fill_below(Distribution kind, DType made, const Tensor& self, const LoopParams& p, const Generator& generator, double end) {
+  const Tensor place = self.contiguous() ? self : empty(self.sizes(), self.dtype());
+  fill(kind, made, place, p, generator);
+  visit_dtype(self.dtype(), [&]<class T>() {
+    if constexpr (is_floating(dtype_of<T>)) {
+      T last = T(end);
+      while (double(last) >= end) last = before(last);
+      for (int64_t i = 0; i < place.numel(); ++i)
+        if (double(place.data<T>()[i]) >= end) place.data<T>()[i] = last;
+    }
+  });
+  if (!place.same(self)) copy_elements(self, place);
+}
 void fill_floating(const char* op, Distribution single, const Tensor& self, const LoopParams& p, const Generator& generator) {
   check(is_floating(self.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(self.dtype()));
   const bool wide = self.dtype() == DType::Float64;
@@ -65,7 +91,9 @@ Tensor pairs(const Tensor& self) {
 
 void uniform(const Tensor& self, double low, double high, const Generator& generator) {
   if (is_complex(self.dtype()) && self.contiguous()) return uniform(pairs(self), low, high, generator);
-  fill_floating("uniform_", kUniformFloat, self, {Scalar(low), Scalar(high)}, generator);
+  const LoopParams p{Scalar(low), Scalar(high)};
+  if (is_half(self) && high > low && self.numel()) return fill_below(kUniformFloat, DType::Float32, self, p, generator, high);
+  fill_floating("uniform_", kUniformFloat, self, p, generator);
 }
 void normal(const Tensor& self, double mean, double std, const Generator& generator) {
   // A complex normal number has half the variance in each part.
@@ -74,6 +102,7 @@ void normal(const Tensor& self, double mean, double std, const Generator& genera
 }
 void exponential(const Tensor& self, double rate, const Generator& generator) {
   fill_floating("exponential_", kExponentialFloat, self, {Scalar(rate)}, generator);
+  if (self.dtype() == DType::Float16) ops::clamp_min_(self, Tensor(0x1p-24));  // never 0, as in the wider dtypes
 }
 void bernoulli(const Tensor& self, double p, const Generator& generator) {
   if (self.dtype() == DType::Bool && self.contiguous() && self.numel())
@@ -120,6 +149,9 @@ void random(const Tensor& self, std::optional<int64_t> low, std::optional<int64_
   LoopParams p;
   p.integer[0] = first;
   p.integer[1] = int64_t(high ? uint64_t(*high) - uint64_t(first) : natural_count(self.dtype()));
+  // Whole numbers that the dtype does not tell apart may be rounded up to `high`.
+  if (is_floating(self.dtype()) && high && self.numel())
+    return fill_below(kInteger64, DType::Int64, self, p, generator, double(*high));
   fill(kInteger64, DType::Int64, self, p, generator);
 }
 

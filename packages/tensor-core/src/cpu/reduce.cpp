@@ -1,9 +1,11 @@
 // CPU kernels of reductions.
 #include "taeda/ops/reduce.h"
 
+#include <bit>
 #include <cmath>
 
 #include "cpu/kernel.h"
+#include "cpu/loops/layers.h"
 #include "cpu/reduce_engine.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
@@ -73,19 +75,84 @@ void mean_into(const Tensor& out, const Tensor& self, uint64_t reduced) {
 void mean_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
   if (out.numel()) mean_into(out, self, infer::reduced_dims("mean", self, dim));
 }
+// Note [Variance]
+// Two passes: the mean, then the sums of the deviations from it and of their squares. The first of these would be zero,
+// were the mean not rounded; its square over the count corrects the second.
+
+constexpr int64_t kPiece = 65536;  // elements of a fixed piece
+
+/// Sums over a run, of `x - center` and of its square: pieces added in order.
+template <class T>
+void run_moments(const T* x, double center, int64_t n, double* sums) {
+  const int64_t pieces = (n + kPiece - 1) / kPiece;
+  if (pieces == 1) return layers<T>().plane_moments(x, center, n, sums);
+  std::vector<double> parts(size_t(2 * pieces));
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      layers<T>().plane_moments(x + p * kPiece, center, std::min(kPiece, n - p * kPiece), parts.data() + 2 * p);
+  });
+  sums[0] = sums[1] = 0;
+  for (int64_t p = 0; p < pieces; ++p) {
+    sums[0] += parts[size_t(2 * p)];
+    sums[1] += parts[size_t(2 * p + 1)];
+  }
+}
+double squares_about_mean(const double* sums, double n) {
+  const double squares = sums[1] - sums[0] * sums[0] / n;
+  return squares < 0 ? 0 : squares;
+}
+/// Squared deviations of contiguous rows of n.
+template <class T>
+void row_deviations(const T* x, int64_t rows, int64_t n, T* out) {
+  const auto one = [=](int64_t i) {
+    double sums[2];
+    run_moments(x + i * n, 0.0, n, sums);
+    run_moments(x + i * n, double(T(sums[0] / double(n))), n, sums);
+    out[i] = T(squares_about_mean(sums, double(n)));
+  };
+  if (n >= kPiece) {
+    for (int64_t i = 0; i < rows; ++i) one(i);
+    return;
+  }
+  parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) one(i);
+  });
+}
+/// Squared deviations in any layout, by way of a tensor of the deviations.
+void deviations(const Tensor& acc, const Tensor& in, uint64_t reduced, double n) {
+  const DType d = in.dtype();
+  const Tensor mean = empty(infer::reduced_shape(in, reduced, true), d);
+  mean_into(mean, in, reduced);
+  const Tensor gap = in.dense() && !in.contiguous() ? empty_strided(in.sizes(), in.strides(), d) : empty(in.sizes(), d);
+  run_binary(row(kSub).fn[int(d)], gap, d, in, mean, d);
+  reduce_into(reducer(kReduceSquareSum, d, "var"), gap, reduced, acc);
+  const Tensor rest = empty(acc.sizes(), d);
+  reduce_into(reducer(kReduceSum, d, "var"), gap, reduced, rest);
+  visit_dtype(d, [&]<class T>() {
+    if constexpr (is_floating(dtype_of<T>) && !is_half_v<T>)
+      for (int64_t i = 0; i < acc.numel(); ++i) acc.data<T>()[i] -= rest.data<T>()[i] * rest.data<T>()[i] / T(n);
+    else if constexpr (is_complex_v<T>)
+      for (int64_t i = 0; i < acc.numel(); ++i) acc.data<typename T::value_type>()[i] -= std::norm(rest.data<T>()[i]) / typename T::value_type(n);
+  });
+}
 void var_kernel(const Tensor& out, const Tensor& self, Dims dim, bool unbiased, bool, const std::optional<Scalar>& correction) {
   if (out.numel() == 0) return;
   const uint64_t reduced = infer::reduced_dims("var", self, dim);
   const Tensor in = as_dtype(self, compute_dtype(self.dtype()));
   const DType d = in.dtype();
-  // Two passes: the mean, then the squared deviations from it.
-  const Tensor mean = empty(infer::reduced_shape(self, reduced, true), d);
-  mean_into(mean, in, reduced);
-  const Tensor gap = in.dense() && !in.contiguous() ? empty_strided(in.sizes(), in.strides(), d) : empty(in.sizes(), d);
-  run_binary(row(kSub).fn[int(d)], gap, d, in, mean, d);
   const Tensor acc = empty(out.sizes(), real_of(d));
-  reduce_into(reducer(kReduceSquareSum, d, "var"), gap, reduced, acc);
   const double n = reduced_count(self, reduced), c = correction ? correction->to_double() : unbiased ? 1 : 0;
+  const int64_t results = acc.numel();
+  const bool rows = in.contiguous() && !is_complex(d) && n > 0 && reduced >> (self.dim() - std::popcount(reduced)) == (uint64_t(1) << std::popcount(reduced)) - 1;
+  if (rows) {
+    const Unlocked unlocked(in.numel() > 32768);
+    if (d == DType::Float64)
+      row_deviations(in.data<double>(), results, int64_t(n), acc.data<double>());
+    else
+      row_deviations(in.data<float>(), results, int64_t(n), acc.data<float>());
+  } else {
+    deviations(acc, in, reduced, n);
+  }
   divide(out, acc, std::max(0.0, n - c));
 }
 

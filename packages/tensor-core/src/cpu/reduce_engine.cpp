@@ -2,6 +2,7 @@
 #include "cpu/reduce_engine.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "taeda/elementwise.h"
 #include "taeda/parallel.h"
@@ -78,6 +79,58 @@ void each(const Axes& axes, int first, const char* in, const Body& body) {
   }
 }
 
+/// Joins parts pairwise as they come, so that the error of a sum grows with the logarithm of their number.
+class Pairwise {
+ public:
+  static constexpr int kLevels = 40;
+  /// `room` holds kLevels * count accumulators.
+  Pairwise(const loops::Reducer& reducer, char* room, int64_t count, int64_t acc_size)
+      : reducer_(reducer), room_(room), count_(count), bytes_(count * acc_size) {}
+  /// A neutral place for the next part, which `taken` takes.
+  char* place() {
+    reducer_.start(at(depth_), count_);
+    return at(depth_);
+  }
+  void taken() {
+    for (int64_t k = parts_++; k & 1; k >>= 1, --depth_) reducer_.join(at(depth_ - 1), at(depth_), count_);
+    ++depth_;
+  }
+  void finish(char* acc) {
+    for (; depth_ > 1; --depth_) reducer_.join(at(depth_ - 2), at(depth_ - 1), count_);
+    if (depth_) reducer_.join(acc, at(0), count_);
+  }
+
+ private:
+  char* at(int level) { return room_ + level * bytes_; }
+
+  const loops::Reducer& reducer_;
+  char* room_;
+  int64_t count_, bytes_, parts_ = 0;
+  int depth_ = 0;
+};
+
+constexpr int64_t kGroup = 64;  // inner runs that go into one accumulator one after another
+
+/// `run(acc, address)` for each inner run of the reduced axes, into `count` accumulators at `acc`.
+template <class Run>
+void accumulate(const Job& job, const Axes& reduced, const char* in, char* acc, int64_t count, const Run& run) {
+  if (reduced.count < 2 || reduced.total() / reduced.items[0].size <= kGroup)
+    return each(reduced, 1, in, [&](const char* at) { run(acc, at); });
+  const auto room = std::make_unique_for_overwrite<char[]>(size_t(Pairwise::kLevels * count * job.acc_size));
+  Pairwise parts(*job.reducer, room.get(), count, job.acc_size);
+  int64_t i = 0;
+  char* place = nullptr;
+  each(reduced, 1, in, [&](const char* at) {
+    if (i == 0) place = parts.place();
+    run(place, at);
+    if (++i < kGroup) return;
+    parts.taken();
+    i = 0;
+  });
+  if (i) parts.taken();
+  parts.finish(acc);
+}
+
 /// Number of independent items: results, or (columns) tiles of results.
 int64_t item_count(const Job& job) {
   if (!job.columns) return job.kept.total();
@@ -91,7 +144,8 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
   const Axis inner = reduced.count ? reduced.items[0] : Axis{1, 0, 0};
   if (!job.columns) {
     locate(job.kept, 0, item, in, out);
-    each(reduced, 1, in, [&](const char* at) { job.reducer->row(acc + out * job.acc_size, at, inner.in, inner.size); });
+    accumulate(job, reduced, in, acc + out * job.acc_size, 1,
+               [&](char* to, const char* at) { job.reducer->row(to, at, inner.in, inner.size); });
     return;
   }
   const Axis across = job.kept.items[0];
@@ -100,13 +154,11 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
   locate(job.kept, 1, item / tiles, in, out);
   in += begin * across.in;
   char* target = acc + (out + begin * across.out) * job.acc_size;
-  if (across.out == 1) {
-    each(reduced, 1, in, [&](const char* at) { job.reducer->columns(target, at, inner.in, inner.size, width); });
-    return;
-  }
+  const auto run = [&](char* to, const char* at) { job.reducer->columns(to, at, inner.in, inner.size, width); };
+  if (across.out == 1) return accumulate(job, reduced, in, target, width, run);
   alignas(64) char local[kTile * 16];
   job.reducer->start(local, width);
-  each(reduced, 1, in, [&](const char* at) { job.reducer->columns(local, at, inner.in, inner.size, width); });
+  accumulate(job, reduced, in, local, width, run);
   for (int64_t j = 0; j < width; ++j) job.reducer->join(target + j * across.out * job.acc_size, local + j * job.acc_size, 1);
 }
 
@@ -117,7 +169,7 @@ void run_all(const Job& job, int64_t items, int64_t elements) {
   });
 }
 
-/// Few results from many elements: the longest reduced axis is cut into pieces, whose results are joined in order.
+/// Few results from many elements: the longest reduced axis is cut into pieces, whose results are joined in a fixed tree.
 void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
   Axes& reduced = job.reduced;
   const int longest = int(std::max_element(reduced.items, reduced.items + reduced.count, [](const Axis& a, const Axis& b) { return a.size < b.size; }) - reduced.items);
@@ -134,7 +186,11 @@ void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
       run_item(job, own, job.base + p * length * reduced.items[longest].in, partial.bytes() + p * results * job.acc_size, i % items);
     }
   });
-  for (int64_t p = 0; p < pieces; ++p) job.reducer->join(job.acc, partial.bytes() + p * results * job.acc_size, results);
+  const int64_t bytes = results * job.acc_size;
+  for (int64_t step = 1; step < pieces; step *= 2)
+    for (int64_t p = 0; p + step < pieces; p += 2 * step)
+      job.reducer->join(partial.bytes() + p * bytes, partial.bytes() + (p + step) * bytes, results);
+  job.reducer->join(job.acc, partial.bytes(), results);
 }
 
 }  // namespace

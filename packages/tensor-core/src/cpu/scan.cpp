@@ -30,6 +30,11 @@ void for_rows(const Tensor& rows, const Body& body) {
   });
 }
 
+/// Running totals are kept in double: what one step rounds stays in all later ones.
+template <class T> struct Total { using type = T; };
+template <> struct Total<float> { using type = double; };
+template <> struct Total<Complex64> { using type = Complex128; };
+
 template <class Step>
 void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, const Step& step) {
   if (out.numel() == 0) return;
@@ -42,9 +47,10 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
       for_rows(in, [&](int64_t at, int64_t n) {
         const T* x = in.data<T>() + at;
         T* y = result.data<T>() + at;
-        T total = y[0] = x[0];
+        using Acc = typename Total<T>::type;
+        Acc total = Acc(y[0] = x[0]);
         in_blocks(n - 1, [&, x = x + 1, y = y + 1](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) y[i] = total = step(total, x[i]);
+          for (int64_t i = begin; i < end; ++i) y[i] = T(total = step(total, Acc(x[i])));
         });
       });
   });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "taeda/half.h"
 #include "taeda/ops/loss.h"
 
 namespace taeda::infer {
@@ -44,6 +45,9 @@ void expect_same(const char* op, const Tensor& input, const Tensor& target) {
   check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Value, op, ": argument 'target' has shape ",
         shape_text(target.sizes()), ", expected that of 'input', ", shape_text(input.sizes()));
 }
+
+/// The dtype of sums kept for the gradient: never a half, whose rounding would come back multiplied.
+DType statistics_dtype(const Tensor& input) { return is_half(input) ? DType::Float32 : input.dtype(); }
 
 Shape target_shape(const Tensor& input) {
   Shape out(input.sizes());
@@ -89,7 +93,7 @@ std::array<Spec, 2> nll_loss_forward(const Tensor& input, const Tensor& target, 
                                      int64_t) {
   class_shape("nll_loss", input, target, weight);
   expect_reduction("nll_loss", reduction);
-  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(Shape{}, input.dtype())};
+  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(Shape{}, statistics_dtype(input))};
 }
 Spec nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
                        int64_t reduction, int64_t, const Tensor& total_weight) {
@@ -103,8 +107,9 @@ std::array<Spec, 3> cross_entropy_forward(const Tensor& input, const Tensor& tar
   expect_reduction("cross_entropy_loss", reduction);
   check(label_smoothing >= 0 && label_smoothing <= 1, ErrorKind::Runtime,
         "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ", label_smoothing);
-  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(target.sizes(), input.dtype()),
-          spec(Shape{}, input.dtype())};
+  const DType statistics = statistics_dtype(input);
+  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(target.sizes(), statistics),
+          spec(Shape{}, statistics)};
 }
 Spec cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
                             int64_t reduction, int64_t, double, const Tensor& log_sum_exp, const Tensor& total_weight) {

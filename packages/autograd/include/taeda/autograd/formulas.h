@@ -11,6 +11,7 @@
 
 #include "taeda/autograd/formulas/shape.h"
 #include "taeda/autograd/operators.h"
+#include "taeda/half.h"
 
 namespace taeda::formulas {
 

@@ -78,13 +78,13 @@ void log_softmax_rows(void* out_, const void* in_, const void*, int64_t rows, in
   T terms[block];
   for (int64_t r = 0; r < rows; ++r, in += n, out += n) {
     const T top = max_contiguous(in, n);
-    T sum = 0;
+    double sum = 0;
     for (int64_t done = 0; done < n; done += block) {
       const int64_t m = n - done < block ? n - done : block;
       for (int64_t i = 0; i < m; ++i) terms[i] = vexp(in[done + i] - top);
-      sum += sum_block(terms, m);
+      sum += double(sum_block(terms, m));
     }
-    const T shift = vlog(sum);
+    const T shift = vlog(T(sum));
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = (in[i] - top) - shift;
   }
@@ -94,13 +94,13 @@ template <class T, class F>
 inline T row_sum(int64_t n, const F& f) {
   constexpr int64_t block = 1024;
   T terms[block];
-  T sum = 0;
+  double sum = 0;
   for (int64_t done = 0; done < n; done += block) {
     const int64_t m = n - done < block ? n - done : block;
     for (int64_t i = 0; i < m; ++i) terms[i] = f(done + i);
-    sum += sum_block(terms, m);
+    sum += double(sum_block(terms, m));
   }
-  return sum;
+  return T(sum);
 }
 template <class T>
 void softmax_backward_rows(void* out_, const void* grad_, const void* output_, int64_t rows, int64_t n) {
@@ -133,20 +133,21 @@ inline void with_width(int64_t columns, const Body& body) {
   if (columns == kColumns) body(std::integral_constant<int64_t, kColumns>{});
   else body(columns);
 }
-/// Adds term(i, j) over all rows i to sum[j], by blocks of rows.
+/// sum[j] = sum of term(i, j) over all rows i, by blocks of rows.
 template <class T, class Width, class Term>
 [[gnu::always_inline]] inline void column_sums(int64_t n, Width columns, T* __restrict sum, const Term& term) {
   constexpr int64_t block = 64;
   const int64_t w = columns;
-  for (int64_t j = 0; j < w; ++j) sum[j] = T(0);
+  alignas(64) double total[kColumns] = {};
   for (int64_t i0 = 0; i0 < n; i0 += block) {
     alignas(64) T part[kColumns] = {};
     for (int64_t i = i0; i < n && i < i0 + block; ++i) {
 #pragma GCC ivdep
       for (int64_t j = 0; j < w; ++j) part[j] += term(i, j);
     }
-    for (int64_t j = 0; j < w; ++j) sum[j] += part[j];
+    for (int64_t j = 0; j < w; ++j) total[j] += double(part[j]);
   }
+  for (int64_t j = 0; j < w; ++j) sum[j] = T(total[j]);
 }
 template <class T, bool Log>
 void softmax_columns(void* out_, const void* in_, const void*, int64_t n, int64_t stride, int64_t columns, void* scratch_) {

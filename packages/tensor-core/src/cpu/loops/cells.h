@@ -8,25 +8,33 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
-constexpr int64_t kSumLanes = 32;
+constexpr int64_t kSumLanes = 32, kSumBlock = 4096;
+
+/// Sum of f(x[i]) in fixed lanes, flushed to double by blocks.
+template <class T, class F>
+double sum_of(const T* x, int64_t n, const F& f) {
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += kSumBlock) {
+    const int64_t end = std::min(n, begin + kSumBlock);
+    alignas(64) T sum[kSumLanes] = {};
+    int64_t i = begin;
+    for (; i + kSumLanes <= end; i += kSumLanes)
+      for (int64_t j = 0; j < kSumLanes; ++j) sum[j] += f(x[i + j]);
+    for (int64_t j = 0; i < end; ++i, ++j) sum[j] += f(x[i]);
+    for (T s : sum) total += double(s);
+  }
+  return total;
+}
 
 template <class T>
 double row_sum(const void* x_, int64_t n) {
-  const T* const x = static_cast<const T*>(x_);
-  alignas(64) T sum[kSumLanes] = {};
-  int64_t i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes)
-    for (int64_t j = 0; j < kSumLanes; ++j) sum[j] += x[i + j];
-  for (int64_t j = 0; i < n; ++i, ++j) sum[j] += x[i];
-  double total = 0;
-  for (T s : sum) total += double(s);
-  return total;
+  return sum_of(static_cast<const T*>(x_), n, [](T v) { return v; });
 }
 
 template <class T>
 double log_sum_exp(const void* x_, int64_t n) {
   const T* const x = static_cast<const T*>(x_);
-  alignas(64) T best[kSumLanes], sum[kSumLanes] = {};
+  alignas(64) T best[kSumLanes];
   std::fill_n(best, kSumLanes, -std::numeric_limits<T>::infinity());
   int64_t i = 0;
   for (; i + kSumLanes <= n; i += kSumLanes)
@@ -35,12 +43,7 @@ double log_sum_exp(const void* x_, int64_t n) {
   T top = best[0];
   for (T b : best) top = b > top || b != b ? b : top;
   if (std::isinf(top)) return double(top);
-  for (i = 0; i + kSumLanes <= n; i += kSumLanes)
-    for (int64_t j = 0; j < kSumLanes; ++j) sum[j] += vexp(x[i + j] - top);
-  for (int64_t j = 0; i < n; ++i, ++j) sum[j] += vexp(x[i] - top);
-  double total = 0;
-  for (T s : sum) total += double(s);
-  return double(top) + std::log(total);
+  return double(top) + std::log(sum_of(x, n, [top](T v) { return vexp(v - top); }));
 }
 
 template <class T>

@@ -47,16 +47,18 @@ struct LayerLoops {
   void (*channel_moments)(const void* x, const void* shift, int64_t rows, int64_t c, double* sums);
   /// Sums of grad and of grad * (x - mean).
   void (*channel_products)(const void* grad, const void* x, const void* mean, int64_t rows, int64_t c, double* sums);
-  /// y = x * scale + offset for each channel.
-  void (*channel_affine)(const void* x, const void* scale, const void* offset, int64_t rows, int64_t c, void* y);
-  /// out = a * grad + b * x + d for each channel.
-  void (*channel_combine)(const void* grad, const void* x, const void* a, const void* b, const void* d, int64_t rows,
-                          int64_t c, void* out);
+  /// y = (x - center) * scale + offset for each channel; the center first, for a large mean would cancel late.
+  void (*channel_affine)(const void* x, const void* center, const void* scale, const void* offset, int64_t rows,
+                         int64_t c, void* y);
+  /// out = a * grad + b * (x - center) + d for each channel.
+  void (*channel_combine)(const void* grad, const void* x, const void* center, const void* a, const void* b,
+                          const void* d, int64_t rows, int64_t c, void* out);
   // The same for one contiguous plane of one channel.
   void (*plane_moments)(const void* x, double shift, int64_t n, double* sums);
   void (*plane_products)(const void* grad, const void* x, double mean, int64_t n, double* sums);
-  void (*plane_affine)(const void* x, double scale, double offset, int64_t n, void* y);
-  void (*plane_combine)(const void* grad, const void* x, double a, double b, double d, int64_t n, void* out);
+  void (*plane_affine)(const void* x, double center, double scale, double offset, int64_t n, void* y);
+  void (*plane_combine)(const void* grad, const void* x, double center, double a, double b, double d, int64_t n,
+                        void* out);
 
   /// One row of n: y = (x - mean) * rstd * weight + bias (either may be null); writes the statistics.
   void (*layer_norm)(const void* x, const void* weight, const void* bias, int64_t n, double eps, void* y, void* mean,

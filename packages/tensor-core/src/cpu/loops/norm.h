@@ -54,25 +54,27 @@ void channel_products(const void* grad_, const void* x_, const void* mean_, int6
   });
 }
 template <class T>
-void channel_affine(const void* x_, const void* scale_, const void* offset_, int64_t rows, int64_t c, void* y_) {
-  const T *const x = static_cast<const T*>(x_), *const scale = static_cast<const T*>(scale_),
+void channel_affine(const void* x_, const void* center_, const void* scale_, const void* offset_, int64_t rows,
+                    int64_t c, void* y_) {
+  const T *const x = static_cast<const T*>(x_), *const center = static_cast<const T*>(center_), *const scale = static_cast<const T*>(scale_),
                  *const offset = static_cast<const T*>(offset_);
   T* const y = static_cast<T*>(y_);
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < c; ++j) y[r * c + j] = x[r * c + j] * scale[j] + offset[j];
+    for (int64_t j = 0; j < c; ++j) y[r * c + j] = (x[r * c + j] - center[j]) * scale[j] + offset[j];
   }
 }
 template <class T>
-void channel_combine(const void* grad_, const void* x_, const void* a_, const void* b_, const void* d_, int64_t rows,
-                     int64_t c, void* out_) {
+void channel_combine(const void* grad_, const void* x_, const void* center_, const void* a_, const void* b_,
+                     const void* d_, int64_t rows, int64_t c, void* out_) {
   const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
+                 *const center = static_cast<const T*>(center_),
                  *const a = static_cast<const T*>(a_), *const b = static_cast<const T*>(b_),
                  *const d = static_cast<const T*>(d_);
   T* const out = static_cast<T*>(out_);
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < c; ++j) out[r * c + j] = a[j] * grad[r * c + j] + (b[j] * x[r * c + j] + d[j]);
+    for (int64_t j = 0; j < c; ++j) out[r * c + j] = a[j] * grad[r * c + j] + (b[j] * (x[r * c + j] - center[j]) + d[j]);
   }
 }
 
@@ -114,20 +116,21 @@ void plane_products(const void* grad_, const void* x_, double mean_, int64_t n, 
   });
 }
 template <class T>
-void plane_affine(const void* x_, double scale_, double offset_, int64_t n, void* y_) {
+void plane_affine(const void* x_, double center_, double scale_, double offset_, int64_t n, void* y_) {
   const T* const x = static_cast<const T*>(x_);
   T* const y = static_cast<T*>(y_);
-  const T scale = T(scale_), offset = T(offset_);
+  const T center = T(center_), scale = T(scale_), offset = T(offset_);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale + offset;
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale + offset;
 }
 template <class T>
-void plane_combine(const void* grad_, const void* x_, double a_, double b_, double d_, int64_t n, void* out_) {
+void plane_combine(const void* grad_, const void* x_, double center_, double a_, double b_, double d_, int64_t n,
+                   void* out_) {
   const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_);
   T* const out = static_cast<T*>(out_);
-  const T a = T(a_), b = T(b_), d = T(d_);
+  const T center = T(center_), a = T(a_), b = T(b_), d = T(d_);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = a * grad[i] + (b * x[i] + d);
+  for (int64_t i = 0; i < n; ++i) out[i] = a * grad[i] + (b * (x[i] - center) + d);
 }
 
 template <class T>
@@ -141,16 +144,18 @@ void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t 
   const double mean = sums[0] / double(n);
   plane_moments<T>(x, mean, n, sums);  // again, around the mean: nothing cancels
   const double rest = sums[0] / double(n), variance = sums[1] / double(n) - rest * rest;
-  const T m = T(mean), r = T(1.0 / std::sqrt((variance < 0 ? 0.0 : variance) + eps));
+  const double scale = 1.0 / std::sqrt((variance < 0 ? 0.0 : variance) + eps);
+  // `rest` is what the rounded mean lacks.
+  const T m = T(mean), r = T(scale), shift = T((double(m) - mean - rest) * scale);
   *static_cast<T*>(mean_) = m;
   *static_cast<T*>(rstd_) = r;
   if (weight && bias) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - m) * r * weight[i] + bias[i];
+    for (int64_t i = 0; i < n; ++i) y[i] = ((x[i] - m) * r + shift) * weight[i] + bias[i];
     return;
   }
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - m) * r;
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - m) * r + shift;
   for (int64_t i = 0; weight && i < n; ++i) y[i] *= weight[i];
   for (int64_t i = 0; bias && i < n; ++i) y[i] += bias[i];
 }

@@ -169,12 +169,19 @@ template <class F, class T>
 void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64_t count) {
   using Acc = typename F::Acc;
   Acc* acc = static_cast<Acc*>(acc_);
-  constexpr int64_t tile = 256, band = 256;
-  Acc local[tile];
+  // Bands of rows, joined pairwise: level by level of a binary counter.
+  constexpr int64_t tile = 256, band = 256, levels = 24;
+  alignas(64) char room[levels * tile * sizeof(Acc)];
+  Acc* const parts = reinterpret_cast<Acc*>(room);
+  const auto join_tiles = [](Acc* to, const Acc* from, int64_t m) {
+    for (int64_t j = 0; j < m; ++j) to[j] = F::join(to[j], from[j]);
+  };
   for (int64_t c = 0; c < count; c += tile) {
     const int64_t m = count - c < tile ? count - c : tile;
+    int64_t taken = 0, depth = 0;
     for (int64_t r0 = 0; r0 < rows; r0 += band) {
       const int64_t last = rows - r0 < band ? rows : r0 + band;
+      Acc* const local = parts + depth * tile;
       const T* x = reinterpret_cast<const T*>(in + r0 * row_stride) + c;
       for (int64_t j = 0; j < m; ++j) local[j] = F::map(x[j]);
       for (int64_t r = r0 + 1; r < last; ++r) {
@@ -182,8 +189,11 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
 #pragma GCC ivdep
         for (int64_t j = 0; j < m; ++j) local[j] = F::join(local[j], F::map(x[j]));
       }
-      for (int64_t j = 0; j < m; ++j) acc[c + j] = F::join(acc[c + j], local[j]);
+      for (int64_t k = taken++; k & 1; k >>= 1, --depth) join_tiles(parts + (depth - 1) * tile, parts + depth * tile, m);
+      ++depth;
     }
+    for (; depth > 1; --depth) join_tiles(parts + (depth - 2) * tile, parts + (depth - 1) * tile, m);
+    if (depth) join_tiles(acc + c, parts, m);
   }
 }
 template <class F>
