@@ -119,8 +119,10 @@ def direct_body(op: Operator) -> list[str]:
 
 def function_body(op: Operator) -> list[str]:
     args = t.names(op.arguments)
-    if op.kind in ("view", "composite"):
+    if op.kind == "view" or (op.kind == "composite" and not op.results):
         return [f"return impl::{op.cxx}({args});"]
+    if op.kind == "composite":
+        return [f"auto result_ = impl::{op.cxx}({args});", "settle(result_);", "return result_;"]
     if op.kind == "direct":
         return direct_body(op)
     names = ["result_"] if len(op.results) == 1 else [f"result_{i}" for i in range(len(op.results))]
