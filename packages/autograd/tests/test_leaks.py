@@ -215,7 +215,15 @@ def with_node_hooks(x, w):
     y.sum().backward(create_graph=True)
 
 
-RINGS = [squared, through_function, in_place_on_views, twice, first_then_second, with_retained, with_node_hooks]
+RINGS = [
+    squared,
+    through_function,
+    in_place_on_views,
+    twice,
+    first_then_second,
+    with_retained,
+    with_node_hooks,
+]
 
 
 def drop_in_turn(x, w):

@@ -11,6 +11,7 @@ from taeda_registry.slots import autograd, tensor
 from taeda_testing.record import OpRecord, Sample
 from taeda_testing.runner import Failure, differentiated, function_of, to_tensors
 
+
 def _whole(x: Any, change: Callable[[Any], Any], in_place: bool) -> Any:
     if not in_place:
         return change(x)
@@ -48,7 +49,9 @@ def fits_in_place(record: OpRecord, sample: Sample) -> bool:
     return args[0].stride() == strides
 
 
-def _gradients(record: OpRecord, sample: Sample, place: str, in_place: bool, seed: int) -> list[np.ndarray | None]:
+def _gradients(
+    record: OpRecord, sample: Sample, place: str, in_place: bool, seed: int
+) -> list[np.ndarray | None]:
     rng = np.random.default_rng(seed)
     args = [to_tensors(value) for value in sample.args]
     leaves = [p.of(args).requires_grad_(True) for p in differentiated(record, sample)]

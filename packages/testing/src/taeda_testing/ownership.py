@@ -71,5 +71,7 @@ def check_hooks_stay(record: OpRecord, sample: Sample) -> int:
         looked_at += 1
         if len(seen) != 1 or seen[0].tolist() != tensor.full_like(result, 2).tolist():
             where = f"{record.name} ({describe(sample)})"
-            raise Failure(f"{where}: the hook of result {i} saw {seen}", where, "one gradient of 2", str(seen))
+            raise Failure(
+                f"{where}: the hook of result {i} saw {seen}", where, "one gradient of 2", str(seen)
+            )
     return looked_at
