@@ -104,8 +104,8 @@ def sanitize_addresses(session: nox.Session) -> None:
 
 def sanitize_threads(session: nox.Session) -> None:
     """The tests that run many threads, with the thread sanitizer; a report fails the session."""
-    # Vendor libraries are not instrumented, so that what they share between threads would be reported. The interpreter needs not
-    # be: its lock is made of calls that the sanitizer sees.
+    # Vendor libraries are not instrumented, so that what they share between threads would be reported.
+    # The interpreter needs not be: its lock is made of calls that the sanitizer sees.
     building = {
         "TAEDA_SANITIZE": "thread",
         "TAEDA_WITHOUT": "onednn,openblas",

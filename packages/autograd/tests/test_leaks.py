@@ -228,7 +228,7 @@ RINGS = [
 
 def drop_in_turn(x, w):
     del x
-    w = None
+    del w
 
 
 def take_gradient_off(x, w):

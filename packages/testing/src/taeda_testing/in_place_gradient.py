@@ -21,7 +21,7 @@ def _whole(x: Any, change: Callable[[Any], Any], in_place: bool) -> Any:
 
 
 def _part(dim: int) -> Callable[[Any, Callable[[Any], Any], bool], Any]:
-    """The changed tensor stands between two others, in the first dimension or between the elements of its neighbours."""
+    """The changed tensor stands between two others, in the first dimension or element by element."""
 
     def build(x: Any, change: Callable[[Any], Any], in_place: bool) -> Any:
         if not in_place:
@@ -37,7 +37,7 @@ PLACES = {"whole": _whole, "rows": _part(0), "columns": _part(-1)}
 
 
 def fits_in_place(record: OpRecord, sample: Sample) -> bool:
-    """Whether the in-place form can hold the sample's result, and writes it instead of turning the tensor (`transpose_`)."""
+    """Whether the in-place form can hold the sample's result, and writes it (`transpose_` only turns the tensor)."""
     first = sample.args[0]
     if not isinstance(first, np.ndarray) or first.dtype.kind != "f":
         return False
