@@ -125,8 +125,10 @@ def direct_body(op: Operator) -> list[str]:
 def function_body(op: Operator) -> list[str]:
     args = t.names(op.arguments)
     if op.kind in ("view", "composite"):
-        rounded_once = [t.rounded_once(op, f"impl::{op.cxx}")] if op.steps else []
-        return [*rounded_once, f"return impl::{op.cxx}({args});"]
+        lines = [t.rounded_once(op, f"impl::{op.cxx}")] if op.steps else []
+        if op.kind == "view" or not op.results:
+            return [*lines, f"return impl::{op.cxx}({args});"]
+        return [*lines, f"auto result_ = impl::{op.cxx}({args});", "settle(result_);", "return result_;"]
     if op.kind == "direct":
         return direct_body(op)
     names = ["result_"] if len(op.results) == 1 else [f"result_{i}" for i in range(len(op.results))]

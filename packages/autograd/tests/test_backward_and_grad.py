@@ -230,3 +230,29 @@ def test_argument_without_formula_is_an_error_when_it_needs_a_gradient():
         taeda.ops.nll_loss(scores, target, weight)
     taeda.ops.nll_loss(scores, target, weight.detach()).backward()
     np.testing.assert_allclose(scores.grad.numpy(), [[-1 / 3, 0], [0, -2 / 3]], rtol=1e-6)
+
+
+def let_go_by_detach(leaf):
+    leaf.detach_()
+
+
+def let_go_by_requires_grad(leaf):
+    leaf.requires_grad_(False)
+
+
+@pytest.mark.parametrize("let_go", [let_go_by_detach, let_go_by_requires_grad])
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_leaf_that_was_let_go_gets_no_gradient(let_go, create_graph, hooked):
+    """A graph made before does not fill its .grad; the other leaves get theirs."""
+    x, other = (taeda.ones(2, requires_grad=True) for _ in range(2))
+    called = []
+    if hooked:
+        x.register_post_accumulate_grad_hook(lambda leaf: called.append(1))
+    y = (x * 3 * other).sum()
+    let_go(x)
+    y.backward(create_graph=create_graph)
+    assert x.grad is None and other.grad.tolist() == [3, 3] and not called
+    x.requires_grad_()
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2, 2]

@@ -333,3 +333,44 @@ def test_variables_are_tensors():
     assert x.data_ptr() == data.data_ptr() and not autograd.Variable(data).requires_grad
     with pytest.raises(TypeError, match="Variable: argument 'data' must be a Tensor, found list"):
         autograd.Variable([1.0])
+
+
+class Solver(Function):
+    """Works under no_grad inside, and calls another Function, as solvers and checkpoints do."""
+
+    @staticmethod
+    def forward(ctx, x):
+        with autograd.no_grad():
+            y = x
+            for _ in range(3):
+                y = y * 2
+        Inner.apply(x)
+        ctx.save_for_backward(x)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        with autograd.enable_grad():
+            (x,) = ctx.saved_tensors
+            again = x.detach().requires_grad_()
+            (inner,) = grad((again * 8).sum(), again)
+        return g * inner
+
+
+class Inner(Function):
+    @staticmethod
+    def forward(ctx, x):
+        with autograd.no_grad():
+            return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def test_results_of_a_forward_under_no_grad_are_recorded(x):
+    y = Solver.apply(x)
+    total = y.sum() + x.sum()
+    assert y.requires_grad and total.requires_grad
+    total.backward()
+    assert x.grad.tolist() == [9.0] * x.numel()

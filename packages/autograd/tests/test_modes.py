@@ -7,7 +7,8 @@ import threading
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from taeda_autograd import Function, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from taeda_tensor_core import library
 
 
 @pytest.fixture(autouse=True)
@@ -204,3 +205,111 @@ def test_mode_of_backward_is_its_own(x):
     y.backward(create_graph=True)
     assert seen == [False, True] and is_grad_enabled()
     x.grad = None
+
+
+def switch_by_blocks() -> None:
+    with no_grad():
+        pass
+    with enable_grad(), no_grad():
+        pass
+    with inference_mode():
+        pass
+
+
+def switch_off_for_good() -> None:
+    set_grad_enabled(False)
+
+
+def switch_on_for_good() -> None:
+    set_grad_enabled(True)
+
+
+def fail_in_a_block() -> None:
+    with pytest.raises(KeyError), no_grad():
+        raise KeyError
+
+
+SWITCHES = [switch_by_blocks, switch_off_for_good, switch_on_for_good, fail_in_a_block]
+
+
+def in_forward(x, switch):
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            switch()
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    return Double.apply(x)
+
+
+def in_backward(x, switch):
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            switch()
+            return g * 2
+
+    return Double.apply(x)
+
+
+def in_a_tensor_hook(x, switch):
+    y = x * 2
+    y.register_hook(lambda g: switch())
+    return y
+
+
+def in_a_leaf_hook(x, switch):
+    x.register_hook(lambda g: switch())
+    x.register_post_accumulate_grad_hook(lambda leaf: switch())
+    return x * 2
+
+
+def in_node_hooks(x, switch):
+    y = x * 2
+    y.grad_fn.register_prehook(lambda g: switch())
+    y.grad_fn.register_hook(lambda i, o: switch())
+    return y
+
+
+PLACES = [in_forward, in_backward, in_a_tensor_hook, in_a_leaf_hook, in_node_hooks]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("switch", SWITCHES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("place", PLACES, ids=lambda f: f.__name__)
+def test_what_the_users_code_switches_goes_back(place, switch, create_graph, x):
+    """Inside the engine and forward; the results and what comes after are recorded as ever."""
+    y = place(x, switch)
+    assert recorded(x) and recorded(y) and is_grad_enabled()
+    (y.sum() + (x * x).sum()).backward(create_graph=create_graph)
+    assert x.grad.tolist() == [4, 6]
+    assert x.grad.requires_grad is create_graph
+    assert recorded(x) and is_grad_enabled()
+
+
+def test_blocks_inside_kernels_of_the_users_stay_below_recording(x):
+    """The layers are switched off in a kernel; a block in it gives that back, not recording."""
+    seen = []
+
+    def kernel(outputs, inputs):
+        with no_grad():
+            pass
+        seen.append((x * 2).requires_grad)
+        outputs[0].copy_(inputs[0] * 3)
+
+    with library.Library("modepkg") as made_here:
+        triple = made_here.define("modepkg::triple(Tensor self) -> Tensor")
+        triple.infer(lambda self: (self.shape, self.dtype))
+        triple.kernel("cpu")(kernel)
+        triple.derivative(lambda grads, arguments, results: (grads[0] * 3,))
+        triple(x).sum().backward()
+    assert seen == [False] and x.grad.tolist() == [3, 3]

@@ -96,6 +96,22 @@ def test_clip_grad_norm(rng, to_tensor, close, norm_type):
         nn.utils.clip_grad_norm_(module.parameters(), 1.0, norm_type, error_if_nonfinite=True)
 
 
+@pytest.mark.parametrize("norm_type", [1.0, 2.0, 3.0, math.inf])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_clip_grad_norm_of_complex_gradients(rng, to_tensor, close, norm_type, mixed):
+    values = [rng.standard_normal(5) + 1j * rng.standard_normal(5), rng.standard_normal(3) + 0j]
+    values[1] = values[1].real if mixed else values[1]
+    parameters = [nn.Parameter(tt.from_numpy(np.zeros_like(v))) for v in values]
+    for parameter, value in zip(parameters, values, strict=True):
+        parameter.grad = tt.from_numpy(value.copy())
+    norm = np.linalg.norm(np.concatenate(values), norm_type)
+    found = nn.utils.clip_grad_norm_(parameters, norm / 2, norm_type)
+    assert not found.is_complex()
+    close(found, norm)
+    for parameter, value in zip(parameters, values, strict=True):
+        assert np.allclose(parameter.grad.numpy(), value / 2, rtol=1e-5)
+
+
 def test_parameters_as_vector():
     module = nn.Linear(2, 3)
     vector = nn.utils.parameters_to_vector(module.parameters())

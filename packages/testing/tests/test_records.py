@@ -10,9 +10,13 @@ from taeda_testing import (
     check_error,
     check_forward,
     check_gradient,
+    check_hooks_stay,
     check_in_place,
+    check_in_place_gradient,
     check_out,
+    check_ownership,
     check_second_gradient,
+    fits_in_place,
 )
 from taeda_testing.wrong import WRONG
 
@@ -68,6 +72,25 @@ def test_second_gradient(record, dtype):
         arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
         if smooth(sample) and sum(a.size for a in arrays) <= 40:
             check_second_gradient(record, sample)
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.gradient if r.in_place else ()))
+def test_in_place_gradient(record, dtype):
+    for sample in samples(record, dtype):
+        if smooth(sample) and fits_in_place(record, sample):
+            check_in_place_gradient(record, sample)
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.gradient))
+def test_results_show_arguments_or_nothing(record, dtype):
+    for sample in samples(record, dtype):
+        check_ownership(record, sample)
+
+
+@pytest.mark.parametrize(("record", "dtype"), cases(lambda r: r.gradient))
+def test_hooks_stay_when_results_are_written(record, dtype):
+    for sample in samples(record, dtype):
+        check_hooks_stay(record, sample)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ Tensor first_gradient(const Tensor& leaf, Tensor& grad) {
 }  // namespace
 
 void accumulate_grad(const Tensor& leaf, Tensor grad) {
+  if (!leaf.requires_grad()) return;  // not any more: detach_, requires_grad_(False)
   AutogradMeta& meta = ensure_meta(leaf.impl());
   const GradLock lock(meta);
   if (meta.grad.defined())
@@ -142,7 +143,7 @@ void AccumulateGrad::apply(Tensor* grads, Tensor*) {
   if (!grads[0].defined()) return;
   accumulate_grad(leaf, std::move(grads[0]));
   AutogradMeta* meta = meta_of(leaf);
-  if (!meta->hooks || meta->hooks->after_accumulate.empty()) return;
+  if (!meta->hooks || meta->hooks->after_accumulate.empty() || !leaf.requires_grad()) return;
   const auto hooks = meta->hooks->after_accumulate;  // a hook may remove itself
   UserCode scope;
   for (const auto& hook : hooks) hook.call(leaf);

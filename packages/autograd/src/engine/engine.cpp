@@ -16,28 +16,15 @@ namespace {
 
 using NodeSet = std::unordered_map<const Node*, bool>;
 
-/// Gradient mode of the whole run, and what formulas may skip; restored at the end, so that runs nest.
-class Mode {
+/// What formulas may skip: of one run; restored at its end, so that runs nest.
+class Filter {
  public:
-  explicit Mode(bool record) : state_(thread_state), filter_(Node::filter) {
-    thread_state.grad_enabled = record;
-    const uint64_t bit = KeySet::of(Layer::Autograd).bits();
-    if (record)
-      thread_state.excluded &= ~bit;
-    else
-      thread_state.excluded |= bit;
-    Node::filter = nullptr;
-  }
-  ~Mode() {
-    thread_state.grad_enabled = state_.grad_enabled;
-    Node::filter = filter_;
-    restore_excluded(state_.excluded);  // last: its fence holds the two above as well
-  }
-  Mode(const Mode&) = delete;
+  Filter() : saved_(std::exchange(Node::filter, nullptr)) {}
+  ~Filter() { Node::filter = saved_; }
+  Filter(const Filter&) = delete;
 
  private:
-  ThreadState state_;
-  const void* filter_;
+  const void* saved_;
 };
 
 /// Gradients of one node, on the stack for the usual numbers.
@@ -98,7 +85,8 @@ class Run {
   void let_go() noexcept;
 
   const RunOptions& options_;
-  Mode mode_;
+  GradMode mode_;
+  Filter filter_;
   std::vector<Item> heap_;
   std::unordered_map<Node*, std::vector<Tensor>> elsewhere_;  // buffers for nodes that another run owns
   NodeSet needed_;

@@ -2,6 +2,7 @@
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/formulas.h"
 #include "taeda/autograd/operators.h"
+#include "taeda/stub.h"
 
 namespace taeda::autograd {
 namespace {
@@ -46,12 +47,7 @@ Tensor fit_gradient(Tensor grad, const OutputInfo& info, const char* who, size_t
 bool own_alone(Tensor& t) noexcept {
   TensorImpl* impl = t.impl();
   if (impl->refs.load(std::memory_order_acquire) != 1 || impl->python || (impl->flags & kWrappedNumber)) return false;
-  if (impl->base) {
-    TensorImpl* base = impl->base.get();
-    if (base->refs.load(std::memory_order_acquire) != 1 || base->python || impl->storage->use_count() != 2) return false;
-    impl->base.reset();
-    if (!(impl->flags & kRequiresGrad)) impl->keys = impl->keys.without(Layer::Autograd);
-  }
+  if (impl->base && !stub::drop_hidden_base(t)) return false;
   return impl->storage && impl->storage->use_count() == 1 && !impl->storage->readonly;
 }
 

@@ -1,4 +1,5 @@
 // Recording: results take their place in the graph; the rules of in-place operations.
+#include "taeda/autograd/cycles.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/layer.h"
 #include "taeda/autograd/views.h"
@@ -26,8 +27,10 @@ void attach(TensorImpl* impl, Node* node, uint32_t nr) {
   info.device = impl->device;
   info.known = true;
   AutogradMeta& meta = ensure_meta(impl);
-  if (meta.grad_fn) [[unlikely]]
+  if (meta.grad_fn) [[unlikely]] {
     move_retained(meta, node, nr);
+    if (meta.watch) path_cut(meta);
+  }
   meta.grad_fn = Ref<Node>::share(node);
   meta.output = nr;
   mark(impl);
@@ -98,7 +101,7 @@ void rebase_history(const Tensor& self, Node* node, uint32_t nr) {
   slices->view = Geometry::of(self, base);
   node->outputs[nr] = OutputInfo{Shape(self.sizes()), self.dtype(), self.device(), true};
   if (!node->sequence) node->sequence = Node::next_sequence();
-  slices->fn = Ref<Node>::share(node);
+  slices->wrap(node);
   // The view's own grad_fn is now out of date and is made from the base's when asked for.
   AutogradMeta& meta = ensure_meta(impl);
   meta.attr_version = self.version() - 1;

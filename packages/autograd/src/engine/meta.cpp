@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "taeda/autograd/accumulate.h"
+#include "taeda/autograd/cycles.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/views.h"
 #include "taeda/parallel.h"
@@ -38,6 +39,8 @@ void refresh_view(const Tensor& view) {
 }  // namespace
 
 AutogradMeta::~AutogradMeta() {
+  if (watch) [[unlikely]]
+    leave_watch(*this);
   delete accumulator;  // resting: one that lives holds the leaf
   forget_retained(*this);
   delete hooks;
@@ -70,8 +73,14 @@ Tensor grad_of(const Tensor& t) {
 void replace_grad(const Tensor& t, Tensor grad) {
   AutogradMeta* meta = meta_of(t);
   if (!meta && !grad.defined()) return;
-  const GradLock lock(meta ? *meta : ensure_meta(t.impl()));
-  std::swap(meta_of(t)->grad, grad);
+  if (!meta) meta = &ensure_meta(t.impl());
+  {
+    const GradLock lock(*meta);
+    std::swap(meta->grad, grad);
+  }
+  if (!meta->watch) return;
+  grad = Tensor();
+  path_cut(*meta);
 }
 
 bool view_became_tracked(const Tensor& view) noexcept {

@@ -2,6 +2,7 @@
 #include "taeda/autograd/node.h"
 
 #include "taeda/autograd/accumulate.h"
+#include "taeda/autograd/cycles.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/saved.h"
 
@@ -67,6 +68,8 @@ void destroy(Node* node) noexcept {
     delete next;
   }
   running = false;
+  if (searches_are_due) [[unlikely]]
+    search_due();
 }
 
 }  // namespace taeda::autograd

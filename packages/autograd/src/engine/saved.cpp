@@ -1,7 +1,9 @@
 // Saved tensors: aliases of outputs, version checks and their messages.
 #include "taeda/autograd/saved.h"
 
+#include "taeda/autograd/hooks.h"
 #include "taeda/autograd/layer.h"
+#include "taeda/autograd/views.h"
 
 namespace taeda::autograd {
 namespace {
@@ -50,8 +52,9 @@ Tensor SavedTensor::unpack_slow(Node* node, const char* argument) const {
   // See Note [Saved outputs]: gradients are being recorded, so the result takes its place in the graph again.
   Tensor result = detached_alias(tensor_);
   AutogradMeta& meta = ensure_meta(result.impl());
-  meta.grad_fn = Ref<Node>::share(node);
-  meta.output = output_;
+  const CopySlices* within = node->extras ? node->extras->within : nullptr;
+  meta.grad_fn = within ? within->view_node() : Ref<Node>::share(node);
+  meta.output = within ? 0 : output_;
   result.impl()->flags |= kRequiresGrad;
   result.impl()->keys = result.impl()->keys | KeySet::of(Layer::Autograd);
   return result;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "taeda/autograd/hooks.h"
 #include "taeda/autograd/operators.h"
 #include "taeda/autograd/saved.h"
 
@@ -103,6 +104,26 @@ void ViewBackward::apply(Tensor* grads, Tensor* result) {
     return;
   }
   fail(ErrorKind::NotImplemented, name(), ": the gradient of a complex view of a modified real tensor is not implemented");
+}
+
+void CopySlices::wrap(Node* node) {
+  fn = Ref<Node>::share(node);
+  ensure_extras(node).within = this;
+}
+
+CopySlices::~CopySlices() {
+  if (fn && fn->extras && fn->extras->within == this) fn->extras->within = nullptr;
+}
+
+Ref<Node> CopySlices::view_node() const {
+  auto node = make_node<ViewBackward>();
+  node->edges[0] = {Ref<Node>::share(const_cast<CopySlices*>(this)), 0};
+  node->base = base;
+  node->view = view;
+  node->base_dtype = outputs[0].dtype;
+  node->outputs[0] = OutputInfo{view.sizes, outputs[0].dtype, outputs[0].device, true};
+  node->sequence = Node::next_sequence();
+  return Ref<Node>::adopt(node.release());
 }
 
 void CopySlices::apply(Tensor* grads, Tensor* result) {

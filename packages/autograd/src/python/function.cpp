@@ -181,17 +181,13 @@ void Call::prepare() {
   }
 }
 
-struct Unrecorded {
-  bool saved = std::exchange(thread_state.grad_enabled, false);
-  ~Unrecorded() { thread_state.grad_enabled = saved; }
-};
 
 void Call::forward() {
   const Object run = attribute(function, "_run_forward");
   std::vector<PyObject*> stack{ctx.get()};
   stack.insert(stack.end(), arguments, arguments + count);
   {
-    Unrecorded scope;
+    const GradMode unrecorded(false);
     result = own(not_unwound([&] { return PyObject_Vectorcall(run.get(), stack.data(), stack.size(), nullptr); }));
   }
   single = !PyTuple_Check(result.get()) && !PyList_Check(result.get());

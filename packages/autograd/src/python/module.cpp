@@ -94,6 +94,7 @@ PyObject* detach_inplace(PyObject*, PyObject* self) {
       forget_retained(*meta);
       meta->grad_fn.reset();
       meta->output = 0;
+      if (meta->watch) path_cut(*meta);
     }
     t.impl()->flags &= uint8_t(~kRequiresGrad);
     t.impl()->keys = t.impl()->keys.without(Layer::Autograd);
@@ -139,15 +140,19 @@ void fill_api() {
   autograd_api.attribute = [](const char* key) -> void* {
     return tensor_attributes ? Py_XNewRef(PyDict_GetItemString(tensor_attributes, key)) : nullptr;
   };
+  autograd_api.refresh = [](const Tensor& view) { grad_fn_of(view); };
   autograd_api.visit_hooks = visit_hooks;
   autograd_api.drop_hooks = drop_hooks;
-  autograd_api.orphaned = [](TensorImpl* impl) noexcept { collect_cycle(impl); };
+  autograd_api.orphaned = collect_cycle;
+  autograd_api.moved_home = moved_home;
   release_python_object = [](void* object) noexcept {
     if (!Py_IsInitialized()) return;
     Gil gil;
     Py_DECREF(static_cast<PyObject*>(object));
   };
 }
+
+PyObject* count_searched(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(searched_objects()); }
 
 PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
 
@@ -162,6 +167,7 @@ PyMethodDef methods[] = {
     {"detach_", detach_inplace, METH_O, "Cuts the tensor off its history."},
     {"set_anomaly", set_anomaly, METH_VARARGS, "Switches anomaly mode; returns the switches before."},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Whether anomaly mode is on."},
+    {"searched_objects", count_searched, METH_NOARGS, "How many objects the searches for rings have looked at."},
     {"set_attributes", set_attributes, METH_O, "Gives tensors their methods of this package."},
     {nullptr},
 };

@@ -26,6 +26,10 @@ struct AutogradApi {
   int (*visit_hooks)(TensorImpl* impl, PyVisit visit, void* arg) = nullptr;
   /// Drops the hooks that `visit_hooks` shows: the wrapper is part of a garbage cycle.
   void (*drop_hooks)(TensorImpl* impl) noexcept = nullptr;
+  /// Brings the history of a view up to date with its base's.
+  void (*refresh)(const Tensor& view) = nullptr;
+  /// `impl` has taken over `grad` of another that is dying.
+  void (*moved_home)(TensorImpl* impl) noexcept = nullptr;
 };
 extern TAEDA_API AutogradApi autograd_api;
 

@@ -1,5 +1,7 @@
 // What the generated stubs share: choosing the place of a call, walking layers, out= and in-place targets.
 #pragma once
+#include <tuple>
+
 #include "taeda/backend.h"
 #include "taeda/dispatch.h"
 #include "taeda/half.h"
@@ -16,6 +18,12 @@ TAEDA_API void copy_into(const Tensor& to, const Tensor& from);
 struct Place {
   Device device;
 };
+
+/// Note [Hidden bases]
+/// What an operator returns may have been made as a view of a temporary. To the user that is a tensor like any other: it has
+/// no base, its hooks stay when it is written in place, and its being made under no_grad forbids nothing. Makes it so where nobody but
+/// the view holds the base; false when there are other holders.
+TAEDA_API bool drop_hidden_base(const Tensor& view);
 
 inline KeySet keys_of(TensorList tensors) {
   KeySet keys;
@@ -133,6 +141,21 @@ class TAEDA_API OutTarget {
   const Tensor& out_;
   Tensor temporary_;
 };
+
+/// The last step of a composite: a result that shows a tensor which nobody else holds is no view (see Note [Hidden bases]).
+template <class T>
+inline void settle(const T&) noexcept {}  // numbers
+inline void settle(const Tensor& result) {
+  if (result.impl() && result.impl()->base) [[unlikely]]
+    drop_hidden_base(result);
+}
+inline void settle(const std::vector<Tensor>& results) {
+  for (const Tensor& t : results) settle(t);
+}
+template <class... T>
+inline void settle(const std::tuple<T...>& results) {
+  std::apply([](const T&... each) { (settle(each), ...); }, results);
+}
 
 /// Stores a computed result into an out= tensor.
 TAEDA_API void store_out(const OpEntry& op, const Tensor& out, const Tensor& result);

@@ -1,5 +1,6 @@
 // Generators: seeds, counters, the default stream of each device.
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 

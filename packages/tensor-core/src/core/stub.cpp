@@ -3,12 +3,26 @@
 
 #include <string_view>
 
+#include "taeda/autograd_api.h"
 #include "taeda/ops/cast.h"
 
 namespace taeda::stub {
 
 Tensor clone_of(const Tensor& tensor) { return ops::clone(tensor); }
 void copy_into(const Tensor& to, const Tensor& from) { ops::copy_(to, from); }
+
+bool drop_hidden_base(const Tensor& view) {
+  TensorImpl* impl = view.impl();
+  const TensorImpl* base = impl->base.get();
+  const auto held = [](const TensorImpl* t) { return t->python || t->refs.load(std::memory_order_acquire) != 1; };
+  if (held(impl) || held(base)) return false;
+  // A base that was written after the view was made knows the view's history.
+  if ((base->flags & kRequiresGrad) && autograd_api.refresh) autograd_api.refresh(view);
+  impl->base.reset();
+  impl->flags &= uint8_t(~kUntrackedView);
+  if (!(impl->flags & kRequiresGrad)) impl->keys = impl->keys.without(Layer::Autograd);
+  return true;
+}
 
 namespace {
 

@@ -1,6 +1,7 @@
 // _Mode: the base of no_grad, enable_grad, inference_mode: switches of the thread, set for the length of a `with`
 // block.
 #include "python/internal.h"
+#include "taeda/grad_mode.h"
 
 namespace taeda::py {
 namespace {
@@ -11,22 +12,31 @@ constexpr int kMaxNested = 32;
 struct PyMode {
   PyObject_HEAD uint8_t switches;
   uint8_t depth;   // how often this object is entered now
-  uint64_t saved;  // two bits for each: grad_enabled, inference_mode
+  uint8_t saved[kMaxNested];  // what was on before each entry
 };
 PyMode* cast(PyObject* o) { return reinterpret_cast<PyMode*>(o); }
 
 PyTypeObject* ModeType = nullptr;
 
-void set_grad(bool enabled) {
-  thread_state.grad_enabled = enabled;
-  const uint64_t bit = KeySet::of(Layer::Autograd).bits();
-  thread_state.excluded = enabled ? thread_state.excluded & ~bit : thread_state.excluded | bit;
+/// The state of the thread that modes change. Whether the layer is switched off does not follow from the rest: inside
+/// kernels it is off although gradients are recorded.
+enum State : uint8_t { kRecording = 1, kInferring = 2, kBelowAutograd = 4 };
+constexpr uint64_t kAutogradBit = KeySet::of(Layer::Autograd).bits();
+
+uint8_t now() {
+  return uint8_t((thread_state.grad_enabled ? kRecording : 0) | (thread_state.inference_mode ? kInferring : 0) |
+                 (thread_state.excluded & kAutogradBit ? kBelowAutograd : 0));
 }
 
-uint64_t now() { return uint64_t(thread_state.grad_enabled) | uint64_t(thread_state.inference_mode) << 1; }
+void go_back(uint8_t state) {
+  thread_state.grad_enabled = state & kRecording;
+  thread_state.inference_mode = state & kInferring;
+  thread_state.excluded =
+      state & kBelowAutograd ? thread_state.excluded | kAutogradBit : thread_state.excluded & ~kAutogradBit;
+}
 
 void apply(uint8_t switches) {
-  if (switches & (kGradOn | kGradOff)) set_grad(switches & kGradOn);
+  if (switches & (kGradOn | kGradOff)) GradMode::set(switches & kGradOn);
   if (switches & (kInferenceOn | kInferenceOff)) thread_state.inference_mode = switches & kInferenceOn;
 }
 
@@ -64,20 +74,14 @@ PyObject* enter(PyObject* self, PyObject*) {
                  kMaxNested);
     return nullptr;
   }
-  mode->saved = mode->saved << 2 | now();
-  ++mode->depth;
+  mode->saved[mode->depth++] = now();
   apply(mode->switches);
   return Py_NewRef(self);
 }
 
 PyObject* leave(PyObject* self, PyObject* const*, Py_ssize_t) {
   PyMode* mode = cast(self);
-  if (mode->depth) {
-    set_grad(mode->saved & 1);
-    thread_state.inference_mode = mode->saved & 2;
-    mode->saved >>= 2;
-    --mode->depth;
-  }
+  if (mode->depth) go_back(mode->saved[--mode->depth]);
   Py_RETURN_NONE;
 }
 

@@ -60,6 +60,14 @@ bool resurrect(PyObject* self, TensorImpl* impl) {
   return false;
 }
 
+/// Looks for rings that keep the impl of a dying wrapper; true when somebody took the wrapper up meanwhile.
+bool saved_by_search(PyObject* self, TensorImpl* impl) {
+  Py_SET_REFCNT(self, 1);  // what dies in the search may look at it
+  autograd_api.orphaned(impl);
+  Py_SET_REFCNT(self, Py_REFCNT(self) - 1);
+  return Py_REFCNT(self) != 0;
+}
+
 void clear_slots(PyTypeObject* type, PyObject* self) {
   for (; type != TensorType; type = type->tp_base) {
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !type->tp_members) continue;
@@ -73,6 +81,7 @@ void clear_slots(PyTypeObject* type, PyObject* self) {
 /// The part of dying that plain wrappers do not need; false when the wrapper lives on.
 bool end_stateful(PyObject* self) {
   TensorImpl* impl = cast(self)->tensor.impl();
+  if (impl && impl->grad && autograd_api.orphaned && impl->use_count() > 1 && saved_by_search(self, impl)) return false;
   if (impl && resurrect(self, impl)) return false;
   PyTypeObject* type = Py_TYPE(self);
   if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return false;
@@ -115,6 +124,7 @@ void release_wrapper(void* owned) noexcept {
   heir.impl()->flags = uint8_t(dying->flags & ~kOwnsPython);
   heir.impl()->base = std::move(dying->base);
   heir.impl()->grad = std::exchange(dying->grad, nullptr);
+  if (heir.impl()->grad && autograd_api.moved_home) autograd_api.moved_home(heir.impl());
   heir.impl()->python = wrapper;
   wrapper->tensor = std::move(heir);
   Py_DECREF(reinterpret_cast<PyObject*>(wrapper));

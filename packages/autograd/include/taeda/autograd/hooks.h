@@ -2,8 +2,11 @@
 #pragma once
 #include "taeda/autograd/meta.h"
 #include "taeda/autograd_api.h"
+#include "taeda/grad_mode.h"
 
 namespace taeda::autograd {
+
+struct CopySlices;
 
 using NodeHook = std::function<void(Node* node, Tensor* grads, size_t count)>;
 using PostHook = std::function<void(Node* node, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count)>;
@@ -40,6 +43,7 @@ struct NodeExtras : Pooled {
   void* python = nullptr;          // borrowed PyObject* of the node's wrapper
   void* metadata = nullptr;        // owned PyObject*: the dict that users see
   void* location = nullptr;        // owned: where the node was made (anomaly mode)
+  const CopySlices* within = nullptr;  // the node that wraps this one
   ~NodeExtras();
 };
 
@@ -68,15 +72,13 @@ void forget_retained(AutogradMeta& meta) noexcept;
 /// Frees an owned Python object held as void*; set by the Python part.
 extern void (*release_python_object)(void* object) noexcept;
 
-/// Scope in which user code runs inside the engine: layers work as in ordinary programs.
+/// Scope in which user code runs inside the engine: layers work as in ordinary programs, and what it switches goes back.
 class UserCode {
  public:
-  UserCode() noexcept : saved_(thread_state.excluded) { thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits(); }
-  ~UserCode() { restore_excluded(saved_); }
-  UserCode(const UserCode&) = delete;
+  UserCode() noexcept : mode_(thread_state.grad_enabled) { thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits(); }
 
  private:
-  uint64_t saved_;
+  GradMode mode_;
 };
 
 }  // namespace taeda::autograd

@@ -1,6 +1,7 @@
 // What autograd hangs on a tensor, and the questions asked of it on every recorded call.
 #pragma once
 #include <functional>
+#include <unordered_map>
 
 #include "taeda/autograd/node.h"
 #include "taeda/dispatch.h"
@@ -10,6 +11,15 @@ namespace taeda::autograd {
 /// A hook sees a gradient and may return another; undefined keeps it.
 using TensorHook = std::function<Tensor(const Tensor& grad)>;
 struct HookList;
+struct AutogradMeta;
+
+/// See Note [Witnesses] in cycles.h.
+struct Watch final : Counted {
+  const AutogradMeta* witness = nullptr;
+  bool holds = false;  // the witness still reaches all
+  std::unordered_map<const AutogradMeta*, TensorImpl*> waiting;
+};
+void destroy(Watch* watch) noexcept;
 
 struct AutogradMeta final : GradMeta, Pooled {
   Ref<Node> grad_fn;                // null for leaves
@@ -19,6 +29,7 @@ struct AutogradMeta final : GradMeta, Pooled {
   std::atomic<const void*> keeper{nullptr};  // the thread that holds `grad`'s lock
   Node* accumulator = nullptr;      // see Note [Resting accumulators]
   HookList* hooks = nullptr;        // of leaves; owned
+  Ref<Watch> watch;
   ~AutogradMeta() override;
   static void operator delete(void* memory, size_t bytes) noexcept { Pool::give(memory, bytes); }
 };

@@ -28,6 +28,12 @@ struct ViewBackward final : FixedNode<1> {
 struct CopySlices final : DynamicNode {
   Geometry base, view;
   Ref<Node> fn;
+  ~CopySlices() override;
+  /// Takes `node` as fn; what that saved of its output is found through this node from now on.
+  void wrap(Node* node);
+  /// Node of the view that fn wrote: the base's history seen through the view, so that gradients which come from a saved
+  /// output meet the others here.
+  Ref<Node> view_node() const;
   const char* name() const override { return "CopySlices"; }
   void apply(Tensor* grads, Tensor* result) override;
   void each_saved(SavedVisitor& visit) override { fn->each_saved(visit); }

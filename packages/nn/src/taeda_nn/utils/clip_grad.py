@@ -14,6 +14,10 @@ def _gradients(parameters: Any) -> list[Tensor]:
     return [p.grad for p in parameters if p.grad is not None]
 
 
+def _squares(t: Tensor) -> Tensor:
+    return t.abs().square() if t.is_complex() else t * t
+
+
 def get_total_norm(
     tensors: Iterable[Tensor],
     norm_type: float = 2.0,
@@ -33,7 +37,7 @@ def get_total_norm(
         if norm_type == math.inf:
             total = tensor.stack([t.abs().max() for t in tensors]).max()
         elif norm_type == 2.0:
-            total = tensor.stack([(t * t).sum() for t in tensors]).sum().sqrt()
+            total = tensor.stack([_squares(t).sum() for t in tensors]).sum().sqrt()
         else:
             total = tensor.stack([t.abs().pow(norm_type).sum() for t in tensors]).sum().pow(1.0 / norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
