@@ -177,18 +177,6 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
   });
 }
 
-PyObject* set_(PyObject* self, PyObject* source) {
-  return guarded([&] {
-    if (!is_tensor(source))
-      fail(ErrorKind::Type, "set_: argument 'source' must be a Tensor, found ", type_name(source));
-    const Tensor &to = tensor_of(self), &from = tensor_of(source);
-    check(to.dtype() == from.dtype() && to.device() == from.device(), ErrorKind::Runtime,
-          "set_: expected a source like ", describe(to), ", found ", describe(from));
-    assign_storage(to, from);
-    return Py_NewRef(self);
-  });
-}
-
 }  // namespace
 
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | METH_KEYWORDS
@@ -248,7 +236,6 @@ PyMethodDef tensor_methods[] = {
     {"_storage_facts", storage_facts, METH_NOARGS, nullptr},
     {"is_set_to", is_set_to, METH_O,
      "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
-    {"set_", set_, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py
