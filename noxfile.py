@@ -132,6 +132,17 @@ def growth(session: nox.Session) -> None:
 
 
 @nox.session
+def operators(session: nox.Session) -> None:
+    """Follow the guide to adding an operator in a copy, build it and hold the new operators to their records."""
+    session.install(
+        "setuptools>=77", "cmake>=3.22", "ninja", "pyyaml>=6", "numpy>=1.26", "scipy", "pytest>=8"
+    )
+    session.run(
+        "python", "tools/try_operators.py", *session.posargs, env={"TAEDA_WITHOUT": "onednn,openblas"}
+    )
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the guides and the reference into docs-output/; a warning is an error."""
     install(session)

@@ -17,7 +17,7 @@ ADD = {
     "schema": '"plus(Operand self, Operand other, *, Scalar alpha=1) -> Tensor"',
     "forms": "[function, method, inplace, out]",
     "kind": "structured",
-    "infer": "'binary(\"plus\", self, other)'",
+    "infer": "'binary($op, self, other)'",
     "doc": "Sum.",
 }
 FLIP = {
@@ -82,8 +82,16 @@ def contents(folder: Path) -> dict[str, str]:
         ({"schema": '"plus(Tensor self, int self) -> Tensor"'}, "repeated"),
         ({"schema": '"plus(Tensor self, int a=1, int b) -> Tensor"'}, "'b'"),
         ({"schema": '"plus(int a) -> Tensor"'}, "method"),
+        ({"schema": '"plus(Tensor self, Tensor other) -> Tensor(a)"'}, "'a'"),
+        ({"schema": '"plus(Tensor(a!) self, Tensor other) -> Tensor(a)"'}, "only read"),
+        ({"schema": '"plus(Tensor(a) self, Tensor(a) other) -> Tensor"'}, "share a letter"),
+        ({"schema": '"plus(Tensor(a! if b) self, Tensor other) -> Tensor"'}, "'b'"),
+        ({"schema": '"plus(Tensor self, Tensor other) -> Tensor(a!)"'}, "Tensor(a!)"),
+        ({"schema": '"plus(Tensor(a!) self) -> ()"', "forms": "[function]"}, "end in '_'"),
+        ({"one_value": "true"}, "one_value"),
         ({"varargs": "other"}, "varargs"),
         ({"kind": "composite"}, "infer"),
+        ({"infer": "'binary(\"plus\", self, other)'"}, "repeats"),
         ({"check": "small(self)"}, "check"),
         ({"operands": "{absent: seen(self)}"}, "absent"),
     ],
@@ -156,10 +164,17 @@ def test_every_form_reaches_every_output(tmp_path: Path) -> None:
     assert [op["name"] for op in json.loads(written["ops.json"])] == ["mirror.dims", "plus"]
 
 
+def test_inference_by_the_name_of_a_function_alone_gets_the_operator_and_all_arguments(
+    tmp_path: Path,
+) -> None:
+    assert generate(tmp_path, sums=yaml_of(ADD | {"infer": "sum_of"})).returncode == 0
+    assert 'infer::sum_of("plus", self, other, alpha)' in contents(tmp_path / "out")["dispatch_sums.cpp"]
+
+
 def test_arguments_of_a_direct_operator_are_checked_before_any_kernel(tmp_path: Path) -> None:
     draw = {
         "op": "draw_.chance",
-        "schema": '"draw_(Tensor self, float p) -> ()"',
+        "schema": '"draw_(Tensor(a!) self, float p) -> ()"',
         "forms": "[function, method]",
         "kind": "direct",
         "check": "'chance(\"draw_\", p)'",

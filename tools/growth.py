@@ -30,7 +30,7 @@ OPERATOR = """- op: aaa_grown
   schema: 'aaa_grown(Tensor self) -> Tensor'
   forms: [function, method, inplace, out]
   kind: structured
-  infer: 'unary("aaa_grown", self)'
+  infer: unary
   doc: |
     An operator of a later version.
 """
@@ -113,10 +113,10 @@ def grow(copy: Path) -> tuple[int, int, int]:
     return major, minor + 1, table
 
 
-def copy_sources(copy: Path) -> None:
+def copy_sources(copy: Path, parts: tuple[str, ...] = COPIED) -> None:
     """The files that belong to the repository, at their times, so that a second build is short."""
     listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", *COPIED],
+        ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", *parts],
         capture_output=True,
         text=True,
         check=True,

@@ -97,6 +97,7 @@ void enter_$tag($params) {
   const Tensor before_ = saved_copy($target), result_ = ops::$function($given);
   check_inplace(op::$tag::entry, $target, result_.sizes(), result_.dtype());
   ops::copy_($target, result_);
+  $target.impl()->storage->last_mutator = op::$tag::entry.id;
 }
 """
 ANY_WANTED = """\
@@ -339,6 +340,7 @@ class NodeWriter:
     def prepare(self, inplace: bool, outputs: str) -> list[str]:
         """Makes the node, its edges, and keeps what can be kept before the call."""
         lines = [f"node = make_node<{self.struct}>();"]
+        overwritten = {a.name for a in self.op.written} | {a.name for a in self.op.arguments[:1] if inplace}
         singles = [a.name for a in self.targets if a.is_tensor]
         if self.dynamic:
             total = " + ".join([str(len(singles)), *(f"{a.name}.size()" for a in self.lists)])
@@ -352,7 +354,7 @@ class NodeWriter:
             lines.append(f"collect_edges(node.get(), node->{a.name}_at_, {a.name});")
             at = f"node->{a.name}_at_ + node->{a.name}_count_"
         for s, argument in self.saved:
-            stores = s.stores(argument, inplace and argument == self.op.arguments[0].name)
+            stores = s.stores(argument, argument in overwritten)
             if not stores:
                 continue
             condition = self._condition(s)
@@ -551,7 +553,7 @@ def known_entries(w: NodeWriter) -> tuple[str, list[str]]:
     """A record without formulas says that nothing flows; in place that still ends the history of self."""
     op = w.op
     if op.in_place_only:
-        if op.results or op.arguments[0].type != "Tensor":
+        if op.arguments[0].type != "Tensor":
             return "", []
         return w.emit() + inplace_entry(w, op.cxx), [op.cxx]
     text, tags = "", []
@@ -566,7 +568,7 @@ def known_entries(w: NodeWriter) -> tuple[str, list[str]]:
 
 def unknown_entries(op: Operator) -> tuple[str, list[str]]:
     if op.in_place_only:
-        if op.results or op.arguments[0].type != "Tensor":
+        if op.arguments[0].type != "Tensor":
             return "", []
         return unknown_inplace(op, op.cxx), [op.cxx]
     if not op.tensor_results:

@@ -126,7 +126,7 @@ def out_lines(op: Operator, args: str) -> list[str]:
 def result_lines(op: Operator, args: str) -> list[str]:
     call = f"ops::{op.cxx}({args})"
     if not op.results:
-        writes = op.in_place_only and op.arguments and op.arguments[0].type == "Tensor"
+        writes = op.in_place_only and op.arguments[0].type == "Tensor"
         return [f"{call};", f"return {'slots.self()' if writes else 'Py_NewRef(Py_None)'};"]
     if len(op.results) == 1:
         return [f"return wrap({call});"]
@@ -157,7 +157,7 @@ def caller(op: Operator, ident: str, inplace: bool) -> str:
 
 def signature_text(op: Operator, suffix: str, with_out: bool) -> str:
     """What messages and docstrings show."""
-    body = op.schema.partition("(")[2]
+    body = op.plain_schema.partition("(")[2]
     if with_out:
         inner, _, result = body.rpartition(") ->")
         star = "" if "*" in inner else "*, "

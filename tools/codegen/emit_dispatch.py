@@ -78,7 +78,10 @@ def pick(op: Operator, tag: str, outputs: list[str]) -> list[str]:
 
 
 def infer(op: Operator) -> str:
-    call = op.infer or f"{op.cxx}({t.names(op.arguments)})"
+    name = literal(op.python_name)
+    call = (op.infer or f"{op.cxx}({t.names(op.arguments)})").replace("$op", name)
+    if call.isidentifier():
+        call = f"{call}({joined(name, t.names(op.arguments))})"
     n = len(op.results)
     result = "const Spec spec_" if n == 1 else f"const std::array<Spec, {n}> specs_"
     return f"{result} = infer::{call};"
@@ -100,41 +103,78 @@ def writing(tag: str, target: str, call: list[str]) -> list[str]:
     return [f"writing(op::{tag}::entry, {target}, [&] {{", *(f"  {line}" for line in call), "});"]
 
 
-def written_tensors(op: Operator) -> str | None:
-    """First argument of an operator that exists only in place."""
-    first = op.arguments[0] if op.arguments else None
-    return first.name if op.in_place_only and first and first.type in ("Tensor", "Tensor[]") else None
+def per_written(op: Operator, statement: str) -> list[str]:
+    """A statement for each argument that the call writes to, in terms of `$name` and `$label`."""
+    return [
+        (f"if ({a.when}) " if a.when else "") + fill(statement, name=a.name, label=literal(a.name))
+        for a in op.written
+    ]
+
+
+def targets_checked(op: Operator) -> list[str]:
+    """What is written to must be memory that can be; one value for all elements may meet a place twice."""
+    if op.kind == "view":
+        return []  # shows other memory, and writes to none
+    function = "check_memory" if op.one_value else "check_writable"
+    return per_written(op, f"{function}(op::{op.cxx}::entry, $name, $label);")
+
+
+def counted(op: Operator) -> list[str]:
+    """The writes of a call count; inside a composite they have been counted, in the name of what it calls."""
+    function = "blame" if op.kind == "composite" else "bump"
+    return per_written(op, f"{function}(op::{op.cxx}::entry, $name);")
+
+
+def called(op: Operator, call: str) -> list[str]:
+    """A call of the whole operator, and what it wrote to is counted."""
+    after = counted(op)
+    if not after or not op.results:
+        return [f"{call};" if after else f"return {call};", *after]
+    return [f"auto result_ = {call};", *after, "return result_;"]
+
+
+def inputs_apart(op: Operator) -> tuple[list[str], str]:
+    """Of a call that writes to its first argument: statements that keep the others apart, and their names then."""
+    target, *others = op.arguments
+    lines, given = [], []
+    for a in others:
+        single, several = (
+            a.is_tensor and not a.written,
+            a.is_tensor_list and not a.written and target.is_tensor,
+        )
+        if single or several:
+            holder = "Apart" if single else "ApartList"
+            lines.append(f"const {holder} {a.name}_apart({a.name}, {target.name}, {truth(op.elementwise)});")
+        given.append(f"{a.name}_apart.get()" if single or several else a.name)
+    return lines, joined(*given)
 
 
 def direct_body(op: Operator) -> list[str]:
-    """Calls the backend's own function; what it wrote to gets a new version."""
-    tag, args, target = op.cxx, t.names(op.arguments), written_tensors(op)
-    lines = pick(op, tag, [])
-    checked = [f"infer::{op.check};"] if op.check else []
-    if target is None:
-        return [*lines, *checked, f"return direct_of<op::{tag}>(op::{tag}::entry, place_)({args});"]
-    lines += [f"check_writable(op::{tag}::entry, {target});", *checked]
-    bump = f"bump(op::{tag}::entry, {target});"
+    """Calls the backend's own function."""
+    tag, args = op.cxx, t.names(op.arguments)
+    lines = [*pick(op, tag, []), *targets_checked(op), *([f"infer::{op.check};"] if op.check else [])]
     if op.results:
-        call = f"auto result_ = direct_of<op::{tag}>(op::{tag}::entry, place_)({args});"
-        return [*lines, call, bump, "return result_;"]
-    call = f"if (auto* kernel_ = writer_of<op::{tag}>(op::{tag}::entry, place_)) kernel_({args});"
-    return [*lines, *writing(tag, target, [call]), bump]
+        return [*lines, *called(op, f"direct_of<op::{tag}>(op::{tag}::entry, place_)({args})")]
+    apart, given = inputs_apart(op)
+    kernel = f"if (auto* kernel_ = writer_of<op::{tag}>(op::{tag}::entry, place_))"
+    call = [f"{kernel} kernel_({joined(op.arguments[0].name, given)});"]
+    return [*lines, *apart, *(writing(tag, op.written[0].name, call) if op.written else call), *counted(op)]
 
 
 def function_body(op: Operator) -> list[str]:
     args = t.names(op.arguments)
     if op.kind in ("view", "composite"):
-        lines = [t.rounded_once(op, f"impl::{op.cxx}")] if op.steps else []
+        lines = [*targets_checked(op), *([t.rounded_once(op, f"impl::{op.cxx}")] if op.steps else [])]
+        call = f"impl::{op.cxx}({args})"
         if op.kind == "view" or not op.results:
-            return [*lines, f"return impl::{op.cxx}({args});"]
-        return [*lines, f"auto result_ = impl::{op.cxx}({args});", "settle(result_);", "return result_;"]
+            return [*lines, *called(op, call)]
+        return [*lines, f"auto result_ = {call};", "settle(result_);", *counted(op), "return result_;"]
     if op.kind == "direct":
         return direct_body(op)
     names = ["result_"] if len(op.results) == 1 else [f"result_{i}" for i in range(len(op.results))]
-    lines = [*pick(op, op.cxx, []), infer(op)]
+    lines = [*pick(op, op.cxx, []), infer(op), *targets_checked(op)]
     lines += [f"Tensor {name} = make({spec(op, i)}, place_);" for i, name in enumerate(names)]
-    lines += kernel_call(op, op.cxx, names, args)
+    lines += [*kernel_call(op, op.cxx, names, args), *counted(op)]
     if len(names) == 1:
         return [*lines, "return result_;"]
     return [*lines, f"return {{{', '.join(f'std::move({n})' for n in names)}}};"]
@@ -143,29 +183,29 @@ def function_body(op: Operator) -> list[str]:
 def inplace_body(op: Operator) -> list[str]:
     tag, args, target = op.cxx + "_", t.names(op.arguments), op.arguments[0].name
     if op.kind in ("view", "composite") and op.impl_inplace:
-        return [f"impl::{tag}({args});"]
+        count = "bump" if op.kind == "view" else "blame"
+        return [f"impl::{tag}({args});", f"{count}(op::{tag}::entry, {target});"]
     if op.kind != "structured":
         made = f"impl::{op.cxx}({args})" if op.kind != "direct" else f"compute_{op.cxx}(keys_, {args})"
         return [
-            f"check_writable(op::{tag}::entry, {target});",
+            f"check_writable(op::{tag}::entry, {target}, {literal(target)});",
             f"const Tensor result_ = {made};",
             f"check_inplace(op::{tag}::entry, {target}, result_.sizes(), result_.dtype());",
             f"copy_into({target}, result_);",
+            f"blame(op::{tag}::entry, {target});",
         ]
     lines = [*pick(op, tag, []), infer(op)]
     lines.append(f"check_inplace(op::{tag}::entry, {target}, {spec(op, 0)}.sizes, {spec(op, 0)}.dtype);")
-    others = []
-    for a in op.arguments[1:]:
-        if a.is_tensor:
-            lines.append(f"const Apart {a.name}_apart({a.name}, {target});")
-        others.append(f"{a.name}_apart.tensor()" if a.is_tensor else a.name)
-    lines += writing(tag, target, kernel_call(op, tag, [target], joined(target, *others)))
-    return [*lines, f"{target}.bump_version(op::{tag}::entry.id);"]
+    apart, given = inputs_apart(op)
+    lines += [*apart, *writing(tag, target, kernel_call(op, tag, [target], joined(target, given)))]
+    return [*lines, f"bump(op::{tag}::entry, {target});"]
 
 
 def out_body(op: Operator) -> list[str]:
     tag, args, names = op.cxx + "_out", t.names(op.arguments), out_names(op)
-    lines = [f"check_writable(op::{tag}::entry, {name});" for name in names]
+    lines = [f"check_writable(op::{tag}::entry, {name}, {literal(name)});" for name in names]
+    if len(names) > 1:
+        lines.append(f"check_distinct(op::{tag}::entry, {{{', '.join(f'&{name}' for name in names)}}});")
     if op.kind != "structured":
         lines.append(f"const auto result_ = compute_{op.cxx}({joined(f'active({keys(op, [])})', args)});")
         items = ["result_"] if len(names) == 1 else [f"std::get<{i}>(result_)" for i in range(len(names))]

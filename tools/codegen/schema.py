@@ -16,7 +16,8 @@ TYPES = (
 RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
-    "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "steps": bool, "doc": str,
+    "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
+    "steps": bool, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 NAMESPACES = ("linalg", "special")  # Python modules beside the top level that operators may stand in
@@ -49,10 +50,15 @@ class DeclarationError(Exception):
 
 @dataclass(frozen=True)
 class Argument:
+    """One argument: `alias` is the letter of the memory it shows, `when` the bool argument that makes it written."""
+
     name: str
     type: str
     default: str | None  # as written; None: required
     keyword_only: bool
+    alias: str = ""
+    written: bool = False
+    when: str = ""
 
     @property
     def is_tensor(self) -> bool:
@@ -66,8 +72,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Result:
+    """One result. `alias` is the letter of the argument whose memory it may show."""
+
     name: str
     type: str
+    alias: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,8 @@ class Operator:
     varargs: str | None = None
     impl_inplace: bool = False
     steps: bool = False
+    one_value: bool = False
+    elementwise: bool = False
     where: str = field(default="", compare=False)
 
     @property
@@ -113,17 +124,39 @@ class Operator:
         return (*own, *(name for place, dot, name in dotted if dot and place == namespace))
 
     @property
+    def written(self) -> tuple[Argument, ...]:
+        """Arguments that the function form writes to."""
+        return tuple(a for a in self.arguments if a.written)
+
+    @property
     def in_place_only(self) -> bool:
-        return self.python_name.endswith("_") and not self.name.startswith("__")
+        """It gives nothing but what it writes into its first argument."""
+        return not self.results and bool(self.arguments) and self.arguments[0].written
+
+    @property
+    def plain_schema(self) -> str:
+        """The schema as callers read it: without the marks of what is written and shared."""
+        return _EFFECT.sub("", self.schema)
 
     @property
     def tensor_results(self) -> bool:
         return bool(self.results) and all(r.type == "Tensor" for r in self.results)
 
 
+# What stands behind `Tensor`: (a) shows memory, (a!) is written, (a! if training) only when that argument is true.
+_EFFECT = re.compile(r"(?<=Tensor)\((?P<alias>[a-z])(?P<written>!)?(?: if (?P<when>\w+))?\)")
 _ARGUMENT = re.compile(
     r"^(?P<type>[A-Za-z]+(?:\?|\[\])*)\s+(?P<name>[a-z_A-Z0-9]+)(?:\s*=\s*(?P<default>.+))?$"
 )
+
+
+def _effect(text: str) -> tuple[str, dict[str, str | bool]]:
+    """The text without its mark, and what the mark says."""
+    match = _EFFECT.search(text)
+    if not match:
+        return text, {}
+    said = {"alias": match["alias"], "written": bool(match["written"]), "when": match["when"] or ""}
+    return _EFFECT.sub("", text, count=1), said
 
 
 def _split(text: str) -> list[str]:
@@ -170,10 +203,11 @@ def _arguments(text: str, where: str) -> tuple[Argument, ...]:
         if part == "*":
             keyword_only = True
             continue
-        match = _ARGUMENT.match(part)
+        plain, effect = _effect(part)
+        match = _ARGUMENT.match(plain)
         if not match or match["type"] not in TYPES:
             raise DeclarationError(f"{where}: cannot read argument {part!r}; known types: {', '.join(TYPES)}")
-        out.append(Argument(match["name"], match["type"], match["default"], keyword_only))
+        out.append(Argument(match["name"], match["type"], match["default"], keyword_only, **effect))
         _check_default(out[-1], where)
     names = [a.name for a in out]
     if len(set(names)) != len(names):
@@ -188,12 +222,15 @@ def _results(text: str, where: str) -> tuple[Result, ...]:
     parts = _split(text[1:-1]) if text.startswith("(") else [text]
     out = []
     for i, part in enumerate(parts):
-        kind, _, name = part.partition(" ")
-        if kind not in RESULT_TYPES:
+        plain, effect = _effect(part)
+        kind, _, name = plain.partition(" ")
+        if kind not in RESULT_TYPES or effect.get("written"):
             raise DeclarationError(
                 f"{where}: cannot read result {part!r}; known types: {', '.join(RESULT_TYPES)}"
             )
-        out.append(Result(name or ("result" if len(parts) == 1 else f"result{i}"), kind))
+        out.append(
+            Result(name or ("result" if len(parts) == 1 else f"result{i}"), kind, effect.get("alias", ""))
+        )
     return tuple(out)
 
 
@@ -219,6 +256,36 @@ def _check_fields(record: object, where: str) -> None:
         raise DeclarationError(f"{where}: field 'doc' is empty")
 
 
+def _check_effects(op: Operator) -> None:
+    """What is written and shared must be sayable by the schema's own arguments."""
+    by_letter: dict[str, Argument] = {}
+    for a in op.arguments:
+        if a.alias and by_letter.setdefault(a.alias, a) is not a:
+            raise DeclarationError(
+                f"{op.where}: arguments {by_letter[a.alias].name!r} and {a.name!r} share a letter"
+            )
+        if a.when and not (a.written and any(b.name == a.when and b.type == "bool" for b in op.arguments)):
+            raise DeclarationError(
+                f"{op.where}: {a.name!r} is written if {a.when!r}, which is no bool argument"
+            )
+    for r in op.results:
+        if r.alias and (r.alias not in by_letter or by_letter[r.alias].written):
+            raise DeclarationError(
+                f"{op.where}: result {r.name!r} shows {r.alias!r}, which no argument is called that is only read"
+            )
+    if op.kind == "view" and op.results and not all(r.alias for r in op.results):
+        raise DeclarationError(
+            f"{op.where}: a view says whose memory it shows, as in '(Tensor(a) self) -> Tensor(a)'"
+        )
+    named = op.python_name.endswith("_") and not op.name.startswith("__")
+    if named != op.in_place_only:
+        raise DeclarationError(
+            f"{op.where}: names end in '_' where the first argument is written, 'Tensor(a!)', and the result is '()'"
+        )
+    if op.one_value and not op.in_place_only:
+        raise DeclarationError(f"{op.where}: 'one_value' is for operators that exist only in place")
+
+
 def _check_meaning(op: Operator) -> None:
     """What can be said of an operator only after its schema is known."""
     first = op.arguments[0].type if op.arguments else None
@@ -237,6 +304,10 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(f"{op.where}: a structured operator returns tensors")
     if op.kind != "structured" and op.infer:
         raise DeclarationError(f"{op.where}: 'infer' is for structured operators")
+    if op.infer and f'"{op.python_name}"' in op.infer:
+        raise DeclarationError(
+            f"{op.where}: 'infer' repeats the operator's name: write $op, or the function's name alone"
+        )
     if op.kind != "direct" and op.check:
         raise DeclarationError(
             f"{op.where}: 'check' is for direct operators; others check in 'infer' or 'impl'"
@@ -252,8 +323,9 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(f"{op.where}: form 'inplace' needs exactly one Tensor result")
     if op.in_place_only and {"inplace", "out"} & set(op.forms):
         raise DeclarationError(
-            f"{op.where}: an operator whose name ends in '_' has the forms function and method only"
+            f"{op.where}: an operator that exists only in place has the forms function and method only"
         )
+    _check_effects(op)
     if op.module not in MODULES:
         raise DeclarationError(f"{op.where}: module must be of {sorted(MODULES)}, found {op.module!r}")
     for alias in op.aliases:
@@ -298,6 +370,8 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         varargs=record.get("varargs"),
         impl_inplace=bool(record.get("impl_inplace", False)),
         steps=bool(record.get("steps", False)),
+        one_value=bool(record.get("one_value", False)),
+        elementwise=bool(record.get("elementwise", False)),
         where=where,
     )
     _check_meaning(op)

@@ -550,3 +550,73 @@ def test_a_block_that_fails_still_ends(lib):
     with lib.kernel("exp", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7)) as kernel:
         made.undo()
         assert kernel.active
+
+
+# --- what schemas say of writing ---
+
+
+def test_schemas_say_what_is_written_and_shown(lib):
+    made = lib.define(
+        "testpkg::marks(Tensor(a!)[] many, Tensor(b! if on)? maybe, Tensor(c) seen, bool on) -> Tensor(c)"
+    )
+    facts = [(a.name, a.alias, a.written, a.when) for a in made.op.arguments]
+    wanted = [
+        ("many", "a", True, ""),
+        ("maybe", "b", True, "on"),
+        ("seen", "c", False, ""),
+        ("on", "", False, ""),
+    ]
+    assert facts == wanted
+    assert made.op.results[0].alias == "c" and made.op.form == "function"
+    assert [a.written for a in library.op("add_").arguments] == [True, False, False]
+    assert [a.written for a in library.op("max.dim_out").arguments[:3]] == [True, True, False]
+    statistics = [a for a in library.op("batch_norm").arguments if a.written]
+    assert [(a.name, a.when) for a in statistics] == [
+        ("running_mean", "training"),
+        ("running_var", "training"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("testpkg::f(Tensor(a) x, Tensor(a) y) -> Tensor", "letter 'a'"),
+        ("testpkg::f(Tensor(a! if on) x) -> Tensor", "'on', which is no bool"),
+        ("testpkg::f(Tensor(a!) x) -> Tensor(a)", "only read"),
+        ("testpkg::f(Tensor x) -> Tensor(a)", "letter of an argument"),
+        ("testpkg::f(Tensor x) -> Tensor(a!)", "said of the argument"),
+        ("testpkg::f(Tensor(!) x) -> Tensor", "a letter"),
+        ("testpkg::f(int(a!) x) -> Tensor", "an argument name"),
+    ],
+)
+def test_schemas_that_say_of_writing_what_cannot_be(lib, schema, said):
+    with pytest.raises(ValueError, match=said):
+        lib.define(schema)
+
+
+def test_what_an_operator_of_a_library_writes_is_checked_and_counted(lib):
+    grow = lib.define("testpkg::grow_(Tensor(a!) self, Tensor by) -> ()")
+
+    @grow.kernel("cpu")
+    def kernel(outputs, inputs):
+        inputs[0].numpy()[...] += inputs[1].numpy()
+
+    x = tc.zeros(3)
+    grow(x, tc.ones(3))
+    assert x.tolist() == [1.0] * 3 and x._version == 1 and grow.op.form == "inplace"
+    frozen = np.zeros(3, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(RuntimeError, match="testpkg::grow_: argument 'self' is read-only memory"):
+        grow(tc.from_numpy(frozen), tc.ones(3))
+    with pytest.raises(RuntimeError, match="share one place"):
+        grow(tc.zeros(1).expand(3), tc.ones(3))
+
+
+def test_writes_of_a_composite_count_once_in_its_own_name(lib):
+    @lib.operator("testpkg::twice_(Tensor(a!) self) -> ()")
+    def twice_(self):
+        self.mul_(2)
+
+    x = tc.ones(2)
+    twice_(x)
+    assert x.tolist() == [2.0, 2.0] and x._version == 1

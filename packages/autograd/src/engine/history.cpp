@@ -69,6 +69,8 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
   const TensorImpl* base = impl->base.get();
   check(!(base->flags & kRequiresGrad) || (meta_of(base) && meta_of(base)->grad_fn), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
         ") is a view of a leaf that requires grad: it cannot be used in an in-place operation while gradients are recorded; use no_grad() or clone() it first");
+  check(impl->storage == base->storage, ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+        ") is a view of a tensor that shows other memory by now (by set_, resize_ or .data), so that the write cannot be recorded; clone() it first");
   check(!(impl->flags & kUntrackedView), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
         ") is a view made under no_grad and is modified while gradients are recorded; make the view outside no_grad, or modify it inside");
   check(base->dtype == impl->dtype, ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self), ") is a view of dtype ", name(impl->dtype),

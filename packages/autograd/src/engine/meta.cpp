@@ -20,6 +20,7 @@ void refresh_view(const Tensor& view) {
   const bool marked = impl->flags & kRequiresGrad;
   if (marked && (!meta.grad_fn || meta.attr_version == view.version())) return;
   const Tensor base{impl->base};
+  if (impl->storage != base.impl()->storage) return;  // the base shows other memory by now
   const Edge edge = collect_edge(base);
   if (!edge.node || !same_number_field(view.dtype(), base.dtype())) return;
   auto node = make_node<ViewBackward>();
@@ -86,7 +87,7 @@ void replace_grad(const Tensor& t, Tensor grad) {
 bool view_became_tracked(const Tensor& view) noexcept {
   const TensorImpl* impl = view.impl();
   const AutogradMeta* base = meta_of(impl->base.get());
-  return base && base->grad_fn && !(impl->flags & kUntrackedView) && same_number_field(impl->dtype, impl->base->dtype);
+  return base && base->grad_fn && impl->storage == impl->base->storage && !(impl->flags & kUntrackedView) && same_number_field(impl->dtype, impl->base->dtype);
 }
 
 Edge slow_edge(const Tensor& t) {

@@ -36,6 +36,16 @@ struct RuntimeBackward final : DynamicNode {
     visit("results", results);
   }
 
+  /// What the call writes to is kept after it, as the derivative sees it.
+  void save_written(const Values& given) {
+    size_t at = 0;
+    for (size_t i = 0; i < given.size(); ++i)
+      each_tensor(given[i], [&](const Tensor& t) {
+        if (writes_to(op.parsed, i, given)) inputs[at].save(t, this, "arguments");
+        ++at;
+      });
+  }
+
   void save(const Values& given) {
     size_t count = 0;
     for (const Value& value : given) each_tensor(value, [&](const Tensor&) { ++count; });
@@ -43,10 +53,12 @@ struct RuntimeBackward final : DynamicNode {
     inputs.resize(count);
     arguments = given;
     size_t at = 0;
-    for (const Value& value : given) {
-      each_tensor(value, [&](const Tensor& t) {
+    for (size_t i = 0; i < given.size(); ++i) {
+      const bool kept = !writes_to(op.parsed, i, given);
+      each_tensor(given[i], [&](const Tensor& t) {
         edges[at] = collect_edge(t);
-        inputs[at++].save(t, this, "arguments");
+        if (kept) inputs[at].save(t, this, "arguments");
+        ++at;
       });
     }
     for (Value& value : arguments) each_tensor(value, [](Tensor& t) { t = Tensor(); });
@@ -98,14 +110,26 @@ bool any_tracked(const Values& arguments) {
   return found;
 }
 
+/// An operator that writes to its arguments has no formula for what these were.
+void refuse_tracked_targets(const RuntimeOp& op, const Values& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (writes_to(op.parsed, i, arguments))
+      each_tensor(arguments[i], [&](const Tensor& t) {
+        if (tracked(t)) refuse_argument(op, op.parsed.arguments[i].name.c_str());
+      });
+}
+
 Values record(RuntimeOp& op, KeySet keys, Values arguments) {
   Ref<RuntimeBackward> node;
+  Values written;
   if (thread_state.grad_enabled && any_tracked(arguments)) {
     const auto functions = op.functions();
     // A composite form without a derivative of its own is differentiated by what it calls.
     if (!functions->derivative && functions->composite) return functions->composite(arguments);
+    refuse_tracked_targets(op, arguments);
     node = make_node<RuntimeBackward>(op);
     node->save(arguments);
+    written = arguments;
   }
   Values results;
   {
@@ -113,6 +137,7 @@ Values record(RuntimeOp& op, KeySet keys, Values arguments) {
     results = call_below(op, keys, std::move(arguments));
   }
   if (!node) return results;
+  node->save_written(written);
   node->results.resize(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const Tensor& made = std::get<Tensor>(results[i]);

@@ -23,12 +23,16 @@ struct SchemaArgument {
   bool optional = false;        // None is a value
   bool keyword_only = false;
   bool has_default = false;
-  Value missing;  // the default
+  Value missing;            // the default
+  std::string alias = {};   // letter of the memory it shows: "a" of Tensor(a) and Tensor(a!)
+  bool written = false;     // Tensor(a!)
+  std::string when = {};    // Tensor(a! if training): written only when this argument is true
 };
 struct SchemaResult {
   std::string name;
   ArgumentType type = ArgumentType::Tensor;
   bool list = false;
+  std::string alias = {};  // letter of the argument whose memory it may show
 };
 /// `"mypkg::scale(Tensor self, float k=1.0) -> Tensor"`, taken apart.
 struct Schema {
@@ -41,6 +45,23 @@ TAEDA_API Schema parse_schema(std::string_view text);
 /// The boxed calling convention of an entry of the table: an out= form takes its outputs first, an in-place form gives
 /// none.
 TAEDA_API Schema boxed_schema(const OpEntry& op);
+/// The same, read once.
+TAEDA_API const Schema& schema_of(const OpEntry& op);
+/// Whether a call with these arguments writes to argument `i`.
+TAEDA_API bool writes_to(const Schema& schema, size_t i, const Values& arguments);
+/// Calls `visit` for every tensor of a value that is there.
+template <class Visit>
+void each_tensor_of(const Value& value, const Visit& visit) {
+  if (auto* t = std::get_if<Tensor>(&value)) {
+    if (t->defined()) visit(*t);
+  } else if (auto* list = std::get_if<std::vector<Tensor>>(&value)) {
+    for (const Tensor& item : *list)
+      if (item.defined()) visit(item);
+  } else if (auto* some = std::get_if<std::vector<std::optional<Tensor>>>(&value)) {
+    for (const auto& item : *some)
+      if (item && item->defined()) visit(*item);
+  }
+}
 
 /// How an operator made at run time behaves; whatever is empty is absent.
 struct RuntimeFunctions {

@@ -84,15 +84,32 @@ template <class Op, auto Compute, class... Arguments>
   return Compute(keys, std::forward<Arguments>(arguments)...);
 }
 
-TAEDA_API void check_writable(const OpEntry& op, const Tensor& self);
-inline void check_writable(const OpEntry& op, TensorList list) {
-  for (const Tensor& t : list) check_writable(op, t);
+// What a schema calls written, `Tensor(a!)`, is checked before anything is computed and counted afterwards. Optional tensors may
+// be absent; of a list all items are meant.
+
+/// RuntimeError unless the target is memory that may be written to and, with `apart`, shows no place twice.
+TAEDA_API void check_target(const OpEntry& op, const Tensor& target, const char* argument, bool apart);
+
+inline bool is_readonly(const Tensor& t) noexcept { return t.impl()->storage && t.impl()->storage->readonly; }
+inline void check_writable(const OpEntry& op, const Tensor& target, const char* argument) {
+  if (target.defined() && (!target.dense() || is_readonly(target))) [[unlikely]]
+    check_target(op, target, argument, true);
 }
-inline void bump(const OpEntry& op, const Tensor& self) { self.bump_version(op.id); }
-inline void bump(const OpEntry& op, TensorList list) {
-  for (const Tensor& t : list) t.bump_version(op.id);
+inline void check_writable(const OpEntry& op, TensorList list, const char* argument) {
+  for (const Tensor& t : list) check_writable(op, t, argument);
+}
+/// One value for all elements may be written to one place twice.
+inline void check_memory(const OpEntry& op, const Tensor& target, const char* argument) {
+  if (is_readonly(target)) [[unlikely]]
+    check_target(op, target, argument, false);
 }
 
+inline void bump(const OpEntry& op, const Tensor& self) {
+  if (self.defined()) self.bump_version(op.id);
+}
+inline void bump(const OpEntry& op, TensorList list) {
+  for (const Tensor& t : list) bump(op, t);
+}
 /// Runs the kernel of an in-place call. A target that a signal left partly written has a new version: what was saved of it
 /// is gone.
 template <class Call>
@@ -114,19 +131,46 @@ inline void writing(const OpEntry& op, TensorList list, Call&& call) {
   }
 }
 
-/// An input of an in-place call, copied when it shares bytes with the target without being it.
+/// The operator that was called is named as the last one that wrote, in the place of those that it is made of.
+inline void blame(const OpEntry& op, const Tensor& self) {
+  if (self.defined() && self.impl()->storage && !(self.impl()->flags & kDetachedData)) self.impl()->storage->last_mutator = op.id;
+}
+inline void blame(const OpEntry& op, TensorList list) {
+  for (const Tensor& t : list) blame(op, t);
+}
+
+/// Whether a call that writes to `target` must copy this input first. One that makes each element of the same elements alone
+/// may read the target itself.
+inline bool disturbed(const Tensor& input, const Tensor& target, bool elementwise) {
+  return overlaps(input, target) && !(elementwise && same_place(input, target));
+}
+/// An input of an in-place call, copied when it shares bytes with the target.
 class Apart {
  public:
-  Apart(const Tensor& input, const Tensor& target) : input_(&input) {
-    if (overlaps(input, target) && !same_place(input, target)) [[unlikely]]
+  Apart(const Tensor& input, const Tensor& target, bool elementwise) : input_(&input) {
+    if (disturbed(input, target, elementwise)) [[unlikely]]
       copy_ = clone_of(input);
   }
-  const Tensor& tensor() const { return copy_.defined() ? copy_ : *input_; }
+  const Tensor& get() const { return copy_.defined() ? copy_ : *input_; }
 
  private:
   const Tensor* input_;
   Tensor copy_;
 };
+
+/// The same for a list.
+class TAEDA_API ApartList {
+ public:
+  ApartList(TensorList inputs, const Tensor& target, bool elementwise);
+  TensorList get() const { return copies_.empty() ? inputs_ : TensorList(copies_); }
+
+ private:
+  TensorList inputs_;
+  std::vector<Tensor> copies_;
+};
+
+/// RuntimeError when two outputs share memory.
+TAEDA_API void check_distinct(const OpEntry& op, std::initializer_list<const Tensor*> outputs);
 
 /// Where an out= form computes: the given tensor, or a temporary when dtype or memory do not allow that.
 class TAEDA_API OutTarget {

@@ -110,8 +110,6 @@ void check_direct(const Stored& stored, Device device);
 std::string owner_or(const char* owner);
 /// While a plug-in starts: how to take away what was just registered, should the start fail.
 void note_started(std::function<void()> undo);
-/// Schema in calling order, parsed once.
-const Schema& schema_of(const OpEntry& op);
 
 // The functions of the table, by family.
 int32_t tensor_read(taeda_tensor, taeda_tensor_info*);

@@ -293,14 +293,4 @@ taeda_value give(Value value, const OpEntry& op) {
       value);
 }
 
-const Schema& schema_of(const OpEntry& op) {
-  static std::mutex lock;
-  static const HeldAtFork held(lock);
-  static auto* known = new std::map<const OpEntry*, Schema>;
-  std::lock_guard guard(lock);
-  auto found = known->find(&op);
-  if (found == known->end()) found = known->emplace(&op, boxed_schema(op)).first;
-  return found->second;
-}
-
 }  // namespace taeda::abi

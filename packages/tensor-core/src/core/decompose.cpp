@@ -34,15 +34,14 @@ DType dtype_of(const Values& inputs) {
 
 Values run(const OpEntry& op, KeySet, Values arguments) {
   const Below below(Layer::Autograd);
-  const size_t outputs = op.kind == Kind::Structured ? arguments.size() - boxed_schema(op).arguments.size() : 0;
+  const Schema& schema = schema_of(op);
+  const size_t outputs = op.kind == Kind::Structured ? arguments.size() - schema.arguments.size() : 0;
   Values inputs(std::make_move_iterator(arguments.begin() + std::ptrdiff_t(outputs)),
                 std::make_move_iterator(arguments.end()));
-  const bool writes = std::string_view(op.name).ends_with("_");
   const DType dtype = dtype_of(inputs);
-  // Running statistics are written to, so they are handed on as they are.
-  const size_t kept = std::string_view(op.name) == "native_batch_norm" ? 3 : inputs.size();
-  for (size_t i = 0; i < inputs.size() && !writes; ++i)
-    if (i != kept && i != kept + 1) inputs[i] = widened(std::move(inputs[i]));
+  // What is written to is handed on as it is; an operator without results rounds with what it writes.
+  for (size_t i = 0; i < inputs.size() && !schema.results.empty(); ++i)
+    if (!schema.arguments[i].written) inputs[i] = widened(std::move(inputs[i]));
   Values results = decomposition_of(op.name)(std::move(inputs));
   for (size_t i = 0; i < outputs; ++i) stub::copy_into(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
   if (outputs) return {};

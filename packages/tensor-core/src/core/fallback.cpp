@@ -62,43 +62,48 @@ void store(const Tensor& there, const Tensor& here) {
   backend(there.device().backend).copy_from_host(there.device(), to.low, from.low, to.nbytes);
 }
 
-/// Several elements in one place: nothing can have written to it.
-bool expanded(const Tensor& t) {
+/// One element for each place: dimensions along which the same one is shown again are cut to their first.
+Tensor places_of(const Tensor& t) {
+  Shape sizes(t.sizes());
   for (int64_t d = 0; d < t.dim(); ++d)
-    if (t.size(d) > 1 && t.stride(d) == 0) return true;
-  return false;
+    if (t.stride(d) == 0 && sizes[size_t(d)] > 1) sizes[size_t(d)] = 1;
+  return alias(t, sizes, t.strides(), 0);
 }
 
-/// A tensor of the device and its copy, which is written back when the operator changed it.
+/// A tensor of the device and its copy, which is written back when the operator writes to it.
 struct Moved {
   Tensor there, here;
   uint32_t version;
+  bool written;
 };
 
 class Stay {
  public:
   explicit Stay(BackendId id) : id_(id) {}
-  Tensor move(const Tensor& t) {
+  Tensor move(const Tensor& t, bool written) {
     if (!t.defined() || t.device().backend != id_) return t;
-    for (const Moved& m : moved_)
-      if (m.there.same(t)) return m.here;
+    for (Moved& m : moved_)
+      if (m.there.same(t)) {
+        m.written |= written;
+        return m.here;
+      }
     const Tensor here = fetch(t);
-    moved_.push_back({t, here, here.version()});
+    moved_.push_back({t, here, here.version(), written});
     return here;
   }
-  Value move(Value value) {
-    if (auto* t = std::get_if<Tensor>(&value)) return move(*t);
+  Value move(Value value, bool written) {
+    if (auto* t = std::get_if<Tensor>(&value)) return move(*t, written);
     if (auto* list = std::get_if<std::vector<Tensor>>(&value))
-      for (Tensor& t : *list) t = move(t);
+      for (Tensor& t : *list) t = move(t, written);
     if (auto* some = std::get_if<std::vector<std::optional<Tensor>>>(&value))
       for (auto& t : *some)
-        if (t) t = move(*t);
+        if (t) t = move(*t, written);
     return value;
   }
-  /// `all`: also where no operator said that it wrote (running statistics are written without one).
-  void write_back(bool all) const {
+  /// What the schema calls written, and what an operator without such marks has counted a write to.
+  void write_back() const {
     for (const Moved& m : moved_)
-      if ((all && !expanded(m.there)) || m.here.version() != m.version) store(m.there, m.here);
+      if (m.written || m.here.version() != m.version) store(places_of(m.there), places_of(m.here));
   }
 
  private:
@@ -122,18 +127,16 @@ Value to_device(Value value, Device device) {
   return value;
 }
 
-bool writes_arguments(const OpEntry& op) {
-  const std::string_view name = op.name;
-  return op.kind == Kind::Direct ? name.ends_with("_") : name == "native_batch_norm";
-}
-
 /// Results on the cpu; what the operator wrote into is written back to the device.
 Values count_and_call(const OpEntry& op, BackendId id, Values inputs) {
   count(id, op.name);
   Stay stay(id);
-  for (Value& input : inputs) input = stay.move(std::move(input));
+  const Schema& schema = schema_of(op);
+  std::vector<bool> written;
+  for (size_t i = 0; i < inputs.size(); ++i) written.push_back(writes_to(schema, i, inputs));
+  for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = stay.move(std::move(inputs[i]), written[i]);
   Values results = call_operator(op, std::move(inputs));
-  stay.write_back(writes_arguments(op));
+  stay.write_back();
   return results;
 }
 
@@ -141,7 +144,7 @@ Values count_and_call(const OpEntry& op, BackendId id, Values inputs) {
 Values on_cpu(const OpEntry& op, KeySet keys, Values arguments) {
   const BackendId id = BackendId(std::countr_zero(keys.backends().bits()));
   const Device device = device_of(id, arguments);
-  const size_t outputs = op.kind == Kind::Structured ? arguments.size() - boxed_schema(op).arguments.size() : 0;
+  const size_t outputs = op.kind == Kind::Structured ? arguments.size() - schema_of(op).arguments.size() : 0;
   Values inputs(std::make_move_iterator(arguments.begin() + std::ptrdiff_t(outputs)),
                 std::make_move_iterator(arguments.end()));
   if (outputs == 0) return compute_on_cpu(op, device, std::move(inputs));

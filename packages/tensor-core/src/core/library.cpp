@@ -8,6 +8,7 @@
 
 #include "core/fork.h"
 #include "taeda/backend.h"
+#include "taeda/stub.h"
 
 namespace taeda {
 
@@ -28,22 +29,9 @@ Defined& defined() {
 /// Stands where generated operators have a typed adapter: run-time operators have only boxed entries.
 char boxed_only;
 
-template <class Visit>
-void each_tensor(const Value& value, const Visit& visit) {
-  if (auto* t = std::get_if<Tensor>(&value)) {
-    if (t->defined()) visit(*t);
-  } else if (auto* list = std::get_if<std::vector<Tensor>>(&value)) {
-    for (const Tensor& item : *list)
-      if (item.defined()) visit(item);
-  } else if (auto* some = std::get_if<std::vector<std::optional<Tensor>>>(&value)) {
-    for (const auto& item : *some)
-      if (item && item->defined()) visit(*item);
-  }
-}
-
 std::vector<const Tensor*> tensors_of(const Values& arguments) {
   std::vector<const Tensor*> out;
-  for (const Value& value : arguments) each_tensor(value, [&](const Tensor& t) { out.push_back(&t); });
+  for (const Value& value : arguments) each_tensor_of(value, [&](const Tensor& t) { out.push_back(&t); });
   return out;
 }
 
@@ -80,7 +68,31 @@ void check_results(const RuntimeOp& op, const Values& results) {
   }
 }
 
-Values compute(const RuntimeOp& op, KeySet keys, Values arguments) {
+/// What a call writes to, by its schema: checked before, counted after.
+class Targets {
+ public:
+  Targets(const RuntimeOp& op, const Values& arguments) : op_(op) {
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (writes_to(op.parsed, i, arguments))
+        each_tensor_of(arguments[i], [&](const Tensor& t) {
+          stub::check_writable(op, t, op.parsed.arguments[i].name.c_str());
+          written_.push_back({t, t.version()});
+        });
+  }
+  /// A composite's writes have been counted by what it calls.
+  void count() const {
+    for (const auto& [target, before] : written_) {
+      if (target.version() == before) stub::bump(op_, target);
+      stub::blame(op_, target);
+    }
+  }
+
+ private:
+  const RuntimeOp& op_;
+  std::vector<std::pair<Tensor, uint32_t>> written_;
+};
+
+Values compute_plain(const RuntimeOp& op, KeySet keys, Values arguments) {
   const std::shared_ptr<const RuntimeFunctions> fn = op.functions();
   const Device device = device_of(op, keys, arguments);
   BoxedFn* kernel = op.kernels[device.backend] ? op.boxed_kernels[device.backend] : nullptr;
@@ -105,6 +117,13 @@ Values compute(const RuntimeOp& op, KeySet keys, Values arguments) {
   }
   Values results = fn->composite(arguments);
   check_results(op, results);
+  return results;
+}
+
+Values compute(const RuntimeOp& op, KeySet keys, Values arguments) {
+  const Targets targets(op, arguments);
+  Values results = compute_plain(op, keys, std::move(arguments));
+  targets.count();
   return results;
 }
 

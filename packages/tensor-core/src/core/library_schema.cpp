@@ -1,6 +1,8 @@
 // Parsing of schema texts: the small grammar of docs/design/operators.md.
+#include <algorithm>
 #include <charconv>
 #include <map>
+#include <mutex>
 
 #include "taeda/library.h"
 
@@ -42,6 +44,7 @@ class Parser {
     need("->");
     results(out);
     if (at_ != text_.size()) wrong("the end");
+    check_effects(out);
     return out;
   }
 
@@ -85,10 +88,46 @@ class Parser {
     }
     return found->second;
   }
+  /// What stands behind "Tensor" in parentheses: (a), (a!), (a! if training).
+  struct Effect {
+    std::string letter, when;
+    bool written = false;
+    explicit operator bool() const { return !letter.empty(); }
+  };
+  Effect effect(ArgumentType type) {
+    Effect out;
+    if (type != ArgumentType::Tensor || !take("(")) return out;
+    out.letter = name("a letter for the memory");
+    out.written = take("!");
+    if (out.written && take("if ")) out.when = name("the name of a bool argument");
+    need(")");
+    return out;
+  }
+  /// Letters stand for one argument each, and results show arguments that are only read.
+  void check_effects(const Schema& schema) const {
+    const auto refuse = [&](const std::string& why) { fail(ErrorKind::Value, "schema '", text_, "': ", why); };
+    std::map<std::string, const SchemaArgument*> by_letter;
+    for (const SchemaArgument& a : schema.arguments) {
+      if (!a.alias.empty() && !by_letter.emplace(a.alias, &a).second) refuse("two arguments have the letter '" + a.alias + "'");
+      const auto is_condition = [&](const SchemaArgument& b) { return b.name == a.when && b.type == ArgumentType::Bool && !b.list; };
+      if (!a.when.empty() && std::ranges::none_of(schema.arguments, is_condition))
+        refuse("'" + a.name + "' is written if '" + a.when + "', which is no bool argument");
+    }
+    for (const SchemaResult& r : schema.results) {
+      const auto shown = by_letter.find(r.alias);
+      if (!r.alias.empty() && (shown == by_letter.end() || shown->second->written))
+        refuse("result '" + r.name + "' shows '" + r.alias + "', expected the letter of an argument that is only read");
+    }
+  }
   SchemaArgument argument(bool keyword_only) {
     SchemaArgument out;
     out.keyword_only = keyword_only;
     out.type = type();
+    if (Effect found = effect(out.type)) {
+      out.alias = found.letter;
+      out.written = found.written;
+      out.when = found.when;
+    }
     out.optional = take("?");
     if (take("[]")) {
       out.list = true;
@@ -171,6 +210,10 @@ class Parser {
   SchemaResult result(bool named) {
     SchemaResult out;
     out.type = type();
+    if (Effect found = effect(out.type)) {
+      if (found.written) wrong("a result that is no argument: what is written is said of the argument");
+      out.alias = found.letter;
+    }
     out.list = take("[]");
     out.name =
         named && at_ < text_.size() && text_[at_] != ',' && text_[at_] != ')' ? name("a name of the result") : "result";
@@ -188,18 +231,42 @@ Schema parse_schema(std::string_view text) { return Parser(text).schema(); }
 Schema boxed_schema(const OpEntry& op) {
   Schema schema = parse_schema(op.schema);
   schema.name = op.name;
-  if (op.form == Form::InPlace) schema.results.clear();
+  if (op.form == Form::InPlace) {
+    if (schema.arguments[0].alias.empty()) schema.arguments[0].alias = "self";
+    schema.arguments[0].written = true;
+    schema.results.clear();
+  }
   if (op.form == Form::Out) {
     std::vector<SchemaArgument> outputs;
     for (const SchemaResult& r : schema.results)
       outputs.push_back({.name = schema.results.size() == 1 ? "out" : "out_" + r.name,
                          .type = r.type,
                          .list = r.list,
-                         .missing = {}});
+                         .missing = {},
+                         .alias = "out_" + r.name,
+                         .written = true});
     schema.arguments.insert(schema.arguments.begin(), outputs.begin(), outputs.end());
     schema.results.clear();
   }
   return schema;
+}
+
+const Schema& schema_of(const OpEntry& op) {
+  static std::mutex lock;
+  static auto* known = new std::map<const OpEntry*, Schema>;
+  std::lock_guard guard(lock);
+  auto found = known->find(&op);
+  if (found == known->end()) found = known->emplace(&op, boxed_schema(op)).first;
+  return found->second;
+}
+
+bool writes_to(const Schema& schema, size_t i, const Values& arguments) {
+  const SchemaArgument& a = schema.arguments[i];
+  if (!a.written || a.when.empty()) return a.written;
+  for (size_t c = 0; c < schema.arguments.size(); ++c)
+    if (schema.arguments[c].name == a.when)
+      if (auto* told = std::get_if<bool>(&arguments[c])) return *told;
+  return true;
 }
 
 }  // namespace taeda

@@ -1,8 +1,6 @@
 // The slow paths of generated stubs.
 #include "taeda/stub.h"
 
-#include <string_view>
-
 #include "taeda/autograd_api.h"
 #include "taeda/ops/cast.h"
 
@@ -53,13 +51,26 @@ Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const>
   return {one_device(op, id, tensors, lists)};
 }
 
-void check_writable(const OpEntry& op, const Tensor& self) {
-  if (!(!self.impl()->storage || !self.impl()->storage->readonly)) [[unlikely]]
-    fail(ErrorKind::Runtime, op.name, ": argument is read-only memory ", describe(self),
-        "; copy it first with clone()");
-  // One value for all elements is no question of order.
-  if (!self.dense() && std::string_view(op.name) != "fill_" && std::string_view(op.name) != "zero_") [[unlikely]]
-    check_places(op, self, "self");
+void check_target(const OpEntry& op, const Tensor& target, const char* argument, bool apart) {
+  if (is_readonly(target)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument '", argument, "' is read-only memory ", describe(target),
+         "; copy it first with clone()");
+  if (apart) check_places(op, target, argument);
+}
+
+ApartList::ApartList(TensorList inputs, const Tensor& target, bool elementwise) : inputs_(inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!disturbed(inputs[i], target, elementwise)) continue;
+    if (copies_.empty()) copies_.assign(inputs.begin(), inputs.end());
+    copies_[i] = clone_of(inputs[i]);
+  }
+}
+
+void check_distinct(const OpEntry& op, std::initializer_list<const Tensor*> outputs) {
+  for (auto a = outputs.begin(); a != outputs.end(); ++a)
+    for (auto b = a + 1; b != outputs.end(); ++b)
+      check((*a)->impl() != (*b)->impl() && !overlaps(**a, **b), ErrorKind::Runtime, op.name, ": argument 'out' has two tensors that share memory, ",
+            describe(**a), " and ", describe(**b));
 }
 
 OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs,
@@ -70,7 +81,7 @@ OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Pla
         to_string(place.device));
   check(can_cast(spec.dtype, out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(spec.dtype),
         " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
-  check_writable(op, out);
+  check_writable(op, out, "out");
   bool apart = out.dtype() == spec.dtype;
   // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe, and
   // that cannot be told here, so any shared byte goes through a temporary.
@@ -87,8 +98,9 @@ void OutTarget::finish() const {
   if (temporary_.defined()) {
     resize_output(out_, temporary_.sizes(), op_.name);
     ops::copy_(out_, temporary_);
+    blame(op_, out_);
   } else {
-    out_.bump_version(op_.id);
+    bump(op_, out_);
   }
 }
 
@@ -97,6 +109,7 @@ void store_out(const OpEntry& op, const Tensor& out, const Tensor& result) {
         " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
   resize_output(out, result.sizes(), op.name);
   ops::copy_(out, result);
+  blame(op, out);
 }
 
 }  // namespace taeda::stub

@@ -228,6 +228,9 @@ void assign_storage(const Tensor& self, const Tensor& other) {
   TensorImpl* from = other.impl();
   if (to == from) return;
   set_dims(to, other.sizes(), other.strides());
+  // Callers count this as a write. The version goes on from that of the storage left behind, so that nothing saved earlier finds
+  // its own version there.
+  if (to->storage && from->storage) from->storage->version = std::max(from->storage->version, to->storage->version);
   to->storage = from->storage;
   to->data = from->data;
   to->dtype = from->dtype;

@@ -314,6 +314,22 @@ void squeeze_(const Tensor& self) { become(self, squeeze(self)); }
 void squeeze_dims_(const Tensor& self, IntSpan dim) { become(self, squeeze_dims(self, dim)); }
 void unsqueeze_(const Tensor& self, int64_t dim) { become(self, unsqueeze(self, dim)); }
 void transpose_(const Tensor& self, int64_t dim0, int64_t dim1) { become(self, transpose(self, dim0, dim1)); }
+void t_(const Tensor& self) {
+  check(self.dim() <= 2, ErrorKind::Runtime, "t_: expected at most 2 dimensions, found shape ", shape_text(self.sizes()));
+  if (self.dim() == 2) ops::transpose_(self, 0, 1);
+}
+void swapaxes_(const Tensor& self, int64_t axis0, int64_t axis1) { ops::transpose_(self, axis0, axis1); }
+void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
+  // Other views of the same tensor find their gradients through what it shows.
+  check(!self.requires_grad(), ErrorKind::Runtime, "as_strided_: a tensor that requires grad cannot be given another layout in place, found ",
+        describe(self));
+  become(self, as_strided(self, size, stride, storage_offset));
+}
+void set_(const Tensor& self, const Tensor& source) {
+  check(self.dtype() == source.dtype() && self.device() == source.device(), ErrorKind::Runtime, "set_: expected a source like ",
+        describe(self), ", found ", describe(source));
+  assign_storage(self, source);
+}
 
 // Reshaping that may copy.
 Tensor reshape(const Tensor& self, IntSpan shape) {

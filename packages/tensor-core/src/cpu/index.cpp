@@ -51,7 +51,6 @@ void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& valu
   const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
   infer::index_values("index_put_", plan.result, values);
   Tensor source = ops::to_dtype(values, self.dtype());
-  if (overlaps(source, self)) source = ops::clone(source);
   const Tensor wide = ops::expand(source, plan.result);
   if (wide.numel() == 0) return;
   const ResultStrides strides(plan, wide.strides());
@@ -246,17 +245,15 @@ void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const 
     return summed_in_float32(out, [&](const Tensor& wide) {
       index_add_kernel(wide, in_float32(self), dim, index, in_float32(source), alpha);
     });
-  const Tensor safe = overlaps(out, source) ? ops::clone(source) : source;
   start_from(out, self);
   const bool scaled = !alpha.equal(1.0);
-  into_slices("index_add", out, dim, index, safe, [&]<class T>(T& place, T value) {
+  into_slices("index_add", out, dim, index, source, [&]<class T>(T& place, T value) {
     place = cpu::plus(place, scaled ? cpu::times(alpha.to<T>(), value) : value);
   });
 }
 void index_copy_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  const Tensor safe = overlaps(out, source) ? ops::clone(source) : source;
   start_from(out, self);
-  into_slices("index_copy", out, dim, index, safe, []<class T>(T& place, T value) { place = value; });
+  into_slices("index_copy", out, dim, index, source, []<class T>(T& place, T value) { place = value; });
 }
 void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   start_from(out, self);
@@ -386,7 +383,7 @@ void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_
   if (index.numel() == 0) return start_from(out_, self);
   const int64_t d = wrap_dim(dim, out.dim(), op);
   const bool checked = check_all(op, out, d, index);
-  const Tensor src = at_least_1d(overlaps(out, src_) ? ops::clone(src_) : src_);
+  const Tensor src = at_least_1d(src_);
   start_from(out_, self);
   visit_dtype(out.dtype(), [&]<class T>() {
     along(
@@ -440,8 +437,7 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
   const Tensor index1 = at_least_1d(index);
   std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
   if (index1.numel()) check_all("scatter_reduce", counts, d, index1);
-  const Tensor safe = overlaps(out, src) ? ops::clone(src) : src;
-  const Tensor source = at_least_1d(safe), to = at_least_1d(out);
+  const Tensor source = at_least_1d(src), to = at_least_1d(out);
   start_from(out, self);
   if (index1.numel() == 0) return;
   // Both walks visit the same positions in the same order, so one list of counter places serves both.

@@ -163,7 +163,6 @@ void blend_running(const Tensor& running, const std::vector<double>& batch, doub
       }
     }
   });
-  running.bump_version(op::native_batch_norm::entry.id);
 }
 
 template <class T>

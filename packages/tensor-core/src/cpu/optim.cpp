@@ -33,10 +33,6 @@ class Flat {
   bool writes_;
 };
 
-void touched(TensorList list, uint16_t op) {
-  for (const Tensor& t : list) t.bump_version(op);
-}
-
 void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double lr, double momentum, double dampening, double weight_decay,
                bool nesterov, bool maximize, bool first_step) {
   const bool has_momentum = momentum != 0;
@@ -52,8 +48,6 @@ void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double l
       run(param.at(begin), grad.at(begin), has_momentum ? buffer.at(begin) : nullptr, end - begin, step);
     });
   }
-  touched(params, op::_fused_sgd_::entry.id);
-  if (has_momentum) touched(buffers, op::_fused_sgd_::entry.id);
 }
 
 void fused_adam(TensorList params, TensorList grads, TensorList averages, TensorList squares, TensorList largest, IntSpan steps, double lr,
@@ -72,11 +66,6 @@ void fused_adam(TensorList params, TensorList grads, TensorList averages, Tensor
       run(param.at(begin), grad.at(begin), average.at(begin), square.at(begin), amsgrad ? top.at(begin) : nullptr, end - begin, step);
     });
   }
-  const uint16_t id = op::_fused_adam_::entry.id;
-  touched(params, id);
-  touched(averages, id);
-  touched(squares, id);
-  if (amsgrad) touched(largest, id);
 }
 
 const bool registered = [] {

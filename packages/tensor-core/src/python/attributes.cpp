@@ -86,7 +86,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
           "data: expected a tensor on ", to_string(to.device()), ", found ", describe(from));
     check(!to.requires_grad() || is_differentiable(from.dtype()), ErrorKind::Runtime,
           "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
-    assign_storage(to, from);
+    if (!same_place(to, from)) {
+      assign_storage(to, from);
+      to.bump_version(0);
+    }
     TensorImpl* impl = to.impl();
     impl->device = from.device();
     impl->keys = KeySet(impl->keys.bits() & ~impl->keys.backends().bits()) | from.keys().backends();

@@ -317,8 +317,7 @@ PyObject* call(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const OpEntry& op = entry_of(name);
     const RuntimeOp* own_op = as_runtime(&op);
-    const Schema made = own_op ? Schema() : boxed_schema(op);
-    const Schema& schema = own_op ? own_op->parsed : made;
+    const Schema& schema = own_op ? own_op->parsed : schema_of(op);
     Values arguments = bind(op, schema, given, named);
     if (op.form == Form::Function) return results_to_python(call_operator(op, std::move(arguments)));
     // Forms that write give back what they wrote to.
@@ -329,22 +328,25 @@ PyObject* call(PyObject*, PyObject* args) {
   });
 }
 
-/// ((name, type, list, optional, keyword_only, has_default, default), ...), ((name, type, list), ...)
+/// ((name, type, list, optional, keyword_only, has_default, default, alias, written, when), ...), ((name, type, list,
+/// alias), ...)
 PyObject* schema_facts(PyObject*, PyObject* name) {
   static const char* const kTypes[] = {"Tensor", "Operand", "Scalar", "int",    "float",
                                        "bool",   "str",     "DType",  "Device", "Generator"};
   return guarded([&]() -> PyObject* {
-    const Schema schema = boxed_schema(entry_of(name));
+    const Schema& schema = schema_of(entry_of(name));
     Object arguments = own(PyList_New(0)), results = own(PyList_New(0));
     for (const SchemaArgument& a : schema.arguments) {
       const Object row =
-          own(Py_BuildValue("(ssNNNNN)", a.name.c_str(), kTypes[int(a.type)], PyBool_FromLong(a.list),
+          own(Py_BuildValue("(ssNNNNNsNs)", a.name.c_str(), kTypes[int(a.type)], PyBool_FromLong(a.list),
                             PyBool_FromLong(a.optional || a.optional_items), PyBool_FromLong(a.keyword_only),
-                            PyBool_FromLong(a.has_default), to_python(a.missing)));
+                            PyBool_FromLong(a.has_default), to_python(a.missing), a.alias.c_str(),
+                            PyBool_FromLong(a.written), a.when.c_str()));
       ensure(PyList_Append(arguments.get(), row.get()) == 0);
     }
     for (const SchemaResult& r : schema.results) {
-      const Object row = own(Py_BuildValue("(ssN)", r.name.c_str(), kTypes[int(r.type)], PyBool_FromLong(r.list)));
+      const Object row =
+          own(Py_BuildValue("(ssNs)", r.name.c_str(), kTypes[int(r.type)], PyBool_FromLong(r.list), r.alias.c_str()));
       ensure(PyList_Append(results.get(), row.get()) == 0);
     }
     return Py_BuildValue("(NN)", arguments.release(), results.release());

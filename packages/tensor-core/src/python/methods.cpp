@@ -182,18 +182,6 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
   });
 }
 
-PyObject* set_(PyObject* self, PyObject* source) {
-  return guarded([&] {
-    if (!is_tensor(source))
-      fail(ErrorKind::Type, "set_: argument 'source' must be a Tensor, found ", type_name(source));
-    const Tensor &to = tensor_of(self), &from = tensor_of(source);
-    check(to.dtype() == from.dtype() && to.device() == from.device(), ErrorKind::Runtime,
-          "set_: expected a source like ", describe(to), ", found ", describe(from));
-    assign_storage(to, from);
-    return Py_NewRef(self);
-  });
-}
-
 PyObject* resize_to(PyObject* self, PyObject* size) {
   return guarded([&] {
     const Object items = own(PySequence_Tuple(size));
@@ -267,7 +255,6 @@ PyMethodDef tensor_methods[] = {
     {"is_set_to", method1<is_set_to>, METH_O,
      "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
     {"_resize_to", resize_to, METH_O, nullptr},
-    {"set_", method1<set_>, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

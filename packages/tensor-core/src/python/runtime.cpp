@@ -141,14 +141,18 @@ const char* kind_name(Kind kind) {
       return "composite";
   }
 }
-/// (name, schema, kind, core) of every entry.
+const char* form_name(Form form) {
+  return form == Form::Out ? "out" : form == Form::InPlace ? "inplace" : "function";
+}
+/// (name, schema, kind, core, form) of every entry.
 PyObject* operators(PyObject*, PyObject*) {
   return guarded([&] {
     Object list = own(PyList_New(0));
     for (const OpEntry* op : all_ops()) {
       if (!op) continue;
       const Object row =
-          own(Py_BuildValue("(sssO)", op->name, op->schema, kind_name(op->kind), op->core ? Py_True : Py_False));
+          own(Py_BuildValue("(sssOs)", op->name, op->schema, kind_name(op->kind), op->core ? Py_True : Py_False,
+                            form_name(op->form)));
       ensure(PyList_Append(list.get(), row.get()) == 0);
     }
     return list.release();

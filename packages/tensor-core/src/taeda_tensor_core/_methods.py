@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core import _C, _copies, _derived, _functions, _overridable, _printing, _unique
+from taeda_tensor_core import _C, _copies, _functions, _overridable, _printing, _unique
 from taeda_tensor_core._C import Tensor
 
 TYPE_CHECKING = False
@@ -219,7 +219,7 @@ METHODS = [
 
 def install() -> None:
     """Put the methods on the Tensor type."""
-    for method in (*METHODS, *_derived.METHODS):
+    for method in METHODS:
         setattr(Tensor, method.__name__, method)
     for function in (
         _unique.unique,

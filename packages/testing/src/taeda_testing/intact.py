@@ -9,12 +9,9 @@ import numpy as np
 
 from taeda_registry.slots import tensor
 
-#: Positions of the arguments that an operator writes to, beside the first one of those whose name ends in "_".
-WRITES = {"batch_norm": (3, 4), "native_batch_norm": (3, 4)}
-
 
 def written_argument(
-    operator: str,
+    written: Sequence[int],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     before: tuple[Sequence[Any], Mapping[str, Any]],
@@ -23,7 +20,7 @@ def written_argument(
     """The first argument that differs from what it was, unless the operator writes to it.
 
     Args:
-        operator: its name.
+        written: positions of arguments that the operator writes to.
         args, kwargs: of the call, as they are now.
         before: both as arrays, as they were.
         read: gives a tensor's values.
@@ -33,7 +30,6 @@ def written_argument(
     """
     places = [(f"argument {i}", i, args[i], value) for i, value in enumerate(before[0])]
     places += [(f"argument '{key}'", key, kwargs[key], value) for key, value in before[1].items()]
-    written = WRITES.get(operator, (0,) if operator.endswith("_") else ())
     for name, place, now, then in places:
         if place in written:
             continue

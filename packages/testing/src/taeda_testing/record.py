@@ -58,6 +58,7 @@ class OpRecord:
         gradient: dtypes in which gradients are checked, () for none.
         second: whether second derivatives are checked too.
         constant: positions of arguments that are not differentiated, weights of classes for instance.
+        writes: positions of the arguments that the function writes to, its results apart.
         rtol, atol: by dtype name of the compared values; missing ones use the defaults of the runner.
         exact_dtype: the result's dtype must be the reference's.
         namespace: "" for top-level functions, "ops" for operators of neural networks.
@@ -82,6 +83,7 @@ class OpRecord:
     out: bool = False
     creates: bool = False
     row_major: bool = False
+    writes: tuple[int, ...] = ()
     errors: tuple[ErrorSample, ...] = ()
     family: str = ""
 

@@ -161,7 +161,7 @@ def _check_rest(record: OpRecord, sample: Sample, args: Any, kwargs: Any, result
     if other := strayed(*result):
         raise _differs(Where(record, sample), "device of a result", result[1], other)
     read = lambda one: _arrays(one)[0]  # noqa: E731
-    if changed := written_argument(record.name, args, kwargs, (sample.args, sample.kwargs), read):
+    if changed := written_argument(record.writes, args, kwargs, (sample.args, sample.kwargs), read):
         name, before, now = changed
         where = str(Where(record, sample))
         text = f"{where}: {name} was written to: {brief(now)}, expected {brief(before)}"

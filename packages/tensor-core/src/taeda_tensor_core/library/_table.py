@@ -9,7 +9,11 @@ from taeda_tensor_core import _C, _overridable
 
 
 class Argument(NamedTuple):
-    """One argument of a schema. `type` is a word such as "Tensor" or "int"; `list` and `optional` say the rest."""
+    """One argument of a schema. `type` is a word such as "Tensor" or "int"; `list` and `optional` say the rest.
+
+    `alias` is the letter of the memory that it shows, "a" of `Tensor(a)`; `written` says that the call writes to it,
+    `Tensor(a!)`, and `when` names the argument that this depends on, `Tensor(a! if training)`.
+    """
 
     name: str
     type: str
@@ -18,14 +22,18 @@ class Argument(NamedTuple):
     keyword_only: bool
     has_default: bool
     default: Any
+    alias: str = ""
+    written: bool = False
+    when: str = ""
 
 
 class Result(NamedTuple):
-    """One result of a schema."""
+    """One result of a schema. `alias` is the letter of the argument whose memory it may show."""
 
     name: str
     type: str
     list: bool
+    alias: str = ""
 
 
 class Operator:
@@ -39,10 +47,10 @@ class Operator:
         core: Whether a backend must implement it.
     """
 
-    __slots__ = ("_facts", "core", "kind", "name", "schema")
+    __slots__ = ("_facts", "_form", "core", "kind", "name", "schema")
 
-    def __init__(self, name: str, schema: str, kind: str, core: bool) -> None:
-        self.name, self.schema, self.kind, self.core = name, schema, kind, core
+    def __init__(self, name: str, schema: str, kind: str, core: bool, form: str) -> None:
+        self.name, self.schema, self.kind, self.core, self._form = name, schema, kind, core, form
         self._facts: tuple[tuple[Argument, ...], tuple[Result, ...]] | None = None
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -73,9 +81,9 @@ class Operator:
     @property
     def form(self) -> str:
         """ "function", "inplace" or "out"."""
-        if self.name.endswith(".out") or self.name.endswith("_out"):
-            return "out"
-        return "inplace" if self.name.endswith("_") else "function"
+        if self._form == "function" and not self.results and any(a.written for a in self.arguments[:1]):
+            return "inplace"
+        return self._form
 
     def kernels(self) -> dict[str, str]:
         """Who registered its kernel, by device type."""
@@ -221,9 +229,9 @@ def _devices() -> list[str]:
 
 
 def _fill() -> None:
-    for name, schema, kind, core in _C._operators():
+    for name, schema, kind, core, form in _C._operators():
         if name not in _known:
-            _known[name] = Operator(name, schema, kind, core)
+            _known[name] = Operator(name, schema, kind, core, form)
 
 
 def op(name: str) -> Operator:

@@ -123,23 +123,23 @@ RECORDS = [
     )),
     _record("bernoulli_", _filled, _calls((0.0,), (1.0,)), _BOUNDED, errors=(
         *_wrong("bernoulli_", (2,), -0.5, words=("p", "-0.5")),
-    )),
-    _record("bernoulli_", lambda x, p: np.broadcast_to(p, x.shape).astype(x.dtype), _given),
+    ), writes=(0,)),
+    _record("bernoulli_", lambda x, p: np.broadcast_to(p, x.shape).astype(x.dtype), _given, writes=(0,)),
     _record("cauchy_", lambda x, *_: x, _calls((), (1.0, 2.0), shapes=_EMPTY), errors=_wrong(
         "cauchy_", (2,), 0.0, -1.0, words=("sigma", "-1")
-    )),
+    ), writes=(0,)),
     _record("dropout", _dropped, _calls((0.5, False), (0.0,), (1.0, True)), gradient=("float64",),
             errors=_wrong("dropout", (2,), 1.5, words=("p", "1.5"))),
     _record("exponential_", lambda x, *_: x, _calls((), (2.0,), shapes=_EMPTY), errors=_wrong(
         "exponential_", (2,), -1.0, words=("lambd", "-1")
-    )),
+    ), writes=(0,)),
     _record("geometric_", lambda x, *_: x, _calls((0.5,), shapes=_EMPTY), REALS, errors=(
         *_wrong("geometric_", (2,), 0.0, words=("p", "0")),
         *_wrong("geometric_", (2,), 1.5, words=("p", "1.5")),
-    )),
+    ), writes=(0,)),
     _record("log_normal_", lambda x, *_: x, _calls((), (0.0, 1.0), shapes=_EMPTY), errors=_wrong(
         "log_normal_", (2,), 0.0, -1.0, words=("std", "-1")
-    )),
+    ), writes=(0,)),
     _record("multinomial", _drawn, _categories, errors=(
         *_wrong("multinomial", np.ones(2, np.float32), 3, words=("3", "2")),
         *_wrong("multinomial", np.ones(2, np.float32), 0, words=("num_samples", "0")),
@@ -163,7 +163,7 @@ RECORDS = [
     )),
     _record("normal_", lambda x, mean, std: _filled(x, mean), _calls((2.5, 0.0)), errors=_wrong(
         "normal_", (2,), 0.0, -1.0, words=("std", "-1")
-    )),
+    ), writes=(0,)),
     _record("poisson", np.zeros_like, _calls((), low=0, high=0)),
     _record("rand", _shaped, _empty, creates=True, errors=_wrong("", [-2], words=("-2",))),
     _record("rand_like", lambda x, dtype=None: x.astype(dtype or x.dtype), _empty_like),
@@ -178,10 +178,10 @@ RECORDS = [
     _record("randn_like", lambda x, dtype=None: x.astype(dtype or x.dtype), _empty_like),
     _record("random_", lambda x, *bounds: _integers_like(x, *bounds), _calls((3, 4), (1,)), _BOUNDED[1:], errors=_wrong(
         "random_", (2,), 4, 4, words=("low", "high", "4")
-    )),
+    ), writes=(0,)),
     _record("random_", lambda x, *bounds: _integers_like(x, *bounds), _calls((3, 4)), ("uint8",), errors=_wrong(
         "random_", np.zeros(2, np.uint8), 0, 300, words=("high", "300", "uint8")
-    )),
+    ), writes=(0,)),
     _record("randperm", lambda n, dtype: np.zeros(n, dtype), _made((0,), (1,), sized=False), REALS, creates=True,
             errors=(*_wrong("randperm", -1, words=("n", "-1")),
                     *misfit("randperm", 300, dtype=np.dtype("uint8"), words=("n", "300", "uint8")))),
@@ -191,5 +191,5 @@ RECORDS = [
     _record("uniform_", lambda x, a, b: _filled(x, a), _calls((2.5, 2.5)), errors=(
         *_wrong("uniform_", (2,), 2.0, 1.0, words=("a", "b", "2", "1")),
         *_wrong("uniform_", (2,), 0.0, float("inf"), words=("a", "b", "inf")),
-    )),
+    ), writes=(0,)),
 ]  # fmt: skip

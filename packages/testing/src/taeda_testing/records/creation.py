@@ -156,7 +156,7 @@ RECORDS = [
             dtypes=REALS, creates=True),
     _record("arange_fill_", lambda x, start, step: (start + np.arange(x.size) * step).astype(x.dtype),
             lambda dtype, rng: (Sample((np.zeros(n, dtype), *rest)) for n in (0, 1, 7) for rest in ((0, 1), (3, 2))),
-            dtypes=REALS, namespace="ops"),
+            dtypes=REALS, namespace="ops", writes=(0,)),
     _record("eye", _eye, _made((3,), (0,), (1,), (2, 4), (3, 2), (2, 0)),
             wrong_call(_SHAPE, "eye n -1", -1), wrong_call(_SHAPE, "eye m -2", 2, -2), creates=True),
     _record("full", _full, _fulls, wrong_call(_SHAPE, "size -1", (2, -1), 1), creates=True),

@@ -174,7 +174,7 @@ RECORDS = [
         ErrorSample((np.zeros(3), [np.ones(2, bool)]), {}, IndexError, ("index", "2", "3")),
     )),
     _record("index_put", _put, _written, errors=_SETTINGS),
-    _record("index_put_", _put, _written, gradient=(), errors=_SETTINGS),
+    _record("index_put_", _put, _written, gradient=(), errors=_SETTINGS, writes=(0,)),
     _record("masked_scatter", _masked_scatter, _masked, in_place=True, errors=(
         *misfit("masked_scatter", (3,), np.ones(3, bool), (2,), words=("source", "2", "3")),
         *misfit("masked_scatter", (3,), np.ones(3, np.int64), (3,), words=("mask", "int64")),

@@ -172,7 +172,7 @@ _INSTANCE = _errors(((_zeros(4),), ("instance_norm", "input")), ((_X, _zeros(3))
 _ROOT = _errors(((_X, (4,)), ("rms_norm", "input", "4")))
 
 
-def _record(name, reference, samples, errors=(), gradient=_GRAD, namespace="", constant=()):
+def _record(name, reference, samples, errors=(), gradient=_GRAD, namespace="", constant=(), writes=()):
     return OpRecord(
         name,
         reference,
@@ -180,6 +180,7 @@ def _record(name, reference, samples, errors=(), gradient=_GRAD, namespace="", c
         FLOATS,
         gradient,
         constant,
+        writes=writes,
         namespace=namespace,
         errors=errors,
         family="norm",
@@ -188,10 +189,10 @@ def _record(name, reference, samples, errors=(), gradient=_GRAD, namespace="", c
 
 
 RECORDS = [
-    _record("batch_norm", _first(batch_norm), batches, _BATCH, constant=(3, 4)),
-    _record("batch_norm", _first(batch_norm), evaluated, constant=(3, 4)),
-    _record("native_batch_norm", batch_norm, batches, _BATCH, constant=(3, 4)),
-    _record("native_batch_norm", batch_norm, evaluated, constant=(3, 4)),
+    _record("batch_norm", _first(batch_norm), batches, _BATCH, constant=(3, 4), writes=(3, 4)),
+    _record("batch_norm", _first(batch_norm), evaluated, constant=(3, 4), writes=(3, 4)),
+    _record("native_batch_norm", batch_norm, batches, _BATCH, constant=(3, 4), writes=(3, 4)),
+    _record("native_batch_norm", batch_norm, evaluated, constant=(3, 4), writes=(3, 4)),
     _record("layer_norm", _first(layer_norm), _short(layers, 2), _LAYER),
     _record("native_layer_norm", layer_norm, layers, _LAYER),
     _record("rms_norm", _rms_norm, _roots, _ROOT),
