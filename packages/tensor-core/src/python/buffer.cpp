@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "python/arguments.h"
-#include "python/override.h"
+#include "python/internal.h"
 #include "python/numpy_bridge.h"
 #include "taeda/reach.h"
 

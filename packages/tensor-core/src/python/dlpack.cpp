@@ -2,7 +2,7 @@
 #include "python/dlpack.h"
 
 #include "python/arguments.h"
-#include "python/override.h"
+#include "python/internal.h"
 #include "taeda/ops.h"
 #include "taeda/reach.h"
 

@@ -1,6 +1,6 @@
 // Hand-written methods of the Tensor type: facts about the tensor, numbers out of it, conversions.
 #include "python/arguments.h"
-#include "python/override.h"
+#include "python/internal.h"
 #include "taeda/ops.h"
 #include "taeda/stream.h"
 
@@ -251,7 +251,7 @@ PyMethodDef tensor_methods[] = {
     {"_storage_facts", storage_facts, METH_NOARGS, nullptr},
     {"is_set_to", method1<is_set_to>, METH_O,
      "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
-    {"set_", method1<set_>, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
+    {"set_", set_, METH_O, "set_(source) -> Tensor\n\nMakes the tensor show what `source` shows; returns self."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

@@ -2,7 +2,6 @@
 #include "python/bindings.h"
 #include "python/internal.h"
 #include "python/library.h"
-#include "python/override.h"
 #include "taeda/parallel.h"
 
 namespace taeda::py {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "python/bindings.h"
-#include "python/override.h"
+#include "python/internal.h"
 #include "taeda/autograd_api.h"
 
 namespace taeda::py {
