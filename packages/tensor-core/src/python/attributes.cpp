@@ -1,5 +1,5 @@
 // Attributes of the Tensor type.
-#include "python/override.h"
+#include "python/internal.h"
 #include "taeda/autograd_api.h"
 #include "taeda/exported.h"
 #include "taeda/backend.h"

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "python/arguments.h"
-#include "python/override.h"
+#include "python/internal.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {

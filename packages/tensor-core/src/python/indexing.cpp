@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "infer/numbers.h"
-#include "python/override.h"
+#include "python/internal.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {

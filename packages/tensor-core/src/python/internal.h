@@ -87,3 +87,5 @@ const char* buffer_format(DType dtype);
 void set_requires_grad(const Tensor& tensor, bool value);
 
 }  // namespace taeda::py
+
+#include "python/override.h"

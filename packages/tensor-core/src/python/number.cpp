@@ -1,5 +1,5 @@
 // Operators of the Tensor type: arithmetic, comparison, truth, conversion to Python numbers.
-#include "python/override.h"
+#include "python/internal.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
