@@ -118,13 +118,13 @@ def numbers(values: tuple[int, ...]) -> ctypes.Array:
 class Producer:
     """A capsule with facts of our choice over 64 bytes; counts how often it is given back."""
 
-    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...] | None = None, **facts: Any) -> None:
+    def __init__(self, sizes: tuple[int, ...], steps: tuple[int, ...] | None = None, **facts: Any) -> None:
         self.returned = 0
         self.array = np.arange(8.0)
-        self.kept = numbers(shape), numbers(strides or ()), DELETER(self.give_back)
+        self.kept = numbers(sizes), numbers(steps or ()), DELETER(self.give_back)
         self.managed = Managed(
-            self.array.ctypes.data, 1, 0, len(shape), 2, 64, 1, ctypes.addressof(self.kept[0]),
-            ctypes.addressof(self.kept[1]) if strides else None, 0, None, self.kept[2],
+            self.array.ctypes.data, 1, 0, len(sizes), 2, 64, 1, ctypes.addressof(self.kept[0]),
+            ctypes.addressof(self.kept[1]) if steps else None, 0, None, self.kept[2],
         )  # fmt: skip
         for name, value in facts.items():
             setattr(self.managed, name, value)
@@ -199,9 +199,9 @@ def test_hostile_array_interfaces(facts):
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_extreme_calls_of_every_operator(device):
     """Random calls of every record with extreme numbers and shapes, each in a process of its own."""
-    command = [sys.executable, "-m", "taeda_testing.extreme", str(SEED), "10", device]
+    command = [sys.executable, "-m", "taeda_testing.extreme", str(SEED), "3", device]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     print("seed", SEED, done.stdout)
     assert "CRASH" not in done.stdout
     found = re.search(r"(\d+) calls", done.stdout)
-    assert found and int(found[1]) > 1000
+    assert found and int(found[1]) > 300

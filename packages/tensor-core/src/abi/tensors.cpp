@@ -28,6 +28,14 @@ IntSpan span_of(int32_t ndim, const int64_t* items) {
   check(items || ndim == 0, ErrorKind::Value, "taeda ABI: sizes or strides are null");
   return {items, size_t(ndim)};
 }
+IntSpan sizes_of(int32_t ndim, const int64_t* items) {
+  const IntSpan sizes = span_of(ndim, items);
+  for (int64_t s : sizes)
+    check(s >= 0, ErrorKind::Value, "taeda ABI: sizes must not be negative, found ", shape_text(sizes));
+  count_of(sizes, "taeda ABI");
+  return sizes;
+}
+
 }  // namespace
 
 int32_t tensor_read(taeda_tensor tensor, taeda_tensor_info* info) {
@@ -59,8 +67,7 @@ void tensor_release(taeda_tensor tensor) { Ref<TensorImpl>::adopt(reinterpret_ca
 int32_t tensor_empty(int32_t ndim, const int64_t* sizes, const int64_t* strides, int32_t dtype, taeda_device device,
                      taeda_tensor* result) {
   return guarded([&] {
-    const IntSpan shape = span_of(ndim, sizes);
-    count_of(shape, "taeda ABI");
+    const IntSpan shape = sizes_of(ndim, sizes);
     Tensor made = strides ? empty_strided(shape, span_of(ndim, strides), dtype_from_c(dtype), from_c(device))
                           : empty(shape, dtype_from_c(dtype), from_c(device));
     place(result, "tensor_empty") = given_away(std::move(made));
@@ -71,8 +78,7 @@ int32_t tensor_view(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, con
                     taeda_tensor* result) {
   return guarded([&] {
     const Tensor self = borrowed(tensor);
-    const IntSpan shape = span_of(ndim, sizes);
-    count_of(shape, "taeda ABI");
+    const IntSpan shape = sizes_of(ndim, sizes);
     const Shape steps = settled_strides(shape, span_of(ndim, strides));
     taeda_tensor& out = place(result, "tensor_view");
     const Storage* storage = self.impl()->storage.get();
@@ -96,8 +102,7 @@ int32_t tensor_wrap(void* data, size_t nbytes, taeda_device device, int32_t ndim
                     const int64_t* strides, int32_t dtype, int32_t readonly, void (*release)(void*, size_t, void*),
                     void* context, taeda_tensor* result) {
   return guarded([&] {
-    const IntSpan shape = span_of(ndim, sizes);
-    count_of(shape, "taeda ABI");
+    const IntSpan shape = sizes_of(ndim, sizes);
     taeda_tensor& out = place(result, "tensor_wrap");
     const Shape steps = strides ? settled_strides(shape, span_of(ndim, strides)) : contiguous_strides(shape);
     const DType type = dtype_from_c(dtype);

@@ -19,6 +19,11 @@ Shape widened(const char* op, const char* argument, IntSpan list, int64_t first)
   return Shape{first, list[0]};
 }
 
+/// Of all groups, where `weight` has those of one in its second dimension.
+int64_t grouped_channels(const char* op, const Tensor& weight, int64_t groups) {
+  return (Count(weight.size(1)) * groups).of(op, "the channels for argument 'groups' ", groups);
+}
+
 /// Padding that keeps the size, as (before, after) of one dimension.
 std::pair<int64_t, int64_t> same_padding(const char* op, int64_t kernel, int64_t dilation) {
   const int64_t total = (Count(dilation) * (kernel - 1)).of(op, "the padding for argument 'dilation' ", dilation);
@@ -44,8 +49,9 @@ Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   check(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), ErrorKind::Runtime,
         "conv1d: argument 'bias' has shape ", shape_text(bias.defined() ? bias.sizes() : IntSpan()), ", expected (",
         weight.size(0), ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
-  check((Count(weight.size(1)) * groups).is(input.size(-2)), ErrorKind::Runtime, "conv1d: argument 'input' has shape ",
-        shape_text(input.sizes()), ", expected ", weight.size(1), " * groups channels to fit 'weight' of shape ",
+  const int64_t channels = grouped_channels("conv1d", weight, groups);
+  check(channels == input.size(-2), ErrorKind::Runtime, "conv1d: argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected ", channels, " channels to fit 'weight' of shape ",
         shape_text(weight.sizes()), " with groups=", groups);
   const Tensor y =
       ops::conv2d(ops::unsqueeze(input, -2), ops::unsqueeze(weight, -2), bias, widened("conv1d", "stride", stride, 1),
@@ -75,14 +81,11 @@ Tensor conv2d_padding(const Tensor& input, const Tensor& weight, const Tensor& b
 }
 
 namespace {
-int64_t output_channels(const char* op, const Tensor& weight, int64_t groups) {
-  return (Count(weight.size(1)) * groups).of(op, "the output channels for argument 'groups' ", groups);
-}
 /// What a transposed convolution does not share with the gradient that computes it.
 void expect_transposed(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t groups) {
   check(groups >= 1 && weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
         ", expected a divisor of ", weight.size(0), ", the input channels of 'weight' ", shape_text(weight.sizes()));
-  const int64_t outputs = output_channels(op, weight, groups);
+  const int64_t outputs = grouped_channels(op, weight, groups);
   for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"weight", weight}, {"bias", bias}})
     check(!t.defined() || t.dtype() == input.dtype(), ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ",
           name(t.defined() ? t.dtype() : input.dtype()), ", expected ", name(input.dtype()), ", the dtype of 'input'");
@@ -104,7 +107,7 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
                     extra = infer::pair("conv_transpose2d", "output_padding", output_padding, 0),
                     d = infer::pair("conv_transpose2d", "dilation", dilation, 1);
   Shape sizes(input.sizes());
-  sizes[sizes.size() - 3] = output_channels("conv_transpose2d", weight, groups);
+  sizes[sizes.size() - 3] = grouped_channels("conv_transpose2d", weight, groups);
   expect_transposed("conv_transpose2d", input, weight, bias, groups);
   for (size_t i = 0; i < 2; ++i) {
     check(extra[i] < s[i] || extra[i] < d[i], ErrorKind::Runtime, "conv_transpose2d: argument 'output_padding' is ",

@@ -9,6 +9,7 @@
 #include "cpu/prepare.h"
 #include "infer/conv.h"
 #include "infer/windows.h"
+#include "taeda/checked.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/conv.h"
 #include "taeda/parallel.h"
@@ -68,13 +69,18 @@ struct Group {
   int64_t channels, outputs, patch, pixels;
   explicit Group(const ConvShape& s)
       : channels(s.c / s.groups), outputs(s.o / s.groups), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
+  /// Room for the patches of one image.
+  template <class T>
+  std::unique_ptr<T[]> columns() const {
+    return std::make_unique_for_overwrite<T[]>(size_t((Count(patch) * pixels).of("conv2d", "the matrix of patches")));
+  }
 };
 
 template <class T>
 void plain_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y) {
   const Group g(s);
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
-    const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
+    const auto columns = g.columns<T>();
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
         poll_signals();
@@ -92,7 +98,7 @@ void plain_backward_data(const ConvShape& s, const T* grad, const T* weight, T* 
   const Group g(s);
   std::fill_n(grad_x, s.n * s.c * s.h * s.w, T(0));
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
-    const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
+    const auto columns = g.columns<T>();
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
         poll_signals();
@@ -107,7 +113,7 @@ template <class T>
 void plain_backward_weights(const ConvShape& s, const T* x, const T* grad, T* grad_weight) {
   const Group g(s);
   std::fill_n(grad_weight, s.o * g.patch, T(0));
-  const auto columns = std::make_unique_for_overwrite<T[]>(size_t(g.patch * g.pixels));
+  const auto columns = g.columns<T>();
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t group = 0; group < s.groups; ++group) {
       poll_signals();

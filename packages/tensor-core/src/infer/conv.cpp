@@ -15,8 +15,9 @@ cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& wei
   check(weight.dim() == 4, ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()),
         ", expected (out, in / groups, KH, KW)");
   check(groups >= 1, ErrorKind::Runtime, op, ": argument 'groups' must be at least 1, got ", groups);
-  check((Count(weight.size(1)) * groups).is(in.c), ErrorKind::Runtime, op, ": argument 'input' has shape ",
-        shape_text(input.sizes()), ", expected ", weight.size(1), " * groups channels to fit 'weight' of shape ",
+  const int64_t channels = (Count(weight.size(1)) * groups).of(op, "the channels for argument 'groups' ", groups);
+  check(channels == in.c, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected ", channels, " channels to fit 'weight' of shape ",
         shape_text(weight.sizes()), " with groups=", groups);
   check(weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
         ", expected a divisor of ", weight.size(0), ", the output channels of 'weight' ", shape_text(weight.sizes()));

@@ -396,11 +396,11 @@ PyObject* host_array(PyObject*, PyObject* o) {
     const Device device = tensor_of(o).device();
     check(device.backend == kCPU || is_host_backend(device.backend), ErrorKind::Runtime,
           "array: the memory of device '", to_string(device), "' cannot be read by the host");
-    if (tensor_of(o).dtype() != DType::BFloat16) return array_over(o);
+    if (tensor_of(o).dtype() != DType::BFloat16) return array_over(tensor_of(o));
     // NumPy has no such type: the bits, as uint16.
     Tensor bits = detached_alias(tensor_of(o));
     bits.impl()->dtype = DType::UInt16;
-    return array_over(own(wrap(std::move(bits))).get());
+    return array_over(bits);
   });
 }
 
