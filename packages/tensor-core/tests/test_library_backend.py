@@ -193,3 +193,17 @@ def test_kernels_are_handles():
         with pytest.raises(RuntimeError, match=r"exp: handledev .*which has one already"):
             made.kernel("sin", "exp")(lambda outputs, inputs: None)
         assert "sin" in made.missing()
+
+
+@pytest.mark.parametrize("format", ["safetensors", "torch"])
+def test_tensors_are_saved_and_come_back(backend, format, tmp_path):
+    x = tc.arange(6.0).reshape(2, 3)
+    tc.save({"x": x.to("testdev:1"), "y": tc.ones(2)}, tmp_path / "file", format=format)
+    loaded = tc.load(tmp_path / "file")
+    assert loaded["x"].tolist() == x.tolist()
+    if format == "torch":  # safetensors has no word for devices
+        assert (str(loaded["x"].device), str(loaded["y"].device)) == ("testdev:1", "cpu")
+    for where in ("cpu", {"testdev:1": "cpu"}):
+        assert tc.load(tmp_path / "file", map_location=where)["x"].device.type == "cpu"
+    moved = tc.load(tmp_path / "file", map_location="testdev")
+    assert (moved["x"].device.type, moved["x"].tolist()) == ("testdev", x.tolist())

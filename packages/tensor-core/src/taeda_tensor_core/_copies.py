@@ -43,7 +43,7 @@ def shown_over(memory: Tensor, dtype: Any, shape: tuple, stride: tuple, offset: 
     """A tensor over all bytes of a storage, which is nobody's view."""
     whole = memory.view(dtype)
     view = whole.as_strided(shape, stride, whole.storage_offset() + offset)
-    return _C.empty((0,), dtype=dtype).set_(view)
+    return _C.empty((0,), dtype=dtype, device=memory.device).set_(view)
 
 
 class _Memory:

@@ -106,25 +106,30 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         if tensor.device.type == "meta":
             facts = getattr(tc, dtype), tuple(tensor.shape), tuple(tensor.stride()), grad
             return self.name("torch._utils", "_rebuild_meta_tensor_no_storage"), facts
-        tensor, memory, key = self._memory(tensor.detach())
+        location = str(tensor.device)
+        tensor, memory, key = self._memory(tensor.detach(), location)
         typed = dtype in _CLASS_OF and self._first.setdefault(key, dtype) == dtype
         kind = self.name("torch", _CLASS_OF[dtype]) if typed else self.name("torch.storage", "UntypedStorage")
         count = memory.numel() // (DTYPES[dtype][1] if typed else 1)
         place = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
-        args = (_Reference(key, kind, str(tensor.device), count), *place, grad, OrderedDict())
+        args = (_Reference(key, kind, location, count), *place, grad, OrderedDict())
         if typed:
             return self.name("torch._utils", "_rebuild_tensor_v2"), args
         return self.name("torch._utils", "_rebuild_tensor_v3"), (*args, getattr(tc, dtype))
 
-    def _memory(self, tensor: Any) -> tuple[Any, Any, str]:
-        """A tensor with steps that PyTorch has too, its whole storage as bytes, and the storage's key."""
+    def _memory(self, tensor: Any, location: str) -> tuple[Any, Any, str]:
+        """A tensor with steps that PyTorch has too, its whole storage as bytes, and the storage's key.
+
+        Tensors of devices are copied to main memory one by one; those that share memory there no longer do so.
+        """
+        tensor = tensor.cpu()
         memory = None if any(step < 0 for step in tensor.stride()) else storage_bytes(tensor)
         if memory is None:
             tensor = tensor.clone().contiguous()
             memory = storage_bytes(tensor)
             if memory is None:  # no elements, or no storage that bytes could show
                 memory = tc.empty((0,), dtype=tc.uint8)
-        place = (str(tensor.device), memory.data_ptr(), memory.numel()) if memory.numel() else id(memory)
+        place = (location, memory.data_ptr(), memory.numel()) if memory.numel() else id(memory)
         self._alive += [tensor, memory]
         key = self._keys.setdefault(place, str(len(self._keys)))
         self.storages.setdefault(key, memory)
