@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import Variable, backward, grad
+from taeda_autograd import Variable, backward, enable_grad, grad
 from taeda_autograd.graph import GradientEdge, Node, get_gradient_edge, register_multi_grad_hook
 
 
@@ -64,10 +64,10 @@ def test_callbacks_belong_to_the_innermost_backward(x):
     seen = []
 
     def hook(g):
-        z = taeda.ones(1, requires_grad=True)
-        w = z * 1
-        w.register_hook(lambda g: queue_callback(lambda: seen.append("inner")))
-        w.sum().backward()
+        with enable_grad():
+            w = taeda.ones(1, requires_grad=True) * 1
+            w.register_hook(lambda g: queue_callback(lambda: seen.append("inner")))
+            w.sum().backward()
         seen.append("between")
         queue_callback(lambda: seen.append("outer"))
 
