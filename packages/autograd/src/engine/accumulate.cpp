@@ -4,6 +4,7 @@
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/operators.h"
+#include "taeda/autograd/streams.h"
 
 namespace taeda::autograd {
 namespace {
@@ -62,6 +63,8 @@ void AccumulateGrad::describe_output(const Tensor& variable) {
   info.dtype = variable.dtype();
   info.device = variable.device();
   info.known = true;
+  if (on_device(info.device)) [[unlikely]]
+    note_stream(this, info.device);
 }
 
 // See Note [Resting accumulators].

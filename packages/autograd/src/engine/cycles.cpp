@@ -73,7 +73,10 @@ class Search : SavedVisitor {
   void see(const Ref<Node>& node) {
     if (node) see(node.get(), true);
   }
-  void operator()(const char*, SavedTensor& saved) override { see(saved.held()); }
+  void operator()(const char*, SavedTensor& saved) override {
+    see(saved.held());
+    if (const Edge* edge = saved.packed_edge()) see(edge->node);
+  }
 
   void expand(size_t index) {
     const Object object = objects_[index];

@@ -9,6 +9,7 @@
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/operators.h"
 #include "taeda/autograd/saved.h"
+#include "taeda/autograd/streams.h"
 #include "taeda/interrupt.h"
 
 namespace taeda::autograd {
@@ -50,15 +51,22 @@ bool any_defined(const Tensor* tensors, size_t count) noexcept {
 /// One call of backward or grad.
 class Run {
  public:
-  explicit Run(const RunOptions& options) : options_(options), mode_(options.create_graph) {}
-  ~Run() { let_go(); }
+  explicit Run(const RunOptions& options) : options_(options), mode_(options.create_graph), outer_(std::exchange(innermost, this)) {}
+  ~Run() {
+    innermost = outer_;
+    let_go();
+  }
+  static inline thread_local constinit Run* innermost = nullptr;
 
   void start(std::span<const Edge> roots, std::span<Tensor> grads);
   void capture_at(const Edge& edge, size_t input) { captures_[edge.node.get()].push_back({edge.output, input}); }
   /// Limits the run to nodes on a path from the roots to a captured one.
   void restrict(std::span<const Edge> roots);
   void run();
+  void call_back();
   std::vector<Tensor> captured;
+  std::vector<std::function<void()>> callbacks;
+  const uint64_t number = count.fetch_add(1, std::memory_order_relaxed) + 1;
 
  private:
   struct Item {
@@ -74,6 +82,8 @@ class Run {
   Tensor* buffer_of(const Ref<Node>& node);
   void push(const Ref<Node>& node);
   void deliver(const Edge& edge, Tensor grad, const char* who, size_t index);
+  void deliver_there(const Edge& edge, Tensor grad);
+  void put(const Edge& edge, Tensor grad);
   void take_buffer(Node* node, Tensor* into);
   void execute(Node* node);
   void before(Node* node, Tensor* grads);
@@ -85,8 +95,11 @@ class Run {
   void let_go() noexcept;
 
   const RunOptions& options_;
+  static inline std::atomic<uint64_t> count{0};
   GradMode mode_;
   Filter filter_;
+  Run* outer_;
+  UsedStreams streams_;
   std::vector<Item> heap_;
   std::unordered_map<Node*, std::vector<Tensor>> elsewhere_;  // buffers for nodes that another run owns
   NodeSet needed_;
@@ -157,6 +170,22 @@ void Run::deliver(const Edge& edge, Tensor grad, const char* who, size_t index) 
   Node* node = edge.node.get();
   if (Node::filter && !Node::filter_wants(node)) return;
   if (grad.defined()) grad = fit_gradient(std::move(grad), node->outputs[edge.output], who, index);
+  if (grad.defined() && on_device(grad.device())) [[unlikely]]
+    return deliver_there(edge, std::move(grad));
+  put(edge, std::move(grad));
+}
+
+/// On a device: in the order of the stream that will use the gradient.
+void Run::deliver_there(const Edge& edge, Tensor grad) {
+  const Device device = grad.device();
+  hand_over(grad, edge.node.get());
+  const OnStream scope(edge.node.get(), device);
+  streams_.add(device);
+  put(edge, std::move(grad));
+}
+
+void Run::put(const Edge& edge, Tensor grad) {
+  Node* node = edge.node.get();
   if (direct(node)) {
     if (grad.defined()) accumulate_grad(static_cast<AccumulateGrad*>(node)->leaf, std::move(grad));
     return;
@@ -269,7 +298,23 @@ void Run::run() {
     std::pop_heap(heap_.begin(), heap_.end());
     const Ref<Node> node = std::move(heap_.back().node);
     heap_.pop_back();
-    execute(node.get());
+    const Device device = node->outputs[0].device;
+    if (on_device(device)) [[unlikely]] {
+      const OnStream scope(node.get(), device);
+      streams_.add(device);
+      execute(node.get());
+    } else {
+      execute(node.get());
+    }
+  }
+  streams_.join();
+}
+
+void Run::call_back() {
+  for (size_t i = 0; i < callbacks.size(); ++i) {  // one may queue another
+    const auto callback = std::move(callbacks[i]);
+    UserCode scope;
+    callback();
   }
 }
 
@@ -282,27 +327,44 @@ void Run::let_go() noexcept {
   }
 }
 
-/// The gradient that a root starts with.
-Tensor root_gradient(const Tensor& root, const Tensor& given, size_t index) {
+/// What is known of the tensor at a place.
+OutputInfo info_of(const Place& place) {
+  if (!place.tensor.defined()) return place.edge.node->outputs[place.edge.output];
+  return {Shape(place.tensor.sizes()), place.tensor.dtype(), place.tensor.device(), true};
+}
+std::string describe(const Place& place) {
+  if (place.tensor.defined()) return taeda::describe(place.tensor);
+  return detail::concat("output ", place.edge.output, " of ", place.edge.node->name());
+}
+
+/// The gradient that a root starts with. Descriptions take longer than all else here: only failures make them.
+Tensor root_gradient(const Place& root, const Tensor& given, size_t index) {
+  const OutputInfo info = info_of(root);
   if (!given.defined()) {
-    check(root.numel() == 1, ErrorKind::Runtime, "backward: a gradient can be made implicitly only for scalar outputs; tensor ", index, " is ",
-          describe(root), ": pass its gradient explicitly");
-    check(!is_complex(root.dtype()), ErrorKind::Runtime, "backward: a gradient can be made implicitly only for real outputs; tensor ", index, " is ",
-          describe(root), ": pass its gradient");
-    return ops::ones_like(root);
+    if (product(info.sizes) != 1)
+      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for scalar outputs; tensor ", index, " is ", describe(root),
+           ": pass its gradient explicitly");
+    if (is_complex(info.dtype))
+      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for real outputs; tensor ", index, " is ", describe(root),
+           ": pass its gradient");
+    return root.tensor.defined() ? ops::ones_like(root.tensor) : ops::ones(info.sizes, info.dtype, info.device);
   }
-  check(std::equal(root.sizes().begin(), root.sizes().end(), given.sizes().begin(), given.sizes().end()), ErrorKind::Runtime,
-        "backward: the gradient of tensor ", index, " has shape ", shape_text(given.sizes()), ", expected ", shape_text(root.sizes()),
-        " as the tensor's");
-  check(is_complex(root.dtype()) == is_complex(given.dtype()), ErrorKind::Runtime, "backward: the gradient of tensor ", index, " is ", describe(given),
-        ", expected the kind of number of the tensor, ", describe(root));
+  if (!std::equal(info.sizes.begin(), info.sizes.end(), given.sizes().begin(), given.sizes().end()))
+    fail(ErrorKind::Runtime, "backward: the gradient of tensor ", index, " has shape ", shape_text(given.sizes()), ", expected ",
+         shape_text(info.sizes), " as the tensor's");
+  if (is_complex(info.dtype) != is_complex(given.dtype()))
+    fail(ErrorKind::Runtime, "backward: the gradient of tensor ", index, " is ", taeda::describe(given),
+         ", expected the kind of number of the tensor, ", describe(root));
   return given;
 }
 
-void accumulate_inputs(TensorList inputs, std::vector<Tensor>& grads) {
+void accumulate_inputs(std::span<const Place> inputs, std::vector<Tensor>& grads) {
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (grads[i].defined()) accumulate_grad(inputs[i], std::move(grads[i]));
+    if (grads[i].defined()) accumulate_grad(inputs[i].tensor, std::move(grads[i]));
 }
+
+/// The edge of a place; null where no gradients flow.
+Edge edge_of(const Place& place) { return place.edge.node ? place.edge : place.tensor.defined() ? collect_edge(place.tensor) : Edge(); }
 
 }  // namespace
 
@@ -312,23 +374,32 @@ bool Node::filter_wants(const Node* node) noexcept {
   return found != needed.end() && found->second;
 }
 
-std::vector<Tensor> run_backward(TensorList roots, TensorList grads, const RunOptions& options) {
+uint64_t current_run() noexcept { return Run::innermost ? Run::innermost->number : 0; }
+
+void queue_callback(std::function<void()> callback) {
+  check(Run::innermost != nullptr, ErrorKind::Runtime, "queue_callback: no backward is running on this thread; call it from a hook");
+  Run::innermost->callbacks.push_back(std::move(callback));
+}
+
+std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads, const RunOptions& options) {
   std::vector<Edge> edges, input_edges;
   std::vector<Tensor> starts;
   for (size_t i = 0; i < roots.size(); ++i) {
-    Edge edge = collect_edge(roots[i]);
-    check(bool(edge.node), ErrorKind::Runtime, "backward: tensor ", i, " (", roots[i].defined() ? describe(roots[i]) : "None",
-          ") does not require grad and does not have a grad_fn");
-    edges.push_back(std::move(edge));
+    edges.push_back(edge_of(roots[i]));
+    if (!edges[i].node)
+      fail(ErrorKind::Runtime, "backward: tensor ", i, " (", roots[i].tensor.defined() ? describe(roots[i]) : "None",
+           ") does not require grad and does not have a grad_fn");
   }
   for (size_t i = 0; i < options.inputs.size(); ++i) {
-    const Tensor& input = options.inputs[i];
-    check(input.defined() && tracked(input), ErrorKind::Runtime, "grad: input ", i, " (", input.defined() ? describe(input) : "None",
-          ") does not require grad");
-    input_edges.push_back(collect_edge(input));
+    const Place& input = options.inputs[i];
+    const bool flows = input.edge.node || (input.tensor.defined() && tracked(input.tensor));
+    if (!flows) fail(ErrorKind::Runtime, "grad: input ", i, " (", input.tensor.defined() ? describe(input) : "None", ") does not require grad");
+    input_edges.push_back(edge_of(input));
+    if (!options.collect && !input.tensor.defined())
+      fail(ErrorKind::Runtime, "backward: input ", i, " (", describe(input), ") is an edge without a tensor whose .grad could be added to; use grad() for it");
   }
   Run run(options);
-  for (size_t i = 0; i < roots.size(); ++i) starts.push_back(root_gradient(roots[i], i < grads.size() ? grads[i] : Tensor(), i));
+  for (size_t i = 0; i < roots.size(); ++i) starts.push_back(root_gradient({roots[i].tensor, edges[i]}, i < grads.size() ? grads[i] : Tensor(), i));
   if (!options.inputs.empty()) {
     run.captured.resize(options.inputs.size());
     for (size_t i = 0; i < input_edges.size(); ++i) run.capture_at(input_edges[i], i);
@@ -336,13 +407,13 @@ std::vector<Tensor> run_backward(TensorList roots, TensorList grads, const RunOp
   }
   run.start(edges, starts);
   run.run();
-  if (!options.collect) {
-    accumulate_inputs(options.inputs, run.captured);
-    return {};
-  }
+  if (!options.collect) accumulate_inputs(options.inputs, run.captured);
+  run.call_back();
+  if (!options.collect) return {};
   for (size_t i = 0; i < run.captured.size() && !options.allow_unused; ++i)
-    check(run.captured[i].defined(), ErrorKind::Runtime, "grad: input ", i, " (", describe(options.inputs[i]),
-          ") was not used in the computation of the outputs; pass allow_unused=True to get None for it");
+    if (!run.captured[i].defined())
+      fail(ErrorKind::Runtime, "grad: input ", i, " (", describe(options.inputs[i]),
+           ") was not used in the computation of the outputs; pass allow_unused=True to get None for it");
   return std::move(run.captured);
 }
 

@@ -2,6 +2,7 @@
 #include "taeda/autograd/cycles.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/layer.h"
+#include "taeda/autograd/streams.h"
 #include "taeda/autograd/views.h"
 
 namespace taeda::autograd {
@@ -20,6 +21,10 @@ void attach(TensorImpl* impl, Node* node, uint32_t nr) {
     node->sequence = Node::next_sequence();
     if (anomaly_enabled) [[unlikely]]
       note_location(node);
+    if (packing) [[unlikely]]
+      pack_arguments(node);
+    if (on_device(impl->device)) [[unlikely]]
+      note_stream(node, impl->device);
   }
   OutputInfo& info = node->outputs[nr];
   info.sizes.assign({impl->dims, impl->ndim});

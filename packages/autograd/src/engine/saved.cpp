@@ -2,11 +2,44 @@
 #include "taeda/autograd/saved.h"
 
 #include "taeda/autograd/hooks.h"
+#include "taeda/grad_mode.h"
 #include "taeda/autograd/layer.h"
 #include "taeda/autograd/views.h"
 
 namespace taeda::autograd {
+
+Unpack (*pack_values)(const Tensor& values) = nullptr;
+
 namespace {
+
+/// Lets a gradient through to a leaf.
+struct ToLeaf final : FixedNode<1> {
+  const char* name() const override { return "AliasBackward0"; }
+  void apply(Tensor* grads, Tensor* result) override { result[0] = std::move(grads[0]); }
+};
+
+/// `values` as output `number` of `node`.
+Tensor in_graph(const Tensor& values, Ref<Node> node, uint32_t number) {
+  Tensor result = detached_alias(values);
+  if (node->flags & kAccumulates) {
+    auto link = make_node<ToLeaf>();
+    link->edges[0] = {std::move(node), number};
+    set_history(result, link.get());
+    return result;
+  }
+  AutogradMeta& meta = ensure_meta(result.impl());
+  meta.grad_fn = std::move(node);
+  meta.output = number;
+  result.impl()->flags |= kRequiresGrad;
+  result.impl()->keys = result.impl()->keys | KeySet::of(Layer::Autograd);
+  return result;
+}
+
+/// Where the outputs of `node` stand; see CopySlices.
+Tensor as_output(const Tensor& values, Node* node, uint32_t number) {
+  const CopySlices* within = node->extras ? node->extras->within : nullptr;
+  return within ? in_graph(values, within->view_node(), 0) : in_graph(values, Ref<Node>::share(node), number);
+}
 
 [[noreturn]] void freed(Node* node, const char* argument) {
   fail(ErrorKind::Runtime, node->name(), ": the saved tensor '", argument,
@@ -37,6 +70,45 @@ void SavedTensor::save_output(const Tensor& result, uint16_t nr) {
   version_ = result.version();
   output_ = nr;
   state_ = State::Output;
+  if (packing) [[unlikely]]
+    pack();
+}
+
+void pack_arguments(Node* node) {
+  struct Packer final : SavedVisitor {
+    void operator()(const char*, SavedTensor& saved) override { saved.pack(); }
+  } packer;
+  node->each_saved(packer);
+}
+
+void SavedTensor::pack() {
+  if ((state_ != State::Input && state_ != State::Output) || tensor_.is_wrapped_number()) return;
+  auto packed = std::make_unique<taeda::autograd::Packed>();
+  packed->output = state_ == State::Output;
+  if (!packed->output) packed->edge = collect_edge(tensor_);
+  {
+    const GradMode unrecorded(false);
+    packed->unpack = pack_values(detached_alias(tensor_));
+  }
+  check(tensor_.version() == version_, ErrorKind::Runtime, "saved_tensors_hooks: the pack hook modified its argument (", describe(tensor_),
+        ") in place; work on a clone() of it");
+  Tensor holder = empty(Shape{0}, DType::Bool);
+  holder.impl()->grad = packed.release();
+  tensor_ = std::move(holder);
+  state_ = State::Packed;
+}
+
+Tensor SavedTensor::unpack_packed(Node* node) const {
+  const Tensor holder = tensor_;  // the hook may run a backward that frees what this node saved
+  const auto& way = packed();
+  Tensor values;
+  {
+    const GradMode unrecorded(false);
+    values = way.unpack();
+  }
+  if (!thread_state.grad_enabled || !is_differentiable(values.dtype())) return values;
+  if (way.output) return as_output(values, node, output_);
+  return way.edge.node ? in_graph(values, way.edge.node, way.edge.output) : detached_alias(values);
 }
 
 void SavedTensor::release() noexcept {
@@ -47,17 +119,11 @@ void SavedTensor::release() noexcept {
 Tensor SavedTensor::unpack_slow(Node* node, const char* argument) const {
   if (state_ == State::Released) freed(node, argument);
   if (state_ == State::Empty) return tensor_;
+  if (state_ == State::Packed) return unpack_packed(node);
   if (tensor_.version() != version_) modified(node, argument, tensor_, version_);
   if (state_ == State::Input || !thread_state.grad_enabled || !is_differentiable(tensor_.dtype())) return tensor_;
   // See Note [Saved outputs]: gradients are being recorded, so the result takes its place in the graph again.
-  Tensor result = detached_alias(tensor_);
-  AutogradMeta& meta = ensure_meta(result.impl());
-  const CopySlices* within = node->extras ? node->extras->within : nullptr;
-  meta.grad_fn = within ? within->view_node() : Ref<Node>::share(node);
-  meta.output = within ? 0 : output_;
-  result.impl()->flags |= kRequiresGrad;
-  result.impl()->keys = result.impl()->keys | KeySet::of(Layer::Autograd);
-  return result;
+  return as_output(tensor_, node, output_);
 }
 
 std::vector<Tensor> unpack(const std::vector<SavedTensor>& saved, Node* node, const char* argument) {

@@ -268,6 +268,7 @@ void Call::keep(PyObject* value, Shared name) {
       item.intermediate = is_differentiable(t.dtype()) && !tracked(t);
     }
   }
+  if (packing) item.tensor.pack();
   node->kept.push_back(std::move(item));
 }
 

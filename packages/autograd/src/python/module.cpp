@@ -7,13 +7,34 @@
 namespace taeda::autograd::py {
 namespace {
 
+/// Tensors and GradientEdges.
+std::vector<Place> places_of(PyObject* sequence, const char* what) {
+  const Object items = own(PySequence_Fast(sequence, "expected a sequence of tensors"));
+  std::vector<Place> places;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    const Object item = share(PySequence_Fast_GET_ITEM(items.get(), i));
+    if (PyTuple_Check(item.get()) && PyTuple_GET_SIZE(item.get()) == 2) {
+      const Ref<Node> node = node_of(PyTuple_GET_ITEM(item.get(), 0));
+      const unsigned long output = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(item.get(), 1));
+      ensure(!PyErr_Occurred());
+      if (output >= node->output_count)
+        fail(ErrorKind::Index, what, ": item ", i, " names output ", output, " of ", node->name(), ", which has ", node->output_count);
+      places.push_back({Tensor(), {node, uint32_t(output)}});
+      continue;
+    }
+    if (item.get() == Py_None) fail(ErrorKind::Type, what, ": item ", i, " is None, expected a Tensor");
+    places.push_back({tensor_or_none(item.get(), what), {}});
+  }
+  return places;
+}
+
 /// run_backward(tensors, grads, retain_graph, create_graph, inputs, collect, allow_unused)
 PyObject* backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     check(count == 7, ErrorKind::Type, "run_backward: expected 7 arguments, got ", count);
-    const std::vector<Tensor> roots = tensors_of(args[0], "backward: argument 'tensors'", false);
+    const std::vector<Place> roots = places_of(args[0], "backward: argument 'tensors'");
     const std::vector<Tensor> grads = tensors_of(args[1], "backward: argument 'grad_tensors'", true);
-    const std::vector<Tensor> inputs = tensors_of(args[4], "backward: argument 'inputs'", false);
+    const std::vector<Place> inputs = places_of(args[4], "backward: argument 'inputs'");
     check(grads.empty() || grads.size() == roots.size(), ErrorKind::Runtime, "backward: got ", roots.size(), " tensors and ", grads.size(),
           " gradients, expected as many");
     RunOptions options;
@@ -102,6 +123,28 @@ PyObject* detach_inplace(PyObject*, PyObject* self) {
   });
 }
 
+PyObject* add_callback(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    check(PyCallable_Check(function), ErrorKind::Type, "queue_callback: argument 'callback' must be callable, found ", Py_TYPE(function)->tp_name);
+    queue_callback([call = shared(function)] {
+      Gil gil;
+      own(PyObject_CallNoArgs(call.get()));
+    });
+    Py_RETURN_NONE;
+  });
+}
+PyObject* run_number(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run()); }
+
+PyObject* bump_version(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = tensor_argument(self, "increment_version");
+    check(!(t.impl()->flags & kInference), ErrorKind::Runtime, "increment_version: the tensor (", describe(t),
+          ") was made under inference_mode, which counts no versions");
+    t.bump_version(0);
+    Py_RETURN_NONE;
+  });
+}
+
 /// set_anomaly(enabled, check_nan) -> the two values before
 PyObject* set_anomaly(PyObject*, PyObject* args) {
   int enabled, check_nan;
@@ -165,6 +208,9 @@ PyMethodDef methods[] = {
     {"retains_grad", keeps_grad, METH_O, "Whether retain_grad was called."},
     {"gradient_edge", grad_edge, METH_O, "The node and output number that a tensor's gradient goes to."},
     {"detach_", detach_inplace, METH_O, "Cuts the tensor off its history."},
+    {"queue_callback", add_callback, METH_O, "Calls a function at the end of the backward that is running."},
+    {"current_run", run_number, METH_NOARGS, "Number of the backward that this thread is in; 0 for none."},
+    {"increment_version", bump_version, METH_O, "Counts a write in place."},
     {"set_anomaly", set_anomaly, METH_VARARGS, "Switches anomaly mode; returns the switches before."},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Whether anomaly mode is on."},
     {"searched_objects", count_searched, METH_NOARGS, "How many objects the searches for rings have looked at."},
@@ -184,7 +230,7 @@ PyMODINIT_FUNC PyInit__C() {
   }
   PyObject* module = PyModule_Create(&definition);
   if (!module) return nullptr;
-  if (!init_node(module) || !init_function(module)) {
+  if (!init_node(module) || !init_function(module) || !init_saved_hooks(module)) {
     Py_DECREF(module);
     return nullptr;
   }

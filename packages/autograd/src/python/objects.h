@@ -77,6 +77,7 @@ TensorHook tensor_hook(PyObject* hook);
 
 bool init_node(PyObject* module);
 bool init_function(PyObject* module);
+bool init_saved_hooks(PyObject* module);
 void init_anomaly();
 extern PyMethodDef function_methods[];
 

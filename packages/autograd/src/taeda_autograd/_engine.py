@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from taeda_autograd import _C
-from taeda_tensor_core import Tensor
+from taeda_autograd.graph import GradientEdge
+from taeda_tensor_core import Tensor, zeros_like
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _as_tuple(value: Tensor | Sequence[Tensor] | None) -> tuple:
+def _as_tuple(value: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None) -> tuple:
     if value is None:
         return ()
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
+
+
+def _zeros(place: Tensor | GradientEdge) -> Tensor:
+    if isinstance(place, Tensor):
+        return zeros_like(place)
+    raise RuntimeError("grad: materialize_grads=True cannot make zeros for an unused GradientEdge")
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -26,7 +33,7 @@ def backward(
     """Add the gradients of `tensors` to the ``.grad`` of the leaves they depend on.
 
     Args:
-        tensors: Roots of the computation.
+        tensors: Roots of the computation, or their gradient edges.
         grad_tensors: Weight of every element of each root, of the root's shape; not needed for roots of one element.
         retain_graph: Keep what the graph saved, so that it can be run again; by default the value of `create_graph`.
         create_graph: Record the computation of the gradients, for derivatives of higher order.
@@ -53,8 +60,8 @@ def backward(
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -65,8 +72,8 @@ def grad(
     """Gradients of `outputs` with respect to `inputs`, as new tensors; no ``.grad`` changes.
 
     Args:
-        outputs: Roots of the computation.
-        inputs: Tensors to differentiate by, leaves or not.
+        outputs: Roots of the computation, or their gradient edges.
+        inputs: Tensors to differentiate by, leaves or not, or their gradient edges.
         grad_outputs: Weights of the outputs, as in :func:`backward`.
         retain_graph: Keep what the graph saved; by default the value of `create_graph`.
         create_graph: Record the computation of the gradients.
@@ -103,7 +110,5 @@ def grad(
         bool(allow_unused) or materialize_grads,
     )
     if materialize_grads:
-        from taeda_tensor_core import zeros_like
-
-        results = tuple(zeros_like(i) if r is None else r for r, i in zip(results, inputs, strict=True))
+        results = tuple(_zeros(i) if r is None else r for r, i in zip(results, inputs, strict=True))
     return results

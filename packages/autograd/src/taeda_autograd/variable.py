@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+from taeda_autograd import _C
 from taeda_tensor_core import Tensor
 
 
@@ -22,6 +25,9 @@ class Variable(metaclass=_VariableMeta):
         >>> isinstance(x, taeda.Tensor)
         True
     """
+
+    #: The engine under the name that programs know: ``queue_callback(f)`` calls `f` at the end of the running backward.
+    _execution_engine = SimpleNamespace(queue_callback=_C.queue_callback)
 
     def __new__(cls, data: Tensor, requires_grad: bool = False) -> Tensor:  # type: ignore[misc]
         if not isinstance(data, Tensor):

@@ -4,18 +4,29 @@
 
 namespace taeda::autograd {
 
+/// A place in the graph: that of a tensor, or (GradientEdge) an edge without one.
+struct Place {
+  Tensor tensor;
+  Edge edge;
+};
+
 struct RunOptions {
   bool retain_graph = false;
   bool create_graph = false;
-  /// Non-empty: gradients of these tensors only. With `collect` they are returned, otherwise added to their .grad.
-  TensorList inputs;
+  /// Non-empty: gradients of these places only. With `collect` they are returned, otherwise added to the .grad of the tensors there.
+  std::span<const Place> inputs;
   bool collect = false;
   bool allow_unused = false;
 };
 
 /// Gradients of `roots`, weighted by `grads` (undefined items: ones, for single-element roots only), flow to the leaves or to `inputs`.
 /// Returns one gradient per input when collecting (undefined for unused ones), else nothing.
-std::vector<Tensor> run_backward(TensorList roots, TensorList grads, const RunOptions& options);
+std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads, const RunOptions& options);
+
+/// Number of the innermost backward that this thread runs; 0: none.
+uint64_t current_run() noexcept;
+/// Calls `callback` when that backward has computed all gradients, before it returns; RuntimeError outside of one.
+void queue_callback(std::function<void()> callback);
 
 /// Brings a gradient to the shape, dtype and kind (real or complex) of `info`; RuntimeError naming `who` when it cannot.
 Tensor fit_gradient(Tensor grad, const OutputInfo& info, const char* who, size_t index);

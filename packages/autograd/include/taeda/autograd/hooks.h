@@ -3,6 +3,7 @@
 #include "taeda/autograd/meta.h"
 #include "taeda/autograd_api.h"
 #include "taeda/grad_mode.h"
+#include "taeda/stream.h"
 
 namespace taeda::autograd {
 
@@ -43,6 +44,7 @@ struct NodeExtras : Pooled {
   void* python = nullptr;          // borrowed PyObject* of the node's wrapper
   void* metadata = nullptr;        // owned PyObject*: the dict that users see
   void* location = nullptr;        // owned: where the node was made (anomaly mode)
+  Stream stream;                   // where the forward call ran; null: its device's default stream
   const CopySlices* within = nullptr;  // the node that wraps this one
   ~NodeExtras();
 };

@@ -1,8 +1,25 @@
 // SavedTensor: a tensor kept for backward without owning the node that made it, with the version it had.
 #pragma once
+#include <functional>
+
 #include "taeda/autograd/node.h"
 
 namespace taeda::autograd {
+
+/// Note [Packed tensors]
+/// While a thread has hooks for saved tensors (saved_tensors_hooks), what it records saves what the hooks make of the values.
+/// Such a SavedTensor holds an empty tensor that owns the way back (Packed) and the place of the original in the graph.
+using Unpack = std::function<Tensor()>;
+struct Packed final : GradMeta {
+  Unpack unpack;
+  Edge edge;  // of an argument; an output belongs to the node itself
+  bool output = false;
+};
+inline constinit thread_local bool packing __attribute__((tls_model("initial-exec"))) = false;
+/// Gives the values to the thread's hooks; set by the Python part.
+extern Unpack (*pack_values)(const Tensor& values);
+/// Packs what the node has saved of its arguments.
+void pack_arguments(Node* node);
 
 /// Note [Saved outputs]
 /// An output of a node is saved as an alias without history: holding the tensor itself would close a cycle
@@ -32,12 +49,18 @@ class SavedTensor {
   }
   bool defined() const noexcept { return tensor_.defined(); }
   void release() noexcept;
-  /// The held tensor, without any check.
-  const Tensor& held() const noexcept { return tensor_; }
+  /// The held tensor, without any check; undefined for a packed one.
+  Tensor held() const { return state_ == State::Packed ? Tensor() : tensor_; }
+  /// Where a packed argument stands in the graph.
+  const Edge* packed_edge() const noexcept { return state_ == State::Packed ? &packed().edge : nullptr; }
+  /// See Note [Packed tensors].
+  void pack();
   bool is_output() const noexcept { return state_ == State::Output; }
 
  private:
-  enum class State : uint8_t { Empty, Input, Output, Released };
+  enum class State : uint8_t { Empty, Input, Output, Released, Packed };
+  const taeda::autograd::Packed& packed() const noexcept { return static_cast<const taeda::autograd::Packed&>(*tensor_.impl()->grad); }
+  Tensor unpack_packed(Node* node) const;
   Tensor unpack_slow(Node* node, const char* argument) const;
   [[noreturn]] static void refuse_inference(const Tensor& input, const Node* node, const char* argument);
 
