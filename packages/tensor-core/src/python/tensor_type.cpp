@@ -213,9 +213,14 @@ void track_state(PyObject* self) noexcept {
 }
 
 PyObject* wrap_fresh(Tensor&& tensor, PyTypeObject* type) {
-  PyTensor* wrapper = type == TensorType ? allocate() : allocate_subclass(type);
+  PyTensor* wrapper;
+  if (type == TensorType) [[likely]] {
+    wrapper = allocate();
+  } else {
+    wrapper = allocate_subclass(type);
+    if (dispatches(type)) tensor.impl()->keys = tensor.keys() | KeySet::of(kDispatchLayer);
+  }
   if (!wrapper) return nullptr;
-  if (type != TensorType && dispatches(type)) tensor.impl()->keys = tensor.keys() | KeySet::of(kDispatchLayer);
   tensor.impl()->python = wrapper;
   new (&wrapper->tensor) Tensor(std::move(tensor));
   return reinterpret_cast<PyObject*>(wrapper);
