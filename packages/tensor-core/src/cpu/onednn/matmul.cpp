@@ -5,9 +5,11 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
+#include "cpu/quiet.h"
 
 namespace taeda::onednn {
 namespace {
@@ -28,6 +30,7 @@ struct Plan {
   Key key;
   dnnl::primitive primitive;
   memory::desc a, b, c, scratch;
+  bool by_gemm = false;  // no brgemm: the routines that signals must not interrupt, see cpu/blas.cpp
 };
 
 memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, bool transposed,
@@ -57,6 +60,7 @@ std::unique_ptr<Plan> make_plan(const Key& key) {
   plan->c = matrix(key.m, key.n, key.n, false);
   const dnnl::matmul::primitive_desc pd = describe(*plan, key.accumulate);
   plan->scratch = pd.scratchpad_desc();
+  plan->by_gemm = std::strstr(pd.impl_info_str(), "brg") == nullptr;
   plan->primitive = dnnl::matmul(pd);
   return plan;
 }
@@ -89,6 +93,9 @@ bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool 
     // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
     const bool dense = ldc == n;
     const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense, halves});
+    if (plan.by_gemm && !halves) return false;
+    std::optional<cpu::Quiet> quiet;
+    if (plan.by_gemm) quiet.emplace();
     const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
     float* const to = dense ? c : static_cast<float*>(block.data());
     plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<void*>(a))},
