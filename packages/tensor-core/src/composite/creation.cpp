@@ -103,6 +103,18 @@ Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<
   return full({}, s, dtype, device, requires_grad);
 }
 
+namespace {
+/// How many integers from `first` lie before `last`. Differences of numbers of one sign fit without a sign, whatever the numbers.
+int64_t steps_between(const Scalar& first, const Scalar& last, const Scalar& step) {
+  const bool beyond = first.kind() == Scalar::Kind::UInt || last.kind() == Scalar::Kind::UInt;
+  check(!beyond || (first.to_double() >= 0 && last.to_double() >= 0), ErrorKind::Value, "arange: start ", first.to_double(), " and end ",
+        last.to_double(), " do not fit one integer dtype");
+  const uint64_t a = uint64_t(first.to<int64_t>()), b = uint64_t(last.to<int64_t>()), s = uint64_t(step.to<int64_t>());
+  if (a == b) return 0;
+  return int64_t(step.to_double() > 0 ? (b - a - 1) / s + 1 : (a - b - 1) / (0 - s) + 1);
+}
+}  // namespace
+
 Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, std::optional<DType> dtype, std::optional<Device> device,
               bool requires_grad) {
   const Scalar first = end ? start : Scalar(0);
@@ -115,15 +127,9 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
         last.to_double(), ", step ", width);
   check(span == 0 || (span > 0) == (width > 0), ErrorKind::Value, "arange: argument 'step' is ", width, ", which does not lead from start ",
         first.to_double(), " to end ", last.to_double());
-  int64_t count;
-  if (integral) {
-    const int64_t a = first.to<int64_t>(), b = last.to<int64_t>(), s = step.to<int64_t>();
-    count = s > 0 ? (b - a + s - 1) / s : (a - b - s - 1) / -s;
-  } else {
-    const double exact = std::ceil(span / width);
-    check(exact < 9e15, ErrorKind::Memory, "arange: ", exact, " elements are too many");
-    count = int64_t(exact);
-  }
+  const double rough = std::ceil(span / width);
+  check(rough < 9e15, ErrorKind::Memory, "arange: ", rough, " elements are too many");
+  const int64_t count = integral ? steps_between(first, last, step) : int64_t(rough);
   const Tensor out = taeda::empty(Shape{count}, dtype.value_or(integral ? DType::Int64 : default_dtype()), device.value_or(Device{}));
   if (count > 0) ops::arange_fill_(out, first, step);
   return with_grad(out, requires_grad);

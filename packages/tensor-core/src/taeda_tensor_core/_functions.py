@@ -87,7 +87,7 @@ def diff(
 
     Args:
         input: At least one dimension.
-        n: How often, 0 gives `input`.
+        n: How often, 0 gives a copy of `input`.
         dim: Along which dimension.
         prepend: Put before `input` along `dim` first; its other sizes as those of `input`.
         append: Put behind it.
@@ -99,6 +99,8 @@ def diff(
     parts = [part for part in (prepend, input, append) if part is not None]
     if len(parts) > 1:
         input = _C.cat(parts, dim)
+    elif n == 0:
+        return input.clone()
     for _ in range(n):
         length = input.size(dim)
         if length == 0:
