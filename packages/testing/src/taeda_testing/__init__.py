@@ -1,5 +1,6 @@
 """One record per operator, and the runner that drives the records on any device of any tensor provider."""
 
+from taeda_testing.orders import check_orders, special_samples
 from taeda_testing.record import ErrorSample, OpRecord, Sample, all_records, find_record
 from taeda_testing.runner import (
     Failure,
@@ -23,7 +24,9 @@ __all__ = [
     "check_forward",
     "check_gradient",
     "check_in_place",
+    "check_orders",
     "check_out",
     "check_second_gradient",
     "find_record",
+    "special_samples",
 ]
