@@ -217,6 +217,14 @@ def test_a_formula_keeps_only_what_it_needs(tmp_path: Path) -> None:
         assert f"register_layer(&op::{tag}::entry" in source
 
 
+def test_a_recorded_decomposition_is_called_above_the_layer(tmp_path: Path) -> None:
+    done = generate_layer(tmp_path, yaml_of({"op": "plus", "recorded": "decomposed"}))
+    assert done.returncode == 0, done.stderr
+    source = contents(tmp_path / "layer")["layer_sums.cpp"]
+    call = "if (needs_grad(self, other)) return decomposed<op::plus>(self, other, alpha);"
+    assert source.index(call) < source.index("Below", source.index(call))
+
+
 @pytest.mark.parametrize(
     ("record", "said"),
     [
@@ -225,6 +233,8 @@ def test_a_formula_keeps_only_what_it_needs(tmp_path: Path) -> None:
         ({"op": "plus", "self": "grad", "self, other": "grad"}, "two formulas"),
         ({"op": "plus", "self": '""'}, "expression"),
         ({"op": "plus", "self": "grad", "nondifferentiable": "[indices]"}, "indices"),
+        ({"op": "plus", "recorded": "grad + other"}, "decomposed"),
+        ({"op": "plus", "recorded": "decomposed", "self": "grad"}, "in the place of formulas"),
     ],
 )
 def test_a_mistaken_formula_is_refused_with_file_and_record(tmp_path: Path, record: dict, said: str) -> None:

@@ -62,12 +62,12 @@ class Formula:
 
 @dataclass(frozen=True)
 class Derivative:
-    """The record of one operator: formulas, or (`recorded`) the same operator in terms of differentiable ones."""
+    """The record of one operator: formulas, or the word that its decomposition is recorded in their place."""
 
     op: Operator
     formulas: tuple[Formula, ...]
     nondifferentiable: frozenset[str]
-    recorded: str = ""
+    decomposed: bool = False
 
     @property
     def without_formula(self) -> list[Argument]:
@@ -131,10 +131,12 @@ def parse(record: object, ops: dict[str, Operator], path: Path) -> Derivative:
     unknown = set(skipped) - {r.name for r in op.results}
     if unknown:
         raise DeclarationError(f"{where}: nondifferentiable names {sorted(unknown)}, which are no results")
-    recorded = record.get("recorded", "")
+    recorded = record.get("recorded")
+    if recorded not in (None, "decomposed"):
+        raise DeclarationError(f"{where}: 'recorded' must be 'decomposed', found {recorded!r}")
     if recorded and (formulas or skipped):
         raise DeclarationError(f"{where}: 'recorded' stands in the place of formulas, found both")
-    return Derivative(op, tuple(formulas), frozenset(skipped), " ".join(str(recorded).split()))
+    return Derivative(op, tuple(formulas), frozenset(skipped), recorded is not None)
 
 
 def load(folder: Path, ops: dict[str, Operator]) -> dict[str, Derivative]:

@@ -75,13 +75,10 @@ void enter_$tag($params) {
   ops::$tag($passed);
 }
 """
-# While gradients are recorded the call becomes one of differentiable operators.
+# While gradients are recorded the call becomes its decomposition into differentiable operators.
 RECORDED = """\
 $result enter_$tag($params) {
-  if (needs_grad($tracked)) {
-    $halves
-    return $expression;
-  }
+  if (needs_grad($tracked)) return decomposed<op::$tag>($passed);
   Below below_(Layer::Autograd);
   return ops::$tag($passed);
 }
@@ -440,14 +437,7 @@ def refusals(w: NodeWriter, tag: str) -> str:
 
 
 def recorded_entry(d: Derivative) -> str:
-    return entry(
-        RECORDED,
-        d.op,
-        d.op.cxx,
-        tensor_arguments(d.op),
-        expression=d.recorded,
-        halves=t.rounded_once(d.op, f"ops::{d.op.cxx}"),
-    )
+    return entry(RECORDED, d.op, d.op.cxx, tensor_arguments(d.op))
 
 
 def composite_inplace_entry(op: Operator) -> str:
@@ -584,7 +574,7 @@ def entries(op: Operator, d: Derivative | None, number: int) -> tuple[str, list[
     """Source of an operator's entries, and the tags they belong to."""
     text, tags = "", []
     if tensor_arguments(op):
-        if d is not None and d.recorded:
+        if d is not None and d.decomposed:
             text, tags = recorded_entry(d), [op.cxx]
         elif d is not None:
             text, tags = known_entries(NodeWriter(d, number))

@@ -42,6 +42,11 @@ Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& e
   return grad * conj_of(ops::where(flat, Tensor(0), result * ops::log(safe)));
 }
 
+Tensor xlogy_grad_self(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  // At 0 the slope is the logarithm too, where there is one.
+  return masked(ops::xlogy(grad, other), ops::logical_not(ops::logical_and(ops::eq(self, 0), ops::le(other, 0))));
+}
+
 Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
   if (!is_complex(self.dtype())) return ops::zeros_like(grad);
   const Tensor size = ops::abs(self);

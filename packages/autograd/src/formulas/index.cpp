@@ -16,7 +16,8 @@ Tensor cut_to(Tensor src, IntSpan sizes) {
 /// How many values met at each place of `self`.
 Tensor counts_at(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
   const Tensor start = include_self ? ops::ones_like(self) : ops::zeros_like(self);
-  return ops::clamp_min(ops::scatter_add(start, dim, index, ops::ones_like(src)), 1);
+  const Tensor counts = ops::scatter_add(start, dim, index, ops::ones_like(src));
+  return ops::where(ops::eq(counts, 0), Tensor(1), counts);
 }
 
 /// For prod: products of all factors but the zeros, and the number of these, at each place of `self`.
@@ -37,10 +38,10 @@ struct Factors {
     f.zeros = ops::gather(zeros, dim, index);
     return f;
   }
-  /// Product of the other factors at the place of each factor of `x`.
+  /// Conjugate of the product of the other factors at the place of each factor of `x`.
   Tensor others(const Tensor& x) const {
     const Tensor flat = ops::eq(x, 0), alone = ops::eq(zeros, ops::to_dtype(flat, zeros.dtype()));
-    return masked(products / ops::where(flat, Tensor(1), x), alone);
+    return conj_of(masked(products / ops::where(flat, Tensor(1), x), alone));
   }
 };
 

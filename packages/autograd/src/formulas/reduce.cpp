@@ -60,6 +60,12 @@ Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& resul
   return restore_dims(grad, n, dim, keepdim) * chosen / ops::sum(chosen, dim, true);
 }
 
+Tensor median_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  const Tensor both_nan = ops::logical_and(ops::isnan(self), ops::isnan(result));
+  const Tensor chosen = ops::to_dtype(ops::logical_or(ops::eq(self, result), both_nan), grad.dtype());
+  return grad * (chosen / ops::sum(chosen));
+}
+
 Tensor choice_grad(const Tensor& grad, int64_t dim, const Tensor& indices, IntSpan sizes, bool keepdim) {
   const Tensor zeros = zeros_of(sizes, grad);
   if (sizes.empty()) return grad;
@@ -89,17 +95,17 @@ Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result
 
 Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.dim() == 0 || self.numel() == 0) return grad;
-  const int64_t d = wrap_dim(dim, self.dim(), "logcumsumexp");
-  if (recording()) {
-    const Tensor top = ops::detach(ops::amax(self, IntSpan(&d, 1), true));
-    return ops::exp(self - top) * sums_from(grad * ops::exp(top - result), d);
+  const int64_t d = wrap_dim(dim, self.dim(), "logcumsumexp"), n = self.size(d);
+  // Each sum is of grad[j] exp(result[i] - result[j]) over j >= i, twice as many in each turn. As results never fall, nothing overflows.
+  Tensor sums = grad;
+  for (int64_t reach = 1; reach < n; reach *= 2) {
+    const Tensor near = ops::slice(result, d, 0, n - reach), far = ops::slice(result, d, reach, n);
+    const Tensor level = ops::logical_and(ops::isinf(near), ops::eq(near, far));
+    const Tensor weight = ops::exp(ops::where(level, Tensor(0), near - far));
+    const Tensor parts[] = {ops::slice(sums, d, 0, n - reach) + weight * ops::slice(sums, d, reach, n), ops::slice(sums, d, n - reach, n)};
+    sums = ops::cat(parts, d);
   }
-  // Positive and negative parts apart, in logarithms: no exponential can overflow.
-  const auto part = [&](const Tensor& g) {
-    const Tensor logs = ops::log(ops::clamp_min(g, 0)) - result;
-    return ops::exp(reversed(ops::logcumsumexp(reversed(logs, d), d), d) + self);
-  };
-  return part(grad) - part(-grad);
+  return ops::exp(self - result) * sums;
 }
 
 Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim, bool keepdim) {

@@ -1,9 +1,15 @@
 // Gradients of mathematical functions.
+#include <limits>
 #include <numbers>
 
 #include "taeda/autograd/formulas.h"
 
 namespace taeda::formulas {
+
+Tensor acosh_grad(const Tensor& grad, const Tensor& self) {
+  // One root for two only where both are of one sign, or there are none.
+  return is_complex(self.dtype()) ? grad * conj_of(ops::rsqrt(self - 1) * ops::rsqrt(self + 1)) : grad * ops::rsqrt(self * self - 1);
+}
 
 Tensor angle_grad(const Tensor& grad, const Tensor& self) {
   if (!is_complex(self.dtype())) return ops::zeros_like(grad);
@@ -30,7 +36,7 @@ Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
 
 Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
   const Tensor slope = grad / (self * (1 - self));
-  if (!eps) return slope;
+  if (!eps) return ops::where(ops::logical_or(ops::lt(self, 0), ops::gt(self, 1)), Tensor(std::numeric_limits<double>::quiet_NaN()), slope);
   return masked(slope, ops::logical_and(ops::ge(self, *eps), ops::le(self, 1.0 - *eps)));
 }
 
@@ -53,16 +59,6 @@ Tensor trigamma(const Tensor& x) {
   const Tensor upper = sum + v + 0.5 * w + v * w * series;
   const Tensor s = ops::sin(pi * ops::where(low, x, Tensor(0.5)));
   return ops::where(low, pi * pi / (s * s) - upper, upper);
-}
-
-Tensor tanh_grad(const Tensor& grad, const Tensor& result) {
-  if (recording() || is_complex(result.dtype())) return grad * conj_of(1 - result * result);
-  return ops::tanh_backward(grad, result);
-}
-
-Tensor sigmoid_grad(const Tensor& grad, const Tensor& result) {
-  if (recording() || is_complex(result.dtype())) return grad * conj_of((1 - result) * result);
-  return ops::sigmoid_backward(grad, result);
 }
 
 }  // namespace taeda::formulas

@@ -45,7 +45,9 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   } else if (weight.dim() > 0) {
     slope = ops::reshape(weight, Shape{});
   }
-  return ops::where(ops::gt(self, Tensor(0)), self, ops::mul(self, slope));
+  // The slope meets what it scales alone: elsewhere its gradient is 0 whatever the element is.
+  const Tensor positive = ops::gt(self, Tensor(0));
+  return ops::where(positive, self, ops::mul(ops::where(positive, Tensor(0), self), slope));
 }
 
 Tensor rrelu(const Tensor& self, double lower, double upper, bool training, const Generator& generator) {

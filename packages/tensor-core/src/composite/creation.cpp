@@ -113,6 +113,14 @@ int64_t whole_steps(int64_t a, int64_t b, int64_t step) {
   check(count <= uint64_t(kMostElements), ErrorKind::Memory, "arange: ", count, " elements are too many");
   return int64_t(count);
 }
+
+/// How many integers from `first` lie before `last`.
+int64_t steps_between(const Scalar& first, const Scalar& last, const Scalar& step) {
+  const bool beyond = first.kind() == Scalar::Kind::UInt || last.kind() == Scalar::Kind::UInt;
+  check(!beyond || (first.to_double() >= 0 && last.to_double() >= 0), ErrorKind::Value, "arange: start ", first.to_double(), " and end ",
+        last.to_double(), " do not fit one integer dtype");
+  return whole_steps(first.to<int64_t>(), last.to<int64_t>(), step.to<int64_t>());
+}
 }  // namespace
 
 Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, std::optional<DType> dtype, std::optional<Device> device,
@@ -129,7 +137,7 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
         first.to_double(), " to end ", last.to_double());
   int64_t count;
   if (integral) {
-    count = whole_steps(first.to<int64_t>(), last.to<int64_t>(), step.to<int64_t>());
+    count = steps_between(first, last, step);
   } else {
     const double exact = std::ceil(span / width);
     check(exact < 9e15, ErrorKind::Memory, "arange: ", exact, " elements are too many");

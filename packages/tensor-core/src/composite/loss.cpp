@@ -43,8 +43,7 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tenso
   }
   const Tensor losses = ops::neg(ops::sum(terms, Shape{dim}));
   if (reduction != 1) return reduced("cross_entropy_loss", losses, reduction);
-  return ops::div(ops::sum(losses),
-                  Tensor(double(std::max<int64_t>(1, input.numel() / std::max<int64_t>(1, input.size(dim))))));
+  return ops::div(ops::sum(losses), Tensor(double(input.numel()) / double(std::max<int64_t>(1, input.size(dim)))));
 }
 
 }  // namespace

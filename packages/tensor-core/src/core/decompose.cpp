@@ -11,7 +11,11 @@
 namespace taeda {
 namespace {
 
-using Table = std::map<std::string, Decomposition, std::less<>>;
+struct Entry {
+  Decomposition boxed;
+  void* typed;
+};
+using Table = std::map<std::string, Entry, std::less<>>;
 Table& table() {
   static auto* instance = new Table;
   return *instance;
@@ -46,16 +50,26 @@ Values run(const OpEntry& op, KeySet, Values arguments) {
   for (size_t i = 0; i < outputs; ++i) stub::copy_into(std::get<Tensor>(arguments[i]), std::get<Tensor>(results[i]));
   if (outputs) return {};
   for (Value& r : results)
-    if (auto* t = std::get_if<Tensor>(&r); t && t->defined() && is_floating(dtype) && is_floating(t->dtype())) *t = ops::to_dtype(*t, dtype);
+    if (auto* t = std::get_if<Tensor>(&r)) *t = narrowed(*t, dtype);
   return results;
 }
 
 }  // namespace
 
-void add_decomposition(const char* op, Decomposition decomposition) { table().emplace(op, decomposition); }
+Tensor widened(const Tensor& t) { return in_float32(t); }
+Tensor narrowed(const Tensor& t, DType first) {
+  return t.defined() && is_floating(first) && is_floating(t.dtype()) && t.dtype() != first ? ops::to_dtype(t, first) : t;
+}
+
+void add_decomposition(const char* op, Decomposition decomposition, void* typed) { table().emplace(op, Entry{decomposition, typed}); }
 Decomposition decomposition_of(std::string_view op) {
   const auto found = table().find(op);
-  return found == table().end() ? nullptr : found->second;
+  return found == table().end() ? nullptr : found->second.boxed;
+}
+void* typed_decomposition(std::string_view op) {
+  const auto found = table().find(op);
+  check(found != table().end() && found->second.typed, ErrorKind::Runtime, op, ": there is no decomposition of this operator to differentiate");
+  return found->second.typed;
 }
 
 const BoxedFn* decomposed_kernel(const OpEntry& op) {

@@ -340,7 +340,7 @@ Tensor reshape(const Tensor& self, IntSpan shape) {
 }
 Tensor reshape_as(const Tensor& self, const Tensor& other) { return ops::reshape(self, other.sizes()); }
 Tensor view_as(const Tensor& self, const Tensor& other) { return ops::view(self, other.sizes()); }
-Tensor ravel(const Tensor& self) { return ops::reshape(self, Shape{-1}); }
+Tensor ravel(const Tensor& self) { return ops::reshape(ops::contiguous(self), Shape{-1}); }
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   const int64_t first = wrap_dim(start_dim, self.dim(), "flatten"), last = wrap_dim(end_dim, self.dim(), "flatten");

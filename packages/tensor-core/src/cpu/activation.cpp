@@ -9,6 +9,7 @@
 #include "taeda/ops/creation.h"
 #include "taeda/ops/random.h"
 #include "taeda/ops/shape.h"
+#include "taeda/ops/unary.h"
 #include "taeda/parallel.h"
 
 namespace taeda::cpu {
@@ -70,6 +71,11 @@ void hardtanh(const Tensor& out, const Tensor& self, const Scalar& low, const Sc
 
 template <class Op, auto Code>
 void gradient(const Tensor& out, const Tensor& grad, const Tensor& x) { run2(Code, Op::entry.name, out, grad, x); }
+/// A slope that is a function of the output `y`; where `y` is complex, the conjugate of it.
+template <class Op, auto Code>
+void gradient_of_output(const Tensor& out, const Tensor& grad, const Tensor& y) {
+  run2(Code, Op::entry.name, out, grad, is_complex(y.dtype()) ? ops::conj(y) : y);
+}
 template <class Op, auto Code>
 void gradient1(const Tensor& out, const Tensor& grad, const Tensor& x, const Scalar& a) {
   const LoopParams p{a};
@@ -180,7 +186,7 @@ const bool registered = [] {
   kernel<op::native_dropout_backward>(kCPU, dropout_backward);
   kernel<op::relu>(kCPU, plain<op::relu, kRelu>);
   kernel<op::shrink_backward>(kCPU, gradient1<op::shrink_backward, kShrinkBackward>);
-  kernel<op::sigmoid_backward>(kCPU, gradient<op::sigmoid_backward, kSigmoidBackward>);
+  kernel<op::sigmoid_backward>(kCPU, gradient_of_output<op::sigmoid_backward, kSigmoidBackward>);
   kernel<op::silu>(kCPU, plain<op::silu, kSilu>);
   kernel<op::silu_backward>(kCPU, gradient<op::silu_backward, kSiluBackward>);
   kernel<op::softmax>(kCPU, softmax<kSoftmax>);
@@ -188,7 +194,7 @@ const bool registered = [] {
   kernel<op::softplus>(kCPU, two_numbers<op::softplus, kSoftplus>);
   kernel<op::softplus_backward>(kCPU, gradient2<op::softplus_backward, kSoftplusBackward>);
   kernel<op::softshrink>(kCPU, one_number<op::softshrink, kSoftshrink>);
-  kernel<op::tanh_backward>(kCPU, gradient<op::tanh_backward, kTanhBackward>);
+  kernel<op::tanh_backward>(kCPU, gradient_of_output<op::tanh_backward, kTanhBackward>);
   kernel<op::threshold>(kCPU, threshold);
   kernel<op::threshold_backward>(kCPU, gradient1<op::threshold_backward, kThresholdBackward>);
   return true;

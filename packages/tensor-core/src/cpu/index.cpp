@@ -455,7 +455,7 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
         into = cpu::plus(into, value);
       else if (prod)
         into = cpu::times(into, value);
-      else if (largest ? exceeds(value, into) : exceeds(into, value) || (value != value))
+      else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
         into = value;
     });
     if (!mean) return;

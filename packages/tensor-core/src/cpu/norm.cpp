@@ -141,7 +141,7 @@ void batch_moments(const Channels& in, std::vector<double>& mean, std::vector<do
   for (int64_t j = 0; j < c; ++j) {
     const double offset = sums[size_t(j)] / double(count);
     mean[size_t(j)] = double(shift[size_t(j)]) + offset;
-    variance[size_t(j)] = std::max(0.0, sums[size_t(c + j)] / double(count) - offset * offset);
+    variance[size_t(j)] = std::max(sums[size_t(c + j)] / double(count) - offset * offset, 0.0);
   }
 }
 
@@ -250,6 +250,11 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
   }
   if (!grad_input.defined()) return;
   T* const to = grad_input.data<T>();
+  // In evaluation x has no part in it, be it infinite.
+  if (!training)
+    return map_channels(
+        in, [&](int64_t at, int64_t rows) { layers<T>().channel_affine(g + at, a.data(), d.data(), rows, in.c, to + at); },
+        [&](int64_t at, int64_t j) { layers<T>().plane_affine(g + at, double(a[size_t(j)]), 0.0, in.inner, to + at); });
   map_channels(
       in,
       [&](int64_t at, int64_t rows) {
@@ -391,7 +396,7 @@ void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Te
         const double center = sums[0] / double(s.size());
         layers<T>().plane_moments(from, center, s.size(), sums);
         const double rest = sums[0] / double(s.size()),
-                     r = 1.0 / std::sqrt(std::max(0.0, sums[1] / double(s.size()) - rest * rest) + eps);
+                     r = 1.0 / std::sqrt(std::max(sums[1] / double(s.size()) - rest * rest, 0.0) + eps);
         mean.data<T>()[i] = T(center);
         rstd.data<T>()[i] = T(r);
         for (int64_t j = 0; j < s.channels; ++j) {

@@ -8,6 +8,8 @@ namespace taeda::decompose {
 namespace {
 
 Tensor softplus_of(const Tensor& x) { return ops::clamp_min(x, Tensor(0)) + ops::log1p(ops::exp(-ops::abs(x))); }
+/// The same where it is to be differentiated: smooth at 0 too.
+Tensor smooth_softplus(const Tensor& x) { return ops::softplus(x, 1, 50); }
 Tensor within(const Tensor& x, double bound) { return ops::le(ops::abs(x), Tensor(bound)); }
 constexpr double kCubic = 0.044715;
 const double kScale = std::sqrt(2 / std::numbers::pi);
@@ -16,8 +18,10 @@ Tensor elu(const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scal
   return ops::where(ops::gt(x, Tensor(0)), x * scale, ops::expm1(x * input_scale) * alpha * scale);
 }
 Tensor elu_backward(const Tensor& grad, const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
-  const Tensor below = ops::exp(x * input_scale) * alpha * scale * input_scale;
-  return grad * ops::where(ops::gt(x, Tensor(0)), Tensor(scale), below);
+  // Other elements are kept out of the exponential; 0 itself is a constant in it, as the second derivative is 0 there.
+  const Tensor negative = ops::where(ops::ge(x, Tensor(0)), Tensor(0), x);
+  const Tensor slope = ops::exp(negative * input_scale) * alpha * scale * input_scale;
+  return grad * ops::where(ops::gt(x, Tensor(0)), Tensor(scale), slope);
 }
 Tensor gelu(const Tensor& x, std::string_view approximate) {
   if (approximate == "tanh") return x * Tensor(0.5) * (Tensor(1) + ops::tanh((x + x * x * x * Tensor(kCubic)) * Tensor(kScale)));
@@ -37,7 +41,7 @@ Tensor softshrink(const Tensor& x, const Scalar& lambd) {
   return ops::where(within(x, lambd.to_double()), Tensor(0), x - ops::sign(x) * lambd);
 }
 Tensor shrink_backward(const Tensor& grad, const Tensor& x, const Scalar& lambd) {
-  return ops::where(within(x, lambd.to_double()), Tensor(0), grad);
+  return masked(ops::gt(ops::abs(x), Tensor(lambd)), grad);
 }
 Tensor hardsigmoid(const Tensor& x) { return ops::clamp(x / Tensor(6) + Tensor(0.5), Scalar(0), Scalar(1)); }
 Tensor hardsigmoid_backward(const Tensor& grad, const Tensor& x) { return masked(ops::lt(ops::abs(x), Tensor(3)), grad / Tensor(6)); }
@@ -58,7 +62,7 @@ Tensor logsigmoid(const Tensor& x) { return -softplus_of(-x); }
 Tensor logsigmoid_backward(const Tensor& grad, const Tensor& x) { return grad * ops::sigmoid(-x); }
 Tensor mish(const Tensor& x) { return x * ops::tanh(softplus_of(x)); }
 Tensor mish_backward(const Tensor& grad, const Tensor& x) {
-  const Tensor t = ops::tanh(softplus_of(x));
+  const Tensor t = ops::tanh(smooth_softplus(x));
   return grad * (t + x * ops::sigmoid(x) * (Tensor(1) - t * t));
 }
 Tensor relu(const Tensor& x) { return ops::clamp_min(x, Tensor(0)); }
@@ -74,8 +78,9 @@ Tensor softplus(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
   return ops::where(ops::gt(scaled, Tensor(threshold)), x, softplus_of(scaled) / Tensor(beta));
 }
 Tensor softplus_backward(const Tensor& grad, const Tensor& x, const Scalar& beta, const Scalar& threshold) {
-  const Tensor scaled = x * beta;
-  return ops::where(ops::gt(scaled, Tensor(threshold)), grad, grad * ops::sigmoid(scaled));
+  // At the threshold itself the slope is still the curve's, but it no longer changes.
+  const Tensor scaled = x * beta, curved = ops::where(ops::ge(scaled, Tensor(threshold)), Tensor(threshold), scaled);
+  return ops::where(ops::gt(scaled, Tensor(threshold)), grad, grad * ops::sigmoid(curved));
 }
 Tensor threshold(const Tensor& x, const Scalar& threshold, const Scalar& value) {
   return ops::where(ops::le(x, Tensor(threshold)), ops::full_like(x, value), x);
@@ -104,7 +109,7 @@ Two native_dropout(const Tensor& x, double p, const Generator& generator) {
   const Tensor kept = ops::ge(draws, Tensor(p));
   return {p < 1 ? masked(kept, x * Tensor(1 / (1 - p))) : ops::zeros_like(x), kept};
 }
-Tensor native_dropout_backward(const Tensor& grad, const Tensor& mask, double scale) { return masked(mask, grad * Tensor(scale)); }
+Tensor native_dropout_backward(const Tensor& grad, const Tensor& mask, double scale) { return grad * mask * Tensor(scale); }
 
 DECOMPOSE(elu)
 DECOMPOSE(elu_backward)

@@ -3,12 +3,13 @@
 #include "taeda/decompose.h"
 #include "taeda/ops.h"
 
-#define DECOMPOSE(op) TAEDA_DECOMPOSE(op, #op, op)
+#define DECOMPOSE(operation) static const AddDecomposition operation##_entry(#operation, &Boxed<&operation>::call, erased<taeda::op::operation>(&operation));
 
 namespace taeda::decompose {
 
 using Two = std::tuple<Tensor, Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
+using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return ops::sub(a, b); }

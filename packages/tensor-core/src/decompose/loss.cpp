@@ -23,15 +23,15 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& t, int64_t how, double beta
 }
 Tensor smooth_l1_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double beta) {
   const Tensor d = x - t;
-  if (beta == 0) return shared(grad, ops::sign(d), how);
-  return shared(grad, ops::clamp(d * Tensor(1 / beta), Scalar(-1), Scalar(1)), how);
+  return shared(grad, beta == 0 ? ops::sign(d) : ops::where(ops::lt(ops::abs(d), Tensor(beta)), d / Tensor(beta), ops::sign(d)), how);
 }
 Tensor huber_loss(const Tensor& x, const Tensor& t, int64_t how, double delta) {
   const Tensor d = ops::abs(x - t);
   return reduced(ops::where(ops::le(d, Tensor(delta)), d * d * Tensor(0.5), (d - Tensor(0.5 * delta)) * Tensor(delta)), how);
 }
 Tensor huber_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double delta) {
-  return shared(grad, ops::clamp(x - t, Scalar(-delta), Scalar(delta)), how);
+  const Tensor d = x - t;
+  return shared(grad, ops::where(ops::lt(ops::abs(d), Tensor(delta)), d, ops::sign(d) * Tensor(delta)), how);
 }
 Tensor bce_loss(const Tensor& x, const Tensor& t, int64_t how) {
   const Tensor yes = ops::clamp_min(ops::log(x), Tensor(-100.0)), no = ops::clamp_min(ops::log1p(-x), Tensor(-100.0));
@@ -69,8 +69,9 @@ struct Targets {
 Tensor class_reduced(const Tensor& loss, const Tensor& total, int64_t how) {
   return how == kNone ? loss : how == kMean ? ops::sum(loss) / total : ops::sum(loss);
 }
-Tensor class_shared(const Tensor& grad, const Tensor& total, int64_t how, int64_t dim) {
-  return how == kNone ? ops::unsqueeze(grad, dim) : how == kMean ? grad / total : grad;
+/// What comes from above to each target; nothing to those that are left out, even where none is kept and the total is 0.
+Tensor class_shared(const Targets& t, const Tensor& grad, const Tensor& total, int64_t how) {
+  return masked(t.kept, how == kMean ? grad / total : grad);
 }
 
 Two nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore) {
@@ -81,7 +82,7 @@ Two nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& we
 Tensor nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore,
                          const Tensor& total) {
   const Targets t(input, target, weight, ignore);
-  return t.spread(input, -t.weight) * class_shared(grad, total, how, t.dim);
+  return t.spread(input, -(t.weight * class_shared(t, grad, total, how)));
 }
 
 Tensor class_weights(const Tensor& input, const Tensor& weight, int64_t dim) {
@@ -107,9 +108,9 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
     const double classes = double(input.size(t.dim));
     const Tensor sum = weight.defined() ? ops::sum(weight) : Tensor(classes);
     const Tensor all = (p * sum - class_weights(input, weight, t.dim)) * Tensor(smooth / classes);
-    slope = slope + masked(ops::unsqueeze(t.kept, t.dim), all);
+    slope = slope + all;
   }
-  return slope * class_shared(grad, total, how, t.dim);
+  return masked(ops::unsqueeze(t.kept, t.dim), slope * ops::unsqueeze(class_shared(t, grad, total, how), t.dim));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {

@@ -34,8 +34,9 @@ Tensor slope(const Tensor& g, const Tensor& xhat, const Tensor& inverse, const S
 }
 Tensor flat(const Tensor& t) { return ops::reshape(t, Shape{-1}); }
 /// Bits 1, 2 and 4 of the mask ask for the gradients of input, weight and bias.
-Three chosen(int64_t mask, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  return {mask & 1 ? input : Tensor(), mask & 2 ? weight : Tensor(), mask & 4 ? bias : Tensor()};
+template <class Input, class Weight, class Bias>
+Three chosen(int64_t mask, const Input& input, const Weight& weight, const Bias& bias) {
+  return {mask & 1 ? input() : Tensor(), mask & 2 ? weight() : Tensor(), mask & 4 ? bias() : Tensor()};
 }
 
 void blend(const Tensor& running, const Tensor& now, double momentum) {
@@ -61,7 +62,9 @@ Three batch_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& wei
   const Shape dims = all_but_channel(n);
   const Tensor i = by_channel(inverse, n), xhat = (x - by_channel(mean, n)) * i;
   const Tensor g = weight.defined() ? grad * by_channel(weight, n) : grad;
-  return chosen(mask, training ? slope(g, xhat, i, dims) : g * i, ops::sum(grad * xhat, IntSpan(dims)), ops::sum(grad, IntSpan(dims)));
+  return chosen(
+      mask, [&] { return training ? slope(g, xhat, i, dims) : g * i; }, [&] { return ops::sum(grad * xhat, IntSpan(dims)); },
+      [&] { return ops::sum(grad, IntSpan(dims)); });
 }
 
 Three native_layer_norm(const Tensor& x, IntSpan shape, const Tensor& weight, const Tensor& bias, double eps) {
@@ -80,9 +83,11 @@ Three layer_norm_backward(const Tensor& grad, const Tensor& x, IntSpan shape, co
   Shape rows{-1};
   for (int64_t s : shape) rows.push_back(s);
   const auto over_rows = [&](const Tensor& t) { return ops::sum(ops::reshape(t, rows), Shape{0}); };
-  const bool none = x.numel() == 0;
-  if (none) return chosen(mask, ops::zeros_like(x), ops::zeros(shape, x.dtype(), x.device()), ops::zeros(shape, x.dtype(), x.device()));
-  return chosen(mask, slope(g, xhat, inverse, last(x.dim(), shape.size())), over_rows(grad * xhat), over_rows(grad));
+  const auto none = [&] { return ops::zeros(shape, x.dtype(), x.device()); };
+  if (product(shape) == 0) return chosen(mask, [&] { return ops::zeros_like(x); }, none, none);
+  return chosen(
+      mask, [&] { return slope(g, xhat, inverse, last(x.dim(), shape.size())); }, [&] { return over_rows(grad * xhat); },
+      [&] { return over_rows(grad); });
 }
 
 /// (N, groups, elements of one group): counted, because -1 says nothing about an empty batch.
@@ -101,8 +106,9 @@ Three group_norm_backward(const Tensor& grad, const Tensor& x, int64_t groups, c
   const Shape grouped = in_groups(x, groups), dims = all_but_channel(x.dim());
   const Tensor i = ops::unsqueeze(inverse, 2), xhat = (ops::reshape(x, grouped) - ops::unsqueeze(mean, 2)) * i;
   const Tensor g = ops::reshape(weight.defined() ? grad * by_channel(weight, x.dim()) : grad, grouped);
-  return chosen(mask, ops::reshape(slope(g, xhat, i, Shape{2}), x.sizes()), ops::sum(grad * ops::reshape(xhat, x.sizes()), IntSpan(dims)),
-                ops::sum(grad, IntSpan(dims)));
+  return chosen(
+      mask, [&] { return ops::reshape(slope(g, xhat, i, Shape{2}), x.sizes()); },
+      [&] { return ops::sum(grad * ops::reshape(xhat, x.sizes()), IntSpan(dims)); }, [&] { return ops::sum(grad, IntSpan(dims)); });
 }
 
 DECOMPOSE(native_batch_norm)

@@ -1,4 +1,7 @@
 // Steps of recurrent layers and of optimizers.
+#include "taeda/decompose/recurrent.h"
+
+#include <array>
 #include <cmath>
 
 #include "decompose/common.h"
@@ -13,6 +16,8 @@ Tensor gate(const Tensor& t, int64_t i, int64_t count) {
 }
 Tensor joined(std::initializer_list<Tensor> parts) { return ops::cat(std::vector<Tensor>(parts), -1); }
 Tensor or_zero(const Tensor& t, const Tensor& like) { return t.defined() ? t : ops::zeros_like(like); }
+Tensor plus(const Tensor& t, const Tensor& more) { return more.defined() ? t + more : t; }
+Tensor sigmoid_slope(const Tensor& s) { return s * (Tensor(1) - s); }
 
 Three lstm_cell(const Tensor& z, const Tensor& c) {
   const Tensor i = ops::sigmoid(gate(z, 0, 4)), f = ops::sigmoid(gate(z, 1, 4)), g = ops::tanh(gate(z, 2, 4)), o = ops::sigmoid(gate(z, 3, 4));
@@ -21,12 +26,9 @@ Three lstm_cell(const Tensor& z, const Tensor& c) {
 }
 Three lstm_gates(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& c) { return lstm_cell(input_gates + hidden_gates, c); }
 Two lstm_gates_backward(const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates, const Tensor& c, const Tensor& c_out) {
-  const Tensor i = gate(gates, 0, 4), f = gate(gates, 1, 4), g = gate(gates, 2, 4), o = gate(gates, 3, 4), t = ops::tanh(c_out), one(1);
-  const Tensor gh = or_zero(grad_h, c), dc = or_zero(grad_c, c) + gh * o * (one - t * t);
-  return {joined({dc * g * i * (one - i), dc * c * f * (one - f), dc * i * (one - g * g), gh * t * o * (one - o)}), dc * f};
+  return lstm_step(grad_h, grad_c, Tensor(), gates, c, c_out);
 }
 
-using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 Five lstm_sequence(const Tensor& input_gates, const Tensor& h0, const Tensor& c0, const Tensor& w_hh, const Tensor& b_hh, bool reverse) {
   const int64_t steps = input_gates.size(0);
   const size_t count = size_t(steps);
@@ -42,19 +44,7 @@ Five lstm_sequence(const Tensor& input_gates, const Tensor& h0, const Tensor& c0
 }
 Five lstm_sequence_backward(const Tensor& grad_output, const Tensor& grad_h, const Tensor& grad_c, const Tensor& h, const Tensor& c,
                             const Tensor& w_hh, const Tensor& output, const Tensor& gates, const Tensor& cells, bool reverse) {
-  const int64_t steps = output.size(0);
-  std::vector<Tensor> gx(static_cast<size_t>(steps));
-  Tensor gh = or_zero(grad_h, h), gc = or_zero(grad_c, c), gw = ops::zeros_like(w_hh);
-  for (int64_t n = steps; n-- > 0;) {
-    const int64_t t = reverse ? steps - 1 - n : n, before = reverse ? t + 1 : t - 1;
-    const Tensor up = grad_output.defined() ? gh + ops::select(grad_output, 0, t) : gh;
-    const Tensor h_before = n ? ops::select(output, 0, before) : h, c_before = n ? ops::select(cells, 0, before) : c;
-    std::tie(gx[size_t(t)], gc) = lstm_gates_backward(up, gc, ops::select(gates, 0, t), c_before, ops::select(cells, 0, t));
-    gw = gw + ops::mm(ops::t(gx[size_t(t)]), h_before);
-    gh = ops::mm(gx[size_t(t)], w_hh);
-  }
-  const Tensor all = ops::stack(gx);
-  return {all, gh, gc, gw, ops::sum(all, Shape{0, 1})};
+  return lstm_steps(std::array{grad_output, grad_h, grad_c, Tensor(), Tensor()}, h, c, w_hh, output, gates, cells, reverse);
 }
 
 Two gru_gates(const Tensor& a, const Tensor& b, const Tensor& h) {
@@ -62,11 +52,7 @@ Two gru_gates(const Tensor& a, const Tensor& b, const Tensor& h) {
   const Tensor n = ops::tanh(gate(a, 2, 3) + r * hn);
   return {(Tensor(1) - z) * n + z * h, joined({r, z, n, hn})};
 }
-Three gru_gates_backward(const Tensor& grad, const Tensor& gates, const Tensor& h) {
-  const Tensor r = gate(gates, 0, 4), z = gate(gates, 1, 4), n = gate(gates, 2, 4), hn = gate(gates, 3, 4), one(1);
-  const Tensor dn = grad * (one - z) * (one - n * n), dz = grad * (h - n) * z * (one - z), dr = dn * hn * r * (one - r);
-  return {joined({dr, dz, dn}), joined({dr, dz, dn * r}), grad * z};
-}
+Three gru_gates_backward(const Tensor& grad, const Tensor& gates, const Tensor& h) { return gru_step(grad, Tensor(), gates, h); }
 
 void sgd(TensorList params, TensorList grads, TensorList buffers, double lr, double momentum, double dampening, double weight_decay,
          bool nesterov, bool maximize, bool first_step) {
@@ -105,4 +91,41 @@ TAEDA_DECOMPOSE(sgd, "_fused_sgd_", sgd)
 TAEDA_DECOMPOSE(adam, "_fused_adam_", adam)
 
 }  // namespace
+
+Two lstm_step(const Tensor& grad_h, const Tensor& grad_c, const Tensor& grad_gates, const Tensor& gates, const Tensor& c, const Tensor& c_out) {
+  const Tensor i = gate(gates, 0, 4), f = gate(gates, 1, 4), g = gate(gates, 2, 4), o = gate(gates, 3, 4), t = ops::tanh(c_out);
+  const Tensor dh = or_zero(grad_h, c), dc = plus(dh * o * (Tensor(1) - t * t), grad_c);
+  const Tensor activated = plus(joined({dc * g, dc * c, dc * i, dh * t}), grad_gates);
+  return {activated * joined({sigmoid_slope(i), sigmoid_slope(f), Tensor(1) - g * g, sigmoid_slope(o)}), dc * f};
+}
+
+Three gru_step(const Tensor& grad, const Tensor& grad_gates, const Tensor& gates, const Tensor& h) {
+  const Tensor r = gate(gates, 0, 4), z = gate(gates, 1, 4), n = gate(gates, 2, 4), hn = gate(gates, 3, 4);
+  const Tensor up = or_zero(grad, h), one(1);
+  const auto more = [&](const Tensor& t, int64_t part) { return grad_gates.defined() ? t + gate(grad_gates, part, 4) : t; };
+  const Tensor dn = more(up * (one - z), 2) * (one - n * n), dz = more(up * (h - n), 1) * sigmoid_slope(z), dr = more(dn * hn, 0) * sigmoid_slope(r);
+  return {joined({dr, dz, dn}), joined({dr, dz, more(dn * r, 3)}), up * z};
+}
+
+Five lstm_steps(TensorList grads, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& gates,
+                const Tensor& cells, bool reverse) {
+  const int64_t steps = gates.size(0);
+  const auto at_step = [&](const Tensor& t, int64_t p) { return t.defined() ? ops::select(t, 0, p) : t; };
+  std::vector<Tensor> slopes(static_cast<size_t>(steps)), before(static_cast<size_t>(steps));
+  Tensor dh = or_zero(grads[1], h), dc = or_zero(grads[2], c);
+  for (int64_t n = steps; n-- > 0;) {
+    const int64_t p = reverse ? steps - 1 - n : n, last = reverse ? p + 1 : p - 1;
+    before[size_t(p)] = n ? ops::select(output, 0, last) : h;
+    std::tie(slopes[size_t(p)], dc) = lstm_step(plus(dh, at_step(grads[0], p)), plus(dc, at_step(grads[4], p)), at_step(grads[3], p),
+                                                ops::select(gates, 0, p), n ? ops::select(cells, 0, last) : c, ops::select(cells, 0, p));
+    dh = ops::mm(slopes[size_t(p)], w_hh);
+  }
+  if (steps == 0) {
+    const Tensor none = ops::zeros(Shape{w_hh.size(0)}, w_hh.dtype(), w_hh.device());
+    return {ops::zeros_like(gates), dh, dc, ops::zeros_like(w_hh), none};
+  }
+  const Tensor to_gates = ops::stack(slopes), rows = ops::flatten(to_gates, 0, 1);
+  return {to_gates, dh, dc, ops::mm(ops::t(rows), ops::flatten(ops::stack(before), 0, 1)), ops::sum(rows, Shape{0})};
+}
+
 }  // namespace taeda::decompose

@@ -1,6 +1,7 @@
 """One record per operator, and the runner that drives the records on any device of any tensor provider."""
 
 from taeda_testing.in_place_gradient import check_in_place_gradient, fits_in_place
+from taeda_testing.orders import check_orders, special_samples
 from taeda_testing.ownership import check_hooks_stay, check_ownership
 from taeda_testing.record import ErrorSample, OpRecord, Sample, all_records, find_record
 from taeda_testing.runner import (
@@ -27,9 +28,11 @@ __all__ = [
     "check_hooks_stay",
     "check_in_place",
     "check_in_place_gradient",
+    "check_orders",
     "check_out",
     "check_ownership",
     "check_second_gradient",
     "find_record",
     "fits_in_place",
+    "special_samples",
 ]

@@ -23,6 +23,11 @@ def random_array(
     return np.asarray(values).astype(dtype)
 
 
+def widest(array: np.ndarray) -> np.ndarray:
+    """In float64 or complex128, in which references are computed."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
 def layouts(array: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """The same values row-major, and, where the shape allows, transposed, reversed, strided and broadcast."""
     out = [("contiguous", array)]

@@ -55,7 +55,7 @@ class OpRecord:
         reference: the same function on NumPy arrays.
         samples: ``(dtype name, random generator) -> samples``.
         dtypes: dtypes of the inputs that are supported.
-        gradient: dtypes in which gradients are checked, () for none.
+        gradient: real dtypes in which gradients are checked, () for none; see ``differentiated``.
         second: whether second derivatives are checked too.
         constant: positions of arguments that are not differentiated, weights of classes for instance.
         writes: positions of the arguments that the function writes to, its results apart.
@@ -64,6 +64,7 @@ class OpRecord:
         namespace: "" for top-level functions, "ops" for operators of neural networks.
         in_place: has an in-place form. out: has an out= form.
         creates: makes a tensor from none and is told the device.
+        cancels: gradients are sums whose terms may cancel: their error is measured at the size of the terms.
         row_major: the first argument is given in row-major order only, not in other layouts.
         errors: wrong calls; those common to many operators come from ``taeda_testing.wrong``.
     """
@@ -82,10 +83,17 @@ class OpRecord:
     in_place: bool = False
     out: bool = False
     creates: bool = False
+    cancels: bool = False
     row_major: bool = False
     writes: tuple[int, ...] = ()
     errors: tuple[ErrorSample, ...] = ()
     family: str = ""
+
+    @property
+    def differentiated(self) -> tuple[str, ...]:
+        """Dtypes in which gradients are checked: those of ``gradient``, and complex128 where the operator takes it."""
+        more = ("complex128",) if self.gradient and "complex128" in self.dtypes else ()
+        return tuple(dict.fromkeys((*self.gradient, *more)))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -267,14 +268,31 @@ def differentiated(record: OpRecord, sample: Sample) -> list[Place]:
         if i in record.constant:
             continue
         if isinstance(value, (list, tuple)):
-            places += [Place(i, k) for k in range(len(value)) if _is_real(value[k])]
-        elif _is_real(value):
+            places += [Place(i, k) for k in range(len(value)) if _is_inexact(value[k])]
+        elif _is_inexact(value):
             places.append(Place(i))
     return places
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+def _is_inexact(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+
+
+def weights_like(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
+    """Random weights of an array's shape, complex for a complex one."""
+    real = rng.standard_normal(array.shape)
+    return np.asarray(real + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else real)
+
+
+def weighted_sum(results: Sequence[Any], weights: Sequence[np.ndarray], device: str = "cpu") -> Any:
+    """The real number whose gradient by a complex result is the weight: the real part of sum(conj(w) r)."""
+    parts = [(r * to_tensors(w.conj(), device)).sum() for r, w in zip(results, weights, strict=True)]
+    return sum(part.real if part.is_complex() else part for part in parts)
+
+
+def steps_of(array: np.ndarray) -> tuple[complex, ...]:
+    """The directions in which differences are taken: the real one, and for complex numbers the imaginary one."""
+    return (1, 1j) if array.dtype.kind == "c" else (1,)
 
 
 def check_gradient(
@@ -285,7 +303,7 @@ def check_gradient(
     tolerance: float = 2e-5,
     device: str = "cpu",
 ) -> None:
-    """Reverse-mode gradients against central differences of the operator's own float64 forward.
+    """Reverse-mode gradients against central differences of the operator's own forward, in float64 or complex128.
 
     Raises:
         Failure: a difference; the text names the argument.
@@ -302,9 +320,8 @@ def check_gradient(
     if not outputs:
         where = f"{record.name} ({describe(sample)})"
         raise Failure(f"{where}: no result requires grad", where, "a result with history", "none")
-    weights = [rng.standard_normal(tuple(r.shape)) for r in outputs]
-    total = sum((r * to_tensors(np.asarray(w), device)).sum() for r, w in zip(outputs, weights, strict=True))
-    total.backward()
+    weights = [weights_like(rng, _arrays(r)[0]) for r in outputs]
+    weighted_sum(outputs, weights, device).backward()
     _check_rest(record, sample, args, kwargs, (results, device))
     chosen = (
         [i for i, r in enumerate(results) if r.requires_grad] if isinstance(results, (list, tuple)) else None
@@ -313,20 +330,20 @@ def check_gradient(
     def loss(values: list[Any]) -> float:
         found = function(*[to_tensors(v, device) for v in values], **kwargs)
         arrays = [_arrays(found[i])[0] for i in chosen] if chosen is not None else _arrays(found)
-        return float(sum((a.astype(np.float64) * w).sum() for a, w in zip(arrays, weights, strict=True)))
+        return float(sum((a * w.conj()).sum().real for a, w in zip(arrays, weights, strict=True)))
 
     for place in places:
         array = place.of(sample.args)
         numeric = np.zeros_like(array)
-        for at in np.ndindex(numeric.shape):
+        for at, along in itertools.product(np.ndindex(numeric.shape), steps_of(array)):
             values = list(sample.args)
             ends = []
             for sign in (1, -1):
                 moved = array.copy()
-                moved[at] += sign * step
+                moved[at] += sign * step * along
                 place.put(values, moved)
                 ends.append(loss(values))
-            numeric[at] = (ends[0] - ends[1]) / (2 * step)
+            numeric[at] += (ends[0] - ends[1]) / (2 * step) * along
         numeric[sample.cut.get(place.argument, False)] = 0
         grad = place.of(args).grad
         found = np.zeros_like(numeric) if grad is None else grad.cpu().numpy()

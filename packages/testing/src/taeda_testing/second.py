@@ -8,7 +8,16 @@ import numpy as np
 
 from taeda_registry.slots import autograd
 from taeda_testing.record import OpRecord, Sample
-from taeda_testing.runner import Failure, Place, describe, differentiated, function_of, to_tensors
+from taeda_testing.runner import (
+    Failure,
+    Place,
+    describe,
+    differentiated,
+    function_of,
+    to_tensors,
+    weighted_sum,
+    weights_like,
+)
 
 
 def check_second_gradient(
@@ -18,7 +27,7 @@ def check_second_gradient(
 
     Args:
         record: the operator.
-        sample: a call with float64 arrays.
+        sample: a call with float64 or complex128 arrays.
         seed: of the weights.
         step: of the central differences.
         tolerance: absolute, and ten times that relative.
@@ -30,16 +39,16 @@ def check_second_gradient(
     places = differentiated(record, sample)
     inputs = [place.of(sample.args) for place in places]
     outputs = _first(record, sample, places, inputs, None)[0]
-    arriving = [rng.standard_normal(tuple(out.shape)) for out in outputs]
-    weights = [rng.standard_normal(array.shape) for array in inputs]
+    arriving = [weights_like(rng, out.detach().numpy()) for out in outputs]
+    weights = [weights_like(rng, array) for array in inputs]
     leaves = [*inputs, *arriving]
 
     def weighted(arrays: list[np.ndarray], recorded: bool) -> tuple[Any, list[Any]]:
         """The weighted sum of the first gradients, and the tensors it was computed from."""
         n = len(inputs)
         _, tensors, grads = _first(record, sample, places, arrays[:n], arrays[n:], recorded)
-        parts = [(g * to_tensors(w)).sum() for g, w in zip(grads, weights, strict=True) if g is not None]
-        return sum(parts), tensors
+        reached = [(g, w) for g, w in zip(grads, weights, strict=True) if g is not None]
+        return weighted_sum(*zip(*reached, strict=True)) if reached else 0, tensors
 
     total, tensors = weighted(leaves, True)
     if not getattr(total, "requires_grad", False):
@@ -47,14 +56,14 @@ def check_second_gradient(
     else:
         found = list(autograd.grad(total, tensors, allow_unused=True))
     for place, (array, grad) in enumerate(zip(leaves, found, strict=True)):
-        direction = rng.standard_normal(array.shape)
+        direction = weights_like(rng, array)
         ends = []
         for sign in (1, -1):
             moved = list(leaves)
             moved[place] = array + sign * step * direction
             ends.append(float(weighted(moved, False)[0]))
         numeric = (ends[0] - ends[1]) / (2 * step)
-        exact = 0.0 if grad is None else float((grad.detach().numpy() * direction).sum())
+        exact = 0.0 if grad is None else float((grad.detach().numpy() * direction.conj()).sum().real)
         if not np.isclose(exact, numeric, rtol=tolerance * 10, atol=tolerance):
             what = str(places[place]) if place < len(inputs) else "the incoming gradient"
             raise Failure(

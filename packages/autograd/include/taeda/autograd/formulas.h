@@ -1,8 +1,9 @@
 // Derivative formulas that are too long for a line of derivatives/<family>.yaml.
 //
 // Note [Second derivatives]
-// While gradients of gradients are recorded (create_graph), formulas are written in differentiable operators; otherwise they call the fused
-// `*_backward` operators. `recording()` tells which.
+// A formula is one whatever the order: differentiable operators, among them the fused `*_backward` ones. While gradients of gradients are
+// recorded (create_graph), these become their decompositions (taeda/decompose.h), the formula that the kernels accelerate.
+// `recording()` is for what a saved statistic depends on: it has no history of its own.
 #pragma once
 #include <array>
 #include <optional>
@@ -25,11 +26,15 @@ inline bool recording() noexcept { return thread_state.grad_enabled; }
 // --- common (common.cpp) ---
 /// Conjugate; real tensors as they are.
 inline Tensor conj_of(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj(t) : t; }
-inline Tensor scaled(const Tensor& t, const Scalar& factor) { return factor.equal(1) ? t : t * factor; }
+inline Scalar conj_of(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to<std::complex<double>>())) : s; }
+/// The gradient of `factor * x` for that of the result.
+inline Tensor scaled(const Tensor& grad, const Scalar& factor) { return factor.equal(1) ? grad : grad * conj_of(factor); }
 /// `t` where mask holds, else 0.
 inline Tensor masked(const Tensor& t, const Tensor& mask) { return ops::where(mask, t, Tensor(0)); }
 inline Tensor zeros_of(IntSpan sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
 inline Tensor ones_of(IntSpan sizes, const Tensor& like) { return ops::ones(sizes, like.dtype(), like.device()); }
+/// The value of a saved statistic with the derivatives of the same one computed again.
+Tensor with_history(const Tensor& saved, const Tensor& computed);
 /// a + b where either may be undefined.
 inline Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : a + b; }
 template <size_t N>
@@ -53,9 +58,11 @@ Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& resul
 Tensor winner_grad(const Tensor& grad, const Tensor& equal, const Tensor& loses);
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent);
 Tensor pow_grad_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);
+Tensor xlogy_grad_self(const Tensor& grad, const Tensor& self, const Tensor& other);
 Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 
 // --- unary ---
+Tensor acosh_grad(const Tensor& grad, const Tensor& self);
 Tensor angle_grad(const Tensor& grad, const Tensor& self);
 Tensor atan2_grad(const Tensor& grad, const Tensor& factor, const Tensor& a, const Tensor& b);
 Tensor i1_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
@@ -64,31 +71,13 @@ Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> 
 /// Derivative of digamma, in differentiable operators.
 Tensor trigamma(const Tensor& x);
 Tensor sinc_grad(const Tensor& grad, const Tensor& self);
-Tensor tanh_grad(const Tensor& grad, const Tensor& result);
-Tensor sigmoid_grad(const Tensor& grad, const Tensor& result);
-
-// --- activation ---
-Tensor relu_grad(const Tensor& grad, const Tensor& result);
-Tensor threshold_grad(const Tensor& grad, const Tensor& self, const Scalar& threshold);
-Tensor elu_grad(const Tensor& grad, const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale);
-Tensor gelu_grad(const Tensor& grad, const Tensor& self, std::string_view approximate);
-Tensor hardsigmoid_grad(const Tensor& grad, const Tensor& self);
-Tensor hardswish_grad(const Tensor& grad, const Tensor& self);
-Tensor hardtanh_grad(const Tensor& grad, const Tensor& self, const Scalar& low, const Scalar& high);
-Tensor leaky_relu_grad(const Tensor& grad, const Tensor& self, const Scalar& slope);
-Tensor logsigmoid_grad(const Tensor& grad, const Tensor& self);
-Tensor mish_grad(const Tensor& grad, const Tensor& self);
-Tensor shrink_grad(const Tensor& grad, const Tensor& self, const Scalar& lambd);
-Tensor silu_grad(const Tensor& grad, const Tensor& self);
-Tensor softplus_grad(const Tensor& grad, const Tensor& self, const Scalar& beta, const Scalar& threshold);
-Tensor softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim);
-Tensor log_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim);
-Tensor dropout_grad(const Tensor& grad, const Tensor& mask, double p);
 
 // --- reduce ---
 Tensor sum_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);
 Tensor mean_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);
 Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim);
+/// Equal elements share the gradient equally.
+Tensor median_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 /// Places `grad` where `indices` chose along `dim`.
 Tensor choice_grad(const Tensor& grad, int64_t dim, const Tensor& indices, IntSpan sizes, bool keepdim);
 Tensor cumsum_grad(const Tensor& grad, int64_t dim);
@@ -127,27 +116,17 @@ Three layer_norm_grads(const Tensor& grad, const Tensor& input, IntSpan normaliz
 Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
                        const std::array<bool, 3>& wanted);
 
-// --- rnn: `*_grads` use the fused operators where they can, `*_step*` are written in differentiable ones ---
-Two lstm_step_grads(const Tensor& grad_h, const Tensor& grad_c, const Tensor& grad_gates, const Tensor& gates, const Tensor& c, const Tensor& c_out);
-Three gru_step_grads(const Tensor& grad, const Tensor& grad_gates, const Tensor& gates, const Tensor& h);
+// --- rnn ---
+Three lstm_gates_grads(TensorList grads, const Tensor& gates, const Tensor& c, const Tensor& c_out);
 Three gru_gates_grads(TensorList grads, const Tensor& gates, const Tensor& h);
-Five lstm_sequence_steps(TensorList grads, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& gates,
-                         const Tensor& cells, bool reverse);
 Five lstm_sequence_grads(TensorList grads, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& gates,
                          const Tensor& cells, bool reverse);
-Three lstm_gates_grads(TensorList grads, const Tensor& gates, const Tensor& c, const Tensor& c_out);
 
 // --- loss ---
-Two mse_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, const std::array<bool, 2>& wanted);
-Two l1_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, const std::array<bool, 2>& wanted);
-Two huber_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double delta, const std::array<bool, 2>& wanted);
-Two smooth_l1_grads(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double beta, const std::array<bool, 2>& wanted);
-Tensor bce_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
-Tensor bce_target_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
-Tensor bce_logits_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
-Tensor bce_logits_target_grad(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction);
-Tensor nll_grad(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-                const Tensor& total_weight);
+/// Gradients of input and target where the loss depends on their difference alone.
+Two opposite(const Tensor& grad, const std::array<bool, 2>& wanted);
+Tensor bce_target_grad(const Tensor& grad, const Tensor& input, int64_t reduction);
+Tensor bce_logits_target_grad(const Tensor& grad, const Tensor& input, int64_t reduction);
 Tensor cross_entropy_grad(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
                           double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight);
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "taeda/autograd/formulas.h"
 #include "taeda/autograd/layer.h"
+#include "taeda/decompose.h"
 
 namespace taeda::autograd {
 

@@ -241,7 +241,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     split = input.reshape(*lead, channels // (r * r), r, r, height, width)
     n = len(lead)
     moved = split.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return moved.reshape(*lead, channels // (r * r), height * r, width * r)
+    return moved.clone(memory_format="contiguous_format").reshape(
+        *lead, channels // (r * r), height * r, width * r
+    )
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -253,4 +255,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     split = input.reshape(*lead, channels, height // r, r, width // r, r)
     n = len(lead)
     moved = split.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return moved.reshape(*lead, channels * r * r, height // r, width // r)
+    return moved.clone(memory_format="contiguous_format").reshape(
+        *lead, channels * r * r, height // r, width // r
+    )

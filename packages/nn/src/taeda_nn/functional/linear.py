@@ -181,10 +181,16 @@ def scaled_dot_product_attention(
         attn_mask = tensor.ones(shape, dtype=tensor.bool, device=query.device).tril()
     if attn_mask is not None:
         scores = _masked(scores, attn_mask)
-    weights: Any = scores.softmax(-1)
+    weights: Any = scores.softmax(-1) if attn_mask is None or is_causal else _safe_softmax(scores)
     if dropout_p > 0:
         weights = op("dropout")(weights, dropout_p, True)
     return tensor.matmul(weights, value)
+
+
+def _safe_softmax(scores: Tensor) -> Tensor:
+    """Softmax over the last dimension; rows that are wholly -inf, where nothing may be attended to, give 0."""
+    dead = (scores == -math.inf).all(-1, keepdim=True)
+    return scores.masked_fill(dead, 0.0).softmax(-1).masked_fill(dead, 0.0)
 
 
 def _masked(scores: Tensor, mask: Tensor) -> Tensor:

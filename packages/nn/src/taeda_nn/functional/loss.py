@@ -451,7 +451,7 @@ def multi_margin_loss(
     single = input.dim() < 2
     scores = input.reshape(1, -1) if single else input
     index = target.reshape(-1, 1)
-    gaps = (margin - scores.gather(1, index) + scores).clamp(min=0)
+    gaps = (margin - scores.gather(1, index) + scores).relu()
     gaps = gaps if p == 1 else gaps * gaps
     if weight is not None:
         gaps = gaps * weight[index.reshape(-1)].unsqueeze(1)

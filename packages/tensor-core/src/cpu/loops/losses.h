@@ -56,7 +56,7 @@ struct Huber {
   }
   T slope(T x, T t) const {
     const T d = x - t;
-    return magnitude(d) <= delta ? d : delta * sign_or_nan(d);
+    return magnitude(d) < delta ? d : delta * sign_or_nan(d);
   }
 };
 template <class T>

@@ -178,7 +178,7 @@ class _Run:
             if all(a.size <= 64 and np.isfinite(a).all() for a in arrays) and not sample.note:
                 runner.check_gradient(record, sample, device=device)
 
-        self._form(record, record.gradient, "gradient", check, "gradients")
+        self._form(record, record.differentiated, "gradient", check, "gradients")
 
     def behaviour(self, name: str) -> None:
         """A check of the device suite."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special
 
-from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, INTEGERS, REALS, ErrorSample, OpRecord, Sample
+from taeda_testing.arrays import random_array, widest
+from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, INTEGERS, REALS, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import unary
 
 _GRAD = ("float64",)
@@ -18,7 +18,7 @@ def _wide(function):
     """Computed in float64, rounded to the input's dtype."""
 
     def call(x: np.ndarray, *args, **kwargs) -> np.ndarray:
-        return np.asarray(function(x.astype(np.float64), *args, **kwargs)).astype(x.dtype)
+        return np.asarray(function(widest(x), *args, **kwargs)).astype(x.dtype)
 
     return call
 
@@ -112,7 +112,7 @@ def _softplus(x, beta=1.0, threshold=20.0):
 
 
 def _softmaxes(name, function, namespace="", out=True, integers=INTEGERS):
-    shared = {"namespace": namespace, "family": "activation", "out": out}
+    shared = {"namespace": namespace, "family": "activation", "out": out, "cancels": True}
     return [
         OpRecord(name, _converted(function), _rows, FLOATS, _GRAD, **shared),
         OpRecord(name, _converted(function), _converted_rows, FLOATS, **shared),
@@ -148,15 +148,16 @@ RECORDS = [
         "gelu",
         _gelu,
         unary(),
+        cancels=True,
         errors=(_wrong((2,), ("gelu", "approximate", "sigmoid"), approximate="sigmoid"),),
         **_OUT,
     ),
-    _record("gelu", _gelu, unary(approximate="tanh"), **_OUT),
-    _record("silu", lambda x: x * special.expit(x), unary(), **_OUT),
-    _record("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), unary(), **_OUT),
+    _record("gelu", _gelu, unary(approximate="tanh"), cancels=True, **_OUT),
+    _record("silu", lambda x: x * special.expit(x), unary(), cancels=True, **_OUT),
+    _record("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), unary(), cancels=True, **_OUT),
     _record("softplus", _softplus, _calls((), (2.0,), (2.0, 3.0)), **_OUT),
-    _record("softsign", lambda x: x / (1 + np.abs(x)), unary()),
-    _record("tanhshrink", lambda x: x - np.tanh(x), unary()),
+    _record("softsign", lambda x: x / (1 + np.abs(x)), unary(), dtypes=FLOATS_AND_COMPLEX),
+    _record("tanhshrink", lambda x: x - np.tanh(x), unary(), dtypes=FLOATS_AND_COMPLEX),
     _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary(), **_OUT),
     _record("leaky_relu", lambda x, slope=0.01: np.where(x > 0, x, slope * x), _calls((), (0.3,)), **_OUT),
     _record(
@@ -183,8 +184,9 @@ RECORDS = [
     *_softmaxes("softmin", lambda x, dim: special.softmax(-x, dim), "ops", out=False, integers=INTEGERS[:4]),
     _record(
         "glu",
-        lambda x, dim=-1: (lambda a, b: a * special.expit(b))(*np.split(x, 2, dim)),
+        lambda x, dim=-1: (lambda a, b: a / (1 + np.exp(-b)))(*np.split(x, 2, dim)),
         _halves,
+        dtypes=FLOATS_AND_COMPLEX,
         errors=(_wrong((2, 3), 1, ("glu", "3")), _wrong((2, 2), 2, ("2",))),
     ),
 ]

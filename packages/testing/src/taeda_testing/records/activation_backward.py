@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
+from taeda_testing.arrays import random_array, widest
+from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import PAIRS
 
 _ROOT = np.sqrt(2 / np.pi)
@@ -42,7 +42,7 @@ def _masks(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(grad: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
-        found = function(grad.astype(np.float64), x.astype(np.float64), *args, **kwargs)
+        found = function(widest(grad), widest(x), *args, **kwargs)
         return np.asarray(found).astype(grad.dtype)
 
     return call
@@ -76,17 +76,20 @@ def _log_softmax(g, y, dim):
     return g - np.exp(y) * (g.sum(dim, keepdims=True) if y.ndim else g)
 
 
-def _record(name: str, function: Callable[..., Any], *calls: Any, samples: Any = None) -> OpRecord:
+def _record(
+    name: str, function: Callable[..., Any], *calls: Any, samples: Any = None, dtypes: Any = FLOATS
+) -> OpRecord:
     rest = calls[0] if calls else ()
     wrong = (np.zeros((2, 3), np.float32), np.zeros(4, np.float32), *rest)
     return OpRecord(
         f"{name}_backward",
         _wide(function),
         samples or _pairs(*calls),
-        FLOATS,
+        dtypes,
         ("float64",),
         namespace="ops",
         out=True,
+        cancels=name in ("gelu", "mish", "silu", "softmax", "log_softmax"),
         errors=()
         if samples
         else (ErrorSample(wrong, {}, (RuntimeError, ValueError), (f"{name}_backward", "3", "4")),),
@@ -106,17 +109,17 @@ RECORDS = [
     _record("logsigmoid", lambda g, x: g * special.expit(-x)),
     _record("mish", _mish),
     _record("shrink", lambda g, x, at: np.where(np.abs(x) > at, g, 0), (0.5,), (2,)),
-    _record("sigmoid", lambda g, y: g * y * (1 - y)),
+    _record("sigmoid", lambda g, y: g * np.conj(y * (1 - y)), dtypes=FLOATS_AND_COMPLEX),
     _record("silu", lambda g, x: g * special.expit(x) * (1 + x * special.expit(-x))),
     _record("softmax", _softmax, samples=_rows),
     _record("softplus", _softplus, (1, 20), (2.0, 3.0)),
-    _record("tanh", lambda g, y: g * (1 - y * y)),
+    _record("tanh", lambda g, y: g * np.conj(1 - y * y), dtypes=FLOATS_AND_COMPLEX),
     _record("threshold", lambda g, x, at: np.where(x <= at, 0, g), (0,), (1.5,)),
     OpRecord(
         "native_dropout_backward",
         lambda g, mask, scale: (g * mask * scale).astype(g.dtype),
         _masks,
-        FLOATS,
+        FLOATS_AND_COMPLEX,
         ("float64",),
         namespace="ops",
         family="activation",

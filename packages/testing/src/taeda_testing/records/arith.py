@@ -47,7 +47,7 @@ RECORDS = [
     _arith("floor_divide", np.floor_divide, REALS, samples=_APART, gradient=()),
     _arith("remainder", np.remainder, REALS, samples=binary(-4, 4, other=(1, 3)), gradient=()),
     _arith("fmod", np.fmod, REALS, samples=binary(-4, 4, other=(1, 3)), gradient=()),
-    _arith("pow", np.power, (*INTEGERS, *FLOATS), samples=binary(0.5, 3, other=(0, 3))),
+    _arith("pow", np.power, (*INTEGERS, *FLOATS, *COMPLEX), samples=binary(0.5, 3, other=(0, 3))),
     _arith("maximum", np.maximum, REALS, in_place=False),
     _arith("minimum", np.minimum, REALS, in_place=False),
     _arith("fmax", np.fmax, FLOATS, in_place=False),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from taeda_testing.arrays import SHAPES, random_array
-from taeda_testing.record import FLOATS, REALS, OpRecord, Sample
+from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, REALS, OpRecord, Sample
 from taeda_testing.sampling import Sampler
 from taeda_testing.wrong import misfit
 
@@ -128,7 +128,7 @@ RECORDS = [
     _record("cauchy_", lambda x, *_: x, _calls((), (1.0, 2.0), shapes=_EMPTY), errors=_wrong(
         "cauchy_", (2,), 0.0, -1.0, words=("sigma", "-1")
     ), writes=(0,)),
-    _record("dropout", _dropped, _calls((0.5, False), (0.0,), (1.0, True)), gradient=("float64",),
+    _record("dropout", _dropped, _calls((0.5, False), (0.0,), (1.0, True)), FLOATS_AND_COMPLEX, gradient=("float64",),
             errors=_wrong("dropout", (2,), 1.5, words=("p", "1.5"))),
     _record("exponential_", lambda x, *_: x, _calls((), (2.0,), shapes=_EMPTY), errors=_wrong(
         "exponential_", (2,), -1.0, words=("lambd", "-1")
@@ -150,9 +150,10 @@ RECORDS = [
         *_wrong("multinomial", np.zeros((1, 2), np.float32), 1, True, words=("self", "sum up to 0")),
     )),
     _record("native_dropout", lambda x, p: (_dropped(x, p), np.full(x.shape, p == 0)), _calls((0.0,), (1.0,)),
-            gradient=("float64",), namespace="ops", errors=_wrong("native_dropout", (2,), -1.0, words=("p", "-1"))),
+            FLOATS_AND_COMPLEX, gradient=("float64",), namespace="ops",
+            errors=_wrong("native_dropout", (2,), -1.0, words=("p", "-1"))),
     _record("native_dropout_backward", lambda grad, mask, scale: (grad * mask * scale).astype(grad.dtype), _masked,
-            gradient=("float64",), namespace="ops"),
+            FLOATS_AND_COMPLEX, gradient=("float64",), namespace="ops"),
     _record("normal", lambda mean, std, size, dtype: np.full(size, mean, dtype), _made((2.5, 0.0)), creates=True,
             errors=_wrong("normal", 0.0, -1.0, [2], words=("std", "-1"))),
     _record("normal", lambda mean, std: np.asarray(mean + std).astype(np.result_type(

@@ -24,6 +24,8 @@ def _sums(*shapes: tuple[tuple[int, ...], ...]) -> Sampler:
             arrays = [random_array(rng, shape, dtype) for shape in operands]
             yield Sample((*arrays,))
             yield Sample((*arrays,), {"beta": 2, "alpha": 3})
+            if np.dtype(dtype).kind == "c":
+                yield Sample((*arrays,), {"beta": 0.5 - 1j, "alpha": 1 + 2j})
 
     return samples
 
@@ -127,6 +129,6 @@ RECORDS = [
              in_place=True, family="arith"),
     OpRecord("clamp_max", lambda x, high: np.minimum(x, np.asarray(high, x.dtype)), _limits, REALS, _GRAD,
              in_place=True, family="arith"),
-    OpRecord("sgn", _sign, unary(1, 4), NUMBERS, family="arith", in_place=True, out=True),
+    OpRecord("sgn", _sign, unary(1, 4), NUMBERS, _GRAD, family="arith", in_place=True, out=True),
     OpRecord("trunc_divide", _truncated, binary(-9, 9, other=(1, 4)), REALS, namespace="ops", family="arith"),
 ]  # fmt: skip

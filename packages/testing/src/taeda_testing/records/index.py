@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import ALL, FLOATS, NUMBERS, OpRecord, Sample
+from taeda_testing.record import ALL, FLOATS_AND_COMPLEX, NUMBERS, OpRecord, Sample
 from taeda_testing.sampling import reduction
 from taeda_testing.wrong import misfit
 
@@ -86,10 +86,16 @@ def _at(dim, index, x):
     return tuple(index if i == dim % x.ndim else slice(None) for i in range(x.ndim))
 
 
-def _index_add(x, dim, index, source):
+def _index_add(x, dim, index, source, alpha=1):
     out = x.copy()
-    np.add.at(out, _at(dim, index, x), source)
+    np.add.at(out, _at(dim, index, x), (alpha * source).astype(x.dtype))
     return out
+
+
+def _weighed(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """Additions with a factor, complex for complex numbers."""
+    for sample in _rows(dtype, rng):
+        yield Sample(sample.args, {"alpha": 1 - 2j if np.dtype(dtype).kind == "c" else 3})
 
 
 def _index_copy(x, dim, index, source):
@@ -173,6 +179,7 @@ RECORDS = [
     _record("index_add", _index_add, _rows, NUMBERS, in_place=True, errors=misfit(
         "", (3,), 0, np.int64([3]), (1,), words=("index", "3"), error=IndexError
     )),
+    _record("index_add", _index_add, _weighed, NUMBERS),
     _record("index_copy", _index_copy, _rows, in_place=True, errors=misfit(
         "index_copy", (3,), 0, np.int64([0, 1]), (1,), words=("source", "2", "1")
     )),
@@ -184,7 +191,7 @@ RECORDS = [
         "where", np.zeros(2, bool), (3,), 0.0, words=("2", "3")
     )),
     _record("where", lambda c: _nonzero(c, True), _sparse, gradient=()),
-    _record("where", np.where, _numbers, FLOATS),
+    _record("where", np.where, _numbers, FLOATS_AND_COMPLEX),
     _record("nonzero", _nonzero, _sparse, gradient=()),
     _record("nonzero", _nonzero, _as_tuple, gradient=()),
     _record("argwhere", lambda x: np.argwhere(x).astype(np.int64), _sparse, gradient=()),

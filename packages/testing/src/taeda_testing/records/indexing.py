@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import ALL, REALS, ErrorSample, OpRecord, Sample
+from taeda_testing.record import ALL, COMPLEX, REALS, ErrorSample, OpRecord, Sample
 from taeda_testing.wrong import misfit
 
 _WRONG = (RuntimeError, ValueError, IndexError)
@@ -143,6 +143,11 @@ def _reduced(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
             yield Sample(call, {"include_self": False})
 
 
+def _combined(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """The ways of combining that ask for no order."""
+    return (s for s in _reduced(dtype, rng) if s.args[4] in ("sum", "prod", "mean"))
+
+
 _COMBINE: dict[str, Callable[[list[Any]], Any]] = {
     "sum": lambda v: np.sum(v, dtype=v[0].dtype),
     "prod": lambda v: np.prod(v, dtype=v[0].dtype),
@@ -186,6 +191,7 @@ RECORDS = [
         *misfit("one_hot", (2,), words=("tensor", "float32"), error=(RuntimeError, TypeError)),
         *misfit("one_hot", np.zeros(0, np.int64), words=("num_classes",)),
     )),
+    _record("scatter_reduce", _scatter_reduce, _combined, COMPLEX, in_place=True),
     _record("scatter_reduce", _scatter_reduce, _reduced, REALS, in_place=True, errors=(
         *misfit("scatter", (3,), 0, np.int64([4]), (1,), "sum", words=("index", "4", "3"), error=_WRONG),
         *misfit("scatter_reduce", (3,), 0, np.int64([0]), (1,), "most", words=("reduce", "most")),

@@ -6,31 +6,39 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
+from taeda_testing.arrays import random_array, widest
+from taeda_testing.record import FLOATS_AND_COMPLEX, ErrorSample, OpRecord, Sample
 
 _GRAD = ("float64",)
-_TOLERANCE = {"rtol": {"float32": 1e-4}, "atol": {"float32": 1e-4}}
+_TOLERANCE = {"rtol": {"float32": 1e-4, "complex64": 1e-4}, "atol": {"float32": 1e-4, "complex64": 1e-4}}
 
 
 def _record(name, reference, samples, namespace="", **more):
     return OpRecord(
-        name, reference, samples, FLOATS, _GRAD, namespace=namespace, family="layers", **_TOLERANCE, **more
+        name,
+        reference,
+        samples,
+        FLOATS_AND_COMPLEX,
+        _GRAD,
+        namespace=namespace,
+        family="layers",
+        **_TOLERANCE,
+        **more,
     )
 
 
 def _linear(x, w, bias=None):
-    return np.asarray(x.astype(np.float64) @ w.T + (0 if bias is None else bias)).astype(x.dtype)
+    return np.asarray(widest(x) @ w.T + (0 if bias is None else bias)).astype(x.dtype)
 
 
 def _linear_backward(grad, x, w, output_mask=7):
-    rows, inputs = (np.reshape(a, (-1, a.shape[-1])).astype(np.float64) for a in (grad, x))
+    rows, inputs = (widest(np.reshape(a, (-1, a.shape[-1]))) for a in (grad, x))
     results = (np.asarray(grad @ w), rows.T @ inputs, rows.sum(0))
     return tuple(array.astype(x.dtype) for array in results)
 
 
 def _embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
-    out = np.zeros((num_weights, grad.shape[-1]))
+    out = np.zeros((num_weights, grad.shape[-1]), widest(grad).dtype)
     for at in np.ndindex(indices.shape):
         row = indices[at]
         if row != padding_idx:

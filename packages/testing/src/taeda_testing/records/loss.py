@@ -148,7 +148,16 @@ _BINARY_ERRORS = (((2, 3), (3,)), ("binary_cross_entropy", "target", "(3,)", "(2
 
 def record(name, function, samples, constant=(), namespace="ops", **more):
     return OpRecord(
-        name, function, samples, FLOATS, _GRAD, constant, namespace=namespace, family="loss", **more
+        name,
+        function,
+        samples,
+        FLOATS,
+        _GRAD,
+        constant,
+        namespace=namespace,
+        family="loss",
+        cancels=True,
+        **more,
     )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
+from taeda_testing.arrays import random_array, widest
+from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, ErrorSample, OpRecord, Sample
 
 _GRAD = ("float64",)
-_TOLERANCE = {"rtol": {"float32": 1e-4}, "atol": {"float32": 1e-4}}
+_TOLERANCE = {"rtol": {"float32": 1e-4, "complex64": 1e-4}, "atol": {"float32": 1e-4, "complex64": 1e-4}}
 _WRONG = (RuntimeError, ValueError)
 
 
@@ -74,7 +74,7 @@ def _instance_norm(x, weight=None, bias=None, eps=1e-5):
 
 def _rms_norm(x, shape, weight=None, eps=None):
     eps = np.finfo(x.dtype).eps if eps is None else eps
-    square = (x.astype(np.float64) ** 2).mean(trailing(x, shape), keepdims=True)
+    square = (widest(x) ** 2).mean(trailing(x, shape), keepdims=True)
     return scaled(x / np.sqrt(square + eps), weight, None).astype(x.dtype)
 
 
@@ -172,18 +172,21 @@ _INSTANCE = _errors(((_zeros(4),), ("instance_norm", "input")), ((_X, _zeros(3))
 _ROOT = _errors(((_X, (4,)), ("rms_norm", "input", "4")))
 
 
-def _record(name, reference, samples, errors=(), gradient=_GRAD, namespace="", constant=(), writes=()):
+def _record(
+    name, reference, samples, errors=(), gradient=_GRAD, namespace="", constant=(), writes=(), dtypes=FLOATS
+):
     return OpRecord(
         name,
         reference,
         samples,
-        FLOATS,
+        dtypes,
         gradient,
         constant,
         writes=writes,
         namespace=namespace,
         errors=errors,
         family="norm",
+        cancels=True,
         **_TOLERANCE,
     )
 
@@ -195,7 +198,7 @@ RECORDS = [
     _record("native_batch_norm", batch_norm, evaluated, constant=(3, 4), writes=(3, 4)),
     _record("layer_norm", _first(layer_norm), _short(layers, 2), _LAYER),
     _record("native_layer_norm", layer_norm, layers, _LAYER),
-    _record("rms_norm", _rms_norm, _roots, _ROOT),
+    _record("rms_norm", _rms_norm, _roots, _ROOT, dtypes=FLOATS_AND_COMPLEX),
     _record("group_norm", _first(group_norm), _short(groups_of, 2), _GROUP),
     _record("native_group_norm", group_norm, groups_of, _GROUP),
     _record("instance_norm", _instance_norm, _instances, _INSTANCE),

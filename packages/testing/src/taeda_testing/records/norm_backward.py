@@ -81,7 +81,16 @@ def _record(name: str, reference: Any, samples: Any, *wrong: tuple[Any, ...]) ->
     kinds = (RuntimeError, ValueError)
     errors = tuple(ErrorSample(args, {}, kinds, (name, *words)) for args, words in wrong)
     return OpRecord(
-        name, reference, samples, namespace="ops", rtol=near, atol=near, errors=errors, family="norm"
+        name,
+        reference,
+        samples,
+        gradient=("float64",),
+        namespace="ops",
+        rtol=near,
+        atol=near,
+        errors=errors,
+        family="norm",
+        cancels=True,
     )
 
 

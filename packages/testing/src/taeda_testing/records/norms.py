@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, OpRecord, Sample
+from taeda_testing.record import FLOATS_AND_COMPLEX, OpRecord, Sample
 from taeda_testing.sampling import Sampler
 from taeda_testing.wrong import misfit
 
@@ -55,7 +55,7 @@ def _distances(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 RECORDS = [
-    _record("dist", lambda x, y, p=2: _norm(x - y, p), _distances, FLOATS, errors=misfit(
+    _record("dist", lambda x, y, p=2: _norm(x - y, p), _distances, errors=misfit(
         "", (2, 3), (4,), words=("3", "4")
     )),
     _record("norm", _norm, _norms(), FLOATS_AND_COMPLEX, errors=(

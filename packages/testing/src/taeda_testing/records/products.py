@@ -43,6 +43,8 @@ def _weighted(*shapes) -> Sampler:
             arrays = [random_array(rng, shape, dtype, -2, 2) for shape in call]
             yield Sample((*arrays,))
             yield Sample((*arrays,), {"beta": 2, "alpha": 3})
+            if np.dtype(dtype).kind == "c":
+                yield Sample((*arrays,), {"beta": 0.5 - 1j, "alpha": 1 + 2j})
             if np.dtype(dtype).kind == "f":
                 unread = np.full_like(arrays[0], np.nan)
                 yield Sample((unread, *arrays[1:]), {"beta": 0}, "the first is not read")
@@ -152,7 +154,8 @@ RECORDS = [
     ), _operands(
         ((2, 3), (2, 2), (4, 3, 2), (4,)), ((2, 3), (2, 2), (4, 3, 2), None), ((3,), (2,), (4, 3, 2)),
         ((2, 2, 1), (2, 2, 3), (1, 1, 3), (1,)), ((0, 3), (0, 2), (4, 3, 2), (4,)),
-    ), FLOATS, namespace="ops", errors=misfit("bilinear", (2, 3), (2, 2), (4, 5, 2), words=("input1", "3", "5"))),
+    ), FLOATS_AND_COMPLEX, namespace="ops",
+        errors=misfit("bilinear", (2, 3), (2, 2), (4, 5, 2), words=("input1", "3", "5"))),
     _record("chain_matmul", lambda *m: reduce(np.matmul, m), _chains, errors=misfit(
         "m", (2, 3), (4, 2), words=("3", "4")
     )),

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, ErrorSample, OpRecord, Sample
+from taeda_testing.arrays import random_array, widest
+from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, ErrorSample, OpRecord, Sample
 
 _NEAR = {"float32": 1e-4}
 _GATES = {"rnn_tanh": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}
+_DTYPES = {kind: FLOATS_AND_COMPLEX if kind == "rnn_tanh" else FLOATS for kind in _GATES}
 
 
 def wide(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Computed in float64, rounded to the dtype of the last array among the arguments."""
+    """Computed in float64 or complex128, rounded to the dtype of the last array among the arguments."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [convert(item) for item in value]
-        return value.astype(np.float64) if isinstance(value, np.ndarray) else value
+        return widest(value) if isinstance(value, np.ndarray) else value
 
     def call(*args: Any) -> Any:
         dtype = next(a.dtype for a in reversed(args) if isinstance(a, np.ndarray))
@@ -230,18 +231,21 @@ def _layer_errors(kind: str) -> tuple[ErrorSample, ...]:
     )
 
 
-def _record(name: str, reference: Any, samples: Any, errors: Any = (), namespace: str = "") -> OpRecord:
+def _record(
+    name: str, reference: Any, samples: Any, errors: Any = (), namespace: str = "", dtypes: Any = FLOATS
+) -> OpRecord:
     return OpRecord(
         name,
         reference,
         samples,
-        FLOATS,
+        dtypes,
         ("float64",),
         namespace=namespace,
         rtol=_NEAR,
         atol=_NEAR,
         errors=errors,
         family="rnn",
+        cancels=True,
     )
 
 
@@ -270,8 +274,14 @@ _SEQUENCE_ERRORS = _errors(
 )
 
 RECORDS = [
-    *(_record(f"{kind}_cell", _cell(kind), _cells(kind), _cell_errors(kind)) for kind in _GATES),
-    *(_record(kind, _stacked(kind), _layers(kind), _layer_errors(kind)) for kind in _GATES),
+    *(
+        _record(f"{kind}_cell", _cell(kind), _cells(kind), _cell_errors(kind), dtypes=_DTYPES[kind])
+        for kind in _GATES
+    ),
+    *(
+        _record(kind, _stacked(kind), _layers(kind), _layer_errors(kind), dtypes=_DTYPES[kind])
+        for kind in _GATES
+    ),
     _record("lstm_gates", wide(lstm_gates), gates(4), _GATE_ERRORS["lstm_gates"], "ops"),
     _record("gru_gates", wide(gru_gates), gates(3), _GATE_ERRORS["gru_gates"], "ops"),
     _record("lstm_sequence", wide(lstm_sequence), sequences, _SEQUENCE_ERRORS, "ops"),

@@ -91,6 +91,7 @@ def _record(
         atol=near,
         errors=errors,
         family="rnn",
+        cancels=True,
     )
 
 

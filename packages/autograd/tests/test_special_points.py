@@ -1,0 +1,136 @@
+"""Gradients where formulas are easily wrong: at zeros, kinks, ties, NaN and infinities, and of complex options."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_autograd import grad
+from taeda_tensor_core import ops
+
+NAN, INF = math.nan, math.inf
+
+
+def slopes(function, *values, create_graph=False):
+    """Gradients of the sum of a function by each of its arguments, as lists."""
+    leaves = [taeda.tensor(v, dtype=taeda.float64, requires_grad=True) for v in values]
+    found = grad(function(*leaves).sum(), leaves, create_graph=create_graph, allow_unused=True)
+    return [None if g is None else g.detach().tolist() for g in found]
+
+
+def test_xlogy_grows_with_the_logarithm_at_zero_too():
+    by_self, by_other = slopes(taeda.xlogy, [0.0, 0.0, 0.0, -0.0, 2.0], [3.0, 0.0, -1.0, 3.0, 3.0])
+    np.testing.assert_allclose(by_self, [math.log(3), 0, 0, math.log(3), math.log(3)])
+    np.testing.assert_allclose(by_other[0::4], [0, 2 / 3])
+
+
+def test_xlogy_of_a_nan_has_a_nan_slope():
+    assert math.isnan(slopes(taeda.xlogy, [0.0], [NAN])[0][0])
+
+
+_GELU_AT_MINUS_6 = math.erfc(6 / math.sqrt(2)) / 2 - 6 * math.exp(-18) / math.sqrt(2 * math.pi)
+
+# The slope of each function at points where its pieces meet, where it is flat, and at NaN.
+KINKS = {
+    "hardswish": (ops.hardswish, [-3.0, 3.0, -INF, INF, NAN], [0, 1, 0, 1, NAN]),
+    "hardsigmoid": (ops.hardsigmoid, [-3.0, 3.0, NAN], [0, 0, 0]),
+    "hardtanh": (ops.hardtanh, [-1.0, 1.0, 0.5, NAN], [0, 0, 1, 0]),
+    "relu6": (ops.relu6, [0.0, 6.0, 1.0, NAN], [0, 0, 1, 0]),
+    "hardshrink": (ops.hardshrink, [-0.5, 0.5, 0.6, NAN], [0, 0, 1, 0]),
+    "softshrink": (ops.softshrink, [-0.5, 0.5, 0.6, NAN], [0, 0, 1, 0]),
+    "relu": (taeda.relu, [0.0, -0.0, 1.0], [0, 0, 1]),
+    "leaky_relu": (lambda x: ops.leaky_relu(x, 0.25), [0.0, 1.0, NAN], [0.25, 1, 0.25]),
+    "elu": (lambda x: ops.elu(x, 2.0), [0.0, 1.0, NAN, -INF], [2, 1, NAN, 0]),
+    "threshold": (lambda x: ops.threshold(x, 1.0, 9.0), [1.0, 2.0, 0.0], [0, 1, 0]),
+    "gelu": (ops.gelu, [-6.0, 0.0, -40.0], [_GELU_AT_MINUS_6, 0.5, 0]),
+    "mish": (ops.mish, [0.0, -800.0, 800.0], [0.6, 0, 1]),
+    "acosh": (taeda.acosh, [-2.0, 2.0], [3**-0.5, 3**-0.5]),
+    "logit": (taeda.logit, [-1.0, 2.0, 0.5], [NAN, NAN, 4]),
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", KINKS)
+def test_slope_at_a_kink(name, create_graph):
+    function, points, expected = KINKS[name]
+    (found,) = slopes(function, points, create_graph=create_graph)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_the_left_tail_of_gelu_keeps_its_digits_in_float32(create_graph):
+    x = taeda.tensor([-6.0], requires_grad=True)
+    (found,) = grad(ops.gelu(x).sum(), x, create_graph=create_graph)
+    np.testing.assert_allclose(found.item(), _GELU_AT_MINUS_6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "edge"),
+    [(lambda x, y: ops.huber_loss(x, y, 2, 1.5), 1.5), (lambda x, y: ops.smooth_l1_loss(x, y, 2, 2.0), 2.0)],
+)
+def test_slope_of_a_loss_where_its_pieces_meet(loss, edge, create_graph):
+    steep = slopes(loss, [10.0], [0.0])[0][0]
+    found, _ = slopes(loss, [edge, -edge, 0.0], [0.0, 0.0, 0.0], create_graph=create_graph)
+    np.testing.assert_allclose(found, [steep, -steep, 0])
+
+
+def test_median_of_equal_elements_shares_the_gradient():
+    assert slopes(taeda.median, [2.0, 1.0, 2.0, 5.0]) == [[0.5, 0, 0.5, 0]]
+    assert slopes(taeda.median, [2.0, NAN, NAN]) == [[0, 0.5, 0.5]]
+
+
+def test_slope_of_a_remainder_takes_the_quotient_that_the_remainder_took():
+    assert slopes(taeda.remainder, [1.0, 7.0], [0.1, -2.0])[1] == [-9, 4]
+    assert slopes(taeda.fmod, [7.5, -7.0], [2.0, 2.0])[1] == [-3, 3]
+
+
+def test_prelu_leaves_its_slope_out_where_the_input_is_positive():
+    by_input, by_weight = slopes(taeda.prelu, [INF, 6.0], [0.5])
+    assert (by_input, by_weight) == ([1, 1], [0])
+    assert slopes(taeda.prelu, [6.0], [INF])[0] == [1]
+
+
+def test_losses_of_ignored_targets_have_no_gradient_whatever_the_order():
+    target, x = taeda.tensor([-100, -100]), [[1.0, 2.0], [3.0, 4.0]]
+    for create_graph in (False, True):
+        for loss in (ops.nll_loss, ops.cross_entropy_loss):
+            (found,) = slopes(lambda x, f=loss: f(x, target), x, create_graph=create_graph)
+            assert found == [[0, 0], [0, 0]]
+
+
+def test_evaluated_batch_norm_does_not_look_at_the_input():
+    mean, var = taeda.zeros(2, dtype=taeda.float64), taeda.ones(2, dtype=taeda.float64)
+    for create_graph in (False, True):
+        (found,) = slopes(
+            lambda x: ops.batch_norm(x, None, None, mean, var, False, 0.1, 0.0), [[INF, NAN], [1.0, 2.0]],
+            create_graph=create_graph,
+        )  # fmt: skip
+        assert found == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("option", [2 - 1j, 1j])
+@pytest.mark.parametrize("name", ["add", "sub", "rsub", "addcmul", "addcdiv"])
+def test_complex_options_are_conjugated(name, option):
+    """The gradient of Re(f) by an operand is the conjugate of what the operand is multiplied by."""
+    operand = taeda.tensor([1 + 2j], requires_grad=True)
+    one = taeda.tensor([1 + 0j])
+    sign = {"sub": -1, "rsub": -1}.get(name, 1)
+    if name == "rsub":
+        taeda.rsub(operand, one, alpha=option).real.sum().backward()
+        assert operand.grad.tolist() == [-np.conj(option)]
+    elif name in ("addcmul", "addcdiv"):
+        getattr(taeda, name)(one, operand, one, value=option).real.sum().backward()
+        assert operand.grad.tolist() == [np.conj(option)]
+    else:
+        getattr(taeda, name)(one, operand, alpha=option).real.sum().backward()
+        assert operand.grad.tolist() == [sign * np.conj(option)]
+
+
+def test_linear_of_complex_operands_conjugates_the_other():
+    a = taeda.tensor([[1 + 2j]], requires_grad=True)
+    ops.linear(a, taeda.tensor([[3 + 1j]])).real.sum().backward()
+    assert a.grad.tolist() == [[3 - 1j]]

@@ -1,0 +1,48 @@
+"""Layers where nothing is attended to, where nothing changes, and where margins are met exactly."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import taeda
+from taeda.nn import functional as F
+
+
+def masks(dead):
+    """The same mask as truth and as numbers to be added; row `dead` sees nothing."""
+    allowed = taeda.ones(3, 4, dtype=taeda.bool)
+    allowed[dead] = False
+    yield allowed
+    yield taeda.zeros(3, 4).masked_fill(~allowed, -math.inf)
+
+
+@pytest.mark.parametrize("dead", [0, 2])
+def test_a_query_that_may_see_nothing_gives_zero(dead):
+    taeda.manual_seed(3)
+    for mask in masks(dead):
+        q, k, v = (taeda.randn(n, 2, requires_grad=True) for n in (3, 4, 4))
+        out = F.scaled_dot_product_attention(q, k, v, mask)
+        assert out[dead].tolist() == [0, 0]
+        others = [i for i in range(3) if i != dead]
+        rest = F.scaled_dot_product_attention(q[others], k, v)
+        assert taeda.allclose(out[others], rest)
+        grads = taeda.autograd.grad(out.sum(), (q, k, v))
+        expected = taeda.autograd.grad(rest.sum(), (q, k, v))
+        for found, wanted in zip(grads, expected, strict=True):
+            assert taeda.allclose(found, wanted)
+
+
+@pytest.mark.parametrize("function", [F.pixel_shuffle, F.pixel_unshuffle])
+def test_shuffling_by_one_gives_a_copy(function):
+    x = taeda.arange(8.0).reshape(1, 2, 2, 2)
+    made = function(x, 1)
+    x.zero_()
+    assert made.reshape(-1).tolist() == list(range(8))
+
+
+def test_a_margin_that_is_met_exactly_pushes_nothing():
+    x = taeda.tensor([[1.0, 0.0, 3.0, -5.0]], requires_grad=True)
+    F.multi_margin_loss(x, taeda.tensor([0])).backward()
+    assert x.grad.tolist() == [[-0.25, 0, 0.25, 0]]

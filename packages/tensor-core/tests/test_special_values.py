@@ -1,0 +1,92 @@
+"""Values at the ends of ranges, of NaN and infinities, and copies that must not share memory with their source."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as taeda
+from taeda_tensor_core import ops
+
+LOW, HIGH = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step"),
+    [
+        (LOW, HIGH, 2**62),
+        (HIGH, LOW, -(2**62)),
+        (LOW, HIGH, HIGH),
+        (0, HIGH, 2**61),
+        (HIGH - 3, HIGH, 2),
+        (LOW + 3, LOW, -2),
+        (HIGH, LOW, LOW),
+        (5, 5, -3),
+        (-7, 8, 3),
+        (8, -7, -5),
+    ],
+)
+def test_arange_over_the_whole_range_of_int64(start, end, step):
+    assert taeda.arange(start, end, step).tolist() == list(range(start, end, step))
+
+
+def test_arange_of_random_ends_agrees_with_range():
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        start, end = (int(v) for v in rng.integers(LOW, HIGH, 2))
+        step = (1 if end > start else -1) * int(rng.integers(2**58, HIGH))
+        assert taeda.arange(start, end, step).tolist() == list(range(start, end, step)), (start, end, step)
+
+
+@pytest.mark.parametrize("ends", [(-1, 2**64 - 1), (2**64 - 1, -1)])
+def test_arange_refuses_ends_of_no_common_dtype(ends):
+    with pytest.raises(ValueError, match="arange"):
+        taeda.arange(*ends, 2**62 if ends[0] < 0 else -(2**62))
+
+
+def test_arange_says_when_it_would_be_too_long():
+    with pytest.raises(MemoryError, match="arange"):
+        taeda.arange(LOW, HIGH)
+
+
+COPIES = {
+    "diff without a step": lambda x: taeda.diff(x, n=0),
+    "ravel of a transposed tensor": lambda x: taeda.ravel(x.t()),
+    "ravel of a tensor with gaps": lambda x: taeda.ravel(x[:, ::2]),
+    "clone": taeda.clone,
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_does_not_follow_its_source(name):
+    x = taeda.arange(12.0).reshape(3, 4)
+    made = COPIES[name](x)
+    before = made.tolist()
+    x.zero_()
+    assert made.tolist() == before
+    assert made.is_contiguous()
+
+
+@pytest.mark.parametrize("reduce", ["amin", "amax"])
+@pytest.mark.parametrize("values", [[math.nan, 1.0, 2.0], [1.0, math.nan, 2.0], [2.0, 1.0, math.nan]])
+def test_extrema_of_scattered_values_keep_nan(reduce, values):
+    first, *rest = values
+    index = taeda.zeros(2, dtype=taeda.int64)
+    found = taeda.scatter_reduce(taeda.tensor([first]), 0, index, taeda.tensor(rest), reduce)
+    assert math.isnan(found.item())
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_statistics_of_unbounded_values_are_no_numbers(value):
+    x = taeda.tensor([[[1.0, value], [2.0, 3.0]]])
+    assert math.isnan(ops.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)[2][0].item())
+    assert math.isnan(ops.native_group_norm(x, 1, None, None, 1e-5)[2].item())
+    assert math.isnan(ops.native_layer_norm(x, [2], None, None, 1e-5)[2][0, 0].item())
+
+
+def test_the_mean_over_no_class_probabilities_is_no_number():
+    x = taeda.zeros(0, 3)
+    assert math.isnan(ops.cross_entropy_loss(x, x).item())
+    assert ops.cross_entropy_loss(x, x, None, 2).item() == 0

@@ -1,0 +1,92 @@
+"""First and second derivatives beside PyTorch where the pieces of a function meet, and beyond all bounds."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the reference is PyTorch")
+
+sys.path.insert(0, str(Path(__file__).parent))
+from op_samples import array  # noqa: E402
+
+import taeda  # noqa: E402
+
+INF, NAN = float("inf"), float("nan")
+# At NaN PyTorch differs between whole vectors of elements and those left over: the points fill whole ones.
+LANES, LENGTH = 16, 16
+COMMON = [0.0, -0.0, 0.25, -0.25, 1.0, -1.0, 2.0, -2.0, 40.0, -40.0]
+# Name of the function, its options, and points besides the common ones.
+ONE = [
+    ("celu", {"alpha": 0.5}, [NAN, INF]),
+    ("elu", {"alpha": 0.5}, [NAN, INF, -INF]),
+    ("gelu", {}, [6.0, -6.0, 3.0, -3.0]),
+    ("gelu", {"approximate": "tanh"}, [6.0, -6.0, 3.0, -3.0]),
+    ("hardshrink", {"lambd": 0.5}, [0.5, -0.5, NAN, INF, -INF]),
+    ("hardsigmoid", {}, [3.0, -3.0, NAN, INF, -INF]),
+    ("hardswish", {}, [3.0, -3.0, INF, -INF]),
+    ("hardtanh", {"min_val": -0.25, "max_val": 2.0}, [NAN, INF, -INF]),
+    ("leaky_relu", {"negative_slope": 0.125}, [NAN, INF, -INF]),
+    ("logsigmoid", {}, [INF, -INF]),
+    ("mish", {}, [20.0, -20.0]),
+    ("relu", {}, [INF, -INF]),
+    ("relu6", {}, [6.0, NAN, INF, -INF]),
+    ("selu", {}, [NAN, INF]),
+    ("silu", {}, [20.0, -20.0]),
+    ("softplus", {"beta": 2.0, "threshold": 4.0}, [20.0, INF]),
+    ("softshrink", {"lambd": 0.5}, [0.5, -0.5, NAN, INF, -INF]),
+    ("threshold", {"threshold": 1.0, "value": 9.0}, [NAN, INF, -INF]),
+]
+TWO = [
+    ("huber_loss", {"delta": 1.0, "reduction": "none"}),
+    ("l1_loss", {"reduction": "none"}),
+    ("mse_loss", {"reduction": "sum"}),
+    ("smooth_l1_loss", {"beta": 2.0, "reduction": "none"}),
+    ("smooth_l1_loss", {"beta": 0.0, "reduction": "mean"}),
+]
+
+
+def derivatives(library, function, *points):
+    """The gradient without a graph of its own, with one, and the gradient of that, under uneven weights."""
+    leaves = [library.tensor(p, dtype=library.float64, requires_grad=True) for p in points]
+    out = function(*leaves)
+    weight = library.tensor(
+        (np.arange(out.numel()) % 5 + 1.0).reshape(tuple(out.shape)), dtype=library.float64
+    )
+    (plain,) = library.autograd.grad(out, leaves[:1], weight, retain_graph=True)
+    (first,) = library.autograd.grad(out, leaves[:1], weight, create_graph=True)
+    if not first.requires_grad:
+        return [plain, first, library.zeros_like(first)]
+    try:
+        (second,) = library.autograd.grad(first.sum(), leaves[:1], allow_unused=True)
+    except RuntimeError as error:
+        assert library is torch and "is not implemented" in str(error)
+        return [plain, first]
+    return [plain, first, library.zeros_like(first) if second is None else second]
+
+
+def compare(name, options, *points):
+    functions = (partial(getattr(library.nn.functional, name), **options) for library in (taeda, torch))
+    ours, theirs = (
+        derivatives(library, f, *points) for library, f in zip((taeda, torch), functions, strict=True)
+    )
+    for which, a, b in zip(
+        ("gradient", "recorded gradient", "second derivative"), ours, theirs, strict=False
+    ):
+        text = f"{which} of {name} at {points[0][:LENGTH]}"
+        np.testing.assert_allclose(array(a), array(b), 1e-9, 1e-12, err_msg=text)
+
+
+@pytest.mark.parametrize(("name", "options", "more"), ONE, ids=lambda v: v if isinstance(v, str) else "")
+def test_pieces_of_an_activation_meet_as_in_pytorch(name, options, more):
+    points = [*COMMON, *more]
+    compare(name, options, points * LANES)
+
+
+@pytest.mark.parametrize(("name", "options"), TWO, ids=lambda v: v if isinstance(v, str) else "")
+def test_pieces_of_a_loss_meet_as_in_pytorch(name, options):
+    compare(name, options, COMMON * LANES, [0.0] * len(COMMON) * LANES)
