@@ -58,15 +58,20 @@ struct SignalError : CarriedError, Interrupted {
   explicit SignalError(CarriedError raised) : CarriedError(std::move(raised)) {}
 };
 
-/// Handlers are user code: they meet the layers as ordinary programs do, whatever the operator has switched off.
+/// Handlers are user code: they meet layers and modes as programs do at their beginning, whatever the operator, or the
+/// run of backward that it belongs to, has switched off.
 void run_signal_handlers() {
   if (!Py_IsInitialized()) return;
   const Gil gil;
   if (PyErr_Occurred()) return;
-  const uint64_t excluded = thread_state.excluded;
+  const ThreadState before = thread_state;
   thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits();
+  thread_state.grad_enabled = true;
+  thread_state.inference_mode = false;
   const bool raised = PyErr_CheckSignals() < 0;
-  restore_excluded(excluded);
+  thread_state.grad_enabled = before.grad_enabled;
+  thread_state.inference_mode = before.inference_mode;
+  restore_excluded(before.excluded);  // last: its fence holds the two above as well
   if (raised) throw SignalError(take_error());
 }
 
