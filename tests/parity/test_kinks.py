@@ -77,8 +77,9 @@ def compare(name, options, *points):
     for which, a, b in zip(
         ("gradient", "recorded gradient", "second derivative"), ours, theirs, strict=False
     ):
+        # PyTorch rounds the sixth of hardsigmoid to float32.
         text = f"{which} of {name} at {points[0][:LENGTH]}"
-        np.testing.assert_allclose(array(a), array(b), 1e-9, 1e-12, err_msg=text)
+        np.testing.assert_allclose(array(a), array(b), 1e-7, 1e-12, err_msg=text)
 
 
 @pytest.mark.parametrize(("name", "options", "more"), ONE, ids=lambda v: v if isinstance(v, str) else "")
