@@ -282,6 +282,8 @@ class NodeWriter:
         saved = [s for s, _ in self.saved]
         text = f"    if ({condition}) {{\n"
         if formula.steps and formula.uses("grad"):
+            if "halves" in formula.text:
+                text += f"      const bool halves = is_half(grads_[{self.d.outputs[0]}]);\n"
             text += "      Tensor room_;\n"
             text += f"      const Tensor& grad = in_float32(grads_[{self.d.outputs[0]}], room_);\n"
         for s in saved:

@@ -202,8 +202,9 @@ void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operan
 constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
 constexpr int64_t kMaxPieces = 16;
 
-/// Longest run of the inner dimension that a vendor routine sums up in the operands' own dtype.
-constexpr int64_t kLongestSum = 1 << 16;
+/// Longest runs of the inner dimension that a vendor's routine sums up in the operands' own dtype: of dot, which keeps
+/// blocks apart itself, and of matrix products.
+constexpr int64_t kLongestDot = 1 << 16, kLongestSum = 1 << 13;
 
 /// The dtype in which the sums of pieces are added.
 template <class T> struct Wide { using type = T; };
@@ -259,11 +260,11 @@ int64_t count_pieces(int64_t work) { return std::min(kMaxPieces, (work + kPieceF
 template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
   const int64_t work = m * n * k;
-  if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   const int64_t pieces = count_pieces(work);
-  if (m * n <= 128 * 128 && k >= 4096)
+  if (m * n <= 128 * 128 && (k > kLongestSum || (k >= 4096 && work > kPieceFlops)))
     return split_inner(m, n, k, alpha, a, b, beta, c, ldc,
                        std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));
+  if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   in_pieces(m, n, pieces, pieces == kMaxPieces ? 128 : 64, [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
     patient_gemm(rows, columns, k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc);
   });
@@ -350,14 +351,14 @@ void gemv(int64_t m, int64_t k, T alpha, Operand<T> a, const T* x, int64_t incx,
 
 template <class T>
 T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
-  if (n <= kLongestSum) return vendor_dot(n, x, incx, y, incy);
+  if (n <= kLongestDot) return vendor_dot(n, x, incx, y, incy);
   using W = typename Wide<T>::type;
-  const int64_t pieces = (n + kLongestSum - 1) / kLongestSum;
+  const int64_t pieces = (n + kLongestDot - 1) / kLongestDot;
   const auto parts = std::make_unique_for_overwrite<T[]>(size_t(pieces));
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      const int64_t from = p * kLongestSum;
-      parts[size_t(p)] = vendor_dot(std::min(kLongestSum, n - from), x + from * incx, incx, y + from * incy, incy);
+      const int64_t from = p * kLongestDot;
+      parts[size_t(p)] = vendor_dot(std::min(kLongestDot, n - from), x + from * incx, incx, y + from * incy, incy);
     }
   });
   W sum(0);

@@ -403,7 +403,7 @@ void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Te
           const int64_t channel = i % s.groups * s.channels + j;
           const double scale = r * (w.defined() ? double(w.data<T>()[channel]) : 1.0);
           const double offset =
-              (b.defined() ? double(b.data<T>()[channel]) : 0.0) - (center - double(T(center))) * scale;
+              (b.defined() ? double(b.data<T>()[channel]) : 0.0) - rest * scale;
           layers<T>().plane_affine(from + j * s.inner, center, scale, offset, s.inner,
                                    target.data<T>() + i * s.size() + j * s.inner);
         }

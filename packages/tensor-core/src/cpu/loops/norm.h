@@ -146,7 +146,7 @@ void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t 
   const double rest = sums[0] / double(n), variance = sums[1] / double(n) - rest * rest;
   const double scale = 1.0 / std::sqrt((variance < 0 ? 0.0 : variance) + eps);
   // `rest` is what the rounded mean lacks.
-  const T m = T(mean), r = T(scale), shift = T((double(m) - mean - rest) * scale);
+  const T m = T(mean), r = T(scale), shift = T(-rest * scale);
   *static_cast<T*>(mean_) = m;
   *static_cast<T*>(rstd_) = r;
   if (weight && bias) {
