@@ -35,11 +35,17 @@ def frozen(array: np.ndarray, kind: str, folder: Path) -> np.ndarray:
     return np.memmap(path, array.dtype, "r", shape=array.shape)
 
 
+VIEWS = (
+    "t_",
+    "swapaxes_",
+)  # composites that change what is shown: like operators of kind view they write to no byte
+
+
 def writing() -> dict[str, set[str]]:
     """The forms that write to memory, by Python name: "" for functions, "_" and ".out"."""
     found: dict[str, set[str]] = defaultdict(set)
     for op in library.operators():
-        if op.kind != "view" and any(a.written for a in op.arguments):
+        if op.kind != "view" and op.name not in VIEWS and any(a.written for a in op.arguments):
             name, suffix = op.name.partition(".")[0], {"out": ".out"}.get(op.form, "")
             stem = name.removesuffix("_")
             in_place = op.form == "inplace" and stem in KNOWN

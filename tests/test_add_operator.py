@@ -61,7 +61,7 @@ def test_the_page_adds_operators_of_every_kind(copy: Path) -> None:
     for name in NAMES:
         places = [p for p, texts in added[name].items() if any(texts)]
         lines = sum(len(text.splitlines()) for texts in added[name].values() for text in texts)
-        assert len(places) <= 5 and lines <= 28, (name, len(places), lines)
+        assert len(places) <= 5 and lines <= 32, (name, len(places), lines)
         assert f"def {name}(" in (copy / "out/_ops.pyi").read_text()
     element = added["absolute_difference"]
     assert len(element) == 4 and sum(len(t.splitlines()) for texts in element.values() for t in texts) <= 16

@@ -288,6 +288,7 @@ def _check_effects(op: Operator) -> None:
 
 def _check_meaning(op: Operator) -> None:
     """What can be said of an operator only after its schema is known."""
+    _check_effects(op)
     first = op.arguments[0].type if op.arguments else None
     for form in ("method", "inplace"):
         if form in op.forms and first not in ("Tensor", "Operand"):
@@ -325,7 +326,6 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(
             f"{op.where}: an operator that exists only in place has the forms function and method only"
         )
-    _check_effects(op)
     if op.module not in MODULES:
         raise DeclarationError(f"{op.where}: module must be of {sorted(MODULES)}, found {op.module!r}")
     for alias in op.aliases:
