@@ -253,8 +253,13 @@ void batch_norm_backward_typed(const Channels& in, const Tensor& grad, const Ten
   // In evaluation x has no part in it, be it infinite.
   if (!training)
     return map_channels(
-        in, [&](int64_t at, int64_t rows) { layers<T>().channel_affine(g + at, a.data(), d.data(), rows, in.c, to + at); },
-        [&](int64_t at, int64_t j) { layers<T>().plane_affine(g + at, double(a[size_t(j)]), 0.0, in.inner, to + at); });
+        in,
+        [&](int64_t at, int64_t rows) {  // d is zero here, and so serves as the centre too
+          layers<T>().channel_affine(g + at, d.data(), a.data(), d.data(), rows, in.c, to + at);
+        },
+        [&](int64_t at, int64_t j) {
+          layers<T>().plane_affine(g + at, 0.0, double(a[size_t(j)]), 0.0, in.inner, to + at);
+        });
   map_channels(
       in,
       [&](int64_t at, int64_t rows) {
