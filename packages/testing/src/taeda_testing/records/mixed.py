@@ -52,7 +52,8 @@ def _wide(function):
 RECORDS = [
     _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(), NUMBERS),
     _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(value=2), FLOATS),
-    _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(value=1 - 2j), COMPLEX, ("complex128",)),
+    _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype),
+            _three(value=1 - 2j), COMPLEX, ("complex128",)),
     _record("addcdiv", lambda x, a, b, value=1: (x + value * a / b).astype(x.dtype),
             _three(last=(1, 2), value=1 - 2j), COMPLEX, ("complex128",)),
     _record("addcdiv", lambda x, a, b, value=1: x + value * a / b, _three(last=(1, 2)), FLOATS_AND_COMPLEX),
