@@ -41,7 +41,7 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
   }
   const Tensor mean = ops::mean(ops::square(input), IntSpan(dims), true);
   const Tensor scaled =
-      ops::mul(input, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(input.dtype()))))));
+      ops::mul(input, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(real_of(input.dtype())))))));
   return weight.defined() ? ops::mul(scaled, weight) : scaled;
 }
 

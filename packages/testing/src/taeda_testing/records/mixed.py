@@ -52,9 +52,10 @@ def _wide(function):
 RECORDS = [
     _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(), NUMBERS),
     _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(value=2), FLOATS),
-    _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype), _three(value=1 - 2j), COMPLEX),
+    _record("addcmul", lambda x, a, b, value=1: (x + value * a * b).astype(x.dtype),
+            _three(value=1 - 2j), COMPLEX, ("complex128",)),
     _record("addcdiv", lambda x, a, b, value=1: (x + value * a / b).astype(x.dtype),
-            _three(last=(1, 2), value=1 - 2j), COMPLEX),
+            _three(last=(1, 2), value=1 - 2j), COMPLEX, ("complex128",)),
     _record("addcdiv", lambda x, a, b, value=1: x + value * a / b, _three(last=(1, 2)), FLOATS_AND_COMPLEX),
     _record("lerp", lambda a, b, w: a + w * (b - a), _three(last=(0, 1)), FLOATS_AND_COMPLEX, atol={"float32": 1e-5}),
     _record("clamp", _clamp, _bounds, REALS, in_place=True, out=True),
