@@ -176,7 +176,7 @@ class Group:
     def aliases(self) -> list[str]:
         """Its other public names; a call that is answered elsewhere says by which it came."""
         suffix = "_" if self.inplace else ""
-        return list(dict.fromkeys(alias + suffix for op in self.ops for alias in op.aliases))
+        return list(dict.fromkeys(alias + suffix for op in self.ops for alias in op.names[1:]))
 
     def _row(self, op: Operator, ident: str, with_out: bool, shown: str) -> str:
         positional = sum(not a.keyword_only for a in op.arguments)
@@ -224,7 +224,11 @@ def emit(family: str, ops: list[Operator]) -> str:
     text = fill(HEAD, family=family) + "".join(group.emit() for group in all_groups) + "}  // namespace\n\n"
     for kind, names in tables.items():
         prefix = "method" if kind == "methods" else "fn"
-        rows = [fill(METHOD, text=literal(n), name=n, prefix=prefix, group=g) for n, g in names.items()]
+        # A namespace shows the function of the top level, under which it is known to overrides.
+        rows = [
+            fill(METHOD, text=literal(n), name=g if kind in NAMESPACES else n, prefix=prefix, group=g)
+            for n, g in names.items()
+        ]
         text += fill(TABLE, family=family, kind=kind, rows=indented(rows, 4))
     return text + "}  // namespace taeda::py\n"
 
