@@ -101,7 +101,6 @@ Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t d
 Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq);
 
 // --- linalg, conv, pool ---
-inline Tensor adjoint(const Tensor& t) { return conj_of(ops::transpose(t, -2, -1)); }
 Three linear_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight, const std::array<bool, 3>& wanted);
 Three conv2d_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
                        IntSpan dilation, int64_t groups, const std::array<bool, 3>& wanted);
