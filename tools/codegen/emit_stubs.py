@@ -166,7 +166,7 @@ def _namespace(families: dict[str, list[Operator]], namespace: str) -> str:
     for op in (op for ops in families.values() for op in ops):
         for name in op.names_in(namespace):
             rows.setdefault(name, []).extend(_signatures(op, False, False))
-    return f"class {namespace}:\n" + _lines(rows, "    ", "@staticmethod\n    ")
+    return f"class {namespace}:\n" + (_lines(rows, "    ", "@staticmethod\n    ") or "    ...\n")
 
 
 def emit(families: dict[str, list[Operator]]) -> str:

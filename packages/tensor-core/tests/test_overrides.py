@@ -383,7 +383,7 @@ def test_every_member_of_tensor_asks(name):
         (), (0,), (one,), (0, 0), (0, one), (one, one), (2, 2), (0, 0, 0), (0, one, one), ((0,), (0,)),
         ((one,),), ((2, 2),), (True,), ("x",), ((0,), one), ((2,), (1,)), (0, 1, 0), (0, 0, one), (one, 0),
         (0, one, 1.0), (0, one, "sum"), (0, one, one, "sum"), (lambda v: v,), (0, (2, 1)), (taeda.float32,),
-        ("cpu",), (one > 0, 1.0), (one > 0, one), (one, one, one), (0, 1, 1), (0.5, 0), ((one.long(),),
+        ("cpu",), (one, 0, 1), (one > 0, 1.0), (one > 0, one), (one, one, one), (0, 1, 1), (0.5, 0), ((one.long(),),
         one), (0, 1, one),
     ]  # fmt: skip
     for args in fills:

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "taeda/boxing.h"
+#include "taeda/stub.h"
 
 namespace taeda {
 
@@ -77,7 +78,9 @@ DType first_dtype(const T& argument, const Rest&... rest) {
 template <class Op, class... Args>
 auto decomposed(const Args&... args) {
   static const auto function = reinterpret_cast<TypedDecomposition<Op>>(typed_decomposition(Op::entry.name));
-  return detail::narrowed_result(function(detail::widened_argument(args)...), detail::first_dtype(args...));
+  auto result = detail::narrowed_result(function(detail::widened_argument(args)...), detail::first_dtype(args...));
+  stub::settle(result);
+  return result;
 }
 
 }  // namespace taeda

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "decompose/common.h"
+#include "infer/norm.h"
 
 namespace taeda::decompose {
 namespace {
@@ -104,10 +105,21 @@ Three native_group_norm(const Tensor& x, int64_t groups, const Tensor& weight, c
 Three group_norm_backward(const Tensor& grad, const Tensor& x, int64_t groups, const Tensor& mean, const Tensor& inverse, const Tensor& weight,
                           int64_t mask) {
   const Shape grouped = in_groups(x, groups), dims = all_but_channel(x.dim());
+  infer::group_norm_backward(grad, x, groups, mean, inverse, weight);
   const Tensor i = ops::unsqueeze(inverse, 2), xhat = (ops::reshape(x, grouped) - ops::unsqueeze(mean, 2)) * i;
-  const Tensor g = ops::reshape(weight.defined() ? grad * by_channel(weight, x.dim()) : grad, grouped);
+  const Shape planes{x.size(0), x.size(1), product(x.sizes().subspan(2))}, channels{x.size(0), groups, x.size(1) / groups};
+  // Weights are the same for all of a channel: they multiply its sums, as an infinite one leaves a sum of both signs infinite.
+  const auto mean_of = [&](const Tensor& t) {
+    const Tensor sums = ops::sum(ops::reshape(t, planes), Shape{2});
+    return ops::sum(ops::reshape(weight.defined() ? sums * weight : sums, channels), Shape{2}, true) / Tensor(grouped[2]);
+  };
   return chosen(
-      mask, [&] { return ops::reshape(slope(g, xhat, i, Shape{2}), x.sizes()); },
+      mask,
+      [&] {
+        const Tensor g = ops::reshape(weight.defined() ? grad * by_channel(weight, x.dim()) : grad, grouped);
+        const Tensor products = ops::reshape(grad, grouped) * xhat;
+        return ops::reshape(i * (g - mean_of(grad) - xhat * mean_of(products)), x.sizes());
+      },
       [&] { return ops::sum(grad * ops::reshape(xhat, x.sizes()), IntSpan(dims)); }, [&] { return ops::sum(grad, IntSpan(dims)); });
 }
 

@@ -191,6 +191,7 @@ PyObject* resize_to(PyObject* self, PyObject* size) {
       ensure(sizes.back() != -1 || !PyErr_Occurred());
     }
     resize(tensor_of(self), sizes);
+    tensor_of(self).bump_version(op::set_::entry.id);  // what it shows has changed
     return Py_NewRef(self);
   });
 }
@@ -254,7 +255,7 @@ PyMethodDef tensor_methods[] = {
     {"_storage_facts", storage_facts, METH_NOARGS, nullptr},
     {"is_set_to", method1<is_set_to>, METH_O,
      "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
-    {"_resize_to", resize_to, METH_O, nullptr},
+    {"_resize_to", method1<resize_to>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace taeda::py

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import ALL, FLOATS, INTEGERS, REALS, OpRecord, Sample
+from taeda_testing.record import ALL, FLOATS, FLOATS_AND_COMPLEX, INTEGERS, REALS, OpRecord, Sample
 from taeda_testing.wrong import misfit, wrong_call
 
 _GRAD = ("float64",)
@@ -120,6 +120,23 @@ def _running(y: np.ndarray, x: Any = None, dx: float = 1, dim: int = -1) -> np.n
     return _areas(y, x, dx, dim).cumsum(dim)
 
 
+def _filled(x: np.ndarray, value: float, wrap: bool = False) -> np.ndarray:
+    made = x.copy()
+    np.fill_diagonal(made, value, wrap)
+    return made
+
+
+def _squares(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((3, 3), (2, 4), (7, 3), (2, 2, 2)):
+        yield Sample((random_array(rng, shape, dtype), 1))
+    yield Sample((random_array(rng, (9, 3), dtype), 1, True))
+
+
+def _pairs(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, other in (((3,), (2, 2)), ((2, 3), (2, 3)), ((), (4,))):
+        yield Sample((random_array(rng, shape, dtype), random_array(rng, other, dtype)))
+
+
 def _record(name: str, function: Callable[..., Any], samples: Any, dtypes: Any, **more: Any) -> OpRecord:
     return OpRecord(name, function, samples, dtypes, **{"gradient": _GRAD, "family": "index", **more})
 
@@ -136,6 +153,13 @@ RECORDS = [
         wrong_call(RuntimeError, "index_reduce source", _TWO, 0, np.int64([0, 1]), _TWO[:1], "amax"),
         wrong_call(IndexError, "index_reduce index", _TWO, 1, np.int64([0]), _TWO[:1], "amax"),
     )),
+    _record("fill_diagonal_", _filled, _squares, ALL, gradient=(), writes=(0,), errors=(
+        wrong_call(RuntimeError, "fill_diagonal_ 2", _TWO, 1),
+        wrong_call(RuntimeError, "fill_diagonal_ equal", np.zeros((2, 3, 2), np.float32), 1),
+    )),
+    _record("set_", lambda x, source: source, _pairs, ALL, gradient=(), writes=(0,), errors=(
+        wrong_call(RuntimeError, "set_ float32 int64", _TWO, np.int64([1])),
+    )),
     _record("isin", lambda x, tests, invert=False: np.isin(x, tests, invert=invert), _members, REALS, gradient=()),
     _record("unravel_index", lambda at, shape: tuple(np.int64(one) for one in np.unravel_index(at, shape)), _indices,
             INTEGERS, gradient=(), errors=(
@@ -147,11 +171,11 @@ RECORDS = [
         wrong_call(RuntimeError, "diff n -1", _TWO, -1),
         wrong_call(IndexError, "1", _TWO, 1, 1),
     )),
-    _record("trapezoid", _summed, _curves, FLOATS, family="reduce", **_LOOSE, errors=(
+    _record("trapezoid", _summed, _curves, FLOATS_AND_COMPLEX, family="reduce", **_LOOSE, errors=(
         wrong_call(RuntimeError, "trapezoid x dx", _TWO, _TWO, dx=1),
         wrong_call(RuntimeError, "trapezoid x 3", _TWO, np.zeros(3, np.float32)),
     )),
-    _record("cumulative_trapezoid", _running, _curves, FLOATS, family="reduce", **_LOOSE, errors=(
+    _record("cumulative_trapezoid", _running, _curves, FLOATS_AND_COMPLEX, family="reduce", **_LOOSE, errors=(
         wrong_call(RuntimeError, "cumulative_trapezoid x 3", _TWO, np.zeros(3, np.float32)),
     )),
 ]  # fmt: skip
