@@ -65,7 +65,8 @@ def _cases(array: np.ndarray, place: Place, device: str) -> Iterator[Case]:
     for way, view in WAYS.items():
 
         def build(view: Callable[[Any], Any] = view) -> tuple[Any, Any]:
-            target = to_tensors(np.array(array, order="C"), device)
+            # In memory of its own: that of an array could not grow where the result has another shape.
+            target = to_tensors(np.array(array, order="C"), device).clone()
             return target, view(target)
 
         if build()[1] is not None:

@@ -58,6 +58,7 @@ INDIRECT: dict[str, Through] = {
     "random_": _behaviour("random integers"),
     "randperm": _behaviour("permutations"),
     "rrelu": _behaviour("random slopes"),
+    "set_": _behaviour("memory of another tensor"),
     "to_device": _behaviour("round trip", "gradients across devices and dtypes"),
     "uniform_": _behaviour("uniform and normal"),
     "unique_all": _behaviour("unique values"),

@@ -132,11 +132,6 @@ def _squares(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     yield Sample((random_array(rng, (9, 3), dtype), 1, True))
 
 
-def _pairs(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape, other in (((3,), (2, 2)), ((2, 3), (2, 3)), ((), (4,))):
-        yield Sample((random_array(rng, shape, dtype), random_array(rng, other, dtype)))
-
-
 def _record(name: str, function: Callable[..., Any], samples: Any, dtypes: Any, **more: Any) -> OpRecord:
     return OpRecord(name, function, samples, dtypes, **{"gradient": _GRAD, "family": "index", **more})
 
@@ -156,9 +151,6 @@ RECORDS = [
     _record("fill_diagonal_", _filled, _squares, ALL, gradient=(), writes=(0,), errors=(
         wrong_call(RuntimeError, "fill_diagonal_ 2", _TWO, 1),
         wrong_call(RuntimeError, "fill_diagonal_ equal", np.zeros((2, 3, 2), np.float32), 1),
-    )),
-    _record("set_", lambda x, source: source, _pairs, ALL, gradient=(), writes=(0,), errors=(
-        wrong_call(RuntimeError, "set_ float32 int64", _TWO, np.int64([1])),
     )),
     _record("isin", lambda x, tests, invert=False: np.isin(x, tests, invert=invert), _members, REALS, gradient=()),
     _record("unravel_index", lambda at, shape: tuple(np.int64(one) for one in np.unravel_index(at, shape)), _indices,

@@ -86,6 +86,18 @@ def copies_are_copies(device: str) -> None:
 
 
 @suite.check()
+def memory_of_another_tensor(device: str) -> None:
+    """After `set_` a tensor shows what its source shows, and writes to it reach the source."""
+    source, target = put(np.zeros((2, 3), np.float32), device), put(np.ones(4, np.float32), device)
+    target.set_(source.t())
+    target[0, 1] = 7
+    expected = np.zeros((2, 3), np.float32)
+    expected[1, 0] = 7
+    close("source after a write to what shows it", source, expected)
+    close("ones(4).set_(x.t())", target, expected.T)
+
+
+@suite.check()
 def views_share_memory(device: str) -> None:
     """A write through a view is seen by the whole, and the other way round."""
     whole = put(np.zeros((3, 4), np.float32), device)
