@@ -104,8 +104,8 @@ Three native_group_norm(const Tensor& x, int64_t groups, const Tensor& weight, c
 }
 Three group_norm_backward(const Tensor& grad, const Tensor& x, int64_t groups, const Tensor& mean, const Tensor& inverse, const Tensor& weight,
                           int64_t mask) {
-  const Shape grouped = in_groups(x, groups), dims = all_but_channel(x.dim());
   infer::group_norm_backward(grad, x, groups, mean, inverse, weight);
+  const Shape grouped = in_groups(x, groups), dims = all_but_channel(x.dim());
   const Tensor i = ops::unsqueeze(inverse, 2), xhat = (ops::reshape(x, grouped) - ops::unsqueeze(mean, 2)) * i;
   const Shape planes{x.size(0), x.size(1), product(x.sizes().subspan(2))}, channels{x.size(0), groups, x.size(1) / groups};
   // Weights are the same for all of a channel: they multiply its sums, as an infinite one leaves a sum of both signs infinite.
