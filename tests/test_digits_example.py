@@ -10,11 +10,6 @@ import sys
 import termios
 from pathlib import Path
 
-import pytest
-
-for name in ("matplotlib", "sklearn", "tqdm"):
-    pytest.importorskip(name, reason="the example's requirements.txt")
-
 TRAIN = Path(__file__).parents[1] / "examples" / "digits" / "train.py"
 EPOCHS = 2
 

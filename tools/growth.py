@@ -139,6 +139,12 @@ def build(copy: Path) -> None:
     run(sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", folder=package, **settings)
 
 
+def import_path(copy: Path, parts: tuple[str, ...]) -> str:
+    """The path by which the copied packages are found, before what is there already."""
+    sources = [str(copy / part / "src") for part in parts if part.startswith("packages/")]
+    return os.pathsep.join([*sources, os.environ.get("PYTHONPATH", "")])
+
+
 def main() -> None:
     """Grow, build and try; any failure ends the program with an error."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -154,8 +160,7 @@ def main() -> None:
         major, minor, size = grow(copy)
         run(sys.executable, copy / "tools/checks/abi.py", "--record")
         build(copy)
-        sources = [str(copy / part / "src") for part in COPIED if part.startswith("packages/")]
-        path = os.pathsep.join([*sources, os.environ.get("PYTHONPATH", "")])
+        path = import_path(copy, COPIED)
         program = PROGRAM.format(major=major, minor=minor, size=size)
         run(sys.executable, "-c", program, folder / "plugins" / "libsim.so", PYTHONPATH=path)
         tests = [copy / name for name in TESTS]

@@ -8,7 +8,6 @@ name) or `<!-- add: PATH after "TEXT" -->` (or before: lines next to the first l
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 import tempfile
@@ -63,8 +62,7 @@ def apply(copy: Path) -> dict[str, dict[str, list[str]]]:
 def build(copy: Path) -> str:
     """Build the copy's native packages in place; the path that they are found by."""
     growth.build(copy)
-    sources = [str(copy / part / "src") for part in COPIED if part.startswith("packages/")]
-    path = os.pathsep.join([*sources, os.environ.get("PYTHONPATH", "")])
+    path = growth.import_path(copy, COPIED)
     settings = {"PYTHONPATH": path, "CCACHE_BASEDIR": str(copy), "CCACHE_NOHASHDIR": "1"}
     growth.run(
         sys.executable,

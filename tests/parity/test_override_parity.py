@@ -4,7 +4,7 @@ import pytest
 
 import taeda
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="the reference is PyTorch")
 
 EXPRESSIONS = """
 x + 1; 1 + x; x - 1; 1 - x; x * 2; 2 * x; x / 2; x % 2; -x; abs(x); x @ x.T; x == 1; 1 < x; x >= x; x[0]

@@ -366,7 +366,7 @@ def forged(handle, **changes):
         (lambda h: forged(h, sizes=[5]), ValueError, r"shape \(5,\) that leaves its memory of 16 bytes"),
         (lambda h: forged(h, offset=1), ValueError, "leaves its memory"),
         (lambda h: forged(h, strides=[-1]), ValueError, "leaves its memory"),
-        (lambda h: forged(h, sizes=[-4]), RuntimeError, "sizes must not be negative"),
+        (lambda h: forged(h, sizes=[-4]), ValueError, "shape"),
         (lambda h: forged(h, strides=[1, 1]), ValueError, "is not what export_memory gives"),
         (lambda h: forged(h, sizes=["4"]), ValueError, "is not what export_memory gives"),
         (lambda h: forged(h, dtype="Tensor"), ValueError, "is not what export_memory gives"),

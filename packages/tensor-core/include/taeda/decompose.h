@@ -45,16 +45,14 @@ struct AddDecomposition {
 /// `TAEDA_DECOMPOSE(name, "op", function)` for a typed function with the arguments of the schema.
 #define TAEDA_DECOMPOSE(name, op, function) static const AddDecomposition name##_entry(op, &Boxed<&function>::call);
 
-/// A half as float32, in which steps round less than one result does; any other value as it is.
-TAEDA_API Tensor widened(const Tensor& t);
-/// A result of widened arguments in the dtype that the first of them had.
+/// A result of arguments in float32 in the dtype that the first of them had.
 TAEDA_API Tensor narrowed(const Tensor& t, DType first);
 
 namespace detail {
 template <class T>
 decltype(auto) widened_argument(const T& argument) {
   if constexpr (std::is_same_v<T, Tensor>)
-    return widened(argument);
+    return in_float32(argument);
   else
     return (argument);
 }

@@ -63,8 +63,9 @@ std::vector<Tensor> split_sizes(const Tensor& self, IntSpan split_sizes, int64_t
     check(size >= 0, ErrorKind::Runtime, "split: argument 'split_sizes' must not be negative, got ", shape_text(split_sizes));
     total += size;
   }
-  check(self.dim() > 0 && total.is(self.size(dim)), ErrorKind::Runtime, "split: argument 'split_sizes' ", shape_text(split_sizes),
-        " does not sum up to the size of dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
+  const int64_t sum = total.of("split", "the sum of argument 'split_sizes'");
+  check(self.dim() > 0 && sum == self.size(dim), ErrorKind::Runtime, "split: argument 'split_sizes' ", shape_text(split_sizes),
+        " sums up to ", sum, ", expected the size of dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
   std::vector<Tensor> out;
   int64_t start = 0;
   for (int64_t size : split_sizes) {

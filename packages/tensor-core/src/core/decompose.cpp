@@ -56,7 +56,6 @@ Values run(const OpEntry& op, KeySet, Values arguments) {
 
 }  // namespace
 
-Tensor widened(const Tensor& t) { return in_float32(t); }
 Tensor narrowed(const Tensor& t, DType first) {
   return t.defined() && is_floating(first) && is_floating(t.dtype()) && t.dtype() != first ? ops::to_dtype(t, first) : t;
 }

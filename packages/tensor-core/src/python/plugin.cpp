@@ -1,6 +1,8 @@
 // Plug-ins from Python: the C ABI's table, loading, discovery of devices, fallback, and what a device says of itself.
 #include "taeda/plugin.h"
 
+#include <algorithm>
+
 #include "core/loading.h"
 #include "python/arguments.h"
 #include "python/library.h"
@@ -203,6 +205,8 @@ PyObject* memory_import(PyObject*, PyObject* args) {
     const Shape shape = shape_of(sizes), steps = shape_of(strides);
     check(where && type && shape.size() == steps.size() && nbytes >= 0 && offset >= 0, ErrorKind::Value,
           "import_memory: argument 'handle' is not what export_memory gives");
+    check(std::ranges::none_of(shape, [](int64_t size) { return size < 0; }), ErrorKind::Value,
+          "import_memory: argument 'handle' has a tensor of shape ", shape_text(shape), " with a negative size");
     count_of(shape, "import_memory");
     const int64_t item = int64_t(item_size(*type));
     const Reach reach = reach_of("import_memory", shape, steps, item);

@@ -123,18 +123,19 @@ def attempt(function: Any, args: list[Any], kwargs: dict[str, Any]) -> int:
     if child == 0:
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-        status = 0
+        status = 4  # something that is no Exception
         try:
             found = fault(function(*args, **kwargs))
             if found:
                 print("  ", found, flush=True)
-                status = 2
+            status = 2 if found else 0
         except SystemError as error:
             print("  ", error, flush=True)
             status = 3
-        except BaseException:
-            pass
-        os._exit(status)
+        except Exception:
+            status = 0  # refused, as is expected of most of these calls
+        finally:
+            os._exit(status)  # whatever comes, the child goes no further
     return os.waitpid(child, 0)[1]
 
 
@@ -152,7 +153,7 @@ def main(seed: str, count: str, device: str, *names: str) -> None:
                 kwargs["device"] = device
             try:
                 at_place = placed(args, device), {key: placed(value, device) for key, value in kwargs.items()}
-            except Exception:
+            except (RuntimeError, TypeError, ValueError, MemoryError, OverflowError):
                 continue  # the device lacks the dtype, or the elements cannot be copied there
             made += 1
             status = attempt(function, *at_place)

@@ -155,7 +155,7 @@ RECORDS = [
             calls(((5,), 2), ((2, 6), 3, 1), ((2, 3), 7, -1), ((5,), [2, 0, 3]), ((2, 3), [1, 2], -1), ((0, 2), 2)),
             wrong_call(_SHAPE, "split 0", _zeros(3), 0),
             wrong_call(_SHAPE, "split -1", _zeros(3), -1),
-            wrong_call(_SHAPE, "split split_sizes 3", _zeros(3), [2, 2]),
+            wrong_call(_SHAPE, "split 3 4", _zeros(3), [2, 2]),
             wrong_call(_SHAPE, "split -1", _zeros(3), [4, -1]),
             wrong_call(IndexError, "1", _zeros(3), 2, 1)),
     _record("tensor_split", lambda x, cut, dim=0: np.array_split(x, cut if np.ndim(cut) else int(cut), dim), _cuts,

@@ -143,7 +143,7 @@ RECORDS = [
         *misfit("", (3,), np.int64([3]), (1,), words=("3",), error=IndexError),
         *misfit("put", (3,), np.int64([0]), (2,), words=("source", "1", "2")),
     )),
-    _record("index_reduce", _combined, _combinations, FLOATS, in_place=True, second=False, **_LOOSE, errors=(
+    _record("index_reduce", _combined, _combinations, FLOATS, in_place=True, **_LOOSE, errors=(
         wrong_call(RuntimeError, "index_reduce reduce sum", _TWO, 0, np.int64([0]), _TWO[:1], "sum"),
         wrong_call(RuntimeError, "index_reduce source", _TWO, 0, np.int64([0, 1]), _TWO[:1], "amax"),
         wrong_call(IndexError, "index_reduce index", _TWO, 1, np.int64([0]), _TWO[:1], "amax"),
