@@ -15,6 +15,7 @@ nox.needs_version = ">=2024.4.15"
 ROOT = Path(__file__).parent
 RIVAL = "torch==2.13.0"
 FORMATTER = "ruff==0.17.5"
+NATIVE_FORMATTER = "clang-format==23.1.5"
 TYPE_CHECKER = "mypy==2.4.1"
 
 
@@ -132,6 +133,16 @@ def growth(session: nox.Session) -> None:
 
 
 @nox.session
+def budget(session: nox.Session) -> None:
+    """Measure a clean build without a compiler cache; `-- --operators 300` adds operators to what is built."""
+    for part in ("tensor-core", "autograd"):
+        project = nox.project.load_toml(ROOT / "packages" / part / "pyproject.toml")
+        needed = project["build-system"]["requires"]
+        session.install(*(item for item in needed if not item.startswith("taeda-")))
+    session.run("python", "tools/build_budget.py", *session.posargs)
+
+
+@nox.session
 def operators(session: nox.Session) -> None:
     """Follow the guide to adding an operator in a copy, build it and hold the new operators to their records."""
     session.install(
@@ -153,13 +164,21 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check format, lint rules and the repository's own rules."""
-    session.install(FORMATTER, TYPE_CHECKER, "pyyaml")
+    session.install(FORMATTER, NATIVE_FORMATTER, TYPE_CHECKER, "pyyaml")
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
+    session.run("clang-format", "--dry-run", "-Werror", *native_sources(), silent=True)
     session.run("python", "tools/codegen/check.py")
     session.run("python", "tools/docs/core_operators.py", "--check")
     for check in sorted(ROOT.glob("tools/checks/*.py")):
         session.run("python", str(check.relative_to(ROOT)))
+
+
+def native_sources() -> list[str]:
+    """Every C and C++ file under version control."""
+    command = ["git", "ls-files", "*.c", "*.cpp", "*.h"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return listed.split()
 
 
 def runtime(library: str) -> str:

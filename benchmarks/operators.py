@@ -10,6 +10,8 @@ from _measure import failure, load, parser, ratio, statements_in_turn, table
 SIDES = (32, 128, 512, 2048)
 SQUARES = "a, b = torch.randn({n}, {n}), torch.randn({n}, {n})"
 MATMUL_SIDES = (32, 128, 512, 1024)
+COMPLEX = "a, b = torch.randn({n}, {n}, dtype=torch.complex64), torch.randn({n}, {n}, dtype=torch.complex64)"
+COMPLEX_SIDES = (32, 128, 512, 1024)
 
 # label, set-up and statement with {n}, sizes
 ROWS = [
@@ -22,6 +24,11 @@ ROWS = [
     ("gelu", SQUARES, "F.gelu(a)", SIDES),
     ("compare and where", SQUARES, "torch.where(a > b, a, b)", SIDES),
     ("convert to float64", SQUARES, "a.to(torch.float64)", SIDES),
+    ("complex multiply", COMPLEX, "a * b", COMPLEX_SIDES),
+    ("complex divide", COMPLEX, "a / b", COMPLEX_SIDES),
+    ("complex abs", COMPLEX, "a.abs()", COMPLEX_SIDES),
+    ("complex exp", COMPLEX, "a.exp()", COMPLEX_SIDES),
+    ("complex sin", COMPLEX, "a.sin()", COMPLEX_SIDES),
     ("sum", SQUARES, "a.sum()", SIDES),
     ("sum of rows", SQUARES, "a.sum(1)", SIDES),
     ("sum of columns", SQUARES, "a.sum(0)", SIDES),

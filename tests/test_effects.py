@@ -82,10 +82,16 @@ def named() -> list[OpRecord]:
     return [record for record in RECORDS if record.name in OVERLOADS]
 
 
+#: What `set_` is for, sharing the memory of its second argument from then on, no mark of a schema says.
+UNSAID = {"set_"}
+
+
 def test_calls_write_and_share_what_their_schemas_say() -> None:
     print("seed", SEED)
     wrong, count, showed = set(), 0, set()
     for record in named():
+        if record.name in UNSAID:
+            continue
         written, shared = declared(record.name, "written"), declared(record.name, "shared")
         for call, given, make in calls(record):
             before = facts(given)
@@ -108,7 +114,7 @@ def test_calls_write_and_share_what_their_schemas_say() -> None:
     print(count, "calls of", len(named()), "records")
     assert not wrong, "\n".join(sorted(wrong))
     quiet = {name for name, ops in OVERLOADS.items() for op in ops if op.kind == "view"}
-    assert quiet & {record.name for record in RECORDS} <= showed
+    assert quiet & {record.name for record in RECORDS} - UNSAID <= showed
 
 
 @pytest.mark.parametrize("record", named(), ids=lambda r: r.name)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 WORK = """
 import os, random, signal, sys, threading, time
 import taeda as t
@@ -64,10 +66,77 @@ child()
 """
 
 
-def test_two_hundred_forks_while_three_threads_work():
+SHARED = """
+import os, random, signal, sys, threading, time
+import taeda as t
+
+seed = int(sys.argv[1])
+chosen = random.Random(seed)
+# Large: the sums into their gradients give the interpreter's lock up. Small: they do not.
+leaves = [t.rand(600_000, requires_grad=True), t.rand(30, 30, requires_grad=True)]
+big, small = leaves
+stop = threading.Event()
+
+def loss(number):
+    y = (big * number).sum() + (small @ small).sum()
+    return y + (big.cumsum(0)[-1] if number % 3 == 0 else 0)
+
+def accumulate(number):
+    while not stop.is_set():
+        number += 1
+        loss(number).backward()
+        if number % 10 == 0:
+            big.grad = None
+            loss(number).backward(create_graph=True)
+            loss(number).backward(create_graph=True)
+            big.grad = small.grad = None
+
+def child():
+    for leaf in leaves:
+        assert leaf.grad is None or leaf.grad.shape == leaf.shape
+    loss(3).backward()
+    t.autograd.grad(loss(6), leaves)
+    assert all(bool(leaf.grad.isfinite().all()) for leaf in leaves)
+    big.grad = None
+    loss(1).backward()
+    assert bool((big.grad == 1).all())
+    t.rand(100_000).var()
+
+for leaf in leaves:
+    loss(1).backward()
+threads = [threading.Thread(target=accumulate, args=(i,)) for i in range(4)]
+for thread in threads:
+    thread.start()
+longest = 0.0
+try:
+    for number in range(int(sys.argv[2])):
+        time.sleep(chosen.random() * 0.01)
+        begin = time.perf_counter()
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)  # a child that waits for a lost lock ends by a signal
+            stop.set()
+            child()
+            if number % 4:
+                os._exit(0)
+            sys.exit(0)  # through the interpreter's end, which waits for threads at work
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        longest = max(longest, time.perf_counter() - begin)
+        assert status == 0, f"seed {seed}: child {number} ended with {status}"
+finally:
+    stop.set()
+for thread in threads:
+    thread.join()
+child()
+assert longest < 8, f"seed {seed}: a child took {longest:.1f} s"
+"""
+
+
+@pytest.mark.parametrize("work", [pytest.param(WORK, id="kernels"), pytest.param(SHARED, id="shared-leaves")])
+def test_two_hundred_forks_while_threads_work(work):
     seed = 20
     done = subprocess.run(
-        [sys.executable, "-c", WORK, str(seed), "200"],
+        [sys.executable, "-c", work, str(seed), "200"],
         capture_output=True,
         text=True,
         timeout=600,

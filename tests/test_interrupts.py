@@ -88,6 +88,17 @@ FAMILIES = {
         hold("conv2d backward", conv(t.float32, True), 128)
         hold("conv2d float64", conv(t.float64, False), 64)
         hold("conv2d float64 backward", conv(t.float64, True), 32)
+        def one_image(backward):
+            def make(n):
+                x = t.ones(1, 128, n, n, requires_grad=backward)
+                w = t.ones(128, 128, 3, 3, requires_grad=backward)
+                if not backward:
+                    return lambda: F.conv2d(x, w, padding=1)
+                y = F.conv2d(x, w, padding=1)
+                return lambda: y.backward(t.ones_like(y))
+            return make
+        hold("conv2d of one image", one_image(False), 500)
+        hold("conv2d of one image backward", one_image(True), 400)
     """,
     "rnn": """
         def layer(kind, backward=False):
@@ -342,8 +353,8 @@ def test_ctrl_c_from_outside():
             PRELUDE
             + textwrap.dedent("""
                 a = t.ones(12_000, 12_000)
-                print("ready", flush=True)
                 try:
+                    print("ready", flush=True)
                     a @ a
                 except KeyboardInterrupt:
                     usable()

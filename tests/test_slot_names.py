@@ -23,7 +23,6 @@ HEAD = "from taeda_nn._bind import op, tensor\n"
         ("tensor.zeros(1)", [("zeros", True)]),
         ("def f(x):\n    return tensor.randint(3)", [("randint", False)]),
         ('f = op("linear")', [("linear", False)]),
-        ('f = op("linear", other)', []),
         ("def fill(tensor):\n    return tensor.shape", []),
         ("g = lambda tensor: tensor.shape\nh = tensor.ones", [("ones", True)]),
         ("other.tensor.zeros(1)", []),
@@ -41,3 +40,14 @@ def test_names_without_declaration_are_complained_of(tmp_path):
     assert len(found) == 2
     assert "part.py:3: 'unknown' of slot 'tensor' is not in its interface" in found[0]
     assert "part.py:4: 'rare' of slot 'tensor' is optional" in found[1]
+
+
+def test_what_nn_composes_needs_no_declaration(tmp_path):
+    package = tmp_path / "packages" / "nn" / "src" / "taeda_nn"
+    (package / "_decompose").mkdir(parents=True)
+    (package / "_decompose" / "shape.py").write_text('__all__ = ["composed"]\n')
+    (package / "part.py").write_text(
+        HEAD + "a = op('composed')\nb = op('composed_')\nc = op('known_')\nd = op('other_')\n"
+    )
+    (complaint,) = slot_names.complaints(tmp_path, {"known"}, set())
+    assert "part.py:5: 'other_'" in complaint

@@ -90,6 +90,25 @@ def test_swapped_autograd():
     assert "taeda_autograd" not in modules
 
 
+def test_swapped_multiprocessing_serves_loaders():
+    lines, active, modules = run(
+        """
+        import taeda
+        import taeda.multiprocessing as mp
+        from taeda.utils.data import DataLoader
+        print(mp.__name__, [batch.tolist() for batch in DataLoader(range(5), batch_size=2, num_workers=2)])
+        try:
+            taeda.ones(2).share_memory_()
+        except RuntimeError as error:
+            print(error)
+        """,
+        TAEDA_MULTIPROCESSING="plain_multiprocessing",
+    )
+    assert lines[0] == "plain_multiprocessing [[0, 1], [2, 3], [4]]"
+    assert "(plain_multiprocessing) shares no tensors" in lines[1]
+    assert active["multiprocessing"] == "plain_multiprocessing" and "taeda_multiprocessing" not in modules
+
+
 def test_swapped_tensor_serves_the_first_party_loader():
     lines, active, modules = run(
         """

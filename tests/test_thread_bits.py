@@ -12,7 +12,8 @@ COUNTS = (1, 2, 4)
 
 
 def by_vendor(name):
-    """Convolutions in float32 and the halves: oneDNN cuts their sums by the number of threads (docs/design/core.md)."""
+    """Convolutions in float32 and the halves, unless deterministic algorithms are asked for: oneDNN cuts their sums by
+    the number of threads (docs/design/core.md)."""
     return name.startswith("conv") and "float64" not in name
 
 

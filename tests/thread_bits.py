@@ -113,10 +113,10 @@ def long_rows(record: OpRecord) -> Iterator[Sample]:
 
 
 def of_record(record: OpRecord) -> Iterator[tuple[str, str]]:
-    """Values and gradients of the long samples."""
-    for i, sample in enumerate(long_rows(record)):
+    """Values and gradients of the long samples; none where memory is left as it is found."""
+    for i, sample in enumerate(long_rows(record) if record.values else ()):
         args = [to_tensors(value) for value in sample.args]
-        places = differentiated(record, sample) if record.gradient else []
+        places = differentiated(record, sample) if record.differentiable else []
         for place in places:
             place.of(args).requires_grad_()
         try:
@@ -135,15 +135,26 @@ def of_record(record: OpRecord) -> Iterator[tuple[str, str]]:
         )
 
 
+def large(words: str = "") -> Iterator[tuple[str, str]]:
+    """The large computations whose names begin with the words."""
+    for name, function, shapes in LARGE:
+        for dtype in DTYPES if name.startswith(words) else ():
+            rng = np.random.default_rng(7)
+            yield (
+                f"{name}, {dtype}",
+                with_gradients(function, *(values(rng, *s, dtype=dtype) for s in shapes)),
+            )
+
+
 def main(threads: int) -> None:
     warnings.simplefilter("ignore")
     t.set_num_threads(threads)
-    for name, function, shapes in LARGE:
-        for dtype in DTYPES:
-            rng = np.random.default_rng(7)
-            print(
-                f"{name}, {dtype}\t{with_gradients(function, *(values(rng, *s, dtype=dtype) for s in shapes))}"
-            )
+    for name, found in large():
+        print(f"{name}\t{found}")
+    t.use_deterministic_algorithms(True)
+    for name, found in large("conv"):
+        print(f"deterministic {name}\t{found}")
+    t.use_deterministic_algorithms(False)
     for name, found in layers(np.random.default_rng(8)):
         print(f"{name}\t{found}")
     for record in all_records():

@@ -26,7 +26,7 @@ class Kind:
 
     arguments: str
     fields: tuple[str, ...]
-    folder: str  # of the computation, below SOURCES
+    computed: str  # the file of the computation, below SOURCES, but for the family's name
     parameters: str
     differentiated: tuple[str, ...]
 
@@ -35,24 +35,28 @@ KINDS = {
     "elementwise": Kind(
         "Operand self, Operand other",
         ("forms: [function, method, inplace, out]", "kind: structured", "elementwise: true", "infer: binary"),
-        "cpu",
-        "const Tensor& out, const Tensor& self, const Tensor& other",
+        "scalar/{}.inc",
+        "",
         ("self", "other"),
     ),
     "reduction": Kind(
         "Tensor self, int[]? dim=None, bool keepdim=False",
         ("forms: [function, method, out]", "kind: structured", "infer: extremum"),
-        "cpu",
+        "cpu/{}.cpp",
         "const Tensor& out, const Tensor& self, std::optional<IntSpan> dim, bool keepdim",
         ("self",),
     ),
     "composite": Kind(
-        "Tensor self", ("forms: [function, method]", "kind: composite"), "composite", "const Tensor& self", ()
+        "Tensor self",
+        ("forms: [function, method]", "kind: composite"),
+        "composite/{}.cpp",
+        "const Tensor& self",
+        (),
     ),
     "inference": Kind(
         "Tensor self",
         ("forms: [function, method, out]", "kind: structured"),
-        "cpu",
+        "cpu/{}.cpp",
         "const Tensor& out, const Tensor& self",
         ("self",),
     ),
@@ -86,7 +90,9 @@ def derivative(name: str, kind: Kind) -> str:
 def computation(name: str, kind: Kind) -> str:
     """A function with a gap, and its registration where it is a kernel."""
     gap = f'#error "{name}: what does it compute?"\n'
-    if kind.folder == "composite":
+    if kind.computed.startswith("scalar"):
+        return f"{gap}TAEDA_BINARY({name}, Ordered, Given, Light, )\n"
+    if kind.computed.startswith("composite"):
         return f"\nTensor {name}({kind.parameters}) {{\n{gap}}}\n\n"
     function = f"\nnamespace {{\nvoid {name}_kernel({kind.parameters}) {{\n{gap}}}\n"
     return f"{function}const bool has_{name} = (kernel<op::{name}>(kCPU, {name}_kernel), true);\n}}  // namespace\n"
@@ -98,18 +104,8 @@ def inference(name: str, kind: Kind) -> str:
     )
 
 
-def record_file(root: Path, family: str) -> Path:
-    """The module that holds the records of a family."""
-    own = root / RECORDS / f"{family}.py"
-    found = [own] if own.exists() else []
-    found += [p for p in sorted((root / RECORDS).glob("*.py")) if f'family="{family}"' in p.read_text()]
-    if not found:
-        raise SystemExit(f"new_operator: no module of {RECORDS} has records of family {family!r}")
-    return found[0]
-
-
-def sample_record(name: str, family: str) -> str:
-    return f'    OpRecord("{name}", reference_of_{name}, samples_of_{name}, family="{family}"),\n'
+def sample_record(name: str) -> str:
+    return f'    OpRecord("{name}", reference_of_{name}, samples_of_{name}),\n'
 
 
 def skeletons(root: Path, family: str, name: str, kind: Kind) -> dict[Path, str]:
@@ -124,11 +120,15 @@ def skeletons(root: Path, family: str, name: str, kind: Kind) -> dict[Path, str]
     for path in (root / OPS).glob("*.yaml"):
         if re.search(rf"^- op: {re.escape(name)}$", path.read_text(), re.M):
             raise SystemExit(f"new_operator: {name!r} is declared already in {path.name}")
-    declared, computed = root / OPS / f"{family}.yaml", root / SOURCES / kind.folder / f"{family}.cpp"
-    end = "}  // namespace taeda"
+    declared, computed = root / OPS / f"{family}.yaml", root / SOURCES / kind.computed.format(family)
+    if not computed.exists():
+        raise SystemExit(f"new_operator: family {family!r} has no {computed.name} for operators of this kind")
+    text, lines = computed.read_text(), computation(name, kind)
     files = {
         declared: insert_record(declared.read_text(), declaration(name, kind)),
-        computed: insert_before(computed.read_text(), end, computation(name, kind)),
+        computed: text + lines
+        if computed.suffix == ".inc"
+        else insert_before(text, "}  // namespace taeda", lines),
     }
     if kind.differentiated:
         path = root / DERIVATIVES / f"{family}.yaml"
@@ -136,8 +136,8 @@ def skeletons(root: Path, family: str, name: str, kind: Kind) -> dict[Path, str]
     if kind is KINDS["inference"]:
         path = root / SOURCES / "infer" / f"{family}.cpp"
         files[path] = insert_before(path.read_text(), "}  // namespace taeda::infer", inference(name, kind))
-    path = record_file(root, family)
-    files[path] = insert_before(path.read_text(), "]", sample_record(name, family))
+    path = root / RECORDS / f"{family}.py"
+    files[path] = insert_before(path.read_text(), "]", sample_record(name))
     return files
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-SLOTS = ("tensor", "autograd", "nn", "optim", "data")
+SLOTS = ("tensor", "autograd", "nn", "optim", "data", "multiprocessing")
 
 # What is wrong: the module's source (None: there is none), and words that the error must have.
 FAULTS = {
@@ -173,6 +173,12 @@ MISSING = [
     ("nn", "taeda_nn", "taeda.nn.Linear", "pip install taeda-nn"),
     ("optim", "taeda_optim", "taeda.optim.SGD", "pip install taeda-optim"),
     ("data", "taeda_data", "import taeda.utils.data", "pip install taeda-data"),
+    (
+        "multiprocessing",
+        "taeda_multiprocessing",
+        "taeda.ones(1).share_memory_()",
+        "pip install taeda-multiprocessing",
+    ),
     ("autograd", "taeda_autograd", "taeda.autograd.grad", "pip install taeda-autograd"),
     ("autograd", "taeda_autograd", "taeda.ones(1).requires_grad_()", "pip install taeda-autograd"),
     ("autograd", "taeda_autograd", "taeda.ones(1).backward()", "pip install taeda-autograd"),

@@ -1,4 +1,5 @@
-"""Check of small rules: purpose lines, equal licence copies, no machine's own paths, no accelerator's name in the core.
+"""Check of small rules: purpose lines, equal licence copies, no machine's own paths, no accelerator's name in the core,
+no backend beneath inference.
 
 Run as `python tools/checks/house_rules.py`; prints one line per violation and fails when there is any.
 """
@@ -28,6 +29,9 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|tmp|work|Users)/[\w.]+")
 CORE_SOURCES = ("packages/tensor-core/src", "packages/tensor-core/include", "packages/tensor-core/ops")
 RESERVED_NAMES = {"reserved.h", "_C.pyi"}
 ACCELERATOR = re.compile(r"cuda", re.IGNORECASE)
+# All backends share inference, so it takes nothing of one.
+INFERENCE = "packages/tensor-core/src/infer/"
+OF_A_BACKEND = re.compile(r'#include "cpu/[^"]*"|TAEDA_WITH_\w+')
 
 
 def tracked() -> list[Path]:
@@ -53,6 +57,8 @@ def check_file(path: Path) -> list[str]:
         and (found := ACCELERATOR.search(text))
     ):
         complaints.append(f"names an accelerator outside the reserved device names: {found.group()}")
+    if name.startswith(INFERENCE) and (found := OF_A_BACKEND.search(text)):
+        complaints.append(f"inference takes something of one backend: {found.group()}")
     return complaints
 
 

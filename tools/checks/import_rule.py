@@ -21,6 +21,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "taeda_nn": frozenset({"taeda_registry"}),
     "taeda_optim": frozenset({"taeda_registry"}),
     "taeda_data": frozenset({"taeda_registry"}),
+    "taeda_multiprocessing": frozenset({"taeda_registry"}),
     "taeda_testing": frozenset({"taeda_registry"}),
     "taeda": frozenset({"taeda_registry"}),
 }

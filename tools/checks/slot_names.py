@@ -1,8 +1,8 @@
 """Checks that nn, optim and data use of the tensor slot only what its interface declares.
 
 A provider with the required names can then never be refused: the optional ones are asked for by the functions that need
-them, when they are called, and whatever else a part would like to have it asks for with a fallback
-(``op("name", fallback)``, ``getattr(tensor, "name", default)``, ``hasattr``).
+them, when they are called, and whatever else a part would like to have it asks for with something in its place: an
+operator (``op("name")``) that nn has a decomposition of, ``getattr(tensor, "name", default)``, ``hasattr``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("nn", "optim", "data")
+DECOMPOSITIONS = "packages/nn/src/taeda_nn/_decompose"
 INTERFACE = ROOT / "packages/registry/src/taeda_registry/interfaces/tensor.toml"
 
 
@@ -53,12 +54,7 @@ class Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        plain = (
-            isinstance(node.func, ast.Name)
-            and node.func.id == "op"
-            and len(node.args) == 1
-            and not node.keywords
-        )
+        plain = isinstance(node.func, ast.Name) and node.func.id == "op" and len(node.args) == 1
         if plain and isinstance(node.args[0], ast.Constant):
             # What `op` returns for a name that is not there complains when it is called.
             self.uses.append(Use(node.lineno, node.args[0].value, False))
@@ -81,13 +77,25 @@ def uses(text: str) -> list[Use]:
     return reader.uses
 
 
+def decomposed(root: Path) -> set[str]:
+    """Operators that nn composes where a provider lacks them."""
+    names: set[str] = set()
+    for path in sorted((root / DECOMPOSITIONS).glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                names |= set(ast.literal_eval(node.value))
+    return names
+
+
 def complaints(root: Path, required: set[str], optional: set[str]) -> Iterator[str]:
     """One line for each name that is used otherwise than the interface says."""
+    composed = decomposed(root)
+    in_place = {f"{name}_" for name in composed | required}
     for part in PARTS:
         for path in sorted((root / "packages" / part / "src").rglob("*.py")):
             for use in uses(path.read_text(encoding="utf-8")):
                 place = f"{path.relative_to(root)}:{use.line}: {use.name!r} of slot 'tensor'"
-                if use.name in required or use.name.startswith("__"):
+                if use.name in required | composed | in_place or use.name.startswith("__"):
                     continue
                 if use.name not in optional:
                     yield f"{place} is not in its interface"

@@ -9,6 +9,7 @@ from text import fill, indented, joined, literal, truth
 
 HEAD = """// Generated from ops/$family.yaml by tools/codegen; edits are lost.
 #include "taeda/boxing.h"
+#include "taeda/in_terms.h"
 #include "taeda/ops/$family.h"
 #include "taeda/stub.h"
 #if __has_include("infer/common.h")
@@ -37,7 +38,7 @@ constinit OpEntry op::$tag::entry = {
 $result ops::$tag($params) {
   const KeySet keys_ = active($keys);
   if (keys_.has_layers()) [[unlikely]]
-    return through_layers<op::$tag, compute_$tag>($passed);
+    return Layers<op::$tag::Fn>::call($passed, op::$tag::entry, compute_$tag);
   return compute_$tag($passed);
 }
 """
@@ -51,6 +52,12 @@ $declarations  return true;
 """
 COMPUTE = """$result compute_$tag([[maybe_unused]] $params) {
 $body}
+"""
+# What goes wrong in the operators that this one is made of is told in its own words.
+TOLD = """$result compute_$tag([[maybe_unused]] $params) try {
+$body} catch (const Error& error_) {
+  in_terms_of(op::$tag::entry, error_, $names);
+}
 """
 PLACE = "const Place place_ = place_of(op::$tag::entry, keys_, tensors_$lists);"
 KERNEL = "if (auto* kernel_ = kernel_of<op::$op>(op::$tag::entry, place_)) kernel_($arguments);"
@@ -245,7 +252,11 @@ class FormText:
 
     def compute(self) -> str:
         params = joined("KeySet keys_", self.params)
-        return fill(COMPUTE, result=self.result, tag=self.tag, params=params, body=indented(self.body, 2))
+        body = indented(self.body, 2)
+        if self.op.kind != "composite":
+            return fill(COMPUTE, result=self.result, tag=self.tag, params=params, body=body)
+        names = literal(" ".join(f"{inner}={own}" for inner, own in self.op.called_inside))
+        return fill(TOLD, result=self.result, tag=self.tag, params=params, body=body, names=names)
 
     def stub(self) -> str:
         op = self.op
@@ -284,5 +295,7 @@ def emit(family: str, ops: list[Operator]) -> str:
             text += f"void* kernels_{op.cxx}[kMaxBackends];\n"
         text += "".join(form.compute() for form in written) + "\n"
     text += "}  // namespace\n\n" + "\n".join(form.stub() for _, written in all_forms for form in written)
-    declarations = [f"declare<op::{form.tag}>();" for _, written in all_forms for form in written]
+    declarations = [
+        f"declare<op::{form.tag}>(compute_{form.tag});" for _, written in all_forms for form in written
+    ]
     return text + fill(REGISTER, declarations=indented(declarations, 2))

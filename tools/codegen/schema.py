@@ -17,7 +17,7 @@ RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
-    "steps": bool, "doc": str,
+    "steps": bool, "called_inside": dict, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 NAMESPACES = ("linalg", "special")  # Python modules beside the top level that operators may stand in
@@ -100,6 +100,7 @@ class Operator:
     steps: bool = False
     one_value: bool = False
     elementwise: bool = False
+    called_inside: tuple[tuple[str, str], ...] = ()
     where: str = field(default="", compare=False)
 
     @property
@@ -317,6 +318,12 @@ def _check_meaning(op: Operator) -> None:
         raise DeclarationError(
             f"{op.where}: 'steps' is for composites whose result has the dtype of their operands"
         )
+    for _, own in op.called_inside:
+        if op.kind != "composite" or own not in {a.name for a in op.arguments}:
+            raise DeclarationError(
+                f"{op.where}: 'called_inside' of a composite maps an inner argument's name to one of its own, "
+                f"found {own!r}"
+            )
     for name, _ in op.operands:
         if name not in {a.name for a in op.arguments if a.type == "Operand"}:
             raise DeclarationError(f"{op.where}: 'operands' names {name!r}, which is no Operand argument")
@@ -372,6 +379,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         steps=bool(record.get("steps", False)),
         one_value=bool(record.get("one_value", False)),
         elementwise=bool(record.get("elementwise", False)),
+        called_inside=tuple(record.get("called_inside", {}).items()),
         where=where,
     )
     _check_meaning(op)

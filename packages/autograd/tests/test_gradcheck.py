@@ -118,3 +118,8 @@ def test_refused_inputs():
         gradcheck(lambda t: t, taeda.ones(2, dtype=taeda.float64))
     with pytest.raises(ValueError, match="no output"):
         gradcheck(lambda t: t.detach(), taeda.ones(2, dtype=taeda.float64, requires_grad=True))
+
+
+def test_empty_results_agree_with_their_empty_differences(make):
+    assert gradcheck(lambda x: (x[:0], x * 2), make(3))
+    assert gradgradcheck(lambda x: (x[:0] * x[:0], x * x), make(3))

@@ -1,6 +1,7 @@
 """Data sets, samplers and joining samples."""
 
 from collections import OrderedDict, defaultdict, namedtuple
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -175,3 +176,72 @@ def test_convert():
     assert out["a"].tolist() == [0, 1]
     assert out["b"][0].item() == 1.5
     assert (out["b"][1], out["c"]) == ("x", 3)
+
+
+@dataclass
+class Pair:
+    x: object
+    y: object
+
+
+class Interval:
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+
+def join_intervals(batch, *, collate_fn_map):
+    return Interval(min(i.low for i in batch), max(i.high for i in batch))
+
+
+def test_dataclasses_are_joined_by_fields():
+    batch = data.default_collate([Pair(1, np.ones(2)), Pair(2, np.zeros(2))])
+    assert isinstance(batch, Pair) and batch.x.tolist() == [1, 2] and batch.y.tolist() == [[1, 1], [0, 0]]
+    converted = data.default_convert(Pair("a", np.arange(2)))
+    assert converted.x == "a" and converted.y.tolist() == [0, 1] and tt.Tensor in type(converted.y).__mro__
+
+
+def test_further_types_are_joined_as_registered(monkeypatch):
+    samples = [{"range": Interval(1, 5), "n": 1}, {"range": Interval(0, 3), "n": 2}]
+    with pytest.raises(TypeError, match="found Interval"):
+        data.default_collate(samples)
+    monkeypatch.setitem(data.default_collate_fn_map, Interval, join_intervals)
+    batch = data.default_collate(samples)
+    assert (batch["range"].low, batch["range"].high, batch["n"].tolist()) == (0, 5, [1, 2])
+
+    class Narrow(Interval):
+        pass
+
+    assert data.default_collate([Narrow(4, 5)]).low == 4
+    tuples = {(str, bytes): lambda batch, *, collate_fn_map: batch[0]}
+    assert data.collate.collate([b"a", b"b"], collate_fn_map=tuples) == b"a"
+
+
+@pytest.mark.parametrize(("n", "drop_last"), [(10, False), (10, True), (3, False), (9, True)])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_processes_get_equal_shares(n, drop_last, shuffle):
+    options = {"num_replicas": 4, "shuffle": shuffle, "seed": 3, "drop_last": drop_last}
+    shares = [data.DistributedSampler(range(n), rank=rank, **options) for rank in range(4)]
+    orders = []
+    for epoch in range(2):
+        for share in shares:
+            share.set_epoch(epoch)
+        drawn = [list(share) for share in shares]
+        assert {len(part) for part in drawn} == {len(shares[0])}
+        together = [i for part in zip(*drawn, strict=True) for i in part]
+        orders.append(together)
+        if drop_last:
+            assert len(together) == n // 4 * 4 == len(set(together))
+        else:
+            assert set(together) == set(range(n)) and together[n:] == (together[:n] * 4)[: len(together) - n]
+    assert (orders[0] == orders[1]) == (not shuffle)
+
+
+def test_shares_follow_the_environment(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(RuntimeError, match=r"'num_replicas' is not given.*no WORLD_SIZE"):
+        data.DistributedSampler(range(4))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert list(data.DistributedSampler(range(4), shuffle=False)) == [1, 3]
+    with pytest.raises(ValueError, match="'rank' is 2, expected 0 to 1"):
+        data.DistributedSampler(range(4), rank=2)

@@ -1,5 +1,7 @@
 """The loader: batches, orders, going on in the middle of an epoch, errors."""
 
+import io
+import sys
 import weakref
 
 import pytest
@@ -222,7 +224,11 @@ def test_errors_of_joining_name_the_samples():
 @pytest.mark.parametrize(
     ("error", "options"),
     [
-        (NotImplementedError, {"num_workers": 2}),
+        (ValueError, {"num_workers": -1}),
+        (ValueError, {"num_workers": 1, "prefetch_factor": 0}),
+        (ValueError, {"worker_type": "fibre"}),
+        (ValueError, {"multiprocessing_context": "fork"}),
+        (TypeError, {"num_workers": 1, "multiprocessing_context": 3}),
         (ValueError, {"shuffle": True, "sampler": [1]}),
         (ValueError, {"batch_sampler": [[1]], "batch_size": 2}),
         (ValueError, {"batch_sampler": [[1]], "drop_last": True}),
@@ -289,3 +295,28 @@ def test_names_that_programs_import():
     from taeda_data.dataloader import DataLoader, default_collate
 
     assert DataLoader is data.DataLoader and default_collate is data.default_collate
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("options", "total"),
+    [({"batch_size": 4}, 10), ({"batch_size": 4, "drop_last": True}, 8), ({"batch_size": None}, 10)],
+)
+def test_progress_is_shown_to_its_end(options, total, monkeypatch):
+    pytest.importorskip("tqdm", reason="the bar is tqdm's")
+    monkeypatch.setattr("sys.stderr", Terminal())
+    loader = data.DataLoader(Numbers(10), progress=True, **options)
+    assert lists(loader) if options["batch_size"] else list(loader) == list(range(10))
+    shown = sys.stderr.getvalue()
+    assert f"{total}/{total}" in shown and "sample/s" in shown
+
+
+def test_logs_are_not_filled_with_bars(monkeypatch):
+    pytest.importorskip("tqdm", reason="the bar is tqdm's")
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert len(list(data.DataLoader(Numbers(10), progress=True))) == 10
+    assert sys.stderr.getvalue() == ""

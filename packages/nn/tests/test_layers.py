@@ -355,7 +355,7 @@ def test_normalize_by_the_number_of_elements_that_are_not_zero(to_tensor, close)
         ("normalize", (3j,), "input"),
         ("bilinear", (3j, tt.ones(2, 2), tt.ones(2, 2, 2)), "input1"),
         ("bilinear", (tt.ones(2, 2), tt.ones(2, 2), "a"), "weight"),
-        ("cosine_similarity", (3j, 4j), "x1"),
+        ("cosine_similarity", (3j, tt.ones(2)), "x1"),
     ],
 )
 def test_arguments_that_are_no_tensors(name, arguments, argument):

@@ -219,12 +219,12 @@ def test_recurrent_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "called", "inner"),
+    ("call", "text"),
     [
-        (lambda: taeda.tile(taeda.ones(2), (-1,)), "tile", "repeat"),
-        (lambda: taeda.zeros(2**50), "zeros", "empty"),
+        (lambda: taeda.tile(taeda.ones(2), (-1,)), "tile: argument 'dims' "),
+        (lambda: taeda.zeros(2**50), "zeros: a tensor of shape "),
     ],
 )
-def test_errors_from_inside_name_what_was_called_too(call, called, inner):
-    with pytest.raises((RuntimeError, MemoryError), match=f"^{called}: {inner}: "):
+def test_errors_from_inside_are_told_in_terms_of_what_was_called(call, text):
+    with pytest.raises((RuntimeError, MemoryError), match=f"^{text}"):
         call()

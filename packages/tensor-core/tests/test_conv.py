@@ -219,3 +219,45 @@ def test_errors_name_what_is_wrong(call, kind, words):
         call(taeda)
     for word in words:
         assert word in str(caught.value)
+
+
+#: n, c, h, w, out, kernel, stride, padding, dilation, groups: cut by images, by rows, and not at all.
+SHAPES = [
+    (33, 16, 20, 20, 24, 3, 1, 1, 1, 1),
+    (1, 16, 80, 60, 24, 3, 1, 1, 1, 1),
+    (3, 16, 61, 47, 24, 5, 2, 2, 1, 1),
+    (1, 16, 90, 33, 32, 3, 3, 0, 2, 1),
+    (2, 32, 64, 40, 32, 1, 2, 0, 1, 1),
+    (1, 32, 70, 70, 32, 3, 2, 1, 1, 32),
+    (1, 8, 40, 40, 16, 3, 1, 4, 1, 2),
+    (1, 3, 150, 150, 16, 7, 2, 3, 1, 1),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_deterministic_convolutions_are_the_same_bits_with_any_number_of_threads(shape):
+    n, c, h, w, o, k, s, p, d, groups = shape
+    rng = np.random.default_rng(17)
+    x, weight, bias = (rng.standard_normal(z) for z in ((n, c, h, w), (o, c // groups, k, k), (o,)))
+    expected = reference(x, weight, bias, s, p, d, groups)
+    grad = rng.standard_normal(expected.shape)
+    wanted = [expected, *reference_gradients(grad, x, weight, s, p, d, groups)]
+    threads = taeda.get_num_threads()
+    taeda.use_deterministic_algorithms(True)
+    try:
+        for dtype in ("float32", "bfloat16"):
+            tx, tw, tb, tg = (taeda.tensor(a).to(getattr(taeda, dtype)) for a in (x, weight, bias, grad))
+            found = {}
+            for count in (1, 2, 3, 4):
+                taeda.set_num_threads(count)
+                y = taeda.conv2d(tx, tw, tb, s, p, d, groups)
+                found[count] = [y, *taeda.ops.conv2d_backward(tg, tx, tw, [s], [p], [d], groups, 7)]
+            for count in (2, 3, 4):
+                for one, many in zip(found[1], found[count], strict=True):
+                    assert taeda.equal(one, many), (dtype, count)
+            if dtype == "float32":
+                for value, want in zip(found[1], wanted, strict=True):
+                    close(value, want)
+    finally:
+        taeda.use_deterministic_algorithms(False)
+        taeda.set_num_threads(threads)

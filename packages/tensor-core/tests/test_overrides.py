@@ -360,10 +360,9 @@ def answered():
     """Names of the members of Tensor that a class may answer for."""
     outside = {getattr(f, "__name__", "") for f in overrides.get_ignored_functions()}
     outside |= set(overrides._OWN)
-    outside |= {
-        "is_shared",
-        "share_memory_",
-    }  # where they belong to a part that is not installed, they say so at once
+    # Members of parts that are not loaded here say so at once.
+    outside |= {"is_shared", "share_memory_"}
+    outside |= {"backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
     members = vars(Tensor).items()
     return sorted(
         name

@@ -220,7 +220,8 @@ def test_missing_packages_are_named():
     import subprocess
     import sys
 
-    code = "import taeda_tensor_core as t\nx = t.ones(2)\n"
+    absent = "import sys\nsys.modules['taeda_multiprocessing'] = None\n"
+    code = absent + "import taeda_tensor_core as t\nx = t.ones(2)\n"
     for line, package in [
         ("x.backward()", "taeda-autograd"),
         ("x.requires_grad = True", "taeda-autograd"),

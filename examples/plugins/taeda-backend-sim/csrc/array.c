@@ -34,6 +34,7 @@ static uint16_t to_half(double value) {
 }
 /* --- rows: each element type, its type in C, and how it is read and written --- */
 
+/* clang-format off */
 #define TYPES(WHOLE, REAL)                                                                        \
   WHOLE(TAEDA_BOOL, uint8_t, v != 0)                                                              \
   WHOLE(TAEDA_INT8, int8_t, v) WHOLE(TAEDA_INT16, int16_t, v) WHOLE(TAEDA_INT32, int32_t, v)      \
@@ -56,6 +57,7 @@ static uint16_t to_half(double value) {
   case number:                                                                         \
     for (T* p = to; n--; p += step, ++from.f) { const double v = *from.f; *p = (T)(put); } \
     break;
+/* clang-format on */
 static void read_row(int dtype, const void* from, int64_t step, int64_t n, Array to) {
   switch (dtype) { TYPES(READ_WHOLE, READ_REAL) }
 }

@@ -14,9 +14,7 @@ int32_t sim_number;
 static const char* const kNames[FAIL_KINDS] = {"allocate", "copy", "launch", "kernel", "synchronize"};
 static atomic_llong countdown[FAIL_KINDS]; /* 0: never */
 
-bool sim_must_fail(int what) {
-  return atomic_load(&countdown[what]) > 0 && atomic_fetch_sub(&countdown[what], 1) == 1;
-}
+bool sim_must_fail(int what) { return atomic_load(&countdown[what]) > 0 && atomic_fetch_sub(&countdown[what], 1) == 1; }
 
 /* The `nth` event of a kind fails, counted from 1; 0 takes the request back. Gives 0, or -1 for an unknown kind. */
 TAEDA_PLUGIN_EXPORT int32_t sim_fail(const char* what, int64_t nth) {
@@ -61,12 +59,12 @@ static int32_t copy(int32_t index, void* to, const void* from, size_t nbytes, ta
   sim_submit(queue, &made->job);
   return blocking ? sim_wait(queue) : TAEDA_OK;
 }
-static int32_t copy_from_host(void* context, int32_t index, void* to, const void* from, size_t nbytes,
-                              taeda_stream stream, int32_t blocking) {
+static int32_t copy_from_host(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
+                              int32_t blocking) {
   return copy(index, worker_view(to), from, nbytes, stream, blocking);
 }
-static int32_t copy_to_host(void* context, int32_t index, void* to, const void* from, size_t nbytes,
-                            taeda_stream stream, int32_t blocking) {
+static int32_t copy_to_host(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
+                            int32_t blocking) {
   return copy(index, to, worker_view(from), nbytes, stream, blocking);
 }
 static int32_t copy_peer(void* context, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,

@@ -50,10 +50,8 @@ static int32_t run_elementwise(Call* call) {
   Argument number = {0};
   int operands = 0;
   for (uint32_t i = call->outputs; i < call->count; ++i) {
-    if (call->a[i].kind == TAEDA_VALUE_TENSOR && operands < 3)
-      views[operands++] = call->a[i].view;
-    else if (call->a[i].kind >= TAEDA_VALUE_BOOL && call->a[i].kind <= TAEDA_VALUE_FLOAT)
-      number = call->a[i];
+    if (call->a[i].kind == TAEDA_VALUE_TENSOR && operands < 3) views[operands++] = call->a[i].view;
+    else if (call->a[i].kind >= TAEDA_VALUE_BOOL && call->a[i].kind <= TAEDA_VALUE_FLOAT) number = call->a[i];
   }
   const int dtype = op->common ? common_dtype(views, operands) : out->dtype;
   if (!(is_real(dtype) ? formula->real != NULL : formula->whole != NULL))

@@ -1,4 +1,5 @@
 /* The element-wise operators: a formula for real numbers, one for integers, or both. Read with different macros. */
+/* clang-format off */
 #define BOTH(op, formula) REAL(op, formula) INT(op, formula)
 #define SAME(op) REAL(op, op(a)) /* as in C */
 #define UNARY(op, formula) REAL(op, formula) INT(op, a)

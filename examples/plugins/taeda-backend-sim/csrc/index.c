@@ -35,7 +35,7 @@ static int32_t gather(Call* call) {
   return store(&to.view, found), TAEDA_OK;
 }
 static int32_t scatter(Call* call) { /* a copy of self with elements of src written or, with a table, added */
-  const Argument* in = call->a + 1; /* self, dim, index, src */
+  const Argument* in = call->a + 1;  /* self, dim, index, src */
   const View* out = call->a[0].view;
   const Lines to = lines_like(out, in[2].view, in[1].i), where = lines_like(in[2].view, in[2].view, in[1].i);
   const Array places = load(call, &where.view, TAEDA_INT64);

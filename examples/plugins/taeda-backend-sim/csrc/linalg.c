@@ -69,8 +69,8 @@ static int32_t conv2d(Call* call) {
   for (int64_t n = 0; n < g.images; ++n) {
     unfold(&g, part(x, n * g.image, g.image), rows, false);
     turn(rows, columns, g.places, g.depth);
-    multiply(part(w, n % g.groups * g.filters * g.depth, 0), columns, part(to, n * g.filters * g.places, 0), g.filters,
-             g.depth, g.places, false);
+    multiply(part(w, n % g.groups * g.filters * g.depth, 0), columns, part(to, n * g.filters * g.places, 0), g.filters, g.depth,
+             g.places, false);
   }
   if (call->a[3].kind == TAEDA_VALUE_TENSOR) {
     const Array bias = load(call, call->a[3].view, TAEDA_FLOAT64);
@@ -109,5 +109,4 @@ static int32_t conv2d_backward(Call* call) {
   return TAEDA_OK;
 }
 
-const Kernel kProductKernels[] = {
-    {"bmm", bmm, NULL}, {"conv2d", conv2d, NULL}, {"conv2d_backward", conv2d_backward, NULL}, {0}};
+const Kernel kProductKernels[] = {{"bmm", bmm, NULL}, {"conv2d", conv2d, NULL}, {"conv2d_backward", conv2d_backward, NULL}, {0}};

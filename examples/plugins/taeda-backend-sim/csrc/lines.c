@@ -52,20 +52,20 @@ static int32_t run_lines(Call* call) {
 
 #define EACH(l) for (int64_t j = 0; j < (l)->in.n; ++j)
 /* Folds a line; a scan keeps what its beginnings give. */
-#define FOLD_AS(T, x, start, step)                                     \
-  {                                                                    \
-    T s = start;                                                       \
-    if (!scan) *l->out.x = s;                                          \
-    EACH(l) {                                                          \
-      const T v = l->in.x[j];                                          \
-      l->out.x[scan ? j : 0] = s = step;                               \
-    }                                                                  \
+#define FOLD_AS(T, x, start, step)       \
+  {                                      \
+    T s = start;                         \
+    if (!scan) *l->out.x = s;            \
+    EACH(l) {                            \
+      const T v = l->in.x[j];            \
+      l->out.x[scan ? j : 0] = s = step; \
+    }                                    \
   }
-#define FOLD(name, start, step)                                        \
-  static void name##_line(const Line* l) {                             \
-    const bool scan = l->out.n == l->in.n;                             \
-    if (l->in.real) FOLD_AS(double, f, start, step)                    \
-    else FOLD_AS(int64_t, i, start, step)                              \
+#define FOLD(name, start, step)                     \
+  static void name##_line(const Line* l) {          \
+    const bool scan = l->out.n == l->in.n;          \
+    if (l->in.real) FOLD_AS(double, f, start, step) \
+    else FOLD_AS(int64_t, i, start, step)           \
   }
 FOLD(sum, 0, s + v)
 FOLD(prod, 1, s* v)
@@ -77,9 +77,7 @@ static void logcumsumexp_line(const Line* l) {
 
 /* --- order --- */
 
-bool less(Array a, int64_t j, int64_t k) {
-  return a.real ? (isnan(a.f[k]) ? !isnan(a.f[j]) : a.f[j] < a.f[k]) : a.i[j] < a.i[k];
-}
+bool less(Array a, int64_t j, int64_t k) { return a.real ? (isnan(a.f[k]) ? !isnan(a.f[j]) : a.f[j] < a.f[k]) : a.i[j] < a.i[k]; }
 int64_t extreme(Array a, bool largest) { /* the first one */
   int64_t best = 0;
   for (int64_t j = 0; j < a.n; ++j) {
@@ -127,6 +125,7 @@ static void sort_line(const Line* l) {
   EACH(l) l->out.i[j] = l->in.i[l->places.i[j]];
 }
 
+/* clang-format off */
 #define LINES(op, name, reading, reduces) {#op, run_lines, &(const LineOp){name##_line, reading, reduces}}
 const Kernel kLineKernels[] = {
     LINES(sum, sum, AS_OUTPUT, true), LINES(prod, prod, AS_OUTPUT, true), LINES(any, any, AS_BOOL, true),
@@ -134,3 +133,4 @@ const Kernel kLineKernels[] = {
     LINES(argmin, argmin, AS_INPUT, true), LINES(cumsum, sum, AS_OUTPUT, false), LINES(cumprod, prod, AS_OUTPUT, false),
     LINES(cummax, cummax, AS_INPUT, false), LINES(cummin, cummin, AS_INPUT, false),
     LINES(logcumsumexp, logcumsumexp, AS_OUTPUT, false), LINES(sort, sort, AS_INPUT, false), {0}};
+/* clang-format on */

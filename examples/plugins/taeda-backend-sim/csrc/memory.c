@@ -57,8 +57,8 @@ static int32_t allocate(void* context, int32_t index, size_t nbytes, taeda_strea
   }
   if (!block) {
     char text[kErrorText];
-    snprintf(text, sizeof text, "out of memory, cannot allocate %zu bytes (%zu of %zu are in use)", nbytes,
-             in_use[index], kPerDevice);
+    snprintf(text, sizeof text, "out of memory, cannot allocate %zu bytes (%zu of %zu are in use)", nbytes, in_use[index],
+             kPerDevice);
     return api->set_error(TAEDA_E_MEMORY, text);
   }
   *block = (Block){.home = sim_stream(index, stream), .index = index, .size_class = size_class};
@@ -90,9 +90,7 @@ static int32_t pinned_allocate(void* context, size_t nbytes, void** data) {
   *data = aligned_alloc(64, (nbytes + 63) / 64 * 64);
   return *data ? TAEDA_OK : api->set_error(TAEDA_E_MEMORY, "out of pinned memory");
 }
-static void pinned_release(void* context, void* data, size_t nbytes) {
-  free(data);
-}
+static void pinned_release(void* context, void* data, size_t nbytes) { free(data); }
 
 static int32_t properties(void* context, int32_t index, taeda_device_properties* facts) {
   snprintf(facts->name, sizeof facts->name, "simulated device %d", index);
@@ -114,7 +112,9 @@ int32_t sim_offer_memory(taeda_backend* backend) {
   close(file);
   if (hidden == MAP_FAILED || arena == MAP_FAILED) return api->set_error(TAEDA_E_MEMORY, "cannot map the device's memory");
   sim_shift = arena - (char*)hidden;
+  /* clang-format off */
 #define OFFER(function) backend->function = function;
   OFFER(allocate) OFFER(release) OFFER(stream_uses) OFFER(pinned_allocate) OFFER(pinned_release) OFFER(properties)
-  return TAEDA_OK;
+      /* clang-format on */
+      return TAEDA_OK;
 }

@@ -55,8 +55,10 @@ static int32_t pool(Call* call) {
   return TAEDA_OK;
 }
 
+/* clang-format off */
 #define POOL(name, kind) {#name, pool, (const void*)(intptr_t)(kind)}
 const Kernel kPoolKernels[] = {
     POOL(avg_pool2d, SUMS), POOL(avg_pool2d_backward, SUMS | BACK), POOL(max_pool2d_with_indices, 0),
     POOL(adaptive_avg_pool2d, SUMS | ADAPTIVE), POOL(adaptive_avg_pool2d_backward, SUMS | ADAPTIVE | BACK),
     POOL(adaptive_max_pool2d, ADAPTIVE), {0}};
+/* clang-format on */

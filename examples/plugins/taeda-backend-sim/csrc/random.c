@@ -55,7 +55,5 @@ static int32_t poisson(Call* call) { /* Knuth's product of uniform numbers, in p
   call->results[0] = made(call, self->dtype, self->ndim, self->sizes);
   return store(call->results, rates), TAEDA_OK;
 }
-const Kernel kRandomKernels[] = {{"uniform_", uniform, kRandomKernels},
-                                 {"random_", integers, kRandomKernels},
-                                 {"poisson", poisson, kRandomKernels},
-                                 {0}};
+const Kernel kRandomKernels[] = {
+    {"uniform_", uniform, kRandomKernels}, {"random_", integers, kRandomKernels}, {"poisson", poisson, kRandomKernels}, {0}};

@@ -8,17 +8,18 @@
 enum { kDevices = 2, kMaxArguments = 16, kMaxResults = 4, kErrorText = 200 };
 
 /* Statements under the file's lock. */
-#define LOCKED(statements)                                                                   \
-  do {                                                                                       \
-    pthread_mutex_lock(&lock);                                                               \
-    statements;                                                                              \
-    pthread_mutex_unlock(&lock);                                                             \
+#define LOCKED(statements)       \
+  do {                           \
+    pthread_mutex_lock(&lock);   \
+    statements;                  \
+    pthread_mutex_unlock(&lock); \
   } while (0)
 
 extern const taeda_api* api;
 extern int32_t sim_number; /* the backend's, given at registration */
 
-/* --- memory.c: one file in memory, mapped twice. The host gets addresses that it cannot read; workers add `sim_shift`. */
+/* --- memory.c: one file in memory, mapped twice. The host gets addresses that it cannot read; workers add `sim_shift`.
+ */
 extern ptrdiff_t sim_shift;
 static inline char* worker_view(const void* data) { return (char*)data + sim_shift; }
 int32_t sim_offer_memory(taeda_backend* backend); /* maps it, and fills in the functions on memory */
@@ -37,7 +38,7 @@ int32_t fail(Job* job, int32_t status, const char* format, ...);
 Stream* sim_stream(int32_t index, taeda_stream handle); /* null: the device's default stream */
 void sim_submit(Stream* stream, Job* job);
 void sim_submit_call(Stream* stream, void (*run)(void*), void* context); /* of a function that cannot fail */
-int32_t sim_wait(Stream* stream); /* the first error since the last wait comes out */
+int32_t sim_wait(Stream* stream);                                        /* the first error since the last wait comes out */
 void sim_order(Stream* stream, Stream* waiting); /* work on `waiting` goes on when what is now in `stream` is done */
 int32_t sim_synchronize(void* context, int32_t index);
 void sim_offer_streams(taeda_backend* backend);
@@ -73,7 +74,7 @@ struct Call {
   Job job;
   const Kernel* kernel;
   const void* table;
-  void* blocks; /* memory that lives as long as the call */
+  void* blocks;          /* memory that lives as long as the call */
   uint64_t seed, offset; /* of random numbers */
   uint32_t outputs, count;
   Argument a[kMaxArguments]; /* outputs first */

@@ -47,9 +47,7 @@ static inline double floor_div(double a, double b) {
   const double whole = (a - python_mod(a, b)) / b;
   return b == 0 ? a / b : whole == 0 ? copysign(0, a / b) : floor(whole + 0.5);
 }
-static inline int64_t floor_div_int(int64_t a, int64_t b) {
-  return b == -1 ? -a : a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
+static inline int64_t floor_div_int(int64_t a, int64_t b) { return b == -1 ? -a : a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline double rounded(double x, double decimals) {
   const double scale = pow(10, fabs(decimals));
   return decimals == 0 ? nearbyint(x) : decimals > 0 ? nearbyint(x * scale) / scale : nearbyint(x / scale) * scale;

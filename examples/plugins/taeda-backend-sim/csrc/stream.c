@@ -125,9 +125,7 @@ static int32_t stream_create(void* context, int32_t index, int32_t priority, tae
   LOCKED(*stream = start(index));
   return *stream ? TAEDA_OK : api->set_error(TAEDA_E_RUNTIME, "cannot start a thread");
 }
-static void stream_destroy(void* context, int32_t index, taeda_stream stream) {
-  LOCKED(((Stream*)stream)->unused = true);
-}
+static void stream_destroy(void* context, int32_t index, taeda_stream stream) { LOCKED(((Stream*)stream)->unused = true); }
 static int32_t stream_synchronize(void* context, int32_t index, taeda_stream stream) {
   return sim_wait(sim_stream(index, stream));
 }
@@ -147,9 +145,7 @@ static int32_t event_create(void* context, int32_t index, uint32_t flags, taeda_
 static void disown(Event* event) { /* with the lock */
   if (--event->owners == 0) free(event);
 }
-static void event_destroy(void* context, int32_t index, taeda_event event) {
-  LOCKED(disown(event));
-}
+static void event_destroy(void* context, int32_t index, taeda_event event) { LOCKED(disown(event)); }
 static int32_t run_record(Job* job) {
   Event* event = ((Small*)job)->context;
   struct timespec now;
@@ -216,8 +212,10 @@ TAEDA_PLUGIN_EXPORT void sim_resume(void) { LOCKED(let_go = holds; pthread_cond_
 
 void sim_offer_streams(taeda_backend* backend) {
   backend->synchronize = sim_synchronize;
+  /* clang-format off */
 #define OFFER(function) backend->function = function;
   OFFER(stream_create) OFFER(stream_destroy) OFFER(stream_synchronize) OFFER(stream_query) OFFER(event_create)
   OFFER(event_destroy) OFFER(event_record) OFFER(event_wait) OFFER(event_synchronize) OFFER(event_query)
   OFFER(event_elapsed)
+  /* clang-format on */
 }

@@ -1,26 +1,127 @@
 // Leaves: one accumulator each, found through a weak pointer; what happens to a gradient that arrives.
 #include "taeda/autograd/accumulate.h"
 
+#include <pthread.h>
+
+#include <mutex>
+
+#include "taeda/arithmetic.h"
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/hooks.h"
-#include "taeda/autograd/operators.h"
 #include "taeda/autograd/streams.h"
+#include "taeda/ops.h"
 
 namespace taeda::autograd {
 namespace {
+
+constinit std::atomic_flag weak_lock = ATOMIC_FLAG_INIT;
 
 /// Guards the weak pointers of all leaves; held for a few instructions.
 class WeakLock {
  public:
   WeakLock() noexcept {
-    while (flag.test_and_set(std::memory_order_acquire)) {
+    while (weak_lock.test_and_set(std::memory_order_acquire)) {
     }
   }
-  ~WeakLock() { flag.clear(std::memory_order_release); }
+  ~WeakLock() { weak_lock.clear(std::memory_order_release); }
+};
+
+class Adding;
+
+// Note [Leaves and fork]
+// A thread may be adding to a leaf's gradient, which takes as long as the sum, while another forks. The child does not
+// have that thread: so each thread enlists what it adds to, and the child gives these gradients back and opens their
+// locks. Such a gradient is then partly added to, as any tensor is that a thread was writing to.
+
+/// The sums that one thread is in, and the list of all threads that have ever been in one.
+struct Adder {
+  Adding* innermost = nullptr;
+  Adder *next = nullptr, *previous = nullptr;
+  Adder();
+  ~Adder();
+};
+
+struct Adders {
+  std::mutex lock;
+  Adder* first = nullptr;
+};
+Adders& adders() {
+  static auto* instance = new Adders;
+  return *instance;
+}
+Adder::Adder() {
+  const std::lock_guard guard(adders().lock);
+  next = adders().first;
+  if (next) next->previous = this;
+  adders().first = this;
+}
+Adder::~Adder() {
+  const std::lock_guard guard(adders().lock);
+  (previous ? previous->next : adders().first) = next;
+  if (next) next->previous = previous;
+}
+thread_local Adder adder __attribute__((tls_model("initial-exec")));
+
+/// The gradient of a leaf, locked and taken out of it while something is added: nobody else writes to it, nobody takes
+/// it away.
+class Adding {
+ public:
+  explicit Adding(AutogradMeta& meta)
+      : lock_(meta), meta_(meta), thread_(adder), outer_(thread_.innermost), held_(std::move(meta.grad)) {
+    thread_.innermost = this;
+  }
+  ~Adding() {
+    give_back();
+    thread_.innermost = outer_;
+  }
+  Adding(const Adding&) = delete;
+  bool found() const { return held_.defined(); }
+  void set(Tensor grad) { held_ = std::move(grad); }
+  void add(const Tensor& grad, bool record) {
+    if (record) held_ = held_ + grad;
+    else ops::add_(held_, grad);
+  }
+  /// In a child of fork, which does not have the thread that was adding.
+  static void abandon(Adding* innermost) {
+    for (Adding* one = innermost; one; one = one->outer_) {
+      one->give_back();
+      one->meta_.keeper = nullptr;
+    }
+  }
 
  private:
-  static inline std::atomic_flag flag = ATOMIC_FLAG_INIT;
+  void give_back() {
+    if (!meta_.grad.defined()) meta_.grad = std::move(held_);  // else this thread set another one meanwhile
+  }
+
+  GradLock lock_;
+  AutogradMeta& meta_;
+  Adder& thread_;
+  Adding* outer_;
+  Tensor held_;
 };
+
+void before_fork() {
+  static_cast<void>(adder.innermost);  // enlisted before the list is locked
+  adders().lock.lock();
+  while (weak_lock.test_and_set(std::memory_order_acquire)) {
+  }
+}
+void in_parent() {
+  weak_lock.clear(std::memory_order_release);
+  adders().lock.unlock();
+}
+void in_child() {
+  for (Adder* thread = adders().first; thread; thread = thread->next)
+    if (thread != &adder) Adding::abandon(thread->innermost);
+  adders().first = &adder;
+  adder.next = adder.previous = nullptr;
+  in_parent();
+}
+const bool fork_handler = [] {
+  pthread_atfork(before_fork, in_parent, in_child);
+  return true;
+}();
 
 /// One more reference unless the count has reached zero already.
 bool try_retain(Node* node) noexcept {
@@ -38,7 +139,8 @@ bool same_layout(const Tensor& a, const Tensor& b) noexcept {
 /// A copy laid out like the leaf, so that optimizers walk both alike.
 Tensor copy_like(const Tensor& leaf, const Tensor& grad) {
   const bool follow = leaf.dense() && leaf.dtype() == grad.dtype();
-  Tensor copy = follow ? empty_strided(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device()) : empty(grad.sizes(), grad.dtype(), grad.device());
+  Tensor copy = follow ? empty_strided(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device())
+                       : empty(grad.sizes(), grad.dtype(), grad.device());
   ops::copy_(copy, grad);
   return copy;
 }
@@ -98,31 +200,12 @@ Ref<Node> accumulator_of(const Tensor& leaf) {
   auto fresh = make_node<AccumulateGrad>(leaf);
   WeakLock lock;
   // Another thread may have made one meanwhile; both work, the newest is found from now on.
-  if (auto* found = static_cast<AccumulateGrad*>(meta.accumulator); !found || !found->resting_) meta.accumulator = fresh.get();
+  if (auto* found = static_cast<AccumulateGrad*>(meta.accumulator); !found || !found->resting_)
+    meta.accumulator = fresh.get();
   return Ref<Node>::adopt(fresh.release());
 }
 
 namespace {
-
-/// The gradient of a leaf, taken out of it while something is added: nobody else writes to it, nobody takes it away.
-class Taken {
- public:
-  explicit Taken(AutogradMeta& meta) : meta_(meta), held_(std::move(meta.grad)) {}
-  ~Taken() {
-    if (!meta_.grad.defined()) meta_.grad = std::move(held_);  // else this thread set another one meanwhile
-  }
-  Taken(const Taken&) = delete;
-  void add(const Tensor& grad, bool record) {
-    if (record)
-      held_ = held_ + grad;
-    else
-      ops::add_(held_, grad);
-  }
-
- private:
-  AutogradMeta& meta_;
-  Tensor held_;
-};
 
 Tensor first_gradient(const Tensor& leaf, Tensor& grad) {
   if (thread_state.grad_enabled) return ops::clone(grad);
@@ -135,11 +218,9 @@ Tensor first_gradient(const Tensor& leaf, Tensor& grad) {
 void accumulate_grad(const Tensor& leaf, Tensor grad) {
   if (!leaf.requires_grad()) return;  // not any more: detach_, requires_grad_(False)
   AutogradMeta& meta = ensure_meta(leaf.impl());
-  const GradLock lock(meta);
-  if (meta.grad.defined())
-    Taken(meta).add(grad, thread_state.grad_enabled);
-  else
-    meta.grad = first_gradient(leaf, grad);
+  Adding sum(meta);
+  if (sum.found()) sum.add(grad, thread_state.grad_enabled);
+  else sum.set(first_gradient(leaf, grad));
 }
 
 void AccumulateGrad::apply(Tensor* grads, Tensor*) {

@@ -1,8 +1,9 @@
 // Anomaly mode: one pass over the bytes of each gradient on the host, a position kept as code object and line.
 #include "taeda/autograd/anomaly.h"
 
+#include "taeda/arithmetic.h"
 #include "taeda/autograd/hooks.h"
-#include "taeda/autograd/operators.h"
+#include "taeda/ops.h"
 
 namespace taeda::autograd {
 
@@ -22,8 +23,10 @@ bool has_nan(const T* data, int64_t count) noexcept {
 
 bool holds_nan(const Tensor& t) {
   if (!is_differentiable(t.dtype())) return false;
-  if (t.device().backend == kCPU && t.dense() && t.dtype() == DType::Float32) return has_nan(t.data<float>(), t.numel());
-  if (t.device().backend == kCPU && t.dense() && t.dtype() == DType::Float64) return has_nan(t.data<double>(), t.numel());
+  if (t.device().backend == kCPU && t.dense() && t.dtype() == DType::Float32)
+    return has_nan(t.data<float>(), t.numel());
+  if (t.device().backend == kCPU && t.dense() && t.dtype() == DType::Float64)
+    return has_nan(t.data<double>(), t.numel());
   const Tensor found = ops::any(ops::isnan(t), std::nullopt, false);
   const Tensor host = found.device().backend == kCPU ? found : ops::to_device(found, Device{});
   return *host.data<bool>();
@@ -46,8 +49,8 @@ void check_finite(Node* node, std::span<const Tensor> gradients) {
   if (!anomaly_checks_nan) return;
   Below quiet(Layer::Autograd);
   for (size_t i = 0; i < gradients.size(); ++i)
-    check(!gradients[i].defined() || !holds_nan(gradients[i]), ErrorKind::Runtime, node->name(), " returned nan values in gradient ", i, " of its inputs",
-          born(node));
+    check(!gradients[i].defined() || !holds_nan(gradients[i]), ErrorKind::Runtime, node->name(),
+          " returned nan values in gradient ", i, " of its inputs", born(node));
 }
 
 void report_failure(Node* node) noexcept {

@@ -51,7 +51,7 @@ class Search : SavedVisitor {
     void* at;
     bool is_node;
     bool external = false, alive = false, watched = false;
-    uint32_t seen = 0;       // references to it that the walk met
+    uint32_t seen = 0;           // references to it that the walk met
     size_t first = 0, last = 0;  // what it refers to, in ends_
   };
   TensorImpl* tensor(const Object& o) const noexcept { return static_cast<TensorImpl*>(o.at); }
@@ -81,10 +81,8 @@ class Search : SavedVisitor {
   void expand(size_t index) {
     const Object object = objects_[index];
     const size_t first = ends_.size();
-    if (object.is_node)
-      expand(node(object));
-    else
-      expand(tensor(object));
+    if (object.is_node) expand(node(object));
+    else expand(tensor(object));
     objects_[index].first = first;
     objects_[index].last = ends_.size();
   }
@@ -134,12 +132,11 @@ class Search : SavedVisitor {
     std::vector<size_t> lasting, passing;
     for (size_t i = 0; i < objects_.size(); ++i) {
       const Object& o = objects_[i];
-      if (o.is_node || !o.external || starts.contains(tensor(o)) || !has_wrapper(tensor(o)) || !meta_of(tensor(o))) continue;
+      if (o.is_node || !o.external || starts.contains(tensor(o)) || !has_wrapper(tensor(o)) || !meta_of(tensor(o)))
+        continue;
       const AutogradMeta* meta = meta_of(tensor(o));
-      if (recorded_gradient(meta) && !meta->grad_fn)
-        lasting.push_back(i);
-      else if (meta->grad_fn)
-        passing.push_back(i);
+      if (recorded_gradient(meta) && !meta->grad_fn) lasting.push_back(i);
+      else if (meta->grad_fn) passing.push_back(i);
     }
     static thread_local std::minstd_rand chance;
     std::shuffle(lasting.begin(), lasting.end(), chance);
@@ -160,10 +157,8 @@ class Search : SavedVisitor {
       if (o.is_node) return true;
       AutogradMeta* meta = meta_of(tensor(o));
       if (!meta) return true;
-      if (starts.contains(tensor(o)) && recorded_gradient(meta))
-        wait_in(*watch, tensor(o));
-      else if (!meta->watch || meta->watch->waiting.empty())
-        meta->watch = watch;
+      if (starts.contains(tensor(o)) && recorded_gradient(meta)) wait_in(*watch, tensor(o));
+      else if (!meta->watch || meta->watch->waiting.empty()) meta->watch = watch;
       return true;
     });
   }

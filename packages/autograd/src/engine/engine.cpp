@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "taeda/arithmetic.h"
 #include "taeda/autograd/accumulate.h"
 #include "taeda/autograd/anomaly.h"
 #include "taeda/autograd/hooks.h"
-#include "taeda/autograd/operators.h"
 #include "taeda/autograd/saved.h"
 #include "taeda/autograd/streams.h"
 #include "taeda/interrupt.h"
+#include "taeda/ops.h"
 
 namespace taeda::autograd {
 namespace {
@@ -51,7 +52,8 @@ bool any_defined(const Tensor* tensors, size_t count) noexcept {
 /// One call of backward or grad.
 class Run {
  public:
-  explicit Run(const RunOptions& options) : options_(options), mode_(options.create_graph), outer_(std::exchange(innermost, this)) {}
+  explicit Run(const RunOptions& options)
+      : options_(options), mode_(options.create_graph), outer_(std::exchange(innermost, this)) {}
   ~Run() {
     innermost = outer_;
     let_go();
@@ -126,7 +128,9 @@ void Run::restrict(std::span<const Edge> roots) {
       auto& [node, next] = stack.back();
       Node* inner = node->inner();
       const size_t total = node->edge_count + (inner ? inner->edge_count : 0);
-      const auto child = [&](size_t i) { return (i < node->edge_count ? node->edges[i] : inner->edges[i - node->edge_count]).node.get(); };
+      const auto child = [&](size_t i) {
+        return (i < node->edge_count ? node->edges[i] : inner->edges[i - node->edge_count]).node.get();
+      };
       if (next < total) {
         enter(child(next++));
         continue;
@@ -206,7 +210,8 @@ void Run::take_buffer(Node* node, Tensor* into) {
   elsewhere_.erase(found);
 }
 
-/// Adds to the .grad of tensors that keep it. While the sum is computed other threads may run: they may let go of the tensor, or add too.
+/// Adds to the .grad of tensors that keep it. While the sum is computed other threads may run: they may let go of the
+/// tensor, or add too.
 void Run::retain(Node* node, const Tensor* grads) {
   if (!node->extras) return;
   const auto list = node->extras->retained;
@@ -234,7 +239,8 @@ void Run::before(Node* node, Tensor* grads) {
       const auto hooks = meta->hooks->on_grad;  // a hook may remove itself
       UserCode scope;
       for (const auto& hook : hooks)
-        if (Tensor changed = hook.call(grads[0]); changed.defined()) grads[0] = fit_gradient(std::move(changed), node->outputs[0], "tensor hook", 0);
+        if (Tensor changed = hook.call(grads[0]); changed.defined())
+          grads[0] = fit_gradient(std::move(changed), node->outputs[0], "tensor hook", 0);
     }
   }
   if (node->extras) {
@@ -342,16 +348,16 @@ Tensor root_gradient(const Place& root, const Tensor& given, size_t index) {
   const OutputInfo info = info_of(root);
   if (!given.defined()) {
     if (product(info.sizes) != 1)
-      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for scalar outputs; tensor ", index, " is ", describe(root),
-           ": pass its gradient explicitly");
+      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for scalar outputs; tensor ", index,
+           " is ", describe(root), ": pass its gradient explicitly");
     if (is_complex(info.dtype))
-      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for real outputs; tensor ", index, " is ", describe(root),
-           ": pass its gradient");
+      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for real outputs; tensor ", index,
+           " is ", describe(root), ": pass its gradient");
     return root.tensor.defined() ? ops::ones_like(root.tensor) : ops::ones(info.sizes, info.dtype, info.device);
   }
   if (!std::equal(info.sizes.begin(), info.sizes.end(), given.sizes().begin(), given.sizes().end()))
-    fail(ErrorKind::Runtime, "backward: the gradient of tensor ", index, " has shape ", shape_text(given.sizes()), ", expected ",
-         shape_text(info.sizes), " as the tensor's");
+    fail(ErrorKind::Runtime, "backward: the gradient of tensor ", index, " has shape ", shape_text(given.sizes()),
+         ", expected ", shape_text(info.sizes), " as the tensor's");
   if (is_complex(info.dtype) != is_complex(given.dtype()))
     fail(ErrorKind::Runtime, "backward: the gradient of tensor ", index, " is ", taeda::describe(given),
          ", expected the kind of number of the tensor, ", describe(root));
@@ -364,7 +370,9 @@ void accumulate_inputs(std::span<const Place> inputs, std::vector<Tensor>& grads
 }
 
 /// The edge of a place; null where no gradients flow.
-Edge edge_of(const Place& place) { return place.edge.node ? place.edge : place.tensor.defined() ? collect_edge(place.tensor) : Edge(); }
+Edge edge_of(const Place& place) {
+  return place.edge.node ? place.edge : place.tensor.defined() ? collect_edge(place.tensor) : Edge();
+}
 
 }  // namespace
 
@@ -377,7 +385,8 @@ bool Node::filter_wants(const Node* node) noexcept {
 uint64_t current_run() noexcept { return Run::innermost ? Run::innermost->number : 0; }
 
 void queue_callback(std::function<void()> callback) {
-  check(Run::innermost != nullptr, ErrorKind::Runtime, "queue_callback: no backward is running on this thread; call it from a hook");
+  check(Run::innermost != nullptr, ErrorKind::Runtime,
+        "queue_callback: no backward is running on this thread; call it from a hook");
   Run::innermost->callbacks.push_back(std::move(callback));
 }
 
@@ -393,13 +402,17 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
   for (size_t i = 0; i < options.inputs.size(); ++i) {
     const Place& input = options.inputs[i];
     const bool flows = input.edge.node || (input.tensor.defined() && tracked(input.tensor));
-    if (!flows) fail(ErrorKind::Runtime, "grad: input ", i, " (", input.tensor.defined() ? describe(input) : "None", ") does not require grad");
+    if (!flows)
+      fail(ErrorKind::Runtime, "grad: input ", i, " (", input.tensor.defined() ? describe(input) : "None",
+           ") does not require grad");
     input_edges.push_back(edge_of(input));
     if (!options.collect && !input.tensor.defined())
-      fail(ErrorKind::Runtime, "backward: input ", i, " (", describe(input), ") is an edge without a tensor whose .grad could be added to; use grad() for it");
+      fail(ErrorKind::Runtime, "backward: input ", i, " (", describe(input),
+           ") is an edge without a tensor whose .grad could be added to; use grad() for it");
   }
   Run run(options);
-  for (size_t i = 0; i < roots.size(); ++i) starts.push_back(root_gradient({roots[i].tensor, edges[i]}, i < grads.size() ? grads[i] : Tensor(), i));
+  for (size_t i = 0; i < roots.size(); ++i)
+    starts.push_back(root_gradient({roots[i].tensor, edges[i]}, i < grads.size() ? grads[i] : Tensor(), i));
   if (!options.inputs.empty()) {
     run.captured.resize(options.inputs.size());
     for (size_t i = 0; i < input_edges.size(); ++i) run.capture_at(input_edges[i], i);

@@ -1,13 +1,15 @@
 // What happens to gradients between nodes: fitted to the forward output, added up in place where nobody can see it.
 #include "taeda/autograd/engine.h"
+#include "taeda/arithmetic.h"
 #include "taeda/autograd/formulas.h"
-#include "taeda/autograd/operators.h"
 #include "taeda/stub.h"
 
 namespace taeda::autograd {
 namespace {
 
-bool same_sizes(IntSpan a, IntSpan b) noexcept { return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin()); }
+bool same_sizes(IntSpan a, IntSpan b) noexcept {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+}
 
 /// Whether `grad` could come from broadcasting a tensor of `sizes`.
 bool broadcast_of(IntSpan grad, IntSpan sizes) noexcept {
@@ -21,17 +23,19 @@ bool broadcast_of(IntSpan grad, IntSpan sizes) noexcept {
 
 Tensor fit_slow(Tensor grad, const OutputInfo& info, const char* who, size_t index) {
   if (!same_sizes(grad.sizes(), info.sizes)) {
-    check(broadcast_of(grad.sizes(), info.sizes), ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": its shape is ",
-          shape_text(grad.sizes()), ", expected ", shape_text(info.sizes), " or a shape that this broadcasts to");
+    check(broadcast_of(grad.sizes(), info.sizes), ErrorKind::Runtime, who, " returned an invalid gradient for input ",
+          index, ": its shape is ", shape_text(grad.sizes()), ", expected ", shape_text(info.sizes),
+          " or a shape that this broadcasts to");
     grad = formulas::sum_to(grad, info.sizes);
   }
-  check(grad.device() == info.device || grad.dim() == 0, ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ",
-        describe(grad), ", expected a tensor on ", to_string(info.device));
+  check(grad.device() == info.device || grad.dim() == 0, ErrorKind::Runtime, who,
+        " returned an invalid gradient for input ", index, ": it is ", describe(grad), ", expected a tensor on ",
+        to_string(info.device));
   // Of a number on the cpu that was combined with tensors elsewhere.
   if (grad.device() != info.device) grad = ops::to_device(grad, info.device);
   if (grad.dtype() == info.dtype) return grad;
-  check(is_differentiable(grad.dtype()), ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ", describe(grad),
-        ", expected dtype ", name(info.dtype));
+  check(is_differentiable(grad.dtype()), ErrorKind::Runtime, who, " returned an invalid gradient for input ", index,
+        ": it is ", describe(grad), ", expected dtype ", name(info.dtype));
   if (is_complex(grad.dtype()) && !is_complex(info.dtype)) grad = ops::real(grad);
   return grad.dtype() == info.dtype ? grad : ops::to_dtype(grad, info.dtype);
 }
@@ -39,7 +43,8 @@ Tensor fit_slow(Tensor grad, const OutputInfo& info, const char* who, size_t ind
 }  // namespace
 
 Tensor fit_gradient(Tensor grad, const OutputInfo& info, const char* who, size_t index) {
-  if (!info.known || (grad.dtype() == info.dtype && same_sizes(grad.sizes(), info.sizes) && grad.device() == info.device)) [[likely]]
+  if (!info.known ||
+      (grad.dtype() == info.dtype && same_sizes(grad.sizes(), info.sizes) && grad.device() == info.device)) [[likely]]
     return grad;
   return fit_slow(std::move(grad), info, who, index);
 }

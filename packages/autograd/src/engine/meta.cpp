@@ -52,15 +52,19 @@ void GradLock::wait() {
     keeper_ = nullptr;
     return;
   }
-  const Unlocked others(true);
-  for (int tries = 0;; ++tries) {
+  for (int tries = 0;;) {
+    {
+      const Unlocked others(true);
+      for (; keeper_->load(std::memory_order_relaxed); ++tries) {
+        // Held while a large sum is computed: asleep, the other threads have the core.
+        if (tries < 16) std::this_thread::yield();
+        else std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    }
+    // With the interpreter's lock again: no fork finds a lock that is taken and stands in no list (Note [Leaves and
+    // fork]).
     const void* nobody = nullptr;
-    if (keeper_->compare_exchange_weak(nobody, &thread_state, std::memory_order_acquire)) return;
-    // Held while a large sum is computed: asleep, the other threads have the core.
-    if (tries < 16)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (keeper_->compare_exchange_strong(nobody, &thread_state, std::memory_order_acquire)) return;
   }
 }
 
@@ -87,7 +91,8 @@ void replace_grad(const Tensor& t, Tensor grad) {
 bool view_became_tracked(const Tensor& view) noexcept {
   const TensorImpl* impl = view.impl();
   const AutogradMeta* base = meta_of(impl->base.get());
-  return base && base->grad_fn && impl->storage == impl->base->storage && !(impl->flags & kUntrackedView) && same_number_field(impl->dtype, impl->base->dtype);
+  return base && base->grad_fn && impl->storage == impl->base->storage && !(impl->flags & kUntrackedView) &&
+         same_number_field(impl->dtype, impl->base->dtype);
 }
 
 Edge slow_edge(const Tensor& t) {
@@ -109,15 +114,16 @@ void set_requires_grad(const Tensor& t, bool value) {
   TensorImpl* impl = t.impl();
   const bool has_history = grad_fn_of(t) != nullptr;
   if (has_history) {
-    check(value, ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t), ") is the result of ", grad_fn_of(t)->name(),
-          " and no leaf; use detach() to get one that needs no gradient");
+    check(value, ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t), ") is the result of ",
+          grad_fn_of(t)->name(), " and no leaf; use detach() to get one that needs no gradient");
     return;
   }
-  check(!value || is_differentiable(t.dtype()), ErrorKind::Runtime, "requires_grad_: only tensors of floating-point or complex dtype can require gradients, got ",
-        describe(t));
+  check(!value || is_differentiable(t.dtype()), ErrorKind::Runtime,
+        "requires_grad_: only tensors of floating-point or complex dtype can require gradients, got ", describe(t));
   if (value) {
     check(!(impl->flags & kInference) || thread_state.inference_mode, ErrorKind::Runtime,
-          "requires_grad_: the tensor (", describe(t), ") was made under inference_mode; clone() it outside to record gradients");
+          "requires_grad_: the tensor (", describe(t),
+          ") was made under inference_mode; clone() it outside to record gradients");
     ensure_meta(impl);
     impl->flags |= kRequiresGrad;
     impl->keys = impl->keys | KeySet::of(Layer::Autograd);

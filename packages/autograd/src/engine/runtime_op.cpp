@@ -134,7 +134,7 @@ Values record(RuntimeOp& op, KeySet keys, Values arguments) {
   Values results;
   {
     const Below below(Layer::Autograd);
-    results = call_below(op, keys, std::move(arguments));
+    results = go_on(op, keys.without(Layer::Autograd), std::move(arguments));
   }
   if (!node) return results;
   node->save_written(written);

@@ -43,7 +43,8 @@ Tensor as_output(const Tensor& values, Node* node, uint32_t number) {
 
 [[noreturn]] void freed(Node* node, const char* argument) {
   fail(ErrorKind::Runtime, node->name(), ": the saved tensor '", argument,
-       "' was freed by an earlier backward through this graph; pass retain_graph=True to the earlier call to go through it again");
+       "' was freed by an earlier backward through this graph; pass retain_graph=True to the earlier call to go "
+       "through it again");
 }
 
 [[noreturn]] void modified(Node* node, const char* argument, const Tensor& tensor, uint32_t expected) {
@@ -90,8 +91,8 @@ void SavedTensor::pack() {
     const GradMode unrecorded(false);
     packed->unpack = pack_values(detached_alias(tensor_));
   }
-  check(tensor_.version() == version_, ErrorKind::Runtime, "saved_tensors_hooks: the pack hook modified its argument (", describe(tensor_),
-        ") in place; work on a clone() of it");
+  check(tensor_.version() == version_, ErrorKind::Runtime, "saved_tensors_hooks: the pack hook modified its argument (",
+        describe(tensor_), ") in place; work on a clone() of it");
   Tensor holder = empty(Shape{0}, DType::Bool);
   holder.impl()->grad = packed.release();
   tensor_ = std::move(holder);

@@ -41,7 +41,8 @@ OnStream::~OnStream() {
 void UsedStreams::add(Device device) {
   if (!on_device(device) || !backend(device.backend).has_streams()) return;
   void* handle = current_stream_handle(device);
-  const bool known = std::any_of(list_.begin(), list_.end(), [&](const Stream& s) { return s->device == device && same_stream(s, handle); });
+  const bool known = std::any_of(list_.begin(), list_.end(),
+                                 [&](const Stream& s) { return s->device == device && same_stream(s, handle); });
   if (!known) list_.push_back(current_stream(device));
 }
 

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "taeda/arithmetic.h"
 #include "taeda/autograd/hooks.h"
-#include "taeda/autograd/operators.h"
 #include "taeda/autograd/saved.h"
+#include "taeda/ops.h"
 
 namespace taeda::autograd {
 namespace {
@@ -40,9 +41,7 @@ Tensor show(const Tensor& buffer, const Geometry& g, int64_t origin) {
   return ops::as_strided(buffer, g.sizes, g.strides, g.offset - origin);
 }
 
-Tensor flat_zeros(int64_t count, const Tensor& like) {
-  return ops::zeros(Shape{count}, like.dtype(), like.device());
-}
+Tensor flat_zeros(int64_t count, const Tensor& like) { return ops::zeros(Shape{count}, like.dtype(), like.device()); }
 
 /// For each element of the geometry its place in the flat buffer.
 Tensor places(const Geometry& g, int64_t origin, int64_t count, Device device) {
@@ -52,7 +51,8 @@ Tensor places(const Geometry& g, int64_t origin, int64_t count, Device device) {
 
 /// Adds the elements of `values` at their places.
 Tensor scatter_sum(const Tensor& values, const Geometry& g, int64_t origin, int64_t count) {
-  return ops::index_add(flat_zeros(count, values), 0, places(g, origin, count, values.device()), ops::reshape(values, Shape{-1}), Scalar(int64_t(1)));
+  return ops::index_add(flat_zeros(count, values), 0, places(g, origin, count, values.device()),
+                        ops::reshape(values, Shape{-1}), Scalar(int64_t(1)));
 }
 
 }  // namespace
@@ -103,7 +103,8 @@ void ViewBackward::apply(Tensor* grads, Tensor* result) {
     result[0] = ops::view_as_complex(ops::contiguous(embed(grads[0], doubled, view)));
     return;
   }
-  fail(ErrorKind::NotImplemented, name(), ": the gradient of a complex view of a modified real tensor is not implemented");
+  fail(ErrorKind::NotImplemented, name(),
+       ": the gradient of a complex view of a modified real tensor is not implemented");
 }
 
 void CopySlices::wrap(Node* node) {
@@ -133,10 +134,8 @@ void CopySlices::apply(Tensor* grads, Tensor* result) {
   Tensor given = ops::clone(part);
   fn->apply(&given, inner.data());
   if (wanted(0)) {
-    if (inner[0].defined())
-      ops::copy_(part, inner[0]);
-    else
-      ops::zero_(part);
+    if (inner[0].defined()) ops::copy_(part, inner[0]);
+    else ops::zero_(part);
     result[0] = whole;
   }
   for (size_t i = 1; i < edge_count; ++i) result[i] = std::move(inner[i]);

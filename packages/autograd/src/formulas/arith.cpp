@@ -3,7 +3,8 @@
 
 namespace taeda::formulas {
 
-Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min,
+                  const std::optional<Scalar>& max) {
   Tensor inside;
   if (min) inside = ops::ge(self, *min);
   if (max) {
@@ -23,7 +24,9 @@ Tensor winner_grad(const Tensor& grad, const Tensor& equal, const Tensor& loses)
 
 Tensor pow_grad_self(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
   if (exponent.is_wrapped_number() && exponent.dtype() != DType::Complex128) {
-    const double e = exponent.dtype() == DType::Float64 ? *exponent.data<double>() : exponent.dtype() == DType::Int64 ? double(*exponent.data<int64_t>()) : 1.0;
+    const double e = exponent.dtype() == DType::Float64 ? *exponent.data<double>()
+                     : exponent.dtype() == DType::Int64 ? double(*exponent.data<int64_t>())
+                                                        : 1.0;
     if (e == 0) return ops::zeros_like(grad);
     if (e == 1) return grad;
     if (e == 2) return grad * (2 * conj_of(self));

@@ -46,7 +46,8 @@ struct Factors {
 };
 
 /// For amax/amin: gradient of one chosen element, ties share equally.
-Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self, const Tensor& result) {
+Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+              bool include_self, const Tensor& result) {
   const Tensor hits = ops::to_dtype(ops::eq(cut_to(src, index.sizes()), ops::gather(result, dim, index)), grad.dtype());
   const Tensor start = include_self ? ops::to_dtype(ops::eq(self, result), grad.dtype()) : ops::zeros_like(self);
   return grad / ops::clamp_min(ops::scatter_add(start, dim, index, hits), 1);
@@ -54,28 +55,25 @@ Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor&
 
 }  // namespace
 
-Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
-                                bool include_self, const Tensor& result) {
+Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result) {
   if (index.numel() == 0) return grad;
   Tensor g;
-  if (reduce == "sum")
-    g = grad;
-  else if (reduce == "mean")
-    g = grad / counts_at(self, dim, index, src, include_self);
+  if (reduce == "sum") g = grad;
+  else if (reduce == "mean") g = grad / counts_at(self, dim, index, src, include_self);
   else if (reduce == "amax" || reduce == "amin")
     g = shared(grad, self, dim, index, src, include_self, result) * ops::to_dtype(ops::eq(self, result), grad.dtype());
-  else if (!include_self)
-    g = grad;
-  else
-    g = grad * Factors(self, dim, index, src, true).others(self);
+  else if (!include_self) g = grad;
+  else g = grad * Factors(self, dim, index, src, true).others(self);
   return include_self ? g : ops::scatter_value(g, dim, index, 0);
 }
 
-Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
-                               bool include_self, const Tensor& result) {
+Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                               const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result) {
   if (index.numel() == 0) return ops::new_zeros(grad, src.sizes());
   if (reduce == "sum") return scatter_src_backward(grad, dim, index, src.sizes());
-  if (reduce == "mean") return scatter_src_backward(grad / counts_at(self, dim, index, src, include_self), dim, index, src.sizes());
+  if (reduce == "mean")
+    return scatter_src_backward(grad / counts_at(self, dim, index, src, include_self), dim, index, src.sizes());
   if (reduce == "prod") {
     const Factors f = Factors(self, dim, index, src, include_self).gathered(dim, index);
     return widen(ops::gather(grad, dim, index) * f.others(cut_to(src, index.sizes())), src.sizes());
@@ -84,7 +82,8 @@ Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t d
   return widen(ops::gather(shared(grad, self, dim, index, src, include_self, result), dim, index) * hits, src.sizes());
 }
 
-Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
+Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                           bool scale_grad_by_freq) {
   Tensor rows = ops::embedding(grad, indices);
   if (padding_idx >= 0) rows = masked(rows, ops::unsqueeze(ops::ne(indices, padding_idx), -1));
   if (!scale_grad_by_freq) return rows;

@@ -7,7 +7,8 @@ namespace {
 /// Saved statistics; while gradients are recorded they depend on x again, shaped as the saved ones.
 struct Statistics {
   Tensor mean, rstd;
-  Statistics(const Tensor& x, IntSpan dims, double eps, const Tensor& saved_mean, const Tensor& saved_rstd) : mean(saved_mean), rstd(saved_rstd) {
+  Statistics(const Tensor& x, IntSpan dims, double eps, const Tensor& saved_mean, const Tensor& saved_rstd)
+      : mean(saved_mean), rstd(saved_rstd) {
     if (!recording()) return;
     const Tensor m = ops::mean(x, dims, true), centred = x - m;
     const Tensor r = ops::rsqrt(ops::mean(centred * centred, dims, true) + eps);
@@ -18,8 +19,8 @@ struct Statistics {
 
 }  // namespace
 
-Three batch_norm_grads(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& invstd, bool training, double eps,
-                       const std::array<bool, 3>& wanted) {
+Three batch_norm_grads(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                       const Tensor& invstd, bool training, double eps, const std::array<bool, 3>& wanted) {
   if (!training) return ops::batch_norm_backward(grad, input, weight, mean, invstd, training, mask_bits(wanted));
   Shape dims{0};
   for (int64_t d = 2; d < input.dim(); ++d) dims.push_back(d);
@@ -27,16 +28,17 @@ Three batch_norm_grads(const Tensor& grad, const Tensor& input, const Tensor& we
   return ops::batch_norm_backward(grad, input, weight, s.mean, s.rstd, training, mask_bits(wanted));
 }
 
-Three layer_norm_grads(const Tensor& grad, const Tensor& input, IntSpan normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                       double eps, const std::array<bool, 3>& wanted) {
+Three layer_norm_grads(const Tensor& grad, const Tensor& input, IntSpan normalized_shape, const Tensor& mean,
+                       const Tensor& rstd, const Tensor& weight, double eps, const std::array<bool, 3>& wanted) {
   Shape dims;
-  for (size_t i = 0; i < normalized_shape.size(); ++i) dims.push_back(input.dim() - int64_t(normalized_shape.size() - i));
+  for (size_t i = 0; i < normalized_shape.size(); ++i)
+    dims.push_back(input.dim() - int64_t(normalized_shape.size() - i));
   const Statistics s(input, dims, eps, mean, rstd);
   return ops::layer_norm_backward(grad, input, normalized_shape, s.mean, s.rstd, weight, mask_bits(wanted));
 }
 
-Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                       const std::array<bool, 3>& wanted) {
+Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, const Tensor& mean, const Tensor& rstd,
+                       const Tensor& weight, double eps, const std::array<bool, 3>& wanted) {
   // Counted, because -1 says nothing about an empty batch.
   const int64_t size = input.size(1) / groups * product(input.sizes().subspan(2)), last = 2;
   const Tensor grouped = recording() ? ops::reshape(input, Shape{input.size(0), groups, size}) : input;

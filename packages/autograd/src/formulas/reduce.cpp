@@ -33,10 +33,8 @@ struct Joined {
     int64_t count = 1;
     for (int64_t d : order) {
       moved.push_back(sizes[size_t(d)]);
-      if (bits >> d & 1)
-        count *= sizes[size_t(d)];
-      else
-        kept.push_back(sizes[size_t(d)]);
+      if (bits >> d & 1) count *= sizes[size_t(d)];
+      else kept.push_back(sizes[size_t(d)]);
     }
     kept.push_back(count);
   }
@@ -73,9 +71,7 @@ Tensor choice_grad(const Tensor& grad, int64_t dim, const Tensor& indices, IntSp
   return ops::scatter(zeros, dim, ops::unsqueeze(indices, dim), ops::unsqueeze(grad, dim));
 }
 
-Tensor cumsum_grad(const Tensor& grad, int64_t dim) {
-  return grad.dim() == 0 ? grad : sums_from(grad, dim);
-}
+Tensor cumsum_grad(const Tensor& grad, int64_t dim) { return grad.dim() == 0 ? grad : sums_from(grad, dim); }
 
 Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.dim() == 0 || self.numel() == 0) return grad;
@@ -96,13 +92,15 @@ Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result
 Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.dim() == 0 || self.numel() == 0) return grad;
   const int64_t d = wrap_dim(dim, self.dim(), "logcumsumexp"), n = self.size(d);
-  // Each sum is of grad[j] exp(result[i] - result[j]) over j >= i, twice as many in each turn. As results never fall, nothing overflows.
+  // Each sum is of grad[j] exp(result[i] - result[j]) over j >= i, twice as many in each turn. As results never fall,
+  // nothing overflows.
   Tensor sums = grad;
   for (int64_t reach = 1; reach < n; reach *= 2) {
     const Tensor near = ops::slice(result, d, 0, n - reach), far = ops::slice(result, d, reach, n);
     const Tensor level = ops::logical_and(ops::isinf(near), ops::eq(near, far));
     const Tensor weight = ops::exp(ops::where(level, Tensor(0), near - far));
-    const Tensor parts[] = {ops::slice(sums, d, 0, n - reach) + weight * ops::slice(sums, d, reach, n), ops::slice(sums, d, n - reach, n)};
+    const Tensor parts[] = {ops::slice(sums, d, 0, n - reach) + weight * ops::slice(sums, d, reach, n),
+                            ops::slice(sums, d, n - reach, n)};
     sums = ops::cat(parts, d);
   }
   return ops::exp(self - result) * sums;
@@ -128,14 +126,16 @@ Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, c
   return wide * conj_of(joined.split(others));
 }
 
-Tensor var_grad(const Tensor& grad, const Tensor& self, const Dims& dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+Tensor var_grad(const Tensor& grad, const Tensor& self, const Dims& dim, bool unbiased, bool keepdim,
+                const std::optional<Scalar>& correction) {
   const double count = double(count_of(self.sizes(), dim));
   const double divisor = std::max(0.0, count - (correction ? correction->to_double() : unbiased ? 1.0 : 0.0));
   const Tensor centred = self - ops::mean(self, dim, true);
   return restore_dims(grad, size_t(self.dim()), dim, keepdim) * (2.0 / divisor) * centred;
 }
 
-Tensor vector_norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, const Dims& dim, bool keepdim) {
+Tensor vector_norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord,
+                        const Dims& dim, bool keepdim) {
   const double p = ord.to_double();
   const size_t n = size_t(self.dim());
   const Tensor g = restore_dims(grad, n, dim, keepdim), norm = restore_dims(result, n, dim, keepdim);

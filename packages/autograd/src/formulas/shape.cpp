@@ -20,8 +20,8 @@ Shape negated(IntSpan values) {
   return out;
 }
 
-Tensor as_strided_grad(const Tensor& grad, IntSpan sizes, IntSpan strides, int64_t offset, IntSpan view_sizes, IntSpan view_strides,
-                       std::optional<int64_t> view_offset) {
+Tensor as_strided_grad(const Tensor& grad, IntSpan sizes, IntSpan strides, int64_t offset, IntSpan view_sizes,
+                       IntSpan view_strides, std::optional<int64_t> view_offset) {
   using autograd::Geometry;
   const Geometry base{Shape(sizes), Shape(strides), offset};
   return autograd::embed(grad, base, Geometry{Shape(view_sizes), Shape(view_strides), view_offset.value_or(offset)});
@@ -54,7 +54,8 @@ Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t i
   return out;
 }
 
-Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
+Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> stop, int64_t step) {
   const Tensor out = ops::new_zeros(grad, sizes);
   ops::copy_(ops::slice(out, dim, start, stop, step), grad);
   return out;
@@ -63,7 +64,8 @@ Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optio
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step) {
   if (sizes.empty()) return ops::reshape(grad, sizes);
   const int64_t d = wrap_dim(dimension, int64_t(sizes.size()), "unfold");
-  const Tensor numbers = ops::reshape(ops::unfold(ops::arange(0, sizes[size_t(d)], 1, DType::Int64, grad.device()), 0, size, step), Shape{-1});
+  const Tensor numbers = ops::reshape(
+      ops::unfold(ops::arange(0, sizes[size_t(d)], 1, DType::Int64, grad.device()), 0, size, step), Shape{-1});
   // (..., windows, ..., size) -> (..., windows * size, ...)
   const Tensor windows = ops::flatten(ops::movedim(grad, Shape{-1}, Shape{d + 1}), d, d + 1);
   return ops::index_add(ops::new_zeros(grad, sizes), d, numbers, windows);

@@ -8,7 +8,8 @@ namespace taeda::formulas {
 
 Tensor acosh_grad(const Tensor& grad, const Tensor& self) {
   // One root for two only where both are of one sign, or there are none.
-  return is_complex(self.dtype()) ? grad * conj_of(ops::rsqrt(self - 1) * ops::rsqrt(self + 1)) : grad * ops::rsqrt(self * self - 1);
+  return is_complex(self.dtype()) ? grad * conj_of(ops::rsqrt(self - 1) * ops::rsqrt(self + 1))
+                                  : grad * ops::rsqrt(self * self - 1);
 }
 
 Tensor angle_grad(const Tensor& grad, const Tensor& self) {
@@ -36,7 +37,9 @@ Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
 
 Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
   const Tensor slope = grad / (self * (1 - self));
-  if (!eps) return ops::where(ops::logical_or(ops::lt(self, 0), ops::gt(self, 1)), Tensor(std::numeric_limits<double>::quiet_NaN()), slope);
+  if (!eps)
+    return ops::where(ops::logical_or(ops::lt(self, 0), ops::gt(self, 1)),
+                      Tensor(std::numeric_limits<double>::quiet_NaN()), slope);
   return masked(slope, ops::logical_and(ops::ge(self, *eps), ops::le(self, 1.0 - *eps)));
 }
 
@@ -55,7 +58,8 @@ Tensor trigamma(const Tensor& x) {
   for (int k = 0; k < 8; ++k, y = y + 1) sum = plus(sum, ops::reciprocal(y * y));
   const Tensor v = ops::reciprocal(y), w = v * v;
   Tensor series = 7.0 / 6 * w - 691.0 / 2730;
-  for (const double coefficient : {5.0 / 66, -1.0 / 30, 1.0 / 42, -1.0 / 30, 1.0 / 6}) series = series * w + coefficient;
+  for (const double coefficient : {5.0 / 66, -1.0 / 30, 1.0 / 42, -1.0 / 30, 1.0 / 6})
+    series = series * w + coefficient;
   const Tensor upper = sum + v + 0.5 * w + v * w * series;
   const Tensor s = ops::sin(pi * ops::where(low, x, Tensor(0.5)));
   return ops::where(low, pi * pi / (s * s) - upper, upper);

@@ -37,8 +37,8 @@ std::string describe(void* location) {
     auto* code = reinterpret_cast<PyCodeObject*>(PyTuple_GET_ITEM(item, 0));
     const char* file = PyUnicode_AsUTF8(code->co_filename);
     const char* function = PyUnicode_AsUTF8(code->co_name);
-    text += std::string("  File \"") + (file ? file : "?") + "\", line " + std::to_string(PyLong_AsLong(PyTuple_GET_ITEM(item, 1))) + ", in " +
-            (function ? function : "?") + "\n";
+    text += std::string("  File \"") + (file ? file : "?") + "\", line " +
+            std::to_string(PyLong_AsLong(PyTuple_GET_ITEM(item, 1))) + ", in " + (function ? function : "?") + "\n";
   }
   return text;
 }

@@ -11,8 +11,7 @@ namespace {
 
 /// Base of ctx objects; `node` is null before forward has ended and after the graph is gone.
 struct Context {
-  PyObject_HEAD
-  PyNode* node;
+  PyObject_HEAD PyNode* node;
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -39,7 +38,8 @@ int context_clear(PyObject* self) {
 
 PyNode* live_node(PyObject* self) {
   PyNode* node = context_of(self)->node;
-  check(node != nullptr, ErrorKind::Runtime, Py_TYPE(self)->tp_name, ": the graph that this context belongs to has been freed");
+  check(node != nullptr, ErrorKind::Runtime, Py_TYPE(self)->tp_name,
+        ": the graph that this context belongs to has been freed");
   return node;
 }
 
@@ -108,7 +108,8 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("What forward leaves for backward.")},
     {0, nullptr},
 };
-PyType_Spec spec = {"taeda_autograd._C.Context", sizeof(Context), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+PyType_Spec spec = {"taeda_autograd._C.Context", sizeof(Context), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
 // --- calling ---
 
@@ -124,7 +125,9 @@ std::vector<Object> marked(PyObject* ctx, const char* key) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) items.push_back(share(PyTuple_GET_ITEM(list.get(), i)));
   return items;
 }
-bool among(const std::vector<PyObject*>& items, PyObject* o) { return std::find(items.begin(), items.end(), o) != items.end(); }
+bool among(const std::vector<PyObject*>& items, PyObject* o) {
+  return std::find(items.begin(), items.end(), o) != items.end();
+}
 bool among(const std::vector<Object>& items, PyObject* o) {
   return std::any_of(items.begin(), items.end(), [&](const Object& item) { return item.get() == o; });
 }
@@ -147,7 +150,8 @@ struct Call {
   }
   bool shows_input(const Tensor& t) const {
     for (Py_ssize_t i = 0; i < count; ++i)
-      if (is_tensor(arguments[i]) && tensor_of(arguments[i]).impl()->storage.get() == t.impl()->storage.get()) return true;
+      if (is_tensor(arguments[i]) && tensor_of(arguments[i]).impl()->storage.get() == t.impl()->storage.get())
+        return true;
     return false;
   }
   void prepare();
@@ -181,7 +185,6 @@ void Call::prepare() {
   }
 }
 
-
 void Call::forward() {
   const Object run = attribute(function, "_run_forward");
   std::vector<PyObject*> stack{ctx.get()};
@@ -210,9 +213,11 @@ void Call::attach_outputs() {
   for (const Object& item : dirty) {
     PyObject* o = item.get();
     check(is_tensor(o) && !belongs_to_leaf(tensor_of(o)), ErrorKind::Runtime, node->name(),
-          ": a tensor given to mark_dirty is a leaf that requires grad, or a view of one: it cannot be used in an in-place operation while gradients "
+          ": a tensor given to mark_dirty is a leaf that requires grad, or a view of one: it cannot be used in an "
+          "in-place operation while gradients "
           "are recorded; use no_grad() or clone() it first");
-    check(is_tensor(o) && among(outputs, o), ErrorKind::Runtime, node->name(), ": tensors given to mark_dirty must be inputs that are returned as outputs");
+    check(is_tensor(o) && among(outputs, o), ErrorKind::Runtime, node->name(),
+          ": tensors given to mark_dirty must be inputs that are returned as outputs");
   }
   DynamicNode& room = *node;
   room.output_room = std::make_unique<OutputInfo[]>(outputs.size());
@@ -229,7 +234,8 @@ void Call::attach_outputs() {
     info = OutputInfo{Shape(t.sizes()), t.dtype(), t.device(), is_differentiable(t.dtype())};
     if (among(constant, outputs[i])) continue;
     if (among(dirty, outputs[i])) {
-      check(!t.is_view() || outputs.size() == 1, ErrorKind::Runtime, node->name(), ": a view can be modified in place only by a Function of one output");
+      check(!t.is_view() || outputs.size() == 1, ErrorKind::Runtime, node->name(),
+            ": a view can be modified in place only by a Function of one output");
       rebase_history(t, node.get(), uint32_t(i));
       continue;
     }
@@ -281,7 +287,8 @@ void Call::attach_saved() {
   ensure(PyObject_DelAttrString(ctx.get(), "_to_save") == 0);
 }
 
-// Outputs kept as plain attributes would close a cycle through Python, and intermediates would miss their history: both move to the node.
+// Outputs kept as plain attributes would close a cycle through Python, and intermediates would miss their history: both
+// move to the node.
 void Call::attach_attributes() {
   const Object owner(Py_XNewRef(context_of(ctx.get())->dict));
   PyObject* dict = owner.get();
@@ -355,10 +362,13 @@ PyNode::~PyNode() {
 Tensor PyNode::hand_out(const Kept& item) {
   const Tensor t = item.tensor.unpack(this, "saved tensor");
   if (!item.intermediate || !thread_state.grad_enabled) return t;
-  return with_error(t, this, title +
-                                 ": a second derivative was asked for through a tensor that forward computed and saved on ctx, which is neither an input nor an "
-                                 "output and so has no history; save inputs or outputs only (return the tensor as one more output), or detach() it in backward "
-                                 "if it does not depend on the inputs");
+  return with_error(t, this,
+                    title +
+                        ": a second derivative was asked for through a tensor that forward computed and saved on ctx, "
+                        "which is neither an input nor an "
+                        "output and so has no history; save inputs or outputs only (return the tensor as one more "
+                        "output), or detach() it in backward "
+                        "if it does not depend on the inputs");
 }
 
 void PyNode::apply(Tensor* grads, Tensor* result) {
@@ -380,16 +390,21 @@ void PyNode::apply(Tensor* grads, Tensor* result) {
   for (size_t i = 0; i < given; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), Py_ssize_t(i));
     if (item == Py_None) continue;
-    check(i < edge_count, ErrorKind::Runtime, title, ": backward returned ", given, " gradients, expected ", edge_count, " as forward has arguments");
-    check(tensor_argument[i], ErrorKind::Runtime, title, ": backward returned a gradient for argument ", i, " of forward, which is no tensor; expected None");
-    check(is_tensor(item), ErrorKind::Type, title, ": backward returned ", Py_TYPE(item)->tp_name, " for argument ", i, " of forward, expected a Tensor or None");
+    check(i < edge_count, ErrorKind::Runtime, title, ": backward returned ", given, " gradients, expected ", edge_count,
+          " as forward has arguments");
+    check(tensor_argument[i], ErrorKind::Runtime, title, ": backward returned a gradient for argument ", i,
+          " of forward, which is no tensor; expected None");
+    check(is_tensor(item), ErrorKind::Type, title, ": backward returned ", Py_TYPE(item)->tp_name, " for argument ", i,
+          " of forward, expected a Tensor or None");
     result[i] = tensor_of(item);
   }
-  check(given >= edge_count, ErrorKind::Runtime, title, ": backward returned ", given, " gradients, expected ", edge_count, " as forward has arguments");
+  check(given >= edge_count, ErrorKind::Runtime, title, ": backward returned ", given, " gradients, expected ",
+        edge_count, " as forward has arguments");
 }
 
 PyMethodDef function_methods[] = {
-    {"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(apply)), METH_FASTCALL, "apply(function, *arguments): runs forward and records it."},
+    {"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(apply)), METH_FASTCALL,
+     "apply(function, *arguments): runs forward and records it."},
     {"poison", poison, METH_VARARGS, "poison(tensor, inputs, message): the tensor with a history that raises."},
     {nullptr},
 };

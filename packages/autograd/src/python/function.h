@@ -6,16 +6,17 @@
 namespace taeda::autograd::py {
 
 /// Note [Saved intermediates]
-/// Tensors that forward saved on ctx but that are neither inputs nor outputs have no history, although they may depend on the inputs:
-/// a second derivative through them would silently lack terms. While gradients are being recorded they are handed out with
-/// an ErrorNode as history, whose edges lead to the Function's inputs, so that such a derivative raises.
+/// Tensors that forward saved on ctx but that are neither inputs nor outputs have no history, although they may depend
+/// on the inputs: a second derivative through them would silently lack terms. While gradients are being recorded they
+/// are handed out with an ErrorNode as history, whose edges lead to the Function's inputs, so that such a derivative
+/// raises.
 struct PyNode final : DynamicNode {
   struct Kept {
-    Shared name;         // attribute of ctx; null for save_for_backward
+    Shared name;  // attribute of ctx; null for save_for_backward
     SavedTensor tensor;
     bool intermediate = false;
   };
-  PyObject* ctx = nullptr;   // owned
+  PyObject* ctx = nullptr;  // owned
   std::string title;
   std::vector<Kept> kept;
   std::vector<bool> tensor_argument;

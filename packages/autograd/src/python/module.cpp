@@ -18,7 +18,8 @@ std::vector<Place> places_of(PyObject* sequence, const char* what) {
       const unsigned long output = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(item.get(), 1));
       ensure(!PyErr_Occurred());
       if (output >= node->output_count)
-        fail(ErrorKind::Index, what, ": item ", i, " names output ", output, " of ", node->name(), ", which has ", node->output_count);
+        fail(ErrorKind::Index, what, ": item ", i, " names output ", output, " of ", node->name(), ", which has ",
+             node->output_count);
       places.push_back({Tensor(), {node, uint32_t(output)}});
       continue;
     }
@@ -35,8 +36,8 @@ PyObject* backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
     const std::vector<Place> roots = places_of(args[0], "backward: argument 'tensors'");
     const std::vector<Tensor> grads = tensors_of(args[1], "backward: argument 'grad_tensors'", true);
     const std::vector<Place> inputs = places_of(args[4], "backward: argument 'inputs'");
-    check(grads.empty() || grads.size() == roots.size(), ErrorKind::Runtime, "backward: got ", roots.size(), " tensors and ", grads.size(),
-          " gradients, expected as many");
+    check(grads.empty() || grads.size() == roots.size(), ErrorKind::Runtime, "backward: got ", roots.size(),
+          " tensors and ", grads.size(), " gradients, expected as many");
     RunOptions options;
     options.retain_graph = args[2] == Py_True;
     options.create_graph = args[3] == Py_True;
@@ -46,7 +47,8 @@ PyObject* backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
     const std::vector<Tensor> results = run_backward(roots, grads, options);
     if (!options.collect) Py_RETURN_NONE;
     Object tuple = own(PyTuple_New(Py_ssize_t(results.size())));
-    for (size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), own(wrap(results[i])).release());
+    for (size_t i = 0; i < results.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), own(wrap(results[i])).release());
     return tuple.release();
   });
 }
@@ -72,11 +74,14 @@ PyObject* register_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyObject* register_leaf_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check(count == 2, ErrorKind::Type, "register_post_accumulate_grad_hook: expected a tensor and a hook");
-    const uint64_t id = add_leaf_hook(tensor_argument(args[0], "register_post_accumulate_grad_hook"), [call = shared(args[1])](const Tensor& leaf) {
-      Gil gil;
-      const Object given = own(wrap(leaf));
-      own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
-    }, args[1]);
+    const uint64_t id = add_leaf_hook(
+        tensor_argument(args[0], "register_post_accumulate_grad_hook"),
+        [call = shared(args[1])](const Tensor& leaf) {
+          Gil gil;
+          const Object given = own(wrap(leaf));
+          own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); }));
+        },
+        args[1]);
     show_to_collector(args[0]);
     return PyLong_FromUnsignedLongLong(id);
   });
@@ -102,7 +107,8 @@ PyObject* keeps_grad(PyObject*, PyObject* self) {
 PyObject* grad_edge(PyObject*, PyObject* self) {
   return guarded([&] {
     const Edge edge = collect_edge(tensor_argument(self, "get_gradient_edge"));
-    check(bool(edge.node), ErrorKind::Runtime, "get_gradient_edge: the tensor (", describe(tensor_of(self)), ") does not require gradients");
+    check(bool(edge.node), ErrorKind::Runtime, "get_gradient_edge: the tensor (", describe(tensor_of(self)),
+          ") does not require gradients");
     return Py_BuildValue("NI", wrap(edge.node), edge.output);
   });
 }
@@ -110,7 +116,8 @@ PyObject* grad_edge(PyObject*, PyObject* self) {
 PyObject* detach_inplace(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_argument(self, "detach_");
-    check(!t.is_view(), ErrorKind::Runtime, "detach_: the tensor (", describe(t), ") is a view; use detach() to get a tensor without history");
+    check(!t.is_view(), ErrorKind::Runtime, "detach_: the tensor (", describe(t),
+          ") is a view; use detach() to get a tensor without history");
     if (AutogradMeta* meta = meta_of(t)) {
       forget_retained(*meta);
       meta->grad_fn.reset();
@@ -125,7 +132,8 @@ PyObject* detach_inplace(PyObject*, PyObject* self) {
 
 PyObject* add_callback(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
-    check(PyCallable_Check(function), ErrorKind::Type, "queue_callback: argument 'callback' must be callable, found ", Py_TYPE(function)->tp_name);
+    check(PyCallable_Check(function), ErrorKind::Type, "queue_callback: argument 'callback' must be callable, found ",
+          Py_TYPE(function)->tp_name);
     queue_callback([call = shared(function)] {
       Gil gil;
       own(PyObject_CallNoArgs(call.get()));
@@ -156,21 +164,18 @@ PyObject* set_anomaly(PyObject*, PyObject* args) {
 }
 PyObject* is_anomaly_enabled(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_enabled); }
 
-PyObject* tensor_attributes;  // dict of name -> implementation, given by the Python part
-PyObject* set_attributes(PyObject*, PyObject* dict) {
-  Py_XSETREF(tensor_attributes, Py_NewRef(dict));
-  Py_RETURN_NONE;
-}
-
 // --- what tensor-core asks ---
 
 void set_grad(const Tensor& self, const Tensor& grad) {
   if (!grad.defined()) return replace_grad(self, Tensor());
   check(!grad.same(self), ErrorKind::Runtime, "grad: a tensor cannot be its own gradient");
-  check(std::equal(grad.sizes().begin(), grad.sizes().end(), self.sizes().begin(), self.sizes().end()), ErrorKind::Runtime,
-        "grad: expected a tensor of shape ", shape_text(self.sizes()), ", found ", shape_text(grad.sizes()));
-  check(grad.dtype() == self.dtype(), ErrorKind::Runtime, "grad: expected a tensor of dtype ", name(self.dtype()), ", found ", name(grad.dtype()));
-  check(grad.device() == self.device(), ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()), ", found ", to_string(grad.device()));
+  check(std::equal(grad.sizes().begin(), grad.sizes().end(), self.sizes().begin(), self.sizes().end()),
+        ErrorKind::Runtime, "grad: expected a tensor of shape ", shape_text(self.sizes()), ", found ",
+        shape_text(grad.sizes()));
+  check(grad.dtype() == self.dtype(), ErrorKind::Runtime, "grad: expected a tensor of dtype ", name(self.dtype()),
+        ", found ", name(grad.dtype()));
+  check(grad.device() == self.device(), ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()),
+        ", found ", to_string(grad.device()));
   replace_grad(self, grad);
 }
 
@@ -180,9 +185,6 @@ void fill_api() {
   autograd_api.set_grad = set_grad;
   autograd_api.is_leaf = [](const Tensor& self) { return !grad_fn_of(self); };
   autograd_api.grad_fn = [](const Tensor& self) -> void* { return wrap(grad_fn_of(self)); };
-  autograd_api.attribute = [](const char* key) -> void* {
-    return tensor_attributes ? Py_XNewRef(PyDict_GetItemString(tensor_attributes, key)) : nullptr;
-  };
   autograd_api.refresh = [](const Tensor& view) { grad_fn_of(view); };
   autograd_api.visit_hooks = visit_hooks;
   autograd_api.drop_hooks = drop_hooks;
@@ -197,12 +199,15 @@ void fill_api() {
 
 PyObject* count_searched(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(searched_objects()); }
 
-PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
+PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
 
 PyMethodDef methods[] = {
     {"run_backward", fast(backward), METH_FASTCALL, "Runs the graph backwards."},
     {"register_hook", fast(register_hook), METH_FASTCALL, "Adds a hook on a tensor's gradient; returns its number."},
-    {"register_leaf_hook", fast(register_leaf_hook), METH_FASTCALL, "Adds a hook run after a leaf's gradient was accumulated; returns its number."},
+    {"register_leaf_hook", fast(register_leaf_hook), METH_FASTCALL,
+     "Adds a hook run after a leaf's gradient was accumulated; returns its number."},
     {"remove_hook", fast(drop_hook), METH_FASTCALL, "Removes a hook by its number."},
     {"retain_grad", keep_grad, METH_O, "Keeps the gradient of a tensor that is no leaf."},
     {"retains_grad", keeps_grad, METH_O, "Whether retain_grad was called."},
@@ -214,7 +219,6 @@ PyMethodDef methods[] = {
     {"set_anomaly", set_anomaly, METH_VARARGS, "Switches anomaly mode; returns the switches before."},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Whether anomaly mode is on."},
     {"searched_objects", count_searched, METH_NOARGS, "How many objects the searches for rings have looked at."},
-    {"set_attributes", set_attributes, METH_O, "Gives tensors their methods of this package."},
     {nullptr},
 };
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "The graph engine and the derivative layer.", -1, methods};

@@ -8,8 +8,7 @@ namespace taeda::autograd::py {
 namespace {
 
 struct PyNodeObject {
-  PyObject_HEAD
-  Ref<Node> node;
+  PyObject_HEAD Ref<Node> node;
 };
 PyTypeObject* NodeType;
 
@@ -17,14 +16,17 @@ Node* of(PyObject* self) { return reinterpret_cast<PyNodeObject*>(self)->node.ge
 
 void dealloc(PyObject* self) {
   auto* object = reinterpret_cast<PyNodeObject*>(self);
-  if (object->node && object->node->extras && object->node->extras->python == self) object->node->extras->python = nullptr;
+  if (object->node && object->node->extras && object->node->extras->python == self)
+    object->node->extras->python = nullptr;
   object->node.~Ref();
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", of(self)->name(), static_cast<void*>(of(self))); }
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", of(self)->name(), static_cast<void*>(of(self)));
+}
 
 PyObject* name(PyObject* self, PyObject*) { return PyUnicode_FromString(of(self)->name()); }
 
@@ -35,7 +37,8 @@ PyObject* next_functions(PyObject* self, void*) {
     Node* node = of(self);
     Object edges = own(PyTuple_New(node->edge_count));
     for (size_t i = 0; i < node->edge_count; ++i)
-      PyTuple_SET_ITEM(edges.get(), Py_ssize_t(i), own(Py_BuildValue("NI", wrap(node->edges[i].node), node->edges[i].output)).release());
+      PyTuple_SET_ITEM(edges.get(), Py_ssize_t(i),
+                       own(Py_BuildValue("NI", wrap(node->edges[i].node), node->edges[i].output)).release());
     return edges.release();
   });
 }
@@ -50,7 +53,8 @@ PyObject* metadata(PyObject* self, void*) {
 
 PyObject* variable(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    check(of(self)->flags & kAccumulates, ErrorKind::Type, "variable: only AccumulateGrad nodes have a leaf, found ", of(self)->name());
+    check(of(self)->flags & kAccumulates, ErrorKind::Type, "variable: only AccumulateGrad nodes have a leaf, found ",
+          of(self)->name());
     return wrap(static_cast<AccumulateGrad*>(of(self))->leaf);
   });
 }
@@ -69,30 +73,38 @@ void take_over(PyObject* result, Tensor* grads, size_t count, const char* who) {
     return;
   }
   const std::vector<Tensor> changed = tensors_of(result, who, true);
-  check(changed.size() == count, ErrorKind::Runtime, who, ": the hook returned ", changed.size(), " gradients, expected ", count);
+  check(changed.size() == count, ErrorKind::Runtime, who, ": the hook returned ", changed.size(),
+        " gradients, expected ", count);
   std::copy(changed.begin(), changed.end(), grads);
 }
 
 PyObject* register_prehook(PyObject* self, PyObject* hook) {
   return guarded([&] {
-    const uint64_t id = add_node_hook(of(self), [call = shared(hook)](Node*, Tensor* grads, size_t count) {
-      Gil gil;
-      const Object given = pack(grads, count);
-      take_over(own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); })).get(), grads, count, "register_prehook");
-    }, hook);
+    const uint64_t id = add_node_hook(
+        of(self),
+        [call = shared(hook)](Node*, Tensor* grads, size_t count) {
+          Gil gil;
+          const Object given = pack(grads, count);
+          take_over(own(not_unwound([&] { return PyObject_CallOneArg(call.get(), given.get()); })).get(), grads, count,
+                    "register_prehook");
+        },
+        hook);
     return PyLong_FromUnsignedLongLong(id);
   });
 }
 
 PyObject* register_hook(PyObject* self, PyObject* hook) {
   return guarded([&] {
-    const uint64_t id = add_post_hook(of(self), [call = shared(hook)](Node*, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count) {
-      Gil gil;
-      const Object inputs = pack(results, result_count), outputs = pack(grads, grad_count);
-      const Object answer = own(
-          not_unwound([&] { return PyObject_CallFunctionObjArgs(call.get(), inputs.get(), outputs.get(), nullptr); }));
-      take_over(answer.get(), results, result_count, "register_hook");
-    }, hook);
+    const uint64_t id = add_post_hook(
+        of(self),
+        [call = shared(hook)](Node*, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count) {
+          Gil gil;
+          const Object inputs = pack(results, result_count), outputs = pack(grads, grad_count);
+          const Object answer = own(not_unwound(
+              [&] { return PyObject_CallFunctionObjArgs(call.get(), inputs.get(), outputs.get(), nullptr); }));
+          take_over(answer.get(), results, result_count, "register_hook");
+        },
+        hook);
     return PyLong_FromUnsignedLongLong(id);
   });
 }
@@ -152,7 +164,8 @@ PyMethodDef methods[] = {
     {nullptr},
 };
 PyGetSetDef attributes[] = {
-    {"next_functions", next_functions, nullptr, "Nodes that the gradients go to, each with the number of its output.", nullptr},
+    {"next_functions", next_functions, nullptr, "Nodes that the gradients go to, each with the number of its output.",
+     nullptr},
     {"metadata", metadata, nullptr, "A dict for notes of the user's.", nullptr},
     {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
     {nullptr},
@@ -168,7 +181,8 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A recorded operation of the graph.")},
     {0, nullptr},
 };
-PyType_Spec spec = {"taeda_autograd._C.Node", sizeof(PyNodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyType_Spec spec = {"taeda_autograd._C.Node", sizeof(PyNodeObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 }  // namespace
 

@@ -35,8 +35,8 @@ Unpack pack_by_hook(const Tensor& values) {
   return [unpack = pair.unpack, kept = shared(made.get())] {
     Gil gil;
     const Object result = own(PyObject_CallOneArg(unpack.get(), kept.get()));
-    check(is_tensor(result.get()), ErrorKind::Type, "saved_tensors_hooks: the unpack hook returned ", Py_TYPE(result.get())->tp_name,
-          ", expected a Tensor");
+    check(is_tensor(result.get()), ErrorKind::Type, "saved_tensors_hooks: the unpack hook returned ",
+          Py_TYPE(result.get())->tp_name, ", expected a Tensor");
     return tensor_of(result.get());
   };
 }
@@ -54,7 +54,8 @@ PyObject* push(PyObject*, PyObject* args) {
 }
 PyObject* pop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    check(!hooks().pairs.empty(), ErrorKind::Runtime, "saved_tensors_hooks: left without having been entered on this thread");
+    check(!hooks().pairs.empty(), ErrorKind::Runtime,
+          "saved_tensors_hooks: left without having been entered on this thread");
     const Pair last = std::move(hooks().pairs.back());  // dies when the list is in order
     hooks().pairs.pop_back();
     packing = !hooks().pairs.empty();
@@ -81,7 +82,8 @@ PyObject* refuse(PyObject*, PyObject* message) {
 PyMethodDef methods[] = {
     {"push_saved_hooks", push, METH_VARARGS, "Hooks for what this thread saves from now on."},
     {"pop_saved_hooks", pop, METH_NOARGS, "Takes the innermost hooks off."},
-    {"refuse_saved_hooks", refuse, METH_O, "Lets push_saved_hooks raise with a message; None allows them. Returns what was set before."},
+    {"refuse_saved_hooks", refuse, METH_O,
+     "Lets push_saved_hooks raise with a message; None allows them. Returns what was set before."},
     {nullptr},
 };
 

@@ -90,8 +90,5 @@ def install() -> None:
         setattr(Tensor, method.__name__, method)
     overridable(methods)
     Tensor.retains_grad = property(_C.retains_grad, doc="Whether retain_grad was called.")
-    _C.set_attributes(
-        {name: getattr(Tensor, name) for name in ("backward", "register_hook", "retain_grad", "detach_")}
-    )
     _C.Node.register_prehook = register_prehook
     _C.Node.register_hook = register_node_hook

@@ -73,7 +73,7 @@ def _recorded(output: Tensor, x: Tensor) -> Tensor:
             (g,) = grad(flat, x, unit, retain_graph=True, allow_unused=True)
             parts.append(zeros_like(x) if g is None else g.detach())
         columns.append(_real_rows(parts, x, output))
-    return stack(columns, 1) if columns else zeros_like(x).reshape(x.numel(), 0)
+    return stack(columns, 1) if columns else x.new_zeros((x.numel() * len(_directions(x)), 0))
 
 
 def _real_rows(parts: list[Tensor], x: Tensor, output: Tensor) -> Tensor:

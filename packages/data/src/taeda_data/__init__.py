@@ -1,6 +1,6 @@
 """Data sets, the order in which they are read, and batches."""
 
-from taeda_data.collate import default_collate, default_convert
+from taeda_data.collate import default_collate, default_collate_fn_map, default_convert
 from taeda_data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -15,6 +15,7 @@ from taeda_data.loader import DataLoader
 from taeda_data.reading import get_worker_info, worker_rng
 from taeda_data.sampler import (
     BatchSampler,
+    DistributedSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
@@ -31,6 +32,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
@@ -41,6 +43,7 @@ __all__ = [
     "TensorDataset",
     "WeightedRandomSampler",
     "default_collate",
+    "default_collate_fn_map",
     "default_convert",
     "get_worker_info",
     "random_split",

@@ -3,16 +3,59 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, MutableMapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from taeda_registry.slots import tensor
 
+_LARGE = 16 << 10  # bytes from which a batch is joined where it is to lie; smaller ones are quicker copied
+
+#: Makes the tensor that a batch of a shape and dtype is written to; None joins in new memory. Set in worker processes.
+target: Callable[[tuple[int, ...], Any], Any] | None = None
+
+
+def _place_for(batch: Sequence[Any], dtype: Any) -> Any:
+    """Where a batch of equal arrays or tensors is to be written; None in new memory."""
+    first = batch[0]
+    alike = all(item.shape == first.shape and item.dtype == first.dtype for item in batch)
+    if target is None or not alike or first.nbytes * len(batch) < _LARGE:
+        return None
+    try:
+        return target((len(batch), *first.shape), dtype)
+    except OSError:
+        return None  # what sends the batch says that shared memory is short
+
+
+def _stack_tensors(batch: Sequence[Any]) -> Any:
+    first = batch[0]
+    plain = first.device.type == "cpu" and not any(item.requires_grad for item in batch)
+    out = _place_for(batch, first.dtype) if target is not None and plain else None
+    return tensor.stack(list(batch), 0) if out is None else tensor.stack(list(batch), 0, out=out)
+
+
+def _stack_arrays(batch: Sequence[Any]) -> Any:
+    first = batch[0]
+    if target is not None and first.dtype.isnative and first.dtype.kind in "biufc":
+        out = _place_for(batch, _from_array(first).dtype)
+        if out is not None:
+            np.stack(batch, out=out.numpy())
+            return out
+    return _from_array(np.stack(batch))
+
 
 def _is_named_tuple(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _is_dataclass(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _fields(value: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(value) if field.init]
 
 
 def _from_array(array: np.ndarray) -> Any:
@@ -42,6 +85,8 @@ def default_convert(data: Any) -> Any:
         return mapping_like(data, {key: default_convert(value) for key, value in data.items()})
     if _is_named_tuple(data):
         return type(data)(*(default_convert(value) for value in data))
+    if _is_dataclass(data):
+        return type(data)(**{name: default_convert(getattr(data, name)) for name in _fields(data)})
     if isinstance(data, (list, tuple)):
         return [default_convert(value) for value in data]
     return data
@@ -56,11 +101,16 @@ def _expect_keys(batch: Sequence[Any], first: Mapping[Any, Any]) -> None:
             )
 
 
+#: How samples of further types are joined: type to ``function(batch, *, collate_fn_map)``. Programs add to it.
+default_collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] = {}
+
+
 def default_collate(batch: Sequence[Any]) -> Any:
     """Joins samples along a new first dimension.
 
     Tensors and arrays are stacked, numbers become a tensor (float64 for float, int64 for int), strings stay a list;
-    mappings, named tuples and sequences are joined item by item.
+    mappings, named tuples, dataclasses and sequences are joined item by item. Types that are entered in
+    `default_collate_fn_map` are joined as that says.
 
     Raises:
         TypeError: samples of a type that cannot be joined. ValueError: sequences of different lengths.
@@ -70,11 +120,39 @@ def default_collate(batch: Sequence[Any]) -> Any:
         >>> default_collate([(1, "a"), (2, "b")])
         [tensor([1, 2]), ['a', 'b']]
     """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def _registered(first: Any, functions: Mapping[Any, Callable[..., Any]]) -> Callable[..., Any] | None:
+    """The function for a sample's own class, else for the first entered class that it is an instance of."""
+    found = functions.get(type(first))
+    if found is not None:
+        return found
+    return next((function for kind, function in functions.items() if isinstance(first, kind)), None)
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., Any]] | None = None) -> Any:
+    """`default_collate` with a table of further types of its own.
+
+    Args:
+        batch: samples.
+        collate_fn_map: type (or tuple of types) to ``function(batch, *, collate_fn_map)``.
+
+    Example:
+        >>> collate(["a", "b"], collate_fn_map={str: lambda batch, *, collate_fn_map: "".join(batch)})
+        'ab'
+    """
     first = batch[0]
+    if collate_fn_map and (function := _registered(first, collate_fn_map)) is not None:
+        return function(batch, collate_fn_map=collate_fn_map)
+
+    def joined(columns: Iterable[Sequence[Any]]) -> list[Any]:
+        return [collate(column, collate_fn_map=collate_fn_map) for column in columns]
+
     if isinstance(first, tensor.Tensor):
-        return tensor.stack(list(batch), 0)
+        return _stack_tensors(batch)
     if isinstance(first, np.ndarray):
-        return _from_array(np.stack(batch))
+        return _stack_arrays(batch)
     if isinstance(first, np.generic):
         return _from_array(np.asarray(batch))
     if isinstance(first, bool):
@@ -87,17 +165,22 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return list(batch)
     if isinstance(first, Mapping):
         _expect_keys(batch, first)
-        return mapping_like(first, {key: default_collate([item[key] for item in batch]) for key in first})
+        entries = joined([item[key] for item in batch] for key in first)
+        return mapping_like(first, dict(zip(first, entries, strict=True)))
     if _is_named_tuple(first):
-        return type(first)(*(default_collate(column) for column in zip(*batch, strict=True)))
+        return type(first)(*joined(zip(*batch, strict=True)))
+    if _is_dataclass(first):
+        names = _fields(first)
+        entries = joined([getattr(item, name) for item in batch] for name in names)
+        return type(first)(**dict(zip(names, entries, strict=True)))
     if isinstance(first, Sequence):
-        lengths = {len(item) for item in batch}
+        lengths = set(map(len, batch))
         if len(lengths) != 1:
             raise ValueError(
                 f"default_collate: sequences in a batch must have one length, found {sorted(lengths)}"
             )
-        joined = [default_collate(column) for column in zip(*batch, strict=True)]
-        return joined if isinstance(first, (list, tuple)) else type(first)(joined)  # type: ignore[call-arg]
+        entries = joined(zip(*batch, strict=True))
+        return entries if isinstance(first, (list, tuple)) else type(first)(entries)  # type: ignore[call-arg]
     raise TypeError(
         "default_collate: expected tensors, arrays, numbers, strings, mappings or sequences, "
         f"found {type(first).__name__}"

@@ -1,16 +1,21 @@
-"""DataLoader: batches of a data set, in this process."""
+"""DataLoader: batches of a data set, read in this thread or by workers."""
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from taeda_data.collate import default_collate, default_convert
+from taeda_data.crew import Crew, Epoch, ProcessCrew, ThreadCrew
 from taeda_data.dataset import Dataset, IterableDataset
 from taeda_data.pinning import pinner
+from taeda_data.progress import shown
+from taeda_data.randomness import Source, draw_seed, seed_all, sources
 from taeda_data.reading import Reader
-from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
+from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from taeda_data.workers import EPOCH, Plan
 
 
 class DataLoader:
@@ -22,14 +27,25 @@ class DataLoader:
         shuffle: read in random order, another one each epoch.
         sampler: order of indices; excludes shuffle.
         batch_sampler: lists of indices; excludes batch_size, shuffle, sampler and drop_last.
-        num_workers: must be 0 until worker processes are installed.
+        num_workers: how many workers read ahead; 0 reads in this thread.
         collate_fn: joins a list of samples; default `default_collate`.
         pin_memory: copy each batch to host memory from which the accelerator copies without blocking; a
             warning where there is none.
         drop_last: leave out a last batch that is not full.
+        timeout: seconds to wait for a batch of a worker; 0 waits as long as it takes.
+        worker_init_fn: called in each worker with its number before it reads.
+        multiprocessing_context: how worker processes start: "fork", "spawn", "forkserver", or a context.
         generator: source of the order; None is the default generator.
+        prefetch_factor: batches that each worker is ahead; default 2.
+        persistent_workers: keep the workers from one epoch to the next.
         pin_memory_device: the device to pin for, in place of the accelerator; an error where it cannot.
-        Others are accepted as in PyTorch and have no effect in one process.
+        in_order: hand batches out in the order of the sampler; False hands them out as they come.
+        progress: show a bar with the rate of samples (needs tqdm); lines of logs are not filled with it.
+        worker_type: "process", or "thread" for data sets whose reading leaves Python's lock.
+
+    What data sets draw from random generators (Python's, NumPy's, the tensors' default one, generator objects that
+    they hold) depends on these generators' states when the epoch begins and on the batch, not on the number of worker
+    processes. In threads that holds for `worker_rng` alone, since they share the global generators.
 
     Errors in the data set keep their type; a note names the sample. What is to be said of pin_memory
     comes with ``iter``.
@@ -37,7 +53,7 @@ class DataLoader:
     Raises:
         TypeError: shuffle is no bool, or collate_fn cannot be called.
         ValueError: options that exclude each other.
-        NotImplementedError: num_workers above 0.
+        RuntimeError: a worker process died, or gave no batch in time; on iterating.
 
     Example:
         >>> for x, y in DataLoader(TensorDataset(taeda.zeros(4, 2), taeda.arange(4)), batch_size=2):
@@ -66,18 +82,12 @@ class DataLoader:
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
+        worker_type: str = "process",
+        progress: bool = False,
     ) -> None:
-        if num_workers != 0:
-            raise NotImplementedError(
-                f"DataLoader: argument 'num_workers' is {num_workers}, expected 0: worker processes need the "
-                "multiprocessing part, which is not there yet (taeda-multiprocessing)"
-            )
-        if timeout < 0:
-            raise ValueError(f"DataLoader: argument 'timeout' must be at least 0, found {timeout}")
-        if prefetch_factor is not None or persistent_workers:
-            raise ValueError(
-                "DataLoader: prefetch_factor and persistent_workers need num_workers > 0, found 0"
-            )
+        _check_workers(
+            num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context, worker_type
+        )
         if shuffle is not None and not isinstance(shuffle, bool):
             raise TypeError(f"DataLoader: argument 'shuffle' must be a bool or None, found {shuffle!r}")
         if collate_fn is not None and not callable(collate_fn):
@@ -97,10 +107,15 @@ class DataLoader:
             )
         if batch_sampler is None and batch_size is None and drop_last:
             raise ValueError("DataLoader: argument 'drop_last' needs a batch_size")
-        self.dataset, self.num_workers, self.drop_last, self.generator = dataset, 0, drop_last, generator
+        self.dataset, self.num_workers = dataset, num_workers
+        self.drop_last, self.generator = drop_last, generator
+        self.multiprocessing_context, self.worker_type = multiprocessing_context, worker_type
+        self.in_order, self.progress = in_order, progress
         self.timeout, self.worker_init_fn = timeout, worker_init_fn
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
-        self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
+        self.persistent_workers = persistent_workers
+        self._crew: Crew | None = None  # persistent workers
         if sampler is None and not iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
         self.sampler = sampler
@@ -120,6 +135,7 @@ class DataLoader:
         self._begun: dict[str, Any] | None = (
             None  # what the current epoch's order follows from; None between epochs
         )
+        self._unread = 0  # batches that workers read again after load_state_dict
         self._position = 0  # batches of the current epoch that were handed out
 
     def __len__(self) -> int:
@@ -148,7 +164,8 @@ class DataLoader:
         self._position = 0
         if begun is not None:
             self._skip(groups, resume["position"])  # type: ignore[index]
-        return self._batches(groups, seed, pin)
+        batches = self._batches(groups, seed, pin)
+        return shown(batches, self) if self.progress else batches
 
     def _order(self) -> Any:
         """What holds the order of an epoch."""
@@ -160,6 +177,9 @@ class DataLoader:
 
     def _skip(self, groups: Iterator[Any], count: int) -> None:
         self._position = count
+        if isinstance(self.dataset, IterableDataset) and self.num_workers:
+            self._unread = count  # each worker begins anew
+            return
         # An iterable data set with a state of its own already stands at its place.
         if not (isinstance(self.dataset, IterableDataset) and hasattr(self.dataset, "load_state_dict")):
             next(itertools.islice(groups, count, count), None)
@@ -170,6 +190,8 @@ class DataLoader:
             return iter(self.batch_sampler)
         if not isinstance(self.dataset, IterableDataset):
             return iter(self.sampler)  # type: ignore[arg-type]
+        if self.num_workers:
+            return itertools.repeat(None)  # workers cut their own samples
         samples = iter(self.dataset)
         return self._sample_groups(samples) if self._batched else samples
 
@@ -179,18 +201,94 @@ class DataLoader:
                 yield group
 
     def _batches(self, groups: Iterator[Any], seed: int, pin: Callable[[Any], Any] | None) -> Iterator[Any]:
-        if isinstance(self.dataset, IterableDataset):
-            read: Callable[[Any], Any] = self.collate_fn
-        else:
-            read = Reader(self.dataset, self.collate_fn, self._batched, seed)
-        for group in groups:
-            # No name holds the batch here: its memory is free as soon as the caller lets go of it.
-            yield self._counted(read(group) if pin is None else pin(read(group)))
+        read = self._read_here(groups, seed) if self.num_workers == 0 else self._read_by_workers(groups, seed)
+        # No name holds the batch here: its memory is free as soon as the caller lets go of it.
+        for batch in read if pin is None else map(pin, read):
+            self._position += 1
+            held = [batch]
+            del batch
+            yield held.pop()
         self._begun, self._position = None, 0
 
-    def _counted(self, batch: Any) -> Any:
-        self._position += 1
-        return batch
+    def _read_here(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
+        if isinstance(self.dataset, IterableDataset):
+            return map(self.collate_fn, groups)
+        read = Reader(self.dataset, self.collate_fn, self._batched, seed)
+        return self._seeded(read, groups)
+
+    def _seeded(self, read: Reader, groups: Iterator[Any]) -> Iterator[Any]:
+        """Batches of this thread, from the streams that they would have in a worker.
+
+        Between two batches every source stands where the program left it, as with workers.
+        """
+        found: list[Source] = []
+        numbers: list[int] = []
+        for number, group in enumerate(groups, self._position):
+            if read.is_plain(group):
+                yield read(group)
+                continue
+            if not found:
+                found, numbers = self._sources()
+            outside = [source.save() for source in found]
+            seed_all(found, numbers, number)
+            try:
+                batch = [read(group)]
+            finally:
+                for source, state in zip(found, outside, strict=True):
+                    source.restore(state)
+            yield batch.pop()
+
+    def _sources(self) -> tuple[list[Source], list[int]]:
+        """What the data set may draw from, and each source's number for the epoch."""
+        owners = (self, self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None))
+        own = tuple(getattr(owner, "generator", None) for owner in owners)
+        found = sources(self.dataset, self.collate_fn, excluded=own)
+        return found, [source.draw() for source in found]
+
+    def _read_by_workers(self, groups: Iterator[Any], seed: int) -> Iterator[Any]:
+        crew = self._crew if self._crew is not None else self._new_crew()
+        self._crew = crew if self.persistent_workers else None
+        done = False
+        try:
+            numbers = self._sources()[1] if self.worker_type == "process" else []
+            for worker in range(self.num_workers):
+                crew.send(worker, (EPOCH, self._epoch, seed, numbers))
+            epoch = Epoch(
+                crew,
+                self.num_workers,
+                self._epoch,
+                groups,
+                self.prefetch_factor or 2,
+                self.in_order,
+                self.timeout,
+                self._position,
+            )
+            for _ in range(self._unread):
+                next(epoch, None)
+            self._unread = 0
+            yield from epoch
+            done = True
+        finally:
+            # Persistent workers stay unless something went wrong; what they still answer belongs to an old epoch.
+            if not self.persistent_workers or not (done or sys.exc_info()[0] is GeneratorExit):
+                self._crew = None
+                crew.close()
+
+    def _new_crew(self) -> Crew:
+        plan = Plan(
+            self.dataset,
+            self.collate_fn,
+            self._batched,
+            self.batch_size,
+            self.drop_last,
+            self.num_workers,
+            self.worker_init_fn,
+        )
+        return (
+            ThreadCrew(plan)
+            if self.worker_type == "thread"
+            else ProcessCrew(plan, self.multiprocessing_context)
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Where reading stands, as plain data: after `load_state_dict`, the next ``iter`` goes on with the next batch.
@@ -218,6 +316,39 @@ class DataLoader:
             self.generator.set_state(state["generator"])
         self._resume, self._epoch = dict(state), state["epoch"]
         self._begun, self._position = state["begun"], state["position"]
+
+
+def _check_workers(
+    num_workers: Any,
+    timeout: float,
+    prefetch_factor: int | None,
+    persistent_workers: bool,
+    context: Any,
+    worker_type: str,
+) -> None:
+    if not isinstance(num_workers, int) or num_workers < 0:
+        raise ValueError(
+            f"DataLoader: argument 'num_workers' must be an int of at least 0, found {num_workers!r}"
+        )
+    if timeout < 0:
+        raise ValueError(f"DataLoader: argument 'timeout' must be at least 0, found {timeout}")
+    if worker_type not in ("process", "thread"):
+        raise ValueError(
+            f"DataLoader: argument 'worker_type' must be 'process' or 'thread', found {worker_type!r}"
+        )
+    if num_workers == 0 and (prefetch_factor is not None or persistent_workers or context is not None):
+        raise ValueError(
+            "DataLoader: prefetch_factor, persistent_workers and multiprocessing_context need num_workers > 0, found 0"
+        )
+    if prefetch_factor is not None and (not isinstance(prefetch_factor, int) or prefetch_factor < 1):
+        raise ValueError(
+            f"DataLoader: argument 'prefetch_factor' must be a positive int, found {prefetch_factor!r}"
+        )
+    if context is not None and not isinstance(context, str) and not hasattr(context, "Process"):
+        raise TypeError(
+            "DataLoader: argument 'multiprocessing_context' must be the name of a start method or a context, "
+            f"found {type(context).__name__}"
+        )
 
 
 def _save(order: Any) -> dict[str, Any] | None:

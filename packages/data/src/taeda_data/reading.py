@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from taeda_data.collate import default_collate
@@ -40,9 +41,38 @@ def worker_rng() -> Any:
     return tensor.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
 
 
-def get_worker_info() -> None:
-    """What a worker process is told about itself; None in the main process."""
-    return
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What a worker of a loader is told about itself.
+
+    Attributes:
+        id: its number, from 0.
+        num_workers: how many there are.
+        seed: of this worker in this epoch.
+        dataset: its own copy of the data set in a process, the data set itself in a thread.
+    """
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """What this worker of a loader is told about itself; None outside of workers.
+
+    Example:
+        >>> class Lines(IterableDataset):
+        ...     def __iter__(self):
+        ...         info = get_worker_info()
+        ...         yield from lines if info is None else lines[info.id :: info.num_workers]
+    """
+    return getattr(_current, "info", None)
+
+
+def set_worker_info(number: int, workers: int, seed: int, dataset: Any) -> None:
+    """Say what `get_worker_info` returns in this thread."""
+    _current.info = WorkerInfo(number, workers, seed, dataset)
 
 
 class Reader:
@@ -64,9 +94,14 @@ class Reader:
         many = hasattr(dataset, "__getitems__")
         self._read = (Reader._many if many else Reader._one_by_one) if batched else Reader._single
 
+    def is_plain(self, group: Any) -> bool:
+        """Whether the batch of a group is taken at once, so that no sample is read."""
+        return self._gather is not None and _plain(group)
+
     def __call__(self, group: Any) -> Any:
         """The batch (or sample) of a group; errors keep their type and get a note."""
-        if self._gather is not None and _plain(group):
+        if self.is_plain(group):
+            assert self._gather is not None
             return self._noted(self._gather, group, group)
         try:
             return self._read(self, group)
@@ -77,7 +112,16 @@ class Reader:
         return self._noted(self._collate, self._sample(index), index)
 
     def _one_by_one(self, indices: Any) -> Any:
-        samples = [self._sample(index) for index in indices]
+        samples = []
+        read, seed = self._dataset.__getitem__, self._seed
+        index = None
+        try:
+            for index in indices:
+                _current.key = (seed, index)
+                samples.append(read(index))
+        except Exception as error:
+            self._note(error, "reading sample", index)
+            raise
         return self._noted(self._collate, samples, indices)
 
     def _many(self, indices: Any) -> Any:
@@ -98,9 +142,11 @@ class Reader:
         try:
             return call(argument)
         except Exception as error:
-            what = "joining the samples" if call is self._collate else "reading sample"
-            error.add_note(f"while {what} {index!r} of {type(self._dataset).__name__}")
+            self._note(error, "joining the samples" if call is self._collate else "reading sample", index)
             raise
+
+    def _note(self, error: Exception, what: str, index: Any) -> None:
+        error.add_note(f"while {what} {index!r} of {type(self._dataset).__name__}")
 
 
 def _plain(group: Any) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
+from taeda_data.randomness import draw_seed
 from taeda_registry.slots import tensor
 
 T_co = TypeVar("T_co", covariant=True)
@@ -59,11 +61,6 @@ class _Seeded(Sampler[int]):
         if self.generator is not None and state["generator"] is not None:
             self.generator.set_state(state["generator"])
         self._again = state["seed"]
-
-
-def draw_seed(generator: Any) -> int:
-    """A seed from a generator; None is the default one."""
-    return int(tensor.randint(0, 1 << 62, (1,), generator=generator, dtype=tensor.int64).item())
 
 
 class RandomSampler(_Seeded):
@@ -176,3 +173,81 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         n = len(self.sampler)  # type: ignore[arg-type]
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+class DistributedSampler(Sampler[int]):
+    """The share of one of several processes that train together: equal numbers of samples, no sample twice.
+
+    Args:
+        dataset: anything with a length.
+        num_replicas: how many processes; default: the environment's WORLD_SIZE.
+        rank: which of them this is; default: the environment's RANK.
+        shuffle: take the samples in an order that follows from ``seed`` and the epoch, the same in all processes.
+        seed: of that order; must be the same everywhere.
+        drop_last: leave out what cannot be divided; otherwise some samples are given twice.
+
+    Call `set_epoch` before each epoch, or all epochs have the same order.
+
+    Raises:
+        ValueError: a rank outside of 0 to num_replicas - 1. RuntimeError: neither given nor in the environment.
+
+    Example:
+        >>> list(DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False))
+        [1, 3, 0]
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        self.num_replicas = _from_environment("num_replicas", "WORLD_SIZE", num_replicas)
+        self.rank = _from_environment("rank", "RANK", rank)
+        if not 0 <= self.rank < self.num_replicas:
+            raise ValueError(
+                f"DistributedSampler: argument 'rank' is {self.rank}, expected 0 to {self.num_replicas - 1}"
+            )
+        self.dataset, self.shuffle, self.seed, self.drop_last, self.epoch = (
+            dataset,
+            shuffle,
+            seed,
+            drop_last,
+            0,
+        )
+
+    @property
+    def num_samples(self) -> int:
+        n = len(self.dataset)
+        return n // self.num_replicas if self.drop_last else -(-n // self.num_replicas)
+
+    @property
+    def total_size(self) -> int:
+        return self.num_samples * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        n = len(self.dataset)
+        order = list(range(n))
+        if self.shuffle:
+            source = tensor.Generator().manual_seed(self.seed + self.epoch)
+            order = tensor.randperm(n, generator=source).tolist()
+        repeated = itertools.cycle(order) if order else iter(())
+        return itertools.islice(repeated, self.rank, self.total_size, self.num_replicas)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of an epoch."""
+        self.epoch = epoch
+
+
+def _from_environment(argument: str, variable: str, value: int | None) -> int:
+    if value is None and variable not in os.environ:
+        raise RuntimeError(
+            f"DistributedSampler: argument '{argument}' is not given, and the environment has no {variable}"
+        )
+    return int(os.environ[variable]) if value is None else value

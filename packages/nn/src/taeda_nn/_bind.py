@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from taeda_registry import ProviderNotFoundError, RegistryError
@@ -25,17 +26,26 @@ except RegistryError as error:
 _places = [place for place in (getattr(tensor, "ops", None), tensor) if place is not None]
 
 
-def op(name: str, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Returns operator ``name`` of the active provider, else ``fallback``, else a stub that says what is missing.
+def provided(name: str) -> Callable[..., Any] | None:
+    """Operator ``name`` of the active provider, if it has one."""
+    found = (getattr(place, name, None) for place in _places)
+    return next((operator for operator in found if operator is not None), None)
+
+
+@cache
+def op(name: str) -> Callable[..., Any]:
+    """Returns operator ``name`` of the active provider, else its decomposition, else a stub that says what is missing.
 
     A provider may lack operators; a network that does not use them must still import and run.
     """
-    for place in _places:
-        found = getattr(place, name, None)
-        if found is not None:
-            return found
-    if fallback is not None:
-        return fallback
+    found = provided(name)
+    if found is not None:
+        return found
+    from taeda_nn import _decompose
+
+    composed = _decompose.find(name)
+    if composed is not None:
+        return composed
 
     def missing(*_args: Any, **_kwargs: Any) -> Any:
         raise NotImplementedError(f"{name}: the active tensor provider has no operator of this name")
@@ -60,5 +70,6 @@ __all__ = [
     "no_grad",
     "op",
     "overridable",
+    "provided",
     "tensor",
 ]

@@ -1,75 +1,20 @@
-"""One step of each recurrent cell, and whole layers made of such steps where the provider has no fused operator."""
+"""Whole recurrent layers: by the provider's fused operators, or step by step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, op, provided, tensor
+from taeda_nn._decompose.rnn import STEPS, State
 
 _linear = op("linear")
-_sigmoid, _tanh, _relu = op("sigmoid"), op("tanh"), op("relu")
 _dropout = op("dropout")
 
-State = tuple[Tensor, ...]
-
-
-def lstm_step(
-    gates: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None = None
-) -> State:
-    """Next (h, c) from the input's share of the gates, in the order input, forget, cell, output."""
-    h, c = state
-    i, f, g, o = (gates + _linear(h, w_hh, b_hh)).chunk(4, -1)
-    c = _sigmoid(f) * c + _sigmoid(i) * _tanh(g)
-    h = _sigmoid(o) * _tanh(c)
-    return (h if w_hr is None else _linear(h, w_hr, None)), c
-
-
-def gru_step(gates: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None) -> State:
-    """Next (h,) from the input's share of the gates, in the order reset, update, new."""
-    (h,) = state
-    r, z, n = gates.chunk(3, -1)
-    hr, hz, hn = _linear(h, w_hh, b_hh).chunk(3, -1)
-    z = _sigmoid(z + hz)
-    n = _tanh(n + _sigmoid(r + hr) * hn)
-    return (n + z * (h - n),)
-
-
-def _rnn_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., State]:
-    def step(gates: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None) -> State:
-        return (activation(gates + _linear(state[0], w_hh, b_hh)),)
-
-    return step
-
-
-STEPS: dict[str, Callable[..., State]] = {
-    "LSTM": lstm_step,
-    "GRU": gru_step,
-    "RNN_TANH": _rnn_step(_tanh),
-    "RNN_RELU": _rnn_step(_relu),
-}
-
-FUSED: dict[str, Any] = {mode: op(mode.lower(), False) for mode in STEPS}  # type: ignore[arg-type]
-
-
-def cell(mode: str) -> Callable[..., Any]:
-    """A cell ``f(x, state, w_ih, w_hh, b_ih, b_hh)`` composed of ``STEPS[mode]``."""
-    step = STEPS[mode]
-
-    def run(
-        x: Tensor,
-        state: Any,
-        w_ih: Tensor,
-        w_hh: Tensor,
-        b_ih: Tensor | None = None,
-        b_hh: Tensor | None = None,
-    ) -> Any:
-        several = mode == "LSTM"
-        result = step(_linear(x, w_ih, b_ih), tuple(state) if several else (state,), w_hh, b_hh)
-        return result if several else result[0]
-
-    return run
+#: The provider's operators that run whole layers, by kind; None where it has none.
+FUSED: dict[str, Callable[..., Any] | None] = {mode: provided(mode.lower()) for mode in STEPS}
 
 
 def run_layers(
@@ -116,7 +61,8 @@ def run_layers(
 def _run_direction(
     mode: str, input: Tensor, sizes: Sequence[int] | None, state: State, weights: Sequence[Any], reverse: bool
 ) -> tuple[Tensor, State]:
-    run = _fused_block if FUSED[mode] and len(weights) == 4 else _composed_block
+    operator = FUSED[mode] if len(weights) == 4 else None
+    run = _composed_block if operator is None else partial(_fused_block, operator)
     if sizes is None:
         return run(mode, input, state, weights, reverse)
     blocks = [(size, len(list(group))) for size, group in groupby(sizes)]
@@ -128,16 +74,14 @@ def _run_direction(
 
 
 def _fused_block(
-    mode: str, x: Tensor, state: State, weights: Sequence[Any], reverse: bool
+    operator: Callable[..., Any], mode: str, x: Tensor, state: State, weights: Sequence[Any], reverse: bool
 ) -> tuple[Tensor, State]:
     """Runs one layer in one direction over (T, B, features) by the provider's operator."""
     several = mode == "LSTM"
     before = tuple(kind.unsqueeze(0) for kind in state)
     params = [weight for weight in weights if weight is not None]
     hx = before if several else before[0]
-    result = FUSED[mode](
-        x.flip(0) if reverse else x, hx, params, len(params) == 4, 1, 0.0, True, False, False
-    )
+    result = operator(x.flip(0) if reverse else x, hx, params, len(params) == 4, 1, 0.0, True, False, False)
     output = result[0].flip(0) if reverse else result[0]
     return output, tuple(kind.squeeze(0) for kind in result[1:])
 

@@ -53,6 +53,13 @@ _slots: dict[str, Slot] = {
         Slot("nn", (1, 0), "taeda_nn", "taeda-nn", "neural-network modules and functions"),
         Slot("optim", (1, 0), "taeda_optim", "taeda-optim", "optimizers and learning-rate schedules"),
         Slot("data", (1, 0), "taeda_data", "taeda-data", "data sets and loaders"),
+        Slot(
+            "multiprocessing",
+            (1, 0),
+            "taeda_multiprocessing",
+            "taeda-multiprocessing",
+            "processes that share tensors",
+        ),
     )
 }
 

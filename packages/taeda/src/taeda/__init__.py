@@ -1,7 +1,8 @@
 """taeda: an imperative deep-learning library, composed from the active providers of its slots.
 
 Importing this package loads no provider. The first use of a name loads the tensor slot, and with it automatic
-differentiation; ``taeda.nn``, ``taeda.optim``, ``taeda.autograd`` and ``taeda.utils.data`` load when used.
+differentiation; ``taeda.nn``, ``taeda.optim``, ``taeda.autograd``, ``taeda.multiprocessing`` and
+``taeda.utils.data`` load when used.
 """
 
 from taeda import _aliases, _names

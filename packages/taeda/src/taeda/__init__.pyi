@@ -1,5 +1,6 @@
 # What type checkers and editors see: the first-party providers.
 from taeda import autograd as autograd
+from taeda import multiprocessing as multiprocessing
 from taeda import nn as nn
 from taeda import optim as optim
 from taeda import utils as utils

@@ -66,14 +66,10 @@ inline taeda_value pack(const Generator& v) noexcept {
 }
 inline taeda_value pack(const Scalar& v) noexcept {
   switch (v.kind()) {
-    case Scalar::Kind::Bool:
-      return pack(v.to<bool>());
-    case Scalar::Kind::Int:
-      return pack(v.to<int64_t>());
-    case Scalar::Kind::Float:
-      return pack(v.to_double());
-    default:
-      break;
+    case Scalar::Kind::Bool: return pack(v.to<bool>());
+    case Scalar::Kind::Int: return pack(v.to<int64_t>());
+    case Scalar::Kind::Float: return pack(v.to_double());
+    default: break;
   }
   taeda_value out{};
   if (v.is_complex()) {
@@ -99,8 +95,7 @@ Device device_among(const A&... arguments) noexcept {
     if (v.defined() && (!chosen || chosen->device.backend == 0) && !v.is_wrapped_number()) chosen = v.impl();
   };
   const auto visit = [&]<class T>(const T& v) {
-    if constexpr (std::is_same_v<T, Tensor>)
-      look(v);
+    if constexpr (std::is_same_v<T, Tensor>) look(v);
     else if constexpr (std::is_same_v<T, TensorList>)
       for (const Tensor& t : v) look(t);
   };
@@ -172,8 +167,7 @@ struct Taken<std::tuple<T...>> {
   static std::tuple<T...> from(const OpEntry& op, taeda_value* results) {
     return [&]<size_t... I>(std::index_sequence<I...>) {
       return std::tuple<T...>{static_cast<T>(take_tensor(op, results[I]))...};
-    }
-    (std::index_sequence_for<T...>());
+    }(std::index_sequence_for<T...>());
   }
 };
 

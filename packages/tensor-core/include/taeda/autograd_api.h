@@ -13,16 +13,16 @@ using PyVisit = int (*)(_object* object, void* arg);
 struct AutogradApi {
   uint32_t version = 1;
   void (*set_requires_grad)(const Tensor& self, bool value) = nullptr;
-  Tensor (*grad)(const Tensor& self) = nullptr;                    // undefined: None
+  Tensor (*grad)(const Tensor& self) = nullptr;  // undefined: None
   void (*set_grad)(const Tensor& self, const Tensor& grad) = nullptr;
   bool (*is_leaf)(const Tensor& self) = nullptr;
   /// New reference to the Python object of the node, or None (PyObject* as void*).
   void* (*grad_fn)(const Tensor& self) = nullptr;
-  /// Python-level implementations of `backward`, `register_hook`, `retain_grad`...: looked up by attribute name; new reference or null.
-  void* (*attribute)(const char* name) = nullptr;
-  /// The Python wrapper of `impl` died while others still hold it and `impl->grad` is set: the moment to look for cycles.
+  /// The Python wrapper of `impl` died while others still hold it and `impl->grad` is set: the moment to look for
+  /// cycles.
   void (*orphaned)(TensorImpl* impl) noexcept = nullptr;
-  /// What the garbage collector may know of a tensor's Python hooks: visits those that nobody but this tensor's wrapper keeps alive.
+  /// What the garbage collector may know of a tensor's Python hooks: visits those that nobody but this tensor's wrapper
+  /// keeps alive.
   int (*visit_hooks)(TensorImpl* impl, PyVisit visit, void* arg) = nullptr;
   /// Drops the hooks that `visit_hooks` shows: the wrapper is part of a garbage cycle.
   void (*drop_hooks)(TensorImpl* impl) noexcept = nullptr;

@@ -6,9 +6,9 @@
 namespace taeda {
 
 /// Note [Sizes that can be counted]
-/// No tensor has more than kMostElements elements, sizes of 0 left aside, whether or not it has memory: the bytes of any
-/// tensor in any dtype, products of some of its sizes and sums of a few of them stay within 64 bits, and kernels need not
-/// ask. What is computed from numbers that a user gave, or from several tensors, goes through Count.
+/// No tensor has more than kMostElements elements, sizes of 0 left aside, whether or not it has memory: the bytes of
+/// any tensor in any dtype, products of some of its sizes and sums of a few of them stay within 64 bits, and kernels
+/// need not ask. What is computed from numbers that a user gave, or from several tensors, goes through Count.
 inline constexpr int64_t kMostElements = (int64_t(1) << 59) - 1;
 
 /// A whole number that remembers whether it was computed within 64 bits.

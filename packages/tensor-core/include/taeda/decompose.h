@@ -2,7 +2,8 @@
 //
 // Unlike composites these operators are one kernel where speed counts. Two readers share what is written here:
 //   * a backend without a kernel runs it below the layers, where it needs no derivative;
-//   * while higher derivatives are recorded, autograd runs that of a `*_backward` operator above itself, so that its steps are recorded.
+//   * while higher derivatives are recorded, autograd runs that of a `*_backward` operator above itself, so that its
+//   steps are recorded.
 //     Such a decomposition is the one formula of a gradient, to which kernels are held.
 // Halves are computed with in float32 on both ways.
 #pragma once
@@ -39,7 +40,9 @@ void* erased(TypedDecomposition<Op> function) {
   return reinterpret_cast<void*>(function);
 }
 struct AddDecomposition {
-  AddDecomposition(const char* op, Decomposition decomposition, void* typed = nullptr) { add_decomposition(op, decomposition, typed); }
+  AddDecomposition(const char* op, Decomposition decomposition, void* typed = nullptr) {
+    add_decomposition(op, decomposition, typed);
+  }
 };
 
 /// `TAEDA_DECOMPOSE(name, "op", function)` for a typed function with the arguments of the schema.
@@ -51,10 +54,8 @@ TAEDA_API Tensor narrowed(const Tensor& t, DType first);
 namespace detail {
 template <class T>
 decltype(auto) widened_argument(const T& argument) {
-  if constexpr (std::is_same_v<T, Tensor>)
-    return in_float32(argument);
-  else
-    return (argument);
+  if constexpr (std::is_same_v<T, Tensor>) return in_float32(argument);
+  else return (argument);
 }
 inline Tensor narrowed_result(const Tensor& t, DType first) {
   return first == DType::Float16 || first == DType::BFloat16 ? narrowed(t, first) : t;

@@ -1,4 +1,5 @@
-// The operator table: operator x (backend kernel | layer entry), with one boxed calling convention beside the typed one.
+// The operator table: operator x (backend kernel | layer entry), with one boxed calling convention beside the typed
+// one.
 #pragma once
 #include <functional>
 #include <optional>
@@ -33,25 +34,29 @@ enum class Form : uint8_t { Function, InPlace, Out };
 enum class Kind : uint8_t { Structured, Direct, View, Composite };
 
 /// One form of one operator ("add", "add_", "add.out"): everything dispatch and tools know about it.
-/// Entries are `constinit`: kernels of other files register into them before or after their own file's initialisers run.
+/// Entries are `constinit`: kernels of other files register into them before or after their own file's initialisers
+/// run.
 struct OpEntry {
-  const char* name;                // unique: "add", "max.dim", "add_", "add.out"
-  const char* schema;              // "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  const char* name;    // unique: "add", "max.dim", "add_", "add.out"
+  const char* schema;  // "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
   Form form;
   Kind kind;
-  bool core;                       // a backend must implement it
-  uint16_t id = 0;                 // position in the table; 0 is "none"
-  void* layers[kMaxLayers] = {};   // typed entries, null: the call goes through to the next
-  void* direct[kMaxBackends] = {}; // Direct operators: typed full-signature functions per backend
-  void** kernels = nullptr;        // Structured: kMaxBackends typed kernels, shared by the three forms
-  void* composite = nullptr;       // View/Composite: the one typed implementation
-  Values (*call_boxed)(Values arguments) = nullptr;            // calls the operator from its top
-  void* boxed_layer_adapter = nullptr;                         // typed entry that boxes and calls boxed_layers[its layer]
-  BoxedFn* boxed_layers[kMaxLayers] = {};
-  void* boxed_kernel_adapter = nullptr;                        // typed kernel (or direct function) that boxes for boxed_kernels[backend of the output]
-  BoxedFn* boxed_kernels[kMaxBackends] = {};                   // Structured: arguments are outputs first, then inputs; Direct: inputs
-  const char* registered_by[kMaxBackends] = {};                // for messages: who registered which kernel
-  void* c_kernel_adapter = nullptr;                            // typed kernel that packs for c_kernels[backend of the output]
+  bool core;                        // a backend must implement it
+  uint16_t id = 0;                  // position in the table; 0 is "none"
+  void* layers[kLayerSlots] = {};   // typed entries by slot_of(layer), null: the call goes through to the next
+  void* direct[kMaxBackends] = {};  // Direct operators: typed full-signature functions per backend
+  void** kernels = nullptr;         // Structured: kMaxBackends typed kernels, shared by the three forms
+  void* compute = nullptr;          // typed like a layer's entry: what stands below all of them
+  Values (*call_boxed)(Values arguments) = nullptr;  // calls the operator from its top
+  /// Goes on with the layers of `rest` and, below them, with `compute`.
+  Values (*go_on_boxed)(const OpEntry& op, KeySet rest, const Values& arguments) = nullptr;
+  void* boxed_layer_adapter = nullptr;  // typed entry that boxes and calls boxed_layers[its layer]
+  BoxedFn* boxed_layers[kLayerSlots] = {};
+  void* boxed_kernel_adapter =
+      nullptr;  // typed kernel (or direct function) that boxes for boxed_kernels[backend of the output]
+  BoxedFn* boxed_kernels[kMaxBackends] = {};     // Structured: arguments are outputs first, then inputs; Direct: inputs
+  const char* registered_by[kMaxBackends] = {};  // for messages: who registered which kernel
+  void* c_kernel_adapter = nullptr;              // typed kernel that packs for c_kernels[backend of the output]
   const CKernel* c_kernels[kMaxBackends] = {};
 };
 
@@ -65,18 +70,15 @@ TAEDA_API const std::vector<OpEntry*>& all_ops();
 /// Typed registration, used by our own backends through `kernel<op::add>(kCPU, fn)` (generated op tags).
 TAEDA_API void register_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who);
 TAEDA_API void register_layer(OpEntry* op, Layer layer, void* entry);
-/// Boxed registration for Python and C plug-ins.
-TAEDA_API void register_boxed_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who);
-TAEDA_API void register_boxed_layer(OpEntry* op, Layer layer, BoxedFn fn);
-
 /// The backend of a call. Mixed devices: 0-d cpu tensors are let through, anything else is a RuntimeError naming both.
 TAEDA_API BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor* const> arguments);
 /// NotImplementedError listing the backends that have the kernel and who registered it.
 [[noreturn]] TAEDA_API void no_kernel(const OpEntry& op, BackendId backend);
-/// What stands in for a kernel that `id` lacks: null for backends without memory, the typed adapter of a fallback where the
-/// user has chosen one; otherwise no_kernel(). `called` is the form, `owner` the entry that holds the kernels.
+/// What stands in for a kernel that `id` lacks: null for backends without memory, the typed adapter of a fallback where
+/// the user has chosen one; otherwise no_kernel(). `called` is the form, `owner` the entry that holds the kernels.
 TAEDA_API void* missing_kernel(const OpEntry& called, OpEntry& owner, BackendId id);
-/// Errors common to in-place and out= forms (read-only storage, dtype that cannot be cast, shape that does not fit, self-overlap).
+/// Errors common to in-place and out= forms (read-only storage, dtype that cannot be cast, shape that does not fit,
+/// self-overlap).
 TAEDA_API void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype);
 
 /// A target must not be a view whose elements share places (expanded, overlapping windows).

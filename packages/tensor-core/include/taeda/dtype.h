@@ -11,8 +11,21 @@
 namespace taeda {
 
 enum class DType : uint8_t {
-  Bool, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64,
-  Float16, BFloat16, Float32, Float64, Complex64, Complex128,
+  Bool,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  UInt8,
+  UInt16,
+  UInt32,
+  UInt64,
+  Float16,
+  BFloat16,
+  Float32,
+  Float64,
+  Complex64,
+  Complex128,
 };
 inline constexpr int kDTypeCount = 15;
 
@@ -44,6 +57,7 @@ enum class Category : uint8_t { Bool, Integral, Floating, Complex };
 
 template <class T> struct DTypeOf;
 template <DType D> struct CTypeOf;
+// clang-format off
 #define TAEDA_DTYPE(NAME, TYPE)                                             \
   template <> struct DTypeOf<TYPE> { static constexpr DType value = DType::NAME; }; \
   template <> struct CTypeOf<DType::NAME> { using type = TYPE; };
@@ -53,14 +67,16 @@ TAEDA_DTYPE(UInt64, uint64_t) TAEDA_DTYPE(Float16, Half) TAEDA_DTYPE(BFloat16, t
 TAEDA_DTYPE(Float32, float) TAEDA_DTYPE(Float64, double) TAEDA_DTYPE(Complex64, taeda::Complex64)
 TAEDA_DTYPE(Complex128, taeda::Complex128)
 #undef TAEDA_DTYPE
-template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
+    // clang-format on
+    template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
 
 inline constexpr uint8_t kItemSize[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
 constexpr int64_t item_size(DType d) noexcept { return kItemSize[int(d)]; }
 constexpr Category category(DType d) noexcept {
-  return d == DType::Bool ? Category::Bool
-         : d <= DType::UInt64 ? Category::Integral
-         : d <= DType::Float64 ? Category::Floating : Category::Complex;
+  return d == DType::Bool      ? Category::Bool
+         : d <= DType::UInt64  ? Category::Integral
+         : d <= DType::Float64 ? Category::Floating
+                               : Category::Complex;
 }
 constexpr bool is_floating(DType d) noexcept { return category(d) == Category::Floating; }
 constexpr bool is_complex(DType d) noexcept { return category(d) == Category::Complex; }
@@ -79,7 +95,8 @@ constexpr DType complex_of(DType d) noexcept {
 
 /// "float32"
 TAEDA_API std::string_view name(DType d) noexcept;
-/// Least common type of two dimensioned operands (PyTorch's lattice; uint16-64 with signed ints go to the next larger signed type, int64 at the top; uint64 with signed to float32 as in PyTorch's default float).
+/// Least common type of two dimensioned operands (PyTorch's lattice; uint16-64 with signed ints go to the next larger
+/// signed type, int64 at the top; uint64 with signed to float32 as in PyTorch's default float).
 TAEDA_API DType promote(DType a, DType b) noexcept;
 /// Whether a result of type `from` may be stored in-place into `to` (no drop of category).
 TAEDA_API bool can_cast(DType from, DType to) noexcept;

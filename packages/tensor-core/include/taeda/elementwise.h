@@ -39,7 +39,9 @@ struct LoopRow {
 };
 
 /// float16 and bfloat16 -> float32, others unchanged.
-constexpr DType compute_dtype(DType d) noexcept { return d == DType::Float16 || d == DType::BFloat16 ? DType::Float32 : d; }
+constexpr DType compute_dtype(DType d) noexcept {
+  return d == DType::Float16 || d == DType::BFloat16 ? DType::Float32 : d;
+}
 
 /// An operand and the dtype in which the loop wants it; the engine converts chunk by chunk where they differ.
 struct LoopOperand {
@@ -50,8 +52,10 @@ inline constexpr int kMaxLoopOperands = 6;
 /// Elements per parallel piece; fixed, so that results do not depend on the number of threads.
 inline constexpr int64_t kLoopGrain = 32768;
 
-/// Runs `loop`. The first operand is the output, with the final shape; inputs broadcast to it. `outputs` > 1: so many outputs lead.
-TAEDA_API void run_loop(Loop loop, const LoopParams* params, std::initializer_list<LoopOperand> operands, int outputs = 1);
+/// Runs `loop`. The first operand is the output, with the final shape; inputs broadcast to it. `outputs` > 1: so many
+/// outputs lead.
+TAEDA_API void run_loop(Loop loop, const LoopParams* params, std::initializer_list<LoopOperand> operands,
+                        int outputs = 1);
 
 /// Copies with broadcasting and conversion; both on the CPU.
 TAEDA_API void copy_elements(const Tensor& out, const Tensor& in);

@@ -7,7 +7,8 @@ namespace taeda {
 /// A TensorFlag: addresses were given out that count on this object's life; see lend().
 inline constexpr uint8_t kLent = 128;
 
-/// A storage that somebody outside holds. Keeps the storage, not the tensor: that one may be given other memory meanwhile.
+/// A storage that somebody outside holds. Keeps the storage, not the tensor: that one may be given other memory
+/// meanwhile.
 class TAEDA_API Exported {
  public:
   explicit Exported(Ref<Storage> storage);
@@ -37,10 +38,11 @@ TAEDA_API void lend(const Tensor& self);
 /// Ends what lend() began; for tensors that die.
 void end_loans(TensorImpl* impl) noexcept;
 
-/// Shows `sizes`, row-major, from the same first element; where the storage ends too early, in a new one that begins with
-/// the same bytes. RuntimeError when it would have to grow out of memory that others hold.
+/// Shows `sizes`, row-major, from the same first element; where the storage ends too early, in a new one that begins
+/// with the same bytes. RuntimeError when it would have to grow out of memory that others hold.
 TAEDA_API void resize(const Tensor& self, IntSpan sizes);
-/// RuntimeError where `self` must not leave its memory behind, because others would not see what is written from then on.
+/// RuntimeError where `self` must not leave its memory behind, because others would not see what is written from then
+/// on.
 TAEDA_API void check_growth(const Tensor& self, IntSpan sizes, const char* op, const char* argument);
 
 }  // namespace taeda

@@ -9,7 +9,7 @@ namespace taeda {
 
 struct GeneratorImpl : Counted {
   uint64_t seed = 0x5eed5eed5eedull;
-  uint64_t offset = 0;             // in blocks of four 32-bit words
+  uint64_t offset = 0;  // in blocks of four 32-bit words
   Device device;
   void* python = nullptr;
 };
@@ -18,7 +18,8 @@ using Generator = Ref<GeneratorImpl>;
 
 TAEDA_API Generator default_generator(Device device = {});
 TAEDA_API Generator new_generator(uint64_t seed, Device device = {});
-/// Reserves `blocks` counter values and returns the seed and the first: kernels then fill in any order, any thread count.
+/// Reserves `blocks` counter values and returns the seed and the first: kernels then fill in any order, any thread
+/// count.
 struct PhiloxRange {
   uint64_t seed, offset;
 };
@@ -27,7 +28,8 @@ TAEDA_API PhiloxRange reserve(const Generator& generator, uint64_t blocks);
 /// Four random words for counter value `offset`.
 inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t offset, uint64_t subsequence = 0) noexcept {
   uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
-  uint32_t c0 = uint32_t(offset), c1 = uint32_t(offset >> 32), c2 = uint32_t(subsequence), c3 = uint32_t(subsequence >> 32);
+  uint32_t c0 = uint32_t(offset), c1 = uint32_t(offset >> 32), c2 = uint32_t(subsequence),
+           c3 = uint32_t(subsequence >> 32);
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t(0xD2511F53u) * c0, p1 = uint64_t(0xCD9E8D57u) * c2;
     const uint32_t n0 = uint32_t(p1 >> 32) ^ c1 ^ k0, n2 = uint32_t(p0 >> 32) ^ c3 ^ k1;

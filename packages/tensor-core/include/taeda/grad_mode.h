@@ -4,11 +4,13 @@
 
 namespace taeda {
 
-/// Recording of gradients, and with it the autograd layer, on or off for a scope; both go back to what they were, whatever the
-/// scope's code has switched.
+/// Recording of gradients, and with it the autograd layer, on or off for a scope; both go back to what they were,
+/// whatever the scope's code has switched.
 class GradMode {
  public:
-  explicit GradMode(bool record) noexcept : enabled_(thread_state.grad_enabled), excluded_(thread_state.excluded) { set(record); }
+  explicit GradMode(bool record) noexcept : enabled_(thread_state.grad_enabled), excluded_(thread_state.excluded) {
+    set(record);
+  }
   ~GradMode() {
     thread_state.grad_enabled = enabled_;
     restore_excluded(excluded_);  // last: its fence holds the store above as well

@@ -85,7 +85,8 @@ TAEDA_API Spec extremum(const char* op, const Tensor& self, const Dims& dim, boo
 TAEDA_API std::array<Spec, 2> extremum_dim(const char* op, const Tensor& self, int64_t dim, bool keepdim);
 TAEDA_API Spec arg_extremum(const char* op, const Tensor& self, std::optional<int64_t> dim, bool keepdim);
 TAEDA_API Spec truth(const char* op, const Tensor& self, const Dims& dim, bool keepdim);
-TAEDA_API Spec vector_norm(const Tensor& self, const Scalar& ord, const Dims& dim, bool keepdim, std::optional<DType> dtype);
+TAEDA_API Spec vector_norm(const Tensor& self, const Scalar& ord, const Dims& dim, bool keepdim,
+                           std::optional<DType> dtype);
 TAEDA_API Spec scan(const char* op, const Tensor& self, int64_t dim, std::optional<DType> dtype);
 TAEDA_API Spec scan_float(const char* op, const Tensor& self, int64_t dim);
 TAEDA_API std::array<Spec, 2> scan_indices(const char* op, const Tensor& self, int64_t dim);

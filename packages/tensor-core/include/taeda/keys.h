@@ -1,4 +1,4 @@
-// Dispatch keys: one bit per backend (low half) and per layer (high half), thread-local include/exclude.
+// Dispatch keys: one bit per backend (the lowest) and per layer (above them), thread-local include/exclude.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -9,25 +9,43 @@
 
 namespace taeda {
 
-/// Layers in the order in which a call meets them: the highest bit goes first.
-enum class Layer : uint8_t { Autograd = 0, Transform = 4, Autocast = 8, Tracing = 10, Profiler = 14 };
-inline constexpr int kMaxLayers = 16;
-inline constexpr int kLayerShift = 32;
+/// Layers in the order in which a call meets them: the highest goes first. Packages may take the positions from 0 to
+/// 15; the two outside are the library's own. See docs/design/layers.md.
+enum class Layer : int8_t {
+  BelowAutograd = -1,  // TorchDispatchMode: what is left when gradients have been recorded
+  Autograd = 0,
+  PreDispatch = 1,  // __torch_dispatch__ of classes, and modes above autograd
+  Transform = 4,    // levels (taeda/levels.h)
+  Autocast = 8,
+  Tracing = 10,
+  Profiler = 14,
+  Observer = 16,  // typed observers (taeda/observer.h)
+};
+inline constexpr int kMaxLayers = 16;   // positions of packages
+inline constexpr int kLayerSlots = 18;  // and those of the library
+inline constexpr int kLayerShift = 31;
+/// Where a layer stands in an operator's tables.
+constexpr int slot_of(Layer layer) noexcept { return int(layer) - int(Layer::BelowAutograd); }
+constexpr Layer layer_at(int slot) noexcept { return Layer(slot + int(Layer::BelowAutograd)); }
+
+static_assert(kMaxBackends <= 16 && kLayerShift + kLayerSlots <= 64);
 
 class KeySet {
  public:
   constexpr KeySet() noexcept = default;
   explicit constexpr KeySet(uint64_t bits) noexcept : bits_(bits) {}
-  static constexpr KeySet of(Layer layer) noexcept { return KeySet(uint64_t(1) << (kLayerShift + int(layer))); }
+  static constexpr KeySet of(Layer layer) noexcept { return KeySet(uint64_t(1) << (kLayerShift + slot_of(layer))); }
   static constexpr KeySet backend(BackendId id) noexcept { return KeySet(uint64_t(1) << id); }
   constexpr uint64_t bits() const noexcept { return bits_; }
   constexpr bool has_layers() const noexcept { return bits_ >> kLayerShift; }
   constexpr bool has(Layer layer) const noexcept { return bits_ & of(layer).bits_; }
-  /// Index into an operator's layer table of the first layer to run; only valid when has_layers().
-  constexpr int top_layer() const noexcept { return 31 - std::countl_zero(uint32_t(bits_ >> kLayerShift)); }
-  constexpr KeySet backends() const noexcept { return KeySet(bits_ & 0xffffffffu); }
+  /// Slot in an operator's layer table of the first layer to run; only valid when has_layers().
+  constexpr int top_slot() const noexcept { return 63 - kLayerShift - std::countl_zero(bits_); }
+  constexpr KeySet backends() const noexcept { return KeySet(bits_ & 0xffffu); }
   constexpr KeySet without(Layer layer) const noexcept { return KeySet(bits_ & ~of(layer).bits_); }
-  constexpr KeySet without_layer_index(int i) const noexcept { return KeySet(bits_ & ~(uint64_t(1) << (kLayerShift + i))); }
+  constexpr KeySet without_slot(int slot) const noexcept {
+    return KeySet(bits_ & ~(uint64_t(1) << (kLayerShift + slot)));
+  }
   friend constexpr KeySet operator|(KeySet a, KeySet b) noexcept { return KeySet(a.bits_ | b.bits_); }
   friend constexpr KeySet operator&(KeySet a, KeySet b) noexcept { return KeySet(a.bits_ & b.bits_); }
   friend constexpr bool operator==(KeySet, KeySet) = default;
@@ -38,8 +56,8 @@ class KeySet {
 
 /// Per-thread state read on every operator call; kept in one cache line, reached without a call.
 struct ThreadState {
-  uint64_t included = 0;               // layers active whatever the arguments (profiler, tracing)
-  uint64_t excluded = 0;               // layers switched off (no_grad, and a layer's own inner call)
+  uint64_t included = 0;  // layers active whatever the arguments (profiler, tracing)
+  uint64_t excluded = 0;  // layers switched off (no_grad, and a layer's own inner call)
   bool grad_enabled = true;
   bool inference_mode = false;
 };
@@ -50,8 +68,9 @@ inline KeySet active(KeySet of_arguments) noexcept {
   return KeySet((of_arguments.bits() | thread_state.included) & ~thread_state.excluded);
 }
 
-/// Gives the excluded layers back, also while an error unwinds. GCC 12 moves a plain store that a landing pad makes before a
-/// conditional clean-up into one branch of it, so that it is lost on the other: the fence keeps it where it stands.
+/// Gives the excluded layers back, also while an error unwinds. GCC 12 moves a plain store that a landing pad makes
+/// before a conditional clean-up into one branch of it, so that it is lost on the other: the fence keeps it where it
+/// stands.
 inline void restore_excluded(uint64_t saved) noexcept {
   thread_state.excluded = saved;
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -60,7 +79,9 @@ inline void restore_excluded(uint64_t saved) noexcept {
 /// Switches layers off for a scope: what a layer does around its call to the operator below it.
 class Below {
  public:
-  explicit Below(Layer layer) noexcept : saved_(thread_state.excluded) { thread_state.excluded |= KeySet::of(layer).bits(); }
+  explicit Below(Layer layer) noexcept : saved_(thread_state.excluded) {
+    thread_state.excluded |= KeySet::of(layer).bits();
+  }
   ~Below() { restore_excluded(saved_); }
   Below(const Below&) = delete;
 

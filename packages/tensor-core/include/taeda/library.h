@@ -23,10 +23,10 @@ struct SchemaArgument {
   bool optional = false;        // None is a value
   bool keyword_only = false;
   bool has_default = false;
-  Value missing;            // the default
-  std::string alias = {};   // letter of the memory it shows: "a" of Tensor(a) and Tensor(a!)
-  bool written = false;     // Tensor(a!)
-  std::string when = {};    // Tensor(a! if training): written only when this argument is true
+  Value missing;           // the default
+  std::string alias = {};  // letter of the memory it shows: "a" of Tensor(a) and Tensor(a!)
+  bool written = false;    // Tensor(a!)
+  std::string when = {};   // Tensor(a! if training): written only when this argument is true
 };
 struct SchemaResult {
   std::string name;
@@ -104,7 +104,8 @@ TAEDA_API void remove_operator(RuntimeOp* op);
 /// Calls any operator from its top, with arguments in the order of boxed_schema().
 TAEDA_API Values call_operator(const OpEntry& op, Values arguments);
 
-/// Copies the arguments to the cpu, calls the operator there, and gives the results on the device; counted as a fallback.
+/// Copies the arguments to the cpu, calls the operator there, and gives the results on the device; counted as a
+/// fallback.
 TAEDA_API Values compute_on_cpu(const OpEntry& op, Device device, Values arguments);
 
 /// Kernels and layers with an owner, which can be taken away again. `replace`: also where there is one, which then
@@ -144,8 +145,10 @@ TAEDA_API void check_kernel_results(const ResultsOf& made, Device device, std::s
 
 /// How the autograd package records operators made at run time; null without it.
 extern TAEDA_API Values (*record_runtime_op)(RuntimeOp& op, KeySet keys, Values arguments);
-/// What a layer below `keys`' own top does next.
-TAEDA_API Values call_below(RuntimeOp& op, KeySet keys, Values arguments);
+/// What a layer does next that has taken itself out of `rest`: the other layers in it, then the computation.
+TAEDA_API Values go_on(const OpEntry& op, KeySet rest, Values arguments);
+/// The layers and the backend of a call with these arguments, now and here.
+TAEDA_API KeySet keys_of_call(const Values& arguments);
 
 /// A device whose memory is the host's, with kernels from Python or anywhere.
 struct HostBackend {

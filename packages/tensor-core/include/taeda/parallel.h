@@ -23,7 +23,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
 
 /// The host language's lock (Python's GIL), given up around long work. Set by the binding.
 struct HostLock {
-  void* (*release)() = nullptr;      // null result: this thread did not hold it
+  void* (*release)() = nullptr;  // null result: this thread did not hold it
   void (*acquire)(void* token) = nullptr;
 };
 extern TAEDA_API HostLock host_lock;

@@ -1,5 +1,6 @@
-// What compiled extensions of other packages (autograd) need of the Python objects that tensor-core's extension defines.
-// PyObject* travels as void*, so that libtaeda itself stays free of Python. Filled in when `taeda_tensor_core._C` is imported.
+// What compiled extensions of other packages (autograd) need of the Python objects that tensor-core's extension
+// defines. PyObject* travels as void*, so that libtaeda itself stays free of Python. Filled in when
+// `taeda_tensor_core._C` is imported.
 #pragma once
 #include <exception>
 
@@ -18,8 +19,8 @@ struct PythonApi {
   void (*set_error)() noexcept = nullptr;
   /// Throws the C++ exception that carries the Python error now set: crosses any C++ frames and comes out unchanged.
   void (*throw_error)() = nullptr;
-  /// In a catch block: where the current C++ exception stands for a Python error, takes that out of the interpreter, tells
-  /// its kind and text, and gives an exception that carries it on any thread; null where it does not.
+  /// In a catch block: where the current C++ exception stands for a Python error, takes that out of the interpreter,
+  /// tells its kind and text, and gives an exception that carries it on any thread; null where it does not.
   std::exception_ptr (*carry_error)(ErrorKind& kind, std::string& text) noexcept = nullptr;
 };
 extern TAEDA_API PythonApi python_api;

@@ -17,7 +17,10 @@ class Scalar {
   Scalar(uint64_t v) : kind_(Kind::UInt) { value_.u = v; }
   Scalar(float v) : Scalar(double(v)) {}
   Scalar(double v) : kind_(Kind::Float) { value_.f = v; }
-  Scalar(std::complex<double> v) : kind_(Kind::Complex) { value_.f = v.real(); imag_ = v.imag(); }
+  Scalar(std::complex<double> v) : kind_(Kind::Complex) {
+    value_.f = v.real();
+    imag_ = v.imag();
+  }
 
   Kind kind() const noexcept { return kind_; }
   bool is_integral() const noexcept { return kind_ <= Kind::UInt; }

@@ -13,7 +13,8 @@ struct Spec {
 
 /// Most operators have one output, a few two or three.
 inline Spec spec(IntSpan sizes, DType dtype) { return Spec{Shape(sizes), dtype, {}}; }
-/// Row-major, or channels-last strides when `like` has them and is of the same rank: how layout travels through a network.
+/// Row-major, or channels-last strides when `like` has them and is of the same rank: how layout travels through a
+/// network.
 TAEDA_API Spec spec_like(IntSpan sizes, DType dtype, const Tensor& like);
 
 }  // namespace taeda

@@ -13,13 +13,14 @@ struct Storage : Counted {
   void* data = nullptr;
   size_t nbytes = 0;
   Device device;
-  bool readonly = false;         // NumPy said so; in-place operators refuse
-  bool growable = true;          // false for foreign memory
+  bool readonly = false;  // NumPy said so; in-place operators refuse
+  bool growable = true;   // false for foreign memory
   /// Bumped by every in-place operation through any view; autograd compares it with what it saved.
   uint32_t version = 0;
   /// Id of the operator that mutated last, so that a stale-version error can name it (0: none).
   uint16_t last_mutator = 0;
-  /// Frees `data`; null when the bytes are inline. `context` is whatever the owner needs (allocator block, PyObject...).
+  /// Frees `data`; null when the bytes are inline. `context` is whatever the owner needs (allocator block,
+  /// PyObject...).
   void (*release)(void* data, size_t nbytes, void* context) = nullptr;
   void* context = nullptr;
   alignas(16) char inline_bytes[kInlineBytes];

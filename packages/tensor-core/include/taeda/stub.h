@@ -20,9 +20,9 @@ struct Place {
 };
 
 /// Note [Hidden bases]
-/// What an operator returns may have been made as a view of a temporary. To the user that is a tensor like any other: it has
-/// no base, its hooks stay when it is written in place, and its being made under no_grad forbids nothing. Makes it so where nobody but
-/// the view holds the base; false when there are other holders.
+/// What an operator returns may have been made as a view of a temporary. To the user that is a tensor like any other:
+/// it has no base, its hooks stay when it is written in place, and its being made under no_grad forbids nothing. Makes
+/// it so where nobody but the view holds the base; false when there are other holders.
 TAEDA_API bool drop_hidden_base(const Tensor& view);
 
 inline KeySet keys_of(TensorList tensors) {
@@ -34,9 +34,11 @@ inline KeySet keys_of(TensorList tensors) {
 inline Place place_of(Device device) { return {device}; }
 inline Place place_of(std::optional<Device> device) { return {device.value_or(Device{})}; }
 
-TAEDA_API Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists);
+TAEDA_API Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors,
+                            std::initializer_list<TensorList> lists);
 
-/// One backend among the arguments: its number is its bit. Several devices of it are told apart only when it has several.
+/// One backend among the arguments: its number is its bit. Several devices of it are told apart only when it has
+/// several.
 template <class... Lists>
 inline Place place_of(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, const Lists&... lists) {
   if (keys.backends() == KeySet::backend(kCPU)) [[likely]]
@@ -45,7 +47,8 @@ inline Place place_of(const OpEntry& op, KeySet keys, std::span<const Tensor* co
 }
 
 inline Tensor make(const Spec& spec, Place place) {
-  return spec.strides.empty() ? empty(spec.sizes, spec.dtype, place.device) : empty_strided(spec.sizes, spec.strides, spec.dtype, place.device);
+  return spec.strides.empty() ? empty(spec.sizes, spec.dtype, place.device)
+                              : empty_strided(spec.sizes, spec.strides, spec.dtype, place.device);
 }
 
 /// The typed kernel; null (nothing to do) for backends without memory.
@@ -75,17 +78,23 @@ inline typename Op::Kernel* writer_of(const OpEntry& op, Place place) {
   return reinterpret_cast<typename Op::Kernel*>(found);
 }
 
-/// Calls the entry of the first active layer that has one; a layer calls the operator again with itself excluded.
-template <class Op, auto Compute, class... Arguments>
-[[gnu::noinline]] auto through_layers(KeySet keys, Arguments&&... arguments) {
-  for (KeySet rest = keys; rest.has_layers(); rest = rest.without_layer_index(rest.top_layer()))
-    if (void* layer = Op::entry.layers[rest.top_layer()])
-      return reinterpret_cast<typename Op::Fn*>(layer)(rest, std::forward<Arguments>(arguments)...);
-  return Compute(keys, std::forward<Arguments>(arguments)...);
-}
+/// Calls the entry of the first active layer that has one, which calls the operator again with itself excluded; without
+/// one, the form's own computation. One function serves all forms of a signature: what is theirs comes last, so that
+/// the arguments stay where they are.
+template <class Fn>
+struct Layers;
+template <class R, class... A>
+struct Layers<R(KeySet, A...)> {
+  [[gnu::noinline]] static R call(KeySet keys, A... arguments, const OpEntry& op, R (*compute)(KeySet, A...)) {
+    for (KeySet rest = keys; rest.has_layers(); rest = rest.without_slot(rest.top_slot()))
+      if (void* layer = op.layers[rest.top_slot()])
+        return reinterpret_cast<R (*)(KeySet, A...)>(layer)(rest, arguments...);
+    return compute(keys, arguments...);
+  }
+};
 
-// What a schema calls written, `Tensor(a!)`, is checked before anything is computed and counted afterwards. Optional tensors may
-// be absent; of a list all items are meant.
+// What a schema calls written, `Tensor(a!)`, is checked before anything is computed and counted afterwards. Optional
+// tensors may be absent; of a list all items are meant.
 
 /// RuntimeError unless the target is memory that may be written to and, with `apart`, shows no place twice.
 TAEDA_API void check_target(const OpEntry& op, const Tensor& target, const char* argument, bool apart);
@@ -110,8 +119,8 @@ inline void bump(const OpEntry& op, const Tensor& self) {
 inline void bump(const OpEntry& op, TensorList list) {
   for (const Tensor& t : list) bump(op, t);
 }
-/// Runs the kernel of an in-place call. A target that a signal left partly written has a new version: what was saved of it
-/// is gone.
+/// Runs the kernel of an in-place call. A target that a signal left partly written has a new version: what was saved of
+/// it is gone.
 template <class Call>
 inline void writing(const OpEntry& op, const Tensor& self, Call&& call) {
   try {
@@ -133,14 +142,15 @@ inline void writing(const OpEntry& op, TensorList list, Call&& call) {
 
 /// The operator that was called is named as the last one that wrote, in the place of those that it is made of.
 inline void blame(const OpEntry& op, const Tensor& self) {
-  if (self.defined() && self.impl()->storage && !(self.impl()->flags & kDetachedData)) self.impl()->storage->last_mutator = op.id;
+  if (self.defined() && self.impl()->storage && !(self.impl()->flags & kDetachedData))
+    self.impl()->storage->last_mutator = op.id;
 }
 inline void blame(const OpEntry& op, TensorList list) {
   for (const Tensor& t : list) blame(op, t);
 }
 
-/// Whether a call that writes to `target` must copy this input first. One that makes each element of the same elements alone
-/// may read the target itself.
+/// Whether a call that writes to `target` must copy this input first. One that makes each element of the same elements
+/// alone may read the target itself.
 inline bool disturbed(const Tensor& input, const Tensor& target, bool elementwise) {
   return overlaps(input, target) && !(elementwise && same_place(input, target));
 }
@@ -175,8 +185,8 @@ TAEDA_API void check_distinct(const OpEntry& op, std::initializer_list<const Ten
 /// Where an out= form computes: the given tensor, or a temporary when dtype or memory do not allow that.
 class TAEDA_API OutTarget {
  public:
-  OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs,
-            std::initializer_list<TensorList> lists);
+  OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place,
+            std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists);
   const Tensor& tensor() const { return temporary_.defined() ? temporary_ : out_; }
   void finish() const;
 
@@ -186,7 +196,8 @@ class TAEDA_API OutTarget {
   Tensor temporary_;
 };
 
-/// The last step of a composite: a result that shows a tensor which nobody else holds is no view (see Note [Hidden bases]).
+/// The last step of a composite: a result that shows a tensor which nobody else holds is no view (see Note [Hidden
+/// bases]).
 template <class T>
 inline void settle(const T&) noexcept {}  // numbers
 inline void settle(const Tensor& result) {

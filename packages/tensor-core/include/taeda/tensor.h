@@ -10,6 +10,7 @@
 namespace taeda {
 
 class Tensor;
+struct PayloadLink;  // taeda/levels.h
 
 /// What the autograd layer hangs on a tensor; libtaeda only owns it.
 struct GradMeta {
@@ -18,9 +19,9 @@ struct GradMeta {
 
 /// Facts about the order of bytes, refreshed whenever sizes or strides change.
 enum LayoutFlag : uint8_t {
-  kContiguous = 1,      // row-major without gaps
-  kChannelsLast = 2,    // 4-d, NHWC strides without gaps (may hold together with kContiguous)
-  kDense = 4,           // some permutation of the dimensions is contiguous: non-overlapping, no gaps, positive strides
+  kContiguous = 1,    // row-major without gaps
+  kChannelsLast = 2,  // 4-d, NHWC strides without gaps (may hold together with kContiguous)
+  kDense = 4,         // some permutation of the dimensions is contiguous: non-overlapping, no gaps, positive strides
 };
 enum TensorFlag : uint8_t {
   kWrappedNumber = 1,   // came from a Python number: takes part in promotion by category only
@@ -29,6 +30,7 @@ enum TensorFlag : uint8_t {
   kDetachedData = 8,    // from `.data`: in-place writes do not bump the version
   kOwnsPython = 16,     // this object keeps its Python wrapper alive (wrapper has state of its own)
   kUntrackedView = 32,  // a view made while gradients were not recorded
+  kCarries = 64,        // has a payload for some level
 };
 inline constexpr int kMaxDims = 64;
 
@@ -37,17 +39,18 @@ struct TensorImpl : Counted {
 
   KeySet keys;
   Ref<Storage> storage;
-  char* data = nullptr;            // address of element [0,...,0]
+  char* data = nullptr;  // address of element [0,...,0]
   int64_t numel = 1;
-  int64_t* dims;                   // sizes, then strides (in elements); points to inline_dims or to the heap
+  int64_t* dims;  // sizes, then strides (in elements); points to inline_dims or to the heap
   DType dtype = DType::Float32;
   uint8_t ndim = 0;
   uint8_t layout = kContiguous | kDense;
   uint8_t flags = 0;
   Device device;
-  Ref<TensorImpl> base;            // root of a view; null for a tensor that owns its storage alone
-  GradMeta* grad = nullptr;        // owned
-  void* python = nullptr;          // PyObject* of the wrapper, or null
+  Ref<TensorImpl> base;      // root of a view; null for a tensor that owns its storage alone
+  GradMeta* grad = nullptr;  // owned
+  void* python = nullptr;    // PyObject* of the wrapper, or null
+  PayloadLink* payload;      // owned; there only with kCarries, so that no other tensor need even clear it
   int64_t inline_dims[2 * kInlineDims];
 
   TensorImpl() noexcept : dims(inline_dims) {}
@@ -121,6 +124,8 @@ TAEDA_API Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Devi
 TAEDA_API Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset);
 /// Same bytes without base and history (`detach`).
 TAEDA_API Tensor detached_alias(const Tensor& self);
+/// Sizes, dtype and device without any memory: for tensors that are nothing but their payload.
+TAEDA_API Tensor shape_only(IntSpan sizes, DType dtype, Device device);
 /// A tensor over a storage from elsewhere (NumPy, DLPack).
 TAEDA_API Tensor from_storage(Ref<Storage> storage, IntSpan sizes, IntSpan strides, int64_t byte_offset, DType dtype);
 /// Makes `self` point to `other`'s storage, sizes and strides (set_, resize of out=).
@@ -132,13 +137,6 @@ TAEDA_API void resize_output(const Tensor& out, IntSpan sizes, const char* op);
 
 /// 0 <= result < max(ndim,1), or IndexError naming `op`.
 TAEDA_API int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op);
-/// "(2, 3)", written only when the message is: checks that hold pay nothing for their texts.
-struct ShapeText {
-  IntSpan sizes;
-  TAEDA_API operator std::string() const;
-};
-TAEDA_API std::ostream& operator<<(std::ostream& out, const ShapeText& text);
-inline ShapeText shape_text(IntSpan sizes) { return {sizes}; }
 /// "float32[2, 3] on cpu" for error messages.
 TAEDA_API std::string describe(const Tensor& tensor);
 TAEDA_API int64_t product(IntSpan sizes);

@@ -20,7 +20,7 @@ BoxedFn boxed_kernel(CKernel kernel, const std::string& owner) {
 BoxedFn boxed_layer(CKernel layer, const std::string& owner) {
   return [layer, who = "the layer of " + owner](const OpEntry& op, KeySet keys, Values arguments) {
     // Inside, the layer is off: what it calls goes on below.
-    const Below below{Layer(keys.top_layer())};
+    const Below below(layer_at(keys.top_slot()));
     const Schema& schema = schema_of(op);
     Values results = call_boxed(layer, op, schema, keys, arguments, 0, schema.results.size(), who);
     check_layer_results({op, schema, who}, arguments, results);
@@ -75,10 +75,8 @@ int32_t layer_register(const char* name, int32_t position, taeda_call_fn layer, 
     check(layer != nullptr, ErrorKind::Value, "layer_register: the layer is null");
     check_position("layer_register", position);
     std::vector<OpEntry*> chosen;
-    if (name)
-      chosen.push_back(named(name, "layer_register"));
-    else
-      chosen.assign(all_ops().begin() + 1, all_ops().end());
+    if (name) chosen.push_back(named(name, "layer_register"));
+    else chosen.assign(all_ops().begin() + 1, all_ops().end());
     const uint64_t made =
         add_layers(chosen, Layer(position), boxed_layer({layer, context}, owner_or(owner)), owner_or(owner));
     note_started([made] { remove_registration(made); });
@@ -91,10 +89,8 @@ int32_t layer_switch(int32_t position, int32_t on, int32_t* before) {
     check_position("layer_switch", position);
     const uint64_t bit = KeySet::of(Layer(position)).bits();
     if (before) *before = (thread_state.included & bit) != 0;
-    if (on)
-      thread_state.included |= bit;
-    else
-      thread_state.included &= ~bit;
+    if (on) thread_state.included |= bit;
+    else thread_state.included &= ~bit;
   });
 }
 

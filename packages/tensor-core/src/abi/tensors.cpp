@@ -108,8 +108,8 @@ int32_t tensor_wrap(void* data, size_t nbytes, taeda_device device, int32_t ndim
     const DType type = dtype_from_c(dtype);
     const Reach reach = reach_of("tensor_wrap", shape, steps, item_size(type));
     const int64_t needed = (Count(reach.high) - reach.low).of("tensor_wrap", "the bytes of shape ", shape_text(shape));
-    check(uint64_t(needed) <= nbytes && (data || !nbytes), ErrorKind::Value, "tensor_wrap: shape ", shape_text(shape), " and strides ",
-          shape_text(steps), " need ", needed, " bytes, found ", data ? nbytes : 0);
+    check(uint64_t(needed) <= nbytes && (data || !nbytes), ErrorKind::Value, "tensor_wrap: shape ", shape_text(shape),
+          " and strides ", shape_text(steps), " need ", needed, " bytes, found ", data ? nbytes : 0);
     // The memory starts at its lowest byte, elements may begin further on.
     Ref<Storage> storage = borrow_storage(data, nbytes, from_c(device), readonly != 0, nullptr, nullptr);
     Tensor made = from_storage(storage, shape, steps, -reach.low, type);

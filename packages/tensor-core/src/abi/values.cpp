@@ -81,16 +81,11 @@ bool is_number(uint32_t kind) { return kind >= TAEDA_VALUE_BOOL && kind <= TAEDA
 
 Scalar number(const taeda_value& v) {
   switch (v.kind) {
-    case TAEDA_VALUE_BOOL:
-      return v.as.integer != 0;
-    case TAEDA_VALUE_INT:
-      return v.as.integer;
-    case TAEDA_VALUE_UINT:
-      return v.as.natural;
-    case TAEDA_VALUE_FLOAT:
-      return v.as.real;
-    default:
-      return std::complex<double>(v.as.parts[0], v.as.parts[1]);
+    case TAEDA_VALUE_BOOL: return v.as.integer != 0;
+    case TAEDA_VALUE_INT: return v.as.integer;
+    case TAEDA_VALUE_UINT: return v.as.natural;
+    case TAEDA_VALUE_FLOAT: return v.as.real;
+    default: return std::complex<double>(v.as.parts[0], v.as.parts[1]);
   }
 }
 
@@ -112,23 +107,16 @@ bool fits(const taeda_value& v, const SchemaArgument& wanted) {
     case ArgumentType::Tensor:
     case ArgumentType::Operand:
       return wanted.list ? v.kind == TAEDA_VALUE_TENSORS : v.kind == TAEDA_VALUE_TENSOR || is_number(v.kind);
-    case ArgumentType::Scalar:
-      return is_number(v.kind);
-    case ArgumentType::Int:
-      return v.kind == TAEDA_VALUE_INT || (wanted.list && v.kind == TAEDA_VALUE_INTS);
+    case ArgumentType::Scalar: return is_number(v.kind);
+    case ArgumentType::Int: return v.kind == TAEDA_VALUE_INT || (wanted.list && v.kind == TAEDA_VALUE_INTS);
     case ArgumentType::Float:
       if (wanted.list) return v.kind == TAEDA_VALUE_FLOATS || v.kind == TAEDA_VALUE_INTS;
       return v.kind == TAEDA_VALUE_FLOAT || v.kind == TAEDA_VALUE_INT || v.kind == TAEDA_VALUE_UINT;
-    case ArgumentType::Bool:
-      return v.kind == TAEDA_VALUE_BOOL;
-    case ArgumentType::Str:
-      return v.kind == TAEDA_VALUE_TEXT;
-    case ArgumentType::DType:
-      return v.kind == TAEDA_VALUE_DTYPE;
-    case ArgumentType::Device:
-      return v.kind == TAEDA_VALUE_DEVICE;
-    case ArgumentType::Generator:
-      return v.kind == TAEDA_VALUE_GENERATOR;
+    case ArgumentType::Bool: return v.kind == TAEDA_VALUE_BOOL;
+    case ArgumentType::Str: return v.kind == TAEDA_VALUE_TEXT;
+    case ArgumentType::DType: return v.kind == TAEDA_VALUE_DTYPE;
+    case ArgumentType::Device: return v.kind == TAEDA_VALUE_DEVICE;
+    case ArgumentType::Generator: return v.kind == TAEDA_VALUE_GENERATOR;
   }
   return false;
 }
@@ -163,24 +151,20 @@ Value unpack(const taeda_value& v, const SchemaArgument& wanted, const char* op)
       if (v.kind != TAEDA_VALUE_TENSOR) return Tensor(number(v));
       check(v.as.tensor != nullptr, ErrorKind::Value, op, ": argument '", name, "' is a null handle");
       return borrowed(v.as.tensor);
-    case ArgumentType::Scalar:
-      return number(v);
+    case ArgumentType::Scalar: return number(v);
     case ArgumentType::Int:
       if (!wanted.list) return v.as.integer;
       return v.kind == TAEDA_VALUE_INT ? Shape{v.as.integer} : Shape(IntSpan(v.as.integers, count_of(v, op, name)));
     case ArgumentType::Float:
       if (wanted.list) return floats_of(v, count_of(v, op, name));
       return number(v).to_double();
-    case ArgumentType::Bool:
-      return v.as.integer != 0;
-    case ArgumentType::Str:
-      return std::string(v.as.text ? v.as.text : "", count_of(v, op, name));
+    case ArgumentType::Bool: return v.as.integer != 0;
+    case ArgumentType::Str: return std::string(v.as.text ? v.as.text : "", count_of(v, op, name));
     case ArgumentType::DType:
       check(v.as.integer >= 0 && v.as.integer < kDTypeCount, ErrorKind::Value, op, ": argument '", name,
             "': there is no element type number ", v.as.integer);
       return DType(v.as.integer);
-    case ArgumentType::Device:
-      return from_c(v.as.device);
+    case ArgumentType::Device: return from_c(v.as.device);
     case ArgumentType::Generator:
       return v.as.generator ? Value(Generator::share(reinterpret_cast<GeneratorImpl*>(v.as.generator))) : Value();
   }
@@ -224,10 +208,8 @@ taeda_value give_list(std::vector<Tensor> items) {
 }  // namespace
 
 void release_result(taeda_value& v) noexcept {
-  if (v.kind == TAEDA_VALUE_TENSOR)
-    tensor_release(v.as.tensor);
-  else if (v.kind == TAEDA_VALUE_TENSORS && v.reserved == kMadeHere)
-    adopt_list(v);
+  if (v.kind == TAEDA_VALUE_TENSOR) tensor_release(v.as.tensor);
+  else if (v.kind == TAEDA_VALUE_TENSORS && v.reserved == kMadeHere) adopt_list(v);
   v = none();
 }
 
@@ -254,22 +236,15 @@ std::vector<Tensor> take_list(const OpEntry& op, taeda_value& v) {
 
 Value take(const OpEntry& op, taeda_value& v) {
   switch (v.kind) {
-    case TAEDA_VALUE_NONE:
-      return {};
-    case TAEDA_VALUE_TENSOR:
-      return take_tensor(op, v);
-    case TAEDA_VALUE_TENSORS:
-      return take_list(op, v);
-    case TAEDA_VALUE_BOOL:
-      return v.as.integer != 0;
-    case TAEDA_VALUE_INT:
-      return v.as.integer;
+    case TAEDA_VALUE_NONE: return {};
+    case TAEDA_VALUE_TENSOR: return take_tensor(op, v);
+    case TAEDA_VALUE_TENSORS: return take_list(op, v);
+    case TAEDA_VALUE_BOOL: return v.as.integer != 0;
+    case TAEDA_VALUE_INT: return v.as.integer;
     case TAEDA_VALUE_UINT:
     case TAEDA_VALUE_FLOAT:
-    case TAEDA_VALUE_COMPLEX:
-      return number(v);
-    default:
-      wrong_result(op, v, "a tensor, a list of tensors or a number");
+    case TAEDA_VALUE_COMPLEX: return number(v);
+    default: wrong_result(op, v, "a tensor, a list of tensors or a number");
   }
 }
 
@@ -282,13 +257,11 @@ taeda_value give(Value value, const OpEntry& op) {
   if (auto* list = std::get_if<std::vector<Tensor>>(&value)) return give_list(std::move(*list));
   return std::visit(
       [&]<class T>(const T& held) -> taeda_value {
-        if constexpr (std::is_same_v<T, std::monostate>)
-          return none();
+        if constexpr (std::is_same_v<T, std::monostate>) return none();
         else if constexpr (std::is_same_v<T, Scalar> || std::is_same_v<T, int64_t> || std::is_same_v<T, bool> ||
                            std::is_same_v<T, double>)
           return pack(held);
-        else
-          fail(ErrorKind::NotImplemented, op.name, ": a result of this kind cannot be given to C");
+        else fail(ErrorKind::NotImplemented, op.name, ": a result of this kind cannot be given to C");
       },
       value);
 }

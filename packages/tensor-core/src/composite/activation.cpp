@@ -23,13 +23,16 @@ Tensor celu(const Tensor& self, const Scalar& alpha) {
 }
 Tensor softsign(const Tensor& self) { return ops::div(self, ops::add(ops::abs(self), Tensor(1))); }
 Tensor tanhshrink(const Tensor& self) { return ops::sub(self, ops::tanh(self)); }
-Tensor softmin(const Tensor& self, int64_t dim, std::optional<DType> dtype) { return ops::softmax(ops::neg(self), dim, dtype); }
+Tensor softmin(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  return ops::softmax(ops::neg(self), dim, dtype);
+}
 
 Tensor glu(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Runtime, "glu: argument 'self' is 0-dimensional");
   dim = wrap_dim(dim, self.dim(), "glu");
   const int64_t half = self.size(dim) / 2;
-  check(self.size(dim) % 2 == 0, ErrorKind::Runtime, "glu: dimension ", dim, " has size ", self.size(dim), ", expected an even size");
+  check(self.size(dim) % 2 == 0, ErrorKind::Runtime, "glu: dimension ", dim, " has size ", self.size(dim),
+        ", expected an even size");
   return ops::mul(ops::narrow(self, dim, 0, half), ops::sigmoid(ops::narrow(self, dim, half, half)));
 }
 
@@ -37,8 +40,8 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   Tensor slope = weight;
   if (weight.numel() != 1) {
     const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-    check(weight.dim() == 1 && weight.numel() == channels, ErrorKind::Runtime, "prelu: argument 'weight' has shape ", shape_text(weight.sizes()),
-          ", expected 1 or ", channels, " elements");
+    check(weight.dim() == 1 && weight.numel() == channels, ErrorKind::Runtime, "prelu: argument 'weight' has shape ",
+          shape_text(weight.sizes()), ", expected 1 or ", channels, " elements");
     Shape sizes(size_t(self.dim()), 1);
     sizes[1] = channels;
     slope = ops::reshape(weight, sizes);

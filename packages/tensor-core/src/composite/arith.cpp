@@ -11,7 +11,8 @@ Tensor rsub(const Tensor& self, const Tensor& other, const Scalar& alpha) { retu
 Tensor div_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
   if (!rounding_mode) return ops::div(self, other);
   if (*rounding_mode == "floor") return ops::floor_divide(self, other);
-  check(*rounding_mode == "trunc", ErrorKind::Runtime, "div: argument 'rounding_mode' is '", *rounding_mode, "', expected None, 'trunc' or 'floor'");
+  check(*rounding_mode == "trunc", ErrorKind::Runtime, "div: argument 'rounding_mode' is '", *rounding_mode,
+        "', expected None, 'trunc' or 'floor'");
   return ops::trunc_divide(self, other);
 }
 
@@ -27,7 +28,8 @@ Tensor positive(const Tensor& self) {
 }
 
 Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
-  check(min.defined() || max.defined(), ErrorKind::Runtime, "clamp: at least one of the arguments 'min' and 'max' must not be None");
+  check(min.defined() || max.defined(), ErrorKind::Runtime,
+        "clamp: at least one of the arguments 'min' and 'max' must not be None");
   const Tensor raised = min.defined() ? ops::clamp_min(self, min) : self;
   return max.defined() ? ops::clamp_max(raised, max) : raised;
 }

@@ -25,15 +25,16 @@ Tensor to_dtype(const Tensor& self, DType dtype) { return self.dtype() == dtype 
 Tensor contiguous(const Tensor& self, std::string_view memory_format) {
   if (memory_format == "contiguous_format") return self.contiguous() ? self : ops::clone(self, memory_format);
   if (memory_format == "channels_last") return self.channels_last() ? self : ops::clone(self, memory_format);
-  check(memory_format == "preserve_format", ErrorKind::Value, "contiguous: argument 'memory_format' is '", memory_format,
-        "', expected 'contiguous_format', 'channels_last' or 'preserve_format'");
+  check(memory_format == "preserve_format", ErrorKind::Value, "contiguous: argument 'memory_format' is '",
+        memory_format, "', expected 'contiguous_format', 'channels_last' or 'preserve_format'");
   return self;
 }
 
 Tensor to_device(const Tensor& self, Device device) {
   if (self.device() == device) return self;
   const bool kept = self.dense() && !self.contiguous();
-  const Tensor out = kept ? empty_strided(self.sizes(), self.strides(), self.dtype(), device) : empty(self.sizes(), self.dtype(), device);
+  const Tensor out = kept ? empty_strided(self.sizes(), self.strides(), self.dtype(), device)
+                          : empty(self.sizes(), self.dtype(), device);
   ops::copy_(out, self);
   return out;
 }
@@ -61,23 +62,26 @@ void copy_bytes(const Tensor& to, const Tensor& from, bool non_blocking) {
 
 /// Whether the elements lie in one gapless block, in the same order in both.
 bool alike(const Tensor& a, const Tensor& b) {
-  return a.dense() && b.dense() && infer::same_shape(a, b) && (a.contiguous() ? b.contiguous() : std::ranges::equal(a.strides(), b.strides()));
+  return a.dense() && b.dense() && infer::same_shape(a, b) &&
+         (a.contiguous() ? b.contiguous() : std::ranges::equal(a.strides(), b.strides()));
 }
 
 }  // namespace
 
-/// Between devices bytes travel as they lie where both sides are alike, else row-major; in the element type of the receiver.
+/// Between devices bytes travel as they lie where both sides are alike, else row-major; in the element type of the
+/// receiver.
 void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   infer::check_number("copy_", "src", src, self.dtype());
   if (self.numel() == 0 && src.numel() == 0) return;
   const Shape sizes = broadcast_shapes(self.sizes(), src.sizes(), "copy_");
-  check(std::equal(sizes.begin(), sizes.end(), self.sizes().begin(), self.sizes().end()), ErrorKind::Runtime, "copy_: argument 'src' of shape ",
-        shape_text(src.sizes()), " cannot be broadcast to the shape ", shape_text(self.sizes()), " of 'self'");
+  check(std::equal(sizes.begin(), sizes.end(), self.sizes().begin(), self.sizes().end()), ErrorKind::Runtime,
+        "copy_: argument 'src' of shape ", shape_text(src.sizes()), " cannot be broadcast to the shape ",
+        shape_text(self.sizes()), " of 'self'");
   if (self.numel() == 0) return;
   if (self.device() == src.device()) return ops::copy_same_(self, src);
   if (!backend(self.device().backend).has_memory()) return;
-  check(backend(src.device().backend).has_memory(), ErrorKind::NotImplemented, "copy_: argument 'src' is on device '", to_string(src.device()),
-        "', whose tensors have no data");
+  check(backend(src.device().backend).has_memory(), ErrorKind::NotImplemented, "copy_: argument 'src' is on device '",
+        to_string(src.device()), "', whose tensors have no data");
   const Tensor typed = ops::to_dtype(src, self.dtype());
   const Tensor plain = alike(self, typed) ? typed : ops::contiguous(typed);
   const bool direct = alike(self, plain);

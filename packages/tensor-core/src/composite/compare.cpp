@@ -3,6 +3,7 @@
 
 #include "infer/compare.h"
 #include "taeda/backend.h"
+#include "taeda/levels.h"
 #include "taeda/ops/creation.h"
 #include "taeda/ops/index.h"
 #include "taeda/ops/reduce.h"
@@ -15,6 +16,7 @@ namespace {
 /// The value of a 0-d bool tensor on any device.
 bool truth_of(const Tensor& t) {
   bool value = false;
+  check_has_memory(t, "equal");
   backend(t.device().backend).copy_to_host(&value, t.device(), t.bytes(), sizeof value);
   return value;
 }

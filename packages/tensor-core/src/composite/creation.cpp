@@ -31,8 +31,7 @@ void check_sizes(const char* op, IntSpan size) {
 Tensor fill_with(Tensor made, const Scalar& value) {
   if (made.device().backend == kCPU && made.dense() && value.equal(0.0))
     std::memset(made.bytes(), 0, size_t(made.numel() * made.item_bytes()));
-  else
-    ops::fill_(made, value);
+  else ops::fill_(made, value);
   return made;
 }
 
@@ -51,12 +50,18 @@ DType dtype_of_value(const Scalar& value) { return value.dtype() == DType::UInt6
 Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   return with_grad(taeda::empty(size, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
 }
-Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-  check(size.size() == stride.size(), ErrorKind::Runtime, "empty_strided: argument 'stride' has ", stride.size(), " items, expected ", size.size());
-  for (int64_t step : stride) check(step >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(stride));
-  return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})), requires_grad);
+Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Device> device,
+                     bool requires_grad) {
+  check(size.size() == stride.size(), ErrorKind::Runtime, "empty_strided: argument 'stride' has ", stride.size(),
+        " items, expected ", size.size());
+  for (int64_t step : stride)
+    check(step >= 0, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ",
+          shape_text(stride));
+  return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})),
+                   requires_grad);
 }
-Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
+            bool requires_grad) {
   const DType type = dtype.value_or(dtype_of_value(fill_value));
   check_sizes("full", size);
   infer::check_number("full", "fill_value", fill_value, type);
@@ -73,7 +78,8 @@ Tensor ones(IntSpan size, std::optional<DType> dtype, std::optional<Device> devi
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   return with_grad(empty_as(self, dtype, device), requires_grad);
 }
-Tensor full_like(const Tensor& self, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor full_like(const Tensor& self, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad) {
   infer::check_number("full_like", "fill_value", fill_value, dtype.value_or(self.dtype()));
   return with_grad(fill_with(empty_as(self, dtype, device), fill_value), requires_grad);
 }
@@ -83,20 +89,23 @@ Tensor zeros_like(const Tensor& self, std::optional<DType> dtype, std::optional<
 Tensor ones_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
   return full_like(self, 1, dtype, device, requires_grad);
 }
-Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad) {
   return empty(size, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
 }
-Tensor new_full(const Tensor& self, IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
-                bool requires_grad) {
+Tensor new_full(const Tensor& self, IntSpan size, const Scalar& fill_value, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad) {
   check_sizes("new_full", size);
   infer::check_number("new_full", "fill_value", fill_value, dtype.value_or(self.dtype()));
   return full(size, fill_value, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
 }
-Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad) {
   check_sizes("new_zeros", size);
   return new_full(self, size, 0, dtype, device, requires_grad);
 }
-Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Device> device,
+                bool requires_grad) {
   check_sizes("new_ones", size);
   return new_full(self, size, 1, dtype, device, requires_grad);
 }
@@ -117,24 +126,25 @@ int64_t whole_steps(int64_t a, int64_t b, int64_t step) {
 /// How many integers from `first` lie before `last`.
 int64_t steps_between(const Scalar& first, const Scalar& last, const Scalar& step) {
   const bool beyond = first.kind() == Scalar::Kind::UInt || last.kind() == Scalar::Kind::UInt;
-  check(!beyond || (first.to_double() >= 0 && last.to_double() >= 0), ErrorKind::Value, "arange: start ", first.to_double(), " and end ",
-        last.to_double(), " do not fit one integer dtype");
+  check(!beyond || (first.to_double() >= 0 && last.to_double() >= 0), ErrorKind::Value, "arange: start ",
+        first.to_double(), " and end ", last.to_double(), " do not fit one integer dtype");
   return whole_steps(first.to<int64_t>(), last.to<int64_t>(), step.to<int64_t>());
 }
 }  // namespace
 
-Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, std::optional<DType> dtype, std::optional<Device> device,
-              bool requires_grad) {
+Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, std::optional<DType> dtype,
+              std::optional<Device> device, bool requires_grad) {
   const Scalar first = end ? start : Scalar(0);
   const Scalar last = end ? *end : start;
-  check(!first.is_complex() && !last.is_complex() && !step.is_complex(), ErrorKind::Type, "arange: arguments must be real numbers");
+  check(!first.is_complex() && !last.is_complex() && !step.is_complex(), ErrorKind::Type,
+        "arange: arguments must be real numbers");
   const bool integral = first.is_integral() && last.is_integral() && step.is_integral();
   const double span = last.to_double() - first.to_double(), width = step.to_double();
   check(width != 0, ErrorKind::Value, "arange: argument 'step' must not be 0");
-  check(std::isfinite(span) && std::isfinite(width), ErrorKind::Value, "arange: arguments must be finite, got start ", first.to_double(), ", end ",
-        last.to_double(), ", step ", width);
-  check(span == 0 || (span > 0) == (width > 0), ErrorKind::Value, "arange: argument 'step' is ", width, ", which does not lead from start ",
-        first.to_double(), " to end ", last.to_double());
+  check(std::isfinite(span) && std::isfinite(width), ErrorKind::Value, "arange: arguments must be finite, got start ",
+        first.to_double(), ", end ", last.to_double(), ", step ", width);
+  check(span == 0 || (span > 0) == (width > 0), ErrorKind::Value, "arange: argument 'step' is ", width,
+        ", which does not lead from start ", first.to_double(), " to end ", last.to_double());
   int64_t count;
   if (integral) {
     count = steps_between(first, last, step);
@@ -143,7 +153,8 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
     check(exact < 9e15, ErrorKind::Memory, "arange: ", exact, " elements are too many");
     count = int64_t(exact);
   }
-  const Tensor out = taeda::empty(Shape{count}, dtype.value_or(integral ? DType::Int64 : default_dtype()), device.value_or(Device{}));
+  const Tensor out =
+      taeda::empty(Shape{count}, dtype.value_or(integral ? DType::Int64 : default_dtype()), device.value_or(Device{}));
   if (count > 0) ops::arange_fill_(out, first, step);
   return with_grad(out, requires_grad);
 }
@@ -154,26 +165,30 @@ Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, DType dtype
   const Tensor out = taeda::empty(Shape{steps}, dtype, Device{});
   const T a = start.to<T>(), b = end.to<T>(), width = steps > 1 ? (b - a) / double(steps - 1) : T(0);
   // From both ends, so that the last element is `end` itself and the row is symmetric.
-  for (int64_t i = 0; i < steps; ++i) out.data<T>()[i] = i < (steps + 1) / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
+  for (int64_t i = 0; i < steps; ++i)
+    out.data<T>()[i] = i < (steps + 1) / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
   return out;
 }
 }  // namespace
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad) {
   check(steps >= 0, ErrorKind::Runtime, "linspace: argument 'steps' must not be negative, got ", steps);
   const bool complex = start.is_complex() || end.is_complex();
   const DType type = dtype.value_or(complex ? complex_of(default_dtype()) : default_dtype());
-  check(!complex || is_complex(type), ErrorKind::Runtime, "linspace: argument 'dtype' is ", name(type), ", expected a complex one for complex ends");
+  check(!complex || is_complex(type), ErrorKind::Runtime, "linspace: argument 'dtype' is ", name(type),
+        ", expected a complex one for complex ends");
   infer::check_number("linspace", "start", start, type);
   infer::check_number("linspace", "end", end, type);
-  const Tensor exact = complex ? spaced<std::complex<double>>(start, end, steps, DType::Complex128) : spaced<double>(start, end, steps, DType::Float64);
+  const Tensor exact = complex ? spaced<std::complex<double>>(start, end, steps, DType::Complex128)
+                               : spaced<double>(start, end, steps, DType::Float64);
   const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);
   return with_grad(out, requires_grad);
 }
 
-Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<DType> dtype, std::optional<Device> device,
-                bool requires_grad) {
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad) {
   const Tensor exact = linspace(start, end, steps, DType::Float64, std::nullopt, false);
   for (int64_t i = 0; i < steps; ++i) exact.data<double>()[i] = std::pow(base, exact.data<double>()[i]);
   const Tensor out = taeda::empty(Shape{steps}, dtype.value_or(default_dtype()), device.value_or(Device{}));
@@ -181,21 +196,24 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   return with_grad(out, requires_grad);
 }
 
-Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device,
+           bool requires_grad) {
   const int64_t columns = m.value_or(n);
-  check(n >= 0 && columns >= 0, ErrorKind::Runtime, "eye: arguments 'n' and 'm' must not be negative, got ", n, " and ", columns);
+  check(n >= 0 && columns >= 0, ErrorKind::Runtime, "eye: arguments 'n' and 'm' must not be negative, got ", n, " and ",
+        columns);
   const Tensor out = zeros(Shape{n, columns}, dtype, device, false);
   ops::fill_(ops::diagonal(out, 0, 0, 1), 1);
   return with_grad(out, requires_grad);
 }
 
 namespace {
-Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower, std::optional<DType> dtype,
-                        std::optional<Device> device) {
-  check(row >= 0 && col >= 0, ErrorKind::Runtime, op, ": arguments 'row' and 'col' must not be negative, got ", row, " and ", col);
+Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
+                        std::optional<DType> dtype, std::optional<Device> device) {
+  check(row >= 0 && col >= 0, ErrorKind::Runtime, op, ": arguments 'row' and 'col' must not be negative, got ", row,
+        " and ", col);
   const Count places = Count(row) * col;
-  check(places.fits() && places.of(op) < int64_t(1) << 40, ErrorKind::Memory, op, ": the indices of a matrix of shape (", row,
-        ", ", col, ") do not fit in memory");
+  check(places.fits() && places.of(op) < int64_t(1) << 40, ErrorKind::Memory, op,
+        ": the indices of a matrix of shape (", row, ", ", col, ") do not fit in memory");
   std::vector<int64_t> rows, columns;
   for (int64_t i = 0; i < row; ++i)
     for (int64_t j = 0; j < col; ++j)
@@ -215,20 +233,24 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
 }
 }  // namespace
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                    std::optional<Device> device) {
   return triangle_indices("tril_indices", row, col, offset, true, dtype, device);
 }
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                    std::optional<Device> device) {
   return triangle_indices("triu_indices", row, col, offset, false, dtype, device);
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  check(real.dtype() == imag.dtype() && is_floating(real.dtype()), ErrorKind::Type, "complex: arguments 'real' and 'imag' must have one floating dtype, got ",
-        name(real.dtype()), " and ", name(imag.dtype()));
+  check(real.dtype() == imag.dtype() && is_floating(real.dtype()), ErrorKind::Type,
+        "complex: arguments 'real' and 'imag' must have one floating dtype, got ", name(real.dtype()), " and ",
+        name(imag.dtype()));
   const Shape sizes = broadcast_shapes(real.sizes(), imag.sizes(), "complex");
   const DType part = real.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   // Interleaves the parts: a complex number is a pair in memory.
-  const Tensor halves[] = {ops::to_dtype(ops::expand(real, sizes), part), ops::to_dtype(ops::expand(imag, sizes), part)};
+  const Tensor halves[] = {ops::to_dtype(ops::expand(real, sizes), part),
+                           ops::to_dtype(ops::expand(imag, sizes), part)};
   const Tensor pairs = ops::stack(halves, -1);
   return ops::reshape(ops::view_dtype(pairs, complex_of(part)), sizes);
 }

@@ -89,10 +89,8 @@ void reduce(Term& term, const std::vector<char>& needed) {
   Shape dims;
   std::vector<int> kept;
   for (size_t d = 0; d < term.labels.size(); ++d) {
-    if (needed[size_t(term.labels[d])])
-      kept.push_back(term.labels[d]);
-    else
-      dims.push_back(int64_t(d));
+    if (needed[size_t(term.labels[d])]) kept.push_back(term.labels[d]);
+    else dims.push_back(int64_t(d));
   }
   if (dims.empty()) return;
   term.tensor = ops::sum(term.tensor, IntSpan(dims), false, term.tensor.dtype());
@@ -158,10 +156,8 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
   for (size_t i = 0; i < texts.size(); ++i) {
     parsed.push_back(parse_term(equation, texts[i]));
     for (int label : parsed[i]) {
-      if (label == -2)
-        ellipsis_dims = std::max(ellipsis_dims, tensors[i].dim() - int64_t(parsed[i].size()) + 1);
-      else
-        ++counts[label];
+      if (label == -2) ellipsis_dims = std::max(ellipsis_dims, tensors[i].dim() - int64_t(parsed[i].size()) + 1);
+      else ++counts[label];
     }
   }
 

@@ -1,12 +1,20 @@
 // Values of tensors of any device, for code that decides by them.
 #pragma once
+#include "taeda/levels.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 
 namespace taeda {
 
 /// The elements where this code can read them, row by row.
-inline Tensor on_host(const Tensor& tensor) { return ops::contiguous(ops::to_device(tensor, Device{})); }
+inline Tensor on_host(const Tensor& tensor) {
+  check_has_memory(tensor, "to_device");
+  return ops::contiguous(ops::to_device(tensor, Device{}));
+}
+/// Whether elements can be read here without waiting for a device.
+inline bool at_hand(const Tensor& tensor) {
+  return tensor.device().backend == kCPU && tensor.numel() > 0 && !is_carrier(tensor);
+}
 /// The value of a tensor of one real element.
 inline double number_of(const Tensor& tensor) {
   return *on_host(ops::to_dtype(ops::detach(tensor), DType::Float64)).data<double>();

@@ -19,7 +19,8 @@ namespace taeda::impl {
 Tensor argwhere(const Tensor& self) { return ops::nonzero(self); }
 
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
-  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_select: argument 'mask' must be bool, got ", name(mask.dtype()));
+  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_select: argument 'mask' must be bool, got ",
+        name(mask.dtype()));
   const Shape sizes = broadcast_shapes(self.sizes(), mask.sizes(), "masked_select");
   const Tensor shown = ops::expand(self, sizes), chosen = ops::expand(mask, sizes);
   if (sizes.empty()) {
@@ -31,13 +32,15 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
 }
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
-  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_scatter: argument 'mask' must be bool, got ", name(mask.dtype()));
-  check(source.dtype() == self.dtype(), ErrorKind::Runtime, "masked_scatter: argument 'source' has dtype ", name(source.dtype()), ", expected ", name(self.dtype()));
+  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_scatter: argument 'mask' must be bool, got ",
+        name(mask.dtype()));
+  check(source.dtype() == self.dtype(), ErrorKind::Runtime, "masked_scatter: argument 'source' has dtype ",
+        name(source.dtype()), ", expected ", name(self.dtype()));
   const Shape sizes = broadcast_shapes(self.sizes(), mask.sizes(), "masked_scatter");
   const Tensor places = ops::nonzero(ops::reshape(ops::expand(mask, sizes), Shape{-1}));
   const int64_t count = places.size(0);
-  check(source.numel() >= count, ErrorKind::Runtime, "masked_scatter: argument 'source' has ", source.numel(), " elements, expected at least ", count,
-        " as many as True in 'mask'");
+  check(source.numel() >= count, ErrorKind::Runtime, "masked_scatter: argument 'source' has ", source.numel(),
+        " elements, expected at least ", count, " as many as True in 'mask'");
   const Tensor flat = ops::reshape(ops::expand(self, sizes), Shape{-1});
   const Tensor values = ops::slice(ops::reshape(source, Shape{-1}), 0, 0, count, 1);
   return ops::reshape(ops::index_copy(flat, 0, ops::select(places, 1, 0), values), sizes);
@@ -89,7 +92,8 @@ Tensor wrapped(const Tensor& index, int64_t size) {
 }
 /// Shapes of `self` and `indices` broadcast against each other everywhere but in `dim`.
 std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& self, const Tensor& indices, int64_t d) {
-  check(self.dim() == indices.dim(), ErrorKind::Runtime, op, ": argument 'indices' has ", indices.dim(), " dimensions, expected ", self.dim());
+  check(self.dim() == indices.dim(), ErrorKind::Runtime, op, ": argument 'indices' has ", indices.dim(),
+        " dimensions, expected ", self.dim());
   Shape a(self.sizes()), b(indices.sizes());
   for (int64_t k = 0; k < self.dim(); ++k) {
     if (k == d) continue;
@@ -128,13 +132,16 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
   const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
   const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
   const int64_t size = from.size(d);
-  check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size), ErrorKind::Runtime,
-        "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size, " elements, got ", describe(repeats));
-  const Tensor counts = on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
+  check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size),
+        ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size,
+        " elements, got ", describe(repeats));
+  const Tensor counts =
+      on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
   Count sum = 0;
   for (int64_t i = 0; i < size; ++i) {
     const int64_t n = counts.data<int64_t>()[i];
-    check(n >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, found ", n, " at ", i);
+    check(n >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, found ", n, " at ",
+          i);
     sum += n;
   }
   const int64_t total = sum.of("repeat_interleave", "what argument 'repeats' adds up to");

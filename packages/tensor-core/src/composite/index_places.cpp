@@ -35,7 +35,8 @@ Tensor spread(const char* op, const Tensor& self, int64_t dim, const Tensor& ind
     expected[d] = shape[d] = index.numel();
   }
   check(std::ranges::equal(source.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'source' has shape ",
-        shape_text(source.sizes()), ", expected ", shape_text(expected), " for an index of ", index.numel(), " elements");
+        shape_text(source.sizes()), ", expected ", shape_text(expected), " for an index of ", index.numel(),
+        " elements");
   return ops::expand(ops::reshape(index, shape), expected);
 }
 

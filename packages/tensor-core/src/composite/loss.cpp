@@ -2,7 +2,9 @@
 #include "taeda/ops/loss.h"
 
 #include <algorithm>
+#include <numbers>
 
+#include "taeda/arithmetic.h"
 #include "taeda/half.h"
 #include "taeda/ops.h"
 
@@ -24,7 +26,8 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tenso
         "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ", label_smoothing);
   if (any_half(input, target, weight)) {
     const Tensor operands[] = {input, target, weight};
-    const Tensor loss = soft_cross_entropy(in_float32(input), in_float32(target), in_float32(weight), reduction, label_smoothing);
+    const Tensor loss =
+        soft_cross_entropy(in_float32(input), in_float32(target), in_float32(weight), reduction, label_smoothing);
     return from_float32(loss, joint_dtype({operands}));
   }
   const int64_t dim = input.dim() > 1 ? 1 : 0;
@@ -87,6 +90,81 @@ Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool 
   const Tensor loss = log_target ? ops::mul(ops::exp(target), ops::sub(target, self))
                                  : ops::sub(ops::xlogy(target, target), ops::mul(target, self));
   return reduced("kl_div", loss, reduction);
+}
+
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin, int64_t reduction) {
+  const Tensor near = masked(input, ops::ne(target, Tensor(-1)));
+  const Tensor far = masked(ops::clamp_min(Tensor(margin) - input, Tensor(0)), ops::ne(target, Tensor(1)));
+  return reduced("hinge_embedding_loss", near + far, reduction);
+}
+
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                           int64_t reduction) {
+  const Tensor loss = ops::clamp_min(-target * (input1 - input2) + Tensor(margin), Tensor(0));
+  return reduced("margin_ranking_loss", loss, reduction);
+}
+
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                             int64_t reduction) {
+  const auto sum = [](const Tensor& t) { return ops::sum(t, Shape{-1}); };
+  constexpr double kLeast = 1e-12;
+  const Tensor squares = (sum(input1 * input1) + Tensor(kLeast)) * (sum(input2 * input2) + Tensor(kLeast));
+  const Tensor cosine = sum(input1 * input2) / ops::sqrt(squares);
+  const Tensor near = masked(Tensor(1) - cosine, ops::eq(target, Tensor(1)));
+  const Tensor far = masked(ops::clamp_min(cosine - Tensor(margin), Tensor(0)), ops::eq(target, Tensor(-1)));
+  return reduced("cosine_embedding_loss", near + far, reduction);
+}
+
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
+  check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Value,
+        "soft_margin_loss: argument 'target' has shape ", shape_text(target.sizes()), ", expected that of 'input', ",
+        shape_text(input.sizes()));
+  return reduced("soft_margin_loss", ops::softplus(-target * input), reduction);
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,
+                           double p, double eps, bool swap, int64_t reduction) {
+  check(margin > 0, ErrorKind::Value, "triplet_margin_loss: argument 'margin' must be positive, got ", margin);
+  const Tensor near = ops::pairwise_distance(anchor, positive, p, eps);
+  Tensor far = ops::pairwise_distance(anchor, negative, p, eps);
+  if (swap) far = ops::minimum(far, ops::pairwise_distance(positive, negative, p, eps));
+  return reduced("triplet_margin_loss", ops::clamp_min(near - far + Tensor(margin), Tensor(0)), reduction);
+}
+
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, double margin, const Tensor& weight,
+                         int64_t reduction) {
+  check(p == 1 || p == 2, ErrorKind::Value, "multi_margin_loss: argument 'p' must be 1 or 2, got ", p);
+  check(input.dim() <= 2, ErrorKind::Runtime, "multi_margin_loss: argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected (N, C), (C,) or ()");
+  const bool single = input.dim() < 2;
+  const Tensor scores = single ? ops::reshape(input, Shape{1, input.numel()}) : input;
+  const int64_t samples = scores.size(0), classes = scores.size(1);
+  check(target.numel() == samples, ErrorKind::Runtime, "multi_margin_loss: argument 'target' has shape ",
+        shape_text(target.sizes()), ", expected ", samples, " class indices for 'input' of shape ",
+        shape_text(input.sizes()));
+  const Tensor chosen = ops::reshape(target, Shape{samples, 1});
+  Tensor gaps = ops::relu(Tensor(margin) - ops::gather(scores, 1, chosen) + scores);
+  if (p == 2) gaps = gaps * gaps;
+  if (weight.defined()) {
+    check(weight.dim() == 1 && weight.size(0) == classes, ErrorKind::Runtime,
+          "multi_margin_loss: argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (", classes,
+          ",), one for each class");
+    gaps = gaps * ops::unsqueeze(ops::index_select(weight, 0, ops::reshape(chosen, Shape{samples})), 1);
+  }
+  const Tensor others = ops::scatter_value(ops::ones_like(gaps), 1, chosen, Scalar(int64_t(0)));
+  const Tensor loss = ops::sum(gaps * others, Shape{1}) / Tensor(double(std::max<int64_t>(1, classes)));
+  return reduced("multi_margin_loss", single && reduction == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss, reduction);
+}
+
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
+                        int64_t reduction) {
+  Tensor loss = log_input ? ops::exp(input) - target * input : input - target * ops::log(input + Tensor(eps));
+  if (full) {
+    const Tensor safe = ops::clamp_min(target, Tensor(1));
+    const Tensor stirling = safe * ops::log(safe) - safe + Tensor(0.5) * ops::log(Tensor(2 * std::numbers::pi) * safe);
+    loss = loss + masked(stirling, ops::gt(target, Tensor(1)));
+  }
+  return reduced("poisson_nll_loss", loss, reduction);
 }
 
 }  // namespace taeda::impl

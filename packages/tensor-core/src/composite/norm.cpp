@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "taeda/arithmetic.h"
 #include "taeda/ops.h"
 
 namespace taeda::impl {
@@ -17,16 +18,37 @@ Tensor layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& w
 Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
   return std::get<0>(ops::native_group_norm(input, num_groups, weight, bias, eps));
 }
-Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps) {
+namespace {
+/// Moves a running statistic towards the mean over samples of what each of them has.
+void follow(const Tensor& running, const Tensor& statistic, double momentum) {
+  if (!running.defined()) return;
+  ops::mul_(running, Tensor(1 - momentum));
+  ops::add_(running, ops::mean(statistic, Shape{0}) * Tensor(momentum));
+}
+}  // namespace
+
+Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                     const Tensor& running_var, bool use_input_stats, double momentum, double eps) {
+  if (!use_input_stats) return ops::batch_norm(input, weight, bias, running_mean, running_var, false, momentum, eps);
   check(input.dim() >= 2, ErrorKind::Runtime, "instance_norm: argument 'input' has shape ", shape_text(input.sizes()),
         ", expected (N, C, ...)");
-  return ops::group_norm(input, input.size(1), weight, bias, eps);
+  const int64_t samples = input.size(0), channels = input.size(1);
+  check(input.numel() == 0 || input.numel() > samples * channels, ErrorKind::Value,
+        "instance_norm: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected more than one element for each channel");
+  if (input.numel() > 0 && (running_mean.defined() || running_var.defined())) {
+    const Tensor places = ops::reshape(ops::detach(input), Shape{samples, channels, -1});
+    follow(running_mean, ops::mean(places, Shape{-1}), momentum);
+    follow(running_var, ops::var(places, Shape{-1}), momentum);
+  }
+  return ops::group_norm(input, channels, weight, bias, eps);
 }
 
 namespace {
 /// Of the dtype that is computed in: halves come as float32.
 double machine_epsilon(DType dtype) {
-  return dtype == DType::Float64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon());
+  return dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                 : double(std::numeric_limits<float>::epsilon());
 }
 }  // namespace
 

@@ -46,7 +46,7 @@ struct Flat {
         stride(widened(op, "stride", stride_, 1)),
         padding(widened(op, "padding", padding_, 0)),
         dilation(widened(op, "dilation", dilation_, 1)) {
-    infer::pool_shape(op, input, kernel, stride, padding, dilation, ceil_mode);
+    infer::checked_pool(op, input, kernel, stride, padding, dilation, ceil_mode);
   }
 };
 Shape adaptive(const char* op, const Tensor& input, IntSpan output_size) {

@@ -45,14 +45,16 @@ Tensor randn(IntSpan size, const Generator& generator, OptionalDType dtype, Opti
   ops::normal_(out, 0, 1, generator);
   return with_grad(out, requires_grad);
 }
-Tensor randint_low(int64_t low, int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+Tensor randint_low(int64_t low, int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype,
+                   OptionalDevice device, bool requires_grad) {
   const DType type = dtype.value_or(DType::Int64);
   infer::random_bounds("randint", type, low, high);
   const Tensor out = fresh(size, type, device);
   ops::random_(out, low, high, generator);
   return with_grad(out, requires_grad);
 }
-Tensor randint(int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+Tensor randint(int64_t high, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device,
+               bool requires_grad) {
   return randint_low(0, high, size, generator, dtype, device, requires_grad);
 }
 Tensor rand_like(const Tensor& self, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
@@ -65,7 +67,8 @@ Tensor randn_like(const Tensor& self, OptionalDType dtype, OptionalDevice device
   ops::normal_(out);
   return with_grad(out, requires_grad);
 }
-Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptionalDType dtype, OptionalDevice device,
+                        bool requires_grad) {
   infer::random_bounds("randint_like", dtype.value_or(self.dtype()), low, high);
   const Tensor out = ops::empty_like(self, dtype, device);
   ops::random_(out, low, high);
@@ -93,7 +96,8 @@ Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, Opti
   return with_grad(out, requires_grad);
 }
 
-Tensor normal(double mean, double std, IntSpan size, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
+Tensor normal(double mean, double std, IntSpan size, const Generator& generator, OptionalDType dtype,
+              OptionalDevice device, bool requires_grad) {
   const Tensor out = fresh(size, dtype, device);
   infer::normal_spread("normal", out, std);
   ops::normal_(out, mean, std, generator);
@@ -109,7 +113,8 @@ Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& gen
     const double least = number_of(ops::amin(std));
     check(least >= 0, ErrorKind::Runtime, "normal: argument 'std' must not be negative, found ", least);
   }
-  const Tensor noise = taeda::empty(broadcast_shapes(mean.sizes(), std.sizes(), "normal"), dtype, (mean.dim() ? mean : std).device());
+  const Tensor noise =
+      taeda::empty(broadcast_shapes(mean.sizes(), std.sizes(), "normal"), dtype, (mean.dim() ? mean : std).device());
   ops::normal_(noise, 0, 1, generator);
   return ops::add(ops::mul(noise, std), mean);
 }
@@ -123,14 +128,15 @@ namespace {
 
 /// Only where the values are at hand: to read them from another device would wait for it.
 void check_chances(const char* op, const char* argument, const Tensor& p) {
-  if (p.device().backend != kCPU || p.numel() == 0) return;
+  if (!at_hand(p)) return;
   const Tensor outside = ops::logical_not(ops::logical_and(ops::ge(p, Tensor(0.0)), ops::le(p, Tensor(1.0))));
   if (!*ops::any(outside).data<bool>()) return;
   const double found = number_of(ops::select(ops::masked_select(p, outside), 0, 0));
   fail(ErrorKind::Runtime, op, ": argument '", argument, "' must lie between 0 and 1, found ", found);
 }
 void draw_by_chances(const Tensor& self, const Tensor& p, const Generator& generator) {
-  const Tensor draws = taeda::empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
+  const Tensor draws =
+      taeda::empty(self.sizes(), p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
   ops::uniform_(draws, 0, 1, generator);
   ops::copy_(self, ops::lt(draws, p));
 }
@@ -142,7 +148,8 @@ void bernoulli__Tensor(const Tensor& self, const Tensor& p, const Generator& gen
   draw_by_chances(self, p, generator);
 }
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
-  check(is_floating(self.dtype()), ErrorKind::NotImplemented, "bernoulli: not implemented for dtype ", name(self.dtype()));
+  check(is_floating(self.dtype()), ErrorKind::NotImplemented, "bernoulli: not implemented for dtype ",
+        name(self.dtype()));
   const Tensor out = ops::empty_like(self), p = ops::detach(self);
   check_chances("bernoulli", "self", p);
   draw_by_chances(out, p, generator);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "taeda/arithmetic.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -54,7 +55,8 @@ Tensor var_unbiased(const Tensor& self, bool unbiased) { return ops::var(self, s
 Tensor std_unbiased(const Tensor& self, bool unbiased) {
   return std_op(self, std::nullopt, unbiased, false, std::nullopt);
 }
-std::tuple<Tensor, Tensor> var_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim,
+                                    const std::optional<Scalar>& correction) {
   check_spread("var_mean", self, dim);
   return {ops::var(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
 }
@@ -64,7 +66,8 @@ std::tuple<Tensor, Tensor> var_mean_unbiased(const Tensor& self, bool unbiased) 
 std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& self, bool unbiased) {
   return ops::std_mean(self, std::nullopt, unbiased);
 }
-std::tuple<Tensor, Tensor> std_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, Dims dim, bool unbiased, bool keepdim,
+                                    const std::optional<Scalar>& correction) {
   check_spread("std_mean", self, dim);
   return {std_op(self, dim, unbiased, keepdim, correction), ops::mean(self, dim, keepdim)};
 }
@@ -84,9 +87,26 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& p, Dims dim, bool k
   return ops::vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, dtype);
 }
 Tensor norm_name(const Tensor& self, std::string_view p, Dims dim, bool keepdim, std::optional<DType> dtype) {
-  check(p == "fro", ErrorKind::Runtime, "norm: argument 'p' is '", p, "', expected a number or 'fro' (see linalg.norm for others)");
+  check(p == "fro", ErrorKind::Runtime, "norm: argument 'p' is '", p,
+        "', expected a number or 'fro' (see linalg.norm for others)");
   return ops::vector_norm(self, 2, dim, keepdim, dtype);
 }
-Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) { return ops::vector_norm(ops::sub(self, other), p); }
+Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
+  return ops::vector_norm(ops::sub(self, other), p);
+}
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  const Tensor product = x1 * x2;
+  check(is_floating(product.dtype()), ErrorKind::Runtime, "cosine_similarity: arguments 'x1' and 'x2' have dtypes ",
+        name(x1.dtype()), " and ", name(x2.dtype()), ", expected a floating-point dtype");
+  const auto norm = [&](const Tensor& x) {
+    const Tensor wide = ops::to_dtype(ops::expand(x, product.sizes()), product.dtype());
+    return ops::clamp_min(ops::vector_norm(wide, 2, Shape{dim}), Tensor(eps));
+  };
+  return ops::sum(product, Shape{dim}) / (norm(x1) * norm(x2));
+}
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  return ops::vector_norm(x1 - x2 + Tensor(eps), p, Shape{-1}, keepdim);
+}
 
 }  // namespace taeda::impl

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "composite/host.h"
 #include "infer/numbers.h"
 #include "taeda/checked.h"
+#include "taeda/dims.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/creation.h"
 
@@ -50,9 +52,10 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   dim = wrap_dim(dim, self.dim(), "narrow");
   const int64_t size = self.size(dim);
   const int64_t first = start < 0 ? start + size : start;
-  check(start >= -size && first <= size, ErrorKind::Index, "narrow: argument 'start' is ", start, ", out of range for dimension ", dim, " of size ", size);
-  check(length >= 0 && length <= size - first, ErrorKind::Runtime, "narrow: start (", start, ") + length (", length, ") exceeds the size ",
-        size, " of dimension ", dim);
+  check(start >= -size && first <= size, ErrorKind::Index, "narrow: argument 'start' is ", start,
+        ", out of range for dimension ", dim, " of size ", size);
+  check(length >= 0 && length <= size - first, ErrorKind::Runtime, "narrow: start (", start, ") + length (", length,
+        ") exceeds the size ", size, " of dimension ", dim);
   return ops::slice(self, dim, first, first + length, 1);
 }
 
@@ -60,12 +63,14 @@ std::vector<Tensor> split_sizes(const Tensor& self, IntSpan split_sizes, int64_t
   dim = wrap_dim(dim, self.dim(), "split");
   Count total = 0;
   for (int64_t size : split_sizes) {
-    check(size >= 0, ErrorKind::Runtime, "split: argument 'split_sizes' must not be negative, got ", shape_text(split_sizes));
+    check(size >= 0, ErrorKind::Runtime, "split: argument 'split_sizes' must not be negative, got ",
+          shape_text(split_sizes));
     total += size;
   }
   const int64_t sum = total.of("split", "the sum of argument 'split_sizes'");
-  check(self.dim() > 0 && sum == self.size(dim), ErrorKind::Runtime, "split: argument 'split_sizes' ", shape_text(split_sizes),
-        " sums up to ", sum, ", expected the size of dimension ", dim, " of a tensor of shape ", shape_text(self.sizes()));
+  check(self.dim() > 0 && sum == self.size(dim), ErrorKind::Runtime, "split: argument 'split_sizes' ",
+        shape_text(split_sizes), " sums up to ", sum, ", expected the size of dimension ", dim,
+        " of a tensor of shape ", shape_text(self.sizes()));
   std::vector<Tensor> out;
   int64_t start = 0;
   for (int64_t size : split_sizes) {
@@ -78,17 +83,20 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Runtime, "split: argument 'self' is 0-dimensional");
   dim = wrap_dim(dim, self.dim(), "split");
   const int64_t size = self.size(dim);
-  check(split_size > 0 || (split_size == 0 && size == 0), ErrorKind::Runtime, "split: argument 'split_size' must be positive, got ", split_size);
+  check(split_size > 0 || (split_size == 0 && size == 0), ErrorKind::Runtime,
+        "split: argument 'split_size' must be positive, got ", split_size);
   std::vector<Tensor> out;
   if (size == 0) return {ops::slice(self, dim, 0, 0, 1)};
   const int64_t step = std::min(split_size, size);  // larger ones give one part as well, and could not be added to
-  for (int64_t start = 0; start < size; start += step) out.push_back(ops::slice(self, dim, start, std::min(size, start + step), 1));
+  for (int64_t start = 0; start < size; start += step)
+    out.push_back(ops::slice(self, dim, start, std::min(size, start + step), 1));
   return out;
 }
 namespace {
 /// Parts without elements cost memory too.
 void check_parts(const char* op, const char* argument, int64_t parts) {
-  check(parts <= int64_t(1) << 24, ErrorKind::Memory, op, ": argument '", argument, "' is ", parts, ", more tensors than fit in memory");
+  check(parts <= int64_t(1) << 24, ErrorKind::Memory, op, ": argument '", argument, "' is ", parts,
+        ", more tensors than fit in memory");
 }
 }  // namespace
 
@@ -127,7 +135,7 @@ std::vector<Tensor> tensor_split_Tensor(const Tensor& self, const Tensor& tensor
   check(tensor_indices_or_sections.dtype() == DType::Int64 && tensor_indices_or_sections.dim() <= 1, ErrorKind::Runtime,
         "tensor_split: argument 'tensor_indices_or_sections' must be an int64 tensor of at most one dimension, got ",
         describe(tensor_indices_or_sections));
-  const Tensor host = ops::contiguous(ops::to_device(tensor_indices_or_sections, Device{}));
+  const Tensor host = on_host(tensor_indices_or_sections);
   const int64_t* const values = host.data<int64_t>();
   return host.dim() == 0 ? tensor_split(self, *values, dim)
                          : tensor_split_indices(self, Shape(IntSpan(values, size_t(host.numel()))), dim);
@@ -146,8 +154,9 @@ Tensor stack(TensorList tensors, int64_t dim) {
   std::vector<Tensor> parts;
   parts.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check(std::ranges::equal(tensors[i].sizes(), tensors[0].sizes()), ErrorKind::Runtime, "stack: argument 'tensors' must have equal shapes, found ",
-          shape_text(tensors[0].sizes()), " at 0 and ", shape_text(tensors[i].sizes()), " at ", i);
+    check(std::ranges::equal(tensors[i].sizes(), tensors[0].sizes()), ErrorKind::Runtime,
+          "stack: argument 'tensors' must have equal shapes, found ", shape_text(tensors[0].sizes()), " at 0 and ",
+          shape_text(tensors[i].sizes()), " at ", i);
     parts.push_back(ops::unsqueeze(tensors[i], dim));
   }
   return ops::cat(parts, dim);
@@ -165,14 +174,15 @@ Tensor column_stack(TensorList tensors) {
 }
 
 Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
-  check(source.size() == destination.size(), ErrorKind::Runtime, "movedim: arguments 'source' ", shape_text(source), " and 'destination' ",
-        shape_text(destination), " must have the same length");
+  check(source.size() == destination.size(), ErrorKind::Runtime, "movedim: arguments 'source' ", shape_text(source),
+        " and 'destination' ", shape_text(destination), " must have the same length");
   Shape order(size_t(std::max<int64_t>(self.dim(), 1)), -1);  // 0-dimensional tensors have a dimension 0 too
   uint64_t moved = 0;
   for (size_t i = 0; i < source.size(); ++i) {
-    const int64_t from = wrap_dim(source[i], self.dim(), "movedim"), to = wrap_dim(destination[i], self.dim(), "movedim");
-    check(order[to] < 0 && !(moved >> from & 1), ErrorKind::Runtime, "movedim: 'source' ", shape_text(source), " or 'destination' ",
-          shape_text(destination), " repeats a dimension");
+    const int64_t from = wrap_dim(source[i], self.dim(), "movedim", "source"),
+                  to = wrap_dim(destination[i], self.dim(), "movedim", "destination");
+    check(order[to] < 0 && !(moved >> from & 1), ErrorKind::Runtime, "movedim: 'source' ", shape_text(source),
+          " or 'destination' ", shape_text(destination), " repeats a dimension");
     order[to] = from;
     moved |= uint64_t(1) << from;
   }
@@ -185,9 +195,13 @@ Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
   if (self.dim() == 0) order.clear();
   return ops::permute(self, order);
 }
-Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) { return ops::transpose(self, axis0, axis1); }
+Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) {
+  return ops::transpose(self, wrap_dim(axis0, self.dim(), "swapaxes", "axis0"),
+                        wrap_dim(axis1, self.dim(), "swapaxes", "axis1"));
+}
 Tensor t(const Tensor& self) {
-  check(self.dim() <= 2, ErrorKind::Runtime, "t: argument 'self' has shape ", shape_text(self.sizes()), ", expected at most 2 dimensions");
+  check(self.dim() <= 2, ErrorKind::Runtime, "t: argument 'self' has shape ", shape_text(self.sizes()),
+        ", expected at most 2 dimensions");
   return self.dim() < 2 ? self : ops::transpose(self, 0, 1);
 }
 
@@ -195,8 +209,9 @@ Tensor flip(const Tensor& self, IntSpan dims) {
   Tensor shown = self;
   uint64_t turned = 0;
   for (int64_t d : dims) {
-    const uint64_t bit = uint64_t{1} << wrap_dim(d, self.dim(), "flip");
-    check(!(turned & bit), ErrorKind::Runtime, "flip: argument 'dims' ", shape_text(dims), " names dimension ", d, " twice");
+    const uint64_t bit = uint64_t{1} << wrap_dim(d, self.dim(), "flip", "dims");
+    check(!(turned & bit), ErrorKind::Runtime, "flip: argument 'dims' ", shape_text(dims), " names dimension ", d,
+          " twice");
     turned |= bit;
     if (self.dim() > 0) shown = ops::slice(shown, d, std::nullopt, std::nullopt, -1);
   }
@@ -207,13 +222,15 @@ Tensor flipud(const Tensor& self) {
   return ops::flip(self, Shape{0});
 }
 Tensor fliplr(const Tensor& self) {
-  check(self.dim() > 1, ErrorKind::Runtime, "fliplr: argument 'self' must have at least 2 dimensions, found shape ", shape_text(self.sizes()));
+  check(self.dim() > 1, ErrorKind::Runtime, "fliplr: argument 'self' must have at least 2 dimensions, found shape ",
+        shape_text(self.sizes()));
   return ops::flip(self, Shape{1});
 }
 Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
-  check(dims.size() == 2, ErrorKind::Runtime, "rot90: argument 'dims' must name two dimensions, got ", shape_text(dims));
-  check(wrap_dim(dims[0], self.dim(), "rot90") != wrap_dim(dims[1], self.dim(), "rot90"), ErrorKind::Runtime, "rot90: argument 'dims' ",
-        shape_text(dims), " must name two different dimensions");
+  check(dims.size() == 2, ErrorKind::Runtime, "rot90: argument 'dims' must name two dimensions, got ",
+        shape_text(dims));
+  check(wrap_dim(dims[0], self.dim(), "rot90", "dims") != wrap_dim(dims[1], self.dim(), "rot90", "dims"),
+        ErrorKind::Runtime, "rot90: argument 'dims' ", shape_text(dims), " must name two different dimensions");
   switch (((k % 4) + 4) % 4) {
     case 1: return ops::transpose(ops::flip(self, Shape{dims[1]}), dims[0], dims[1]);
     case 2: return ops::flip(self, dims);
@@ -223,14 +240,15 @@ Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
 }
 Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   if (dims.empty()) {
-    check(shifts.size() == 1, ErrorKind::Runtime, "roll: argument 'shifts' ", shape_text(shifts), " needs one dimension each in 'dims'");
+    check(shifts.size() == 1, ErrorKind::Runtime, "roll: argument 'shifts' ", shape_text(shifts),
+          " needs one dimension each in 'dims'");
     return ops::reshape(ops::roll(ops::ravel(self), shifts, Shape{0}), self.sizes());
   }
-  check(shifts.size() == dims.size(), ErrorKind::Runtime, "roll: arguments 'shifts' ", shape_text(shifts), " and 'dims' ", shape_text(dims),
-        " must have the same length");
+  check(shifts.size() == dims.size(), ErrorKind::Runtime, "roll: arguments 'shifts' ", shape_text(shifts),
+        " and 'dims' ", shape_text(dims), " must have the same length");
   Tensor out = self;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t d = wrap_dim(dims[i], self.dim(), "roll");
+    const int64_t d = wrap_dim(dims[i], self.dim(), "roll", "dims");
     check(shifts[i] != std::numeric_limits<int64_t>::min(), ErrorKind::Runtime, "roll: argument 'shifts' is ",
           shape_text(shifts), ", expected numbers whose negatives are integers of 64 bits too");
     const int64_t size = self.dim() ? self.size(d) : 0;
@@ -245,11 +263,12 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
 
 Tensor repeat(const Tensor& self, IntSpan repeats) {
   const int64_t lead = int64_t(repeats.size()) - self.dim();
-  check(lead >= 0, ErrorKind::Runtime, "repeat: argument 'repeats' ", shape_text(repeats), " needs at least one number for each of the ",
-        self.dim(), " dimensions");
+  check(lead >= 0, ErrorKind::Runtime, "repeat: argument 'repeats' ", shape_text(repeats),
+        " needs at least one number for each of the ", self.dim(), " dimensions");
   Shape split, wide, out;
   for (size_t d = 0; d < repeats.size(); ++d) {
-    check(repeats[d] >= 0, ErrorKind::Runtime, "repeat: argument 'repeats' must not be negative, got ", shape_text(repeats));
+    check(repeats[d] >= 0, ErrorKind::Runtime, "repeat: argument 'repeats' must not be negative, got ",
+          shape_text(repeats));
     const int64_t size = int64_t(d) < lead ? 1 : self.size(int64_t(d) - lead);
     split.push_back(1);
     split.push_back(size);
@@ -266,12 +285,14 @@ Tensor tile(const Tensor& self, IntSpan dims) {
 }
 
 std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
-  check(indexing == "ij" || indexing == "xy", ErrorKind::Runtime, "meshgrid: argument 'indexing' must be 'ij' or 'xy', got '", indexing, "'");
+  check(indexing == "ij" || indexing == "xy", ErrorKind::Runtime,
+        "meshgrid: argument 'indexing' must be 'ij' or 'xy', got '", indexing, "'");
   const size_t n = tensors.size();
   const bool swap = indexing == "xy" && n >= 2;
   Shape sizes;
   for (const Tensor& t : tensors) {
-    check(t.dim() <= 1, ErrorKind::Runtime, "meshgrid: argument 'tensors' must be 0-d or 1-d, found shape ", shape_text(t.sizes()));
+    check(t.dim() <= 1, ErrorKind::Runtime, "meshgrid: argument 'tensors' must be 0-d or 1-d, found shape ",
+          shape_text(t.sizes()));
     sizes.push_back(t.numel());
   }
   std::vector<Tensor> out;
@@ -293,10 +314,12 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
 
 Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   const int64_t ndim = self.dim() + 1;
-  const int64_t a = wrap_dim(dim1, ndim, "diag_embed"), b = wrap_dim(dim2, ndim, "diag_embed");
-  check(a != b && self.dim() > 0, ErrorKind::Runtime, "diag_embed: 'dim1' and 'dim2' must differ and 'self' must have a dimension; got shape ",
+  const int64_t a = wrap_dim(dim1, ndim, "diag_embed", "dim1"), b = wrap_dim(dim2, ndim, "diag_embed", "dim2");
+  check(a != b && self.dim() > 0, ErrorKind::Runtime,
+        "diag_embed: 'dim1' and 'dim2' must differ and 'self' must have a dimension; got shape ",
         shape_text(self.sizes()));
-  const int64_t side = (offset < 0 ? Count(self.size(-1)) - offset : Count(self.size(-1)) + offset).of("diag_embed", "the side for argument 'offset' ", offset);
+  const int64_t side = (offset < 0 ? Count(self.size(-1)) - offset : Count(self.size(-1)) + offset)
+                           .of("diag_embed", "the side for argument 'offset' ", offset);
   Shape sizes(self.sizes());
   sizes.pop_back();
   sizes.insert(std::min(a, b), side);
@@ -306,35 +329,9 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   return out;
 }
 Tensor diag(const Tensor& self, int64_t diagonal) {
-  check(self.dim() == 1 || self.dim() == 2, ErrorKind::Runtime, "diag: argument 'self' has shape ", shape_text(self.sizes()), ", expected 1 or 2 dimensions");
+  check(self.dim() == 1 || self.dim() == 2, ErrorKind::Runtime, "diag: argument 'self' has shape ",
+        shape_text(self.sizes()), ", expected 1 or 2 dimensions");
   return self.dim() == 1 ? ops::diag_embed(self, diagonal, 0, 1) : ops::clone(ops::diagonal(self, diagonal, 0, 1));
-}
-
-Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
-  infer::check_number("constant_pad_nd", "value", value, self.dtype());
-  check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * self.dim(), ErrorKind::Runtime, "constant_pad_nd: argument 'pad' ", shape_text(pad),
-        " needs an even number of amounts, at most two for each of the ", self.dim(), " dimensions");
-  Shape sizes(self.sizes());
-  Tensor inside = self;
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const int64_t d = self.dim() - 1 - int64_t(i);
-    const auto padded = [&](Count size) { return size.of("constant_pad_nd", "the size of dimension ", d, " with argument 'pad' ", shape_text(pad)); };
-    for (const int64_t amount : pad.subspan(2 * i, 2)) padded(Count(self.size(d)) - amount);  // may be cut off as well
-    sizes[d] = padded(Count(sizes[d]) + pad[2 * i] + pad[2 * i + 1]);
-    check(sizes[d] >= 0, ErrorKind::Runtime, "constant_pad_nd: argument 'pad' ", shape_text(pad), " makes dimension ", d, " of shape ",
-          shape_text(self.sizes()), " negative");
-    if (pad[2 * i] < 0 || pad[2 * i + 1] < 0)
-      inside = ops::slice(inside, d, std::max<int64_t>(0, -pad[2 * i]), self.size(d) - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
-  }
-  const Tensor out = ops::full(sizes, value, self.dtype(), self.device());
-  Tensor window = out;
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const int64_t d = self.dim() - 1 - int64_t(i);
-    const int64_t before = std::max<int64_t>(0, pad[2 * i]);
-    if (window.size(d) != inside.size(d)) window = ops::slice(window, d, before, before + inside.size(d), 1);
-  }
-  ops::copy_(window, inside);
-  return out;
 }
 
 }  // namespace taeda::impl

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "composite/host.h"
+#include "taeda/arithmetic.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
 #include "taeda/ops/creation.h"
@@ -23,7 +25,7 @@ Tensor as_int32(const char* op, const Tensor& found, int64_t limit) {
 
 /// Only where the values are at hand; elsewhere the backend's gather complains.
 void check_sorter(const Tensor& sorter) {
-  if (sorter.device().backend != kCPU || sorter.numel() == 0) return;
+  if (!at_hand(sorter)) return;
   const int64_t size = sorter.size(-1);
   for (const Tensor& extreme : {ops::amin(sorter), ops::amax(sorter)}) {
     const int64_t place = *extreme.data<int64_t>();
@@ -105,6 +107,54 @@ Tensor median(const Tensor& self) {
   if (self.numel() == 0)
     return ops::full(Shape{}, std::numeric_limits<double>::quiet_NaN(), self.dtype(), self.device());
   return std::get<0>(median_dim(ops::reshape(self, Shape{-1}), 0, false));
+}
+
+namespace {
+
+/// A matrix with one row for each index along `dim`.
+Tensor slices(const char* op, const Tensor& self, int64_t dim) {
+  const int64_t at = wrap_dim(dim, self.dim(), op);
+  if (self.dim() == 0) return ops::reshape(self, Shape{1, 1});
+  return ops::reshape(ops::movedim(self, Shape{at}, Shape{0}),
+                      Shape{self.size(at), self.size(at) ? self.numel() / self.size(at) : 0});
+}
+/// Order that sorts rows lexicographically.
+Tensor row_order(const Tensor& rows) {
+  Tensor order = ops::arange(Scalar(int64_t(0)), Scalar(rows.size(0)), Scalar(int64_t(1)), DType::Int64, rows.device());
+  for (int64_t column = rows.size(1) - 1; column >= 0; --column) {
+    const Tensor keys = ops::index_select(ops::select(rows, 1, column), 0, order);
+    order = ops::index_select(order, 0, ops::argsort(keys, -1, false, true));
+  }
+  return order;
+}
+/// First row of every run of equal rows, number of the run for each row, lengths of the runs.
+std::tuple<Tensor, Tensor, Tensor> runs(const Tensor& rows) {
+  const int64_t n = rows.size(0);
+  if (n == 0) {
+    const Tensor none = ops::zeros(Shape{0}, DType::Int64, rows.device());
+    return {none, ops::clone(none), ops::clone(none)};
+  }
+  const Tensor first = ops::ones(Shape{1}, DType::Bool, rows.device());
+  const Tensor differs = ops::any(ops::ne(ops::narrow(rows, 0, 1, n - 1), ops::narrow(rows, 0, 0, n - 1)), Shape{1});
+  const Tensor parts[] = {first, differs};
+  const Tensor starts = ops::cat(parts, 0);
+  const Tensor firsts = ops::select(ops::nonzero(starts), 1, 0);
+  const Tensor end = ops::full(Shape{1}, Scalar(n), DType::Int64, rows.device());
+  const Tensor bounds[] = {ops::narrow(firsts, 0, 1, firsts.size(0) - 1), end};
+  return {firsts, ops::cumsum(starts, 0) - Tensor(1), ops::cat(bounds, 0) - firsts};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim) {
+  const Tensor rows = slices("unique_dim", self, dim), order = row_order(rows);
+  const auto [firsts, numbers, counts] = runs(ops::index_select(rows, 0, order));
+  const Tensor inverse = ops::scatter(ops::zeros_like(numbers), 0, order, numbers);
+  return {ops::index_select(self, dim, ops::index_select(order, 0, firsts)), inverse, counts};
+}
+std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, int64_t dim) {
+  const auto [firsts, numbers, counts] = runs(slices("unique_dim_consecutive", self, dim));
+  return {ops::index_select(self, dim, firsts), numbers, counts};
 }
 
 }  // namespace taeda::impl

@@ -1,4 +1,5 @@
-// The CPU allocator: small blocks by thread, large ones from one bounded cache, and when memory goes back to the system.
+// The CPU allocator: small blocks by thread, large ones from one bounded cache, and when memory goes back to the
+// system.
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,8 +18,8 @@ namespace {
 
 // Note [CPU memory]
 // Blocks up to kSmall are rounded to a power of two and cached per thread without a lock: what a training step on small
-// tensors frees, the next step takes. Larger blocks are rounded to pages and kept in one shared cache (Note [How much is
-// kept]), so that a loop does not fault the same pages in at every step. Everything is aligned to 64 bytes.
+// tensors frees, the next step takes. Larger blocks are rounded to pages and kept in one shared cache (Note [How much
+// is kept]), so that a loop does not fault the same pages in at every step. Everything is aligned to 64 bytes.
 constexpr size_t kAlign = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kWorthwhile = size_t(64) << 20;  // less than this is not given back by itself
@@ -70,10 +71,13 @@ class Janitor {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
     pthread_t thread;
-    if (pthread_create(&thread, &attributes, [](void* self) -> void* {
-          static_cast<Janitor*>(self)->work();
-          return nullptr;
-        }, this) != 0)
+    if (pthread_create(
+            &thread, &attributes,
+            [](void* self) -> void* {
+              static_cast<Janitor*>(self)->work();
+              return nullptr;
+            },
+            this) != 0)
       at_work_ = false;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);

@@ -13,7 +13,8 @@ namespace taeda::detail {
 namespace {
 
 constexpr size_t kAlign = 64;
-constexpr size_t kMapped = size_t(1) << 20;  // from here on blocks are maps of their own, which go back to the system at once
+constexpr size_t kMapped =
+    size_t(1) << 20;  // from here on blocks are maps of their own, which go back to the system at once
 constexpr size_t kAlways = size_t(64) << 20;
 constexpr size_t kMost = size_t(4) << 30;
 constexpr size_t kTurns = 8;
@@ -28,10 +29,8 @@ void* BlockCache::make(size_t size) noexcept {
   return block == MAP_FAILED ? nullptr : block;
 }
 void BlockCache::drop(void* block, size_t size) noexcept {
-  if (size < kMapped)
-    std::free(block);
-  else
-    munmap(block, size);
+  if (size < kMapped) std::free(block);
+  else munmap(block, size);
 }
 void BlockCache::drop_chain(Kept* chain) noexcept {
   while (chain) {

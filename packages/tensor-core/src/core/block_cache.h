@@ -12,10 +12,10 @@ namespace taeda::detail {
 
 /// Note [How much is kept]
 /// Blocks that go are kept for the next tensor of their size, so that a loop does not fault the same pages in at every
-/// step. Never are more bytes kept than tensors lately took at once (the peak of this period and of the one before), nor
-/// more than the limit; where that is exceeded, the blocks go that were not used for longest. A period ends after ten
-/// seconds and when many times the peak were taken in it, so that no step is longer. What nobody uses for some seconds
-/// is given back by `Janitor` (allocator.cpp).
+/// step. Never are more bytes kept than tensors lately took at once (the peak of this period and of the one before),
+/// nor more than the limit; where that is exceeded, the blocks go that were not used for longest. A period ends after
+/// ten seconds and when many times the peak were taken in it, so that no step is longer. What nobody uses for some
+/// seconds is given back by `Janitor` (allocator.cpp).
 class BlockCache {
  public:
   /// Notes that `size` bytes are taken; a kept block of just that size, or null.
@@ -38,7 +38,7 @@ class BlockCache {
  private:
   /// Stands in the first bytes of a block that is kept.
   struct Kept {
-    Kept *newer, *older;            // of all
+    Kept *newer, *older;              // of all
     Kept *newer_alike, *older_alike;  // of its size
     size_t size;
   };

@@ -23,11 +23,12 @@ size_t limit_in(const std::string& path) {
   return error == std::errc() && end == text.data() + text.size() ? bytes : kNone;
 }
 
-/// The smallest limit of a group and of those around it, up to the mounted root: inside of a container the path may be that
-/// of the machine, of which only the root can be seen.
+/// The smallest limit of a group and of those around it, up to the mounted root: inside of a container the path may be
+/// that of the machine, of which only the root can be seen.
 size_t limit_along(const std::string& mount, std::string group, const char* file) {
   size_t least = limit_in(mount + "/" + file);
-  for (; group.size() > 1; group.resize(group.rfind('/'))) least = std::min(least, limit_in(mount + group + "/" + file));
+  for (; group.size() > 1; group.resize(group.rfind('/')))
+    least = std::min(least, limit_in(mount + group + "/" + file));
   return least;
 }
 
@@ -44,8 +45,7 @@ size_t container_memory(const std::string& root) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos || line.compare(second + 1, 1, "/") != 0) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
-    if (controllers.empty())
-      least = std::min(least, limit_along(root + "/sys/fs/cgroup", group, "memory.max"));
+    if (controllers.empty()) least = std::min(least, limit_along(root + "/sys/fs/cgroup", group, "memory.max"));
     else if (names_memory(controllers))
       least = std::min(least, limit_along(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
   }

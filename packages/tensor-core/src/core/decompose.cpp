@@ -57,17 +57,21 @@ Values run(const OpEntry& op, KeySet, Values arguments) {
 }  // namespace
 
 Tensor narrowed(const Tensor& t, DType first) {
-  return t.defined() && is_floating(first) && is_floating(t.dtype()) && t.dtype() != first ? ops::to_dtype(t, first) : t;
+  return t.defined() && is_floating(first) && is_floating(t.dtype()) && t.dtype() != first ? ops::to_dtype(t, first)
+                                                                                           : t;
 }
 
-void add_decomposition(const char* op, Decomposition decomposition, void* typed) { table().emplace(op, Entry{decomposition, typed}); }
+void add_decomposition(const char* op, Decomposition decomposition, void* typed) {
+  table().emplace(op, Entry{decomposition, typed});
+}
 Decomposition decomposition_of(std::string_view op) {
   const auto found = table().find(op);
   return found == table().end() ? nullptr : found->second.boxed;
 }
 void* typed_decomposition(std::string_view op) {
   const auto found = table().find(op);
-  check(found != table().end() && found->second.typed, ErrorKind::Runtime, op, ": there is no decomposition of this operator to differentiate");
+  check(found != table().end() && found->second.typed, ErrorKind::Runtime, op,
+        ": there is no decomposition of this operator to differentiate");
   return found->second.typed;
 }
 

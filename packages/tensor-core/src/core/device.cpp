@@ -12,6 +12,7 @@
 #include "core/runtime.h"
 #include "taeda/backend.h"
 #include "taeda/error.h"
+#include "taeda/image_layout.h"
 
 namespace taeda {
 
@@ -19,16 +20,23 @@ void (*discover_backend)(std::string_view name) = nullptr;
 
 namespace {
 
-struct Cpu final : Backend {
+struct Cpu final : Backend, ImageLayouts {
   std::string name() const override { return "cpu"; }
   void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
-  void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override { std::memcpy(to, host, nbytes); }
-  void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override { std::memcpy(host, from, nbytes); }
+  void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override {
+    std::memcpy(to, host, nbytes);
+  }
+  void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override {
+    std::memcpy(host, from, nbytes);
+  }
   bool opaque() const override { return false; }
+  bool wants_channels_last(Device, const ImageResult& result) const override {
+    return detail::cpu_wants_channels_last(result);
+  }
 };
 
-/// Shapes and dtypes without bytes.
-struct Meta final : Backend {
+/// Shapes and dtypes without bytes; layouts are those that the cpu would give.
+struct Meta final : Backend, ImageLayouts {
   std::string name() const override { return "meta"; }
   void allocate(Storage&, size_t) override {}
   void copy_from_host(Device, void*, const void*, size_t, bool) override {}
@@ -36,6 +44,9 @@ struct Meta final : Backend {
     fail(ErrorKind::NotImplemented, "meta tensors have no data: cannot copy out of device 'meta'");
   }
   bool has_memory() const override { return false; }
+  bool wants_channels_last(Device, const ImageResult& result) const override {
+    return detail::cpu_wants_channels_last(result);
+  }
 };
 
 /// Stands where a backend was whose plug-in failed after registering it.
@@ -55,8 +66,14 @@ struct Table {
   std::mutex lock;
   HeldAtFork held{lock};
   std::array<std::atomic<Backend*>, kMaxBackends> backends{new Cpu, new Meta};
-  std::array<std::atomic<std::thread::id>, kMaxBackends> loader{};  // the only thread that sees it yet
+  std::array<std::atomic<std::thread::id>, kMaxBackends> loader{};       // the only thread that sees it yet
+  std::array<std::atomic<const ImageLayouts*>, kMaxBackends> layouts{};  // null: has no answers
   std::atomic<int> count{2};
+
+  Table() {
+    for (int i = 0; i < count; ++i) note_layouts(i);
+  }
+  void note_layouts(int i) { layouts[size_t(i)] = dynamic_cast<const ImageLayouts*>(backends[size_t(i)].load()); }
 
   bool shown(int i) const {
     const std::thread::id only = loader[size_t(i)];
@@ -99,6 +116,7 @@ BackendId register_backend(Backend* backend) {
   check(id < kMaxBackends, ErrorKind::Runtime, "register_backend: at most ", kMaxBackends, " backends");
   if (is_loading()) table().loader[size_t(id)] = std::this_thread::get_id();
   table().backends[size_t(id)] = backend;
+  table().note_layouts(id);
   table().count = id + 1;  // only now may others look at the place
   detail::note_loading(BackendId(id));
   return BackendId(id);
@@ -129,6 +147,11 @@ void* Backend::pinned_allocate(size_t) { missing("pinned_allocate"); }
 std::string Backend::memory_export(Device, void*, size_t) { missing("memory_export"); }
 void Backend::memory_import(Storage&, size_t, std::string_view) { missing("memory_import"); }
 
+bool wants_channels_last(Device device, const ImageResult& result) {
+  const ImageLayouts* asked = table().layouts[device.backend].load(std::memory_order_acquire);
+  return asked ? asked->wants_channels_last(device, result) : result.input_layout == ImageLayout::ChannelsLast;
+}
+
 Backend& backend(BackendId id) { return *table().backends[id].load(std::memory_order_acquire); }
 int backend_count() { return table().count.load(std::memory_order_acquire); }
 
@@ -145,8 +168,8 @@ Device parse_device(std::string_view text) {
   if (colon != std::string_view::npos) {
     const std::string_view digits = text.substr(colon + 1);
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    check(status == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 128, ErrorKind::Runtime,
-          "device: expected 'name' or 'name:index', got '", text, "'");
+    check(status == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 128,
+          ErrorKind::Runtime, "device: expected 'name' or 'name:index', got '", text, "'");
   }
   int id = find_backend(name);
   if (id < 0 && discover_backend) {

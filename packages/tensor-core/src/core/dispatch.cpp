@@ -40,8 +40,8 @@ void*& kernel_slot(OpEntry* op, BackendId backend) { return op->kernels ? op->ke
 void set_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who) {
   check(backend < kMaxBackends, ErrorKind::Value, "register_kernel: backend number ", int(backend), " is out of range");
   bool& taken = by_hand(op, backend);
-  check(!taken, ErrorKind::Runtime, "register_kernel: operator '", op->name, "' has a kernel for backend ", int(backend),
-        " already, registered by ", op->registered_by[backend]);
+  check(!taken, ErrorKind::Runtime, "register_kernel: operator '", op->name, "' has a kernel for backend ",
+        int(backend), " already, registered by ", op->registered_by[backend]);
   taken = true;
   kernel_slot(op, backend) = kernel;
   op->registered_by[backend] = strdup(who.c_str());  // lives as long as the process
@@ -58,7 +58,8 @@ std::pair<const char*, const char*> byte_range(const Tensor& t) {
   return {low, high};
 }
 
-/// Whether two elements share a place. Steps that each reach beyond all smaller ones cannot meet; others are counted out.
+/// Whether two elements share a place. Steps that each reach beyond all smaller ones cannot meet; others are counted
+/// out.
 bool folds(const Tensor& t) {
   struct Step {
     int64_t size, stride;
@@ -120,21 +121,9 @@ void register_kernel(OpEntry* op, BackendId backend, void* kernel, std::string w
 }
 void register_layer(OpEntry* op, Layer layer, void* entry) {
   std::lock_guard guard(table().lock);
-  check(!op->layers[int(layer)] || !entry, ErrorKind::Runtime, "register_layer: operator '", op->name, "' has an entry for layer ",
-        int(layer), " already");
-  op->layers[int(layer)] = entry;
-}
-void register_boxed_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who) {
-  std::lock_guard guard(table().lock);
-  set_kernel(op, backend, op->boxed_kernel_adapter, std::move(who));
-  op->boxed_kernels[backend] = new BoxedFn(std::move(fn));
-}
-void register_boxed_layer(OpEntry* op, Layer layer, BoxedFn fn) {
-  std::lock_guard guard(table().lock);
-  check(!op->layers[int(layer)], ErrorKind::Runtime, "register_boxed_layer: operator '", op->name, "' has an entry for layer ",
-        int(layer), " already");
-  op->boxed_layers[int(layer)] = new BoxedFn(std::move(fn));
-  op->layers[int(layer)] = op->boxed_layer_adapter;
+  check(!op->layers[slot_of(layer)] || !entry, ErrorKind::Runtime, "register_layer: operator '", op->name,
+        "' has an entry for layer ", int(layer), " already");
+  op->layers[slot_of(layer)] = entry;
 }
 
 BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor* const> arguments) {
@@ -146,9 +135,9 @@ BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor
     if (!t->defined()) continue;
     const bool movable = t->device().backend == kCPU && t->dim() == 0;
     if (movable) continue;
-    if (!(!chosen || chosen->device() == t->device())) [[unlikely]]
-      fail(ErrorKind::Runtime, op.name,
-          ": expected all tensors to be on the same device, found ", chosen ? describe(*chosen) : "", " and ", describe(*t));
+    if (chosen && chosen->device() != t->device()) [[unlikely]]
+      fail(ErrorKind::Runtime, op.name, ": expected all tensors to be on the same device, found ",
+           chosen ? describe(*chosen) : "", " and ", describe(*t));
     chosen = t;
   }
   check(chosen != nullptr || bits == 0, ErrorKind::Runtime, op.name, ": tensors are on different devices");
@@ -162,27 +151,29 @@ void no_kernel(const OpEntry& op, BackendId id) {
       // Only the function form knows who registered the kernel that all forms share.
       have += (have.empty() ? "" : ", ") + backend(BackendId(b)).name() +
               (op.registered_by[b] ? std::string(" (by ") + op.registered_by[b] + ")" : "");
-  fail(ErrorKind::NotImplemented, op.name, ": backend '", backend(id).name(), "' has no kernel for this operator; backends that have one: ",
-       have.empty() ? "none" : have);
+  fail(ErrorKind::NotImplemented, op.name, ": backend '", backend(id).name(),
+       "' has no kernel for this operator; backends that have one: ", have.empty() ? "none" : have);
 }
 
 void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, DType result_dtype) {
-  if (!(!self.impl()->storage || !self.impl()->storage->readonly)) [[unlikely]]
-    fail(ErrorKind::Runtime, op.name, ": argument 'self' is read-only memory ",
-        describe(self), "; copy it first with clone()");
-  if (!(self.sizes().size() == result_sizes.size() && std::equal(result_sizes.begin(), result_sizes.end(), self.sizes().begin()))) [[unlikely]]
-    fail(ErrorKind::Runtime, op.name, ": the result has shape ", shape_text(result_sizes), " and does not fit into argument 'self' of shape ",
-        shape_text(self.sizes()));
-  check(can_cast(result_dtype, self.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(result_dtype),
-        " and cannot be stored into argument 'self' of dtype ", name(self.dtype()));
+  if (self.impl()->storage && self.impl()->storage->readonly) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' is read-only memory ", describe(self),
+         "; copy it first with clone()");
+  if (!(self.sizes().size() == result_sizes.size() &&
+        std::equal(result_sizes.begin(), result_sizes.end(), self.sizes().begin()))) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": the result has shape ", shape_text(result_sizes),
+         " and does not fit into argument 'self' of shape ", shape_text(self.sizes()));
+  check(can_cast(result_dtype, self.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ",
+        name(result_dtype), " and cannot be stored into argument 'self' of dtype ", name(self.dtype()));
   check_places(op, self, "self");
 }
 
 void check_places(const OpEntry& op, const Tensor& target, const char* argument) {
   if (target.dense() || target.numel() == 0 || !folds(target)) [[likely]]
     return;
-  fail(ErrorKind::Runtime, op.name, ": argument '", argument, "' is a view of shape ", shape_text(target.sizes()), " and strides ",
-       shape_text(target.strides()), " in which several elements share one place in memory; clone() it before writing to it");
+  fail(ErrorKind::Runtime, op.name, ": argument '", argument, "' is a view of shape ", shape_text(target.sizes()),
+       " and strides ", shape_text(target.strides()),
+       " in which several elements share one place in memory; clone() it before writing to it");
 }
 
 bool overlaps(const Tensor& a, const Tensor& b) {
@@ -196,7 +187,8 @@ bool overlaps(const Tensor& a, const Tensor& b) {
 }
 
 bool same_place(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && a.dtype() == b.dtype() && std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end()) &&
+  return a.bytes() == b.bytes() && a.dtype() == b.dtype() &&
+         std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end()) &&
          std::equal(a.strides().begin(), a.strides().end(), b.strides().begin(), b.strides().end());
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 std::atomic<DType> the_default{DType::Float32};
 
-constexpr std::string_view kNames[kDTypeCount] = {"bool",   "int8",    "int16",    "int32",   "int64",
-                                                  "uint8",  "uint16",  "uint32",   "uint64",  "float16",
+constexpr std::string_view kNames[kDTypeCount] = {"bool",     "int8",    "int16",   "int32",     "int64",
+                                                  "uint8",    "uint16",  "uint32",  "uint64",    "float16",
                                                   "bfloat16", "float32", "float64", "complex64", "complex128"};
 
 /// Smallest signed type holding every value of both; uint64 beside a signed type has none and goes to float32.
@@ -42,9 +42,12 @@ DType promote_slow(DType a, DType b) {
     case Category::Integral: return promote_integers(a, b);
     case Category::Floating:
       if (cb != Category::Floating) return a;
-      if ((a == DType::Float16 && b == DType::BFloat16) || (a == DType::BFloat16 && b == DType::Float16)) return DType::Float32;
+      if ((a == DType::Float16 && b == DType::BFloat16) || (a == DType::BFloat16 && b == DType::Float16))
+        return DType::Float32;
       return item_size(a) >= item_size(b) ? a : b;
-    case Category::Complex: return a == DType::Complex128 || b == DType::Complex128 || b == DType::Float64 ? DType::Complex128 : DType::Complex64;
+    case Category::Complex:
+      return a == DType::Complex128 || b == DType::Complex128 || b == DType::Float64 ? DType::Complex128
+                                                                                     : DType::Complex64;
   }
   return a;
 }
@@ -70,7 +73,8 @@ bool can_cast(DType from, DType to) noexcept {
 
 DType default_dtype() noexcept { return the_default.load(std::memory_order_relaxed); }
 void set_default_dtype(DType d) {
-  check(is_floating(d), ErrorKind::Type, "set_default_dtype: argument 'dtype' must be a floating-point dtype, got ", name(d));
+  check(is_floating(d), ErrorKind::Type, "set_default_dtype: argument 'dtype' must be a floating-point dtype, got ",
+        name(d));
   the_default.store(d);
 }
 

@@ -6,29 +6,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/fork.h"
+#include "core/storage_record.h"
 
 namespace taeda {
+
+using detail::record_of;
+using detail::StorageRecord;
+
 namespace {
-
-/// Stands in the storage's place for what gives its memory back, from the first export on.
-struct Record {
-  Origin origin;
-  std::atomic<uint32_t> exports{0};
-};
-
-Record* record_of(const Storage& storage) noexcept {
-  return storage.release == release_exported ? static_cast<Record*>(storage.context) : nullptr;
-}
-
-/// Exports are made under Python's lock: two threads do not come here at once.
-Record& recorded(Storage& storage) {
-  if (Record* found = record_of(storage)) return *found;
-  auto* made = new Record{{storage.release, storage.context}};
-  storage.context = made;
-  storage.release = release_exported;
-  return *made;
-}
 
 /// What lend() keeps, by the tensor that was asked.
 struct Loans {
@@ -42,23 +27,53 @@ Loans& loans() {
 
 }  // namespace
 
+namespace detail {
+
+ForkLock& record_lock() {
+  static auto* lock = new ForkLock;
+  return *lock;
+}
+// A record is made with the lock held and looked for without: its place is written before what says that it is there.
+StorageRecord* record_of(const Storage& storage) noexcept {
+  auto& there = const_cast<Storage&>(storage);
+  if (std::atomic_ref(there.release).load(std::memory_order_acquire) != release_exported) return nullptr;
+  return static_cast<StorageRecord*>(std::atomic_ref(there.context).load(std::memory_order_relaxed));
+}
+StorageRecord& recorded(Storage& storage) {
+  if (StorageRecord* found = record_of(storage)) return *found;
+  auto* made = new StorageRecord{{storage.release, storage.context}};
+  std::atomic_ref(storage.context).store(made, std::memory_order_relaxed);
+  std::atomic_ref(storage.release).store(release_exported, std::memory_order_release);
+  return *made;
+}
+
+}  // namespace detail
+
 void release_exported(void* data, size_t nbytes, void* record) {
-  const std::unique_ptr<Record> owned(static_cast<Record*>(record));
+  const std::unique_ptr<StorageRecord> owned(static_cast<StorageRecord*>(record));
   if (owned->origin.release) owned->origin.release(data, nbytes, owned->origin.context);
+  std::shared_ptr<const Derived> gone;  // destroyed without the lock
+  const std::lock_guard guard(detail::record_lock());
+  gone = detail::take_derived(*owned);
 }
 
 Exported::Exported(Ref<Storage> storage) : storage_(std::move(storage)) {
-  if (storage_) recorded(*storage_).exports.fetch_add(1, std::memory_order_relaxed);
+  if (!storage_) return;
+  std::shared_ptr<const Derived> gone;
+  const std::lock_guard guard(detail::record_lock());
+  StorageRecord& record = detail::recorded(*storage_);
+  record.exports.fetch_add(1, std::memory_order_relaxed);
+  gone = detail::take_derived(record);
 }
 Exported::~Exported() {
   if (storage_) record_of(*storage_)->exports.fetch_sub(1, std::memory_order_relaxed);
 }
 Origin origin_of(const Storage& storage) noexcept {
-  const Record* record = record_of(storage);
+  const StorageRecord* record = record_of(storage);
   return record ? record->origin : Origin{storage.release, storage.context};
 }
 uint32_t exports_of(const Storage& storage) noexcept {
-  const Record* record = record_of(storage);
+  const StorageRecord* record = record_of(storage);
   return record ? record->exports.load(std::memory_order_relaxed) : 0;
 }
 

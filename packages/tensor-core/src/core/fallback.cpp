@@ -1,5 +1,5 @@
-// What happens where a backend lacks a kernel: the operator in terms of others, an error, or, where the user chose so, the
-// same operator on the cpu.
+// What happens where a backend lacks a kernel: the operator in terms of others, an error, or, where the user chose so,
+// the same operator on the cpu.
 #include <atomic>
 #include <mutex>
 
@@ -13,20 +13,20 @@
 namespace taeda {
 namespace {
 
-struct Book {
+struct Fallbacks {
   std::mutex lock;
   HeldAtFork held{lock};
   std::atomic<Fallback> policy[kMaxBackends] = {};
   std::map<std::string, uint64_t> counts[kMaxBackends];
 };
-Book& book() {
-  static auto* instance = new Book;
+Fallbacks& fallbacks() {
+  static auto* instance = new Fallbacks;
   return *instance;
 }
 
 void count(BackendId id, const char* op) {
-  std::lock_guard guard(book().lock);
-  ++book().counts[id][op];
+  std::lock_guard guard(fallbacks().lock);
+  ++fallbacks().counts[id][op];
 }
 
 /// The bytes from a tensor's lowest to its highest element.
@@ -161,15 +161,15 @@ Values compute_on_cpu(const OpEntry& op, Device device, Values inputs) {
   return results;
 }
 
-void set_fallback(BackendId id, Fallback policy) { book().policy[id] = policy; }
-Fallback fallback_of(BackendId id) { return book().policy[id]; }
+void set_fallback(BackendId id, Fallback policy) { fallbacks().policy[id] = policy; }
+Fallback fallback_of(BackendId id) { return fallbacks().policy[id]; }
 std::map<std::string, uint64_t> fallback_counts(BackendId id) {
-  std::lock_guard guard(book().lock);
-  return book().counts[id];
+  std::lock_guard guard(fallbacks().lock);
+  return fallbacks().counts[id];
 }
 void reset_fallback_counts(BackendId id) {
-  std::lock_guard guard(book().lock);
-  book().counts[id].clear();
+  std::lock_guard guard(fallbacks().lock);
+  fallbacks().counts[id].clear();
 }
 
 void* missing_kernel(const OpEntry& called, OpEntry& owner, BackendId id) {

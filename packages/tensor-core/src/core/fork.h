@@ -7,9 +7,10 @@ namespace taeda {
 
 /// Note [Locks and fork]
 /// A child of fork has the forking thread alone; a lock that another held stays locked for ever, and what it guards is
-/// half changed. So fork takes every lock that stands beside one of these objects first, and both processes have them free
-/// afterwards. It waits for the holders, but not for long: one of them may wait for something that the forking thread has.
-/// Work that goes on inside a vendor library which locks for itself (oneDNN builds primitives) has a lock of ours around it.
+/// half changed. So fork takes every lock that stands beside one of these objects first, and both processes have them
+/// free afterwards. It waits for the holders, but not for long: one of them may wait for something that the forking
+/// thread has. Work that goes on inside a vendor library which locks for itself (oneDNN builds primitives) has a lock
+/// of ours around it.
 class HeldAtFork {
  public:
   template <class Mutex>

@@ -24,8 +24,8 @@ constexpr uint64_t kNever = ~uint64_t(0);
 
 // Note [Looking at signals]
 // The host's handlers need its lock, so a long kernel cannot look at every piece. It reads the processor's clock, which
-// costs no system call, and takes the lock some ten times a second. Only the thread that the process began with looks (in
-// a child of fork, the one that forked): others never run handlers and are left alone after their first question.
+// costs no system call, and takes the lock some ten times a second. Only the thread that the process began with looks
+// (in a child of fork, the one that forked): others never run handlers and are left alone after their first question.
 #if defined(__x86_64__)
 uint64_t ticks() noexcept { return __rdtsc(); }
 constexpr uint64_t kInterval = uint64_t(1) << 28;  // 0.05 to 0.15 s

@@ -8,6 +8,7 @@
 
 #include "core/fork.h"
 #include "taeda/backend.h"
+#include "taeda/observer.h"
 #include "taeda/stub.h"
 
 namespace taeda {
@@ -199,17 +200,46 @@ void remove_operator(RuntimeOp* op) {
   op->set_functions({});
 }
 
-Values call_below(RuntimeOp& op, KeySet keys, Values arguments) {
+KeySet keys_of_call(const Values& arguments) {
   KeySet of_arguments;
-  for (const Tensor* t : tensors_of(arguments)) of_arguments = of_arguments | t->keys();
-  const KeySet now = active(of_arguments);
-  for (KeySet rest = now; rest.has_layers(); rest = rest.without_layer_index(rest.top_layer())) {
-    const int layer = rest.top_layer();
-    if (op.layers[layer] && op.boxed_layers[layer]) return (*op.boxed_layers[layer])(op, rest, std::move(arguments));
-    if (layer == int(Layer::Autograd) && record_runtime_op) return record_runtime_op(op, rest, std::move(arguments));
-  }
-  return compute(op, now, std::move(arguments));
+  for (const Value& value : arguments)
+    each_tensor_of(value, [&](const Tensor& t) { of_arguments = of_arguments | t.keys(); });
+  return active(of_arguments);
 }
+
+Values go_on(const OpEntry& entry, KeySet keys, Values arguments) {
+  if (entry.go_on_boxed) return entry.go_on_boxed(entry, keys, arguments);
+  RuntimeOp& op = *as_runtime(&entry);
+  for (KeySet rest = keys; rest.has_layers(); rest = rest.without_slot(rest.top_slot())) {
+    const int slot = rest.top_slot();
+    if (op.layers[slot] && op.boxed_layers[slot]) return (*op.boxed_layers[slot])(op, rest, std::move(arguments));
+    if (slot == slot_of(Layer::Autograd) && record_runtime_op) return record_runtime_op(op, rest, std::move(arguments));
+  }
+  return compute(op, keys, std::move(arguments));
+}
+
+namespace {
+
+/// An operator without typed calls as observers see it.
+class BoxedCall final : public ObservedCall {
+ public:
+  BoxedCall(const OpEntry& called, const Values& arguments) : ObservedCall(called), arguments_(arguments) {}
+  Values arguments() const override { return arguments_; }
+
+ private:
+  void each(Visitor visit, const void* to) const override {
+    for (const Value& value : arguments_) each_tensor_of(value, [&](const Tensor& t) { visit(to, t); });
+  }
+  const Values& arguments_;
+};
+
+Values call_observed(RuntimeOp& op, KeySet keys, Values arguments) {
+  const BoxedCall call(op, arguments);
+  const Observation observation(call);
+  return go_on(op, keys.without(Layer::Observer), arguments);
+}
+
+}  // namespace
 
 Values call_operator(const OpEntry& op, Values arguments) {
   if (op.call_boxed) return op.call_boxed(std::move(arguments));
@@ -218,7 +248,10 @@ Values call_operator(const OpEntry& op, Values arguments) {
   check_live(*own);
   check(arguments.size() == own->parsed.arguments.size(), ErrorKind::Type, op.name, ": expected ",
         own->parsed.arguments.size(), " arguments, got ", arguments.size());
-  return call_below(*own, {}, std::move(arguments));
+  const KeySet keys = keys_of_call(arguments);
+  if (keys.has(Layer::Observer)) [[unlikely]]
+    return call_observed(*own, keys, std::move(arguments));
+  return go_on(*own, keys, std::move(arguments));
 }
 
 }  // namespace taeda

@@ -15,7 +15,7 @@ namespace {
 
 struct Registration {
   OpEntry* op;
-  int place;  // backend or layer
+  int place;  // backend, or slot of a layer
   bool layer;
   void* former = nullptr;  // what a replaced slot held
   BoxedFn* former_boxed = nullptr;
@@ -23,7 +23,7 @@ struct Registration {
   const char* former_who = nullptr;
   std::string who;
 };
-struct Book {
+struct Registrations {
   std::recursive_mutex lock;
   HeldAtFork held{lock};
   uint64_t next = 1;
@@ -31,21 +31,21 @@ struct Book {
   std::map<uint64_t, std::vector<uint64_t>> groups;
   std::map<std::string, std::string> device_owners;
 };
-Book& book() {
-  static auto* instance = new Book;
+Registrations& registrations() {
+  static auto* instance = new Registrations;
   return *instance;
 }
 
 void** kernel_slots(OpEntry* op) { return op->kernels ? op->kernels : op->direct; }
 
 uint64_t enter(Registration registration) {
-  const uint64_t id = book().next++;
-  book().all.emplace(id, std::move(registration));
+  const uint64_t id = registrations().next++;
+  registrations().all.emplace(id, std::move(registration));
   return id;
 }
 
-// Functions that are taken away stay allocated, and in their places where nothing else comes back: another thread may be
-// inside one, or on its way.
+// Functions that are taken away stay allocated, and in their places where nothing else comes back: another thread may
+// be inside one, or on its way.
 void restore_kernel(const Registration& r) {
   kernel_slots(r.op)[r.place] = r.former;
   if (r.former_boxed) r.op->boxed_kernels[r.place] = r.former_boxed;
@@ -62,8 +62,12 @@ struct Host final : Backend {
   int device_count() const override { return present ? given.device_count : 0; }
   void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
   bool opaque() const override { return false; }
-  void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override { std::memcpy(to, host, nbytes); }
-  void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override { std::memcpy(host, from, nbytes); }
+  void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override {
+    std::memcpy(to, host, nbytes);
+  }
+  void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override {
+    std::memcpy(host, from, nbytes);
+  }
   std::map<std::string, std::string> lacks() const override { return given.lacks; }
   DeviceProperties properties(Device) const override { return {given.name, 0, 0, 0, 0, given.properties}; }
 };
@@ -81,17 +85,19 @@ uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) 
   void** slots = kernel_slots(op);
   check(!slots[id] || replace, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '",
         backend(id).name(), "', which has one already, registered by ",
-        op->registered_by[id] ? op->registered_by[id] : "taeda-tensor-core", "; replace=True (in C kernel_replace) puts it aside");
-  Registration made{op, id, false, slots[id], op->boxed_kernels[id], op->c_kernels[id], op->registered_by[id], std::move(who)};
+        op->registered_by[id] ? op->registered_by[id] : "taeda-tensor-core",
+        "; replace=True (in C kernel_replace) puts it aside");
+  Registration made{
+      op, id, false, slots[id], op->boxed_kernels[id], op->c_kernels[id], op->registered_by[id], std::move(who)};
   const uint64_t number = enter(std::move(made));
-  op->registered_by[id] = book().all.at(number).who.c_str();
+  op->registered_by[id] = registrations().all.at(number).who.c_str();
   return number;
 }
 
 }  // namespace
 
 uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
-  std::lock_guard guard(book().lock);
+  std::lock_guard guard(registrations().lock);
   const uint64_t number = enter_kernel(op, id, std::move(who), replace);
   op->boxed_kernels[id] = new BoxedFn(std::move(fn));
   kernel_slots(op)[id] = op->boxed_kernel_adapter;
@@ -99,7 +105,7 @@ uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool
 }
 
 uint64_t add_c_kernel(OpEntry* op, BackendId id, CKernel kernel, std::string who, bool replace) {
-  std::lock_guard guard(book().lock);
+  std::lock_guard guard(registrations().lock);
   const uint64_t number = enter_kernel(op, id, std::move(who), replace);
   op->c_kernels[id] = new CKernel(kernel);
   kernel_slots(op)[id] = op->c_kernel_adapter;
@@ -113,13 +119,13 @@ uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who) {
   return number;
 }
 uint64_t add_kept_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who) {
-  std::lock_guard guard(book().lock);
-  const int place = int(layer);
+  std::lock_guard guard(registrations().lock);
+  const int place = slot_of(layer);
   if (op->layers[place]) {
     std::string owner = "a compiled package";
-    for (const auto& [id, r] : book().all)
+    for (const auto& [id, r] : registrations().all)
       if (r.layer && r.op == op && r.place == place) owner = r.who;
-    fail(ErrorKind::Runtime, op->name, ": ", who, " registers an entry for layer ", place,
+    fail(ErrorKind::Runtime, op->name, ": ", who, " registers an entry for layer ", int(layer),
          ", which has one already, registered by ", owner);
   }
   const uint64_t number = enter({op, place, true, nullptr, nullptr, nullptr, nullptr, std::move(who)});
@@ -129,9 +135,9 @@ uint64_t add_kept_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who) 
 }
 
 uint64_t add_layers(const std::vector<OpEntry*>& ops, Layer layer, const BoxedFn& fn, const std::string& who) {
-  std::lock_guard guard(book().lock);
-  const uint64_t number = book().next++;
-  std::vector<uint64_t>& members = book().groups[number];
+  std::lock_guard guard(registrations().lock);
+  const uint64_t number = registrations().next++;
+  std::vector<uint64_t>& members = registrations().groups[number];
   try {
     for (OpEntry* op : ops) members.push_back(add_layer(op, layer, fn, who));
   } catch (...) {
@@ -142,18 +148,18 @@ uint64_t add_layers(const std::vector<OpEntry*>& ops, Layer layer, const BoxedFn
 }
 
 void remove_registration(uint64_t number) {
-  std::lock_guard guard(book().lock);
-  if (auto group = book().groups.extract(number))
+  std::lock_guard guard(registrations().lock);
+  if (auto group = registrations().groups.extract(number))
     for (uint64_t member : group.mapped()) remove_registration(member);
-  auto found = book().all.find(number);
-  if (found == book().all.end()) return;
+  auto found = registrations().all.find(number);
+  if (found == registrations().all.end()) return;
   Registration gone = std::move(found->second);
   if (gone.layer) {
     restore_layer(gone);
   } else {
     // A later replacement stands above this one: it inherits what this one had put aside.
     Registration* above = nullptr;
-    for (auto& [id, r] : book().all)
+    for (auto& [id, r] : registrations().all)
       if (id > number && !r.layer && r.op == gone.op && r.place == gone.place && (!above)) above = &r;
     if (above) {
       above->former = gone.former;
@@ -164,7 +170,7 @@ void remove_registration(uint64_t number) {
       restore_kernel(gone);
     }
   }
-  book().all.erase(number);
+  registrations().all.erase(number);
 }
 
 namespace {
@@ -188,18 +194,18 @@ Host* removed_host(const std::string& name, int& id) {
 
 void check_device_free(const std::string& name, const std::string& who) {
   if (find_backend(name) < 0) return;
-  std::lock_guard guard(book().lock);
-  const auto owner = book().device_owners.find(name);
+  std::lock_guard guard(registrations().lock);
+  const auto owner = registrations().device_owners.find(name);
   fail(ErrorKind::Runtime, who, " registers device '", name, "', which is there already, registered by ",
-       owner == book().device_owners.end() ? "taeda-tensor-core" : owner->second);
+       owner == registrations().device_owners.end() ? "taeda-tensor-core" : owner->second);
 }
 void note_device_owner(const std::string& name, std::string who) {
-  std::lock_guard guard(book().lock);
-  book().device_owners[name] = std::move(who);
+  std::lock_guard guard(registrations().lock);
+  registrations().device_owners[name] = std::move(who);
 }
 
 BackendId host_backend(HostBackend given) {
-  std::lock_guard guard(book().lock);
+  std::lock_guard guard(registrations().lock);
   check_host(given);
   check_device_free(given.name, given.who);
   note_device_owner(given.name, given.who);
@@ -213,7 +219,7 @@ BackendId host_backend(HostBackend given) {
 }
 
 void remove_host_backend(BackendId id) {
-  std::lock_guard guard(book().lock);
+  std::lock_guard guard(registrations().lock);
   if (auto* host = dynamic_cast<Host*>(&backend(id))) host->present = false;
 }
 

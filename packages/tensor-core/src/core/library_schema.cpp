@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/fork.h"
 #include "taeda/library.h"
 
 namespace taeda {
@@ -108,8 +109,11 @@ class Parser {
     const auto refuse = [&](const std::string& why) { fail(ErrorKind::Value, "schema '", text_, "': ", why); };
     std::map<std::string, const SchemaArgument*> by_letter;
     for (const SchemaArgument& a : schema.arguments) {
-      if (!a.alias.empty() && !by_letter.emplace(a.alias, &a).second) refuse("two arguments have the letter '" + a.alias + "'");
-      const auto is_condition = [&](const SchemaArgument& b) { return b.name == a.when && b.type == ArgumentType::Bool && !b.list; };
+      if (!a.alias.empty() && !by_letter.emplace(a.alias, &a).second)
+        refuse("two arguments have the letter '" + a.alias + "'");
+      const auto is_condition = [&](const SchemaArgument& b) {
+        return b.name == a.when && b.type == ArgumentType::Bool && !b.list;
+      };
       if (!a.when.empty() && std::ranges::none_of(schema.arguments, is_condition))
         refuse("'" + a.name + "' is written if '" + a.when + "', which is no bool argument");
     }
@@ -252,9 +256,9 @@ Schema boxed_schema(const OpEntry& op) {
 }
 
 const Schema& schema_of(const OpEntry& op) {
-  static std::mutex lock;
+  static auto* lock = new ForkLock;
   static auto* known = new std::map<const OpEntry*, Schema>;
-  std::lock_guard guard(lock);
+  std::lock_guard guard(*lock);
   auto found = known->find(&op);
   if (found == known->end()) found = known->emplace(&op, boxed_schema(op)).first;
   return found->second;

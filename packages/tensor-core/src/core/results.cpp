@@ -95,7 +95,7 @@ std::optional<Device> device_of_call(const Values& arguments) {
 }
 
 void check_device(const ResultsOf& made, size_t i, const Tensor& result, Device wanted) {
-  if (!(result.device() == wanted)) [[unlikely]]
+  if (result.device() != wanted) [[unlikely]]
     fail(ErrorKind::Runtime, result_text(made, i), " must be on device '", to_string(wanted), "', found one on '",
          to_string(result.device()), "'");
 }

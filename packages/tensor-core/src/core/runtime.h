@@ -2,10 +2,15 @@
 #pragma once
 #include "taeda/tensor.h"
 
+namespace taeda {
+struct ImageResult;
+}
 namespace taeda::detail {
 
 /// Fills data/release of a CPU storage.
 void cpu_allocate(Storage& storage, size_t nbytes);
+/// Backend::wants_channels_last of the cpu's kernels.
+bool cpu_wants_channels_last(const ImageResult& result);
 /// Live-byte accounting of storages whose bytes are inline.
 void count_inline_bytes(int64_t delta);
 
@@ -22,10 +27,8 @@ class FreeList {
     State* s = state;
     if (!s) [[unlikely]]
       s = arm();
-    if (s && s->count < Limit)
-      s->blocks[s->count++] = block;
-    else
-      ::operator delete(block);
+    if (s && s->count < Limit) s->blocks[s->count++] = block;
+    else ::operator delete(block);
   }
 
  private:

@@ -3,25 +3,20 @@
 #include <optional>
 
 #include "taeda/checked.h"
+#include "taeda/dims.h"
 #include "taeda/spec.h"
 #include "taeda/tensor.h"
 
 namespace taeda {
 
-int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
+int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) { return wrap_dim(dim, ndim, op, "dim"); }
+int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op, const char* argument) {
   const int64_t range = std::max<int64_t>(ndim, 1);
   if (dim < -range || dim >= range) [[unlikely]]
-    fail(ErrorKind::Index, op, ": argument 'dim' is out of range (expected ", -range, " to ", range - 1, " for a ", ndim,
-         "-dimensional tensor, got ", dim, ")");
+    fail(ErrorKind::Index, op, ": argument '", argument, "' is out of range (expected ", -range, " to ", range - 1,
+         " for a ", ndim, "-dimensional tensor, got ", dim, ")");
   return dim < 0 ? dim + range : dim;
 }
-
-ShapeText::operator std::string() const {
-  std::string text = "(";
-  for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
-  return text + (sizes.size() == 1 ? ",)" : ")");
-}
-std::ostream& operator<<(std::ostream& out, const ShapeText& text) { return out << std::string(text); }
 
 std::string describe(const Tensor& tensor) {
   if (!tensor.defined()) return "None";
@@ -42,7 +37,7 @@ int64_t count_of(IntSpan sizes, const char* op) {
   int64_t most = 1;
   bool counted = true, none = false;
   for (int64_t size : sizes) {
-    if (!(size >= 0)) [[unlikely]]
+    if (size < 0) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": sizes must not be negative, got ", shape_text(sizes));
     counted &= !__builtin_mul_overflow(most, size ? size : 1, &most);
     none |= size == 0;
@@ -82,7 +77,8 @@ Shape broadcast_shapes(IntSpan a, IntSpan b, const char* op) {
     if (x == y) continue;
     if (!(x == 1 || y == 1)) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": shapes ", shape_text(a), " and ", shape_text(b),
-          " cannot be broadcast together: sizes ", x, " and ", y, " at dimension ", lead + d, " differ and neither is 1");
+           " cannot be broadcast together: sizes ", x, " and ", y, " at dimension ", lead + d,
+           " differ and neither is 1");
     out[lead + d] = x == 1 ? y : x;
   }
   return out;
@@ -107,14 +103,17 @@ DType result_type(TensorList operands) {
     if (!rank) continue;
     if (!result) result = rank;
     else if (category(*rank) > category(*result))
-      result = is_complex(*rank) && is_floating(*result) ? complex_of(*result == DType::Float64 ? DType::Float64 : DType::Float32) : promote(*result, *rank);
+      result = is_complex(*rank) && is_floating(*result)
+                   ? complex_of(*result == DType::Float64 ? DType::Float64 : DType::Float32)
+                   : promote(*result, *rank);
   }
   return result.value_or(default_dtype());
 }
 
 Spec spec_like(IntSpan sizes, DType dtype, const Tensor& like) {
   Spec out{Shape(sizes), dtype, {}};
-  if (sizes.size() == 4 && like.dim() == 4 && like.channels_last() && !like.contiguous()) out.strides = channels_last_strides(sizes);
+  if (sizes.size() == 4 && like.dim() == 4 && like.channels_last() && !like.contiguous())
+    out.strides = channels_last_strides(sizes);
   return out;
 }
 

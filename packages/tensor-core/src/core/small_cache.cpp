@@ -18,9 +18,10 @@ namespace taeda::detail {
 namespace {
 
 // Note [Emptying another thread's cache]
-// A thread works on its own cache without a lock or a locked instruction: it says that it is busy and looks whether somebody
-// asked. Who empties it asks, lets every running thread of the process pass a memory barrier (membarrier) and waits until
-// the thread is not busy. Either the thread saw the question and leaves its cache alone, or it is seen to be busy.
+// A thread works on its own cache without a lock or a locked instruction: it says that it is busy and looks whether
+// somebody asked. Who empties it asks, lets every running thread of the process pass a memory barrier (membarrier) and
+// waits until the thread is not busy. Either the thread saw the question and leaves its cache alone, or it is seen to
+// be busy.
 
 constexpr size_t kAlign = 64;
 constexpr int kClasses = 11;   // 64 << 0 ... 64 << 10
@@ -48,7 +49,8 @@ struct SmallCache {
   }
 };
 
-/// The thread's cache. Only the pointer is thread-local: static TLS space is scarce, and the library asks for little of it.
+/// The thread's cache. Only the pointer is thread-local: static TLS space is scarce, and the library asks for little of
+/// it.
 thread_local SmallCache* small_cache __attribute__((tls_model("initial-exec"))) = nullptr;
 
 /// The caches of all threads.

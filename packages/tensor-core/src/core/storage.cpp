@@ -35,8 +35,8 @@ Ref<Storage> new_storage(size_t nbytes, Device device) {
   return owner;
 }
 
-Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool readonly, void (*release)(void*, size_t, void*),
-                            void* context) {
+Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool readonly,
+                            void (*release)(void*, size_t, void*), void* context) {
   Storage* storage = fresh();
   storage->data = data;
   storage->nbytes = nbytes;
@@ -49,8 +49,7 @@ Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool reado
 }
 
 void destroy(Storage* storage) noexcept {
-  if (storage->data == storage->inline_bytes)
-    detail::count_inline_bytes(-int64_t(storage->nbytes));
+  if (storage->data == storage->inline_bytes) detail::count_inline_bytes(-int64_t(storage->nbytes));
   if (storage->release)  // of inline bytes too, once they were exported
     storage->release(storage->data, storage->nbytes, storage->context);
   StorageMemory::give(storage);

@@ -25,13 +25,15 @@ bool drop_hidden_base(const Tensor& view) {
 namespace {
 
 /// Tensors of one backend (numbers apart): all must be on one of its devices.
-Device one_device(const OpEntry& op, BackendId id, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists) {
+Device one_device(const OpEntry& op, BackendId id, std::span<const Tensor* const> tensors,
+                  std::initializer_list<TensorList> lists) {
   const Tensor* chosen = nullptr;
   const auto look = [&](const Tensor& t) {
     if (!t.defined() || t.device().backend != id) return;
     if (!chosen) chosen = &t;
     else if (chosen->device() != t.device()) [[unlikely]]
-      fail(ErrorKind::Runtime, op.name, ": expected all tensors to be on the same device, found ", describe(*chosen), " and ", describe(t));
+      fail(ErrorKind::Runtime, op.name, ": expected all tensors to be on the same device, found ", describe(*chosen),
+           " and ", describe(t));
   };
   for (const Tensor* t : tensors) look(*t);
   for (TensorList list : lists)
@@ -41,7 +43,8 @@ Device one_device(const OpEntry& op, BackendId id, std::span<const Tensor* const
 
 }  // namespace
 
-Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors, std::initializer_list<TensorList> lists) {
+Place place_mixed(const OpEntry& op, KeySet keys, std::span<const Tensor* const> tensors,
+                  std::initializer_list<TensorList> lists) {
   const uint64_t bits = keys.backends().bits();
   if (std::has_single_bit(bits)) return {one_device(op, BackendId(std::countr_zero(bits)), tensors, lists)};
   std::vector<const Tensor*> all(tensors.begin(), tensors.end());
@@ -69,29 +72,27 @@ ApartList::ApartList(TensorList inputs, const Tensor& target, bool elementwise) 
 void check_distinct(const OpEntry& op, std::initializer_list<const Tensor*> outputs) {
   for (auto a = outputs.begin(); a != outputs.end(); ++a)
     for (auto b = a + 1; b != outputs.end(); ++b)
-      check((*a)->impl() != (*b)->impl() && !overlaps(**a, **b), ErrorKind::Runtime, op.name, ": argument 'out' has two tensors that share memory, ",
-            describe(**a), " and ", describe(**b));
+      check((*a)->impl() != (*b)->impl() && !overlaps(**a, **b), ErrorKind::Runtime, op.name,
+            ": argument 'out' has two tensors that share memory, ", describe(**a), " and ", describe(**b));
 }
 
-OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place, std::initializer_list<const Tensor*> inputs,
-                     std::initializer_list<TensorList> lists)
+OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place,
+                     std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists)
     : op_(op), out_(out) {
-  if (!(out.device() == place.device)) [[unlikely]]
+  if (out.device() != place.device) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(out.device()), ", expected ",
-        to_string(place.device));
+         to_string(place.device));
   check(can_cast(spec.dtype, out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(spec.dtype),
         " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
   check_writable(op, out, "out");
   bool apart = out.dtype() == spec.dtype;
-  // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe, and
-  // that cannot be told here, so any shared byte goes through a temporary.
+  // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe,
+  // and that cannot be told here, so any shared byte goes through a temporary.
   for (const Tensor* input : inputs) apart = apart && !overlaps(out, *input);
   for (TensorList list : lists)
     for (const Tensor& input : list) apart = apart && !overlaps(out, input);
-  if (apart)
-    resize_output(out, spec.sizes, op.name);
-  else
-    temporary_ = make(spec, place);
+  if (apart) resize_output(out, spec.sizes, op.name);
+  else temporary_ = make(spec, place);
 }
 
 void OutTarget::finish() const {
@@ -105,8 +106,8 @@ void OutTarget::finish() const {
 }
 
 void store_out(const OpEntry& op, const Tensor& out, const Tensor& result) {
-  check(can_cast(result.dtype(), out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(result.dtype()),
-        " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
+  check(can_cast(result.dtype(), out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ",
+        name(result.dtype()), " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
   resize_output(out, result.sizes(), op.name);
   ops::copy_(out, result);
   blame(op, out);

@@ -8,6 +8,7 @@
 #include "taeda/checked.h"
 #include "taeda/dispatch.h"
 #include "taeda/exported.h"
+#include "taeda/levels.h"
 #include "taeda/ops/cast.h"
 #include "taeda/reach.h"
 #include "taeda/spec.h"
@@ -40,8 +41,8 @@ void set_dims(TensorImpl* impl, IntSpan sizes, IntSpan strides) {
 size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
   const Count bytes = Count(numel) * item_size(dtype);
   if (!(bytes.fits() && bytes.of("empty") < (int64_t(1) << 47))) [[unlikely]]
-    fail(ErrorKind::Memory,
-        "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype), " does not fit in memory");
+    fail(ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype),
+         " does not fit in memory");
   return size_t(bytes.of("empty"));
 }
 
@@ -61,10 +62,17 @@ void show(TensorImpl* impl, IntSpan sizes) {
   refresh_layout(impl);
 }
 
-/// The rare ties of a dying tensor: the wrapper that it owns, what it lent.
+/// The rare ties of a dying tensor: the wrapper that it owns, what it lent, what it carries.
 [[gnu::noinline]] void end_bonds(TensorImpl* impl) noexcept {
   if (impl->flags & kOwnsPython) release_python_wrapper(impl->python);
   if (impl->flags & kLent) end_loans(impl);
+  if (impl->flags & kCarries) end_payloads(impl);
+}
+
+/// Whether views of a tensor out of the ordinary may become part of a graph.
+[[gnu::noinline]] bool is_tracked_kind(TensorImpl* impl) {
+  check_has_memory(Tensor(Ref<TensorImpl>::share(impl)), "view");
+  return !(impl->flags & kInference);
 }
 
 /// Points to memory of its own that begins with the bytes which `self` showed, in their order.
@@ -84,7 +92,7 @@ void move_to_new_memory(const Tensor& self, IntSpan sizes) {
 }  // namespace
 
 void destroy(TensorImpl* impl) noexcept {
-  if (impl->flags & (kOwnsPython | kLent)) [[unlikely]]
+  if (impl->flags & (kOwnsPython | kLent | kCarries)) [[unlikely]]
     end_bonds(impl);
   delete impl->grad;
   if (impl->dims != impl->inline_dims) delete[] impl->dims;
@@ -170,7 +178,8 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device)
   Ref<TensorImpl> impl = fresh_on(dtype, device);
   const int64_t numel = count_of(sizes, "empty_strided");
   for (size_t d = 0; numel && d < sizes.size(); ++d)
-    check(strides[d] >= 0 || sizes[d] == 1, ErrorKind::Value, "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
+    check(strides[d] >= 0 || sizes[d] == 1, ErrorKind::Value,
+          "empty_strided: argument 'stride' must not be negative, got ", shape_text(strides));
   const int64_t extent = reach_of("empty_strided", sizes, strides, 1).high;
   set_dims(impl.get(), sizes, settled_strides(sizes, strides));
   refresh_layout(impl.get());
@@ -188,15 +197,16 @@ Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset)
   impl->flags = from->flags & (kDetachedData | kInference);
   impl->storage = from->storage;
   // As a number: what has no elements may begin beyond its storage, which may have no memory at all.
-  impl->data = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(from->data) + uintptr_t(offset * item_size(from->dtype)));
+  impl->data =
+      reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(from->data) + uintptr_t(offset * item_size(from->dtype)));
   set_dims(impl.get(), sizes, strides);
   refresh_layout(impl.get());
-  if (from->flags & kInference) {
-    impl->keys = from->keys.backends();
-  } else {
+  if (!(from->flags & (kInference | kCarries)) || is_tracked_kind(from)) [[likely]] {
     impl->base = from->base ? from->base : Ref<TensorImpl>::share(from);
     impl->keys = from->keys.backends() | KeySet::of(Layer::Autograd);
     if (!thread_state.grad_enabled || (from->flags & kUntrackedView)) impl->flags |= kUntrackedView;
+  } else {
+    impl->keys = from->keys.backends();
   }
   return Tensor(std::move(impl));
 }
@@ -204,12 +214,22 @@ Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset)
 Tensor detached_alias(const Tensor& self) {
   TensorImpl* from = self.impl();
   Ref<TensorImpl> impl = fresh_on(from->dtype, from->device);
-  impl->flags |= from->flags & kInference;
+  if (from->flags & (kInference | kCarries)) [[unlikely]] {
+    impl->flags |= from->flags & kInference;
+    share_carried(impl.get(), self);
+  }
   impl->storage = from->storage;
   impl->data = from->data;
   set_dims(impl.get(), self.sizes(), self.strides());
   impl->numel = from->numel;
   impl->layout = from->layout;
+  return Tensor(std::move(impl));
+}
+
+Tensor shape_only(IntSpan sizes, DType dtype, Device device) {
+  count_of(sizes, "empty");
+  Ref<TensorImpl> impl = fresh_on(dtype, device);
+  show(impl.get(), sizes);
   return Tensor(std::move(impl));
 }
 
@@ -228,8 +248,8 @@ void assign_storage(const Tensor& self, const Tensor& other) {
   TensorImpl* from = other.impl();
   if (to == from) return;
   set_dims(to, other.sizes(), other.strides());
-  // Callers count this as a write. The version goes on from that of the storage left behind, so that nothing saved earlier finds
-  // its own version there.
+  // Callers count this as a write. The version goes on from that of the storage left behind, so that nothing saved
+  // earlier finds its own version there.
   if (to->storage && from->storage) from->storage->version = std::max(from->storage->version, to->storage->version);
   to->storage = from->storage;
   to->data = from->data;
@@ -240,13 +260,12 @@ void assign_storage(const Tensor& self, const Tensor& other) {
 
 void resize_output(const Tensor& out, IntSpan sizes, const char* op) {
   if (std::ranges::equal(out.sizes(), sizes)) return;
-  if (!(!out.impl()->base)) [[unlikely]]
+  if (out.impl()->base) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'out' is a view of shape ", shape_text(out.sizes()),
-        " and cannot be resized to the result's shape ", shape_text(sizes));
+         " and cannot be resized to the result's shape ", shape_text(sizes));
   check(!out.requires_grad(), ErrorKind::Runtime, op, ": argument 'out' requires grad and cannot be resized");
   // Beyond the elements that it shows there may be an operand.
-  if (out.contiguous() && count_of(sizes, op) <= out.numel())
-    return show(out.impl(), sizes);
+  if (out.contiguous() && count_of(sizes, op) <= out.numel()) return show(out.impl(), sizes);
   check_growth(out, sizes, op, "out");
   assign_storage(out, empty(sizes, out.dtype(), out.device()));
 }

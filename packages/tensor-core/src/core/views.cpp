@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "taeda/checked.h"
+#include "taeda/dims.h"
 #include "taeda/dispatch.h"
 #include "taeda/reach.h"
 #include "taeda/ops/cast.h"
@@ -50,34 +51,36 @@ Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from)
       hole = int64_t(d);
       continue;
     }
-    if (!(sizes[d] >= 0)) [[unlikely]]
-      fail(ErrorKind::Runtime, op, ": argument 'shape' is ", shape_text(wanted), ", expected sizes >= 0 and at most one -1");
+    if (sizes[d] < 0) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'shape' is ", shape_text(wanted),
+           ", expected sizes >= 0 and at most one -1");
     none |= sizes[d] == 0;
     counted *= sizes[d];
   }
   if (!counted.fits() && !none) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has more elements than can be counted, expected ", numel,
-         " as in the tensor of shape ", shape_text(from));
+    fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted),
+         " has more elements than can be counted, expected ", numel, " as in the tensor of shape ", shape_text(from));
   const int64_t known = none ? 0 : counted.of(op);
   if (hole >= 0) {
-    if (!(known != 0 && numel % known == 0)) [[unlikely]]
-      fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted),
-          " cannot hold the ", numel, " elements of a tensor of shape ", shape_text(from));
+    if (known == 0 || numel % known != 0) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " cannot hold the ", numel,
+           " elements of a tensor of shape ", shape_text(from));
     sizes[hole] = numel / known;
   } else {
-    if (!(known == numel)) [[unlikely]]
-      fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has ", known,
-          " elements, expected ", numel, " as in the tensor of shape ", shape_text(from));
+    if (known != numel) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has ", known, " elements, expected ",
+           numel, " as in the tensor of shape ", shape_text(from));
   }
   return sizes;
 }
 
 /// Note [Layout and view]
 /// Convolutions return channels-last strides that programs do not ask for, so `x.view(n, -1)` must work as in the
-/// row-major layout. A dense tensor that alone holds its storage is re-laid row-major in place; one whose storage has other
-/// holders is viewed through a row-major copy (values as expected; writes through the view do not reach it).
+/// row-major layout. A dense tensor that alone holds its storage is re-laid row-major in place; one whose storage has
+/// other holders is viewed through a row-major copy (values as expected; writes through the view do not reach it).
 bool relay(const Tensor& self) {
-  if (!self.dense() || !self.channels_last() || self.impl()->base || self.impl()->storage->use_count() != 1) return false;
+  if (!self.dense() || !self.channels_last() || self.impl()->base || self.impl()->storage->use_count() != 1)
+    return false;
   Below autograd(Layer::Autograd);
   const Tensor row_major = empty(self.sizes(), self.dtype(), self.device());
   ops::copy_(row_major, self);
@@ -103,17 +106,18 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   for (int64_t extent : size)
     check(extent >= 0, ErrorKind::Runtime, "as_strided: argument 'size' must not be negative, got ", shape_text(size));
   if (std::ranges::find(size, 0) != size.end()) {
-    check(offset >= 0 && offset <= kFarthestOffset, ErrorKind::Runtime, "as_strided: argument 'storage_offset' is ", offset,
-          ", expected 0 to ", kFarthestOffset);
+    check(offset >= 0 && offset <= kFarthestOffset, ErrorKind::Runtime, "as_strided: argument 'storage_offset' is ",
+          offset, ", expected 0 to ", kFarthestOffset);
     return alias(self, size, settled_strides(size, stride), offset - self.storage_offset());
   }
   const Reach reach = reach_of("as_strided", size, stride, 1);
   const int64_t capacity = int64_t(self.impl()->storage->nbytes) / self.item_bytes();
   const char* const reached = "what size, stride and storage_offset reach";
-  const int64_t low = (Count(offset) + reach.low).of("as_strided", reached), end = (Count(offset) + reach.high).of("as_strided", reached);
-  if (!(self.impl()->storage->data == nullptr || (low >= 0 && end <= capacity))) [[unlikely]]
-    fail(ErrorKind::Runtime, "as_strided: size ", shape_text(size), ", stride ", shape_text(stride), " and storage_offset ", offset,
-         " reach elements ", low, " to ", end - 1, " of a storage of ", capacity);
+  const int64_t low = (Count(offset) + reach.low).of("as_strided", reached),
+                end = (Count(offset) + reach.high).of("as_strided", reached);
+  if (self.impl()->storage->data && (low < 0 || end > capacity)) [[unlikely]]
+    fail(ErrorKind::Runtime, "as_strided: size ", shape_text(size), ", stride ", shape_text(stride),
+         " and storage_offset ", offset, " reach elements ", low, " to ", end - 1, " of a storage of ", capacity);
   return alias(self, size, settled_strides(size, stride), offset - self.storage_offset());
 }
 
@@ -121,8 +125,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   check(self.dim() > 0, ErrorKind::Index, "select: argument 'self' is 0-dimensional and cannot be indexed; use item()");
   dim = wrap_dim(dim, self.dim(), "select");
   const int64_t size = self.size(dim);
-  check(index >= -size && index < size, ErrorKind::Index, "select: argument 'index' is ", index, ", out of range for dimension ",
-        dim, " of size ", size);
+  check(index >= -size && index < size, ErrorKind::Index, "select: argument 'index' is ", index,
+        ", out of range for dimension ", dim, " of size ", size);
   Shape sizes(self.sizes()), strides(self.strides());
   const int64_t offset = (index < 0 ? index + size : index) * strides[dim];
   sizes.erase(dim);
@@ -145,7 +149,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
     return std::clamp(v, low, high);
   };
   const int64_t begin = bound(start, step < 0 ? high : low), end = bound(stop, step < 0 ? low : high);
-  const int64_t length = step < 0 ? (begin > end ? (begin - end - 1) / -step + 1 : 0) : (end > begin ? (end - begin - 1) / step + 1 : 0);
+  const int64_t length =
+      step < 0 ? (begin > end ? (begin - end - 1) / -step + 1 : 0) : (end > begin ? (end - begin - 1) / step + 1 : 0);
   Shape sizes(self.sizes()), strides(self.strides());
   const int64_t offset = length ? begin * strides[dim] : 0;
   sizes[dim] = length;
@@ -155,24 +160,25 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
 
 Tensor expand(const Tensor& self, IntSpan size, bool) {
   const int64_t lead = int64_t(size.size()) - self.dim();
-  if (!(lead >= 0)) [[unlikely]]
-    fail(ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size), " has fewer dimensions than the tensor of shape ",
-        shape_text(self.sizes()));
+  if (lead < 0) [[unlikely]]
+    fail(ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size),
+         " has fewer dimensions than the tensor of shape ", shape_text(self.sizes()));
   Shape sizes(size), strides(size.size());
   for (int64_t d = int64_t(size.size()) - 1; d >= 0; --d) {
     const int64_t from = d - lead;
     if (from < 0) {
-      if (!(size[d] >= 0)) [[unlikely]]
-        fail(ErrorKind::Runtime, "expand: argument 'size' is ", shape_text(size), "; -1 is not allowed for a new dimension");
+      if (size[d] < 0) [[unlikely]]
+        fail(ErrorKind::Runtime, "expand: argument 'size' is ", shape_text(size),
+             "; -1 is not allowed for a new dimension");
       continue;
     }
     if (size[d] == -1 || size[d] == self.size(from)) {
       sizes[d] = self.size(from);
       strides[d] = self.stride(from);
     } else {
-      if (!(self.size(from) == 1 && size[d] >= 0)) [[unlikely]]
+      if (self.size(from) != 1 || size[d] < 0) [[unlikely]]
         fail(ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size), " does not match the tensor of shape ",
-            shape_text(self.sizes()), " at dimension ", d, ": expected ", self.size(from), ", found ", size[d]);
+             shape_text(self.sizes()), " at dimension ", d, ": expected ", self.size(from), ", found ", size[d]);
     }
   }
   return alias(self, sizes, strides, 0);
@@ -180,13 +186,13 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
 
 Tensor permute(const Tensor& self, IntSpan dims) {
   if (!(int64_t(dims.size()) == self.dim())) [[unlikely]]
-    fail(ErrorKind::Runtime, "permute: argument 'dims' ", shape_text(dims), " must name each of the ",
-        self.dim(), " dimensions of a tensor of shape ", shape_text(self.sizes()), " once");
+    fail(ErrorKind::Runtime, "permute: argument 'dims' ", shape_text(dims), " must name each of the ", self.dim(),
+         " dimensions of a tensor of shape ", shape_text(self.sizes()), " once");
   Shape sizes(dims.size()), strides(dims.size());
   uint64_t seen = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], self.dim(), "permute");
-    if (!(!(seen >> d & 1))) [[unlikely]]
+    if (seen >> d & 1) [[unlikely]]
       fail(ErrorKind::Runtime, "permute: argument 'dims' ", shape_text(dims), " repeats dimension ", d);
     seen |= uint64_t(1) << d;
     sizes[i] = self.size(d);
@@ -237,7 +243,8 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   const int64_t a = wrap_dim(dim1, self.dim(), "diagonal"), b = wrap_dim(dim2, self.dim(), "diagonal");
   check(a != b, ErrorKind::Runtime, "diagonal: arguments 'dim1' and 'dim2' must differ, both are ", a);
   const int64_t rows = self.size(a), columns = self.size(b);
-  const int64_t length = std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
+  const int64_t length =
+      std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
   const int64_t start = length == 0 ? 0 : offset >= 0 ? offset * self.stride(b) : -offset * self.stride(a);
   const int64_t stride = self.stride(a) + self.stride(b);
   Shape sizes(self.sizes()), strides(self.strides());
@@ -253,7 +260,8 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
 Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
   const int64_t d = wrap_dim(dimension, self.dim(), "unfold");
   const int64_t extent = self.dim() ? self.size(d) : 1;
-  check(size >= 0 && size <= extent, ErrorKind::Runtime, "unfold: argument 'size' is ", size, ", expected 0 to ", extent, ", the size of dimension ", d);
+  check(size >= 0 && size <= extent, ErrorKind::Runtime, "unfold: argument 'size' is ", size, ", expected 0 to ",
+        extent, ", the size of dimension ", d);
   check(step > 0, ErrorKind::Runtime, "unfold: argument 'step' must be positive, got ", step);
   step = std::min(step, std::max<int64_t>(extent, 1));
   Shape sizes(self.sizes()), strides(self.strides());
@@ -277,19 +285,21 @@ Tensor view(const Tensor& self, IntSpan size) {
     ops::copy_(copy, self);
     return alias(copy, sizes, contiguous_strides(sizes), 0);
   }
-  fail(ErrorKind::Runtime, "view: argument 'size' ", shape_text(sizes), " cannot show a tensor of shape ", shape_text(self.sizes()), " and strides ",
-       shape_text(self.strides()), " without a copy; use reshape");
+  fail(ErrorKind::Runtime, "view: argument 'size' ", shape_text(sizes), " cannot show a tensor of shape ",
+       shape_text(self.sizes()), " and strides ", shape_text(self.strides()), " without a copy; use reshape");
 }
 
 Tensor view_dtype(const Tensor& self, DType dtype) {
   Shape sizes(self.sizes()), strides(self.strides());
   const int64_t from = self.item_bytes(), to = item_size(dtype);
   if (from != to) {
-    if (!(self.dim() > 0 && self.stride(-1) == 1)) [[unlikely]]
+    if (self.dim() == 0 || self.stride(-1) != 1) [[unlikely]]
       fail(ErrorKind::Runtime, "view: to read ", name(self.dtype()), " as ", name(dtype),
-          " the last dimension must exist and have stride 1; got shape ", shape_text(sizes), " and strides ", shape_text(strides));
+           " the last dimension must exist and have stride 1; got shape ", shape_text(sizes), " and strides ",
+           shape_text(strides));
     const auto scale = [&](int64_t value, const char* what) {
-      check(value * from % to == 0, ErrorKind::Runtime, "view: ", what, " ", value, " of ", name(self.dtype()), " is no whole number of ", name(dtype));
+      check(value * from % to == 0, ErrorKind::Runtime, "view: ", what, " ", value, " of ", name(self.dtype()),
+            " is no whole number of ", name(dtype));
       return value * from / to;
     };
     sizes.back() = scale(sizes.back(), "last size");
@@ -308,26 +318,30 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
 
 // In-place forms change only how `self` shows its storage.
 namespace {
-void become(const Tensor& self, const Tensor& shown) { assign_storage(self, shown); refresh_layout(self.impl()); }
+void become(const Tensor& self, const Tensor& shown) {
+  assign_storage(self, shown);
+  refresh_layout(self.impl());
+}
 }  // namespace
 void squeeze_(const Tensor& self) { become(self, squeeze(self)); }
 void squeeze_dims_(const Tensor& self, IntSpan dim) { become(self, squeeze_dims(self, dim)); }
 void unsqueeze_(const Tensor& self, int64_t dim) { become(self, unsqueeze(self, dim)); }
 void transpose_(const Tensor& self, int64_t dim0, int64_t dim1) { become(self, transpose(self, dim0, dim1)); }
 void t_(const Tensor& self) {
-  check(self.dim() <= 2, ErrorKind::Runtime, "t_: expected at most 2 dimensions, found shape ", shape_text(self.sizes()));
+  check(self.dim() <= 2, ErrorKind::Runtime, "t_: expected at most 2 dimensions, found shape ",
+        shape_text(self.sizes()));
   if (self.dim() == 2) ops::transpose_(self, 0, 1);
 }
 void swapaxes_(const Tensor& self, int64_t axis0, int64_t axis1) { ops::transpose_(self, axis0, axis1); }
 void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
   // Other views of the same tensor find their gradients through what it shows.
-  check(!self.requires_grad(), ErrorKind::Runtime, "as_strided_: a tensor that requires grad cannot be given another layout in place, found ",
-        describe(self));
+  check(!self.requires_grad(), ErrorKind::Runtime,
+        "as_strided_: a tensor that requires grad cannot be given another layout in place, found ", describe(self));
   become(self, as_strided(self, size, stride, storage_offset));
 }
 void set_(const Tensor& self, const Tensor& source) {
-  check(self.dtype() == source.dtype() && self.device() == source.device(), ErrorKind::Runtime, "set_: expected a source like ",
-        describe(self), ", found ", describe(source));
+  check(self.dtype() == source.dtype() && self.device() == source.device(), ErrorKind::Runtime,
+        "set_: expected a source like ", describe(self), ", found ", describe(source));
   assign_storage(self, source);
 }
 
@@ -343,8 +357,10 @@ Tensor view_as(const Tensor& self, const Tensor& other) { return ops::view(self,
 Tensor ravel(const Tensor& self) { return ops::reshape(ops::contiguous(self), Shape{-1}); }
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
-  const int64_t first = wrap_dim(start_dim, self.dim(), "flatten"), last = wrap_dim(end_dim, self.dim(), "flatten");
-  check(first <= last, ErrorKind::Runtime, "flatten: argument 'start_dim' (", start_dim, ") must not come after 'end_dim' (", end_dim, ")");
+  const int64_t first = wrap_dim(start_dim, self.dim(), "flatten", "start_dim"),
+                last = wrap_dim(end_dim, self.dim(), "flatten", "end_dim");
+  check(first <= last, ErrorKind::Runtime, "flatten: argument 'start_dim' (", start_dim,
+        ") must not come after 'end_dim' (", end_dim, ")");
   if (self.dim() == 0) return ops::reshape(self, Shape{1});
   Shape sizes;
   int64_t joined = 1;
@@ -362,7 +378,8 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntSpan sizes) {
   Shape out;
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (d != dim) out.push_back(self.size(d));
-    else for (int64_t part : parts) out.push_back(part);
+    else
+      for (int64_t part : parts) out.push_back(part);
   }
   return ops::reshape(self, out);
 }

@@ -153,8 +153,8 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
         m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
     if (brgemm && onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, c, ldc))
       return;
-    // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none may
-    // come. That takes a microsecond, so smaller products go to OpenBLAS.
+    // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none
+    // may come. That takes a microsecond, so smaller products go to OpenBLAS.
     if (!has_vendor<T> || work > (int64_t(1) << 22)) {
       static const bool built = build_sgemm();
       static_cast<void>(built);
@@ -207,9 +207,15 @@ constexpr int64_t kMaxPieces = 16;
 constexpr int64_t kLongestDot = 1 << 16, kLongestSum = 1 << 13;
 
 /// The dtype in which the sums of pieces are added.
-template <class T> struct Wide { using type = T; };
-template <> struct Wide<float> { using type = double; };
-template <> struct Wide<Complex64> { using type = Complex128; };
+template <class T> struct Wide {
+  using type = T;
+};
+template <> struct Wide<float> {
+  using type = double;
+};
+template <> struct Wide<Complex64> {
+  using type = Complex128;
+};
 
 /// A small result of a long sum: pieces of the inner dimension, added in order.
 template <class T>
@@ -221,7 +227,7 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     for (int64_t p = begin; p < end; ++p) {
       const int64_t from = p * step, count = std::min(k, from + step) - from;
       patient_gemm<T>(m, n, std::max<int64_t>(count, 0), alpha, columns_from(a, from), rows_from(b, from), T(0),
-                     parts.get() + p * m * n, n);
+                      parts.get() + p * m * n, n);
     }
   });
   for (int64_t i = 0; i < m; ++i)
@@ -281,10 +287,8 @@ bool gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand
           ErrorKind::Runtime, "matmul: oneDNN could not multiply bfloat16 matrices (", rows, ", ", k, ") and (", k,
           ", ", columns, ")");
   };
-  if (work <= kPieceFlops)
-    piece(0, 0, m, n);
-  else
-    in_pieces(m, n, count_pieces(work), 256, piece);
+  if (work <= kPieceFlops) piece(0, 0, m, n);
+  else in_pieces(m, n, count_pieces(work), 256, piece);
   return true;
 }
 

@@ -17,8 +17,8 @@ void copy_kernel(const Tensor& self, const Tensor& src) {
 
 void fill_kernel(const Tensor& self, const Tensor& value) {
   if (self.numel() == 0) return;
-  check(!is_complex(value.dtype()) || is_complex(self.dtype()), ErrorKind::Runtime, "fill_: argument 'value' of dtype ", name(value.dtype()),
-        " cannot be stored into dtype ", name(self.dtype()));
+  check(!is_complex(value.dtype()) || is_complex(self.dtype()), ErrorKind::Runtime, "fill_: argument 'value' of dtype ",
+        name(value.dtype()), " cannot be stored into dtype ", name(self.dtype()));
   char zero[16] = {}, bytes[16] = {};
   const int64_t none[2] = {0, 0};
   char* const pair[2] = {bytes, value.bytes()};
@@ -26,7 +26,8 @@ void fill_kernel(const Tensor& self, const Tensor& value) {
   if (self.dense() && std::memcmp(zero, bytes, sizeof bytes) == 0) {
     const int64_t total = self.numel() * self.item_bytes();
     const Unlocked unlocked(self.numel() > kLoopGrain);
-    parallel_for(total, 1 << 20, [&](int64_t begin, int64_t end) { std::memset(self.bytes() + begin, 0, size_t(end - begin)); });
+    parallel_for(total, 1 << 20,
+                 [&](int64_t begin, int64_t end) { std::memset(self.bytes() + begin, 0, size_t(end - begin)); });
     return;
   }
   copy_elements(self, value);

@@ -1,54 +1,56 @@
 // CPU kernels of the conv family: oneDNN on channels-last tensors, or im2col and matrix products.
-#include "cpu/conv.h"
+#include "taeda/ops/conv.h"
 
 #include <algorithm>
 #include <memory>
 
+#include "core/runtime.h"
 #include "cpu/blas.h"
 #include "cpu/onednn/conv.h"
 #include "cpu/prepare.h"
 #include "infer/conv.h"
 #include "infer/windows.h"
 #include "taeda/checked.h"
+#include "taeda/elementwise.h"
+#include "taeda/image_layout.h"
 #include "taeda/interrupt.h"
-#include "taeda/ops/conv.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
 namespace {
 
 using cpu::channels_last;
-using cpu::ConvShape;
 using cpu::row_major;
 using infer::batched;
+using infer::ConvPlan;
 
 /// The output columns whose input column, for kernel column j, lies inside the image.
-struct Reach {
+struct Columns {
   int64_t begin, end, first;  // of the output; the input column of output column 0
-  Reach(const ConvShape& s, int64_t j) : first(j * s.dw - s.pw) {
+  Columns(const ConvPlan& s, int64_t j) : first(j * s.dw - s.pw) {
     begin = std::min(s.ow, first < 0 ? (-first + s.sw - 1) / s.sw : 0);
     end = std::max(begin, std::min(s.ow, first < s.w ? (s.w - 1 - first) / s.sw + 1 : 0));
   }
 };
 
-/// Calls `body(reach, image row or null, patch row)` for every row of the patch matrix of one image's group.
+/// Calls `body(columns, image row or null, patch row)` for every row of the patch matrix of one image's group.
 template <class T, class Body>
-void for_patch_rows(const ConvShape& s, T* image, const Body& body) {
+void for_patch_rows(const ConvPlan& s, T* image, const Body& body) {
   for (int64_t c = 0; c < s.c / s.groups; ++c)
     for (int64_t i = 0; i < s.kh; ++i)
       for (int64_t j = 0; j < s.kw; ++j) {
-        const Reach reach(s, j);
+        const Columns inside(s, j);
         for (int64_t y = 0; y < s.oh; ++y) {
           const int64_t row = y * s.sh - s.ph + i * s.dh;
-          body(reach, row >= 0 && row < s.h ? image + (c * s.h + row) * s.w + reach.first : nullptr);
+          body(inside, row >= 0 && row < s.h ? image + (c * s.h + row) * s.w + inside.first : nullptr);
         }
       }
 }
 /// One image's patches as a matrix (c / groups * kh * kw, oh * ow) of one group.
 template <class T>
-void unfold_patches(const ConvShape& s, const T* image, T* columns) {
-  for_patch_rows(s, image, [&s, &columns](const Reach& reach, const T* from) {
-    const int64_t begin = from ? reach.begin : s.ow, end = from ? reach.end : s.ow;
+void unfold_patches(const ConvPlan& s, const T* image, T* columns) {
+  for_patch_rows(s, image, [&s, &columns](const Columns& inside, const T* from) {
+    const int64_t begin = from ? inside.begin : s.ow, end = from ? inside.end : s.ow;
     for (int64_t x = 0; x < begin; ++x) columns[x] = T(0);
     for (int64_t x = begin; x < end; ++x) columns[x] = from[x * s.sw];
     for (int64_t x = end; x < s.ow; ++x) columns[x] = T(0);
@@ -57,9 +59,9 @@ void unfold_patches(const ConvShape& s, const T* image, T* columns) {
 }
 /// The adjoint: adds each patch back to its place.
 template <class T>
-void fold_patches(const ConvShape& s, const T* columns, T* image) {
-  for_patch_rows(s, image, [&s, &columns](const Reach& reach, T* to) {
-    for (int64_t x = reach.begin; to && x < reach.end; ++x) to[x * s.sw] += columns[x];
+void fold_patches(const ConvPlan& s, const T* columns, T* image) {
+  for_patch_rows(s, image, [&s, &columns](const Columns& inside, T* to) {
+    for (int64_t x = inside.begin; to && x < inside.end; ++x) to[x * s.sw] += columns[x];
     columns += s.ow;
   });
 }
@@ -67,7 +69,7 @@ void fold_patches(const ConvShape& s, const T* columns, T* image) {
 /// Sizes of the matrices of one group.
 struct Group {
   int64_t channels, outputs, patch, pixels;
-  explicit Group(const ConvShape& s)
+  explicit Group(const ConvPlan& s)
       : channels(s.c / s.groups), outputs(s.o / s.groups), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
   /// Room for the patches of one image.
   template <class T>
@@ -77,7 +79,7 @@ struct Group {
 };
 
 template <class T>
-void plain_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y) {
+void plain_forward(const ConvPlan& s, const T* x, const T* weight, const T* bias, T* y) {
   const Group g(s);
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
     const auto columns = g.columns<T>();
@@ -94,7 +96,7 @@ void plain_forward(const ConvShape& s, const T* x, const T* weight, const T* bia
   });
 }
 template <class T>
-void plain_backward_data(const ConvShape& s, const T* grad, const T* weight, T* grad_x) {
+void plain_backward_data(const ConvPlan& s, const T* grad, const T* weight, T* grad_x) {
   const Group g(s);
   std::fill_n(grad_x, s.n * s.c * s.h * s.w, T(0));
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
@@ -110,7 +112,7 @@ void plain_backward_data(const ConvShape& s, const T* grad, const T* weight, T* 
   });
 }
 template <class T>
-void plain_backward_weights(const ConvShape& s, const T* x, const T* grad, T* grad_weight) {
+void plain_backward_weights(const ConvPlan& s, const T* x, const T* grad, T* grad_weight) {
   const Group g(s);
   std::fill_n(grad_weight, s.o * g.patch, T(0));
   const auto columns = g.columns<T>();
@@ -125,7 +127,7 @@ void plain_backward_weights(const ConvShape& s, const T* x, const T* grad, T* gr
 }
 /// Sums over everything but dimension 1 of a row-major (n, o, pixels).
 template <class T>
-void plain_backward_bias(const ConvShape& s, const T* grad, T* grad_bias) {
+void plain_backward_bias(const ConvPlan& s, const T* grad, T* grad_bias) {
   const int64_t pixels = s.oh * s.ow;
   for (int64_t o = 0; o < s.o; ++o) {
     T total(0);
@@ -144,32 +146,37 @@ const T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
 }
 
-/// Small enough for a plain path to be quicker than giving up the host lock.
-bool large(const ConvShape& s) { return s.n * s.o * s.oh * s.ow * (s.c / s.groups) * s.kh * s.kw > blas::kUnlockFlops; }
+/// Too little work to pay for a vendor library's call: row-major tensors take the plain path.
+bool is_tiny(double patches, int64_t outputs, int64_t groups) {
+  return patches <= 4096 && patches / double(groups) * double(outputs) <= 128 * 1024;
+}
+bool is_tiny(const ConvPlan& s) { return is_tiny(double(s.n * s.oh * s.ow * s.kh * s.kw * s.c), s.o, s.groups); }
 
-bool fast_forward(const Tensor& out, const ConvShape& s, const Tensor& input, const Tensor& weight,
-                  const Tensor& bias) {
-  if (cpu::compute_dtype(out.dtype()) != DType::Float32) return false;
-  const Tensor x = channels_last(batched(input), DType::Float32), w = row_major(weight, DType::Float32),
-               b = cpu::row_major_or_none(bias, DType::Float32);
+/// Small enough for a plain path to be quicker than giving up the host lock.
+bool large(const ConvPlan& s) { return s.work() > blas::kUnlockFlops; }
+
+bool fast_forward(const Tensor& out, const ConvPlan& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (compute_dtype(out.dtype()) != DType::Float32) return false;
+  const Tensor x = channels_last(batched(input), DType::Float32), b = cpu::row_major_or_none(bias, DType::Float32);
+  onednn::Weights w(weight, !(thread_state.grad_enabled && weight.requires_grad()));
   const Tensor to = batched(out);
   const bool direct = to.channels_last() && to.dtype() == DType::Float32;
   const Tensor y = direct ? to : empty_strided(to.sizes(), channels_last_strides(to.sizes()), DType::Float32);
   {
     const Unlocked unlocked(large(s));
-    if (!onednn::conv_forward(s, x.data<float>(), w.data<float>(), data_or_null<float>(b), y.data<float>()))
-      return false;
+    if (!onednn::conv_forward(s, x.data<float>(), w, data_or_null<float>(b), y.data<float>())) return false;
   }
+  w.keep();
   if (!direct) ops::copy_(to, y);
   return true;
 }
 
 void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                    IntSpan padding, IntSpan dilation, int64_t groups) {
-  const ConvShape s = infer::conv_shape("conv2d", input, weight, stride, padding, dilation, groups);
-  const bool plain = infer::is_tiny(s) && out.contiguous() && input.contiguous();
+  const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
+  const bool plain = is_tiny(s) && out.contiguous() && input.contiguous();
   if (s.c > 0 && !plain && fast_forward(out, s, input, weight, bias)) return;
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
   const Unlocked unlocked(large(s));
@@ -184,17 +191,20 @@ struct Gradients {
 };
 
 /// Fills what oneDNN has fast routines for; leaves the rest undefined.
-Gradients fast_backward(const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
+Gradients fast_backward(const ConvPlan& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
                         int64_t mask) {
   Gradients out;
-  if (cpu::compute_dtype(grad.dtype()) != DType::Float32) return out;
+  if (compute_dtype(grad.dtype()) != DType::Float32) return out;
   const Tensor g = channels_last(batched(grad), DType::Float32);
   if (mask & 1) {
     const Shape sizes{s.n, s.c, s.h, s.w};
-    const Tensor w = row_major(weight, DType::Float32);
+    onednn::Weights w(weight, !weight.requires_grad());
     out.input = empty_strided(sizes, channels_last_strides(sizes), DType::Float32);
-    const Unlocked unlocked(large(s));
-    if (!onednn::conv_backward_data(s, g.data<float>(), w.data<float>(), out.input.data<float>())) out.input = Tensor();
+    {
+      const Unlocked unlocked(large(s));
+      if (!onednn::conv_backward_data(s, g.data<float>(), w, out.input.data<float>())) out.input = Tensor();
+    }
+    w.keep();
   }
   if (mask & 6) {
     const Tensor x = channels_last(batched(input), DType::Float32);
@@ -208,9 +218,9 @@ Gradients fast_backward(const ConvShape& s, const Tensor& grad, const Tensor& in
   return out;
 }
 
-void plain_backward(Gradients& out, const ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
+void plain_backward(Gradients& out, const ConvPlan& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
                     int64_t mask) {
-  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const DType dtype = compute_dtype(grad.dtype());
   const Tensor g = row_major(batched(grad), dtype);
   blas::visit_numeric("conv2d_backward", dtype, [&]<class T>() {
     if (mask & 1) {
@@ -235,9 +245,9 @@ void plain_backward(Gradients& out, const ConvShape& s, const Tensor& grad, cons
 std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
                                                           IntSpan stride, IntSpan padding, IntSpan dilation,
                                                           int64_t groups, int64_t output_mask) {
-  const ConvShape s = infer::conv_shape("conv2d_backward", input, weight, stride, padding, dilation, groups);
+  const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   Gradients out;
-  const bool plain = infer::is_tiny(s) && grad.contiguous() && input.contiguous();
+  const bool plain = is_tiny(s) && grad.contiguous() && input.contiguous();
   if (s.n > 0 && s.c > 0 && s.o > 0 && !plain) out = fast_backward(s, grad, input, weight, output_mask);
   const int64_t missing = (output_mask & 1 && !out.input.defined() ? 1 : 0) |
                           (output_mask & 2 && !out.weight.defined() ? 2 : 0) |
@@ -255,6 +265,18 @@ std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, co
   return {output_mask & 1 ? back(out.input) : Tensor(), output_mask & 2 ? back(out.weight) : Tensor(),
           output_mask & 4 ? back(out.bias) : Tensor()};
 }
+
+}  // namespace
+
+bool detail::cpu_wants_channels_last(const ImageResult& r) {
+  if (std::string_view(r.op) != "conv2d") return r.input_layout == ImageLayout::ChannelsLast;
+  if (!onednn::available() || compute_dtype(r.dtype) != DType::Float32) return false;
+  const double patches =
+      double(r.sizes[0]) * double(r.sizes[2] * r.sizes[3]) * double(r.kernel[0] * r.kernel[1]) * double(r.input[1]);
+  return !(is_tiny(patches, r.sizes[1], r.groups) && r.input_layout == ImageLayout::RowMajor);
+}
+
+namespace {
 
 const bool registered = [] {
   kernel<op::conv2d>(kCPU, conv2d_kernel);

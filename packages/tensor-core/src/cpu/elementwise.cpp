@@ -15,9 +15,16 @@ constexpr int kMax = kMaxLoopOperands;
 constexpr int64_t kChunk = 512;
 
 using CastRow = const Loop (*)[kDTypeCount];
+/// This machine's loops, and the base ones of pairs that have no others.
 CastRow cast_table() noexcept {
-  static const CastRow table = TAEDA_PICK(cast).rows;
-  return table;
+  static const loops::CastTable table = [] {
+    loops::CastTable all = loops::tables().cast;
+    for (int to = 0; to < kDTypeCount; ++to)
+      for (int from = 0; from < kDTypeCount; ++from)
+        if (!all.rows[to][from]) all.rows[to][from] = loops::least_tables().cast.rows[to][from];
+    return all;
+  }();
+  return table.rows;
 }
 
 /// Operands reduced to addresses and byte strides; broadcast ones have stride 0.
@@ -48,7 +55,9 @@ bool straight(const LoopOperand* operands, int count, int outputs, Plain& plain)
       continue;
     }
     if (t.dtype() != want || t.numel() != numel) return false;
-    if (row_major ? !t.contiguous() : !std::ranges::equal(t.sizes(), out.sizes()) || !std::ranges::equal(t.strides(), out.strides())) return false;
+    if (row_major ? !t.contiguous()
+                  : !std::ranges::equal(t.sizes(), out.sizes()) || !std::ranges::equal(t.strides(), out.strides()))
+      return false;
     plain.strides[k] = item_size(want);
   }
   return true;
@@ -163,10 +172,8 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
   }
   while (begin < end) {
     const int64_t n = std::min(walk.sizes[0] - index[0], end - begin);
-    if (walk.converts)
-      run_converted(walk, loop, params, data, n);
-    else
-      loop(data, walk.strides[0], n, params);
+    if (walk.converts) run_converted(walk, loop, params, data, n);
+    else loop(data, walk.strides[0], n, params);
     begin += n;
     for (int k = 0; k < walk.count; ++k) data[k] -= index[0] * walk.strides[0][k];
     index[0] = 0;
@@ -186,7 +193,8 @@ bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   return in_place && numel < (int64_t(1) << 24);
 }
 
-[[gnu::noinline]] void walk_all(Loop loop, const LoopParams* params, const LoopOperand* operands, int count, int outputs) {
+[[gnu::noinline]] void walk_all(Loop loop, const LoopParams* params, const LoopOperand* operands, int count,
+                                int outputs) {
   Walk walk;
   walk.count = count;
   walk.outputs = outputs;
@@ -250,17 +258,21 @@ void transpose_tile(T* out, const T* in, int64_t rows, int64_t columns, int64_t 
 template <class T>
 void transpose_tiles(T* out, const T* in, int64_t rows, int64_t columns, int64_t out_step, int64_t in_step) {
   constexpr int64_t tile = 32;
-  parallel_for((rows + tile - 1) / tile, std::max<int64_t>(1, kLoopGrain / (columns * tile)), [&](int64_t begin, int64_t end) {
-    for (int64_t r0 = begin * tile; r0 < std::min(rows, end * tile); r0 += tile)
-      for (int64_t c0 = 0; c0 < columns; c0 += tile)
-        transpose_tile(out + r0 * out_step + c0, in + c0 * in_step + r0, std::min(tile, rows - r0), std::min(tile, columns - c0), out_step, in_step);
-  });
+  parallel_for((rows + tile - 1) / tile, std::max<int64_t>(1, kLoopGrain / (columns * tile)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r0 = begin * tile; r0 < std::min(rows, end * tile); r0 += tile)
+                   for (int64_t c0 = 0; c0 < columns; c0 += tile)
+                     transpose_tile(out + r0 * out_step + c0, in + c0 * in_step + r0, std::min(tile, rows - r0),
+                                    std::min(tile, columns - c0), out_step, in_step);
+               });
 }
 
 /// Row-major output from a transposed matrix of the same dtype.
 bool copy_transposed(const Tensor& out, const Tensor& in) {
   if (out.dtype() != in.dtype() || out.dim() != 2 || in.dim() != 2 || out.numel() < 4096) return false;
-  if (out.stride(1) != 1 || in.stride(0) != 1 || out.size(0) != in.size(0) || out.size(1) != in.size(1) || in.stride(1) < in.size(0)) return false;
+  if (out.stride(1) != 1 || in.stride(0) != 1 || out.size(0) != in.size(0) || out.size(1) != in.size(1) ||
+      in.stride(1) < in.size(0))
+    return false;
   const int64_t rows = out.size(0), columns = out.size(1), a = out.stride(0), b = in.stride(1);
   const Unlocked unlocked(out.numel() > kLoopGrain);
   switch (out.item_bytes()) {
@@ -277,7 +289,8 @@ bool copy_transposed(const Tensor& out, const Tensor& in) {
 
 void copy_elements(const Tensor& out, const Tensor& in) {
   if (out.numel() == 0) return;
-  if (out.dtype() == in.dtype() && out.contiguous() && in.contiguous() && out.numel() == in.numel() && out.numel() <= kLoopGrain) {
+  if (out.dtype() == in.dtype() && out.contiguous() && in.contiguous() && out.numel() == in.numel() &&
+      out.numel() <= kLoopGrain) {
     std::memmove(out.bytes(), in.bytes(), size_t(out.numel() * out.item_bytes()));
     return;
   }
@@ -291,7 +304,8 @@ Scalar scalar_of(const Tensor& one) {
     if constexpr (std::is_same_v<T, bool>) return Scalar(value);
     else if constexpr (std::is_same_v<T, uint64_t>) return Scalar(value);
     else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(value));
-    else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) return Scalar(std::complex<double>(value));
+    else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
+      return Scalar(std::complex<double>(value));
     else return Scalar(double(value));
   });
 }

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/loops/total.h"
 #include "cpu/prepare.h"
+#include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -52,17 +54,29 @@ struct Grouped {
   }
 };
 
+constexpr int64_t kFew = 8;  // addends whose rounding stays small; more are summed in double
+
 template <class T>
 void sum_rows(const Tensor& out, const Tensor& grad, const Grouped& groups, bool by_freq) {
   const int64_t rows = out.size(0), width = out.size(1);
   parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, width)), [&](int64_t begin, int64_t end) {
+    std::vector<Total<T>> totals;
     for (int64_t r = begin; r < end; ++r) {
       T* const to = out.data<T>() + r * width;
-      std::fill_n(to, width, T(0));
       const int64_t first = groups.start[size_t(r)], last = groups.start[size_t(r + 1)];
-      for (int64_t p = first; p < last; ++p) {
-        const T* const from = grad.data<T>() + groups.positions[size_t(p)] * width;
-        for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+      const auto add_to = [&]<class S>(S* sums) {
+        std::fill_n(sums, width, S(0));
+        for (int64_t p = first; p < last; ++p) {
+          const T* const from = grad.data<T>() + groups.positions[size_t(p)] * width;
+          for (int64_t j = 0; j < width; ++j) sums[j] += S(from[j]);
+        }
+      };
+      if (last - first > kFew) {
+        totals.resize(size_t(width));
+        add_to(totals.data());
+        for (int64_t j = 0; j < width; ++j) to[j] = T(totals[size_t(j)]);
+      } else {
+        add_to(to);
       }
       if (by_freq && last - first > 1)
         for (int64_t j = 0; j < width; ++j) to[j] /= T(last - first);
@@ -72,26 +86,17 @@ void sum_rows(const Tensor& out, const Tensor& grad, const Grouped& groups, bool
 
 void embedding_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& indices, int64_t num_weights,
                                int64_t padding_idx, bool by_freq) {
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const Tensor places = checked_indices("embedding_backward", indices, num_weights), g = row_major(grad, dtype);
   const Grouped groups(places.data<int64_t>(), places.numel(), num_weights, padding_idx);
   const cpu::Target target(out, dtype);
   const Unlocked unlocked(out.numel() > 32768);
   switch (dtype) {
-    case DType::Float32:
-      sum_rows<float>(target.tensor(), g, groups, by_freq);
-      break;
-    case DType::Float64:
-      sum_rows<double>(target.tensor(), g, groups, by_freq);
-      break;
-    case DType::Complex64:
-      sum_rows<Complex64>(target.tensor(), g, groups, by_freq);
-      break;
-    case DType::Complex128:
-      sum_rows<Complex128>(target.tensor(), g, groups, by_freq);
-      break;
-    default:
-      fail(ErrorKind::NotImplemented, "embedding_backward: not implemented for dtype ", name(dtype));
+    case DType::Float32: sum_rows<float>(target.tensor(), g, groups, by_freq); break;
+    case DType::Float64: sum_rows<double>(target.tensor(), g, groups, by_freq); break;
+    case DType::Complex64: sum_rows<Complex64>(target.tensor(), g, groups, by_freq); break;
+    case DType::Complex128: sum_rows<Complex128>(target.tensor(), g, groups, by_freq); break;
+    default: fail(ErrorKind::NotImplemented, "embedding_backward: not implemented for dtype ", name(dtype));
   }
   target.finish();
 }

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cmath>
 
 #include "cpu/indexing.h"
+#include "infer/dims.h"
 #include "infer/index.h"
 #include "taeda/elementwise.h"
 #include "taeda/half.h"
@@ -37,35 +36,36 @@ void for_each_picked(const IndexPlan& plan, const ResultStrides& strides, int64_
                      [&](const auto& offset, const auto&) { body(i++, offset[0] * item); });
 }
 
-/// Runs `body(wide)` on a float32 copy of `out`, which is of half precision: many addends are rounded once, together.
-template <class Body>
-void summed_in_float32(const Tensor& out, const Body& body) {
-  const Tensor wide = in_float32(out);
-  body(wide);
-  ops::copy_(out, wide);
+/// Adds `values`, of the plan's result shape, to the places that it names.
+void put_sums(const Tensor& self, const IndexPlan& plan, const Tensor& values) {
+  const ResultStrides strides(plan, values.strides());
+  cpu::visit_sum(self.dtype(), values.dtype(), [&]<class T, class V>() {
+    for_each_picked(plan, strides, 1, [&](size_t i, int64_t at) {
+      T* const to = self.data<T>() + plan.offsets[i];
+      const V* const from = values.data<V>() + at;
+      for_each_offset<2>(plan.rest_sizes, {IntSpan(plan.rest_strides), IntSpan(strides.rest)},
+                         [&](const auto& o, const auto&) { to[o[0]] = cpu::plus(to[o[0]], T(from[o[1]])); });
+    });
+  });
 }
 
 void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
-  if (accumulate && is_half(self))
-    return summed_in_float32(self, [&](const Tensor& wide) { index_put_kernel(wide, indices, values, true); });
   const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
   infer::index_values("index_put_", plan.result, values);
-  Tensor source = ops::to_dtype(values, self.dtype());
-  const Tensor wide = ops::expand(source, plan.result);
+  const Tensor wide = ops::expand(ops::to_dtype(values, self.dtype()), plan.result);
   if (wide.numel() == 0) return;
+  if (accumulate) {
+    if (!cpu::sums_apart(self, wide.numel())) return put_sums(self, plan, wide);
+    return cpu::summed_apart(self, [&](const Tensor& sums) {
+      ops::copy_(sums, self);
+      put_sums(sums, cpu::plan_index("index_put_", sums, indices), wide);
+    });
+  }
   const ResultStrides strides(plan, wide.strides());
   const int64_t item = self.item_bytes();
   for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
-    char* to = self.bytes() + plan.offsets[i];
-    const char* from = wide.bytes() + at;
-    if (!accumulate) return cpu::copy_block(to, plan.rest_strides, from, strides.rest, plan.rest_sizes, item);
-    visit_dtype(self.dtype(), [&]<class T>() {
-      for_each_offset<2>(plan.rest_sizes, {IntSpan(plan.rest_strides), IntSpan(strides.rest)},
-                         [&](const auto& o, const auto&) {
-                           T& place = reinterpret_cast<T*>(to)[o[0]];
-                           place = cpu::plus(place, reinterpret_cast<const T*>(from)[o[1]]);
-                         });
-    });
+    cpu::copy_block(self.bytes() + plan.offsets[i] * item, plan.rest_strides, wide.bytes() + at, strides.rest,
+                    plan.rest_sizes, item);
   });
 }
 
@@ -105,10 +105,8 @@ Tensor nonzero_kernel(const Tensor& self_) {
   visit_dtype(self.dtype(), [&]<class T>() {
     const T* const values = self.data<T>();
     const auto set = [values](int64_t i) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-        return float(values[i]) != 0;
-      else
-        return values[i] != T(0);
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return float(values[i]) != 0;
+      else return values[i] != T(0);
     };
     const Unlocked unlocked(elements > kMaskPiece);
     const std::vector<int64_t> before = set_before(elements, set);
@@ -139,16 +137,11 @@ void compact(const T* from, const bool* mask, int64_t n, T* to) {
 }
 void compact_blocks(const char* from, const bool* mask, int64_t n, int64_t bytes, char* to) {
   switch (bytes) {
-    case 1:
-      return compact(from, mask, n, to);
-    case 2:
-      return compact(reinterpret_cast<const uint16_t*>(from), mask, n, reinterpret_cast<uint16_t*>(to));
-    case 4:
-      return compact(reinterpret_cast<const uint32_t*>(from), mask, n, reinterpret_cast<uint32_t*>(to));
-    case 8:
-      return compact(reinterpret_cast<const uint64_t*>(from), mask, n, reinterpret_cast<uint64_t*>(to));
-    default:
-      break;
+    case 1: return compact(from, mask, n, to);
+    case 2: return compact(reinterpret_cast<const uint16_t*>(from), mask, n, reinterpret_cast<uint16_t*>(to));
+    case 4: return compact(reinterpret_cast<const uint32_t*>(from), mask, n, reinterpret_cast<uint32_t*>(to));
+    case 8: return compact(reinterpret_cast<const uint64_t*>(from), mask, n, reinterpret_cast<uint64_t*>(to));
+    default: break;
   }
   for (int64_t i = 0; i < n; ++i) {
     if (!mask[i]) continue;
@@ -187,20 +180,17 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
   const ResultStrides strides(plan, out.strides());
   const int64_t item = self.item_bytes();
   for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
-    cpu::copy_block(out.bytes() + at, strides.rest, self.bytes() + plan.offsets[i], plan.rest_strides, plan.rest_sizes,
-                    item);
+    cpu::copy_block(out.bytes() + at, strides.rest, self.bytes() + plan.offsets[i] * item, plan.rest_strides,
+                    plan.rest_sizes, item);
   });
   return out;
 }
 
 // --- along one dimension -------------------------------------------------------------------------------------------
 
-/// 0-d tensors are handled as 1-d ones of one element.
-Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : alias(t, Shape{1}, Shape{1}, 0); }
-
 void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
-  const Tensor self = at_least_1d(self_), to = at_least_1d(out);
-  const int64_t d = wrap_dim(dim, self.dim(), "index_select");
+  const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);
+  const int64_t d = infer::axis_of(dim, self.dim());
   const std::vector<int64_t> places = cpu::checked_indices("index_select", index, self.size(d), d);
   const int64_t item = self.item_bytes();
   Shape sizes(self.sizes()), from_strides(self.strides()), to_strides(to.strides());
@@ -214,267 +204,52 @@ void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, co
   });
 }
 
-void start_from(const Tensor& out, const Tensor& self) {
-  if (!out.same(self)) ops::copy_(out, self);
-}
-
-/// Applies `combine(place, value)` to whole slices of `out` at `index` along `dim`, in order.
-template <class Combine>
+/// Applies `combine(place, value)` to whole slices of `out` at `index` along `dim`, in order. `Sums`: the places may be
+/// wider than the values; otherwise it only moves them.
+template <bool Sums = false, class Combine>
 void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& index, const Tensor& source_,
                  const Combine& combine) {
-  const Tensor out = at_least_1d(out_), source = at_least_1d(source_);
-  const int64_t d = wrap_dim(dim, out.dim(), op);
+  const Tensor out = cpu::at_least_1d(out_), source = cpu::at_least_1d(source_);
+  const int64_t d = infer::axis_of(dim, out.dim());
   const std::vector<int64_t> places = cpu::checked_indices(op, index, out.size(d), d);
   Shape sizes(out.sizes()), to_strides(out.strides()), from_strides(source.strides());
   for (Shape* s : {&sizes, &to_strides, &from_strides}) s->erase(d);
-  visit_dtype(out.dtype(), [&]<class T>() {
+  const auto visit = [&]<class T, class V>() {
     Patience patience;
     for (size_t i = 0; i < places.size(); ++i) {
       patience();
       T* to = out.data<T>() + places[i] * out.stride(d);
-      const T* from = source.data<T>() + int64_t(i) * source.stride(d);
+      const V* from = source.data<V>() + int64_t(i) * source.stride(d);
       for_each_offset<2>(sizes, {IntSpan(to_strides), IntSpan(from_strides)},
                          [&](const auto& o, const auto&) { combine(to[o[0]], from[o[1]]); });
     }
-  });
+  };
+  if constexpr (Sums) cpu::visit_sum(out.dtype(), source.dtype(), visit);
+  else cpu::visit_width(out.dtype(), [&]<class T>() { visit.template operator()<T, T>(); });
 }
 
 void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                       const Scalar& alpha) {
-  if (is_half(out))
-    return summed_in_float32(out, [&](const Tensor& wide) {
-      index_add_kernel(wide, in_float32(self), dim, index, in_float32(source), alpha);
-    });
-  start_from(out, self);
+  if (cpu::sums_apart(out, source.numel()))
+    return cpu::summed_apart(out, [&](const Tensor& sums) { index_add_kernel(sums, self, dim, index, source, alpha); });
+  cpu::start_from(out, self);
   const bool scaled = !alpha.equal(1.0);
-  into_slices("index_add", out, dim, index, source, [&]<class T>(T& place, T value) {
-    place = cpu::plus(place, scaled ? cpu::times(alpha.to<T>(), value) : value);
+  into_slices<true>("index_add", out, dim, index, source, [&]<class T, class V>(T& place, V value) {
+    place = cpu::plus(place, scaled ? cpu::times(alpha.to<T>(), T(value)) : T(value));
   });
 }
 void index_copy_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  start_from(out, self);
-  into_slices("index_copy", out, dim, index, source, []<class T>(T& place, T value) { place = value; });
+  cpu::start_from(out, self);
+  into_slices("index_copy", out, dim, index, source, cpu::Assign{});
 }
 void index_fill_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
-  start_from(out, self);
-  Shape sizes(at_least_1d(out).sizes());
-  sizes[wrap_dim(dim, out.dim(), "index_fill")] = index.numel();
-  into_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes),
-              []<class T>(T& place, T v) { place = v; });
-}
-
-// --- gather and scatter --------------------------------------------------------------------------------------------
-
-/// One row of index elements: where its places in the target and its elements of the other tensor lie.
-struct IndexRow {
-  const int64_t* index;
-  int64_t length, index_step, place, place_step, other, other_step;
-  IndexRow part(int64_t begin, int64_t end) const {
-    return {index + begin * index_step,  end - begin, index_step, place + begin * place_step, place_step,
-            other + begin * other_step, other_step};
-  }
-};
-
-/// Whether all of a dense run lie in [0, size); four at a time, which become vector instructions on any processor.
-bool plain_indices(const int64_t* index, int64_t count, int64_t size) {
-  std::array<uint64_t, 4> signs{};
-  const uint64_t last = uint64_t(size) - 1;
-  int64_t i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (size_t k = 0; k < 4; ++k)
-      signs[k] |= uint64_t(index[i + int64_t(k)]) | (last - uint64_t(index[i + int64_t(k)]));
-  for (; i < count; ++i) signs[0] |= uint64_t(index[i]) | (last - uint64_t(index[i]));
-  return !((signs[0] | signs[1] | signs[2] | signs[3]) >> 63);
-}
-
-/// Calls `body(place, element of the other tensor)` along a row; `step` is the target's stride along the indexed
-/// dimension of `size`.
-template <class Body>
-void visit_row(const char* op, const IndexRow& row, bool checked, int64_t dim, int64_t size, int64_t step,
-               const Body& body) {
-  if (row.index_step == 1 && (checked || plain_indices(row.index, row.length, size))) {
-    // Copies of the members stay in registers, whatever `body` writes to.
-    const auto [index, length, index_step, place, place_step, other, other_step] = row;
-    if (step == 1 && place_step == 0 && other_step == 1) {
-#pragma GCC unroll 8
-      for (int64_t j = 0; j < length; ++j) body(place + index[j], other + j);
-    } else {
-#pragma GCC unroll 4
-      for (int64_t j = 0; j < length; ++j) body(place + j * place_step + index[j] * step, other + j * other_step);
-    }
-    return;
-  }
-  for (int64_t j = 0; j < row.length; ++j) {
-    const int64_t v = row.index[j * row.index_step];
-    if (v < -size || v >= size)
-      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ",
-           size);
-    body(row.place + j * row.place_step + (v < 0 ? v + size : v) * step, row.other + j * row.other_step);
-  }
-}
-
-/// Visits index elements: `body(offset of the place in `target`, offset in `other`)`.
-/// `checked`: what check_all returned. `split`: in several threads, each with slices of its own along another
-/// dimension, so that places do not meet.
-template <class Body>
-void along(const char* op, const Tensor& target, int64_t dim, const Tensor& index_, const Tensor& other,
-           const Body& body, bool split = false, bool checked = false) {
-  const Tensor index = ops::to_dtype(index_, DType::Int64);
-  if (index.numel() == 0) return;
-  const int64_t size = target.size(dim), step = target.stride(dim);
-  Shape outer(target.strides());
-  outer[dim] = 0;
-  const std::array<IntSpan, 3> strides{index.strides(), IntSpan(outer), other.strides()};
-  const size_t last = size_t(index.dim()) - 1;
-  const std::array<IntSpan, 3> rows{strides[0].first(last), strides[1].first(last), strides[2].first(last)};
-  const int64_t* const values = index.data<int64_t>();
-  const auto visit = [&](IntSpan sizes, const std::array<int64_t, 3>& from) {
-    for_each_offset<3>(
-        sizes.first(last), rows,
-        [&](const auto& o, const auto&) {
-          const IndexRow row{values + o[0],    sizes[last], strides[0][last], o[1],
-                             strides[1][last], o[2],        strides[2][last]};
-          in_blocks(row.length, [&](int64_t begin, int64_t end) {
-            visit_row(op, row.part(begin, end), checked, dim, size, step, body);
-          });
-        },
-        from);
-  };
-  const size_t cut = dim == 0 ? 1 : 0;  // the dimension that threads share out
-  if (!split || index.numel() <= kLoopGrain || index.dim() <= int64_t(cut)) return visit(index.sizes(), {});
-  const int64_t slices = index.size(int64_t(cut)), grain = std::max<int64_t>(1, kLoopGrain * slices / index.numel());
-  parallel_for(slices, grain, [&](int64_t begin, int64_t end) {
-    Shape sizes(index.sizes());
-    sizes[cut] = end - begin;
-    visit(sizes, {begin * strides[0][cut], begin * strides[1][cut], begin * strides[2][cut]});
-  });
-}
-
-void gather_kernel(const Tensor& out_, const Tensor& self_, int64_t dim, const Tensor& index_, bool) {
-  const Tensor out = at_least_1d(out_), self = at_least_1d(self_), index = at_least_1d(index_);
-  const int64_t d = wrap_dim(dim, self.dim(), "gather");
-  const Unlocked unlocked(index.numel() > 32768);
-  visit_dtype(self.dtype(), [&]<class T>() {
-    along(
-        "gather", self, d, index, out,
-        [to = out.data<T>(), from = self.data<T>()](int64_t place, int64_t at) { to[at] = from[place]; }, true);
-  });
-}
-
-/// Indices are all checked before the first write, so that a bad one leaves `self` as it was.
-/// True when they are dense and need no wrapping either.
-bool check_all(const char* op, const Tensor& target, int64_t dim, const Tensor& index) {
-  if (index.contiguous() && index.dtype() == DType::Int64) {
-    std::atomic<bool> plain = true;
-    parallel_for(index.numel(), kLoopGrain, [&](int64_t begin, int64_t end) {
-      if (!plain_indices(index.data<int64_t>() + begin, end - begin, target.size(dim))) plain = false;
-    });
-    if (plain) return true;
-  }
-  along(
-      op, target, dim, index, index, [](int64_t, int64_t) {}, true);
-  return false;
-}
-
-template <class Combine>
-void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_t dim, const Tensor& index_,
-                  const Tensor& src_, const Combine& combine) {
-  const Tensor out = at_least_1d(out_), index = at_least_1d(index_);
-  if (index.numel() == 0) return start_from(out_, self);
-  const int64_t d = wrap_dim(dim, out.dim(), op);
-  const bool checked = check_all(op, out, d, index);
-  const Tensor src = at_least_1d(src_);
-  start_from(out_, self);
-  visit_dtype(out.dtype(), [&]<class T>() {
-    along(
-        op, out, d, index, src,
-        [&combine, to = out.data<T>(), from = src.data<T>()](int64_t place, int64_t at) {
-          combine(to[place], from[at]);
-        },
-        true, checked);
-  });
-}
-
-void scatter_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  scatter_with("scatter", out, self, dim, index, src, []<class T>(T& place, T value) { place = value; });
-}
-void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
-                          const Scalar& value) {
-  scatter_with("scatter", out, self, dim, index,
-               ops::expand(ops::to_dtype(Tensor(value), out.dtype()), at_least_1d(index).sizes()),
-               []<class T>(T& place, T v) { place = v; });
-}
-void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  if (is_half(out))
-    return summed_in_float32(out, [&](const Tensor& wide) {
-      scatter_add_kernel(wide, in_float32(self), dim, index, in_float32(src));
-    });
-  scatter_with("scatter_add", out, self, dim, index, src,
-               []<class T>(T& place, T value) { place = cpu::plus(place, value); });
-}
-
-/// Order of real numbers with NaN above everything, as amax and amin propagate it.
-template <class T>
-bool exceeds(T a, T b) {
-  if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
-    return false;  // inference has refused it
-  else if constexpr (std::is_integral_v<T>)
-    return a > b;
-  else
-    return std::isnan(double(a)) || (!std::isnan(double(b)) && double(a) > double(b));
-}
-
-void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                           std::string_view reduce, bool include_self) {
-  if (is_half(out))
-    return summed_in_float32(out, [&](const Tensor& wide) {
-      scatter_reduce_kernel(wide, in_float32(self), dim, index, in_float32(src), reduce, include_self);
-    });
-  const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
-             largest = reduce == "amax";
-  const Tensor counts = empty(at_least_1d(out).sizes(), DType::Int64);
-  const int64_t d = wrap_dim(dim, counts.dim(), "scatter_reduce");
-  const Tensor index1 = at_least_1d(index);
-  std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
-  if (index1.numel()) check_all("scatter_reduce", counts, d, index1);
-  const Tensor source = at_least_1d(src), to = at_least_1d(out);
-  start_from(out, self);
-  if (index1.numel() == 0) return;
-  // Both walks visit the same positions in the same order, so one list of counter places serves both.
-  std::vector<int64_t> counter_of;
-  along("scatter_reduce", counts, d, index1, index1, [&](int64_t place, int64_t) { counter_of.push_back(place); });
-  visit_dtype(out.dtype(), [&]<class T>() {
-    size_t i = 0;
-    along("scatter_reduce", to, d, index1, source, [&](int64_t place, int64_t at) {
-      T& into = to.data<T>()[place];
-      const T value = source.data<T>()[at];
-      int64_t& seen = counts.data<int64_t>()[counter_of[i++]];
-      if (seen++ == 0)
-        into = value;
-      else if (sum)
-        into = cpu::plus(into, value);
-      else if (prod)
-        into = cpu::times(into, value);
-      else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
-        into = value;
-    });
-    if (!mean) return;
-    for_each_offset<2>(to.sizes(), {to.strides(), counts.strides()}, [&](const auto& o, const auto&) {
-      const int64_t n = counts.data<int64_t>()[o[1]];
-      if (n <= 1) return;
-      T& value = to.data<T>()[o[0]];
-      if constexpr (std::is_integral_v<T>)
-        value = T(int64_t(std::floor(double(value) / double(n))));
-      else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-        value = T(float(value) / float(n));
-      else
-        value = value / T(n);
-    });
-  });
+  cpu::start_from(out, self);
+  Shape sizes(cpu::at_least_1d(out).sizes());
+  sizes[infer::axis_of(dim, out.dim())] = index.numel();
+  into_slices("index_fill", out, dim, index, ops::expand(ops::to_dtype(value, out.dtype()), sizes), cpu::Assign{});
 }
 
 const bool registered = [] {
-  kernel<op::gather>(kCPU, gather_kernel);
   kernel<op::index>(kCPU, index_kernel);
   kernel<op::index_add>(kCPU, index_add_kernel);
   kernel<op::index_copy>(kCPU, index_copy_kernel);
@@ -482,10 +257,6 @@ const bool registered = [] {
   kernel<op::index_put_>(kCPU, index_put_kernel);
   kernel<op::index_select>(kCPU, index_select_kernel);
   kernel<op::nonzero>(kCPU, nonzero_kernel);
-  kernel<op::scatter>(kCPU, scatter_kernel);
-  kernel<op::scatter_add>(kCPU, scatter_add_kernel);
-  kernel<op::scatter_reduce>(kCPU, scatter_reduce_kernel);
-  kernel<op::scatter_value>(kCPU, scatter_value_kernel);
   return true;
 }();
 

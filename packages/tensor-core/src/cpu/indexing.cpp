@@ -45,7 +45,8 @@ std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t v = from[i];
     if (v < -size || v >= size) [[unlikely]]
-      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, " at position ", i, ", out of range for dimension ", dim, " of size ", size);
+      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, " at position ", i, ", out of range for dimension ",
+           dim, " of size ", size);
     out[i] = v < 0 ? v + size : v;
   }
   return out;
@@ -74,7 +75,7 @@ IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
   plan.offsets.assign(size_t(product(plan.picked)), 0);
   for (const Picked& p : picked) {
     const std::vector<int64_t> values = checked_indices(op, ops::expand(p.index, plan.picked), self.size(p.dim), p.dim);
-    const int64_t step = self.stride(p.dim) * self.item_bytes();
+    const int64_t step = self.stride(p.dim);
     for (size_t i = 0; i < values.size(); ++i) plan.offsets[i] += values[i] * step;
   }
   return plan;
@@ -84,14 +85,16 @@ void copy_block(char* to, IntSpan to_strides, const char* from, IntSpan from_str
   // Dimensions that are contiguous in both from the right go as one run of bytes.
   int64_t run = item;
   size_t n = sizes.size();
-  while (n > 0 && (sizes[n - 1] == 1 || (to_strides[n - 1] * item == run && from_strides[n - 1] * item == run))) run *= sizes[--n];
+  while (n > 0 && (sizes[n - 1] == 1 || (to_strides[n - 1] * item == run && from_strides[n - 1] * item == run)))
+    run *= sizes[--n];
   if (n == 0) {
     std::memcpy(to, from, size_t(run));
     return;
   }
   const IntSpan outer = sizes.first(n);
-  for_each_offset<2>(outer, {to_strides.first(n), from_strides.first(n)},
-                     [&](const auto& offset, const auto&) { std::memcpy(to + offset[0] * item, from + offset[1] * item, size_t(run)); });
+  for_each_offset<2>(outer, {to_strides.first(n), from_strides.first(n)}, [&](const auto& offset, const auto&) {
+    std::memcpy(to + offset[0] * item, from + offset[1] * item, size_t(run));
+  });
 }
 
 }  // namespace taeda::cpu

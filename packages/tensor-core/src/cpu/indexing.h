@@ -1,10 +1,12 @@
-// Shared by indexing kernels: plans of advanced indexing, strided block copies, exact accumulation.
+// Shared by indexing kernels: plans of advanced indexing, strided block copies, sums into indexed places.
 #pragma once
 #include <type_traits>
 #include <vector>
 
+#include "cpu/loops/total.h"
+#include "taeda/half.h"
 #include "taeda/interrupt.h"
-#include "taeda/tensor.h"
+#include "taeda/ops/cast.h"
 
 namespace taeda::cpu {
 
@@ -13,7 +15,7 @@ struct IndexPlan {
   Shape result;                    // shape of self[indices]
   Shape picked;                    // broadcast shape of the index tensors
   int64_t picked_at = 0;           // its position in `result`
-  std::vector<int64_t> offsets;    // one per picked element, bytes into self
+  std::vector<int64_t> offsets;    // one per picked element, into self
   Shape rest_sizes, rest_strides;  // dimensions of self that are kept whole (strides in elements)
 };
 IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices);
@@ -24,28 +26,81 @@ std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_
 /// Copies a block of `sizes` elements between strided places (strides in elements).
 void copy_block(char* to, IntSpan to_strides, const char* from, IntSpan from_strides, IntSpan sizes, int64_t item);
 
-/// a + b in the arithmetic of the dtype: halves in float, bool as "or".
+/// a + b in the arithmetic of the dtype: bool as "or".
 template <class T>
 T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
-    return a || b;
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-    return T(float(a) + float(b));
-  else if constexpr (std::is_integral_v<T>)
-    return T(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b));
-  else
-    return a + b;
+  if constexpr (std::is_same_v<T, bool>) return a || b;
+  else if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b));
+  else return a + b;
 }
 template <class T>
 T times(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
-    return a && b;
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-    return T(float(a) * float(b));
-  else if constexpr (std::is_integral_v<T>)
-    return T(uint64_t(a) * uint64_t(b));
-  else
-    return a * b;
+  if constexpr (std::is_same_v<T, bool>) return a && b;
+  else if constexpr (std::is_integral_v<T>) return T(uint64_t(a) * uint64_t(b));
+  else return a * b;
+}
+
+/// 0-d tensors are handled as 1-d ones of one element.
+inline Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : alias(t, Shape{1}, Shape{1}, 0); }
+/// What an operator does first whose result is `self` with changes.
+inline void start_from(const Tensor& out, const Tensor& self) {
+  if (!out.same(self)) ops::copy_(out, self);
+}
+
+/// Sixteen bytes of an element that is only moved.
+struct Wide {
+  uint64_t words[2];
+};
+/// Calls `body.template operator()<T>()` with a type of the dtype's width: of elements that are only moved no more
+/// counts.
+template <class Body>
+void visit_width(DType d, const Body& body) {
+  switch (item_size(d)) {
+    case 1: return body.template operator()<uint8_t>();
+    case 2: return body.template operator()<uint16_t>();
+    case 4: return body.template operator()<uint32_t>();
+    case 8: return body.template operator()<uint64_t>();
+    default: return body.template operator()<Wide>();
+  }
+}
+/// How a value enters a place that it takes.
+struct Assign {
+  template <class T>
+  void operator()(T& place, const T& value) const {
+    place = value;
+  }
+};
+
+// Note [Sums into indexed places]
+// What many addends round in one place adds up, so where they are many more than the places they are summed in double
+// beside the result, and rounded once. With fewer, the second array would cost more time than they do: they are added
+// in the result's own dtype, halves always beside it.
+
+inline DType total_dtype(DType d) noexcept {
+  return is_complex(d) ? DType::Complex128 : is_floating(d) ? DType::Float64 : d;
+}
+/// Whether `addends` elements are added to `out` in an array beside it.
+inline bool sums_apart(const Tensor& out, int64_t addends) noexcept {
+  constexpr int64_t many = 8;
+  return is_half(out) || (total_dtype(out.dtype()) != out.dtype() && addends / many >= out.numel());
+}
+/// Runs `body(sums)`, which fills an array of the totals' dtype, and rounds that into `out`.
+template <class Body>
+void summed_apart(const Tensor& out, const Body& body) {
+  const Tensor sums = empty(out.sizes(), total_dtype(out.dtype()));
+  body(sums);
+  ops::copy_(out, sums);
+}
+/// Calls `body.template operator()<T, V>()` for places of type T and values of V: the same, or T holds totals of V.
+template <class Body>
+void visit_sum(DType places, DType values, const Body& body) {
+  visit_dtype(values, [&]<class V>() {
+    if (places == values) {
+      if constexpr (!std::is_same_v<V, Half> && !std::is_same_v<V, BFloat16>) body.template operator()<V, V>();
+    } else if constexpr (!std::is_same_v<V, Total<V>>) {
+      body.template operator()<Total<V>, V>();
+    }
+  });
 }
 
 /// Visits every position of `sizes` in row-major order with element offsets into N strided tensors, from `offset` on.

@@ -5,6 +5,7 @@
 
 #include "cpu/blas.h"
 #include "cpu/prepare.h"
+#include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -60,8 +61,7 @@ void products(const Tensor& out, const Matrices& a, const Matrices& b, T alpha, 
   // Many small products are shared out among threads; each large one is cut inside.
   if (batch > 1 && m * n * k < (int64_t(1) << 22))
     parallel_for(batch, std::max<int64_t>(1, (1 << 17) / std::max<int64_t>(1, m * n * k)), run);
-  else
-    run(0, batch);
+  else run(0, batch);
 }
 
 /// to (float32) = a @ b, or added to `to`, without float32 copies of bfloat16 operands; false where copies are as good.
@@ -80,7 +80,7 @@ bool bfloat16_products(const Tensor& to, const Tensor& a, const Tensor& b, bool 
 /// beta * self + alpha * a @ b into `out`; `self` undefined means beta 0.
 void add_products(const char* op, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                   const Scalar& beta, const Scalar& alpha) {
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const bool read = self.defined() && !beta.equal(0);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
@@ -118,7 +118,7 @@ void baddbmm_kernel(const Tensor& out, const Tensor& self, const Tensor& batch1,
 
 void addmv_into(const char* op, const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec,
                 const Scalar& beta, const Scalar& alpha) {
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const bool read = self.defined() && !beta.equal(0);
   if (read && !target.tensor().same(self)) ops::copy_(target.tensor(), self);
@@ -150,7 +150,7 @@ void addmv_kernel(const Tensor& out, const Tensor& self, const Tensor& mat, cons
 }
 
 void dot_kernel(const Tensor& out, const Tensor& self, const Tensor& tensor) {
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const Tensor a = self.dtype() == dtype ? self : row_major(self, dtype),
                b = tensor.dtype() == dtype ? tensor : row_major(tensor, dtype);
@@ -198,7 +198,7 @@ bool bfloat16_linear(const Tensor& to, const Tensor& input, const Tensor& weight
 }
 
 void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   if (bfloat16_linear(target.tensor(), input, weight, bias)) return target.finish();
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
@@ -210,7 +210,8 @@ void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight,
 template <class T>
 void column_sums(T* out, const T* rows_data, int64_t rows, int64_t columns) {
   constexpr int64_t kRows = 64;
-  using W = std::conditional_t<std::is_same_v<T, float>, double, std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
+  using W = std::conditional_t<std::is_same_v<T, float>, double,
+                               std::conditional_t<std::is_same_v<T, Complex64>, Complex128, T>>;
   parallel_for(columns, 256, [=](int64_t begin, int64_t end) {
     T part[256];
     W total[256];
@@ -230,7 +231,7 @@ void column_sums(T* out, const T* rows_data, int64_t rows, int64_t columns) {
 
 std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
                                                           int64_t output_mask) {
-  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const DType dtype = compute_dtype(grad.dtype());
   const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1, in = weight.size(-1);
   const int64_t rows = product(input.sizes().first(size_t(input.dim() - 1)));
   const Tensor g = row_major(grad, dtype);

@@ -7,6 +7,7 @@
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
 #include "infer/loss.h"
+#include "taeda/elementwise.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
 
@@ -14,15 +15,13 @@ namespace taeda {
 namespace {
 
 using cpu::row_major;
-using infer::ClassShape;
+using infer::ClassPlan;
 using loops::layers;
 
 template <class Body>
 void visit_float(DType dtype, const Body& body) {
-  if (dtype == DType::Float64)
-    body.template operator()<double>();
-  else
-    body.template operator()<float>();
+  if (dtype == DType::Float64) body.template operator()<double>();
+  else body.template operator()<float>();
 }
 
 // --- Element-wise losses
@@ -38,7 +37,7 @@ constexpr int64_t kPiece = 16384;
 /// out = loss(input, target), reduced: fixed pieces, added in order.
 void pair_loss(loops::PairLoss which, const Tensor& out, const Tensor& input, const Tensor& target, int64_t reduction,
                double parameter = 0) {
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const Shape sizes = reduction ? broadcast_shapes(input.sizes(), target.sizes(), "loss") : Shape(out.sizes());
   const Tensor x = spread(input, sizes, dtype), t = spread(target, sizes, dtype);
   const cpu::Target place(out, dtype);
@@ -78,7 +77,7 @@ void pair_loss(loops::PairLoss which, const Tensor& out, const Tensor& input, co
 /// grad_x = grad * slope(input, target), over the count for the mean.
 void pair_backward(loops::PairLoss which, const Tensor& out, const Tensor& grad, const Tensor& input,
                    const Tensor& target, int64_t reduction, double parameter = 0) {
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const DType dtype = compute_dtype(out.dtype());
   const Tensor x = spread(input, out.sizes(), dtype), t = spread(target, out.sizes(), dtype),
                g = row_major(grad, dtype);
   const cpu::Target place(out, dtype);
@@ -144,7 +143,7 @@ void bce_with_logits_loss_backward_kernel(const Tensor& out, const Tensor& grad,
 // ------------------------------------------------------------------------------------------------
 
 /// The class of each position, checked; -1 where it is to be ignored.
-std::vector<int64_t> classes_of(const char* op, const Tensor& target, const ClassShape& s, int64_t ignore_index) {
+std::vector<int64_t> classes_of(const char* op, const Tensor& target, const ClassPlan& s, int64_t ignore_index) {
   const Tensor t = row_major(target, DType::Int64);
   std::vector<int64_t> out(static_cast<size_t>(s.n * s.inner));
   const int64_t* const from = t.data<int64_t>();
@@ -184,8 +183,8 @@ void finish_loss(T* output, T* total_weight, const std::vector<double>& losses, 
 
 void nll_loss_forward_kernel(const Tensor& output, const Tensor& total_weight, const Tensor& input,
                              const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
-  const ClassShape s = infer::class_shape("nll_loss", input, target, weight);
-  const DType dtype = cpu::compute_dtype(input.dtype());
+  const ClassPlan s = infer::class_plan(input);
+  const DType dtype = compute_dtype(input.dtype());
   const Tensor x = row_major(input, dtype);
   const auto classes = classes_of("nll_loss", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
@@ -214,8 +213,8 @@ double upstream(const T* grad, int64_t i, int64_t reduction, double total_weight
 void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                               const Tensor& weight, int64_t reduction, int64_t ignore_index,
                               const Tensor& total_weight) {
-  const ClassShape s = infer::class_shape("nll_loss_backward", input, target, weight);
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const ClassPlan s = infer::class_plan(input);
+  const DType dtype = compute_dtype(out.dtype());
   const auto classes = classes_of("nll_loss_backward", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
   const Tensor g = row_major(grad, dtype), sum = row_major(total_weight, dtype);
@@ -234,7 +233,7 @@ void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tenso
 }
 
 /// Classes innermost and row-major, so that each position is one contiguous row.
-Tensor class_rows(const Tensor& input, const ClassShape& s, DType dtype) {
+Tensor class_rows(const Tensor& input, const ClassPlan& s, DType dtype) {
   if (s.inner == 1) return row_major(input, dtype);
   return row_major(ops::transpose(ops::reshape(input, Shape{s.n, s.c, s.inner}), 1, 2), dtype);
 }
@@ -242,8 +241,8 @@ Tensor class_rows(const Tensor& input, const ClassShape& s, DType dtype) {
 void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_exp, const Tensor& total_weight,
                                   const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
                                   int64_t ignore_index, double label_smoothing) {
-  const ClassShape s = infer::class_shape("cross_entropy_loss", input, target, weight);
-  const DType dtype = cpu::compute_dtype(input.dtype());
+  const ClassPlan s = infer::class_plan(input);
+  const DType dtype = compute_dtype(input.dtype());
   const Tensor x = class_rows(input, s, dtype);
   const auto classes = classes_of("cross_entropy_loss", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
@@ -282,8 +281,8 @@ void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_ex
 void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                                    const Tensor& weight, int64_t reduction, int64_t ignore_index,
                                    double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight) {
-  const ClassShape s = infer::class_shape("cross_entropy_backward", input, target, weight);
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const ClassPlan s = infer::class_plan(input);
+  const DType dtype = compute_dtype(out.dtype());
   const Tensor x = class_rows(input, s, dtype), g = row_major(grad, dtype), lse = row_major(log_sum_exp, dtype),
                sum = row_major(total_weight, dtype);
   const auto classes = classes_of("cross_entropy_backward", target, s, ignore_index);

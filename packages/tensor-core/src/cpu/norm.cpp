@@ -7,6 +7,7 @@
 
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
+#include "infer/dtypes.h"
 #include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 
@@ -14,16 +15,13 @@ namespace taeda {
 namespace {
 
 using cpu::row_major;
+using infer::statistics_dtype;
 using loops::layers;
-
-DType statistics_dtype(DType d) { return d == DType::Float64 ? DType::Float64 : DType::Float32; }
 
 template <class Body>
 void visit_norm(DType dtype, const Body& body) {
-  if (dtype == DType::Float64)
-    body.template operator()<double>();
-  else
-    body.template operator()<float>();
+  if (dtype == DType::Float64) body.template operator()<double>();
+  else body.template operator()<float>();
 }
 template <class T>
 const T* data_or_null(const Tensor& t) {
@@ -407,8 +405,7 @@ void native_group_norm_kernel(const Tensor& result, const Tensor& mean, const Te
         for (int64_t j = 0; j < s.channels; ++j) {
           const int64_t channel = i % s.groups * s.channels + j;
           const double scale = r * (w.defined() ? double(w.data<T>()[channel]) : 1.0);
-          const double offset =
-              (b.defined() ? double(b.data<T>()[channel]) : 0.0) - rest * scale;
+          const double offset = (b.defined() ? double(b.data<T>()[channel]) : 0.0) - rest * scale;
           layers<T>().plane_affine(from + j * s.inner, center, scale, offset, s.inner,
                                    target.data<T>() + i * s.size() + j * s.inner);
         }

@@ -11,7 +11,7 @@ namespace taeda::cpu {
 namespace {
 
 const OptimTable& table() {
-  static const OptimTable& picked = TAEDA_PICK(optim);
+  static const OptimTable& picked = loops::tables().optim;
   return picked;
 }
 
@@ -33,8 +33,8 @@ class Flat {
   bool writes_;
 };
 
-void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double lr, double momentum, double dampening, double weight_decay,
-               bool nesterov, bool maximize, bool first_step) {
+void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double lr, double momentum, double dampening,
+               double weight_decay, bool nesterov, bool maximize, bool first_step) {
   const bool has_momentum = momentum != 0;
   const Uninterrupted whole;  // a step of all parameters or of none
   const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
@@ -50,20 +50,25 @@ void fused_sgd(TensorList params, TensorList grads, TensorList buffers, double l
   }
 }
 
-void fused_adam(TensorList params, TensorList grads, TensorList averages, TensorList squares, TensorList largest, IntSpan steps, double lr,
-                double beta1, double beta2, double eps, double weight_decay, bool amsgrad, bool maximize, bool decoupled) {
+void fused_adam(TensorList params, TensorList grads, TensorList averages, TensorList squares, TensorList largest,
+                IntSpan steps, double lr, double beta1, double beta2, double eps, double weight_decay, bool amsgrad,
+                bool maximize, bool decoupled) {
   const Uninterrupted whole;
   for (size_t i = 0; i < params.size(); ++i) {
     const DType d = compute_dtype(params[i].dtype());
     const double t = double(steps[i]);
-    const AdamStep step{beta1, beta2, eps, weight_decay, lr, 1 - std::pow(beta1, t), std::sqrt(1 - std::pow(beta2, t)), maximize, decoupled};
+    const AdamStep step{
+        beta1,    beta2,    eps, weight_decay, lr, 1 - std::pow(beta1, t), std::sqrt(1 - std::pow(beta2, t)),
+        maximize, decoupled};
     const Tensor& p = params[i];
-    const Flat param(p, p, d, true), grad(grads[i], p, d, false), average(averages[i], p, d, true), square(squares[i], p, d, true);
+    const Flat param(p, p, d, true), grad(grads[i], p, d, false), average(averages[i], p, d, true),
+        square(squares[i], p, d, true);
     const Flat top(amsgrad ? largest[i] : p, p, d, amsgrad);
     const auto run = table().adam[d == DType::Float64];
     const Unlocked unlocked(p.numel() > kLoopGrain);
     parallel_for(p.numel(), kLoopGrain, [&](int64_t begin, int64_t end) {
-      run(param.at(begin), grad.at(begin), average.at(begin), square.at(begin), amsgrad ? top.at(begin) : nullptr, end - begin, step);
+      run(param.at(begin), grad.at(begin), average.at(begin), square.at(begin), amsgrad ? top.at(begin) : nullptr,
+          end - begin, step);
     });
   }
 }

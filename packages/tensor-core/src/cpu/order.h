@@ -32,8 +32,7 @@ void visit_ordered(DType dtype, const char* op, Body&& body) {
   visit_dtype(dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
       fail(ErrorKind::Type, op, ": complex numbers have no order");
-    else
-      body.template operator()<T>();
+    else body.template operator()<T>();
   });
 }
 

@@ -1,4 +1,4 @@
-// CPU kernels of the pool family: windows as tables of ranges, channels-last or row-major loops over them.
+// CPU kernels of the pool family: channels-last or row-major loops over the windows that inference worked out.
 #include "taeda/ops/pool.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
 #include "infer/pool.h"
+#include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 #include "taeda/small_vec.h"
 
@@ -13,42 +14,11 @@ namespace taeda {
 namespace {
 
 using infer::Pair;
-using infer::PoolShape;
+using infer::PoolPlan;
+using infer::Ranges;
+using infer::Window;
 using loops::layers;
 using loops::Windows;
-
-/// Ranges of one dimension: begin and end clipped to the input, the unclipped begin, and the length that averages
-/// divide by.
-struct Ranges {
-  SmallVec<int32_t, 32> begin, end, first, length;  // on the stack for small images
-  void add(int64_t from, int64_t clipped, int64_t to, int64_t counted) {
-    first.push_back(int32_t(from));
-    begin.push_back(int32_t(clipped));
-    end.push_back(int32_t(to));
-    length.push_back(int32_t(counted));
-  }
-};
-
-Ranges window_ranges(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
-                     bool count_padding) {
-  Ranges r;
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t first = i * stride - padding;
-    const int64_t padded_end = std::min(first + (kernel - 1) * dilation + 1, size + padding);
-    const int64_t begin = first < 0 ? first + (dilation - 1 - first) / dilation * dilation : first;
-    const int64_t end = std::min(padded_end, size);
-    r.add(first, begin, end, count_padding ? padded_end - first : end - begin);
-  }
-  return r;
-}
-Ranges adaptive_ranges(int64_t size, int64_t out) {
-  Ranges r;
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t begin = i * size / out, end = ((i + 1) * size + out - 1) / out;
-    r.add(begin, begin, end, end - begin);
-  }
-  return r;
-}
 
 using Scales = SmallVec<double, 64>;
 
@@ -57,19 +27,19 @@ struct Geometry {
   Ranges rows, columns;
   Windows windows{};
   Geometry(const Geometry&) = delete;
-  explicit Geometry(const PoolShape& s, bool count_padding = false)
-      : rows(window_ranges(s.h, s.oh, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0], count_padding)),
-        columns(window_ranges(s.w, s.ow, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1], count_padding)) {
-    view(s.n, s.c, s.h, s.w);
-    windows.row_step = s.dilation[0], windows.column_step = s.dilation[1], windows.kernel_w = s.kernel[1];
+  Geometry(const PoolPlan& s, const Window& w, bool count_padding = false)
+      : rows(infer::window_ranges(s.h, s.oh, w, 0, count_padding)),
+        columns(infer::window_ranges(s.w, s.ow, w, 1, count_padding)) {
+    view(s);
+    windows.row_step = w.dilation[0], windows.column_step = w.dilation[1], windows.kernel_w = w.kernel[1];
   }
-  Geometry(const infer::Images& in, const Pair& out)
-      : rows(adaptive_ranges(in.h, out[0])), columns(adaptive_ranges(in.w, out[1])) {
-    view(in.n, in.c, in.h, in.w);
+  /// Adaptive windows.
+  explicit Geometry(const PoolPlan& s)
+      : rows(infer::adaptive_ranges(s.h, s.oh)), columns(infer::adaptive_ranges(s.w, s.ow)) {
+    view(s);
   }
-  void view(int64_t n, int64_t channels, int64_t h, int64_t w) {
-    windows.n = n, windows.c = channels, windows.h = h, windows.w = w;
-    windows.oh = int64_t(rows.begin.size()), windows.ow = int64_t(columns.begin.size());
+  void view(const PoolPlan& s) {
+    windows.n = s.n, windows.c = s.c, windows.h = s.h, windows.w = s.w, windows.oh = s.oh, windows.ow = s.ow;
     windows.row_begin = rows.begin.data(), windows.row_end = rows.end.data(), windows.row_first = rows.first.data();
     windows.column_begin = columns.begin.data(), windows.column_end = columns.end.data(),
     windows.column_first = columns.first.data();
@@ -95,17 +65,18 @@ struct Geometry {
   }
 };
 
-Geometry adaptive_geometry(const Tensor& input, const Pair& out) {
-  return Geometry(infer::images("adaptive pooling", "input", input), out);
+Geometry window_geometry(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                         bool ceil_mode, bool count_padding = false) {
+  const Window window(kernel_size, stride, padding, dilation);
+  return Geometry(infer::pool_plan(input, window, ceil_mode), window, count_padding);
 }
+Geometry adaptive_geometry(const Tensor& input, const Pair& out) { return Geometry(infer::adaptive_plan(input, out)); }
 
 /// Runs `body(T)` for float and double.
 template <class Body>
 void visit_pool(DType dtype, const Body& body) {
-  if (dtype == DType::Float64)
-    body.template operator()<double>();
-  else
-    body.template operator()<float>();
+  if (dtype == DType::Float64) body.template operator()<double>();
+  else body.template operator()<float>();
 }
 
 /// Input and output in one layout that the loops know: planes, or channels last for floating dtypes.
@@ -113,7 +84,7 @@ struct Layout {
   bool channels_last;
   Tensor x;
   DType dtype;
-  Layout(const Tensor& input, const Tensor& out) : dtype(cpu::compute_dtype(input.dtype())) {
+  Layout(const Tensor& input, const Tensor& out) : dtype(compute_dtype(input.dtype())) {
     channels_last =
         is_floating(dtype) && out.dim() == 4 && out.channels_last() && (input.channels_last() || !out.contiguous());
     x = channels_last ? cpu::channels_last(input, dtype) : cpu::row_major(input, dtype);
@@ -166,18 +137,15 @@ void max_pool(const Geometry& g, const Tensor& out, const Tensor& codes, const T
 void max_pool2d_with_indices_kernel(const Tensor& result, const Tensor& indices, const Tensor& input,
                                     IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                                     bool ceil_mode) {
-  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result,
-           indices, input);
+  max_pool(window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode), result, indices, input);
 }
 void max_pool2d_with_offsets_kernel(const Tensor& result, const Tensor& offsets, const Tensor& input,
                                     IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                                     bool ceil_mode) {
-  max_pool(Geometry(infer::pool_shape("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)), result,
-           offsets, input);
+  max_pool(window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode), result, offsets, input);
 }
 void adaptive_max_pool2d_kernel(const Tensor& result, const Tensor& indices, const Tensor& input, IntSpan output_size) {
-  max_pool(adaptive_geometry(input, infer::adaptive_size("adaptive_max_pool2d", input, output_size)), result, indices,
-           input);
+  max_pool(adaptive_geometry(input, infer::both(output_size)), result, indices, input);
 }
 
 void avg_pool(const Geometry& g, const Scales& scale, const Tensor& out, const Tensor& input) {
@@ -200,17 +168,13 @@ void avg_pool(const Geometry& g, const Scales& scale, const Tensor& out, const T
   bring_back(out, y);
 }
 
-Geometry average_geometry(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                          bool ceil_mode, bool count_include_pad) {
-  return Geometry(infer::pool_shape(op, input, kernel_size, stride, padding, Shape{1}, ceil_mode), count_include_pad);
-}
 void avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                        bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
-  const Geometry g = average_geometry("avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad);
+  const Geometry g = window_geometry(input, kernel_size, stride, padding, {}, ceil_mode, count_include_pad);
   avg_pool(g, g.scales(divisor_override), out, input);
 }
 void adaptive_avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan output_size) {
-  const Geometry g = adaptive_geometry(input, infer::adaptive_size("adaptive_avg_pool2d", input, output_size));
+  const Geometry g = adaptive_geometry(input, infer::both(output_size));
   avg_pool(g, g.scales(), out, input);
 }
 
@@ -242,8 +206,8 @@ void through_channels_last(const Tensor& grad_x, DType dtype, const Run& run) {
 void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size,
                                 IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
                                 const Tensor& offsets) {
-  const Geometry g(infer::pool_shape("max_pool2d_backward", input, kernel_size, stride, padding, dilation, ceil_mode));
-  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const Geometry g = window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode);
+  const DType dtype = compute_dtype(grad.dtype());
   const Tensor from = cpu::channels_last(infer::batched(grad), dtype),
                codes = cpu::channels_last(infer::batched(offsets), DType::UInt8);
   through_channels_last(grad_x, dtype, [&](const Tensor& to) {
@@ -258,8 +222,8 @@ void max_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const 
 
 void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride,
                             IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& offsets) {
-  const Geometry g(infer::pool_shape("max_pool2d_pick", input, kernel_size, stride, padding, dilation, ceil_mode));
-  const DType dtype = cpu::compute_dtype(out.dtype());
+  const Geometry g = window_geometry(input, kernel_size, stride, padding, dilation, ceil_mode);
+  const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   const Tensor x = cpu::row_major(input, dtype), codes = cpu::row_major(offsets, DType::UInt8);
   const Windows& w = g.windows;
@@ -281,7 +245,7 @@ void max_pool2d_pick_kernel(const Tensor& out, const Tensor& input, IntSpan kern
 
 /// Adds grad to the positions h * w that `indices` name, plane by plane.
 void scatter_positions(const char* op, const Tensor& grad_x, const Tensor& grad, const Tensor& indices) {
-  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const DType dtype = compute_dtype(grad.dtype());
   const cpu::Target target(grad_x, dtype);
   const Tensor from = cpu::row_major(grad, dtype), places = cpu::row_major(indices, DType::Int64);
   const int64_t pixels = grad_x.size(-1) * grad_x.size(-2), outputs = grad.size(-1) * grad.size(-2);
@@ -332,7 +296,7 @@ void avg_pool_backward_planes(const Geometry& g, const Scales& scale, const T* g
 }
 
 void avg_pool_backward(const Geometry& g, const Scales& scale, const Tensor& grad_x, const Tensor& grad) {
-  const DType dtype = cpu::compute_dtype(grad.dtype());
+  const DType dtype = compute_dtype(grad.dtype());
   if (grad_x.contiguous() && grad_x.dtype() == dtype) {
     const Tensor rows = cpu::row_major(grad, dtype);
     const Unlocked unlocked(grad_x.numel() > 32768);
@@ -352,8 +316,7 @@ void avg_pool_backward(const Geometry& g, const Scales& scale, const Tensor& gra
 void avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input, IntSpan kernel_size,
                                 IntSpan stride, IntSpan padding, bool ceil_mode, bool count_include_pad,
                                 std::optional<int64_t> divisor_override) {
-  const Geometry g =
-      average_geometry("avg_pool2d_backward", input, kernel_size, stride, padding, ceil_mode, count_include_pad);
+  const Geometry g = window_geometry(input, kernel_size, stride, padding, {}, ceil_mode, count_include_pad);
   avg_pool_backward(g, g.scales(divisor_override), grad_x, grad);
 }
 void adaptive_avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input) {

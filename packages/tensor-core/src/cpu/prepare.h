@@ -24,9 +24,6 @@ inline Tensor channels_last(const Tensor& t, DType dtype) {
   return copy;
 }
 
-/// The dtype in which half-precision values are computed.
-inline DType compute_dtype(DType d) { return d == DType::Float16 || d == DType::BFloat16 ? DType::Float32 : d; }
-
 /// A place for results: `out` itself when it is dense row-major of `dtype`, else a temporary that finish() copies back.
 class Target {
  public:

@@ -15,17 +15,19 @@ namespace taeda::cpu {
 namespace {
 
 const RandomTable& table() {
-  static const RandomTable& picked = TAEDA_PICK(random);
+  static const RandomTable& picked = loops::tables().random;
   return picked;
 }
 
 /// Numbers in a group of the distribution.
 constexpr int group_size(Distribution d) {
-  return d == kUniformFloat || d == kNormalFloat || d == kBernoulliByte || d == kExponentialFloat ? 4 * kGroupBlocks : 2 * kGroupBlocks;
+  return d == kUniformFloat || d == kNormalFloat || d == kBernoulliByte || d == kExponentialFloat ? 4 * kGroupBlocks
+                                                                                                  : 2 * kGroupBlocks;
 }
 
 /// Fills a contiguous run of `count` numbers of `item` bytes.
-void fill_run(Distribution kind, char* out, int64_t count, int64_t item, const LoopParams& p, const Generator& generator) {
+void fill_run(Distribution kind, char* out, int64_t count, int64_t item, const LoopParams& p,
+              const Generator& generator) {
   const int64_t size = group_size(kind), groups = (count + size - 1) / size;
   const PhiloxRange range = reserve(generator, uint64_t(groups) * kGroupBlocks);
   const GroupFn fill = table().fill[kind];
@@ -46,7 +48,8 @@ void fill_run(Distribution kind, char* out, int64_t count, int64_t item, const L
 /// Fills `self`, of any layout and dtype, from a distribution whose numbers are of dtype `made`.
 void fill(Distribution kind, DType made, const Tensor& self, const LoopParams& p, const Generator& generator) {
   if (self.numel() == 0) return;
-  if (self.contiguous() && self.dtype() == made) return fill_run(kind, self.bytes(), self.numel(), self.item_bytes(), p, generator);
+  if (self.contiguous() && self.dtype() == made)
+    return fill_run(kind, self.bytes(), self.numel(), self.item_bytes(), p, generator);
   const Tensor plain = empty(self.sizes(), made);
   fill_run(kind, plain.bytes(), plain.numel(), plain.item_bytes(), p, generator);
   copy_elements(self, plain);
@@ -62,7 +65,8 @@ T before(T x) {
   return std::bit_cast<T>(bits);
 }
 /// Fills `self` with numbers below `end`: those that the dtype of `self` rounds up to it take the neighbour below.
-void fill_below(Distribution kind, DType made, const Tensor& self, const LoopParams& p, const Generator& generator, double end) {
+void fill_below(Distribution kind, DType made, const Tensor& self, const LoopParams& p, const Generator& generator,
+                double end) {
   const Tensor place = self.contiguous() ? self : empty(self.sizes(), self.dtype());
   fill(kind, made, place, p, generator);
   visit_dtype(self.dtype(), [&]<class T>() {
@@ -75,7 +79,8 @@ void fill_below(Distribution kind, DType made, const Tensor& self, const LoopPar
   });
   if (!place.same(self)) copy_elements(self, place);
 }
-void fill_floating(const char* op, Distribution single, const Tensor& self, const LoopParams& p, const Generator& generator) {
+void fill_floating(const char* op, Distribution single, const Tensor& self, const LoopParams& p,
+                   const Generator& generator) {
   check(is_floating(self.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(self.dtype()));
   const bool wide = self.dtype() == DType::Float64;
   fill(wide ? Distribution(single + 1) : single, wide ? DType::Float64 : DType::Float32, self, p, generator);
@@ -92,12 +97,14 @@ Tensor pairs(const Tensor& self) {
 void uniform(const Tensor& self, double low, double high, const Generator& generator) {
   if (is_complex(self.dtype()) && self.contiguous()) return uniform(pairs(self), low, high, generator);
   const LoopParams p{Scalar(low), Scalar(high)};
-  if (is_half(self) && high > low && self.numel()) return fill_below(kUniformFloat, DType::Float32, self, p, generator, high);
+  if (is_half(self) && high > low && self.numel())
+    return fill_below(kUniformFloat, DType::Float32, self, p, generator, high);
   fill_floating("uniform_", kUniformFloat, self, p, generator);
 }
 void normal(const Tensor& self, double mean, double std, const Generator& generator) {
   // A complex normal number has half the variance in each part.
-  if (is_complex(self.dtype()) && self.contiguous()) return normal(pairs(self), mean, std * 0.70710678118654752440, generator);
+  if (is_complex(self.dtype()) && self.contiguous())
+    return normal(pairs(self), mean, std * 0.70710678118654752440, generator);
   fill_floating("normal_", kNormalFloat, self, {Scalar(mean), Scalar(std)}, generator);
 }
 void exponential(const Tensor& self, double rate, const Generator& generator) {
@@ -185,7 +192,8 @@ double poisson_number(double rate, Stream& stream) {
     return double(k);
   }
   // Transformed rejection with squeeze (Hoermann 1993).
-  const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b, alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
+  const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b, alpha = 1.1239 + 1.1328 / (b - 3.4),
+               v_r = 0.9277 - 3.6224 / (b - 2);
   for (;;) {
     const double u = stream.next() - 0.5, v = stream.next(), us = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
@@ -199,7 +207,8 @@ Tensor poisson(const Tensor& self, const Generator& generator) {
   const Tensor rates = empty(self.sizes(), DType::Float64), out = empty(self.sizes(), self.dtype());
   copy_elements(rates, self);
   double* x = rates.data<double>();
-  for (int64_t i = 0; i < rates.numel(); ++i) check(x[i] >= 0, ErrorKind::Runtime, "poisson: argument 'self' must not be negative, found ", x[i]);
+  for (int64_t i = 0; i < rates.numel(); ++i)
+    check(x[i] >= 0, ErrorKind::Runtime, "poisson: argument 'self' must not be negative, found ", x[i]);
   const PhiloxRange range = reserve(generator, 1 << 20);
   const Unlocked unlocked(rates.numel() > 8192);
   parallel_for(rates.numel(), 1024, [&](int64_t begin, int64_t end) {
@@ -216,13 +225,14 @@ void check_weights(const double* w, int64_t n, int64_t samples, bool replacement
   double total = 0;
   int64_t positive = 0;
   for (int64_t i = 0; i < n; ++i) {
-    check(std::isfinite(w[i]) && w[i] >= 0, ErrorKind::Runtime, "multinomial: argument 'self' must hold finite, non-negative weights, found ", w[i]);
+    check(std::isfinite(w[i]) && w[i] >= 0, ErrorKind::Runtime,
+          "multinomial: argument 'self' must hold finite, non-negative weights, found ", w[i]);
     total += w[i];
     positive += w[i] > 0;
   }
   check(total > 0, ErrorKind::Runtime, "multinomial: argument 'self' has a row whose weights sum up to 0");
-  check(replacement || positive >= samples, ErrorKind::Runtime, "multinomial: cannot draw ", samples, " samples without replacement from ", positive,
-        " non-zero weights");
+  check(replacement || positive >= samples, ErrorKind::Runtime, "multinomial: cannot draw ", samples,
+        " samples without replacement from ", positive, " non-zero weights");
 }
 void draw_with_replacement(const double* w, int64_t n, int64_t* out, int64_t samples, Stream stream) {
   std::vector<double> sums(size_t(n), 0.0);
@@ -262,7 +272,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, const 
     poll_signals();
     const double* w = weights.data<double>() + r * n;
     check_weights(w, n, samples, replacement);
-    (replacement ? draw_with_replacement : draw_without_replacement)(w, n, out.data<int64_t>() + r * samples, samples, Stream(range, uint64_t(r)));
+    (replacement ? draw_with_replacement : draw_without_replacement)(w, n, out.data<int64_t>() + r * samples, samples,
+                                                                     Stream(range, uint64_t(r)));
   }
   return out;
 }

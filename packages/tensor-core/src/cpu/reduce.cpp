@@ -1,15 +1,18 @@
 // CPU kernels of reductions.
 #include "taeda/ops/reduce.h"
 
-#include <bit>
 #include <cmath>
 
 #include "cpu/kernel.h"
-#include "cpu/loops/layers.h"
+#include "cpu/lines.h"
+#include "cpu/loops/moments.h"
+#include "cpu/loops/total.h"
 #include "cpu/reduce_engine.h"
+#include "infer/dims.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
+#include "taeda/ops/unary.h"
 #include "taeda/parallel.h"
 
 namespace taeda::cpu {
@@ -18,7 +21,7 @@ namespace {
 using Dims = infer::Dims;
 
 const ReduceTable& table() {
-  static const ReduceTable& picked = TAEDA_PICK(reduce);
+  static const ReduceTable& picked = loops::tables().reduce;
   return picked;
 }
 const Reducer& reducer(Reduction kind, DType d, const char* op) {
@@ -42,7 +45,8 @@ void reduce(Reduction kind, const char* op, const Tensor& out, const Tensor& sel
   copy_elements(out, acc);
 }
 
-/// The dtype in which sums run: that of the result, with half precision in float32; narrow integers are widened on the way.
+/// The dtype in which sums run: that of the result, with half precision in float32; narrow integers are widened on the
+/// way.
 Tensor sum_operand(const Tensor& self, DType result) {
   const DType wide = compute_dtype(result);
   if (is_integral(self.dtype()) && (wide == DType::Int64 || wide == DType::UInt64)) return self;
@@ -50,10 +54,34 @@ Tensor sum_operand(const Tensor& self, DType result) {
   return as_dtype(self, wide);
 }
 void sum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
-  reduce(kReduceSum, "sum", out, sum_operand(self, out.dtype()), infer::reduced_dims("sum", self, dim));
+  reduce(kReduceSum, "sum", out, sum_operand(self, out.dtype()), infer::reduced_mask(self, dim));
+}
+/// Reduces through accumulators of their own kind; `value(acc)` is the result before it is rounded to out's dtype.
+template <class Acc, class Value>
+void reduce_converted(const Reducer& r, const Tensor& out, const Tensor& self, uint64_t reduced, const Value& value) {
+  using Exact = std::invoke_result_t<Value, const Acc&>;
+  constexpr Category wanted = category(dtype_of<Exact>);
+  const bool fits = category(out.dtype()) == wanted;
+  const Tensor plain = fits && out.contiguous() ? out : empty(out.sizes(), fits ? out.dtype() : dtype_of<Exact>);
+  visit_dtype(plain.dtype(), [&]<class R>() {
+    if constexpr (category(dtype_of<R>) == wanted)
+      reduce_each<Acc>(r, self, reduced, plain.numel(),
+                       [&value, to = plain.data<R>()](const Acc* acc, int64_t n, int64_t first, int64_t step) {
+                         if (step == 1)
+                           for (int64_t i = 0; i < n; ++i) to[first + i] = R(value(acc[i]));
+                         else
+                           for (int64_t i = 0; i < n; ++i) to[first + i * step] = R(value(acc[i]));
+                       });
+  });
+  if (!plain.same(out)) copy_elements(out, plain);
 }
 void prod_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
-  reduce(kReduceProd, "prod", out, sum_operand(self, out.dtype()), infer::reduced_dims("prod", self, dim));
+  const Tensor in = sum_operand(self, out.dtype());
+  const uint64_t reduced = infer::reduced_mask(self, dim);
+  const Reducer& r = reducer(kReduceProd, in.dtype(), "prod");
+  if (in.dtype() == DType::Float32)
+    return reduce_converted<double>(r, out, in, reduced, [](double total) { return total; });
+  reduce(kReduceProd, "prod", out, in, reduced);
 }
 double reduced_count(const Tensor& self, uint64_t reduced) {
   double n = 1;
@@ -63,7 +91,7 @@ double reduced_count(const Tensor& self, uint64_t reduced) {
 }
 void divide(const Tensor& out, const Tensor& acc, double by) {
   const DType d = compute_dtype(acc.dtype());
-  run_binary(row(kDiv).fn[int(d)], out, d, acc, Tensor(Scalar(by)), d);
+  run_line(row(Arith::div), "mean", d, out, acc, Tensor(Scalar(by)));
 }
 void mean_into(const Tensor& out, const Tensor& self, uint64_t reduced) {
   const Tensor in = sum_operand(self, out.dtype());
@@ -73,99 +101,43 @@ void mean_into(const Tensor& out, const Tensor& self, uint64_t reduced) {
   divide(out, acc, reduced_count(self, reduced));
 }
 void mean_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
-  if (out.numel()) mean_into(out, self, infer::reduced_dims("mean", self, dim));
+  if (out.numel()) mean_into(out, self, infer::reduced_mask(self, dim));
 }
-// Note [Variance]
-// Two passes: the mean, then the sums of the deviations from it and of their squares. The first of these would be zero,
-// were the mean not rounded; its square over the count corrects the second.
-
-constexpr int64_t kPiece = 65536;  // elements of a fixed piece
-
-/// Sums over a run, of `x - center` and of its square: pieces added in order.
-template <class T>
-void run_moments(const T* x, double center, int64_t n, double* sums) {
-  const int64_t pieces = (n + kPiece - 1) / kPiece;
-  if (pieces == 1) return layers<T>().plane_moments(x, center, n, sums);
-  std::vector<double> parts(size_t(2 * pieces));
-  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p)
-      layers<T>().plane_moments(x + p * kPiece, center, std::min(kPiece, n - p * kPiece), parts.data() + 2 * p);
-  });
-  sums[0] = sums[1] = 0;
-  for (int64_t p = 0; p < pieces; ++p) {
-    sums[0] += parts[size_t(2 * p)];
-    sums[1] += parts[size_t(2 * p + 1)];
-  }
+const Reducer& moments_of(DType d) {
+  static const MomentTable& picked = moment_table();
+  return picked.reducers[d == DType::Float64];
 }
-double squares_about_mean(const double* sums, double n) {
-  const double squares = sums[1] - sums[0] * sums[0] / n;
-  return squares < 0 ? 0 : squares;
-}
-/// Squared deviations of contiguous rows of n.
-template <class T>
-void row_deviations(const T* x, int64_t rows, int64_t n, T* out) {
-  const auto one = [=](int64_t i) {
-    double sums[2];
-    run_moments(x + i * n, 0.0, n, sums);
-    run_moments(x + i * n, double(T(sums[0] / double(n))), n, sums);
-    out[i] = T(squares_about_mean(sums, double(n)));
-  };
-  if (n >= kPiece) {
-    for (int64_t i = 0; i < rows; ++i) one(i);
-    return;
-  }
-  parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) one(i);
-  });
-}
-/// Squared deviations in any layout, by way of a tensor of the deviations.
-void deviations(const Tensor& acc, const Tensor& in, uint64_t reduced, double n) {
-  const DType d = in.dtype();
-  const Tensor mean = empty(infer::reduced_shape(in, reduced, true), d);
-  mean_into(mean, in, reduced);
-  const Tensor gap = in.dense() && !in.contiguous() ? empty_strided(in.sizes(), in.strides(), d) : empty(in.sizes(), d);
-  run_binary(row(kSub).fn[int(d)], gap, d, in, mean, d);
-  reduce_into(reducer(kReduceSquareSum, d, "var"), gap, reduced, acc);
-  const Tensor rest = empty(acc.sizes(), d);
-  reduce_into(reducer(kReduceSum, d, "var"), gap, reduced, rest);
-  visit_dtype(d, [&]<class T>() {
-    if constexpr (is_floating(dtype_of<T>) && !is_half_v<T>)
-      for (int64_t i = 0; i < acc.numel(); ++i) acc.data<T>()[i] -= rest.data<T>()[i] * rest.data<T>()[i] / T(n);
-    else if constexpr (is_complex_v<T>)
-      for (int64_t i = 0; i < acc.numel(); ++i) acc.data<typename T::value_type>()[i] -= std::norm(rest.data<T>()[i]) / typename T::value_type(n);
-  });
-}
-void var_kernel(const Tensor& out, const Tensor& self, Dims dim, bool unbiased, bool, const std::optional<Scalar>& correction) {
+void var_kernel(const Tensor& out, const Tensor& self, Dims dim, bool unbiased, bool,
+                const std::optional<Scalar>& correction) {
   if (out.numel() == 0) return;
-  const uint64_t reduced = infer::reduced_dims("var", self, dim);
+  const uint64_t reduced = infer::reduced_mask(self, dim);
   const Tensor in = as_dtype(self, compute_dtype(self.dtype()));
-  const DType d = in.dtype();
-  const Tensor acc = empty(out.sizes(), real_of(d));
   const double n = reduced_count(self, reduced), c = correction ? correction->to_double() : unbiased ? 1 : 0;
-  const int64_t results = acc.numel();
-  const bool rows = in.contiguous() && !is_complex(d) && n > 0 && reduced >> (self.dim() - std::popcount(reduced)) == (uint64_t(1) << std::popcount(reduced)) - 1;
-  if (rows) {
-    const Unlocked unlocked(in.numel() > 32768);
-    if (d == DType::Float64)
-      row_deviations(in.data<double>(), results, int64_t(n), acc.data<double>());
-    else
-      row_deviations(in.data<float>(), results, int64_t(n), acc.data<float>());
-  } else {
-    deviations(acc, in, reduced, n);
-  }
-  divide(out, acc, std::max(0.0, n - c));
+  const double degrees = std::max(0.0, n - c);
+  const auto into = [&](const Tensor& to, const Tensor& from) {
+    reduce_converted<Moments>(moments_of(from.dtype()), to, from, reduced,
+                              [=](const Moments& m) { return m.squares / degrees; });
+  };
+  if (!is_complex(in.dtype())) return into(out, in);
+  // Those of the real and of the imaginary parts, together.
+  const Tensor parts = ops::view_as_real(in);
+  Shape sizes(out.sizes());
+  sizes.push_back(2);
+  const Tensor both = empty(sizes, DType::Float64);
+  into(both, parts);
+  reduce(kReduceSum, "var", out, both, uint64_t(1) << out.dim());
 }
 
 template <Reduction Kind>
 void extremum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
-  reduce(Kind, "amax", out, as_dtype(self, compute_dtype(self.dtype())), infer::reduced_dims("amax", self, dim));
+  reduce(Kind, "amax", out, as_dtype(self, compute_dtype(self.dtype())), infer::reduced_mask(self, dim));
 }
 template <Reduction Kind>
 void truth_kernel(const Tensor& out, const Tensor& self, Dims dim, bool) {
   // Accumulators are bytes holding 0 or 1: bool tensors in all but name.
   const Tensor in = as_dtype(self, compute_dtype(self.dtype()));
   const Tensor acc = empty(out.sizes(), DType::UInt8);
-  reduce_into(reducer(Kind, in.dtype(), "any"), in, infer::reduced_dims("any", self, dim), acc);
+  reduce_into(reducer(Kind, in.dtype(), "any"), in, infer::reduced_mask(self, dim), acc);
   copy_elements(out, acc);
 }
 
@@ -180,7 +152,7 @@ void arg_into(int which, const Tensor& index, const Tensor& self, int64_t dim) {
 template <int Which>
 void arg_kernel(const Tensor& out, const Tensor& self, std::optional<int64_t> dim, bool) {
   const Tensor in = as_dtype(self, compute_dtype(self.dtype()));
-  if (dim && self.dim() > 0) return arg_into(Which, out, in, wrap_dim(*dim, self.dim(), "argmax"));
+  if (dim && self.dim() > 0) return arg_into(Which, out, in, infer::axis_of(*dim, self.dim()));
   // Over all: one row in row-major order; several pieces run in parallel and the first of the best wins.
   Tensor flat = in;
   if (!flat.contiguous()) {
@@ -193,7 +165,8 @@ void arg_kernel(const Tensor& out, const Tensor& self, std::optional<int64_t> di
   std::vector<int64_t> found(static_cast<size_t>(pieces));
   const Unlocked unlocked(n > 32768);
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) found[size_t(p)] = p * piece + r.row(flat.bytes() + p * piece * item, item, std::min(piece, n - p * piece));
+    for (int64_t p = begin; p < end; ++p)
+      found[size_t(p)] = p * piece + r.row(flat.bytes() + p * piece * item, item, std::min(piece, n - p * piece));
   });
   int64_t best = found[0];
   for (int64_t p = 1; p < pieces; ++p) {
@@ -231,7 +204,7 @@ void extremum_dim_kernel(const Tensor& values, const Tensor& indices, const Tens
     *indices.data<int64_t>() = 0;
     return;
   }
-  const int64_t axis = wrap_dim(dim, self.dim(), "max");
+  const int64_t axis = infer::axis_of(dim, self.dim());
   arg_into(Which, indices, as_dtype(self, compute_dtype(self.dtype())), axis);
   if (values.dtype() == self.dtype()) return pick(values, indices, self, axis);
   const Tensor exact = empty(values.sizes(), self.dtype());
@@ -239,8 +212,9 @@ void extremum_dim_kernel(const Tensor& values, const Tensor& indices, const Tens
   copy_elements(values, exact);
 }
 
-void vector_norm_kernel(const Tensor& out, const Tensor& self, const Scalar& ord, Dims dim, bool, std::optional<DType> dtype) {
-  const uint64_t reduced = infer::reduced_dims("vector_norm", self, dim);
+void vector_norm_kernel(const Tensor& out, const Tensor& self, const Scalar& ord, Dims dim, bool,
+                        std::optional<DType> dtype) {
+  const uint64_t reduced = infer::reduced_mask(self, dim);
   const DType wide = compute_dtype(dtype.value_or(self.dtype()));
   const Tensor in = as_dtype(self, wide);
   const DType real = real_of(wide);
@@ -248,7 +222,7 @@ void vector_norm_kernel(const Tensor& out, const Tensor& self, const Scalar& ord
   const double p = ord.to_double();
   if (p == 2 || p == 1) {
     reduce_into(reducer(p == 2 ? kReduceSquareSum : kReduceAbsSum, wide, "vector_norm"), in, reduced, acc);
-    if (p == 2) run_unary(row(kSqrt).fn[int(real)], acc, real, acc, real);
+    if (p == 2) run_line(row(Arith::sqrt), "norm", real, acc, acc);
   } else if (p == 0) {
     const Tensor nonzero = ops::cast(ops::ne(in, Tensor(0)), real);
     reduce_into(reducer(kReduceSum, real, "vector_norm"), nonzero, reduced, acc);

@@ -26,14 +26,13 @@ struct Axes {
   }
   /// Innermost (smallest step in memory) first, neighbours merged.
   void settle() {
-    std::stable_sort(items, items + count, [](const Axis& a, const Axis& b) { return std::abs(a.in) < std::abs(b.in); });
+    std::stable_sort(items, items + count,
+                     [](const Axis& a, const Axis& b) { return std::abs(a.in) < std::abs(b.in); });
     int last = 0;
     for (int i = 1; i < count; ++i) {
       Axis& inner = items[last];
-      if (items[i].in == inner.in * inner.size && items[i].out == inner.out * inner.size)
-        inner.size *= items[i].size;
-      else
-        items[++last] = items[i];
+      if (items[i].in == inner.in * inner.size && items[i].out == inner.out * inner.size) inner.size *= items[i].size;
+      else items[++last] = items[i];
     }
     if (count) count = last + 1;
   }
@@ -46,7 +45,8 @@ struct Job {
   const loops::Reducer* reducer;
   Axes kept, reduced;
   const char* base;
-  char* acc;
+  char* acc;  // null: results go through `finish`
+  const Finish* finish;
   int64_t acc_size;
   bool columns = false;
 };
@@ -138,14 +138,18 @@ int64_t item_count(const Job& job) {
   return job.kept.total() / width * ((width + kTile - 1) / kTile);
 }
 
-/// Reduces item `item` over `reduced` from `base` into `acc`.
+/// Reduces item `item` over `reduced` from `base` into `acc`, or, where that is null, through the job's `finish`.
 void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, int64_t item) {
   int64_t out = 0;
+  alignas(64) char local[kTile * kMaxAccumulator];
   const Axis inner = reduced.count ? reduced.items[0] : Axis{1, 0, 0};
   if (!job.columns) {
     locate(job.kept, 0, item, in, out);
-    accumulate(job, reduced, in, acc + out * job.acc_size, 1,
-               [&](char* to, const char* at) { job.reducer->row(to, at, inner.in, inner.size); });
+    char* const to = acc ? acc + out * job.acc_size : local;
+    if (!acc) job.reducer->start(local, 1);
+    accumulate(job, reduced, in, to, 1,
+               [&](char* part, const char* at) { job.reducer->row(part, at, inner.in, inner.size); });
+    if (!acc) job.finish->call(job.finish->body, local, 1, out, 1);
     return;
   }
   const Axis across = job.kept.items[0];
@@ -153,13 +157,14 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
   const int64_t begin = item % tiles * kTile, width = std::min(kTile, across.size - begin);
   locate(job.kept, 1, item / tiles, in, out);
   in += begin * across.in;
-  char* target = acc + (out + begin * across.out) * job.acc_size;
+  out += begin * across.out;
   const auto run = [&](char* to, const char* at) { job.reducer->columns(to, at, inner.in, inner.size, width); };
-  if (across.out == 1) return accumulate(job, reduced, in, target, width, run);
-  alignas(64) char local[kTile * 16];
+  if (acc && across.out == 1) return accumulate(job, reduced, in, acc + out * job.acc_size, width, run);
   job.reducer->start(local, width);
   accumulate(job, reduced, in, local, width, run);
-  for (int64_t j = 0; j < width; ++j) job.reducer->join(target + j * across.out * job.acc_size, local + j * job.acc_size, 1);
+  if (!acc) return job.finish->call(job.finish->body, local, width, out, across.out);
+  for (int64_t j = 0; j < width; ++j)
+    job.reducer->join(acc + (out + j * across.out) * job.acc_size, local + j * job.acc_size, 1);
 }
 
 void run_all(const Job& job, int64_t items, int64_t elements) {
@@ -169,28 +174,61 @@ void run_all(const Job& job, int64_t items, int64_t elements) {
   });
 }
 
-/// Few results from many elements: the longest reduced axis is cut into pieces, whose results are joined in a fixed tree.
+/// Few results from many elements: the longest reduced axis is cut into pieces, whose results are joined in a fixed
+/// tree.
 void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
   Axes& reduced = job.reduced;
-  const int longest = int(std::max_element(reduced.items, reduced.items + reduced.count, [](const Axis& a, const Axis& b) { return a.size < b.size; }) - reduced.items);
+  const int longest = int(std::max_element(reduced.items, reduced.items + reduced.count,
+                                           [](const Axis& a, const Axis& b) { return a.size < b.size; }) -
+                          reduced.items);
   const int64_t size = reduced.items[longest].size;
   const int64_t wanted = std::clamp<int64_t>(elements / kPiece, 1, 256);
   const int64_t length = (size + wanted - 1) / wanted, pieces = (size + length - 1) / length;
-  const Tensor partial = empty(Shape{pieces, results}, job.reducer->acc);
+  const Tensor partial = empty(Shape{pieces * results * job.acc_size}, DType::UInt8);
   job.reducer->start(partial.bytes(), pieces * results);
   parallel_for(pieces * items, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t p = i / items;
       Axes own = reduced;
       own.items[longest].size = std::min(length, size - p * length);
-      run_item(job, own, job.base + p * length * reduced.items[longest].in, partial.bytes() + p * results * job.acc_size, i % items);
+      run_item(job, own, job.base + p * length * reduced.items[longest].in,
+               partial.bytes() + p * results * job.acc_size, i % items);
     }
   });
   const int64_t bytes = results * job.acc_size;
   for (int64_t step = 1; step < pieces; step *= 2)
     for (int64_t p = 0; p + step < pieces; p += 2 * step)
       job.reducer->join(partial.bytes() + p * bytes, partial.bytes() + (p + step) * bytes, results);
-  job.reducer->join(job.acc, partial.bytes(), results);
+  if (job.acc) job.reducer->join(job.acc, partial.bytes(), results);
+  else job.finish->call(job.finish->body, partial.bytes(), results, 0, 1);
+}
+
+/// Into `acc`, which is ready, or through `finish`.
+void run(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, char* acc, const Finish* finish,
+         int64_t acc_size, int64_t results) {
+  Job job{.reducer = &reducer,
+          .kept = {},
+          .reduced = {},
+          .base = self.bytes(),
+          .acc = acc,
+          .finish = finish,
+          .acc_size = acc_size};
+  int64_t step = 1;
+  for (int64_t d = self.dim() - 1; d >= 0; --d) {
+    const int64_t size = self.size(d), in = self.stride(d) * self.item_bytes();
+    const bool gone = reduced >> d & 1;
+    if (size != 1) gone ? job.reduced.add({size, in, 0}) : job.kept.add({size, in, step});
+    if (!gone) step *= size;
+  }
+  job.reduced.settle();
+  job.kept.settle();
+  const int64_t item = self.item_bytes(), elements = self.numel();
+  job.columns = job.kept.count && job.kept.items[0].in == item && job.kept.items[0].size >= 8 && job.reduced.count &&
+                std::abs(job.reduced.items[0].in) > item;
+  const int64_t items = item_count(job);
+  const Unlocked unlocked(elements > 32768);
+  if (items < 16 && elements >= 4 * kPiece && job.reduced.count) run_split(job, items, elements, results);
+  else run_all(job, items, elements);
 }
 
 }  // namespace
@@ -201,31 +239,27 @@ void reduce_into(const loops::Reducer& reducer, const Tensor& self, uint64_t red
   reducer.start(acc.bytes(), results);
   const int64_t elements = self.numel();
   if (elements == 0) return;
-  if (results == 1 && self.contiguous() && elements <= kPiece) return reducer.row(acc.bytes(), self.bytes(), self.item_bytes(), elements);
+  if (results == 1 && self.contiguous() && elements <= kPiece)
+    return reducer.row(acc.bytes(), self.bytes(), self.item_bytes(), elements);
+  run(reducer, self, reduced, acc.bytes(), nullptr, acc.item_bytes(), results);
+}
 
-  Job job;
-  job.reducer = &reducer;
-  job.base = self.bytes();
-  job.acc = acc.bytes();
-  job.acc_size = acc.item_bytes();
-  int64_t step = 1;
-  for (int64_t d = self.dim() - 1; d >= 0; --d) {
-    const int64_t size = self.size(d), in = self.stride(d) * self.item_bytes();
-    const bool gone = reduced >> d & 1;
-    if (size != 1) gone ? job.reduced.add({size, in, 0}) : job.kept.add({size, in, step});
-    if (!gone) step *= size;
+void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Tensor& self, uint64_t reduced,
+                    int64_t results, const Finish& finish) {
+  if (results == 0) return;
+  const int64_t elements = self.numel();
+  alignas(64) char one[kMaxAccumulator];
+  if (elements == 0) {
+    reducer.start(one, 1);
+    for (int64_t i = 0; i < results; ++i) finish.call(finish.body, one, 1, i, 1);
+    return;
   }
-  job.reduced.settle();
-  job.kept.settle();
-  const int64_t item = self.item_bytes();
-  job.columns = job.kept.count && job.kept.items[0].in == item && job.kept.items[0].size >= 8 && job.reduced.count &&
-                std::abs(job.reduced.items[0].in) > item;
-  const int64_t items = item_count(job);
-  const Unlocked unlocked(elements > 32768);
-  if (items < 16 && elements >= 4 * kPiece && job.reduced.count)
-    run_split(job, items, elements, results);
-  else
-    run_all(job, items, elements);
+  if (results == 1 && self.contiguous() && elements <= kPiece) {
+    reducer.start(one, 1);
+    reducer.row(one, self.bytes(), self.item_bytes(), elements);
+    return finish.call(finish.body, one, 1, 0, 1);
+  }
+  run(reducer, self, reduced, nullptr, &finish, acc_size, results);
 }
 
 void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64_t dim, int64_t* index) {
@@ -240,8 +274,8 @@ void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64
   if (step == 0) return;
   kept.settle();
   const Unlocked unlocked(self.numel() > 32768);
-  const bool columns = kept.count && kept.items[0].in == self.item_bytes() && kept.items[0].out == 1 && kept.items[0].size >= 8 &&
-                       std::abs(in_step) > self.item_bytes();
+  const bool columns = kept.count && kept.items[0].in == self.item_bytes() && kept.items[0].out == 1 &&
+                       kept.items[0].size >= 8 && std::abs(in_step) > self.item_bytes();
   if (!columns) {
     parallel_for(step, std::max<int64_t>(1, kPiece / n), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -261,7 +295,8 @@ void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64
       int64_t out = 0;
       locate(kept, 1, i / tiles, in, out);
       const int64_t first = i % tiles * kTile;
-      reducer.columns(best, index + out + first, in + first * self.item_bytes(), in_step, n, std::min(kTile, width - first));
+      reducer.columns(best, index + out + first, in + first * self.item_bytes(), in_step, n,
+                      std::min(kTile, width - first));
     }
   });
 }

@@ -5,9 +5,31 @@
 
 namespace taeda::cpu {
 
-/// Reduces the dimensions in `reduced` of `self` (dtype as the reducer expects) into the contiguous `acc`, one element for each kept index
-/// in row-major order.
+/// Reduces the dimensions in `reduced` of `self` (dtype as the reducer expects) into the contiguous `acc`, one element
+/// for each kept index in row-major order.
 void reduce_into(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, const Tensor& acc);
+
+/// Takes `n` finished accumulators, of the results `first`, `first` + `step`, ... in row-major order.
+struct Finish {
+  void (*call)(const void* body, const char* acc, int64_t n, int64_t first, int64_t step);
+  const void* body;
+};
+/// At most this many bytes of an accumulator.
+inline constexpr int64_t kMaxAccumulator = 32;
+void reduce_through(const loops::Reducer& reducer, int64_t acc_size, const Tensor& self, uint64_t reduced,
+                    int64_t results, const Finish& finish);
+/// Reduces the dimensions in `reduced` of `self` and calls `finish(const Acc* acc, n, first, step)`, possibly in
+/// several threads, for all `results`: accumulators that are no results yet take no memory of their own.
+template <class Acc, class Body>
+void reduce_each(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, int64_t results,
+                 const Body& body) {
+  static_assert(sizeof(Acc) <= kMaxAccumulator);
+  reduce_through(reducer, sizeof(Acc), self, reduced, results,
+                 {[](const void* b, const char* acc, int64_t n, int64_t first, int64_t step) {
+                    (*static_cast<const Body*>(b))(reinterpret_cast<const Acc*>(acc), n, first, step);
+                  },
+                  &body});
+}
 /// First indices of the extremum along `dim` into the contiguous int64 `index`.
 void arg_reduce_into(const loops::ArgReducer& reducer, const Tensor& self, int64_t dim, int64_t* index);
 

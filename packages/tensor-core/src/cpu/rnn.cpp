@@ -7,6 +7,7 @@
 #include "cpu/blas.h"
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
+#include "taeda/elementwise.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
@@ -19,10 +20,8 @@ using loops::layers;
 
 template <class Body>
 void visit_float(DType dtype, const Body& body) {
-  if (dtype == DType::Float64)
-    body.template operator()<double>();
-  else
-    body.template operator()<float>();
+  if (dtype == DType::Float64) body.template operator()<double>();
+  else body.template operator()<float>();
 }
 int64_t row_grain(int64_t hidden) { return std::max<int64_t>(1, 4096 / std::max<int64_t>(1, hidden)); }
 
@@ -52,7 +51,7 @@ void lstm_step_backward(const T* grad_h, const T* grad_c, const T* gates, const 
 
 void lstm_gates_kernel(const Tensor& h_out, const Tensor& c_out, const Tensor& gates, const Tensor& input_gates,
                        const Tensor& hidden_gates, const Tensor& c) {
-  const DType dtype = cpu::compute_dtype(c.dtype());
+  const DType dtype = compute_dtype(c.dtype());
   const Tensor a = row_major(input_gates, dtype), b = row_major(hidden_gates, dtype), state = row_major(c, dtype);
   const Target to_h(h_out, dtype), to_c(c_out, dtype), to_gates(gates, dtype);
   visit_float(dtype, [&]<class T>() {
@@ -66,7 +65,7 @@ void lstm_gates_kernel(const Tensor& h_out, const Tensor& c_out, const Tensor& g
 }
 void lstm_gates_backward_kernel(const Tensor& grad_gates, const Tensor& grad_c_in, const Tensor& grad_h,
                                 const Tensor& grad_c, const Tensor& gates, const Tensor& c, const Tensor& c_out) {
-  const DType dtype = cpu::compute_dtype(c.dtype());
+  const DType dtype = compute_dtype(c.dtype());
   const Tensor gh = or_zeros(grad_h, c.sizes(), dtype), gc = or_zeros(grad_c, c.sizes(), dtype),
                g = row_major(gates, dtype), before = row_major(c, dtype), after = row_major(c_out, dtype);
   const Target to_gates(grad_gates, dtype), to_c(grad_c_in, dtype);
@@ -81,7 +80,7 @@ void lstm_gates_backward_kernel(const Tensor& grad_gates, const Tensor& grad_c_i
 
 void gru_gates_kernel(const Tensor& h_out, const Tensor& gates, const Tensor& input_gates, const Tensor& hidden_gates,
                       const Tensor& h) {
-  const DType dtype = cpu::compute_dtype(h.dtype());
+  const DType dtype = compute_dtype(h.dtype());
   const Tensor a = row_major(input_gates, dtype), b = row_major(hidden_gates, dtype), state = row_major(h, dtype);
   const Target to_h(h_out, dtype), to_gates(gates, dtype);
   const int64_t n = h.size(0), hidden = h.size(1);
@@ -97,7 +96,7 @@ void gru_gates_kernel(const Tensor& h_out, const Tensor& gates, const Tensor& in
 }
 void gru_gates_backward_kernel(const Tensor& grad_input_gates, const Tensor& grad_hidden_gates, const Tensor& grad_h,
                                const Tensor& grad, const Tensor& gates, const Tensor& h) {
-  const DType dtype = cpu::compute_dtype(h.dtype());
+  const DType dtype = compute_dtype(h.dtype());
   const Tensor up = row_major(grad, dtype), g = row_major(gates, dtype), state = row_major(h, dtype);
   const Target to_a(grad_input_gates, dtype), to_b(grad_hidden_gates, dtype), to_h(grad_h, dtype);
   const int64_t n = h.size(0), hidden = h.size(1);
@@ -123,7 +122,7 @@ int64_t at_step(int64_t t, int64_t steps, bool reverse) { return reverse ? steps
 void lstm_sequence_kernel(const Tensor& output, const Tensor& h_out, const Tensor& c_out, const Tensor& gates,
                           const Tensor& cells, const Tensor& input_gates, const Tensor& h, const Tensor& c,
                           const Tensor& w_hh, const Tensor& b_hh, bool reverse) {
-  const DType dtype = cpu::compute_dtype(output.dtype());
+  const DType dtype = compute_dtype(output.dtype());
   const Tensor a = row_major(input_gates, dtype), h0 = row_major(h, dtype), c0 = row_major(c, dtype),
                w = row_major(w_hh, dtype), bias = cpu::row_major_or_none(b_hh, dtype);
   const Target to(output, dtype), last_h(h_out, dtype), last_c(c_out, dtype), to_gates(gates, dtype),
@@ -205,7 +204,7 @@ void lstm_sequence_backward_kernel(const Tensor& grad_input_gates, const Tensor&
                                    const Tensor& grad_h, const Tensor& grad_c, const Tensor& h, const Tensor& c,
                                    const Tensor& w_hh, const Tensor& output, const Tensor& gates, const Tensor& cells,
                                    bool reverse) {
-  const DType dtype = cpu::compute_dtype(gates.dtype());
+  const DType dtype = compute_dtype(gates.dtype());
   const Target to_gates(grad_input_gates, dtype), to_h(grad_h_in, dtype), to_c(grad_c_in, dtype),
       to_w(grad_w_hh, dtype), to_b(grad_b_hh, dtype);
   const Tensor up = cpu::row_major_or_none(grad_output, dtype), gh = or_zeros(grad_h, h.sizes(), dtype),

@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "cpu/kernel.h"
+#include "cpu/loops/total.h"
+#include "infer/dims.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
@@ -30,15 +32,10 @@ void for_rows(const Tensor& rows, const Body& body) {
   });
 }
 
-/// Running totals are kept in double: what one step rounds stays in all later ones.
-template <class T> struct Total { using type = T; };
-template <> struct Total<float> { using type = double; };
-template <> struct Total<Complex64> { using type = Complex128; };
-
 template <class Step>
 void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, const Step& step) {
   if (out.numel() == 0) return;
-  const int64_t axis = wrap_dim(dim, self.dim(), op);
+  const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(out.dtype());
   const Tensor in = rows_of(self, axis, d);
   const Tensor result = empty(in.sizes(), d);
@@ -47,7 +44,7 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
       for_rows(in, [&](int64_t at, int64_t n) {
         const T* x = in.data<T>() + at;
         T* y = result.data<T>() + at;
-        using Acc = typename Total<T>::type;
+        using Acc = Total<T>;
         Acc total = Acc(y[0] = x[0]);
         in_blocks(n - 1, [&, x = x + 1, y = y + 1](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) y[i] = T(total = step(total, Acc(x[i])));
@@ -75,7 +72,7 @@ void logcumsumexp(const Tensor& out, const Tensor& self, int64_t dim) {
 template <bool Largest>
 void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
   if (values.numel() == 0) return;
-  const int64_t axis = wrap_dim(dim, self.dim(), "cummax");
+  const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(self.dtype());
   const Tensor in = rows_of(self, axis, d);
   const Tensor result = empty(in.sizes(), d), index = empty(in.sizes(), DType::Int64);

@@ -1,6 +1,7 @@
 // CPU kernels of the shape family: joining and triangles.
 #include "taeda/ops/shape.h"
 
+#include "infer/dims.h"
 #include "taeda/ops/cast.h"
 #include "taeda/parallel.h"
 
@@ -16,7 +17,7 @@ bool plain(const Tensor& out, TensorList tensors) {
 }
 
 void cat_kernel(const Tensor& out, TensorList tensors, int64_t dim) {
-  const int64_t d = wrap_dim(dim, out.dim(), "cat");
+  const int64_t d = infer::axis_of(dim, out.dim());
   const Unlocked unlocked(out.numel() > 32768);
   if (plain(out, tensors)) {
     const int64_t outer = product(out.sizes().first(size_t(d)));

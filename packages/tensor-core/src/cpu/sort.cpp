@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cpu/order.h"
+#include "infer/dims.h"
 #include "infer/sort.h"
 #include "taeda/checked.h"
 #include "taeda/interrupt.h"
@@ -52,19 +53,20 @@ template <class T, class Body>
 void for_each_row(const Tensor& self, int64_t dim, const Body& body) {
   const Rows rows(self, dim);
   const Unlocked unlocked(self.numel() > 8192);
-  parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)), [&](int64_t begin, int64_t end) {
-    std::vector<Item<T>> items(size_t(rows.length));
-    for (int64_t r = begin; r < end; ++r) {
-      const T* from = self.data<T>() + rows.start(r);
-      for (int64_t i = 0; i < rows.length; ++i) items[size_t(i)] = {from[i * rows.step], i};
-      body(items, r);
-    }
-  });
+  parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<Item<T>> items(size_t(rows.length));
+                 for (int64_t r = begin; r < end; ++r) {
+                   const T* from = self.data<T>() + rows.start(r);
+                   for (int64_t i = 0; i < rows.length; ++i) items[size_t(i)] = {from[i * rows.step], i};
+                   body(items, r);
+                 }
+               });
 }
 
 template <class T>
-void store_row(const std::vector<Item<T>>& items, int64_t count, const Tensor& values, const Tensor& indices, const Rows& value_rows, const Rows& index_rows,
-               int64_t row) {
+void store_row(const std::vector<Item<T>>& items, int64_t count, const Tensor& values, const Tensor& indices,
+               const Rows& value_rows, const Rows& index_rows, int64_t row) {
   T* v = values.data<T>() + value_rows.start(row);
   int64_t* x = indices.data<int64_t>() + index_rows.start(row);
   for (int64_t i = 0; i < count; ++i) {
@@ -134,7 +136,7 @@ void sort_items(std::vector<Item<T>>& items, bool descending) {
 }
 
 void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending, bool) {
-  const int64_t d = wrap_dim(dim, self.dim(), "sort");
+  const int64_t d = infer::axis_of(dim, self.dim());
   const Rows value_rows(values, d), index_rows(indices, d);
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
     for_each_row<T>(self, d, [&](std::vector<Item<T>>& items, int64_t row) {
@@ -156,7 +158,8 @@ void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& 
       if (!ahead(value, kept.back().value)) return;
       kept.pop_back();
     }
-    const auto place = std::upper_bound(kept.begin(), kept.end(), value, [&](T v, const Item<T>& item) { return ahead(v, item.value); });
+    const auto place = std::upper_bound(kept.begin(), kept.end(), value,
+                                        [&](T v, const Item<T>& item) { return ahead(v, item.value); });
     kept.insert(place, {value, i});
   };
   int64_t i = 0;
@@ -182,17 +185,16 @@ void topk_of_many(const Tensor& values, const Tensor& indices, const Tensor& sel
     kept.reserve(size_t(k));
     for (int64_t r = begin; r < end; ++r) {
       const T* const from = self.data<T>() + rows.start(r);
-      if (largest)
-        keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(b, a); }, kept);
-      else
-        keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(a, b); }, kept);
+      if (largest) keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(b, a); }, kept);
+      else keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(a, b); }, kept);
       store_row(kept, k, values, indices, value_rows, index_rows, r);
     }
   });
 }
 
-void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
-  const int64_t d = wrap_dim(dim, self.dim(), "topk");
+void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest,
+                 bool) {
+  const int64_t d = infer::axis_of(dim, self.dim());
   const Rows value_rows(values, d), index_rows(indices, d);
   const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
@@ -283,10 +285,13 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
   int64_t size = minlength;
   for (int64_t i = 0; i < index.numel(); ++i) {
     const int64_t v = index.data<int64_t>()[i];
-    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v, " at position ", i);
+    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v,
+          " at position ", i);
     size = std::max(size, (Count(v) + 1).of("bincount", "the number of bins up to ", v));
   }
-  const DType dtype = !weights.defined() ? DType::Int64 : weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
+  const DType dtype = !weights.defined()                  ? DType::Int64
+                      : weights.dtype() == DType::Float32 ? DType::Float32
+                                                          : DType::Float64;
   const Tensor sums = empty(Shape{size}, dtype == DType::Int64 ? DType::Int64 : DType::Float64);
   std::memset(sums.bytes(), 0, size_t(sums.numel() * 8));
   const Tensor w = weights.defined() ? ops::contiguous(ops::to_dtype(weights, DType::Float64)) : Tensor();
@@ -321,22 +326,25 @@ Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const S
     const Unlocked unlocked(n > 32768);
     in_blocks(n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        if (data[i] >= low && data[i] <= high) counts.data<double>()[std::min(bins - 1, int64_t((data[i] - low) / (high - low) * double(bins)))] += 1;
+        if (data[i] >= low && data[i] <= high)
+          counts.data<double>()[std::min(bins - 1, int64_t((data[i] - low) / (high - low) * double(bins)))] += 1;
     });
   }
   return ops::to_dtype(counts, self.dtype());
 }
 
 Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bool right) {
-  const DType dtype = promote(sorted_sequence.dtype(), self.is_wrapped_number() && !is_integral(self.dtype()) ? default_dtype() : self.dtype());
-  const Tensor edges = ops::contiguous(ops::to_dtype(sorted_sequence, dtype)), wanted = ops::contiguous(ops::to_dtype(self, dtype));
+  const DType dtype = promote(sorted_sequence.dtype(),
+                              self.is_wrapped_number() && !is_integral(self.dtype()) ? default_dtype() : self.dtype());
+  const Tensor edges = ops::contiguous(ops::to_dtype(sorted_sequence, dtype)),
+               wanted = ops::contiguous(ops::to_dtype(self, dtype));
   check(edges.dim() > 0, ErrorKind::Runtime, "searchsorted: argument 'sorted_sequence' must have a dimension");
   const bool shared = edges.dim() == 1;
   if (!shared) {
     bool fits = wanted.dim() == edges.dim();
     for (int64_t k = 0; fits && k + 1 < edges.dim(); ++k) fits = edges.size(k) == wanted.size(k);
-    check(fits, ErrorKind::Runtime, "searchsorted: argument 'self' of shape ", shape_text(wanted.sizes()), " must agree with 'sorted_sequence' of shape ",
-          shape_text(edges.sizes()), " in all but the last dimension");
+    check(fits, ErrorKind::Runtime, "searchsorted: argument 'self' of shape ", shape_text(wanted.sizes()),
+          " must agree with 'sorted_sequence' of shape ", shape_text(edges.sizes()), " in all but the last dimension");
   }
   const Tensor out = empty(wanted.sizes(), DType::Int64);
   const int64_t length = edges.size(-1), per_row = shared ? wanted.numel() : wanted.size(-1);
@@ -346,7 +354,8 @@ Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bo
       for (int64_t i = begin; i < end; ++i) {
         const T* row = edges.data<T>() + (shared ? 0 : i / per_row * length);
         const T v = wanted.data<T>()[i];
-        const T* found = right ? std::upper_bound(row, row + length, v, before<T>) : std::lower_bound(row, row + length, v, before<T>);
+        const T* found = right ? std::upper_bound(row, row + length, v, before<T>)
+                               : std::lower_bound(row, row + length, v, before<T>);
         out.data<int64_t>()[i] = found - row;
       }
     });

@@ -17,14 +17,16 @@ const double kScale = std::sqrt(2 / std::numbers::pi);
 Tensor elu(const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
   return ops::where(ops::gt(x, Tensor(0)), x * scale, ops::expm1(x * input_scale) * alpha * scale);
 }
-Tensor elu_backward(const Tensor& grad, const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
+Tensor elu_backward(const Tensor& grad, const Tensor& x, const Scalar& alpha, const Scalar& scale,
+                    const Scalar& input_scale) {
   // Other elements are kept out of the exponential; 0 itself is a constant in it, as the second derivative is 0 there.
   const Tensor negative = ops::where(ops::ge(x, Tensor(0)), Tensor(0), x);
   const Tensor slope = ops::exp(negative * input_scale) * alpha * scale * input_scale;
   return grad * ops::where(ops::gt(x, Tensor(0)), Tensor(scale), slope);
 }
 Tensor gelu(const Tensor& x, std::string_view approximate) {
-  if (approximate == "tanh") return x * Tensor(0.5) * (Tensor(1) + ops::tanh((x + x * x * x * Tensor(kCubic)) * Tensor(kScale)));
+  if (approximate == "tanh")
+    return x * Tensor(0.5) * (Tensor(1) + ops::tanh((x + x * x * x * Tensor(kCubic)) * Tensor(kScale)));
   return x * Tensor(0.5) * ops::erfc(x * Tensor(-1 / std::numbers::sqrt2));
 }
 Tensor gelu_backward(const Tensor& grad, const Tensor& x, std::string_view approximate) {
@@ -36,15 +38,19 @@ Tensor gelu_backward(const Tensor& grad, const Tensor& x, std::string_view appro
   const Tensor density = ops::exp(x * x * Tensor(-0.5)) * Tensor(1 / std::sqrt(2 * std::numbers::pi));
   return grad * (ops::erfc(x * Tensor(-1 / std::numbers::sqrt2)) * Tensor(0.5) + x * density);
 }
-Tensor hardshrink(const Tensor& x, const Scalar& lambd) { return ops::where(within(x, lambd.to_double()), Tensor(0), x); }
+Tensor hardshrink(const Tensor& x, const Scalar& lambd) {
+  return ops::where(within(x, lambd.to_double()), Tensor(0), x);
+}
 Tensor softshrink(const Tensor& x, const Scalar& lambd) {
   return ops::where(within(x, lambd.to_double()), Tensor(0), x - ops::sign(x) * lambd);
 }
 Tensor shrink_backward(const Tensor& grad, const Tensor& x, const Scalar& lambd) {
-  return masked(ops::gt(ops::abs(x), Tensor(lambd)), grad);
+  return masked(grad, ops::gt(ops::abs(x), Tensor(lambd)));
 }
 Tensor hardsigmoid(const Tensor& x) { return ops::clamp(x / Tensor(6) + Tensor(0.5), Scalar(0), Scalar(1)); }
-Tensor hardsigmoid_backward(const Tensor& grad, const Tensor& x) { return masked(ops::lt(ops::abs(x), Tensor(3)), grad / Tensor(6)); }
+Tensor hardsigmoid_backward(const Tensor& grad, const Tensor& x) {
+  return masked(grad / Tensor(6), ops::lt(ops::abs(x), Tensor(3)));
+}
 Tensor hardswish(const Tensor& x) { return x * ops::clamp(x + Tensor(3), Scalar(0), Scalar(6)) / Tensor(6); }
 Tensor hardswish_backward(const Tensor& grad, const Tensor& x) {
   const Tensor slope = ops::where(ops::ge(x, Tensor(3)), Tensor(1.0), x / Tensor(3) + Tensor(0.5));
@@ -52,7 +58,7 @@ Tensor hardswish_backward(const Tensor& grad, const Tensor& x) {
 }
 Tensor hardtanh(const Tensor& x, const Scalar& low, const Scalar& high) { return ops::clamp(x, low, high); }
 Tensor hardtanh_backward(const Tensor& grad, const Tensor& x, const Scalar& low, const Scalar& high) {
-  return masked(ops::logical_and(ops::gt(x, Tensor(low)), ops::lt(x, Tensor(high))), grad);
+  return masked(grad, ops::logical_and(ops::gt(x, Tensor(low)), ops::lt(x, Tensor(high))));
 }
 Tensor leaky_relu(const Tensor& x, const Scalar& slope) { return ops::where(ops::gt(x, Tensor(0)), x, x * slope); }
 Tensor leaky_relu_backward(const Tensor& grad, const Tensor& x, const Scalar& slope) {
@@ -98,7 +104,9 @@ Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) 
   const Tensor x = dtype ? ops::to_dtype(self, *dtype) : self, shifted = x - ops::amax(x, Shape{dim}, true);
   return shifted - ops::log(ops::sum(ops::exp(shifted), Shape{dim}, true));
 }
-Tensor softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim) { return y * (grad - ops::sum(grad * y, Shape{dim}, true)); }
+Tensor softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim) {
+  return y * (grad - ops::sum(grad * y, Shape{dim}, true));
+}
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim) {
   return grad - ops::exp(y) * ops::sum(grad, Shape{dim}, true);
 }
@@ -107,9 +115,11 @@ Two native_dropout(const Tensor& x, double p, const Generator& generator) {
   const Tensor draws = empty(x.sizes(), DType::Float32, x.device());
   ops::uniform_(draws, 0, 1, generator);
   const Tensor kept = ops::ge(draws, Tensor(p));
-  return {p < 1 ? masked(kept, x * Tensor(1 / (1 - p))) : ops::zeros_like(x), kept};
+  return {p < 1 ? masked(x * Tensor(1 / (1 - p)), kept) : ops::zeros_like(x), kept};
 }
-Tensor native_dropout_backward(const Tensor& grad, const Tensor& mask, double scale) { return grad * mask * Tensor(scale); }
+Tensor native_dropout_backward(const Tensor& grad, const Tensor& mask, double scale) {
+  return grad * mask * Tensor(scale);
+}
 
 DECOMPOSE(elu)
 DECOMPOSE(elu_backward)

@@ -10,16 +10,24 @@ namespace {
 
 constexpr double kPi = std::numbers::pi;
 
-Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) { return self + Tensor(value) * (a / b); }
-Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) { return self + Tensor(value) * a * b; }
+Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  return self + Tensor(value) * (a / b);
+}
+Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  return self + Tensor(value) * a * b;
+}
 Tensor clamp(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
   const Tensor raised = min ? ops::maximum(self, Tensor(*min)) : self;
   return max ? ops::minimum(raised, Tensor(*max)) : raised;
 }
 Tensor clamp_min(const Tensor& self, const Tensor& min) { return ops::maximum(self, min); }
 Tensor clamp_max(const Tensor& self, const Tensor& max) { return ops::minimum(self, max); }
-Tensor fmax(const Tensor& a, const Tensor& b) { return ops::where(ops::ne(a, a), b, ops::where(ops::ne(b, b), a, ops::maximum(a, b))); }
-Tensor fmin(const Tensor& a, const Tensor& b) { return ops::where(ops::ne(a, a), b, ops::where(ops::ne(b, b), a, ops::minimum(a, b))); }
+Tensor fmax(const Tensor& a, const Tensor& b) {
+  return ops::where(ops::ne(a, a), b, ops::where(ops::ne(b, b), a, ops::maximum(a, b)));
+}
+Tensor fmin(const Tensor& a, const Tensor& b) {
+  return ops::where(ops::ne(a, a), b, ops::where(ops::ne(b, b), a, ops::minimum(a, b)));
+}
 Tensor heaviside(const Tensor& self, const Tensor& values) {
   const Tensor step = ops::where(ops::lt(self, Tensor(0)), ops::zeros_like(self), ops::ones_like(self));
   return ops::where(ops::ne(self, self), self, ops::where(ops::eq(self, Tensor(0)), values, step));
@@ -29,7 +37,8 @@ Tensor lcm(const Tensor& a, const Tensor& b) {
   return ops::abs(ops::trunc_divide(a, safe) * b);
 }
 Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
-  return ops::where(ops::lt(ops::abs(weight), Tensor(0.5)), self + weight * (end - self), end - (end - self) * (Tensor(1) - weight));
+  return ops::where(ops::lt(ops::abs(weight), Tensor(0.5)), self + weight * (end - self),
+                    end - (end - self) * (Tensor(1) - weight));
 }
 /// In the larger one's terms, so that nothing overflows; equal infinities stay what they are.
 Tensor logaddexp(const Tensor& a, const Tensor& b) {
@@ -38,14 +47,15 @@ Tensor logaddexp(const Tensor& a, const Tensor& b) {
 }
 Tensor logaddexp2(const Tensor& a, const Tensor& b) {
   const Tensor top = ops::maximum(a, b), gap = ops::abs(a - b);
-  return ops::where(ops::isinf(top), top, top + ops::log1p(ops::exp(gap * Tensor(-std::numbers::ln2))) / Tensor(std::numbers::ln2));
+  return ops::where(ops::isinf(top), top,
+                    top + ops::log1p(ops::exp(gap * Tensor(-std::numbers::ln2))) / Tensor(std::numbers::ln2));
 }
 Tensor reciprocal(const Tensor& self) { return Tensor(1) / self; }
 Tensor rsqrt(const Tensor& self) { return Tensor(1) / ops::sqrt(self); }
 Tensor square(const Tensor& self) { return self * self; }
 Tensor sgn(const Tensor& self) {
   if (!is_complex(self.dtype())) return ops::sign(self);
-  return masked(ops::ne(self, Tensor(0)), self / ops::abs(self));
+  return masked(self / ops::abs(self), ops::ne(self, Tensor(0)));
 }
 Tensor xlogy(const Tensor& self, const Tensor& other) {
   const Tensor value = ops::where(ops::eq(self, Tensor(0)), Tensor(0.0), self * ops::log(other));
@@ -61,8 +71,12 @@ Tensor isinf(const Tensor& self) {
   return is_floating(self.dtype()) ? ops::eq(ops::abs(self), Tensor(INFINITY)) : ops::zeros_like(self, DType::Bool);
 }
 Tensor isfinite(const Tensor& self) { return ops::logical_not(ops::logical_or(ops::isnan(self), ops::isinf(self))); }
-Tensor isposinf(const Tensor& self) { return is_floating(self.dtype()) ? ops::eq(self, Tensor(INFINITY)) : ops::zeros_like(self, DType::Bool); }
-Tensor isneginf(const Tensor& self) { return is_floating(self.dtype()) ? ops::eq(self, Tensor(-INFINITY)) : ops::zeros_like(self, DType::Bool); }
+Tensor isposinf(const Tensor& self) {
+  return is_floating(self.dtype()) ? ops::eq(self, Tensor(INFINITY)) : ops::zeros_like(self, DType::Bool);
+}
+Tensor isneginf(const Tensor& self) {
+  return is_floating(self.dtype()) ? ops::eq(self, Tensor(-INFINITY)) : ops::zeros_like(self, DType::Bool);
+}
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   const auto real_part = [](const Tensor& t) { return is_integral(t.dtype()) ? ops::to_dtype(t, DType::Float64) : t; };
   const Tensor a = real_part(self), b = real_part(other);
@@ -71,8 +85,12 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   return equal_nan ? ops::logical_or(close, ops::logical_and(ops::isnan(a), ops::isnan(b))) : close;
 }
 Tensor logical_not(const Tensor& self) { return ops::eq(self, Tensor(0)); }
-Tensor logical_and(const Tensor& a, const Tensor& b) { return ops::bitwise_and(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0))); }
-Tensor logical_or(const Tensor& a, const Tensor& b) { return ops::bitwise_or(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0))); }
+Tensor logical_and(const Tensor& a, const Tensor& b) {
+  return ops::bitwise_and(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0)));
+}
+Tensor logical_or(const Tensor& a, const Tensor& b) {
+  return ops::bitwise_or(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0)));
+}
 Tensor logical_xor(const Tensor& a, const Tensor& b) { return ops::ne(ops::ne(a, Tensor(0)), ops::ne(b, Tensor(0))); }
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   return ops::where(mask, ops::to_dtype(value, self.dtype()), self);
@@ -85,9 +103,11 @@ Tensor logit(const Tensor& self, std::optional<double> eps) {
   const Tensor x = eps ? ops::clamp(self, Scalar(*eps), Scalar(1 - *eps)) : self;
   return ops::log(x / (Tensor(1) - x));
 }
-Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
   if (is_integral(self.dtype())) return ops::clone(self);
-  const double most = self.dtype() == DType::Float64 ? std::numeric_limits<double>::max() : double(std::numeric_limits<float>::max());
+  const double most =
+      self.dtype() == DType::Float64 ? std::numeric_limits<double>::max() : double(std::numeric_limits<float>::max());
   const Tensor finite = ops::where(ops::isnan(self), Tensor(nan.value_or(0.0)), self);
   const Tensor below = ops::where(ops::eq(finite, Tensor(INFINITY)), Tensor(posinf.value_or(most)), finite);
   return ops::where(ops::eq(below, Tensor(-INFINITY)), Tensor(neginf.value_or(-most)), below);

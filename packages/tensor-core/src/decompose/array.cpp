@@ -3,15 +3,20 @@
 #include <numbers>
 
 #include "decompose/common.h"
+#include "infer/pool.h"
 
 namespace taeda::decompose {
 namespace {
 
 // --- linalg ---
 
-Tensor mm(const Tensor& a, const Tensor& b) { return ops::squeeze_dims(ops::bmm(ops::unsqueeze(a, 0), ops::unsqueeze(b, 0)), Shape{0}); }
+Tensor mm(const Tensor& a, const Tensor& b) {
+  return ops::squeeze_dims(ops::bmm(ops::unsqueeze(a, 0), ops::unsqueeze(b, 0)), Shape{0});
+}
 Tensor mv(const Tensor& a, const Tensor& x) { return ops::squeeze_dims(ops::mm(a, ops::unsqueeze(x, 1)), Shape{1}); }
-Tensor dot(const Tensor& a, const Tensor& b) { return ops::reshape(ops::mm(ops::unsqueeze(a, 0), ops::unsqueeze(b, 1)), Shape{}); }
+Tensor dot(const Tensor& a, const Tensor& b) {
+  return ops::reshape(ops::mm(ops::unsqueeze(a, 0), ops::unsqueeze(b, 1)), Shape{});
+}
 /// beta * self + alpha * product; with beta 0 self is not read.
 Tensor plus(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
   const Tensor scaled = alpha.equal(1.0) ? product : product * Tensor(alpha);
@@ -47,7 +52,8 @@ Three linear_backward(const Tensor& grad, const Tensor& input, const Tensor& wei
   Three out;
   if (mask & 1) std::get<0>(out) = ops::reshape(ops::mm(rows, as_matrix(weight)), input.sizes());
   if (mask & 2) std::get<1>(out) = ops::reshape(ops::mm(ops::t(rows), as_rows(input)), weight.sizes());
-  if (mask & 4) std::get<2>(out) = ops::reshape(ops::sum(rows, Shape{0}), weight.sizes().first(size_t(weight.dim() - 1)));
+  if (mask & 4)
+    std::get<2>(out) = ops::reshape(ops::sum(rows, Shape{0}), weight.sizes().first(size_t(weight.dim() - 1)));
   return out;
 }
 
@@ -60,7 +66,9 @@ double count_over(const Tensor& self, Dims dim) {
   for (int64_t d : *dim) count *= self.dim() ? double(self.size(d)) : 1;
   return count;
 }
-Tensor all(const Tensor& self, Dims dim, bool keepdim) { return ops::logical_not(ops::any(ops::logical_not(self), dim, keepdim)); }
+Tensor all(const Tensor& self, Dims dim, bool keepdim) {
+  return ops::logical_not(ops::any(ops::logical_not(self), dim, keepdim));
+}
 Tensor mean(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
   return ops::sum(self, dim, keepdim, dtype) / Tensor(count_over(self, dim));
 }
@@ -72,7 +80,8 @@ Tensor var(const Tensor& self, Dims dim, bool unbiased, bool keepdim, const std:
 Two best(const Tensor& self, int64_t dim, bool keepdim, bool largest) {
   const Tensor at = largest ? ops::argmax(self, dim, true) : ops::argmin(self, dim, true);
   const Tensor values = self.dim() ? ops::gather(self, dim, at) : self;
-  return keepdim || !self.dim() ? Two{values, at} : Two{ops::squeeze_dims(values, Shape{dim}), ops::squeeze_dims(at, Shape{dim})};
+  return keepdim || !self.dim() ? Two{values, at}
+                                : Two{ops::squeeze_dims(values, Shape{dim}), ops::squeeze_dims(at, Shape{dim})};
 }
 Two max_dim(const Tensor& self, int64_t dim, bool keepdim) { return best(self, dim, keepdim, true); }
 Two min_dim(const Tensor& self, int64_t dim, bool keepdim) { return best(self, dim, keepdim, false); }
@@ -128,8 +137,12 @@ Tensor off_diagonal(const Tensor& self) {
   return ops::arange(0, self.size(-1), 1, DType::Int64, device) -
          ops::unsqueeze(ops::arange(0, self.size(-2), 1, DType::Int64, device), 1);
 }
-Tensor tril(const Tensor& self, int64_t diagonal) { return masked(ops::le(off_diagonal(self), Tensor(diagonal)), self); }
-Tensor triu(const Tensor& self, int64_t diagonal) { return masked(ops::ge(off_diagonal(self), Tensor(diagonal)), self); }
+Tensor tril(const Tensor& self, int64_t diagonal) {
+  return masked(self, ops::le(off_diagonal(self), Tensor(diagonal)));
+}
+Tensor triu(const Tensor& self, int64_t diagonal) {
+  return masked(self, ops::ge(off_diagonal(self), Tensor(diagonal)));
+}
 
 // --- pool ---
 
@@ -139,58 +152,57 @@ Tensor planes(const Tensor& t) {
   for (int64_t d = 0; d + 2 < t.dim(); ++d) rows *= t.size(d);
   return ops::reshape(t, Shape{rows, t.size(-2) * t.size(-1)});
 }
-int64_t of_pair(IntSpan v, size_t d, int64_t missing) { return v.empty() ? missing : v[v.size() > 1 ? d : 0]; }
-struct Window {
-  int64_t kernel[2], stride[2], padding[2], dilation[2];
-  Window(IntSpan k, IntSpan s, IntSpan p, IntSpan d) {
-    for (size_t i = 0; i < 2; ++i) {
-      kernel[i] = of_pair(k, i, 1);
-      stride[i] = of_pair(s, i, kernel[i]);
-      padding[i] = of_pair(p, i, 0);
-      dilation[i] = of_pair(d, i, 1);
-    }
-  }
-  /// First place of every window in dimension i, so that it broadcasts against (..., H, W).
-  Tensor first(const Tensor& result, size_t i) const {
-    const Tensor n = ops::arange(0, result.size(i ? -1 : -2), 1, DType::Int64, result.device()) * Tensor(stride[i]) - Tensor(padding[i]);
-    return i ? n : ops::unsqueeze(n, 1);
-  }
-};
+using infer::Window;
+/// First place of every window in dimension i, so that it broadcasts against (..., H, W).
+Tensor first_places(const Window& w, const Tensor& result, size_t i) {
+  const Tensor n = ops::arange(0, result.size(i ? -1 : -2), 1, DType::Int64, result.device()) * Tensor(w.stride[i]) -
+                   Tensor(w.padding[i]);
+  return i ? n : ops::unsqueeze(n, 1);
+}
 Tensor trunc_div(const Tensor& a, int64_t b) { return ops::trunc_divide(a, Tensor(b)); }
 /// Positions in the plane that offsets within the windows name.
 Tensor positions(const Tensor& offsets, const Tensor& input, const Window& w) {
-  const Tensor at = ops::to_dtype(offsets, DType::Int64), row = trunc_div(at, w.kernel[1]), column = at - row * Tensor(w.kernel[1]);
-  const Tensor h = w.first(offsets, 0) + row * Tensor(w.dilation[0]), v = w.first(offsets, 1) + column * Tensor(w.dilation[1]);
+  const Tensor at = ops::to_dtype(offsets, DType::Int64), row = trunc_div(at, w.kernel[1]),
+               column = at - row * Tensor(w.kernel[1]);
+  const Tensor h = first_places(w, offsets, 0) + row * Tensor(w.dilation[0]),
+               v = first_places(w, offsets, 1) + column * Tensor(w.dilation[1]);
   return h * Tensor(input.size(-1)) + v;
 }
-Two max_pool2d_with_offsets(const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
+Two max_pool2d_with_offsets(const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation,
+                            bool ceil_mode) {
   const auto [result, at] = ops::max_pool2d_with_indices(input, kernel, stride, padding, dilation, ceil_mode);
   const Window w(kernel, stride, padding, dilation);
   const Tensor h = trunc_div(at, input.size(-1)), v = at - h * Tensor(input.size(-1));
-  const Tensor row = trunc_div(h - w.first(at, 0), w.dilation[0]), column = trunc_div(v - w.first(at, 1), w.dilation[1]);
+  const Tensor row = trunc_div(h - first_places(w, at, 0), w.dilation[0]),
+               column = trunc_div(v - first_places(w, at, 1), w.dilation[1]);
   return {result, row * Tensor(w.kernel[1]) + column};
 }
 Tensor add_at(const Tensor& grad, const Tensor& input, const Tensor& at) {
   const Tensor zero = ops::zeros_like(planes(input));
   return ops::reshape(ops::scatter_add(zero, 1, planes(at), planes(grad)), input.sizes());
 }
-Tensor max_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool,
-                           const Tensor& offsets) {
+Tensor max_pool2d_backward(const Tensor& grad, const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan padding,
+                           IntSpan dilation, bool, const Tensor& offsets) {
   return add_at(grad, input, positions(offsets, input, Window(kernel, stride, padding, dilation)));
 }
-Tensor max_pool2d_pick(const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool, const Tensor& offsets) {
+Tensor max_pool2d_pick(const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool,
+                       const Tensor& offsets) {
   const Tensor at = positions(offsets, input, Window(kernel, stride, padding, dilation));
   return ops::reshape(ops::gather(planes(input), 1, planes(at)), offsets.sizes());
 }
-Tensor max_pool2d_with_indices_backward(const Tensor& grad, const Tensor& input, IntSpan, IntSpan, IntSpan, IntSpan, bool, const Tensor& indices) {
+Tensor max_pool2d_with_indices_backward(const Tensor& grad, const Tensor& input, IntSpan, IntSpan, IntSpan, IntSpan,
+                                        bool, const Tensor& indices) {
   return add_at(grad, input, indices);
 }
-Tensor adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& input, const Tensor& indices) { return add_at(grad, input, indices); }
+Tensor adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& input, const Tensor& indices) {
+  return add_at(grad, input, indices);
+}
 
 // --- random ---
 
 Tensor uniform_like(const Tensor& self, const Generator& generator) {
-  const Tensor draws = empty(self.sizes(), self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
+  const Tensor draws =
+      empty(self.sizes(), self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, self.device());
   ops::uniform_(draws, 0, 1, generator);
   return draws;
 }
@@ -199,7 +211,9 @@ void normal_(const Tensor& self, double mean, double std, const Generator& gener
   const Tensor angle = uniform_like(self, generator) * Tensor(2 * std::numbers::pi);
   ops::copy_(self, radius * ops::cos(angle) * Tensor(std) + Tensor(mean));
 }
-void bernoulli_(const Tensor& self, double p, const Generator& generator) { ops::copy_(self, ops::lt(uniform_like(self, generator), Tensor(p))); }
+void bernoulli_(const Tensor& self, double p, const Generator& generator) {
+  ops::copy_(self, ops::lt(uniform_like(self, generator), Tensor(p)));
+}
 void exponential_(const Tensor& self, double lambd, const Generator& generator) {
   ops::copy_(self, ops::log1p(-uniform_like(self, generator)) / Tensor(-lambd));
 }
@@ -208,7 +222,8 @@ void geometric_(const Tensor& self, double p, const Generator& generator) {
   ops::copy_(self, ops::maximum(draws, Tensor(1.0)));
 }
 void cauchy_(const Tensor& self, double median, double sigma, const Generator& generator) {
-  ops::copy_(self, ops::tan((uniform_like(self, generator) - Tensor(0.5)) * Tensor(std::numbers::pi)) * Tensor(sigma) + Tensor(median));
+  ops::copy_(self, ops::tan((uniform_like(self, generator) - Tensor(0.5)) * Tensor(std::numbers::pi)) * Tensor(sigma) +
+                       Tensor(median));
 }
 
 DECOMPOSE(mm)

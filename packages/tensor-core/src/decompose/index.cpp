@@ -79,14 +79,16 @@ struct Rows {
     const Tensor plain = ops::contiguous(places);
     for (int64_t i = 0; i < plain.numel(); ++i) {
       const int64_t v = plain.data<int64_t>()[i];
-      check(v >= -size && v < size, ErrorKind::Index, op, ": ", v, " is out of range for dimension ", dim, " of size ", size);
+      check(v >= -size && v < size, ErrorKind::Index, op, ": ", v, " is out of range for dimension ", dim, " of size ",
+            size);
     }
   }
 };
 
 Tensor index(const Tensor& self, TensorList indices) {
   const Rows rows("index", self, indices);
-  return ops::permute(ops::reshape(ops::index_select(rows.matrix(self), 0, rows.at), rows.common_first()), rows.in_place());
+  return ops::permute(ops::reshape(ops::index_select(rows.matrix(self), 0, rows.at), rows.common_first()),
+                      rows.in_place());
 }
 
 Shape inverse_of(const Shape& order) {
@@ -103,7 +105,8 @@ void index_put_(const Tensor& self, TensorList indices, const Tensor& values, bo
   const Tensor given = ops::to_device(ops::to_dtype(values, self.dtype()), self.device());  // a number lies on the cpu
   const Tensor spread = ops::permute(ops::expand(given, result), inverse_of(places));
   const Tensor source = ops::reshape(spread, Shape{rows.at.numel(), rows.width}), old = rows.matrix(self);
-  const Tensor changed = accumulate ? ops::index_add(old, 0, rows.at, source) : ops::index_copy(old, 0, rows.at, source);
+  const Tensor changed =
+      accumulate ? ops::index_add(old, 0, rows.at, source) : ops::index_copy(old, 0, rows.at, source);
   Shape moved;
   for (int64_t d : rows.order) moved.push_back(self.size(d));
   ops::copy_(self, ops::permute(ops::reshape(changed, moved), inverse_of(rows.order)));
@@ -134,12 +137,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all(const Tensor& self) {
   const Tensor flat = ops::reshape(self, Shape{n}), none = ops::zeros(Shape{0}, DType::Int64, device);
   if (n == 0) return {flat, none, ops::zeros(self.sizes(), DType::Int64, device), none};
   const auto [sorted, order] = ops::sort(flat, 0, false, true);
-  const std::vector<Tensor> marks{ops::ones(Shape{1}, DType::Bool, device), ops::ne(ops::narrow(sorted, 0, 1, n - 1), ops::narrow(sorted, 0, 0, n - 1))};
+  const std::vector<Tensor> marks{ops::ones(Shape{1}, DType::Bool, device),
+                                  ops::ne(ops::narrow(sorted, 0, 1, n - 1), ops::narrow(sorted, 0, 0, n - 1))};
   const Tensor starts = ops::cat(marks, 0), at = ops::select(ops::nonzero(starts), 1, 0);
   const Tensor group = ops::cumsum(starts, 0) - Tensor(1), zero = ops::zeros(Shape{n}, DType::Int64, device);
   const std::vector<Tensor> ends{ops::narrow(at, 0, 1, at.numel() - 1), ops::full(Shape{1}, n, DType::Int64, device)};
-  return {ops::index_select(sorted, 0, at), ops::index_select(order, 0, at), ops::reshape(ops::scatter(zero, 0, order, group), self.sizes()),
-          ops::cat(ends, 0) - at};
+  return {ops::index_select(sorted, 0, at), ops::index_select(order, 0, at),
+          ops::reshape(ops::scatter(zero, 0, order, group), self.sizes()), ops::cat(ends, 0) - at};
 }
 
 /// Runs of equal elements as they stand.
@@ -235,10 +239,13 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   int64_t size = minlength;
   for (int64_t i = 0; i < host.numel(); ++i) {
     const int64_t v = host.data<int64_t>()[i];
-    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v, " at position ", i);
+    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v,
+          " at position ", i);
     size = std::max(size, v + 1);
   }
-  const DType dtype = !weights.defined() ? DType::Int64 : weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
+  const DType dtype = !weights.defined()                  ? DType::Int64
+                      : weights.dtype() == DType::Float32 ? DType::Float32
+                                                          : DType::Float64;
   const Tensor each = weights.defined() ? ops::to_dtype(weights, dtype) : ops::ones(self.sizes(), dtype, self.device());
   return ops::index_add(ops::zeros(Shape{size}, dtype, self.device()), 0, at, each);
 }
@@ -260,9 +267,11 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool righ
   Tensor low = ops::zeros(wanted.sizes(), DType::Int64, edges.device()), high = ops::full_like(low, length);
   for (int64_t left = length; left > 0; left /= 2) {
     const Tensor middle = ops::trunc_divide(low + high, Tensor(2)), place = ops::minimum(middle, Tensor(length - 1));
-    const Tensor edge = shared ? ops::reshape(ops::index_select(edges, 0, ops::reshape(place, Shape{place.numel()})), wanted.sizes())
-                               : ops::gather(edges, -1, place);
-    const Tensor above = right ? ops::logical_not(before(wanted, edge)) : before(edge, wanted), open = ops::lt(low, high);
+    const Tensor edge =
+        shared ? ops::reshape(ops::index_select(edges, 0, ops::reshape(place, Shape{place.numel()})), wanted.sizes())
+               : ops::gather(edges, -1, place);
+    const Tensor above = right ? ops::logical_not(before(wanted, edge)) : before(edge, wanted),
+                 open = ops::lt(low, high);
     low = ops::where(ops::logical_and(open, above), middle + Tensor(1), low);
     high = ops::where(ops::logical_and(open, ops::logical_not(above)), middle, high);
   }

@@ -5,16 +5,22 @@ namespace taeda::decompose {
 namespace {
 
 enum { kNone, kMean, kSum };
-Tensor reduced(const Tensor& loss, int64_t how) { return how == kNone ? loss : how == kMean ? ops::mean(loss) : ops::sum(loss); }
+Tensor reduced(const Tensor& loss, int64_t how) {
+  return how == kNone ? loss : how == kMean ? ops::mean(loss) : ops::sum(loss);
+}
 /// Gradient of a loss: the slope of each element times what comes from above, shared out for a mean.
 Tensor shared(const Tensor& grad, const Tensor& slope, int64_t how) {
   return how == kMean ? grad * slope * Tensor(1.0 / double(std::max<int64_t>(slope.numel(), 1))) : grad * slope;
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& t, int64_t how) { return reduced((x - t) * (x - t), how); }
-Tensor mse_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) { return shared(grad, (x - t) * Tensor(2), how); }
+Tensor mse_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) {
+  return shared(grad, (x - t) * Tensor(2), how);
+}
 Tensor l1_loss(const Tensor& x, const Tensor& t, int64_t how) { return reduced(ops::abs(x - t), how); }
-Tensor l1_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) { return shared(grad, ops::sign(x - t), how); }
+Tensor l1_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how) {
+  return shared(grad, ops::sign(x - t), how);
+}
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& t, int64_t how, double beta) {
   const Tensor d = ops::abs(x - t);
@@ -23,11 +29,14 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& t, int64_t how, double beta
 }
 Tensor smooth_l1_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double beta) {
   const Tensor d = x - t;
-  return shared(grad, beta == 0 ? ops::sign(d) : ops::where(ops::lt(ops::abs(d), Tensor(beta)), d / Tensor(beta), ops::sign(d)), how);
+  return shared(
+      grad, beta == 0 ? ops::sign(d) : ops::where(ops::lt(ops::abs(d), Tensor(beta)), d / Tensor(beta), ops::sign(d)),
+      how);
 }
 Tensor huber_loss(const Tensor& x, const Tensor& t, int64_t how, double delta) {
   const Tensor d = ops::abs(x - t);
-  return reduced(ops::where(ops::le(d, Tensor(delta)), d * d * Tensor(0.5), (d - Tensor(0.5 * delta)) * Tensor(delta)), how);
+  return reduced(ops::where(ops::le(d, Tensor(delta)), d * d * Tensor(0.5), (d - Tensor(0.5 * delta)) * Tensor(delta)),
+                 how);
 }
 Tensor huber_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double delta) {
   const Tensor d = x - t;
@@ -53,12 +62,13 @@ struct Targets {
   Tensor places, kept, weight;
   Targets(const Tensor& input, const Tensor& target, const Tensor& class_weight, int64_t ignore)
       : dim(input.dim() == 1 ? 0 : 1), kept(ops::ne(target, Tensor(ignore))) {
-    const Tensor safe = masked(kept, target);
+    const Tensor safe = masked(target, kept);
     places = ops::unsqueeze(safe, dim);
-    const Tensor each = class_weight.defined()
-                            ? ops::reshape(ops::index_select(class_weight, 0, ops::reshape(safe, Shape{-1})), safe.sizes())
-                            : ops::ones(safe.sizes(), input.dtype(), input.device());
-    weight = masked(kept, each);
+    const Tensor each =
+        class_weight.defined()
+            ? ops::reshape(ops::index_select(class_weight, 0, ops::reshape(safe, Shape{-1})), safe.sizes())
+            : ops::ones(safe.sizes(), input.dtype(), input.device());
+    weight = masked(each, kept);
   }
   Tensor picked(const Tensor& from) const { return ops::squeeze_dims(ops::gather(from, dim, places), Shape{dim}); }
   /// A gradient for the elements of the targets, 0 elsewhere.
@@ -69,9 +79,10 @@ struct Targets {
 Tensor class_reduced(const Tensor& loss, const Tensor& total, int64_t how) {
   return how == kNone ? loss : how == kMean ? ops::sum(loss) / total : ops::sum(loss);
 }
-/// What comes from above to each target; nothing to those that are left out, even where none is kept and the total is 0.
+/// What comes from above to each target; nothing to those that are left out, even where none is kept and the total is
+/// 0.
 Tensor class_shared(const Targets& t, const Tensor& grad, const Tensor& total, int64_t how) {
-  return masked(t.kept, how == kMean ? grad / total : grad);
+  return masked(how == kMean ? grad / total : grad, t.kept);
 }
 
 Two nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore) {
@@ -79,8 +90,8 @@ Two nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& we
   const Tensor total = ops::sum(t.weight);
   return {class_reduced(-(t.weight * t.picked(input)), total, how), total};
 }
-Tensor nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore,
-                         const Tensor& total) {
+Tensor nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                         int64_t how, int64_t ignore, const Tensor& total) {
   const Targets t(input, target, weight, ignore);
   return t.spread(input, -(t.weight * class_shared(t, grad, total, how)));
 }
@@ -89,18 +100,19 @@ Tensor class_weights(const Tensor& input, const Tensor& weight, int64_t dim) {
   if (!weight.defined()) return ops::ones(Shape(size_t(input.dim()), 1), input.dtype(), input.device());
   return dim ? by_channel(weight, input.dim()) : weight;
 }
-Three cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore, double smooth) {
+Three cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how,
+                            int64_t ignore, double smooth) {
   const Targets t(input, target, weight, ignore);
   const Tensor lse = ops::logsumexp(input, Shape{t.dim}), total = ops::sum(t.weight);
   Tensor loss = t.weight * (lse - t.picked(input)) * Tensor(1 - smooth);
   if (smooth > 0) {
     const Tensor all = class_weights(input, weight, t.dim) * (ops::unsqueeze(lse, t.dim) - input);
-    loss = loss + masked(t.kept, ops::sum(all, Shape{t.dim}) * Tensor(smooth / double(input.size(t.dim))));
+    loss = loss + masked(ops::sum(all, Shape{t.dim}) * Tensor(smooth / double(input.size(t.dim))), t.kept);
   }
   return {class_reduced(loss, total, how), lse, total};
 }
-Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t how, int64_t ignore,
-                              double smooth, const Tensor& lse, const Tensor& total) {
+Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                              int64_t how, int64_t ignore, double smooth, const Tensor& lse, const Tensor& total) {
   const Targets t(input, target, weight, ignore);
   const Tensor p = ops::exp(input - ops::unsqueeze(lse, t.dim));
   Tensor slope = (p * ops::unsqueeze(t.weight, t.dim) - t.spread(input, t.weight)) * Tensor(1 - smooth);
@@ -110,7 +122,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
     const Tensor all = (p * sum - class_weights(input, weight, t.dim)) * Tensor(smooth / classes);
     slope = slope + all;
   }
-  return masked(ops::unsqueeze(t.kept, t.dim), slope * ops::unsqueeze(class_shared(t, grad, total, how), t.dim));
+  return masked(slope * ops::unsqueeze(class_shared(t, grad, total, how), t.dim), ops::unsqueeze(t.kept, t.dim));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
@@ -126,7 +138,7 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t row
     const Tensor often = ops::index_add(ops::zeros(Shape{rows}, grad.dtype(), grad.device()), 0, at, ones);
     each = each / ops::unsqueeze(ops::index_select(often, 0, at), 1);
   }
-  each = masked(ops::unsqueeze(ops::ne(at, Tensor(padding)), 1), each);
+  each = masked(each, ops::unsqueeze(ops::ne(at, Tensor(padding)), 1));
   return ops::index_add(ops::zeros(Shape{rows, grad.size(-1)}, grad.dtype(), grad.device()), 0, at, each);
 }
 

@@ -9,51 +9,50 @@
 
 namespace taeda::infer {
 
-cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
-                          IntSpan dilation, int64_t groups) {
+ConvPlan conv_plan(const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding, IntSpan dilation,
+                   int64_t groups) {
+  const Pair s = both(stride), p = both(padding), d = both(dilation);
+  ConvPlan plan{};
+  plan.n = input.dim() == 4 ? input.size(0) : 1, plan.c = input.size(-3);
+  plan.h = input.size(-2), plan.w = input.size(-1);
+  plan.o = weight.size(0), plan.kh = weight.size(2), plan.kw = weight.size(3);
+  plan.sh = s[0], plan.sw = s[1], plan.ph = p[0], plan.pw = p[1], plan.dh = d[0], plan.dw = d[1];
+  plan.groups = groups;
+  plan.oh = window_room(plan.h, plan.kh, p[0], d[0]) / s[0] + 1;
+  plan.ow = window_room(plan.w, plan.kw, p[1], d[1]) / s[1] + 1;
+  return plan;
+}
+
+namespace {
+
+/// Shapes checked against each other; errors name `op`.
+ConvPlan checked_plan(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
+                      IntSpan dilation, int64_t groups) {
   const Images in = images(op, "input", input);
   check(weight.dim() == 4, ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()),
         ", expected (out, in / groups, KH, KW)");
   check(groups >= 1, ErrorKind::Runtime, op, ": argument 'groups' must be at least 1, got ", groups);
   const int64_t channels = (Count(weight.size(1)) * groups).of(op, "the channels for argument 'groups' ", groups);
   check(channels == in.c, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
-        ", expected ", channels, " channels to fit 'weight' of shape ",
-        shape_text(weight.sizes()), " with groups=", groups);
+        ", expected ", channels, " channels to fit 'weight' of shape ", shape_text(weight.sizes()),
+        " with groups=", groups);
   check(weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
         ", expected a divisor of ", weight.size(0), ", the output channels of 'weight' ", shape_text(weight.sizes()));
   check(weight.size(2) > 0 && weight.size(3) > 0, ErrorKind::Runtime, op, ": argument 'weight' has shape ",
         shape_text(weight.sizes()), ", expected a kernel of at least 1 x 1");
-  const Pair s = pair(op, "stride", stride, 1), p = pair(op, "padding", padding, 0),
-             d = pair(op, "dilation", dilation, 1);
-  cpu::ConvShape shape{};
-  shape.n = in.n, shape.c = in.c, shape.h = in.h, shape.w = in.w;
-  shape.o = weight.size(0), shape.kh = weight.size(2), shape.kw = weight.size(3);
-  shape.sh = s[0], shape.sw = s[1], shape.ph = p[0], shape.pw = p[1], shape.dh = d[0], shape.dw = d[1];
-  shape.groups = groups;
-  const auto room = [&](Count size, size_t i, int64_t kernel) {
-    return (size + 2 * p[i] - Count(d[i]) * (kernel - 1) - 1).of(op, "the extent of 'weight' ", shape_text(weight.sizes()));
+  pair(op, "stride", stride, 1);
+  const Pair p = pair(op, "padding", padding, 0), d = pair(op, "dilation", dilation, 1);
+  const auto room = [&](int64_t size, int64_t kernel, size_t i) {
+    return window_room(Count(size), kernel, p[i], d[i]).of(op, "the extent of 'weight' ", shape_text(weight.sizes()));
   };
-  const int64_t room_h = room(in.h, 0, shape.kh), room_w = room(in.w, 1, shape.kw);
-  check(room_h >= 0 && room_w >= 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()),
-        " with padding ", shape_text(padding), " is smaller than the kernel of 'weight' ", shape_text(weight.sizes()),
-        " with dilation ", shape_text(dilation));
-  shape.oh = room_h / s[0] + 1;
-  shape.ow = room_w / s[1] + 1;
-  return shape;
+  check(room(in.h, weight.size(2), 0) >= 0 && room(in.w, weight.size(3), 1) >= 0, ErrorKind::Runtime, op,
+        ": argument 'input' of shape ", shape_text(input.sizes()), " with padding ", shape_text(padding),
+        " is smaller than the kernel of 'weight' ", shape_text(weight.sizes()), " with dilation ",
+        shape_text(dilation));
+  return conv_plan(input, weight, stride, padding, dilation, groups);
 }
 
-bool is_tiny(const cpu::ConvShape& s) {
-  const int64_t patches = s.n * s.oh * s.ow * s.kh * s.kw * s.c;
-  return patches <= 4096 && patches / s.groups * s.o <= 128 * 1024;
-}
-
-bool prefers_channels_last([[maybe_unused]] DType dtype) {
-#ifdef TAEDA_WITH_ONEDNN
-  return dtype == DType::Float32 || dtype == DType::Float16 || dtype == DType::BFloat16;
-#else
-  return false;
-#endif
-}
+}  // namespace
 
 namespace {
 void expect_dtype(const char* op, const char* argument, const Tensor& t, DType dtype) {
@@ -71,7 +70,7 @@ void expect_kinds(const char* op, const Tensor& input, const Tensor& weight) {
 void conv2d_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
                      IntSpan dilation, int64_t groups) {
   const char* const op = "conv2d_backward";
-  const cpu::ConvShape s = conv_shape(op, input, weight, stride, padding, dilation, groups);
+  const ConvPlan s = checked_plan(op, input, weight, stride, padding, dilation, groups);
   const Shape expected = image_sizes(input, s.n, s.o, s.oh, s.ow);
   check(std::ranges::equal(grad.sizes(), IntSpan(expected)), ErrorKind::Runtime, op, ": argument 'grad' has shape ",
         shape_text(grad.sizes()), ", expected ", shape_text(expected));
@@ -81,17 +80,15 @@ void conv2d_backward(const Tensor& grad, const Tensor& input, const Tensor& weig
 
 Spec conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
             IntSpan dilation, int64_t groups) {
-  const cpu::ConvShape s = conv_shape("conv2d", input, weight, stride, padding, dilation, groups);
+  const ConvPlan s = checked_plan("conv2d", input, weight, stride, padding, dilation, groups);
   expect_kinds("conv2d", input, weight);
   if (bias.defined()) {
     check(bias.dim() == 1 && bias.size(0) == s.o, ErrorKind::Runtime, "conv2d: argument 'bias' has shape ",
           shape_text(bias.sizes()), ", expected (", s.o, ",) to fit 'weight' of shape ", shape_text(weight.sizes()));
     expect_dtype("conv2d", "bias", bias, input.dtype());
   }
-  Spec out{image_sizes(input, s.n, s.o, s.oh, s.ow), input.dtype(), {}};
-  if (input.dim() == 4 && prefers_channels_last(input.dtype()) && !(is_tiny(s) && input.contiguous()))
-    out.strides = channels_last_strides(out.sizes);
-  return out;
+  const int64_t kernel[] = {s.kh, s.kw};
+  return image_result("conv2d", input, image_sizes(input, s.n, s.o, s.oh, s.ow), input.dtype(), kernel, groups);
 }
 
 namespace {

@@ -1,22 +1,30 @@
-// The checked geometry of conv2d, used by inference and kernels alike.
+// The plan of conv2d and of its gradients: their geometry, checked by inference, worked out for kernels by the same
+// code.
 #pragma once
-#include "cpu/conv.h"
+#include <cstring>
+
 #include "taeda/tensor.h"
 
 namespace taeda::infer {
 
-/// Shapes checked against each other; errors name `op`.
-cpu::ConvShape conv_shape(const char* op, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
-                          IntSpan dilation, int64_t groups);
+/// Input (n, c, h, w), weight (o, c / groups, kh, kw), output (n, o, oh, ow).
+struct ConvPlan {
+  int64_t n, c, h, w;
+  int64_t o, kh, kw;
+  int64_t oh, ow;
+  int64_t sh, sw, ph, pw, dh, dw;
+  int64_t groups;
+  friend bool operator==(const ConvPlan& a, const ConvPlan& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+  /// Multiply-adds of the whole convolution.
+  int64_t work() const { return n * o * oh * ow * (c / groups) * kh * kw; }
+};
+
+/// Of arguments that inference has let through: arithmetic alone.
+ConvPlan conv_plan(const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding, IntSpan dilation,
+                   int64_t groups);
 
 /// conv2d_backward: the operands of conv2d, and a gradient of the shape and dtype of its result.
 void conv2d_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
                      IntSpan dilation, int64_t groups);
-
-/// Too little work to pay for a vendor library's call: row-major tensors take the plain path.
-bool is_tiny(const cpu::ConvShape& shape);
-
-/// Whether results of convolutions get channels-last strides.
-bool prefers_channels_last(DType dtype);
 
 }  // namespace taeda::infer

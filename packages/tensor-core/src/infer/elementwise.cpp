@@ -5,12 +5,11 @@
 
 #include "infer/arith.h"
 #include "infer/compare.h"
+#include "infer/dtypes.h"
 #include "taeda/infer.h"
 
 namespace taeda::infer {
 namespace {
-
-DType float_of(DType d) { return is_integral(d) ? default_dtype() : d; }
 
 [[noreturn]] void unsupported(const char* op, DType d) {
   fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(d));
@@ -55,7 +54,9 @@ DType common_dtype(const Tensor& a, const Tensor& b) {
 }
 
 Spec unary(const char*, const Tensor& self) { return like(self, self.dtype()); }
-Spec unary_number(const char*, const Tensor& self) { return like(self, self.dtype() == DType::Bool ? DType::Int64 : self.dtype()); }
+Spec unary_number(const char*, const Tensor& self) {
+  return like(self, self.dtype() == DType::Bool ? DType::Int64 : self.dtype());
+}
 Spec unary_ordered(const char* op, const Tensor& self) {
   refuse_complex(op, self.dtype());
   return like(self, self.dtype());
@@ -72,7 +73,8 @@ Spec unary_bits(const char* op, const Tensor& self) {
   return like(self, self.dtype());
 }
 Spec negation(const char* op, const Tensor& self) {
-  check(self.dtype() != DType::Bool, ErrorKind::Runtime, op, ": argument 'self' is bool, which has no negative; use logical_not");
+  check(self.dtype() != DType::Bool, ErrorKind::Runtime, op,
+        ": argument 'self' is bool, which has no negative; use logical_not");
   return like(self, self.dtype());
 }
 Spec activation(const char* op, const Tensor& self) {
@@ -173,23 +175,27 @@ Spec where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return with_layout(sizes, dtype, {&a, &b, &condition});
 }
 Spec masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
-  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_fill: argument 'mask' has dtype ", name(mask.dtype()), ", expected bool");
-  if (!(value.dim() == 0)) [[unlikely]]
+  check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "masked_fill: argument 'mask' has dtype ", name(mask.dtype()),
+        ", expected bool");
+  if (value.dim() != 0) [[unlikely]]
     fail(ErrorKind::Runtime, "masked_fill: argument 'value' has shape ", shape_text(value.sizes()),
-        ", expected a number or a 0-dimensional tensor");
+         ", expected a number or a 0-dimensional tensor");
   const bool real = !is_complex(value.dtype()) && (value.is_wrapped_number() || is_integral(value.dtype()));
   if (!(real || self.dtype() == DType::Bool || can_cast(value.dtype(), self.dtype()))) [[unlikely]]
     fail(ErrorKind::Runtime, "masked_fill: argument 'value' of dtype ", name(value.dtype()),
-        " cannot be stored into dtype ", name(self.dtype()));
+         " cannot be stored into dtype ", name(self.dtype()));
   check_number("masked_fill", "value", value, self.dtype());
   return with_layout(broadcast_shapes(self.sizes(), mask.sizes(), "masked_fill"), self.dtype(), {&self});
 }
 
 namespace {
 void check_alpha(const char* op, DType dtype, const Scalar& alpha) {
-  check(!alpha.is_floating() || !is_integral(dtype), ErrorKind::Runtime, op, ": argument 'alpha' must be an integer for dtype ", name(dtype));
-  check(!alpha.is_complex() || is_complex(dtype), ErrorKind::Runtime, op, ": argument 'alpha' must be real for dtype ", name(dtype));
-  check(alpha.kind() != Scalar::Kind::Bool || dtype == DType::Bool, ErrorKind::Runtime, op, ": argument 'alpha' must not be bool for dtype ", name(dtype));
+  check(!alpha.is_floating() || !is_integral(dtype), ErrorKind::Runtime, op,
+        ": argument 'alpha' must be an integer for dtype ", name(dtype));
+  check(!alpha.is_complex() || is_complex(dtype), ErrorKind::Runtime, op, ": argument 'alpha' must be real for dtype ",
+        name(dtype));
+  check(alpha.kind() != Scalar::Kind::Bool || dtype == DType::Bool, ErrorKind::Runtime, op,
+        ": argument 'alpha' must not be bool for dtype ", name(dtype));
   check_number(op, "alpha", alpha, dtype);
 }
 }  // namespace
@@ -209,7 +215,8 @@ Spec sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 Spec pow(const Tensor& a, const Tensor& b) {
   const DType dtype = common_dtype(a, b);
   if (is_integral(dtype) && b.is_wrapped_number() && b.dtype() == DType::Int64)
-    check(*b.data<int64_t>() >= 0, ErrorKind::Runtime, "pow: integers to a negative integer power (", *b.data<int64_t>(), ") are not allowed");
+    check(*b.data<int64_t>() >= 0, ErrorKind::Runtime, "pow: integers to a negative integer power (",
+          *b.data<int64_t>(), ") are not allowed");
   check_exact("pow", "exponent", b, dtype);
   return binary("pow", a, b);
 }
@@ -248,7 +255,7 @@ Spec clone(const Tensor& self, std::optional<std::string_view> memory_format) {
   if (*memory_format == "contiguous_format") return Spec{Shape(self.sizes()), self.dtype(), {}};
   check(*memory_format == "channels_last", ErrorKind::Value, "clone: argument 'memory_format' is '", *memory_format,
         "', expected 'preserve_format', 'contiguous_format' or 'channels_last'");
-  if (!(self.dim() == 4)) [[unlikely]]
+  if (self.dim() != 4) [[unlikely]]
     fail(ErrorKind::Runtime, "clone: channels_last needs a 4-dimensional tensor, got shape ", shape_text(self.sizes()));
   return Spec{Shape(self.sizes()), self.dtype(), channels_last_strides(self.sizes())};
 }

@@ -11,8 +11,8 @@ namespace taeda::infer {
 namespace {
 
 void check_index_dtype(const char* op, const Tensor& index) {
-  check(is_integral(index.dtype()) && index.dtype() != DType::Bool, ErrorKind::Index, op, ": argument 'index' must have an integer dtype, got ",
-        name(index.dtype()));
+  check(is_integral(index.dtype()) && index.dtype() != DType::Bool, ErrorKind::Index, op,
+        ": argument 'index' must have an integer dtype, got ", name(index.dtype()));
 }
 
 Spec like(const Tensor& self) { return spec(self.sizes(), self.dtype()); }
@@ -22,33 +22,38 @@ Spec like(const Tensor& self) { return spec(self.sizes(), self.dtype()); }
 Spec gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   check_index_dtype("gather", index);
   const int64_t d = wrap_dim(dim, self.dim(), "gather");
-  check(index.dim() == self.dim() || (self.dim() == 0 && index.dim() <= 1) || (index.dim() == 0 && self.dim() <= 1), ErrorKind::Runtime,
-        "gather: argument 'index' has shape ", shape_text(index.sizes()), ", expected as many dimensions as 'self' of shape ", shape_text(self.sizes()));
+  check(index.dim() == self.dim() || (self.dim() == 0 && index.dim() <= 1) || (index.dim() == 0 && self.dim() <= 1),
+        ErrorKind::Runtime, "gather: argument 'index' has shape ", shape_text(index.sizes()),
+        ", expected as many dimensions as 'self' of shape ", shape_text(self.sizes()));
   for (int64_t k = 0; k < std::min(index.dim(), self.dim()); ++k)
-    check(k == d || index.size(k) <= self.size(k), ErrorKind::Runtime, "gather: argument 'index' of shape ", shape_text(index.sizes()),
-          " is larger than 'self' of shape ", shape_text(self.sizes()), " at dimension ", k);
+    check(k == d || index.size(k) <= self.size(k), ErrorKind::Runtime, "gather: argument 'index' of shape ",
+          shape_text(index.sizes()), " is larger than 'self' of shape ", shape_text(self.sizes()), " at dimension ", k);
   return spec(index.sizes(), self.dtype());
 }
 
 Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   check_index_dtype(op, index);
   const int64_t d = wrap_dim(dim, self.dim(), op);
-  check(index.dim() <= 1, ErrorKind::Runtime, op, ": argument 'index' must be 1-dimensional, got shape ", shape_text(index.sizes()));
-  check(source.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'source' has dtype ", name(source.dtype()), ", expected ", name(self.dtype()),
-        " as 'self'");
+  check(index.dim() <= 1, ErrorKind::Runtime, op, ": argument 'index' must be 1-dimensional, got shape ",
+        shape_text(index.sizes()));
+  check(source.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'source' has dtype ", name(source.dtype()),
+        ", expected ", name(self.dtype()), " as 'self'");
   Shape expected(self.sizes());
   if (self.dim()) expected[d] = index.numel();
   const bool fits = self.dim() ? std::ranges::equal(source.sizes(), IntSpan(expected))
                                : source.dim() <= 1 && source.numel() == index.numel();
-  check(fits, ErrorKind::Runtime, op, ": argument 'source' has shape ", shape_text(source.sizes()), ", expected ", shape_text(expected), " for 'index' of ", index.numel(), " elements");
+  check(fits, ErrorKind::Runtime, op, ": argument 'source' has shape ", shape_text(source.sizes()), ", expected ",
+        shape_text(expected), " for 'index' of ", index.numel(), " elements");
   return like(self);
 }
 
 Spec index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   check_index_dtype("index_fill", index);
   wrap_dim(dim, self.dim(), "index_fill");
-  check(index.dim() <= 1, ErrorKind::Runtime, "index_fill: argument 'index' must be 1-dimensional, got shape ", shape_text(index.sizes()));
-  check(value.dim() == 0, ErrorKind::Runtime, "index_fill: argument 'value' must be 0-dimensional, got shape ", shape_text(value.sizes()));
+  check(index.dim() <= 1, ErrorKind::Runtime, "index_fill: argument 'index' must be 1-dimensional, got shape ",
+        shape_text(index.sizes()));
+  check(value.dim() == 0, ErrorKind::Runtime, "index_fill: argument 'value' must be 0-dimensional, got shape ",
+        shape_text(value.sizes()));
   check_number("index_fill", "value", value, self.dtype());
   return like(self);
 }
@@ -56,7 +61,8 @@ Spec index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tens
 Spec index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   check_index_dtype("index_select", index);
   const int64_t d = wrap_dim(dim, self.dim(), "index_select");
-  check(index.dim() <= 1, ErrorKind::Index, "index_select: argument 'index' must be 1-dimensional, got shape ", shape_text(index.sizes()));
+  check(index.dim() <= 1, ErrorKind::Index, "index_select: argument 'index' must be 1-dimensional, got shape ",
+        shape_text(index.sizes()));
   check(self.dim() || index.numel() == 1, ErrorKind::Index, "index_select: argument 'index' has ", index.numel(),
         " elements, expected 1 for a 0-dimensional tensor");
   Spec out = like(self);

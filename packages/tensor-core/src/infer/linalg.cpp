@@ -9,7 +9,7 @@ namespace taeda::infer {
 namespace {
 
 void expect_dims(const char* op, const char* argument, const Tensor& t, int64_t dims) {
-  if (!(t.dim() == dims)) [[unlikely]]
+  if (t.dim() != dims) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()), ", expected ", dims,
          " dimension", dims == 1 ? "" : "s");
 }
@@ -23,13 +23,13 @@ void refuse_bool(const char* op, DType dtype) {
 /// The inner dimension of a product.
 void expect_inner(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b,
                   int64_t b_dim) {
-  if (!(a.size(-1) == b.size(b_dim))) [[unlikely]]
+  if (a.size(-1) != b.size(b_dim)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ",
          a.size(-1), " in dimension ", b_dim < 0 ? b_dim + b.dim() : b_dim, " to fit '", a_name, "' of shape ",
          shape_text(a.sizes()));
 }
 void expect_batch(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b) {
-  if (!(a.size(0) == b.size(0))) [[unlikely]]
+  if (a.size(0) != b.size(0)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ",
          a.size(0), " in dimension 0, the batch of '", a_name, "' of shape ", shape_text(a.sizes()));
 }
@@ -38,7 +38,7 @@ void expect_expandable(const char* op, const Tensor& self, IntSpan sizes) {
   bool fits = self.dim() <= int64_t(sizes.size());
   for (int64_t d = 1; fits && d <= self.dim(); ++d)
     fits = self.size(-d) == 1 || self.size(-d) == sizes[sizes.size() - size_t(d)];
-  if (!(fits)) [[unlikely]]
+  if (!fits) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()),
          ", expected one that broadcasts to the product's ", shape_text(sizes));
 }
@@ -130,10 +130,10 @@ namespace {
 void expect_layer(const char* op, const Tensor& input, const Tensor& weight) {
   check(input.dim() >= 1, ErrorKind::Runtime, op, ": argument 'input' has no dimension, expected (..., ",
         weight.dim() ? weight.size(-1) : 1, ")");
-  if (!(weight.dim() == 1 || weight.dim() == 2)) [[unlikely]]
+  if (weight.dim() != 1 && weight.dim() != 2) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()),
          ", expected (out_features, in_features)");
-  if (!(input.size(-1) == weight.size(-1))) [[unlikely]]
+  if (input.size(-1) != weight.size(-1)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()), ", expected (..., ",
          weight.size(-1), ") to fit 'weight' of shape ", shape_text(weight.sizes()));
   expect_dtype(op, "weight", weight, input.dtype(), "input");
@@ -141,10 +141,8 @@ void expect_layer(const char* op, const Tensor& input, const Tensor& weight) {
 }
 Shape layer_sizes(const Tensor& input, const Tensor& weight) {
   Shape sizes(input.sizes());
-  if (weight.dim() == 2)
-    sizes.back() = weight.size(0);
-  else
-    sizes.pop_back();
+  if (weight.dim() == 2) sizes.back() = weight.size(0);
+  else sizes.pop_back();
   return sizes;
 }
 }  // namespace
@@ -164,7 +162,7 @@ Spec linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   expect_layer("linear", input, weight);
   if (bias.defined()) {
     const bool fits = weight.dim() == 2 ? bias.dim() == 1 && bias.size(0) == weight.size(0) : bias.dim() == 0;
-    if (!(fits)) [[unlikely]]
+    if (!fits) [[unlikely]]
       fail(ErrorKind::Runtime, "linear: argument 'bias' has shape ", shape_text(bias.sizes()), ", expected ",
            shape_text(weight.sizes().first(size_t(weight.dim() - 1))), " to fit 'weight' of shape ",
            shape_text(weight.sizes()));

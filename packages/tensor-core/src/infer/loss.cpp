@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "taeda/half.h"
+#include "infer/dtypes.h"
 #include "taeda/ops/loss.h"
 
 namespace taeda::infer {
@@ -46,9 +46,6 @@ void expect_same(const char* op, const Tensor& input, const Tensor& target) {
         shape_text(target.sizes()), ", expected that of 'input', ", shape_text(input.sizes()));
 }
 
-/// The dtype of sums kept for the gradient: never a half, whose rounding would come back multiplied.
-DType statistics_dtype(const Tensor& input) { return is_half(input) ? DType::Float32 : input.dtype(); }
-
 Shape target_shape(const Tensor& input) {
   Shape out(input.sizes());
   out.erase(input.dim() > 1 ? 1 : 0);
@@ -57,7 +54,16 @@ Shape target_shape(const Tensor& input) {
 
 }  // namespace
 
-ClassShape class_shape(const char* op, const Tensor& input, const Tensor& target, const Tensor& weight) {
+ClassPlan class_plan(const Tensor& input) {
+  const bool rows = input.dim() > 1;
+  ClassPlan s{rows ? input.size(0) : 1, rows ? input.size(1) : input.size(0), 1};
+  for (int64_t d = 2; d < input.dim(); ++d) s.inner *= input.size(d);
+  return s;
+}
+
+namespace {
+
+void check_classes(const char* op, const Tensor& input, const Tensor& target, const Tensor& weight) {
   expect_floating(op, input);
   check(input.dim() >= 1, ErrorKind::Runtime, op,
         ": argument 'input' has no dimension, expected (C), (N, C) or (N, C, d1, ...)");
@@ -68,15 +74,11 @@ ClassShape class_shape(const char* op, const Tensor& input, const Tensor& target
         " to fit 'input' of shape ", shape_text(input.sizes()));
   check(is_integral(target.dtype()) && target.dtype() != DType::Bool, ErrorKind::Runtime, op,
         ": argument 'target' has dtype ", name(target.dtype()), ", expected an integer dtype for class indices");
-  ClassShape s{input.dim() > 1 ? input.size(0) : 1, input.dim() > 1 ? input.size(1) : input.size(0), 1};
-  for (int64_t d = 2; d < input.dim(); ++d) s.inner *= input.size(d);
-  check(!weight.defined() || (weight.dim() == 1 && weight.size(0) == s.c), ErrorKind::Runtime, op,
+  const int64_t classes = class_plan(input).c;
+  check(!weight.defined() || (weight.dim() == 1 && weight.size(0) == classes), ErrorKind::Runtime, op,
         ": argument 'weight' has shape ", weight.defined() ? shape_text(weight.sizes()) : std::string(), ", expected (",
-        s.c, ",), one for each class");
-  return s;
+        classes, ",), one for each class");
 }
-
-namespace {
 /// The gradient of a loss over classes, and the sum of weights that its mean divided by.
 void expect_class_grad(const char* op, const Tensor& grad, const Tensor& target, int64_t reduction,
                        const Tensor& total_weight) {
@@ -91,29 +93,29 @@ void expect_class_grad(const char* op, const Tensor& grad, const Tensor& target,
 
 std::array<Spec, 2> nll_loss_forward(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
                                      int64_t) {
-  class_shape("nll_loss", input, target, weight);
+  check_classes("nll_loss", input, target, weight);
   expect_reduction("nll_loss", reduction);
-  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(Shape{}, statistics_dtype(input))};
+  return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(Shape{}, statistics_dtype(input.dtype()))};
 }
 Spec nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
                        int64_t reduction, int64_t, const Tensor& total_weight) {
-  class_shape("nll_loss_backward", input, target, weight);
+  check_classes("nll_loss_backward", input, target, weight);
   expect_class_grad("nll_loss_backward", grad, target, reduction, total_weight);
   return spec_like(input.sizes(), input.dtype(), input);
 }
 std::array<Spec, 3> cross_entropy_forward(const Tensor& input, const Tensor& target, const Tensor& weight,
                                           int64_t reduction, int64_t, double label_smoothing) {
-  class_shape("cross_entropy_loss", input, target, weight);
+  check_classes("cross_entropy_loss", input, target, weight);
   expect_reduction("cross_entropy_loss", reduction);
   check(label_smoothing >= 0 && label_smoothing <= 1, ErrorKind::Runtime,
         "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ", label_smoothing);
-  const DType statistics = statistics_dtype(input);
+  const DType statistics = statistics_dtype(input.dtype());
   return {spec(reduction ? IntSpan() : target.sizes(), input.dtype()), spec(target.sizes(), statistics),
           spec(Shape{}, statistics)};
 }
 Spec cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
                             int64_t reduction, int64_t, double, const Tensor& log_sum_exp, const Tensor& total_weight) {
-  class_shape("cross_entropy_backward", input, target, weight);
+  check_classes("cross_entropy_backward", input, target, weight);
   const char* const op = "cross_entropy_backward";
   expect_class_grad(op, grad, target, reduction, total_weight);
   check(std::ranges::equal(log_sum_exp.sizes(), target.sizes()), ErrorKind::Runtime, op,

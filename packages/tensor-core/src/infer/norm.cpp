@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "infer/dtypes.h"
 #include "taeda/ops/norm.h"
 
 namespace taeda::infer {
 namespace {
-
-DType statistics_dtype(DType d) { return d == DType::Float64 ? DType::Float64 : DType::Float32; }
 
 void expect_floating(const char* op, const Tensor& input) {
   check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));

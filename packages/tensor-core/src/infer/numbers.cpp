@@ -40,10 +40,8 @@ Tensor end_of(DType dtype, bool upper) {
   return visit_dtype(dtype, [&]<class T>() -> Tensor {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       using Limits = std::numeric_limits<T>;
-      if constexpr (std::is_same_v<T, uint64_t>)
-        return Tensor(Scalar(upper ? Limits::max() : uint64_t(0)));
-      else
-        return Tensor(Scalar(int64_t(upper ? Limits::max() : Limits::lowest())));
+      if constexpr (std::is_same_v<T, uint64_t>) return Tensor(Scalar(upper ? Limits::max() : uint64_t(0)));
+      else return Tensor(Scalar(int64_t(upper ? Limits::max() : Limits::lowest())));
     } else {
       return Tensor(Scalar(upper));
     }
@@ -67,10 +65,8 @@ void out_of_range(const char* op, const char* argument, const Scalar& value, DTy
 }
 int side_of(const Scalar& value, DType dtype) {
   return visit_dtype(dtype, [&]<class T>() -> int {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      return side_in<T>(value);
-    else
-      return 0;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return side_in<T>(value);
+    else return 0;
   });
 }
 

@@ -19,14 +19,10 @@ void check_differentiable(const char* op, const Tensor& self) {
 
 double largest_number(DType dtype) {
   switch (real_of(dtype)) {
-    case DType::Float16:
-      return 65504;
-    case DType::BFloat16:
-      return 0x1.fep127;
-    case DType::Float32:
-      return FLT_MAX;
-    default:
-      return DBL_MAX;
+    case DType::Float16: return 65504;
+    case DType::BFloat16: return 0x1.fep127;
+    case DType::Float32: return FLT_MAX;
+    default: return DBL_MAX;
   }
 }
 int64_t smallest_integer(DType dtype) {

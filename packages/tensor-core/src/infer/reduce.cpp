@@ -1,47 +1,41 @@
 // Inference of reductions, scans and softmax.
 #include "taeda/infer.h"
 
+#include "infer/dims.h"
+#include "infer/dtypes.h"
+
 namespace taeda::infer {
 namespace {
 
 [[noreturn]] void unsupported(const char* op, DType d) {
   fail(ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(d));
 }
-/// Sums of integers and bools are wide enough not to overflow early.
-DType accumulated(DType d) {
-  if (!is_integral(d)) return d;
-  return d == DType::UInt64 ? DType::UInt64 : DType::Int64;
-}
 void check_not_empty(const char* op, const Tensor& self, uint64_t reduced) {
   if (self.numel() > 0) return;
   for (int64_t d = 0; d < self.dim(); ++d)
-    if (!(!(reduced >> d & 1) || self.size(d) > 0)) [[unlikely]]
+    if ((reduced >> d & 1) && self.size(d) == 0) [[unlikely]]
       fail(ErrorKind::Index, op, ": dimension ", d, " of shape ", shape_text(self.sizes()),
-          " is empty and has no extremum");
+           " is empty and has no extremum");
 }
 Spec same_layout(const Tensor& self, DType dtype) { return spec_like(self.sizes(), dtype, self); }
 
 }  // namespace
 
 uint64_t reduced_dims(const char* op, const Tensor& self, const Dims& dim) {
-  const uint64_t all = self.dim() == 64 ? ~uint64_t(0) : (uint64_t(1) << self.dim()) - 1;
-  if (!dim || dim->empty()) return all;
-  uint64_t reduced = 0;
-  for (int64_t d : *dim) {
+  uint64_t named = 0;
+  for (int64_t d : dim.value_or(IntSpan())) {
     const uint64_t bit = uint64_t(1) << wrap_dim(d, self.dim(), op);
-    if (!(!(reduced & bit))) [[unlikely]]
+    if (named & bit) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'dim' ", shape_text(*dim), " names a dimension twice");
-    reduced |= bit;
+    named |= bit;
   }
-  return reduced & all;
+  return reduced_mask(self, dim);
 }
 Shape reduced_shape(const Tensor& self, uint64_t reduced, bool keepdim) {
   Shape sizes;
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if (!(reduced >> d & 1))
-      sizes.push_back(self.size(d));
-    else if (keepdim)
-      sizes.push_back(1);
+    if (!(reduced >> d & 1)) sizes.push_back(self.size(d));
+    else if (keepdim) sizes.push_back(1);
   }
   return sizes;
 }
@@ -50,7 +44,8 @@ Spec sum(const char* op, const Tensor& self, const Dims& dim, bool keepdim, std:
 }
 Spec mean(const char* op, const Tensor& self, const Dims& dim, bool keepdim, std::optional<DType> dtype) {
   const DType out = dtype.value_or(self.dtype());
-  check(!is_integral(out), ErrorKind::Runtime, op, ": expected a floating-point or complex dtype, got ", name(out), "; give dtype= or convert first");
+  check(!is_integral(out), ErrorKind::Runtime, op, ": expected a floating-point or complex dtype, got ", name(out),
+        "; give dtype= or convert first");
   return spec(reduced_shape(self, reduced_dims(op, self, dim), keepdim), out);
 }
 Spec variance(const Tensor& self, const Dims& dim, bool keepdim) {
@@ -60,8 +55,8 @@ Spec variance(const Tensor& self, const Dims& dim, bool keepdim) {
 }
 Spec extremum(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
   if (is_complex(self.dtype())) unsupported(op, self.dtype());
-  check(self.numel() > 0 || (dim && !dim->empty()), ErrorKind::Runtime, op, ": argument 'self' of shape ", shape_text(self.sizes()),
-        " has no elements; give a dimension that is not empty");
+  check(self.numel() > 0 || (dim && !dim->empty()), ErrorKind::Runtime, op, ": argument 'self' of shape ",
+        shape_text(self.sizes()), " has no elements; give a dimension that is not empty");
   const uint64_t reduced = reduced_dims(op, self, dim);
   check_not_empty(op, self, reduced);
   return spec(reduced_shape(self, reduced, keepdim), self.dtype());
@@ -80,7 +75,8 @@ Spec truth(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
 }
 Spec vector_norm(const Tensor& self, const Scalar& ord, const Dims& dim, bool keepdim, std::optional<DType> dtype) {
   const DType in = dtype.value_or(self.dtype());
-  check(!is_integral(in), ErrorKind::Runtime, "vector_norm: expected a floating-point or complex dtype, got ", name(in));
+  check(!is_integral(in), ErrorKind::Runtime, "vector_norm: expected a floating-point or complex dtype, got ",
+        name(in));
   check(!ord.is_complex(), ErrorKind::Runtime, "vector_norm: argument 'ord' must be a real number");
   const uint64_t reduced = reduced_dims("vector_norm", self, dim);
   if (ord.to_double() < 0 || ord.to_double() == __builtin_inf()) check_not_empty("vector_norm", self, reduced);

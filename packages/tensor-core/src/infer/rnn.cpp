@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "taeda/half.h"
+
 namespace taeda::infer {
 namespace {
 
@@ -53,6 +55,8 @@ std::array<Spec, 3> gru_gates_backward(const Tensor& grad, const Tensor& gates, 
 }
 
 namespace {
+/// Of what is kept for the gradient: as precise as it was computed.
+DType kept_dtype(DType d) { return is_half(d) ? DType::Float32 : d; }
 void expect_quarters(const char* op, const char* argument, const Tensor& t) {
   check(t.dim() == 3 && t.size(2) % 4 == 0, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
         shape_text(t.sizes()), ", expected (T, N, 4H)");
@@ -75,7 +79,7 @@ std::array<Spec, 5> lstm_sequence(const Tensor& input_gates, const Tensor& h, co
   expect_dtype(op, "c", c, dtype);
   if (b_hh.defined()) expect_dtype(op, "b_hh", b_hh, dtype);
   return {spec(Shape{steps, n, hidden}, dtype), spec(Shape{n, hidden}, dtype), spec(Shape{n, hidden}, dtype),
-          spec(input_gates.sizes(), dtype), spec(Shape{steps, n, hidden}, dtype)};
+          spec(input_gates.sizes(), kept_dtype(dtype)), spec(Shape{steps, n, hidden}, kept_dtype(dtype))};
 }
 std::array<Spec, 5> lstm_sequence_backward(const Tensor& grad_output, const Tensor& grad_h, const Tensor& grad_c,
                                            const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output,
@@ -84,7 +88,9 @@ std::array<Spec, 5> lstm_sequence_backward(const Tensor& grad_output, const Tens
   expect_quarters(op, "gates", gates);
   const int64_t n = gates.size(1), hidden = gates.size(2) / 4;
   const Shape sequence{gates.size(0), n, hidden}, state{n, hidden}, square{4 * hidden, hidden};
-  const DType dtype = gates.dtype();
+  const DType dtype = w_hh.dtype();
+  expect_dtype(op, "gates", gates, kept_dtype(dtype));
+  expect_dtype(op, "cells", cells, kept_dtype(dtype));
   const std::tuple<const char*, const Tensor&, const Shape&> arguments[] = {{"output", output, sequence},
                                                                             {"cells", cells, sequence},
                                                                             {"h", h, state},
@@ -96,7 +102,7 @@ std::array<Spec, 5> lstm_sequence_backward(const Tensor& grad_output, const Tens
   for (const auto& [argument, t, expected] : arguments) {
     if (!t.defined()) continue;
     expect_shape(op, argument, t, expected);
-    expect_dtype(op, argument, t, dtype);
+    if (&t != &cells) expect_dtype(op, argument, t, dtype);
   }
   return {spec(gates.sizes(), dtype), spec(h.sizes(), dtype), spec(c.sizes(), dtype), spec(w_hh.sizes(), dtype),
           spec(Shape{w_hh.size(0)}, dtype)};

@@ -10,8 +10,9 @@ namespace {
 bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
 
 Spec triangle(const char* op, const Tensor& self) {
-  if (!(self.dim() >= 2)) [[unlikely]]
-    fail(ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()), ", expected at least 2 dimensions");
+  if (self.dim() < 2) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'self' has shape ", shape_text(self.sizes()),
+         ", expected at least 2 dimensions");
   return spec(self.sizes(), self.dtype());
 }
 
@@ -21,7 +22,8 @@ Spec cat(TensorList tensors, int64_t dim) {
   check(!tensors.empty(), ErrorKind::Runtime, "cat: argument 'tensors' is empty, expected at least one tensor");
   const Tensor* first = nullptr;
   for (const Tensor& t : tensors) {
-    check(t.dim() > 0, ErrorKind::Runtime, "cat: argument 'tensors' has a 0-dimensional tensor, which cannot be joined");
+    check(t.dim() > 0, ErrorKind::Runtime,
+          "cat: argument 'tensors' has a 0-dimensional tensor, which cannot be joined");
     if (!first && !skipped(t)) first = &t;
   }
   if (!first) first = &tensors[0];
@@ -33,9 +35,9 @@ Spec cat(TensorList tensors, int64_t dim) {
     if (skipped(t)) continue;
     bool fits = t.dim() == first->dim();
     for (int64_t k = 0; fits && k < t.dim(); ++k) fits = k == d || t.size(k) == first->size(k);
-    if (!(fits)) [[unlikely]]
-      fail(ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", d, ", found ", shape_text(first->sizes()),
-          " and, at position ", i, ", ", shape_text(t.sizes()));
+    if (!fits) [[unlikely]]
+      fail(ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", d, ", found ",
+           shape_text(first->sizes()), " and, at position ", i, ", ", shape_text(t.sizes()));
     out.sizes[d] = (Count(out.sizes[d]) + t.size(d)).of("cat", "the size of dimension ", d, " of the result");
   }
   if (!out.strides.empty()) out.strides = channels_last_strides(out.sizes);

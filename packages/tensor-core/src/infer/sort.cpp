@@ -10,7 +10,8 @@ namespace taeda::infer {
 namespace {
 
 void check_ordered(const char* op, const Tensor& self) {
-  check(!is_complex(self.dtype()), ErrorKind::Type, op, ": argument 'self' has dtype ", name(self.dtype()), "; complex numbers have no order");
+  check(!is_complex(self.dtype()), ErrorKind::Type, op, ": argument 'self' has dtype ", name(self.dtype()),
+        "; complex numbers have no order");
 }
 
 }  // namespace
@@ -35,9 +36,11 @@ void histogram_range(double& low, double& high) {
     low -= 1;
     high += 1;
   }
-  check(low < high && std::isfinite(low) && std::isfinite(high) && std::isfinite(high - low), ErrorKind::Runtime,
-        "histc: arguments 'min' and 'max', or the elements where they are equal, must be finite, ordered and no further "
-        "apart than the largest number, got ", low, " and ", high);
+  check(
+      low < high && std::isfinite(low) && std::isfinite(high) && std::isfinite(high - low), ErrorKind::Runtime,
+      "histc: arguments 'min' and 'max', or the elements where they are equal, must be finite, ordered and no further "
+      "apart than the largest number, got ",
+      low, " and ", high);
 }
 
 std::array<Spec, 2> sort(const Tensor& self, int64_t dim, bool, bool) {
@@ -50,8 +53,8 @@ std::array<Spec, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool, bool)
   check_ordered("topk", self);
   const int64_t d = wrap_dim(dim, self.dim(), "topk");
   const int64_t size = self.dim() ? self.size(d) : 1;
-  check(k >= 0 && k <= size, ErrorKind::Runtime, "topk: argument 'k' is ", k, ", expected 0 to ", size, ", the size of dimension ", d, " of shape ",
-        shape_text(self.sizes()));
+  check(k >= 0 && k <= size, ErrorKind::Runtime, "topk: argument 'k' is ", k, ", expected 0 to ", size,
+        ", the size of dimension ", d, " of shape ", shape_text(self.sizes()));
   Shape sizes(self.sizes());
   if (self.dim()) sizes[d] = k;
   return {spec(sizes, self.dtype()), spec(sizes, DType::Int64)};

@@ -3,7 +3,7 @@
 #include <array>
 #include <limits>
 
-#include "taeda/tensor.h"
+#include "taeda/spec.h"
 
 namespace taeda::infer {
 
@@ -24,6 +24,15 @@ inline Pair pair(const char* op, const char* argument, IntSpan list, int64_t lea
         "' must be at most ", kLargest, ", got ", shape_text(list));
   return out;
 }
+/// The numbers of a list that pair() has let through.
+inline Pair both(IntSpan list, Pair otherwise = {0, 0}) {
+  return list.empty() ? otherwise : Pair{list[0], list.back()};
+}
+/// How far a window may move over `size` elements; negative where it does not fit. Counted as `Size` counts.
+template <class Size>
+Size window_room(Size size, int64_t kernel, int64_t padding, int64_t dilation) {
+  return size + 2 * padding - Size(dilation) * (kernel - 1) - 1;
+}
 inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 /// (N, C, H, W), or (C, H, W) as a batch of one.
@@ -39,6 +48,9 @@ inline Images images(const char* op, const char* argument, const Tensor& t) {
 inline Shape image_sizes(const Tensor& like, int64_t n, int64_t c, int64_t h, int64_t w) {
   return like.dim() == 4 ? Shape{n, c, h, w} : Shape{c, h, w};
 }
+/// The result of a convolution or pooling of `input`, in the layout that its backend wants.
+Spec image_result(const char* op, const Tensor& input, const Shape& sizes, DType dtype, IntSpan kernel,
+                  int64_t groups = 1);
 /// A 3-d tensor seen as a batch of one.
 inline Tensor batched(const Tensor& t) {
   if (t.dim() == 4) return t;

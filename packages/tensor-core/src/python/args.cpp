@@ -43,8 +43,16 @@ const char* expected_text(ArgKind kind) {
 
 bool optional_kind(ArgKind kind) {
   switch (kind) {
-    case ArgKind::OptTensor: case ArgKind::OptScalar: case ArgKind::OptInt: case ArgKind::OptIntList: case ArgKind::OptFloat:
-    case ArgKind::OptBool: case ArgKind::OptStr: case ArgKind::OptDType: case ArgKind::OptDevice: case ArgKind::OptGenerator:
+    case ArgKind::OptTensor:
+    case ArgKind::OptScalar:
+    case ArgKind::OptInt:
+    case ArgKind::OptIntList:
+    case ArgKind::OptFloat:
+    case ArgKind::OptBool:
+    case ArgKind::OptStr:
+    case ArgKind::OptDType:
+    case ArgKind::OptDevice:
+    case ArgKind::OptGenerator:
     case ArgKind::Out: return true;
     default: return false;
   }
@@ -57,7 +65,8 @@ bool has_index(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_
 /// Ints and what stands for one; bools are refused, as a flag in the place of a size is a mistake.
 bool is_integer(PyObject* o) {
   if (PyLong_Check(o)) return !PyBool_Check(o);
-  if (is_tensor(o)) return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
+  if (is_tensor(o))
+    return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
   return has_index(o) && !PySequence_Check(o);
 }
 bool is_number(PyObject* o) {
@@ -72,11 +81,13 @@ bool is_numpy_bool(PyObject* o) {
   return type == "numpy.bool" || type == "numpy.bool_";
 }
 bool is_bool(PyObject* o) {
-  return PyBool_Check(o) || is_numpy_bool(o) || (is_tensor(o) && tensor_of(o).dim() == 0 && tensor_of(o).dtype() == DType::Bool);
+  return PyBool_Check(o) || is_numpy_bool(o) ||
+         (is_tensor(o) && tensor_of(o).dim() == 0 && tensor_of(o).dtype() == DType::Bool);
 }
 bool is_int_sequence(PyObject* o) {
   if (is_integer(o)) return true;
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
+  if (!PyTuple_Check(o) && !PyList_Check(o))
+    return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   for (Py_ssize_t i = 0; i < n; ++i)
     if (!is_integer(PySequence_Fast_GET_ITEM(o, i))) return false;
@@ -97,19 +108,28 @@ bool is_tensor_sequence(PyObject* o, bool none) {
 bool matches(ArgKind kind, PyObject* o) {
   if (o == Py_None) return optional_kind(kind);
   switch (kind) {
-    case ArgKind::Tensor: case ArgKind::OptTensor: return is_tensor_like(o);
+    case ArgKind::Tensor:
+    case ArgKind::OptTensor: return is_tensor_like(o);
     case ArgKind::Operand: return is_number(o) || is_tensor_like(o);
     case ArgKind::TensorList: return is_tensor_sequence(o, false);
     case ArgKind::OptTensorList: return is_tensor_sequence(o, true);
-    case ArgKind::Scalar: case ArgKind::OptScalar: return is_number(o);
-    case ArgKind::Int: case ArgKind::OptInt: return is_integer(o);
-    case ArgKind::IntList: case ArgKind::OptIntList: return is_int_sequence(o);
-    case ArgKind::Float: case ArgKind::OptFloat: return is_number(o) && !PyComplex_Check(o);
+    case ArgKind::Scalar:
+    case ArgKind::OptScalar: return is_number(o);
+    case ArgKind::Int:
+    case ArgKind::OptInt: return is_integer(o);
+    case ArgKind::IntList:
+    case ArgKind::OptIntList: return is_int_sequence(o);
+    case ArgKind::Float:
+    case ArgKind::OptFloat: return is_number(o) && !PyComplex_Check(o);
     case ArgKind::FloatList: return PyTuple_Check(o) || PyList_Check(o);
-    case ArgKind::Bool: case ArgKind::OptBool: return is_bool(o);
-    case ArgKind::Str: case ArgKind::OptStr: return PyUnicode_Check(o);
-    case ArgKind::DType: case ArgKind::OptDType: return as_dtype(o).has_value();
-    case ArgKind::Device: case ArgKind::OptDevice: return is_device(o) || PyUnicode_Check(o);
+    case ArgKind::Bool:
+    case ArgKind::OptBool: return is_bool(o);
+    case ArgKind::Str:
+    case ArgKind::OptStr: return PyUnicode_Check(o);
+    case ArgKind::DType:
+    case ArgKind::OptDType: return as_dtype(o).has_value();
+    case ArgKind::Device:
+    case ArgKind::OptDevice: return is_device(o) || PyUnicode_Check(o);
     case ArgKind::OptGenerator: return is_generator(o);
     case ArgKind::Out: return is_tensor_like(o) || is_tensor_sequence(o, false);
   }
@@ -123,7 +143,8 @@ std::string type_text(PyObject* o) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     text += " of (";
-    for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(n, 4); ++i) text += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+    for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(n, 4); ++i)
+      text += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
     text += n > 4 ? ", ...)" : ")";
   } else if (PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o)) {
     const Object shown(PyObject_Repr(o));
@@ -136,8 +157,10 @@ std::string type_text(PyObject* o) {
 
 /// NumPy's and PyTorch's spellings of the same arguments.
 bool synonym(const char* declared, const char* given) {
-  static constexpr const char* kPairs[][2] = {{"dim", "axis"}, {"dims", "axes"}, {"dim", "dims"}, {"keepdim", "keepdims"}, {"self", "input"}, {"self", "x"},
-                                              {"dim0", "axis0"}, {"dim1", "axis1"}, {"tensors", "arrays"}, {"other", "x2"}, {"self", "x1"}, {"shape", "size"}, {"size", "shape"}, {"dims", "dim"}, {"dims", "axis"}};
+  static constexpr const char* kPairs[][2] = {
+      {"dim", "axis"}, {"dims", "axes"},  {"dim", "dims"},   {"keepdim", "keepdims"}, {"self", "input"},
+      {"self", "x"},   {"dim0", "axis0"}, {"dim1", "axis1"}, {"tensors", "arrays"},   {"other", "x2"},
+      {"self", "x1"},  {"shape", "size"}, {"size", "shape"}, {"dims", "dim"},         {"dims", "axis"}};
   for (const auto& pair : kPairs)
     if (!std::strcmp(declared, pair[0]) && !std::strcmp(given, pair[1])) return true;
   return false;
@@ -161,7 +184,8 @@ int find_keyword(Signature& sig, PyObject* name) {
 }
 
 /// Fills the slots; on failure returns false with, when `loud`, a TypeError set.
-bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots, bool loud) {
+bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots,
+          bool loud) {
   for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
   slots.tail = nullptr;
   slots.tail_count = 0;
@@ -181,7 +205,9 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   }
   if (taken < nargs) {
     // `x.sum(())`-like calls without any positional argument left, `zeros()` and so on end here too.
-    if (loud) PyErr_Format(PyExc_TypeError, "%s: expected at most %d positional arguments, got %zd; signature: %s", sig.name, sig.positional - (self ? 1 : 0), nargs, sig.text);
+    if (loud)
+      PyErr_Format(PyExc_TypeError, "%s: expected at most %d positional arguments, got %zd; signature: %s", sig.name,
+                   sig.positional - (self ? 1 : 0), nargs, sig.text);
     return false;
   }
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -189,7 +215,9 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     const int i = find_keyword(sig, name);
     if (i < 0 || slots.values[i]) {
-      if (loud) PyErr_Format(PyExc_TypeError, "%s: %s argument '%U'; signature: %s", sig.name, i < 0 ? "unexpected keyword" : "got several values for", name, sig.text);
+      if (loud)
+        PyErr_Format(PyExc_TypeError, "%s: %s argument '%U'; signature: %s", sig.name,
+                     i < 0 ? "unexpected keyword" : "got several values for", name, sig.text);
       return false;
     }
     slots.values[i] = args[nargs + k];
@@ -202,7 +230,9 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
         slots.values[i] = empty;
         continue;
       }
-      if (loud) PyErr_Format(PyExc_TypeError, "%s: missing argument '%s', expected %s; signature: %s", sig.name, sig.specs[i].name, expected_text(sig.specs[i].kind), sig.text);
+      if (loud)
+        PyErr_Format(PyExc_TypeError, "%s: missing argument '%s', expected %s; signature: %s", sig.name,
+                     sig.specs[i].name, expected_text(sig.specs[i].kind), sig.text);
       return false;
     }
   }
@@ -219,7 +249,8 @@ bool fits(Signature& sig, Slots& slots) {
   return true;
 }
 
-void no_signature(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+void no_signature(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                  PyObject* kwnames) {
   std::string text = std::string(signatures[0].name) + ": no signature fits the arguments (";
   bool first = true;
   const auto add = [&](const std::string& item) {
@@ -242,15 +273,16 @@ void no_signature(Signature* signatures, int count, PyObject* self, PyObject* co
 
 void wrong_type(const Signature& sig, int i, PyObject* found) {
   if (PyErr_Occurred()) PyErr_Clear();
-  fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind), ", found ",
-       found ? type_text(found) : "nothing");
+  fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind),
+       ", found ", found ? type_text(found) : "nothing");
 }
 
 namespace {
 
 /// `name` gives the public name, which only a call that is answered elsewhere needs.
 template <class Name>
-PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self, PyObject* const* args,
+                    Py_ssize_t nargs, PyObject* kwnames) {
   Slots slots;
   try {
     if (count == 1) {
@@ -258,7 +290,8 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
       return signatures->call(*signatures, slots);
     }
     for (int s = 0; s < count; ++s)
-      if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots)) return signatures[s].call(signatures[s], slots);
+      if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots))
+        return signatures[s].call(signatures[s], slots);
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
   } catch (const Overridden&) {
@@ -271,11 +304,12 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
 
 }  // namespace
 
-PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+              PyObject* kwnames) {
   return run_named([=] { return signatures->name; }, signatures, count, self, args, nargs, kwnames);
 }
-PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                 PyObject* kwnames) {
+PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* self, PyObject* const* args,
+                 Py_ssize_t nargs, PyObject* kwnames) {
   return run_named([=] { return name; }, signatures, count, self, args, nargs, kwnames);
 }
 
@@ -298,7 +332,9 @@ int64_t int_slow(const Signature& sig, int i, PyObject* o) {
   int overflow;
   const long long v = PyLong_AsLongLongAndOverflow(index, &overflow);
   Py_DECREF(index);
-  if (overflow) fail(ErrorKind::Overflow, sig.name, ": argument '", sig.specs[i].name, "' does not fit into 64 bits: ", type_text(o));
+  if (overflow)
+    fail(ErrorKind::Overflow, sig.name, ": argument '", sig.specs[i].name,
+         "' does not fit into 64 bits: ", type_text(o));
   return v;
 }
 
@@ -379,8 +415,8 @@ TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
     if (item == Py_None && none_allowed) return tensors_.emplace_back();
     if (!is_plain(item) && overrides(item)) throw Overridden();
     if (!is_tensor(item)) {
-      fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind), ", found ",
-           type_text(item), " at item ", tensors_.size());
+      fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[i].name, "' must be ", expected_text(sig.specs[i].kind),
+           ", found ", type_text(item), " at item ", tensors_.size());
     }
     return tensors_.emplace_back(tensor_of(item));
   };
@@ -456,7 +492,8 @@ OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(sl
   const bool listed = PyTuple_Check(given_) || PyList_Check(given_);
   Object held = listed ? own(PySequence_Tuple(given_)) : Object();
   if (!listed || PyTuple_GET_SIZE(held.get()) != count)
-    fail(ErrorKind::Type, sig.name, ": argument 'out' must be ", count == 1 ? std::string("a Tensor") : "a tuple of " + std::to_string(count) + " Tensors", ", found ",
+    fail(ErrorKind::Type, sig.name, ": argument 'out' must be ",
+         count == 1 ? std::string("a Tensor") : "a tuple of " + std::to_string(count) + " Tensors", ", found ",
          type_text(given_));
   for (int k = 0; k < count; ++k) {
     items_[k] = PyTuple_GET_ITEM(held.get(), k);
@@ -490,10 +527,8 @@ PyTypeObject* result_type(const char* name, const char* const* fields, int count
 PyObject* pack_results(PyTypeObject* type, PyObject** items, int count) {
   PyObject* out = PyStructSequence_New(type);
   for (int i = 0; i < count; ++i) {
-    if (out)
-      PyStructSequence_SetItem(out, i, items[i]);
-    else
-      Py_XDECREF(items[i]);
+    if (out) PyStructSequence_SetItem(out, i, items[i]);
+    else Py_XDECREF(items[i]);
   }
   return out;
 }

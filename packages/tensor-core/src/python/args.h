@@ -8,8 +8,30 @@
 namespace taeda::py {
 
 enum class ArgKind : uint8_t {
-  Tensor, Operand, OptTensor, TensorList, OptTensorList, Scalar, OptScalar, Int, OptInt, IntList, OptIntList, Float, OptFloat,
-  FloatList, Bool, OptBool, Str, OptStr, DType, OptDType, Device, OptDevice, OptGenerator, Out,
+  Tensor,
+  Operand,
+  OptTensor,
+  TensorList,
+  OptTensorList,
+  Scalar,
+  OptScalar,
+  Int,
+  OptInt,
+  IntList,
+  OptIntList,
+  Float,
+  OptFloat,
+  FloatList,
+  Bool,
+  OptBool,
+  Str,
+  OptStr,
+  DType,
+  OptDType,
+  Device,
+  OptDevice,
+  OptGenerator,
+  Out,
 };
 
 struct ArgSpec {
@@ -46,10 +68,11 @@ struct Signature {
 };
 
 /// Finds the signature that fits, converts and calls; sets the Python error and returns null on failure.
-PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* run(Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+              PyObject* kwnames);
 /// The same under another public name of the operator.
-PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                 PyObject* kwnames);
+PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* self, PyObject* const* args,
+                 Py_ssize_t nargs, PyObject* kwnames);
 
 /// TypeError "op: argument 'name' must be X, found Y".
 [[noreturn]] void wrong_type(const Signature& sig, int i, PyObject* found);
@@ -115,8 +138,7 @@ class OperandArg {
     PyObject* o = slots.values[i];
     if (o && is_plain(o)) [[likely]]
       tensor_ = &tensor_of(o);
-    else
-      tensor_ = take(sig, i, o);
+    else tensor_ = take(sig, i, o);
   }
   const Tensor& get() const { return *tensor_; }
 

@@ -1,8 +1,10 @@
 // Attributes of the Tensor type.
 #include "python/internal.h"
 #include "taeda/autograd_api.h"
+#include "taeda/derived.h"
 #include "taeda/exported.h"
 #include "taeda/backend.h"
+#include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/reserved.h"
 
@@ -71,6 +73,7 @@ PyObject* data(PyObject* self, void*) {
   return guarded([&] {
     Tensor shown = detached_alias(tensor_of(self));
     shown.impl()->flags |= kDetachedData;
+    if (const auto& storage = shown.impl()->storage) drop_derived(*storage);  // writes to it do not count
     return wrap(std::move(shown));
   });
 }
@@ -79,6 +82,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (!value || !is_tensor(value))
       fail(ErrorKind::Type, "data: expected a Tensor, found ", value ? type_name(value) : "nothing");
     const Tensor &to = tensor_of(self), &from = tensor_of(value);
+    check_has_memory(to, "data");
+    check_has_memory(from, "data");
     const auto has_memory = [](const Tensor& t) {
       return t.device().backend == kMeta || backend(t.device().backend).has_memory();
     };
@@ -132,10 +137,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   try {
     const bool clear = !value || value == Py_None;
     if (!clear && !is_tensor(value)) fail(ErrorKind::Type, "grad: expected a Tensor or None, found ", type_name(value));
-    if (autograd_api.set_grad)
-      autograd_api.set_grad(tensor_of(self), clear ? Tensor() : tensor_of(value));
-    else if (!clear)
-      needs_autograd("grad");
+    if (autograd_api.set_grad) autograd_api.set_grad(tensor_of(self), clear ? Tensor() : tensor_of(value));
+    else if (!clear) needs_autograd("grad");
     return 0;
   } catch (...) {
     set_python_error();
@@ -168,7 +171,7 @@ int set_dict(PyObject* self, PyObject* value, void* context) {
 PyObject* array_interface(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
-    if (t.device().backend != kCPU || t.dtype() == DType::BFloat16 || t.requires_grad()) {
+    if (t.device().backend != kCPU || t.dtype() == DType::BFloat16 || t.requires_grad() || is_carrier(t)) {
       PyErr_SetString(
           PyExc_AttributeError,
           "__array_interface__: only for tensors on cpu that do not require grad and whose dtype NumPy has");
@@ -185,8 +188,9 @@ PyObject* array_interface(PyObject* self, void*) {
 }
 
 PyObject* is_on(PyObject* self, void* name) {
-  return guarded(
-      [&] { return PyBool_FromLong(backend(tensor_of(self).device().backend).name() == static_cast<const char*>(name)); });
+  return guarded([&] {
+    return PyBool_FromLong(backend(tensor_of(self).device().backend).name() == static_cast<const char*>(name));
+  });
 }
 PyObject* never(PyObject*, void*) { Py_RETURN_FALSE; }
 
@@ -211,10 +215,10 @@ PyGetSetDef tensor_attributes[] = {
     {"mH", get<adjoint>, nullptr, "Conjugate transpose of the last two dimensions.", const_cast<char*>("mH")},
     {"real", get<real>, set<set_real>, "Real part; the tensor itself when it is real.", nullptr},
     {"imag", get<imag>, set<set_imag>, "Imaginary part.", nullptr},
-    {"data", get<data>, set<set_data>, "The same elements without history; in-place writes through it are not seen by autograd.",
-     nullptr},
-    {"requires_grad", get<requires_grad>, set<set_requires_grad_attribute>, "Whether operations on the tensor are recorded.",
-     nullptr},
+    {"data", get<data>, set<set_data>,
+     "The same elements without history; in-place writes through it are not seen by autograd.", nullptr},
+    {"requires_grad", get<requires_grad>, set<set_requires_grad_attribute>,
+     "Whether operations on the tensor are recorded.", nullptr},
     {"is_leaf", get<is_leaf>, nullptr, "Whether the tensor was not computed by a recorded operation.", nullptr},
     {"grad", get<grad>, set<set_grad>, "Gradient accumulated by backward(), or None.", nullptr},
     {"grad_fn", get<grad_fn>, nullptr, "Graph node that computed the tensor, or None.", nullptr},

@@ -8,6 +8,7 @@
 #include "python/numpy_bridge.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
+#include "taeda/levels.h"
 #include "taeda/reach.h"
 
 namespace taeda::py {
@@ -46,7 +47,8 @@ Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps
   const int64_t item = item_size(dtype);
   const bool none = count_of(sizes, op) == 0;
   const Reach reach = reach_of(op, sizes, byte_steps, 1);
-  const int64_t low = reach.low, high = none ? 0 : (Count(reach.high) - 1 + item - low).of(op, "the array's bytes") + low;
+  const int64_t low = reach.low,
+                high = none ? 0 : (Count(reach.high) - 1 + item - low).of(op, "the array's bytes") + low;
   // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
   Shape strides = contiguous_strides(sizes);
   for (size_t d = 0; d < sizes.size() && !none; ++d) {
@@ -104,6 +106,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     const Tensor& t = tensor_of(owner.get());
     check(!t.requires_grad(), ErrorKind::Runtime,
           "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()");
+    check_has_memory(t, "numpy");
     check(t.device().backend == kCPU, ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ",
           describe(t), "; use tensor.cpu()");
     check(t.dtype() != DType::BFloat16, ErrorKind::Type, "numpy: NumPy has no bfloat16; use tensor.float().numpy()");
@@ -187,6 +190,7 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     const Tensor& t = tensor_of(self);
     view->obj = nullptr;
     const bool readonly = t.impl()->storage && t.impl()->storage->readonly;
+    check_has_memory(t, "buffer");
     check(t.device().backend == kCPU, ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ",
           describe(t));
     check(!t.requires_grad(), ErrorKind::Buffer,
@@ -225,13 +229,14 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 void tensor_release_buffer(PyObject*, Py_buffer* view) noexcept { delete static_cast<Shown*>(view->internal); }
 
-PyMethodDef buffer_methods[] = {{"numpy", reinterpret_cast<PyCFunction>(method_fast<py_numpy>), METH_FASTCALL | METH_KEYWORDS,
-                                 "numpy(*, force=False) -> numpy.ndarray\n\nNumPy array that shares the tensor's "
-                                 "memory.\n\nArgs:\n    force: Detach, "
-                                 "move to the cpu and copy as needed instead of raising.\n\nRaises:\n    RuntimeError: "
-                                 "The tensor requires grad.\n    "
-                                 "TypeError: It is not on the cpu, or NumPy has no such dtype."},
-                                {nullptr, nullptr, 0, nullptr}};
+PyMethodDef buffer_methods[] = {
+    {"numpy", reinterpret_cast<PyCFunction>(method_fast<py_numpy>), METH_FASTCALL | METH_KEYWORDS,
+     "numpy(*, force=False) -> numpy.ndarray\n\nNumPy array that shares the tensor's "
+     "memory.\n\nArgs:\n    force: Detach, "
+     "move to the cpu and copy as needed instead of raising.\n\nRaises:\n    RuntimeError: "
+     "The tensor requires grad.\n    "
+     "TypeError: It is not on the cpu, or NumPy has no such dtype."},
+    {nullptr, nullptr, 0, nullptr}};
 PyMethodDef buffer_functions[] = {
     {"from_numpy", py_from_numpy, METH_O,
      "from_numpy(ndarray) -> Tensor\n\nTensor that shares the array's memory, strides included. Tensors over read-only "

@@ -4,6 +4,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "taeda/levels.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -117,10 +118,8 @@ struct Scan {
         continue;
       }
       const Object held = share(item);  // looking at it may run Python code, which could empty the list
-      if (last)
-        visit_leaf(item, depth);
-      else if (is_nested(item))
-        visit(item, depth + 1);
+      if (last) visit_leaf(item, depth);
+      else if (is_nested(item)) visit(item, depth + 1);
       else
         fail(ErrorKind::Value, "tensor: argument 'data' is ragged: expected a sequence of length ", sizes[depth + 1],
              " at dimension ", depth + 1, ", found ", type_name(item));
@@ -135,10 +134,8 @@ struct Scan {
       if (has_arrays) return;
     }
     const DType found = leaf_dtype(item);
-    if (!dtype)
-      dtype = found;
-    else if (*dtype != found)
-      dtype = promote(*dtype, found);
+    if (!dtype) dtype = found;
+    else if (*dtype != found) dtype = promote(*dtype, found);
   }
 };
 
@@ -159,10 +156,8 @@ T* fill(PyObject* o, IntSpan sizes, T* to, Looks& looks) {
       continue;
     }
     const Object held = share(item);
-    if (sizes.size() == 1)
-      *to++ = leaf<T>(item);
-    else
-      to = fill(item, sizes.subspan(1), to, looks);
+    if (sizes.size() == 1) *to++ = leaf<T>(item);
+    else to = fill(item, sizes.subspan(1), to, looks);
   }
   unchanged(PySequence_Fast_GET_SIZE(o) == sizes[0]);
   return to;
@@ -224,16 +219,11 @@ Tensor import_dlpack(PyObject* o) {
 
 template <class T>
 PyObject* leaf_object(T v) {
-  if constexpr (std::is_same_v<T, bool>)
-    return PyBool_FromLong(v);
-  else if constexpr (is_complex(dtype_of<T>))
-    return PyComplex_FromDoubles(double(v.real()), double(v.imag()));
-  else if constexpr (!std::is_integral_v<T>)
-    return PyFloat_FromDouble(double(v));
-  else if constexpr (std::is_unsigned_v<T>)
-    return PyLong_FromUnsignedLongLong(v);
-  else
-    return PyLong_FromLongLong(v);
+  if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(v);
+  else if constexpr (is_complex(dtype_of<T>)) return PyComplex_FromDoubles(double(v.real()), double(v.imag()));
+  else if constexpr (!std::is_integral_v<T>) return PyFloat_FromDouble(double(v));
+  else if constexpr (std::is_unsigned_v<T>) return PyLong_FromUnsignedLongLong(v);
+  else return PyLong_FromLongLong(v);
 }
 
 /// Nested lists of elements of type T; the element itself beyond the last dimension. Null with Python's error set.
@@ -249,8 +239,7 @@ PyObject* nested(const Tensor& t, int64_t dim, const char* at, Looks& looks) {
                                           : nested<T>(t, dim + 1, at, looks);
     if (!item) [[unlikely]]
       Py_CLEAR(list);
-    else
-      PyList_SET_ITEM(list, Py_ssize_t(i), item);
+    else PyList_SET_ITEM(list, Py_ssize_t(i), item);
   }
   return list;
 }
@@ -337,44 +326,36 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
 Scalar scalar_of(const Tensor& tensor, const char* op) {
   check(tensor.numel() == 1, ErrorKind::Runtime, op, ": expected a tensor of one element, found shape ",
         shape_text(tensor.sizes()), " with ", tensor.numel(), " elements");
-  if (tensor.device().backend != kCPU) [[unlikely]]
-    return scalar_of(on_host(tensor), op);
+  if (tensor.device().backend != kCPU || (tensor.impl()->flags & kCarries)) [[unlikely]] {
+    check_has_memory(tensor, op);
+    if (tensor.device().backend != kCPU) return scalar_of(on_host(tensor), op);
+  }
   return visit_dtype(tensor.dtype(), [&]<class T>() -> Scalar {
     const T v = *tensor.data<T>();
-    if constexpr (is_complex(dtype_of<T>))
-      return Scalar(std::complex<double>(v));
-    else if constexpr (std::is_same_v<T, bool>)
-      return Scalar(v);
-    else if constexpr (std::is_same_v<T, uint64_t>)
-      return v > uint64_t(INT64_MAX) ? Scalar(v) : Scalar(int64_t(v));
-    else if constexpr (std::is_integral_v<T>)
-      return Scalar(int64_t(v));
-    else if constexpr (std::is_same_v<T, double>)
-      return Scalar(v);
-    else
-      return Scalar(double(float(v)));
+    if constexpr (is_complex(dtype_of<T>)) return Scalar(std::complex<double>(v));
+    else if constexpr (std::is_same_v<T, bool>) return Scalar(v);
+    else if constexpr (std::is_same_v<T, uint64_t>) return v > uint64_t(INT64_MAX) ? Scalar(v) : Scalar(int64_t(v));
+    else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(v));
+    else if constexpr (std::is_same_v<T, double>) return Scalar(v);
+    else return Scalar(double(float(v)));
   });
 }
 
 PyObject* number_of(const Scalar& scalar) {
   switch (scalar.kind()) {
-    case Scalar::Kind::Bool:
-      return PyBool_FromLong(scalar.to<bool>());
-    case Scalar::Kind::Int:
-      return PyLong_FromLongLong(scalar.to<int64_t>());
-    case Scalar::Kind::UInt:
-      return PyLong_FromUnsignedLongLong(scalar.to<uint64_t>());
-    case Scalar::Kind::Float:
-      return PyFloat_FromDouble(scalar.to_double());
-    default:
-      return PyComplex_FromDoubles(scalar.to_double(), scalar.imag());
+    case Scalar::Kind::Bool: return PyBool_FromLong(scalar.to<bool>());
+    case Scalar::Kind::Int: return PyLong_FromLongLong(scalar.to<int64_t>());
+    case Scalar::Kind::UInt: return PyLong_FromUnsignedLongLong(scalar.to<uint64_t>());
+    case Scalar::Kind::Float: return PyFloat_FromDouble(scalar.to_double());
+    default: return PyComplex_FromDoubles(scalar.to_double(), scalar.imag());
   }
 }
 
 PyObject* to_nested_list(const Tensor& t) {
+  check_has_memory(t, "tolist");
   if (t.device().backend != kCPU) return to_nested_list(on_host(t));
-  // Making lists may run the collector or the handler of a signal, and these any code, which may give `t` itself another
-  // storage or shape: what is read stays.
+  // Making lists may run the collector or the handler of a signal, and these any code, which may give `t` itself
+  // another storage or shape: what is read stays.
   const Ref<Storage> kept = t.impl()->storage;
   const Tensor held = t.numel() >= 0x4000 ? detached_alias(t) : t;
   Looks looks;

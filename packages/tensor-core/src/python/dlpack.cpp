@@ -7,6 +7,7 @@
 #include "python/override.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
+#include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/reach.h"
 
@@ -96,6 +97,7 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     static Names known{"__dlpack__", 0, {"stream", "max_version", "dl_device", "copy"}};
     const Given given(known, args, count, names);
     Tensor t = tensor_of(self);
+    check_has_memory(t, "__dlpack__");
     check(!t.requires_grad(), ErrorKind::Buffer,
           "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
     check(t.device().backend == kCPU, ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ",
@@ -155,7 +157,8 @@ Tensor adopt(Structure* managed, bool readonly) {
         array.device.type, ", expected 1 (cpu)");
   const DType dtype = dtype_from(array.dtype);
   const IntSpan sizes = sizes_of(array);
-  const Shape strides = array.strides ? settled_strides(sizes, IntSpan(array.strides, sizes.size())) : contiguous_strides(sizes);
+  const Shape strides =
+      array.strides ? settled_strides(sizes, IntSpan(array.strides, sizes.size())) : contiguous_strides(sizes);
   const auto [low, high] = reach_of("from_dlpack", sizes, strides, item_size(dtype));
   char* first = static_cast<char*>(array.data) + array.byte_offset;
   check(reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item_size(dtype), 8)) == 0 || high == 0,

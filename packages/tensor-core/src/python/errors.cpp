@@ -9,24 +9,15 @@ namespace {
 
 PyObject* class_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Type:
-      return PyExc_TypeError;
-    case ErrorKind::Value:
-      return PyExc_ValueError;
-    case ErrorKind::Index:
-      return PyExc_IndexError;
-    case ErrorKind::NotImplemented:
-      return PyExc_NotImplementedError;
-    case ErrorKind::Memory:
-      return PyExc_MemoryError;
-    case ErrorKind::ZeroDivision:
-      return PyExc_ZeroDivisionError;
-    case ErrorKind::Overflow:
-      return PyExc_OverflowError;
-    case ErrorKind::Buffer:
-      return PyExc_BufferError;
-    default:
-      return PyExc_RuntimeError;
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::Memory: return PyExc_MemoryError;
+    case ErrorKind::ZeroDivision: return PyExc_ZeroDivisionError;
+    case ErrorKind::Overflow: return PyExc_OverflowError;
+    case ErrorKind::Buffer: return PyExc_BufferError;
+    default: return PyExc_RuntimeError;
   }
 }
 

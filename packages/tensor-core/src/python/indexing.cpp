@@ -3,6 +3,7 @@
 
 #include "infer/numbers.h"
 #include "python/internal.h"
+#include "taeda/levels.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -149,7 +150,7 @@ Item classify(PyObject* o) {
          "index: expected int, slice, None, Ellipsis, bool, a sequence or an integer or bool tensor, found ",
          type_name(o));
   Item item{Item::Kind::Index, 0, index_tensor(o)};
-  if (item.index.dim() == 0 && item.index.device().backend == kCPU) {
+  if (item.index.dim() == 0 && item.index.device().backend == kCPU && !is_carrier(item.index)) {
     const Scalar value = scalar_of(item.index, "index");
     const bool truth = item.index.dtype() == DType::Bool;
     return {truth ? Item::Kind::Truth : Item::Kind::Int, value.to<int64_t>()};
@@ -169,12 +170,9 @@ struct Selection {
 int64_t consumed(const Item& item) {
   switch (item.kind) {
     case Item::Kind::Int:
-    case Item::Kind::Slice:
-      return 1;
-    case Item::Kind::Index:
-      return item.index.dtype() == DType::Bool ? item.index.dim() : 1;
-    default:
-      return 0;
+    case Item::Kind::Slice: return 1;
+    case Item::Kind::Index: return item.index.dtype() == DType::Bool ? item.index.dim() : 1;
+    default: return 0;
   }
 }
 
@@ -232,22 +230,14 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
           place(number_index(item.value), 1);
         }
         break;
-      case Item::Kind::Slice:
-        view.slice(dim++, item.bounds);
-        break;
-      case Item::Kind::NewAxis:
-        view.unsqueeze(dim++);
-        break;
-      case Item::Kind::Ellipsis:
-        dim += self.dim() - used;
-        break;
+      case Item::Kind::Slice: view.slice(dim++, item.bounds); break;
+      case Item::Kind::NewAxis: view.unsqueeze(dim++); break;
+      case Item::Kind::Ellipsis: dim += self.dim() - used; break;
       case Item::Kind::Truth:
         view.unsqueeze(dim);
         place(item.index.defined() ? item.index : ops::to_device(truth_mask(item.value), self.device()), 1);
         break;
-      case Item::Kind::Index:
-        place(item.index, consumed(item));
-        break;
+      case Item::Kind::Index: place(item.index, consumed(item)); break;
     }
   }
   if (!advanced) return {view.finish(), {}};
@@ -297,10 +287,8 @@ void assign(const Tensor& view, PyObject* given, const Tensor& self) {
   const Tensor value = value_of(given, self);
   if (value.is_wrapped_number() || value.dim() == 0) {
     infer::check_number("index assignment", "value", value, view.dtype());
-    if (value.is_wrapped_number())
-      ops::fill_(view, value);
-    else
-      ops::copy_(view, value);
+    if (value.is_wrapped_number()) ops::fill_(view, value);
+    else ops::copy_(view, value);
     return;
   }
   ops::copy_(view, without_leading_ones(value, view.dim()));
@@ -349,10 +337,8 @@ int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept {
     if (!value) fail(ErrorKind::Type, "index: elements of a tensor cannot be deleted");
     const Tensor& t = tensor_of(self);
     View view(t);
-    if (quick_view(t, key, view))
-      assign(view.finish(), value, t);
-    else
-      assign_selection(select_key(t, key), value, t);
+    if (quick_view(t, key, view)) assign(view.finish(), value, t);
+    else assign_selection(select_key(t, key), value, t);
     return 0;
   } catch (...) {
     set_python_error();

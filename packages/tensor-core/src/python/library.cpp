@@ -1,6 +1,7 @@
 // What taeda.library stands on: operators, kernels, layers and devices whose functions are Python callables.
 #include "python/library.h"
 
+#include <algorithm>
 #include <map>
 
 #include "python/numpy_bridge.h"
@@ -29,8 +30,8 @@ BackendId backend_of(PyObject* device) {
 Layer layer_of(PyObject* position) {
   const long at = PyLong_AsLong(position);
   ensure(at != -1 || !PyErr_Occurred());
-  check(at >= 0 && at < kMaxLayers, ErrorKind::Value, "library: argument 'position' must be from 0 to ", kMaxLayers - 1,
-        ", found ", at);
+  check(at >= int(Layer::BelowAutograd) && at < kMaxLayers, ErrorKind::Value,
+        "library: argument 'position' must be from 0 to ", kMaxLayers - 1, ", found ", at);
   return Layer(at);
 }
 
@@ -201,6 +202,20 @@ PyObject* add_kernel_function(PyObject*, PyObject* args) {
         add_kernel(&op, backend_of(device), kernel_with(Callback(callable), op, who), who, replace));
   });
 }
+/// A result below autograd gets a place in the graph: where it has one already, another tensor over its memory does.
+void take_places(const Values& arguments, Values& results) {
+  const std::vector<Tensor> given = tensor_arguments(arguments);
+  const auto taken = [&](const Tensor& t) {
+    return t.requires_grad() || std::ranges::any_of(given, [&](const Tensor& g) { return g.defined() && g.same(t); });
+  };
+  const auto settle = [&](Tensor& t) {
+    if (t.defined() && taken(t)) t = detached_alias(t);
+  };
+  for (Value& value : results) {
+    if (auto* t = std::get_if<Tensor>(&value)) settle(*t);
+    if (auto* list = std::get_if<std::vector<Tensor>>(&value)) std::ranges::for_each(*list, settle);
+  }
+}
 /// A layer's entry of one operator. It is kept for ever, since another thread may be on its way into it, and serves all
 /// Python layers that come to stand in its place.
 struct LayerEntry {
@@ -213,6 +228,8 @@ struct LayerEntry {
 
   Values call(const OpEntry& op, Values arguments) {
     const Below below(layer);
+    const bool recorded = layer == Layer::BelowAutograd;
+    const Below autograd(recorded ? Layer::Autograd : layer);
     Values results;
     std::string giver;
     {
@@ -226,6 +243,7 @@ struct LayerEntry {
     }
     if (giver.empty()) return call_operator(op, std::move(arguments));  // it was removed a moment ago
     check_layer_results({op, schema, giver}, arguments, results);
+    if (recorded) take_places(arguments, results);
     return results;
   }
 };

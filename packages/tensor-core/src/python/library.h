@@ -45,5 +45,6 @@ class Callback {
 
 extern PyMethodDef library_functions[];
 extern PyMethodDef library_autograd_functions[];
+extern PyMethodDef level_functions[];
 
 }  // namespace taeda::py

@@ -23,9 +23,8 @@ Object ask(const char* method, const Tensor& self) {
 }
 void api_set_requires_grad(const Tensor& self, bool value) {
   const Gil gil;
-  own(not_unwound([&] {
-    return PyObject_CallMethod(provider, "set_requires_grad", "NN", wrap(self), PyBool_FromLong(value));
-  }));
+  own(not_unwound(
+      [&] { return PyObject_CallMethod(provider, "set_requires_grad", "NN", wrap(self), PyBool_FromLong(value)); }));
 }
 Tensor api_grad(const Tensor& self) {
   const Gil gil;
@@ -49,10 +48,6 @@ void* api_grad_fn(const Tensor& self) {
   const Gil gil;
   return ask("grad_fn", self).release();
 }
-void* api_attribute(const char* name) {
-  const Gil gil;
-  return optional_attribute(provider, name).release();
-}
 
 PyObject* install(PyObject*, PyObject* object) {
   return guarded([&]() -> PyObject* {
@@ -66,7 +61,6 @@ PyObject* install(PyObject*, PyObject* object) {
     autograd_api.set_grad = api_set_grad;
     autograd_api.is_leaf = api_is_leaf;
     autograd_api.grad_fn = api_grad_fn;
-    autograd_api.attribute = api_attribute;
     Py_RETURN_NONE;
   });
 }
@@ -103,10 +97,8 @@ PyObject* mark(PyObject*, PyObject* args) {
     need_provider();
     TensorImpl* impl = tensor_in(o).impl();
     impl->flags = on ? impl->flags | kRequiresGrad : impl->flags & ~kRequiresGrad;
-    if (on)
-      impl->keys = impl->keys | KeySet::of(Layer::Autograd);
-    else if (!impl->base)
-      impl->keys = impl->keys.without(Layer::Autograd);
+    if (on) impl->keys = impl->keys | KeySet::of(Layer::Autograd);
+    else if (!impl->base) impl->keys = impl->keys.without(Layer::Autograd);
     return Py_NewRef(Py_None);
   });
 }

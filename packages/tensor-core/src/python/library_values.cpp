@@ -41,26 +41,16 @@ struct ToPython {
 
 const char* expected(const SchemaArgument& argument) {
   switch (argument.type) {
-    case ArgumentType::Tensor:
-      return argument.list ? "a sequence of Tensors" : "a Tensor";
-    case ArgumentType::Operand:
-      return "a Tensor or a number";
-    case ArgumentType::Scalar:
-      return "a number";
-    case ArgumentType::Int:
-      return argument.list ? "a sequence of ints" : "an int";
-    case ArgumentType::Float:
-      return argument.list ? "a sequence of floats" : "a float";
-    case ArgumentType::Bool:
-      return "a bool";
-    case ArgumentType::Str:
-      return "a str";
-    case ArgumentType::DType:
-      return "a dtype";
-    case ArgumentType::Device:
-      return "a device or its name";
-    case ArgumentType::Generator:
-      return "a Generator";
+    case ArgumentType::Tensor: return argument.list ? "a sequence of Tensors" : "a Tensor";
+    case ArgumentType::Operand: return "a Tensor or a number";
+    case ArgumentType::Scalar: return "a number";
+    case ArgumentType::Int: return argument.list ? "a sequence of ints" : "an int";
+    case ArgumentType::Float: return argument.list ? "a sequence of floats" : "a float";
+    case ArgumentType::Bool: return "a bool";
+    case ArgumentType::Str: return "a str";
+    case ArgumentType::DType: return "a dtype";
+    case ArgumentType::Device: return "a device or its name";
+    case ArgumentType::Generator: return "a Generator";
   }
   return "something else";
 }
@@ -151,18 +141,15 @@ Value from_python(PyObject* o, const SchemaArgument& argument, const char* op) {
   if (argument.list) return list_from(o, argument, op);
   switch (argument.type) {
     case ArgumentType::Tensor:
-    case ArgumentType::Operand:
-      return tensor_from(o, argument, op);
+    case ArgumentType::Operand: return tensor_from(o, argument, op);
     case ArgumentType::Scalar: {
       if (is_tensor(o)) return scalar_of(tensor_of(o), op);
       const std::optional<Scalar> number = as_number(o);
       if (!number) wrong(o, argument, op);
       return *number;
     }
-    case ArgumentType::Int:
-      return whole(o, argument, op);
-    case ArgumentType::Float:
-      return real(o, argument, op);
+    case ArgumentType::Int: return whole(o, argument, op);
+    case ArgumentType::Float: return real(o, argument, op);
     case ArgumentType::Bool:
       if (!PyBool_Check(o)) wrong(o, argument, op);
       return o == Py_True;

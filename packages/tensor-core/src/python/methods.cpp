@@ -2,7 +2,9 @@
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/override.h"
+#include "taeda/derived.h"
 #include "taeda/exported.h"
+#include "taeda/levels.h"
 #include "taeda/ops.h"
 #include "taeda/stream.h"
 
@@ -29,7 +31,12 @@ PyObject* ndimension(PyObject* self, PyObject* unused) { return dim(self, unused
 PyObject* nelement(PyObject* self, PyObject* unused) { return numel(self, unused); }
 PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).item_bytes()); }
 PyObject* storage_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).storage_offset()); }
-PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self).bytes()); }
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  return guarded([&] {
+    note_address(tensor_of(self).impl()->storage);
+    return PyLong_FromVoidPtr(tensor_of(self).bytes());
+  });
+}
 PyObject* is_floating_point(PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(tensor_of(self).dtype())); }
 PyObject* is_complex_method(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self).dtype())); }
 PyObject* is_signed_method(PyObject* self, PyObject*) { return PyBool_FromLong(is_signed(tensor_of(self).dtype())); }
@@ -167,11 +174,15 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
 }
 
 PyObject* storage_facts(PyObject* self, PyObject*) {
-  const Storage* storage = tensor_of(self).impl()->storage.get();
-  return Py_BuildValue("(NKkO)", PyLong_FromVoidPtr(storage ? storage->data : nullptr),
-                       static_cast<unsigned long long>(storage ? storage->nbytes : 0),
-                       static_cast<unsigned long>(storage ? storage->use_count() : 0),
-                       storage && storage->readonly ? Py_True : Py_False);
+  return guarded([&] {
+    check_has_memory(tensor_of(self), "untyped_storage");
+    const Storage* storage = tensor_of(self).impl()->storage.get();
+    return Py_BuildValue("(NKkON)", PyLong_FromVoidPtr(storage ? storage->data : nullptr),
+                         static_cast<unsigned long long>(storage ? storage->nbytes : 0),
+                         static_cast<unsigned long>(storage ? storage->use_count() : 0),
+                         storage && storage->readonly ? Py_True : Py_False,
+                         PyLong_FromVoidPtr(tensor_of(self).bytes()));
+  });
 }
 
 PyObject* is_set_to(PyObject* self, PyObject* other) {
@@ -199,11 +210,9 @@ PyObject* resize_to(PyObject* self, PyObject* size) {
 }  // namespace
 
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(method_fast<FUNCTION>), METH_FASTCALL | METH_KEYWORDS
-#define TAEDA_CAST(NAME, DTYPE)                                                       \
-  {                                                                                   \
-    NAME, method0<as_type<DType::DTYPE>>, METH_NOARGS,                                         \
-        NAME "() -> Tensor\n\nThe tensor in dtype " #DTYPE "; itself when it has it." \
-  }
+#define TAEDA_CAST(NAME, DTYPE)                       \
+  {NAME, method0<as_type<DType::DTYPE>>, METH_NOARGS, \
+   NAME "() -> Tensor\n\nThe tensor in dtype " #DTYPE "; itself when it has it."}
 PyMethodDef tensor_methods[] = {
     {"item", method0<item>, METH_NOARGS,
      "item() -> bool | int | float | complex\n\nThe one element as a Python number.\n\nRaises:\n    RuntimeError: "

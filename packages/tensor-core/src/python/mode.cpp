@@ -11,7 +11,7 @@ constexpr int kMaxNested = 32;
 
 struct PyMode {
   PyObject_HEAD uint8_t switches;
-  uint8_t depth;   // how often this object is entered now
+  uint8_t depth;              // how often this object is entered now
   uint8_t saved[kMaxNested];  // what was on before each entry
 };
 PyMode* cast(PyObject* o) { return reinterpret_cast<PyMode*>(o); }

@@ -30,7 +30,8 @@ class Side {
 
 bool either_overrides(PyObject* a, PyObject* b) { return may_override(a) || may_override(b); }
 
-/// An operator whose operand answers for itself: the method of the tensor, which is the right operand where the left is none.
+/// An operator whose operand answers for itself: the method of the tensor, which is the right operand where the left is
+/// none.
 PyObject* override_binary(const char* name, const char* reflected, PyObject* a, PyObject* b) {
   if (is_tensor(a) || !is_tensor(b)) return override_operator(name, {a, b});
   return override_operator(reflected, {b, a});
@@ -75,17 +76,16 @@ PyObject* unary(PyObject* a) noexcept {
 struct BinaryName {
   const char *plain, *reflected;
 };
-#define TAEDA_BINARY(OP, REFLECTED)                                   \
-  binary<[](const Tensor& x, const Tensor& y) { return ops::OP(x, y); }, \
-         [] { return BinaryName{#OP, #REFLECTED}; }>
-#define TAEDA_INPLACE(OP) inplace<[](const Tensor& x, const Tensor& y) { ops::OP(x, y); }, [] { return #OP; }>
-#define TAEDA_UNARY(OP) unary<[](const Tensor& x) { return ops::OP(x); }, [] { return #OP; }>
+#define TAEDA_OPERATOR(OP, REFLECTED) \
+  binary<[](const Tensor& x, const Tensor& y) { return ops::OP(x, y); }, [] { return BinaryName{#OP, #REFLECTED}; }>
+#define TAEDA_INPLACE_OPERATOR(OP) inplace<[](const Tensor& x, const Tensor& y) { ops::OP(x, y); }, [] { return #OP; }>
+#define TAEDA_UNARY_OPERATOR(OP) unary<[](const Tensor& x) { return ops::OP(x); }, [] { return #OP; }>
 
 /// Numbers have no matrix product: Python says so with the operator's name.
 PyObject* matrix_product(PyObject* a, PyObject* b) noexcept {
   for (PyObject* o : {a, b})
     if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) Py_RETURN_NOTIMPLEMENTED;
-  return TAEDA_BINARY(matmul, __rmatmul__)(a, b);
+  return TAEDA_OPERATOR(matmul, __rmatmul__)(a, b);
 }
 
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
@@ -93,11 +93,9 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
     PyErr_SetString(PyExc_TypeError, "pow: a modulus (third argument) is not supported for tensors");
     return nullptr;
   }
-  return TAEDA_BINARY(pow, __rpow__)(a, b);
+  return TAEDA_OPERATOR(pow, __rpow__)(a, b);
 }
-PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept {
-  return TAEDA_INPLACE(pow_)(a, b);
-}
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept { return TAEDA_INPLACE_OPERATOR(pow_)(a, b); }
 
 PyObject* divmod(PyObject* a, PyObject* b) noexcept {
   if (either_overrides(a, b)) return override_binary("__divmod__", "__rdivmod__", a, b);
@@ -119,18 +117,12 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
     switch (op) {
-      case Py_EQ:
-        return wrap(ops::eq(*left, *right));
-      case Py_NE:
-        return wrap(ops::ne(*left, *right));
-      case Py_LT:
-        return wrap(ops::lt(*left, *right));
-      case Py_LE:
-        return wrap(ops::le(*left, *right));
-      case Py_GT:
-        return wrap(ops::gt(*left, *right));
-      default:
-        return wrap(ops::ge(*left, *right));
+      case Py_EQ: return wrap(ops::eq(*left, *right));
+      case Py_NE: return wrap(ops::ne(*left, *right));
+      case Py_LT: return wrap(ops::lt(*left, *right));
+      case Py_LE: return wrap(ops::le(*left, *right));
+      case Py_GT: return wrap(ops::gt(*left, *right));
+      default: return wrap(ops::ge(*left, *right));
     }
   });
 }
@@ -243,36 +235,36 @@ Py_hash_t hash(PyObject* self) noexcept { return Py_hash_t(reinterpret_cast<uint
 std::vector<PyType_Slot> number_slots() {
   std::vector<PyType_Slot> slots;
   const auto slot = [&](int id, auto function) { slots.push_back({id, reinterpret_cast<void*>(function)}); };
-  slot(Py_nb_add, &TAEDA_BINARY(add, add));
-  slot(Py_nb_subtract, &TAEDA_BINARY(sub, __rsub__));
-  slot(Py_nb_multiply, &TAEDA_BINARY(mul, mul));
-  slot(Py_nb_true_divide, &TAEDA_BINARY(div, __rtruediv__));
-  slot(Py_nb_floor_divide, &TAEDA_BINARY(floor_divide, __rfloordiv__));
-  slot(Py_nb_remainder, &TAEDA_BINARY(remainder, __rmod__));
+  slot(Py_nb_add, &TAEDA_OPERATOR(add, add));
+  slot(Py_nb_subtract, &TAEDA_OPERATOR(sub, __rsub__));
+  slot(Py_nb_multiply, &TAEDA_OPERATOR(mul, mul));
+  slot(Py_nb_true_divide, &TAEDA_OPERATOR(div, __rtruediv__));
+  slot(Py_nb_floor_divide, &TAEDA_OPERATOR(floor_divide, __rfloordiv__));
+  slot(Py_nb_remainder, &TAEDA_OPERATOR(remainder, __rmod__));
   slot(Py_nb_matrix_multiply, &matrix_product);
-  slot(Py_nb_and, &TAEDA_BINARY(bitwise_and, __rand__));
-  slot(Py_nb_or, &TAEDA_BINARY(bitwise_or, __ror__));
-  slot(Py_nb_xor, &TAEDA_BINARY(bitwise_xor, __rxor__));
-  slot(Py_nb_lshift, &TAEDA_BINARY(bitwise_left_shift, __rlshift__));
-  slot(Py_nb_rshift, &TAEDA_BINARY(bitwise_right_shift, __rrshift__));
+  slot(Py_nb_and, &TAEDA_OPERATOR(bitwise_and, __rand__));
+  slot(Py_nb_or, &TAEDA_OPERATOR(bitwise_or, __ror__));
+  slot(Py_nb_xor, &TAEDA_OPERATOR(bitwise_xor, __rxor__));
+  slot(Py_nb_lshift, &TAEDA_OPERATOR(bitwise_left_shift, __rlshift__));
+  slot(Py_nb_rshift, &TAEDA_OPERATOR(bitwise_right_shift, __rrshift__));
   slot(Py_nb_power, &power);
   slot(Py_nb_divmod, &divmod);
-  slot(Py_nb_inplace_add, &TAEDA_INPLACE(add_));
-  slot(Py_nb_inplace_subtract, &TAEDA_INPLACE(sub_));
-  slot(Py_nb_inplace_multiply, &TAEDA_INPLACE(mul_));
-  slot(Py_nb_inplace_true_divide, &TAEDA_INPLACE(div_));
-  slot(Py_nb_inplace_floor_divide, &TAEDA_INPLACE(floor_divide_));
-  slot(Py_nb_inplace_remainder, &TAEDA_INPLACE(remainder_));
-  slot(Py_nb_inplace_and, &TAEDA_INPLACE(bitwise_and_));
-  slot(Py_nb_inplace_or, &TAEDA_INPLACE(bitwise_or_));
-  slot(Py_nb_inplace_xor, &TAEDA_INPLACE(bitwise_xor_));
-  slot(Py_nb_inplace_lshift, &TAEDA_INPLACE(bitwise_left_shift_));
-  slot(Py_nb_inplace_rshift, &TAEDA_INPLACE(bitwise_right_shift_));
+  slot(Py_nb_inplace_add, &TAEDA_INPLACE_OPERATOR(add_));
+  slot(Py_nb_inplace_subtract, &TAEDA_INPLACE_OPERATOR(sub_));
+  slot(Py_nb_inplace_multiply, &TAEDA_INPLACE_OPERATOR(mul_));
+  slot(Py_nb_inplace_true_divide, &TAEDA_INPLACE_OPERATOR(div_));
+  slot(Py_nb_inplace_floor_divide, &TAEDA_INPLACE_OPERATOR(floor_divide_));
+  slot(Py_nb_inplace_remainder, &TAEDA_INPLACE_OPERATOR(remainder_));
+  slot(Py_nb_inplace_and, &TAEDA_INPLACE_OPERATOR(bitwise_and_));
+  slot(Py_nb_inplace_or, &TAEDA_INPLACE_OPERATOR(bitwise_or_));
+  slot(Py_nb_inplace_xor, &TAEDA_INPLACE_OPERATOR(bitwise_xor_));
+  slot(Py_nb_inplace_lshift, &TAEDA_INPLACE_OPERATOR(bitwise_left_shift_));
+  slot(Py_nb_inplace_rshift, &TAEDA_INPLACE_OPERATOR(bitwise_right_shift_));
   slot(Py_nb_inplace_power, &inplace_power);
-  slot(Py_nb_negative, &TAEDA_UNARY(neg));
-  slot(Py_nb_positive, &TAEDA_UNARY(positive));
-  slot(Py_nb_absolute, &TAEDA_UNARY(abs));
-  slot(Py_nb_invert, &TAEDA_UNARY(bitwise_not));
+  slot(Py_nb_negative, &TAEDA_UNARY_OPERATOR(neg));
+  slot(Py_nb_positive, &TAEDA_UNARY_OPERATOR(positive));
+  slot(Py_nb_absolute, &TAEDA_UNARY_OPERATOR(abs));
+  slot(Py_nb_invert, &TAEDA_UNARY_OPERATOR(bitwise_not));
   slot(Py_nb_bool, &truth);
   slot(Py_nb_int, &as_int);
   slot(Py_nb_float, &as_float);

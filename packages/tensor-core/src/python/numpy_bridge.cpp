@@ -41,9 +41,8 @@ constexpr const char* kHeld = "taeda.memory";
 /// An object that stands for the tensor's memory: an array's base.
 Object hold(const Tensor& t) {
   auto* memory = new Exported(t.impl()->storage);
-  PyObject* made = PyCapsule_New(memory, kHeld, [](PyObject* capsule) {
-    delete static_cast<Exported*>(PyCapsule_GetPointer(capsule, kHeld));
-  });
+  PyObject* made = PyCapsule_New(
+      memory, kHeld, [](PyObject* capsule) { delete static_cast<Exported*>(PyCapsule_GetPointer(capsule, kHeld)); });
   if (!made) delete memory;
   return own(made);
 }
@@ -81,8 +80,7 @@ PyObject* array_over(const Tensor& t) {
   Object array =
       own(PyArray_New(&PyArray_Type, n, dims, kTypeNumbers[size_t(t.dtype())], steps, t.bytes(), 0, flags, nullptr));
   // Without memory of its own the tensor has nothing to share, and NumPy has allocated.
-  if (t.bytes())
-    ensure(PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), hold(t).release()) == 0);
+  if (t.bytes()) ensure(PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), hold(t).release()) == 0);
   return array.release();
 }
 

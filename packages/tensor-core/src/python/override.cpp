@@ -24,10 +24,10 @@ thread_local ThreadModes modes;
 
 void refresh() { plain_type = modes.in_force() ? nullptr : TensorType; }
 
-PyObject* module_ = nullptr;       // taeda_tensor_core._C
-PyObject* answers_not = nullptr;   // what a class without an answer has for one
+PyObject* module_ = nullptr;         // taeda_tensor_core._C
+PyObject* answers_not = nullptr;     // what a class without an answer has for one
 PyObject* dispatches_not = nullptr;  // the same for operators
-PyObject* arm = nullptr;           // called once, when somebody answers for the first time
+PyObject* arm = nullptr;             // called once, when somebody answers for the first time
 bool armed = false;
 
 PyObject* spelling(int which) {
@@ -147,8 +147,8 @@ void arm_once() {
   if (arm) own(PyObject_CallNoArgs(arm));
 }
 
-/// What the first one answers that does not return NotImplemented. `partner`: where all of them do, the operand on the other
-/// side of a Python operator may know more, so that this is returned instead of an error.
+/// What the first one answers that does not return NotImplemented. `partner`: where all of them do, the operand on the
+/// other side of a Python operator may know more, so that this is returned instead of an error.
 PyObject* answered(PyObject* function, const Answering& all, PyObject* args, PyObject* kwargs, bool partner = false) {
   arm_once();
   const Object types = all.types();
@@ -167,8 +167,9 @@ PyObject* answered(PyObject* function, const Answering& all, PyObject* args, PyO
     if (result.get() != Py_NotImplemented) return result.release();
   }
   if (partner) Py_RETURN_NOTIMPLEMENTED;
-  fail(ErrorKind::Type, name_of(function), ": no implementation for these types: __torch_function__ of all of them returned NotImplemented: ",
-       asked, listed(all));
+  fail(ErrorKind::Type, name_of(function),
+       ": no implementation for these types: __torch_function__ of all of them returned NotImplemented: ", asked,
+       listed(all));
 }
 
 /// All arguments as Python calls them, and who answers among them.
@@ -211,7 +212,8 @@ class ClassesOff {
 /// The same elements and history as an instance of `type`. A tensor that nobody else holds changes its class.
 Object as_class(Object given, PyTypeObject* type) {
   auto* wrapper = reinterpret_cast<PyTensor*>(given.get());
-  const bool alone = Py_REFCNT(given.get()) == 1 && Py_TYPE(given.get()) == TensorType && !wrapper->dict && !wrapper->weakrefs;
+  const bool alone =
+      Py_REFCNT(given.get()) == 1 && Py_TYPE(given.get()) == TensorType && !wrapper->dict && !wrapper->weakrefs;
   Tensor tensor = wrapper->tensor;
   if (alone) {
     wrapper->tensor = Tensor();
@@ -358,7 +360,8 @@ PyObject* handle_override(PyObject*, PyObject* const* args, Py_ssize_t count) {
 /// public function, implementation, args, kwargs: asks where somebody answers, else calls the implementation.
 PyObject* call_overridable(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    check(count == 4 && PyTuple_Check(args[2]) && PyDict_Check(args[3]), ErrorKind::Type, "_call_overridable: expected 4 arguments");
+    check(count == 4 && PyTuple_Check(args[2]) && PyDict_Check(args[3]), ErrorKind::Type,
+          "_call_overridable: expected 4 arguments");
     Answering all;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i) all.look_at(PyTuple_GET_ITEM(args[2], i));
     PyObject *key, *value;
@@ -438,14 +441,16 @@ void meet_mode() {
   plain_type = TensorType;
 }
 
-PyObject* call_override(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords, bool partner) {
+PyObject* call_override(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
+                        bool partner) {
   return guarded([&] {
     const Call call(self, args, count, keywords);
     return answered(function, call.answering, call.args.get(), call.kwargs.get(), partner);
   });
 }
 
-PyObject* override_named(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+PyObject* override_named(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t count,
+                         PyObject* keywords) {
   return guarded([&] {
     PyObject* home = self ? reinterpret_cast<PyObject*>(TensorType) : module_;
     Object function = optional_attribute(home, name);
@@ -470,7 +475,8 @@ PyObject* override_get(const char* name, PyObject* self) {
 }
 int override_set(const char* name, PyObject* self, PyObject* value) {
   const Object done(guarded([&] {
-    return call_override(accessor(name, value ? "__set__" : "__delete__").get(), self, &value, value != nullptr, nullptr);
+    return call_override(accessor(name, value ? "__set__" : "__delete__").get(), self, &value, value != nullptr,
+                         nullptr);
   }));
   return done ? 0 : -1;
 }
@@ -483,7 +489,8 @@ const char* method_name(void* function) {
 }
 const char* attribute_name(void* accessor, void* closure) {
   const auto is = [&](const PyGetSetDef& row) {
-    return row.closure == closure && (reinterpret_cast<void*>(row.get) == accessor || reinterpret_cast<void*>(row.set) == accessor);
+    return row.closure == closure &&
+           (reinterpret_cast<void*>(row.get) == accessor || reinterpret_cast<void*>(row.set) == accessor);
   };
   const PyGetSetDef* row = tensor_attributes;
   while (row->name && !is(*row)) ++row;
@@ -493,13 +500,17 @@ const char* attribute_name(void* accessor, void* closure) {
 #define TAEDA_FAST(FUNCTION, FLAGS) reinterpret_cast<PyCFunction>(FUNCTION), METH_FASTCALL | FLAGS
 PyMethodDef override_methods[] = {
     {"__torch_function__", TAEDA_FAST(torch_function, METH_KEYWORDS | METH_CLASS),
-     "__torch_function__(func, types, args=(), kwargs=None)\n\nAnswers for functions that were given instances of the class: "
+     "__torch_function__(func, types, args=(), kwargs=None)\n\nAnswers for functions that were given instances of the "
+     "class: "
      "calls `func` as if they were plain tensors and gives results of the class. Override it to do something else."},
     {"__taeda_function__", TAEDA_FAST(torch_function, METH_KEYWORDS | METH_CLASS), "The same as __torch_function__."},
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(init_subclass)), METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(init_subclass)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
     {"as_subclass", TAEDA_FAST(as_subclass, METH_KEYWORDS),
-     "as_subclass(cls) -> Tensor\n\nThe same elements as an instance of a subclass of Tensor; gradients flow through.\n\n"
-     "Raises:\n    TypeError: `cls` is no subclass of Tensor.\n\nExample:\n    >>> class Named(taeda.Tensor): pass\n    "
+     "as_subclass(cls) -> Tensor\n\nThe same elements as an instance of a subclass of Tensor; gradients flow "
+     "through.\n\n"
+     "Raises:\n    TypeError: `cls` is no subclass of Tensor.\n\nExample:\n    >>> class Named(taeda.Tensor): pass\n   "
+     " "
      ">>> type(taeda.ones(2).as_subclass(Named) + 1).__name__\n    'Named'"},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef override_functions[] = {

@@ -1,14 +1,15 @@
-// Calls that `__torch_function__` may answer: which arguments ask for it, the function modes of the thread, the hand-over.
+// Calls that `__torch_function__` may answer: which arguments ask for it, the function modes of the thread, the
+// hand-over.
 #pragma once
 #include "python/internal.h"
 
 namespace taeda::py {
 
 /// Note [Plain tensors]
-/// Every argument is compared with the type of plain tensors in any case. The thread keeps that type in a variable of its
-/// own (pytensor.h): null while a function mode is in force, and before the thread's first call. So a mode costs calls
-/// without modes nothing: while there is one, every argument takes the slow way, and only there modes and classes that
-/// answer for themselves are looked for.
+/// Every argument is compared with the type of plain tensors in any case. The thread keeps that type in a variable of
+/// its own (pytensor.h): null while a function mode is in force, and before the thread's first call. So a mode costs
+/// calls without modes nothing: while there is one, every argument takes the slow way, and only there modes and classes
+/// that answer for themselves are looked for.
 
 /// Thrown by a conversion that meets an argument whose class answers, or a mode: nothing has been computed yet.
 struct Overridden {};
@@ -28,8 +29,9 @@ inline void watch_modes() {
 }
 bool mode_in_force();
 
-/// Lets a mode or the arguments' classes answer for a public function. `self` may be null; keywords as in METH_FASTCALL.
-/// `partner`: NotImplemented is a result, because the other operand of a Python operator may still know what to do.
+/// Lets a mode or the arguments' classes answer for a public function. `self` may be null; keywords as in
+/// METH_FASTCALL. `partner`: NotImplemented is a result, because the other operand of a Python operator may still know
+/// what to do.
 PyObject* call_override(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
                         bool partner = false);
 /// The same for the function or, when `self` is given, the method of this name.
@@ -40,9 +42,10 @@ PyObject* override_operator(const char* name, std::initializer_list<PyObject*> o
 PyObject* override_get(const char* name, PyObject* self);
 int override_set(const char* name, PyObject* self, PyObject* value);
 
-/// The layer that asks `__torch_dispatch__` of modes and classes. Their instances carry its bit: what a wrapper keeps in its
+/// The layer that asks `__torch_dispatch__` of modes and classes. Their instances carry its bit: what a wrapper keeps
+/// in its
 /// `__dict__` is met before any kernel sees the tensor, and calls without such tensors know nothing of it.
-inline constexpr Layer kDispatchLayer = Layer(1);
+inline constexpr Layer kDispatchLayer = Layer::PreDispatch;
 bool dispatches(PyTypeObject* type);
 
 extern PyMethodDef override_functions[];
@@ -79,15 +82,13 @@ PyObject* method_fast(PyObject* self, PyObject* const* args, Py_ssize_t count, P
 template <getter F>
 PyObject* get(PyObject* self, void* closure) {
   if (Py_TYPE(self) != plain_type) [[unlikely]]
-    if (overrides(self))
-      return override_get(attribute_name(reinterpret_cast<void*>(&get<F>), closure), self);
+    if (overrides(self)) return override_get(attribute_name(reinterpret_cast<void*>(&get<F>), closure), self);
   return F(self, closure);
 }
 template <setter F>
 int set(PyObject* self, PyObject* value, void* closure) {
   if (Py_TYPE(self) != plain_type) [[unlikely]]
-    if (overrides(self))
-      return override_set(attribute_name(reinterpret_cast<void*>(&set<F>), closure), self, value);
+    if (overrides(self)) return override_set(attribute_name(reinterpret_cast<void*>(&set<F>), closure), self, value);
   return F(self, value, closure);
 }
 

@@ -52,8 +52,8 @@ PyObject* discovery = nullptr;
 
 void ask_discovery(std::string_view name) {
   const Gil gil;
-  const Object answer(not_unwound(
-      [&] { return PyObject_CallFunction(discovery, "s#", name.data(), Py_ssize_t(name.size())); }));
+  const Object answer(
+      not_unwound([&] { return PyObject_CallFunction(discovery, "s#", name.data(), Py_ssize_t(name.size())); }));
   if (!answer) throw take_error();
 }
 PyObject* set_discovery(PyObject*, PyObject* function) {
@@ -211,8 +211,9 @@ PyObject* memory_import(PyObject*, PyObject* args) {
     const int64_t item = int64_t(item_size(*type));
     const Reach reach = reach_of("import_memory", shape, steps, item);
     const int64_t first = (Count(offset) * item).of("import_memory", "the offset");
-    check(first + reach.low >= 0 && reach.high <= nbytes - first, ErrorKind::Value, "import_memory: argument 'handle' has a tensor of shape ", shape_text(shape),
-          " that leaves its memory of ", nbytes, " bytes");
+    check(first + reach.low >= 0 && reach.high <= nbytes - first, ErrorKind::Value,
+          "import_memory: argument 'handle' has a tensor of shape ", shape_text(shape), " that leaves its memory of ",
+          nbytes, " bytes");
     return wrap(from_storage(imported(*where, size_t(nbytes), {text, size_t(length)}), shape,
                              settled_strides(shape, steps), first, *type));
   });

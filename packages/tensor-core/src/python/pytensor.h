@@ -25,7 +25,8 @@ struct PyTensor {
 extern PyTypeObject* TensorType;
 
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType || PyType_IsSubtype(Py_TYPE(o), TensorType); }
-/// The type of tensors that need no second look on this thread: Tensor itself, or null (Note [Plain tensors] in override.h).
+/// The type of tensors that need no second look on this thread: Tensor itself, or null (Note [Plain tensors] in
+/// override.h).
 extern constinit thread_local PyTypeObject* plain_type __attribute__((tls_model("initial-exec")));
 inline bool is_plain(PyObject* o) { return Py_TYPE(o) == plain_type; }
 /// `o` must be a Tensor.

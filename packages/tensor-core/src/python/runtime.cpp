@@ -2,7 +2,10 @@
 #include "core/container.h"
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "python/library.h"
 #include "taeda/backend.h"
+#include "taeda/derived.h"
+#include "taeda/deterministic.h"
 #include "taeda/generator_state.h"
 #include "taeda/parallel.h"
 #include "taeda/stream.h"
@@ -29,6 +32,16 @@ PyObject* py_set_num_threads(PyObject*, PyObject* count) {
     return nothing();
   });
 }
+PyObject* py_derivations(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(derivations()); }
+PyObject* py_derived_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(derived_bytes()); }
+PyObject* py_set_derived_limit(PyObject*, PyObject* bytes) {
+  return guarded([&] {
+    const size_t limit = PyLong_AsSize_t(bytes);
+    ensure(!PyErr_Occurred());
+    set_derived_limit(limit);
+    return nothing();
+  });
+}
 PyObject* live_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(cpu_live_bytes()); }
 PyObject* cached_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(cpu_cached_bytes()); }
 PyObject* empty_cache(PyObject*, PyObject*) {
@@ -45,7 +58,8 @@ PyObject* set_cache_limit(PyObject*, PyObject* bytes) {
 }
 PyObject* container_memory(PyObject*, PyObject* root) {
   return guarded([&] {
-    return PyLong_FromSize_t(detail::container_memory(std::string(text_of(root, "_container_memory: argument 'root'"))));
+    return PyLong_FromSize_t(
+        detail::container_memory(std::string(text_of(root, "_container_memory: argument 'root'"))));
   });
 }
 PyObject* synchronize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -57,6 +71,22 @@ PyObject* synchronize(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     release_passed_pinned();
     return nothing();
   });
+}
+
+// --- deterministic algorithms ---
+
+/// Shown at the Python code that runs; an error where the user turned warnings into errors.
+void warn(const char* text) {
+  const Gil gil;
+  ensure(PyErr_WarnEx(PyExc_UserWarning, text, 1) == 0);
+}
+PyObject* get_determinism(PyObject*, PyObject*) { return PyLong_FromLong(long(determinism())); }
+PyObject* py_set_determinism(PyObject*, PyObject* wanted) {
+  const long level = PyLong_AsLong(wanted);
+  if (level == -1 && PyErr_Occurred()) return nullptr;
+  set_determinism(Determinism(level));
+  host_warning = warn;
+  return nothing();
 }
 
 // --- dtypes ---
@@ -131,28 +161,21 @@ PyObject* py_default_generator(PyObject*, PyObject* const* args, Py_ssize_t coun
 
 const char* kind_name(Kind kind) {
   switch (kind) {
-    case Kind::Structured:
-      return "structured";
-    case Kind::Direct:
-      return "direct";
-    case Kind::View:
-      return "view";
-    default:
-      return "composite";
+    case Kind::Structured: return "structured";
+    case Kind::Direct: return "direct";
+    case Kind::View: return "view";
+    default: return "composite";
   }
 }
-const char* form_name(Form form) {
-  return form == Form::Out ? "out" : form == Form::InPlace ? "inplace" : "function";
-}
+const char* form_name(Form form) { return form == Form::Out ? "out" : form == Form::InPlace ? "inplace" : "function"; }
 /// (name, schema, kind, core, form) of every entry.
 PyObject* operators(PyObject*, PyObject*) {
   return guarded([&] {
     Object list = own(PyList_New(0));
     for (const OpEntry* op : all_ops()) {
       if (!op) continue;
-      const Object row =
-          own(Py_BuildValue("(sssOs)", op->name, op->schema, kind_name(op->kind), op->core ? Py_True : Py_False,
-                            form_name(op->form)));
+      const Object row = own(Py_BuildValue("(sssOs)", op->name, op->schema, kind_name(op->kind),
+                                           op->core ? Py_True : Py_False, form_name(op->form)));
       ensure(PyList_Append(list.get(), row.get()) == 0);
     }
     return list.release();
@@ -171,14 +194,21 @@ PyMethodDef runtime_functions[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads() -> int\n\nThreads that operators may use."},
     {"set_num_threads", py_set_num_threads, METH_O,
      "set_num_threads(count)\n\nLimits the threads that operators use; results do not depend on it."},
+    {"_determinism", get_determinism, METH_NOARGS, nullptr},
+    {"_set_determinism", py_set_determinism, METH_O, nullptr},
     {"empty_cache", empty_cache, METH_NOARGS,
-     "empty_cache()\n\nGives the memory that the cpu allocator keeps for reuse, for all threads, back to the system.\n\n"
+     "empty_cache()\n\nGives the memory that the cpu allocator keeps for reuse, for all threads, back to the "
+     "system.\n\n"
      "This happens by itself when memory runs out, and when none of it was used for some seconds."},
     {"set_cache_limit", set_cache_limit, METH_O,
      "set_cache_limit(bytes)\n\nBound of the memory that the cpu allocator keeps for reuse.\n\nWithout it: 4 GiB, or a "
      "quarter of what the process may use where its container has less. Never is more kept than tensors lately took at "
      "once."},
     {"_container_memory", container_memory, METH_O, nullptr},
+    {"_derivations", py_derivations, METH_NOARGS,
+     "_derivations() -> int\n\nHow often kernels brought weights to a layout of their own."},
+    {"_derived_bytes", py_derived_bytes, METH_NOARGS, "_derived_bytes() -> int\n\nBytes of what is kept of that."},
+    {"_set_derived_limit", py_set_derived_limit, METH_O, nullptr},
     {"_live_bytes", live_bytes, METH_NOARGS, "_live_bytes() -> int\n\nBytes of all living cpu storages."},
     {"_cached_bytes", cached_bytes, METH_NOARGS, "_cached_bytes() -> int\n\nBytes kept for reuse."},
     {"synchronize", TAEDA_FAST(synchronize),

@@ -10,6 +10,7 @@
 #include "python/library.h"
 #include "python/override.h"
 #include "taeda/autograd_api.h"
+#include "taeda/levels.h"
 
 namespace taeda::py {
 
@@ -103,10 +104,8 @@ void dealloc(PyObject* self) {
     if (impl->grad && autograd_api.orphaned && impl->use_count() > 1) autograd_api.orphaned(impl);
   }
   wrapper->tensor.~Tensor();
-  if (type == TensorType && free_count < kFreeLimit)
-    free_wrappers[free_count++] = wrapper;
-  else
-    type->tp_free(self);
+  if (type == TensorType && free_count < kFreeLimit) free_wrappers[free_count++] = wrapper;
+  else type->tp_free(self);
   Py_DECREF(type);
 }
 
@@ -122,6 +121,8 @@ void release_wrapper(void* owned) noexcept {
   borrowed.ref().release();
   heir.impl()->keys = dying->keys;
   heir.impl()->flags = uint8_t(dying->flags & ~kOwnsPython);
+  if (dying->flags & kCarries) heir.impl()->payload = dying->payload;
+  dying->flags &= uint8_t(~kCarries);
   heir.impl()->base = std::move(dying->base);
   heir.impl()->grad = std::exchange(dying->grad, nullptr);
   if (heir.impl()->grad && autograd_api.moved_home) autograd_api.moved_home(heir.impl());
@@ -134,11 +135,20 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(cast(self)->dict);
   TensorImpl* impl = cast(self)->tensor.impl();
-  return impl && autograd_api.visit_hooks ? autograd_api.visit_hooks(impl, visit, arg) : 0;
+  if (!impl) return 0;
+  // What a payload owns is this wrapper's only while nobody else keeps either.
+  if ((impl->flags & kCarries) && impl->use_count() == 1)
+    for (const PayloadLink* link = impl->payload; link; link = link->next)
+      if (link->payload->use_count() == 1)
+        if (const int stop = link->payload->traverse(visit, arg)) return stop;
+  return autograd_api.visit_hooks ? autograd_api.visit_hooks(impl, visit, arg) : 0;
 }
 int clear(PyObject* self) {
   Py_CLEAR(cast(self)->dict);
   TensorImpl* impl = cast(self)->tensor.impl();
+  if (impl && (impl->flags & kCarries) && impl->use_count() == 1)
+    for (const PayloadLink* link = impl->payload; link; link = link->next)
+      if (link->payload->use_count() == 1) link->payload->clear();
   if (impl && autograd_api.drop_hooks) autograd_api.drop_hooks(impl);
   return 0;
 }
@@ -155,10 +165,8 @@ PyObject* missing(const char* attribute, const char* package) {
                       "Tensor.%s needs a package that is not installed or not imported: pip install %s", attribute,
                       package);
 }
-#define TAEDA_MISSING(NAME, PACKAGE)                                                                             \
-  {                                                                                                              \
-#NAME, [](PyObject*, PyObject*) { return missing(#NAME, PACKAGE); }, METH_VARARGS, "Offered by " PACKAGE "." \
-  }
+#define TAEDA_MISSING(NAME, PACKAGE) \
+  {#NAME, [](PyObject*, PyObject*) { return missing(#NAME, PACKAGE); }, METH_VARARGS, "Offered by " PACKAGE "."}
 // METH_KEYWORDS functions have another type; these are only placeholders that the packages replace.
 PyMethodDef placeholders[] = {
     {"backward",
@@ -168,8 +176,6 @@ PyMethodDef placeholders[] = {
     TAEDA_MISSING(register_hook, "taeda-autograd"),
     TAEDA_MISSING(register_post_accumulate_grad_hook, "taeda-autograd"),
     TAEDA_MISSING(retain_grad, "taeda-autograd"),
-    TAEDA_MISSING(share_memory_, "taeda-multiprocessing"),
-    TAEDA_MISSING(is_shared, "taeda-multiprocessing"),
     {nullptr, nullptr, 0, nullptr}};
 #undef TAEDA_MISSING
 

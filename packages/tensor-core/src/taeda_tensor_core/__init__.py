@@ -22,6 +22,7 @@ from taeda_tensor_core._functions import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     broadcast_shapes,
     is_complex,
+    is_deterministic_algorithms_warn_only_enabled,
     is_floating_point,
     is_nonzero,
     is_same_size,

@@ -21,9 +21,9 @@ def _plain_bytes(tensor: Tensor) -> bytes:
 
 def _storage_key(tensor: Tensor) -> tuple[str, int, int] | None:
     """What names the storage while it lives; None where tensors cannot be shown as views of one run of bytes."""
-    address, size = tensor._storage_facts()[:2]
+    address, size, _, _, first = tensor._storage_facts()
     item = tensor.itemsize
-    if tensor.device.type != "cpu" or not size or size % item or (tensor.data_ptr() - address) % item:
+    if tensor.device.type != "cpu" or not size or size % item or (first - address) % item:
         return None
     return "storage", address, size
 
@@ -46,7 +46,7 @@ def shown_over(memory: Tensor, dtype: Any, shape: tuple, stride: tuple, offset: 
     return _C.empty((0,), dtype=dtype, device=memory.device).set_(view)
 
 
-class _Memory:
+class Memory:
     """A storage inside a pickle: one object for all tensors over it, so that they share memory again."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -56,13 +56,13 @@ class _Memory:
         return rebuild_memory, (_plain_bytes(self.data),)
 
 
-_memories: weakref.WeakValueDictionary[tuple, _Memory] = weakref.WeakValueDictionary()
+_memories: weakref.WeakValueDictionary[tuple, Memory] = weakref.WeakValueDictionary()
 
 
-def _memory_of(tensor: Tensor, key: tuple) -> _Memory:
+def _memory_of(tensor: Tensor, key: tuple) -> Memory:
     found = _memories.get(key)
     if found is None:
-        found = _memories[key] = _Memory(tensor)
+        found = _memories[key] = Memory(tensor)
     return found
 
 

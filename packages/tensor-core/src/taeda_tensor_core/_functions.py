@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Size, Tensor
 
-_deterministic = False
-
 
 def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor."""
@@ -31,14 +29,33 @@ def numel(input: Tensor) -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for operators whose results are the same bits in every run; those of the cpu always are."""
-    global _deterministic
-    _deterministic = bool(mode)
+    """Ask for operators whose results are the same bits in every run, with any number of threads.
+
+    Those of the cpu are so always, but for convolutions in float32 and the halves by oneDNN: these repeat with one
+    number of threads only, and take a slower way while this is on. Operators of other devices that cannot raise
+    RuntimeError.
+
+    Args:
+        mode: True turns it on, False off, for the whole process.
+        warn_only: Operators that cannot warn instead.
+
+    Example:
+        >>> taeda.use_deterministic_algorithms(True)
+        >>> taeda.are_deterministic_algorithms_enabled()
+        True
+        >>> taeda.use_deterministic_algorithms(False)
+    """
+    _C._set_determinism(0 if not mode else 1 if warn_only else 2)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether use_deterministic_algorithms(True) was called."""
-    return _deterministic
+    """Whether use_deterministic_algorithms(True) was called, with or without `warn_only`."""
+    return _C._determinism() > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether use_deterministic_algorithms(True, warn_only=True) was called."""
+    return _C._determinism() == 1
 
 
 def is_nonzero(input: Tensor) -> bool:

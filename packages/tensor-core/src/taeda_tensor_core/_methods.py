@@ -116,6 +116,7 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """Address of the first byte."""
+        self._tensor.data_ptr()  # tells the storage that an address is known
         return self._tensor._storage_facts()[0]
 
     def nbytes(self) -> int:
@@ -136,7 +137,7 @@ class UntypedStorage:
         )
 
     def __hash__(self) -> int:
-        return hash(self.data_ptr())
+        return hash(self._tensor._storage_facts()[0])
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
@@ -166,6 +167,32 @@ def _mover(name: str) -> Callable[..., Tensor]:
         f"The tensor on a device of the kind {name!r}, which a plug-in offers; an index picks one of several."
     )
     return move
+
+
+def _shared(name: str, placeholder: Any) -> Any:
+    """The method that the provider of slot ``multiprocessing`` puts in the place of one here."""
+    from taeda_registry import RegistryError, resolve
+
+    try:
+        provider = resolve("multiprocessing")
+    except RegistryError as error:
+        raise RuntimeError(f"Tensor.{name} needs a package that cannot be had: {error}") from error
+    method = getattr(Tensor, name)
+    if method is placeholder:
+        raise RuntimeError(
+            f"Tensor.{name}: the provider of slot 'multiprocessing' ({provider.__name__}) shares no tensors"
+        )
+    return method
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the tensor to memory that other processes can map (taeda-multiprocessing)."""
+    return _shared("share_memory_", share_memory_)(self)
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether the tensor's memory can be mapped by other processes (taeda-multiprocessing)."""
+    return _shared("is_shared", is_shared)(self)
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -213,7 +240,7 @@ METHODS = [
     __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
     resize_as_, __reversed__, untyped_storage, to_device,
-    where, apply_, pin_memory, record_stream,
+    where, apply_, pin_memory, record_stream, share_memory_, is_shared,
 ]  # fmt: skip
 
 

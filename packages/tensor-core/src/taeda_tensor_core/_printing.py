@@ -176,6 +176,8 @@ def contents_text(tensor: Tensor, indent: int) -> str:
 def _suffixes(tensor: Tensor) -> list[str]:
     out = []
     meta = tensor.device.type == "meta"
+    if (level := _C._carrier_of(tensor)) is not None:
+        return [f"level='{level}'", f"size={tuple(tensor.shape)}", f"dtype={tensor.dtype!r}"]
     if tensor.device.type != "cpu":
         out.append(f"device='{tensor.device}'")
     if meta or (tensor.numel() == 0 and tensor.dim() != 1):
@@ -203,7 +205,7 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
     with no_grad():
         suffixes = _suffixes(tensor)
         if contents is None:
-            if tensor.device.type == "meta":
+            if tensor.device.type == "meta" or _C._carrier_of(tensor) is not None:
                 contents = "..."
             elif tensor.numel() == 0:
                 contents = "[]"

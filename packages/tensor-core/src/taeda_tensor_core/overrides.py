@@ -164,9 +164,11 @@ _OWN = frozenset({
 _IGNORED = (
     "are_deterministic_algorithms_enabled", "broadcast_shapes", "can_cast", "empty_cache", "from_dlpack",
     "from_numpy", "frombuffer", "get_default_dtype", "get_include", "get_library_dir", "get_num_threads",
-    "get_ops_dir", "get_rng_state", "initial_seed", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
-    "load", "manual_seed", "promote_types", "save", "seed", "set_default_dtype", "set_num_threads",
-    "set_printoptions", "set_rng_state", "use_deterministic_algorithms", "abi_capsule", "current_stream",
+    "get_ops_dir", "get_rng_state", "initial_seed", "is_deterministic_algorithms_warn_only_enabled",
+    "is_grad_enabled",
+    "is_inference_mode_enabled", "is_tensor", "load", "manual_seed", "promote_types", "save", "seed",
+    "set_default_dtype", "set_num_threads", "set_printoptions", "set_rng_state", "use_deterministic_algorithms",
+    "abi_capsule", "current_stream",
     "set_stream", "no_grad", "enable_grad", "inference_mode", "set_grad_enabled",
 )  # fmt: skip
 

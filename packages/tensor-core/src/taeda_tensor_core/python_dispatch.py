@@ -2,8 +2,11 @@
 
 Where `__torch_function__` answers for public functions, this answers for the operators they consist of: no composite
 arrives, those of a backward pass do. A mode sees all calls of the thread that entered it; a class sees those that are
-given one of its instances. Modes nest: inside the method the next outer mode is in force. Gradients are recorded by
-what the method calls.
+given one of its instances. Modes nest: inside the method the next outer mode is in force.
+
+There are two kinds of modes. `TorchDispatchMode` stands below autograd: gradients have been recorded when it is asked,
+what its method calls is not recorded, and it sees what autograd itself calls. `PreDispatchMode` and the method
+of classes stand above autograd: what they call is recorded.
 
 Example:
     >>> class Names(TorchDispatchMode):
@@ -18,6 +21,7 @@ Example:
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -27,27 +31,39 @@ from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library._layers import POSITIONS, Layer
 from taeda_tensor_core.library._table import Operator, Overload, operators
 
-__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "return_and_correct_aliasing"]
+__all__ = [
+    "PreDispatchMode",
+    "TorchDispatchMode",
+    "is_traceable_wrapper_subclass",
+    "return_and_correct_aliasing",
+]
+
+
+_ABOVE, _BELOW = "dispatch", "below_autograd"
 
 
 class _Thread(threading.local):
-    """The modes of a thread, the innermost last."""
+    """The modes of a thread by their position, the innermost last."""
 
     def __init__(self) -> None:
-        self.modes: list[TorchDispatchMode] = []
+        self.modes: dict[str, list[TorchDispatchMode]] = {_ABOVE: [], _BELOW: []}
+        self.included: dict[str, bool] = {}  # what the layers were before the outermost mode
 
 
 _thread = _Thread()
 
 
 class _Again:
-    """Context in which the layer is on again, for calls inside a method that it has called."""
+    """Context in which a layer is on again, for calls inside a method that it has called."""
+
+    def __init__(self, position: str) -> None:
+        self._position = POSITIONS[position]
 
     def __enter__(self) -> None:
-        self._before = _C._exclude_layer(POSITIONS["dispatch"], False)
+        self._before = _C._exclude_layer(self._position, False)
 
     def __exit__(self, *_: object) -> None:
-        _C._exclude_layer(POSITIONS["dispatch"], self._before)
+        _C._exclude_layer(self._position, self._before)
 
 
 def _given(op: Operator, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -91,61 +107,79 @@ def _classes(args: tuple, kwargs: dict[str, Any]) -> list[type]:
 
 
 class _Dispatch(Layer):
-    """The layer that asks."""
+    """The layer that asks, at one of the two positions."""
+
+    def __init__(self, position: str, fresh: list[Operator]) -> None:
+        self.asks_at = position
+        super().__init__("__torch_dispatch__", position, fresh)
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
         args, kwargs = _given(op, args, kwargs)
-        func, types = op.default, _classes(args, kwargs)
-        asked = []
-        if _thread.modes:
-            mode = _thread.modes.pop()
-            try:
-                result = _asked(mode, bool(_thread.modes or types), func, types, args, kwargs)
-            finally:
-                _thread.modes.append(mode)
-            if result is not NotImplemented:
+        call = _Call(op.default, args, kwargs, self.asks_at)
+        # A class is asked after the modes, those below autograd included.
+        for position in (_ABOVE, _BELOW) if call.types else (self.asks_at,):
+            if (result := call.ask_mode(_thread.modes[position])) is not NotImplemented:
                 return result
-            asked.append(f"mode {type(mode).__name__}")
-        for cls in types:
-            result = _asked(cls, True, func, types, args, kwargs)
-            if result is not NotImplemented:
+        for cls in call.types:
+            if (result := call.ask(cls, cls.__name__, True)) is not NotImplemented:
                 return result
-            asked.append(cls.__name__)
-        if not asked:
-            return func(*args, **kwargs)
+        if not call.asked:
+            return call.func(*args, **kwargs)
         raise TypeError(
-            f"{func.name()}: __torch_dispatch__ of all of them returned NotImplemented: {', '.join(asked)}"
+            f"{call.func.name()}: __torch_dispatch__ of all of them returned NotImplemented: "
+            f"{', '.join(call.asked)}"
         )
 
 
-def _asked(
-    who: Any, again: bool, func: Overload, types: list[type], args: tuple, kwargs: dict[str, Any]
-) -> Any:
-    if not again:
-        return who.__torch_dispatch__(func, tuple(types), args, kwargs)
-    with _Again():
-        return who.__torch_dispatch__(func, tuple(types), args, kwargs)
+class _Call:
+    """One call, on its way from one who may answer to the next."""
+
+    def __init__(self, func: Overload, args: tuple, kwargs: dict[str, Any], position: str) -> None:
+        self.func, self.args, self.kwargs, self.position = func, args, kwargs, position
+        self.types = tuple(_classes(args, kwargs))
+        self.asked: list[str] = []
+
+    def ask_mode(self, modes: list[TorchDispatchMode]) -> Any:
+        """The innermost mode, which is off meanwhile."""
+        if not modes:
+            return NotImplemented
+        mode = modes.pop()
+        try:
+            return self.ask(mode, f"mode {type(mode).__name__}", bool(modes or self.types))
+        finally:
+            modes.append(mode)
+
+    def ask(self, who: Any, text: str, again: bool) -> Any:
+        """`again`: there are others who may answer for what the method calls."""
+        self.asked.append(text)
+        with _Again(self.position) if again else contextlib.nullcontext():
+            return who.__torch_dispatch__(self.func, self.types, self.args, self.kwargs)
 
 
 _layers: list[_Dispatch] = []
-_seen: set[str] = set()
+_seen: dict[str, set[str]] = {_ABOVE: set(), _BELOW: set()}
 _lock = threading.Lock()
 
 
-def start() -> None:
+def start(position: str = _ABOVE) -> None:
     """Put the layer before every operator that there is by now; composites are met in what they consist of."""
     with _lock:
-        fresh = [o for o in operators() if o.name not in _seen and o.kind != "composite"]
+        seen = _seen[position]
+        fresh = [o for o in operators() if o.name not in seen and o.kind != "composite"]
         if fresh:
-            _layers.append(_Dispatch("__torch_dispatch__", "dispatch", fresh))
-            _seen.update(o.name for o in fresh)
+            _layers.append(_Dispatch(position, fresh))
+            seen.update(o.name for o in fresh)
 
 
 class TorchDispatchMode:
-    """Context in which this object's `__torch_dispatch__(func, types, args, kwargs)` stands in operators' place.
+    """Context in which this object's `__torch_dispatch__(func, types, args, kwargs)` computes in operators' place.
 
-    `func` is an operator of `taeda.ops` (`taeda.library.Overload`); calling it goes on below.
+    `func` is an operator of `taeda.ops` (`taeda.library.Overload`); calling it goes on below. The mode stands below
+    autograd: it sees what is left when gradients have been recorded, and the operators of a backward pass. What its
+    method calls is not recorded; what the method returns takes the operator's place in the graph.
     """
+
+    _position = _BELOW
 
     def __torch_dispatch__(
         self, func: Overload, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None
@@ -153,16 +187,18 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{type(self).__name__} must define __torch_dispatch__")
 
     def __enter__(self) -> TorchDispatchMode:
-        start()
-        if not _thread.modes:
-            _thread.before = _C._include_layer(POSITIONS["dispatch"], True)
-        _thread.modes.append(self)
+        at = self._position
+        start(at)
+        if not _thread.modes[at]:
+            _thread.included[at] = _C._include_layer(POSITIONS[at], True)
+        _thread.modes[at].append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _thread.modes.pop()
-        if not _thread.modes:
-            _C._include_layer(POSITIONS["dispatch"], _thread.before)
+        at = self._position
+        _thread.modes[at].pop()
+        if not _thread.modes[at]:
+            _C._include_layer(POSITIONS[at], _thread.included[at])
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> TorchDispatchMode:
@@ -170,12 +206,22 @@ class TorchDispatchMode:
         return cls(*args, **kwargs)
 
 
+class PreDispatchMode(TorchDispatchMode):
+    """A mode above autograd: it sees operators before gradients are recorded, and what its method calls is recorded.
+
+    For programs that put other tensors or other operators into the place of those of the program.
+    """
+
+    _position = _ABOVE
+
+
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
-    return _thread.modes[-1] if _thread.modes else None
+    modes = _get_current_dispatch_mode_stack()
+    return modes[-1] if modes else None
 
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
-    return list(_thread.modes)
+    return list(_thread.modes[_BELOW])
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:

@@ -1,4 +1,4 @@
-"""Tensors of one process in another: handles of device memory, as bytes."""
+"""Tensors of one process in another: handles of device memory, as bytes; what is to be known of storages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._copies import Memory, shown_over, storage_bytes
 
-__all__ = ["export_memory", "import_memory"]
+__all__ = ["Memory", "export_memory", "import_memory", "shown_over", "storage_bytes", "storage_facts"]
 
 #: Stands before each handle; the number is that of the layout of the rest.
 _MARK = b"taeda memory 1\n"
+
+
+def storage_facts(tensor: Tensor) -> tuple[int, int, int]:
+    """Address and bytes of the memory that a tensor shows a part of, and how many hold it: tensors, arrays, buffers."""
+    return tensor._storage_facts()[:3]
 
 
 def export_memory(tensor: Tensor) -> bytes:

@@ -22,10 +22,8 @@ static int32_t exp_plus(void* context, const taeda_call* call) {
   for (int64_t n = 0; n < out.numel; ++n) {
     int64_t to = 0, from = 0;
     for (int32_t d = 0; d < out.ndim; ++d) to += at[d] * out.strides[d], from += at[d] * in.strides[d];
-    if (out.dtype == TAEDA_FLOAT64)
-      ((double*)out.data)[to] = exp(((const double*)in.data)[from]) + 100;
-    else
-      ((float*)out.data)[to] = expf(((const float*)in.data)[from]) + 100;
+    if (out.dtype == TAEDA_FLOAT64) ((double*)out.data)[to] = exp(((const double*)in.data)[from]) + 100;
+    else ((float*)out.data)[to] = expf(((const float*)in.data)[from]) + 100;
     for (int32_t d = out.ndim - 1; d >= 0; --d) {
       if (++at[d] < out.sizes[d]) break;
       at[d] = 0;

@@ -167,23 +167,17 @@ static int32_t odd_infer(void* context, const taeda_call* call, taeda_spec* resu
   (void)context;
   TRY(like(call->arguments[0].as.tensor, results));
   switch (call->arguments[1].as.integer) {
-    case 0:
-      results->ndim = 65;
-      break;
-    case 1:
-      results->dtype = 99;
-      break;
+    case 0: results->ndim = 65; break;
+    case 1: results->dtype = 99; break;
     case 2:
       results->ndim = 1;
       results->sizes[0] = -4;
       break;
-    case 3:
-      return api->set_error(TAEDA_E_INDEX, "poly::odd: this is odd");
+    case 3: return api->set_error(TAEDA_E_INDEX, "poly::odd: this is odd");
     case 4:
       results->ndim = results->dtype = -1; /* as if nothing had been stored */
       break;
-    default:
-      break;
+    default: break;
   }
   return TAEDA_OK;
 }

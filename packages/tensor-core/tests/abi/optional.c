@@ -233,6 +233,7 @@ static int32_t start(const taeda_api* given) {
                            .name = DEVICE_NAME,
                            .distribution = "taeda-test-" DEVICE_NAME,
                            .capabilities = TAEDA_CAN_HOST_READ | TAEDA_CAN_STREAMS};
+  /* clang-format off */
 #define OFFER(function) backend.function = function;
   OFFER(device_count) OFFER(allocate) OFFER(release) OFFER(copy_from_host) OFFER(copy_to_host) OFFER(synchronize)
   OFFER(pinned_allocate) OFFER(pinned_release) OFFER(stream_create) OFFER(stream_destroy) OFFER(event_create)
@@ -240,9 +241,10 @@ static int32_t start(const taeda_api* given) {
   OFFER(random_set) OFFER(random_get) OFFER(memory_export) OFFER(memory_import) OFFER(memory_close)
 #ifndef PLAIN
   OFFER(event_query)
-  backend.capabilities |= TAEDA_CAN_EVENT_TIMING | TAEDA_CAN_SHARE_MEMORY;
+      /* clang-format on */
+      backend.capabilities |= TAEDA_CAN_EVENT_TIMING | TAEDA_CAN_SHARE_MEMORY;
 #else
-  (void)event_query;
+                  (void) event_query;
 #endif
   api = given;
   return api->backend_register(&backend, &number);

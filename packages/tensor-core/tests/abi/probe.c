@@ -33,30 +33,14 @@ static int32_t kinds(void* context, const taeda_call* call) {
       }
       case TAEDA_VALUE_BOOL:
       case TAEDA_VALUE_INT:
-      case TAEDA_VALUE_DTYPE:
-        value = (double)v->as.integer;
-        break;
-      case TAEDA_VALUE_UINT:
-        value = (double)v->as.natural;
-        break;
-      case TAEDA_VALUE_FLOAT:
-        value = v->as.real;
-        break;
-      case TAEDA_VALUE_COMPLEX:
-        value = v->as.parts[0] * 10 + v->as.parts[1];
-        break;
-      case TAEDA_VALUE_TEXT:
-        value = v->count ? v->as.text[v->count - 1] : 0;
-        break;
-      case TAEDA_VALUE_DEVICE:
-        value = v->as.device.backend * 10 + v->as.device.index;
-        break;
-      case TAEDA_VALUE_INTS:
-        value = v->count ? (double)v->as.integers[v->count - 1] : 0;
-        break;
-      case TAEDA_VALUE_FLOATS:
-        value = v->count ? v->as.reals[v->count - 1] : 0;
-        break;
+      case TAEDA_VALUE_DTYPE: value = (double)v->as.integer; break;
+      case TAEDA_VALUE_UINT: value = (double)v->as.natural; break;
+      case TAEDA_VALUE_FLOAT: value = v->as.real; break;
+      case TAEDA_VALUE_COMPLEX: value = v->as.parts[0] * 10 + v->as.parts[1]; break;
+      case TAEDA_VALUE_TEXT: value = v->count ? v->as.text[v->count - 1] : 0; break;
+      case TAEDA_VALUE_DEVICE: value = v->as.device.backend * 10 + v->as.device.index; break;
+      case TAEDA_VALUE_INTS: value = v->count ? (double)v->as.integers[v->count - 1] : 0; break;
+      case TAEDA_VALUE_FLOATS: value = v->count ? v->as.reals[v->count - 1] : 0; break;
       case TAEDA_VALUE_TENSORS:
         value = 0;
         for (int64_t n = 0; n < v->count; ++n) value = value * 2 + (v->as.tensors[n] != NULL);
@@ -67,8 +51,7 @@ static int32_t kinds(void* context, const taeda_call* call) {
         value = (double)seed * 1000 + (double)offset;
         break;
       }
-      default:
-        break;
+      default: break;
     }
     out[3 * i] = v->kind;
     out[3 * i + 1] = (double)v->count;

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 SHAPES = ((), (1,), (5,), (0,), (2, 3), (3, 1, 4), (2, 0, 3))
@@ -39,3 +42,30 @@ def layouts(array: np.ndarray) -> list[tuple[str, np.ndarray]]:
         wide[..., ::2] = array
         out.append(("strided", wide[..., ::2]))
     return out
+
+
+def in_double(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A reference that computes in the widest dtype, and gives its result in that of its first argument."""
+
+    def call(*args: Any, **kwargs: Any) -> np.ndarray:
+        wide = [widest(a) if isinstance(a, np.ndarray) and a.dtype.kind in "fc" else a for a in args]
+        found, dtype = np.asarray(function(*wide, **kwargs)), args[0].dtype
+        return found.astype(dtype if found.dtype.kind == "c" else np.zeros(0, dtype).real.dtype)
+
+    return call
+
+
+def p_norm(x: np.ndarray, p: float, axis: int = -1, keepdims: bool = False) -> np.ndarray:
+    """The p-norm along a dimension."""
+    if np.isinf(p):
+        return np.abs(x).max(axis, keepdims=keepdims)
+    if p == 0:
+        return (x != 0).sum(axis, keepdims=keepdims)
+    return (np.abs(x) ** p).sum(axis, keepdims=keepdims) ** (1 / p)
+
+
+def p_distance(
+    a: np.ndarray, b: np.ndarray, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> np.ndarray:
+    """The p-norm of a - b + eps along the last dimension."""
+    return p_norm(a - b + eps, p, keepdims=keepdim)

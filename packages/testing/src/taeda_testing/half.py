@@ -15,18 +15,6 @@ from taeda_testing.runner import Failure, Where, differentiated, function_of, to
 FORMATS = {"float16": (10, -14, 32752.0), "bfloat16": (7, -126, 1.6e38)}
 # Units of the result's dtype that a result may be off.
 UNITS = 2.0
-# Several operators that each give a half (the sum over a broadcast operand is one), and gradients by a result that is a
-# half: theirs is an error in the last place of the largest value, or of 1.
-BROADCAST = "mul div pow prelu smooth_l1_loss"
-CHAINS = (
-    "matmul conv2d_backward conv_transpose1d conv_transpose2d conv_transpose3d linear_backward lstm_sequence"
-)
-BY_RESULT = """
-    acosh amax amin celu cross_entropy_forward cumprod dist elu erfinv exp exp2 expm1 gru_gates hypot i0e i1 i1e
-    log_softmax logcumsumexp logsumexp lstm_gates norm pow prod reciprocal relu rsqrt scatter_reduce selu sigmoid
-    softmax softmin softplus sqrt std std_mean tan tanh vector_norm
-"""
-BY_PARTS = frozenset(f"{BROADCAST} {CHAINS} {BY_RESULT}".split())
 
 
 def units(values: np.ndarray, name: str) -> np.ndarray:
@@ -71,7 +59,7 @@ def _run(record: OpRecord, operands: Any, dtype: Any, grads: list[Any]) -> tuple
     """Results and gradients of a call with floating operands in `dtype`; `grads` gets one for each result."""
     sample, halves = operands
     args, kwargs = (_map(part, lambda t: t.detach().to(dtype)) for part in halves)
-    places = differentiated(record, sample) if record.gradient else []
+    places = differentiated(record, sample) if record.differentiable else []
     for place in places:
         place.of(args).requires_grad_(True)
     found = function_of(record)(*args, **kwargs)
@@ -112,14 +100,13 @@ def check_half(record: OpRecord, sample: Sample, name: str) -> bool:
     ):  # a changed sample may be none that the operator takes
         return False
     half, half_grads = _run(record, operands, dtype, grads)
-    by_parts = record.name in BY_PARTS
     kinds = [("result", half, exact, single)]
     if all(bool(r.isfinite().all()) for r in half):  # no gradient comes by a result that overflowed
         kinds.append(("gradient", half_grads, exact_grads, single_grads))
     for what, found, right, between in kinds:
         for i, triple in enumerate(zip(found, right, between, strict=True)):
             if all(t is not None for t in triple):
-                off = worst(*triple, name, by_parts)
+                off = worst(*triple, name, record.half == "largest")
                 if off > UNITS:
                     where = Where(record, sample, f"{name}, ")
                     text = f"{what} {i} is {off:.3g} units off: {triple[0]}, exact {triple[1]}"
@@ -127,15 +114,15 @@ def check_half(record: OpRecord, sample: Sample, name: str) -> bool:
     return True
 
 
-def worst(found: Any, exact: Any, single: Any, name: str, by_parts: bool = False) -> float:
-    """The largest error of `found` in units of its dtype, beyond what `single` is off."""
+def worst(found: Any, exact: Any, single: Any, name: str, at_largest: bool = False) -> float:
+    """The largest error of `found` beyond what `single` is off, in units at each value or at the largest (or 1)."""
     a, b, c = (t.detach().to(tensor.float64).numpy() for t in (found, exact, single))
     near = np.isfinite(b) & np.isfinite(c) & (np.abs(b) < FORMATS[name][2]) & (np.abs(c) < FORMATS[name][2])
     if not near.any():
         return 0.0
     a, b, c = a[near], b[near], c[near]
     allowed = 4 * np.abs(c - b).max() + 2.0**-20 * np.abs(b).max()
-    unit = units(np.full_like(b, max(1.0, np.abs(b).max())) if by_parts else b, name)
+    unit = units(np.full_like(b, max(1.0, np.abs(b).max())) if at_largest else b, name)
     with np.errstate(all="ignore"):
         error = np.nan_to_num(np.abs(a - b), nan=np.inf) - allowed
     return float(max(0.0, (error / unit).max()))

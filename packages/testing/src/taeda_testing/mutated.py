@@ -192,7 +192,7 @@ def run(
     """All wrong calls of one operator; each is announced before it is made."""
     random, large = Random(f"{seed} {record.name}"), not any(word in record.name for word in SIZES)
     function = function_of(record)
-    for dtype in dict.fromkeys((record.dtypes[0], record.dtypes[-1], *record.gradient[:1])):
+    for dtype in dict.fromkeys((record.dtypes[0], record.dtypes[-1], *record.differentiated[:1])):
         rights = list(record.samples(dtype, np.random.default_rng(seed)))
         for sample in random.sample(rights, min(samples, len(rights))):
             if record.creates:
@@ -223,7 +223,7 @@ def main(seed: str, samples: str, device: str, log: str, first: str) -> None:
                 out.write(f"{place}({arguments})")
                 out.flush()
 
-            run(record, int(seed), int(samples), device, gradients and bool(record.gradient), announce)
+            run(record, int(seed), int(samples), device, gradients and record.differentiable, announce)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,12 +12,24 @@ from taeda_testing.arrays import SHAPES, random_array
 from taeda_testing.record import Sample
 
 Sampler = Callable[[str, np.random.Generator], Iterator[Sample]]
+Domains = tuple[tuple[float, float, bool], ...]
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, -1e30)
+
+
+def over(domains: Domains) -> Callable[[Sampler], Sampler]:
+    """Says from where a sampler draws the operands of a function of each element; see `OpRecord.domains`."""
+
+    def mark(samples: Any) -> Any:
+        samples.domains = domains
+        return samples
+
+    return mark
 
 
 def unary(low: float = -4, high: float = 4, special: bool = False, **kwargs: Any) -> Sampler:
     """Arrays of every shape, and special values where the function is defined on all of them."""
 
+    @over(() if kwargs else ((low, high, special),))
     def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         for shape in SHAPES:
             yield Sample((random_array(rng, shape, dtype, low, high),), dict(kwargs))
@@ -44,6 +57,7 @@ def binary(
     """Pairs of arrays that broadcast; ``other`` bounds the second."""
     second = other or (low, high)
 
+    @over(((low, high, special), (*second, special)))
     def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         for a, b in PAIRS:
             yield Sample((random_array(rng, a, dtype, low, high), random_array(rng, b, dtype, *second)))
@@ -52,6 +66,18 @@ def binary(
             yield Sample((values[:, None].copy(), values), {}, "special values")
 
     return samples
+
+
+def with_numbers(samples: Sampler, number: float) -> Sampler:
+    """Other samples, and some whose last operand is a number."""
+
+    @over(getattr(samples, "domains", ()))
+    def more(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        yield from samples(dtype, rng)
+        for sample in itertools.islice(samples(dtype, rng), 3):
+            yield Sample((*sample.args[:-1], number), sample.kwargs)
+
+    return more
 
 
 def reduction(
@@ -72,6 +98,38 @@ def reduction(
         if empty:
             yield Sample((random_array(rng, (0, 3), dtype, low, high),), {"dim": 1, **kwargs})
             yield Sample((random_array(rng, (2, 0), dtype, low, high),), {"dim": 1, **kwargs})
+
+    return samples
+
+
+def calls(*cases: tuple[Any, ...]) -> Sampler:
+    """An array of each case's shape, and what follows the shape as further arguments."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape, *rest in cases:
+            yield Sample((random_array(rng, shape, dtype), *rest))
+
+    return samples
+
+
+def sized(*cases: tuple[Any, ...]) -> Sampler:
+    """Calls whose tuples of sizes stand for arrays."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for case in cases:
+            yield Sample(
+                tuple(random_array(rng, a, dtype, -3, 3) if isinstance(a, tuple) else a for a in case)
+            )
+
+    return samples
+
+
+def lists(*cases: tuple[Any, ...]) -> Sampler:
+    """A list of arrays of each case's shapes, and what follows the shapes as further arguments."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shapes, *rest in cases:
+            yield Sample(([random_array(rng, shape, dtype) for shape in shapes], *rest))
 
     return samples
 

@@ -5,8 +5,9 @@
 namespace taeda::autograd {
 
 /// Note [Resting accumulators]
-/// While a graph holds the accumulator, it holds its leaf strongly and the leaf knows it weakly: one leaf, one accumulator. When the last
-/// graph lets go, it gives up the leaf and rests with it, owned by the leaf's meta, so that the next call finds it ready made.
+/// While a graph holds the accumulator, it holds its leaf strongly and the leaf knows it weakly: one leaf, one
+/// accumulator. When the last graph lets go, it gives up the leaf and rests with it, owned by the leaf's meta, so that
+/// the next call finds it ready made.
 struct AccumulateGrad final : FixedNode<0, 1> {
   Tensor leaf;
   explicit AccumulateGrad(const Tensor& variable);

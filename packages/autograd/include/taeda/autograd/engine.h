@@ -13,14 +13,15 @@ struct Place {
 struct RunOptions {
   bool retain_graph = false;
   bool create_graph = false;
-  /// Non-empty: gradients of these places only. With `collect` they are returned, otherwise added to the .grad of the tensors there.
+  /// Non-empty: gradients of these places only. With `collect` they are returned, otherwise added to the .grad of the
+  /// tensors there.
   std::span<const Place> inputs;
   bool collect = false;
   bool allow_unused = false;
 };
 
-/// Gradients of `roots`, weighted by `grads` (undefined items: ones, for single-element roots only), flow to the leaves or to `inputs`.
-/// Returns one gradient per input when collecting (undefined for unused ones), else nothing.
+/// Gradients of `roots`, weighted by `grads` (undefined items: ones, for single-element roots only), flow to the leaves
+/// or to `inputs`. Returns one gradient per input when collecting (undefined for unused ones), else nothing.
 std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads, const RunOptions& options);
 
 /// Number of the innermost backward that this thread runs; 0: none.
@@ -28,11 +29,13 @@ uint64_t current_run() noexcept;
 /// Calls `callback` when that backward has computed all gradients, before it returns; RuntimeError outside of one.
 void queue_callback(std::function<void()> callback);
 
-/// Brings a gradient to the shape, dtype and kind (real or complex) of `info`; RuntimeError naming `who` when it cannot.
+/// Brings a gradient to the shape, dtype and kind (real or complex) of `info`; RuntimeError naming `who` when it
+/// cannot.
 Tensor fit_gradient(Tensor grad, const OutputInfo& info, const char* who, size_t index);
 /// a + b, reusing the memory of whichever nobody else can see.
 Tensor accumulate(Tensor a, Tensor b, bool record);
-/// Whether nobody but the caller can see the tensor object or its memory; a view of a lone temporary becomes a plain tensor.
+/// Whether nobody but the caller can see the tensor object or its memory; a view of a lone temporary becomes a plain
+/// tensor.
 bool own_alone(Tensor& t) noexcept;
 
 }  // namespace taeda::autograd

@@ -1,18 +1,20 @@
 // Derivative formulas that are too long for a line of derivatives/<family>.yaml.
 //
 // Note [Second derivatives]
-// A formula is one whatever the order: differentiable operators, among them the fused `*_backward` ones. While gradients of gradients are
-// recorded (create_graph), these become their decompositions (taeda/decompose.h), the formula that the kernels accelerate.
-// `recording()` is for what a saved statistic depends on: it has no history of its own.
+// A formula is one whatever the order: differentiable operators, among them the fused `*_backward` ones. While
+// gradients of gradients are recorded (create_graph), these become their decompositions (taeda/decompose.h), the
+// formula that the kernels accelerate. `recording()` is for what a saved statistic depends on: it has no history of its
+// own.
 #pragma once
 #include <array>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "taeda/arithmetic.h"
 #include "taeda/autograd/formulas/shape.h"
-#include "taeda/autograd/operators.h"
 #include "taeda/half.h"
+#include "taeda/ops.h"
 
 namespace taeda::formulas {
 
@@ -24,13 +26,11 @@ using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 inline bool recording() noexcept { return thread_state.grad_enabled; }
 
 // --- common (common.cpp) ---
-/// Conjugate; real tensors as they are.
-inline Tensor conj_of(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj(t) : t; }
 inline Scalar conj_of(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to<std::complex<double>>())) : s; }
 /// The gradient of `factor * x` for that of the result.
-inline Tensor scaled(const Tensor& grad, const Scalar& factor) { return factor.equal(1) ? grad : grad * conj_of(factor); }
-/// `t` where mask holds, else 0.
-inline Tensor masked(const Tensor& t, const Tensor& mask) { return ops::where(mask, t, Tensor(0)); }
+inline Tensor scaled(const Tensor& grad, const Scalar& factor) {
+  return factor.equal(1) ? grad : grad * conj_of(factor);
+}
 inline Tensor zeros_of(IntSpan sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
 inline Tensor ones_of(IntSpan sizes, const Tensor& like) { return ops::ones(sizes, like.dtype(), like.device()); }
 /// The value of a saved statistic with the derivatives of the same one computed again.
@@ -52,7 +52,8 @@ int64_t count_of(IntSpan sizes, const Dims& dim);
 bool truth_of(const Tensor& t);
 
 // --- arith, compare ---
-Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
+Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min,
+                  const std::optional<Scalar>& max);
 Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 /// Gradient of maximum and minimum for one operand: nothing where it `loses`; ties share it equally.
 Tensor winner_grad(const Tensor& grad, const Tensor& equal, const Tensor& loses);
@@ -85,48 +86,54 @@ Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result
 Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
 Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim, bool keepdim);
 Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Dims& dim, bool keepdim);
-Tensor var_grad(const Tensor& grad, const Tensor& self, const Dims& dim, bool unbiased, bool keepdim, const std::optional<Scalar>& correction);
-Tensor vector_norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, const Dims& dim, bool keepdim);
+Tensor var_grad(const Tensor& grad, const Tensor& self, const Dims& dim, bool unbiased, bool keepdim,
+                const std::optional<Scalar>& correction);
+Tensor vector_norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord,
+                        const Dims& dim, bool keepdim);
 
 // --- shape (more in formulas/shape.h) ---
-Tensor as_strided_grad(const Tensor& grad, IntSpan sizes, IntSpan strides, int64_t offset, IntSpan view_sizes, IntSpan view_strides,
-                       std::optional<int64_t> view_offset);
+Tensor as_strided_grad(const Tensor& grad, IntSpan sizes, IntSpan strides, int64_t offset, IntSpan view_sizes,
+                       IntSpan view_strides, std::optional<int64_t> view_offset);
 Shape negated(IntSpan values);
 
 // --- index, embedding ---
-Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
-                                bool include_self, const Tensor& result);
-Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
-                               bool include_self, const Tensor& result);
-Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq);
+Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result);
+Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                               const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result);
+Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                           bool scale_grad_by_freq);
 
 // --- linalg, conv, pool ---
-Three linear_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight, const std::array<bool, 3>& wanted);
-Three conv2d_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntSpan stride, IntSpan padding,
-                       IntSpan dilation, int64_t groups, const std::array<bool, 3>& wanted);
+Three linear_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                       const std::array<bool, 3>& wanted);
+Three conv2d_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                       IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups,
+                       const std::array<bool, 3>& wanted);
 /// Elements of the last two dimensions, taken together, at `indices`.
 Tensor pick_in_planes(const Tensor& t, const Tensor& indices);
 
 // --- norm ---
-Three batch_norm_grads(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& invstd, bool training, double eps,
-                       const std::array<bool, 3>& wanted);
-Three layer_norm_grads(const Tensor& grad, const Tensor& input, IntSpan normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                       double eps, const std::array<bool, 3>& wanted);
-Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, const Tensor& mean, const Tensor& rstd, const Tensor& weight, double eps,
-                       const std::array<bool, 3>& wanted);
+Three batch_norm_grads(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                       const Tensor& invstd, bool training, double eps, const std::array<bool, 3>& wanted);
+Three layer_norm_grads(const Tensor& grad, const Tensor& input, IntSpan normalized_shape, const Tensor& mean,
+                       const Tensor& rstd, const Tensor& weight, double eps, const std::array<bool, 3>& wanted);
+Three group_norm_grads(const Tensor& grad, const Tensor& input, int64_t groups, const Tensor& mean, const Tensor& rstd,
+                       const Tensor& weight, double eps, const std::array<bool, 3>& wanted);
 
 // --- rnn ---
 Three lstm_gates_grads(TensorList grads, const Tensor& gates, const Tensor& c, const Tensor& c_out);
 Three gru_gates_grads(TensorList grads, const Tensor& gates, const Tensor& h);
-Five lstm_sequence_grads(TensorList grads, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& gates,
-                         const Tensor& cells, bool reverse);
+Five lstm_sequence_grads(TensorList grads, const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output,
+                         const Tensor& gates, const Tensor& cells, bool reverse);
 
 // --- loss ---
 /// Gradients of input and target where the loss depends on their difference alone.
 Two opposite(const Tensor& grad, const std::array<bool, 2>& wanted);
 Tensor bce_target_grad(const Tensor& grad, const Tensor& input, int64_t reduction);
 Tensor bce_logits_target_grad(const Tensor& grad, const Tensor& input, int64_t reduction);
-Tensor cross_entropy_grad(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-                          double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight);
+Tensor cross_entropy_grad(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                          int64_t reduction, int64_t ignore_index, double label_smoothing, const Tensor& log_sum_exp,
+                          const Tensor& total_weight);
 
 }  // namespace taeda::formulas

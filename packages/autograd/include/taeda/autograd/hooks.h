@@ -10,7 +10,8 @@ namespace taeda::autograd {
 struct CopySlices;
 
 using NodeHook = std::function<void(Node* node, Tensor* grads, size_t count)>;
-using PostHook = std::function<void(Node* node, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count)>;
+using PostHook =
+    std::function<void(Node* node, Tensor* results, size_t result_count, Tensor* grads, size_t grad_count)>;
 using LeafHook = std::function<void(const Tensor& leaf)>;
 
 template <class F>
@@ -34,17 +35,18 @@ struct OutputHook {
 };
 
 /// Note [Order of hooks]
-/// When all gradients of a node's outputs are in: hooks of the output tensors (in order of registration), retain_grad, then
-/// the node's pre hooks; after the formula, its post hooks.
+/// When all gradients of a node's outputs are in: hooks of the output tensors (in order of registration), retain_grad,
+/// then the node's pre hooks; after the formula, its post hooks.
 struct NodeExtras : Pooled {
   std::vector<OutputHook> on_output;
-  std::vector<std::pair<uint32_t, AutogradMeta*>> retained;  // tensors that keep their .grad; they leave the list when they die
+  std::vector<std::pair<uint32_t, AutogradMeta*>>
+      retained;  // tensors that keep their .grad; they leave the list when they die
   std::vector<Hook<NodeHook>> before;
   std::vector<Hook<PostHook>> after;
-  void* python = nullptr;          // borrowed PyObject* of the node's wrapper
-  void* metadata = nullptr;        // owned PyObject*: the dict that users see
-  void* location = nullptr;        // owned: where the node was made (anomaly mode)
-  Stream stream;                   // where the forward call ran; null: its device's default stream
+  void* python = nullptr;              // borrowed PyObject* of the node's wrapper
+  void* metadata = nullptr;            // owned PyObject*: the dict that users see
+  void* location = nullptr;            // owned: where the node was made (anomaly mode)
+  Stream stream;                       // where the forward call ran; null: its device's default stream
   const CopySlices* within = nullptr;  // the node that wraps this one
   ~NodeExtras();
 };
@@ -74,10 +76,13 @@ void forget_retained(AutogradMeta& meta) noexcept;
 /// Frees an owned Python object held as void*; set by the Python part.
 extern void (*release_python_object)(void* object) noexcept;
 
-/// Scope in which user code runs inside the engine: layers work as in ordinary programs, and what it switches goes back.
+/// Scope in which user code runs inside the engine: layers work as in ordinary programs, and what it switches goes
+/// back.
 class UserCode {
  public:
-  UserCode() noexcept : mode_(thread_state.grad_enabled) { thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits(); }
+  UserCode() noexcept : mode_(thread_state.grad_enabled) {
+    thread_state.excluded &= ~KeySet::of(Layer::Autograd).bits();
+  }
 
  private:
   GradMode mode_;

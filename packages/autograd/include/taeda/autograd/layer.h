@@ -1,8 +1,9 @@
 // Everything that generated layer entries use: recording of results, in-place rules, saved values.
 #pragma once
+#include "taeda/arithmetic.h"
 #include "taeda/autograd/meta.h"
-#include "taeda/autograd/operators.h"
 #include "taeda/autograd/saved.h"
+#include "taeda/ops.h"
 
 namespace taeda::autograd {
 
@@ -20,7 +21,8 @@ inline void collect_edges(Node* node, size_t at, const Tensor& first, const Rest
 /// Edges for a list argument, from edge `at` on.
 void collect_edges(Node* node, size_t at, TensorList list);
 
-/// Makes `result` output number `nr` of `node`. Results that cannot carry gradients (integers, undefined) stay as they are.
+/// Makes `result` output number `nr` of `node`. Results that cannot carry gradients (integers, undefined) stay as they
+/// are.
 void set_history(const Tensor& result, Node* node, uint32_t nr = 0);
 inline void set_history(TensorList results, Node* node, uint32_t first = 0) {
   for (const Tensor& t : results) set_history(t, node, first++);
@@ -28,7 +30,8 @@ inline void set_history(TensorList results, Node* node, uint32_t first = 0) {
 /// The same for the result of a view operator on `self`: a result that turned out to be a copy is no view.
 void set_view_history(const Tensor& result, const Tensor& self, Node* node, uint32_t nr = 0);
 
-/// Before an in-place call that will be recorded: RuntimeError for leaves that require grad, views of them, and views made under no_grad.
+/// Before an in-place call that will be recorded: RuntimeError for leaves that require grad, views of them, and views
+/// made under no_grad.
 void check_inplace_grad(const OpEntry& op, const Tensor& self);
 /// Before an out= call while gradients are recorded and an argument is tracked: RuntimeError.
 [[noreturn]] void refuse_out(const OpEntry& op);

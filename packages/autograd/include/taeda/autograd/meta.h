@@ -22,22 +22,22 @@ struct Watch final : Counted {
 void destroy(Watch* watch) noexcept;
 
 struct AutogradMeta final : GradMeta, Pooled {
-  Ref<Node> grad_fn;                // null for leaves
-  uint32_t output = 0;              // which output of grad_fn
-  uint32_t attr_version = 0;        // views: storage version at which grad_fn was right
-  Tensor grad;                      // of leaves, and of others after retain_grad; see Note [Gradients and threads]
+  Ref<Node> grad_fn;          // null for leaves
+  uint32_t output = 0;        // which output of grad_fn
+  uint32_t attr_version = 0;  // views: storage version at which grad_fn was right
+  Tensor grad;                // of leaves, and of others after retain_grad; see Note [Gradients and threads]
   std::atomic<const void*> keeper{nullptr};  // the thread that holds `grad`'s lock
-  Node* accumulator = nullptr;      // see Note [Resting accumulators]
-  HookList* hooks = nullptr;        // of leaves; owned
+  Node* accumulator = nullptr;               // see Note [Resting accumulators]
+  HookList* hooks = nullptr;                 // of leaves; owned
   Ref<Watch> watch;
   ~AutogradMeta() override;
   static void operator delete(void* memory, size_t bytes) noexcept { Pool::give(memory, bytes); }
 };
 
 /// Note [Gradients and threads]
-/// Adding to a large gradient gives the interpreter's lock up, so the gradient of a leaf has a lock of its own: from the look
-/// whether there is one to the sum's return to its place. Whoever waits for it lets other Python threads run, for one of them may be the
-/// holder. The holder may enter again (a kernel written in Python may ask for the gradient).
+/// Adding to a large gradient gives the interpreter's lock up, so the gradient of a leaf has a lock of its own: from
+/// the look whether there is one to the sum's return to its place. Whoever waits for it lets other Python threads run,
+/// for one of them may be the holder. The holder may enter again (a kernel written in Python may ask for the gradient).
 class GradLock {
  public:
   explicit GradLock(AutogradMeta& meta) : keeper_(&meta.keeper) {
@@ -63,9 +63,10 @@ inline AutogradMeta& ensure_meta(TensorImpl* impl) {
 }
 
 /// Note [Views and their base]
-/// In-place writes through a view rewrite the history of the base (rebase_history). The base's other views then find out by the
-/// storage's version that their grad_fn is old, and get a new one from the base's by strides. A view made before its base became
-/// differentiable has no mark of its own: it is recognised by its base having a grad_fn. Views made under no_grad stay outside.
+/// In-place writes through a view rewrite the history of the base (rebase_history). The base's other views then find
+/// out by the storage's version that their grad_fn is old, and get a new one from the base's by strides. A view made
+/// before its base became differentiable has no mark of its own: it is recognised by its base having a grad_fn. Views
+/// made under no_grad stay outside.
 bool view_became_tracked(const Tensor& view) noexcept;
 
 /// Whether gradients flow to `t`.

@@ -43,8 +43,9 @@ enum NodeFlag : uint8_t {
 };
 
 /// Note [Order of execution]
-/// `sequence` is taken from one global counter when a node is attached to its first output, so each edge leads from a higher to a
-/// lower number. The engine runs nodes in falling order, which needs no count of dependencies. Leaves have number 0 and come last.
+/// `sequence` is taken from one global counter when a node is attached to its first output, so each edge leads from a
+/// higher to a lower number. The engine runs nodes in falling order, which needs no count of dependencies. Leaves have
+/// number 0 and come last.
 struct Node : Counted, Pooled {
   uint8_t flags = 0;
   uint16_t edge_count = 0;
@@ -54,8 +55,8 @@ struct Node : Counted, Pooled {
   OutputInfo* outputs = nullptr;  // one per forward output
   Tensor* incoming = nullptr;     // gradients gathered so far by the run that owns the node
   std::atomic<void*> owner{nullptr};
-  NodeExtras* extras = nullptr;   // hooks, Python wrapper, anomaly record: rare; owned
-  Node* next_dead = nullptr;      // deletion without recursion
+  NodeExtras* extras = nullptr;  // hooks, Python wrapper, anomaly record: rare; owned
+  Node* next_dead = nullptr;     // deletion without recursion
 
   Node() = default;
   Node(const Node&) = delete;

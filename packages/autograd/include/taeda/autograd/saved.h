@@ -7,8 +7,9 @@
 namespace taeda::autograd {
 
 /// Note [Packed tensors]
-/// While a thread has hooks for saved tensors (saved_tensors_hooks), what it records saves what the hooks make of the values.
-/// Such a SavedTensor holds an empty tensor that owns the way back (Packed) and the place of the original in the graph.
+/// While a thread has hooks for saved tensors (saved_tensors_hooks), what it records saves what the hooks make of the
+/// values. Such a SavedTensor holds an empty tensor that owns the way back (Packed) and the place of the original in
+/// the graph.
 using Unpack = std::function<Tensor()>;
 struct Packed final : GradMeta {
   Unpack unpack;
@@ -41,7 +42,8 @@ class SavedTensor {
   }
   /// Output number `nr` of the node, after it was computed.
   void save_output(const Tensor& result, uint16_t nr = 0);
-  /// The tensor; RuntimeError when it was modified in place since, or was freed. `node` is the owner, `argument` names it in messages.
+  /// The tensor; RuntimeError when it was modified in place since, or was freed. `node` is the owner, `argument` names
+  /// it in messages.
   Tensor unpack(Node* node, const char* argument) const {
     if (state_ == State::Input && tensor_.version() == version_) [[likely]]
       return tensor_;
@@ -59,7 +61,9 @@ class SavedTensor {
 
  private:
   enum class State : uint8_t { Empty, Input, Output, Released, Packed };
-  const taeda::autograd::Packed& packed() const noexcept { return static_cast<const taeda::autograd::Packed&>(*tensor_.impl()->grad); }
+  const taeda::autograd::Packed& packed() const noexcept {
+    return static_cast<const taeda::autograd::Packed&>(*tensor_.impl()->grad);
+  }
   Tensor unpack_packed(Node* node) const;
   Tensor unpack_slow(Node* node, const char* argument) const;
   [[noreturn]] static void refuse_inference(const Tensor& input, const Node* node, const char* argument);

@@ -1,10 +1,11 @@
 // Streams of devices in the graph: noted forward, taken up again backward.
 //
 // Note [Devices in a backward]
-// Kernels of devices are queued, not run, by the thread that calls them, so one thread serves any number of devices: it walks the
-// graph in the one order of Note [Order of execution], and the devices work at the same time. Each node's formula is queued on the stream that its
-// forward call ran on; a gradient that comes from another stream of its device is waited for on the device, by an event, never by the
-// host. At the end the caller's current streams wait for all streams that the run has used, so that what it queues next sees the gradients.
+// Kernels of devices are queued, not run, by the thread that calls them, so one thread serves any number of devices: it
+// walks the graph in the one order of Note [Order of execution], and the devices work at the same time. Each node's
+// formula is queued on the stream that its forward call ran on; a gradient that comes from another stream of its device
+// is waited for on the device, by an event, never by the host. At the end the caller's current streams wait for all
+// streams that the run has used, so that what it queues next sees the gradients.
 #pragma once
 #include "taeda/autograd/hooks.h"
 

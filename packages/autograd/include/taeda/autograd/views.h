@@ -24,15 +24,16 @@ struct ViewBackward final : FixedNode<1> {
   void apply(Tensor* grads, Tensor* result) override;
 };
 
-/// History of a base after an in-place operation `fn` on a view of it. Edge 0 leads to the base before, the others are fn's.
+/// History of a base after an in-place operation `fn` on a view of it. Edge 0 leads to the base before, the others are
+/// fn's.
 struct CopySlices final : DynamicNode {
   Geometry base, view;
   Ref<Node> fn;
   ~CopySlices() override;
   /// Takes `node` as fn; what that saved of its output is found through this node from now on.
   void wrap(Node* node);
-  /// Node of the view that fn wrote: the base's history seen through the view, so that gradients which come from a saved
-  /// output meet the others here.
+  /// Node of the view that fn wrote: the base's history seen through the view, so that gradients which come from a
+  /// saved output meet the others here.
   Ref<Node> view_node() const;
   const char* name() const override { return "CopySlices"; }
   void apply(Tensor* grads, Tensor* result) override;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 from taeda_nn._bind import Tensor, op, tensor
@@ -49,24 +47,8 @@ __all__ = [
 _relu = op("relu")
 _relu_in_place = op("relu_")
 sigmoid = op("sigmoid")
-_softmax = op("softmax")
+_softmax, _softmin = op("softmax"), op("softmin")
 _log_softmax = op("log_softmax")
-
-
-def _on_copy(name: str, plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """An in-place form that computes on a copy, because backward may need the values that are overwritten."""
-
-    def in_place(input: Tensor, *args: Any) -> Tensor:
-        return input.copy_(plain(input.clone(), *args))
-
-    in_place.__name__ = name
-    return in_place
-
-
-def _pair(name: str, formula: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Operator ``name`` and its in-place form, each composed where the provider lacks it."""
-    plain = op(name, formula)
-    return plain, op(f"{name}_", _on_copy(f"{name}_", plain))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -80,14 +62,7 @@ relu_ = _relu_in_place
 tanh = op("tanh")
 
 
-def _gelu_formula(input: Tensor, approximate: str = "none") -> Tensor:
-    if approximate == "tanh":
-        inner = math.sqrt(2.0 / math.pi) * (input + 0.044715 * input * input * input)
-        return 0.5 * input * (1.0 + inner.tanh())
-    return 0.5 * input * (1.0 + (input * math.sqrt(0.5)).erf())
-
-
-_gelu = op("gelu", _gelu_formula)
+_gelu = op("gelu")
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -100,7 +75,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return _gelu(input, approximate=approximate)
 
 
-_silu, silu_ = _pair("silu", lambda input: input * sigmoid(input))
+_silu, silu_ = op("silu"), op("silu_")
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -108,9 +83,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return silu_(input) if inplace else _silu(input)
 
 
-_leaky_relu, leaky_relu_ = _pair(
-    "leaky_relu", lambda input, slope: tensor.where(input > 0, input, input * slope)
-)
+_leaky_relu, leaky_relu_ = op("leaky_relu"), op("leaky_relu_")
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -118,11 +91,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
-def _elu_formula(input: Tensor, alpha: float = 1.0) -> Tensor:
-    return tensor.where(input > 0, input, alpha * input.clamp(max=0).expm1())
-
-
-_elu, elu_ = _pair("elu", _elu_formula)
+_elu, elu_ = op("elu"), op("elu_")
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -130,9 +99,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
-_selu = op("selu", lambda input: _SELU_SCALE * _elu(input, _SELU_ALPHA))
-selu_ = _on_copy("selu_", _selu)
+_selu, selu_ = op("selu"), op("selu_")
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -143,12 +110,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return selu_(input) if inplace else _selu(input)
 
 
-def _celu_formula(input: Tensor, alpha: float) -> Tensor:
-    return tensor.where(input > 0, input, alpha * (input.clamp(max=0) / alpha).expm1())
-
-
-_celu = op("celu", _celu_formula)
-celu_ = _on_copy("celu_", _celu)
+_celu, celu_ = op("celu"), op("celu_")
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -156,15 +118,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
-def _softplus_formula(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    scaled = input * beta
-    return tensor.where(scaled > threshold, input, scaled.clamp(max=threshold).exp().log1p() / beta)
+softplus = op("softplus")
 
 
-softplus = op("softplus", _softplus_formula)
-
-
-_hardtanh, hardtanh_ = _pair("hardtanh", lambda input, low, high: input.clamp(low, high))
+_hardtanh, hardtanh_ = op("hardtanh"), op("hardtanh_")
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -174,8 +131,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
-_relu6 = op("relu6", lambda input: _hardtanh(input, 0.0, 6.0))
-relu6_ = _on_copy("relu6_", _relu6)
+_relu6, relu6_ = op("relu6"), op("relu6_")
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -183,7 +139,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return relu6_(input) if inplace else _relu6(input)
 
 
-_hardsigmoid, hardsigmoid_ = _pair("hardsigmoid", lambda input: (input + 3.0).clamp(0.0, 6.0) / 6.0)
+_hardsigmoid, hardsigmoid_ = op("hardsigmoid"), op("hardsigmoid_")
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -191,7 +147,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return hardsigmoid_(input) if inplace else _hardsigmoid(input)
 
 
-_hardswish, hardswish_ = _pair("hardswish", lambda input: input * _hardsigmoid(input))
+_hardswish, hardswish_ = op("hardswish"), op("hardswish_")
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -199,7 +155,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return hardswish_(input) if inplace else _hardswish(input)
 
 
-_mish, mish_ = _pair("mish", lambda input: input * softplus(input, 1.0, 20.0).tanh())
+_mish, mish_ = op("mish"), op("mish_")
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -207,13 +163,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return mish_(input) if inplace else _mish(input)
 
 
-def _prelu_formula(input: Tensor, weight: Tensor) -> Tensor:
-    if weight.numel() != 1:
-        weight = weight.reshape((-1, *(1,) * max(input.dim() - 2, 0)))
-    return tensor.where(input > 0, input, input * weight)
-
-
-prelu = op("prelu", _prelu_formula)
+prelu = op("prelu")
+_rrelu, _rrelu_in_place = op("rrelu"), op("rrelu_")
 
 
 def rrelu(
@@ -224,18 +175,10 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """Leaky ReLU whose slope is drawn from [lower, upper] per element while training, else their mean."""
-    slope: Any = (lower + upper) / 2
-    if training:
-        slope = op("rand_like")(input) * (upper - lower) + lower
-    result = tensor.where(input >= 0, input, input * slope)
-    return input.copy_(result) if inplace else result
+    return (_rrelu_in_place if inplace else _rrelu)(input, lower, upper, training)
 
 
-def _threshold_formula(input: Tensor, threshold: float, value: float) -> Tensor:
-    return tensor.where(input > threshold, input, op("full_like")(input, value))
-
-
-_threshold, threshold_ = _pair("threshold", _threshold_formula)
+_threshold, threshold_ = op("threshold"), op("threshold_")
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -243,34 +186,12 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return (threshold_ if inplace else _threshold)(input, threshold, value)
 
 
-logsigmoid = op("logsigmoid", lambda input: -softplus(-input, 1.0, 20.0))
-
-
-softsign = op("softsign", lambda input: input / (input.abs() + 1))
-
-
-tanhshrink = op("tanhshrink", lambda input: input - tanh(input))
-
-
-hardshrink = op(
-    "hardshrink", lambda input, lambd=0.5: tensor.where(input.abs() > lambd, input, tensor.zeros_like(input))
-)
-
-
-def _glu_formula(input: Tensor, dim: int = -1) -> Tensor:
-    size = input.shape[dim]
-    if size % 2:
-        raise RuntimeError(
-            f"glu: size of dimension {dim} must be even, got {size} in shape {tuple(input.shape)}"
-        )
-    first, second = input.chunk(2, dim)
-    return first * sigmoid(second)
-
-
-glu = op("glu", _glu_formula)
-
-
-_softshrink = op("softshrink", lambda input, lambd: input - input.clamp(-lambd, lambd))
+logsigmoid = op("logsigmoid")
+softsign = op("softsign")
+tanhshrink = op("tanhshrink")
+hardshrink = op("hardshrink")
+glu = op("glu")
+_softshrink = op("softshrink")
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -303,7 +224,9 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Softmax of -x along ``dim``."""
-    return softmax(-input, dim, dtype=dtype)
+    if dim is None:
+        dim = _dim_by_rank("softmin", input.dim())
+    return _softmin(input, dim) if dtype is None else _softmin(input, dim, dtype=dtype)
 
 
 def gumbel_softmax(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, op
 
 __all__ = [
     "alpha_dropout",
@@ -15,7 +13,13 @@ __all__ = [
     "feature_alpha_dropout",
 ]
 
-_dropout = op("dropout")
+_dropout, _dropout_in_place = op("dropout"), op("dropout_")
+_feature_dropout, _feature_dropout_in_place = op("feature_dropout"), op("feature_dropout_")
+_alpha_dropout, _alpha_dropout_in_place = op("alpha_dropout"), op("alpha_dropout_")
+_feature_alpha_dropout, _feature_alpha_dropout_in_place = (
+    op("feature_alpha_dropout"),
+    op("feature_alpha_dropout_"),
+)
 
 
 def _check(name: str, p: float) -> None:
@@ -32,22 +36,19 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         _check("dropout", p)
     if not training:
         return input
-    result = _dropout(input, p, True)
-    return input.copy_(result) if inplace else result
-
-
-def _kept(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    return (tensor.rand(shape, device=like.device) >= p).to(dtype=like.dtype)
+    return (_dropout_in_place if inplace else _dropout)(input, p, True)
 
 
 def _channelwise(name: str, input: Tensor, p: float, training: bool, inplace: bool, batched: int) -> Tensor:
+    """Dropout of dimension 1, of dimension 0 where that of the batch is missing."""
     _check(name, p)
     if not training or p == 0:
         return input
-    lead = 2 if input.dim() >= batched else 1
-    mask = _kept(input, tuple(input.shape[:lead]) + (1,) * (input.dim() - lead), p)
-    mask = mask * 0 if p == 1 else mask / (1 - p)
-    return input.mul_(mask) if inplace else input * mask
+    drop = _feature_dropout_in_place if inplace else _feature_dropout
+    if input.dim() >= batched:
+        return drop(input, p, True)
+    result = drop(input.unsqueeze(0), p, True)
+    return input if inplace else result.squeeze(0)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -71,34 +72,16 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channelwise("dropout3d", input, p, training, inplace, 5)
 
 
-_ALPHA = -1.7580993408473766  # the value that SELU approaches at minus infinity
-
-
-def _alpha(
-    name: str, input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
-) -> Tensor:
-    _check(name, p)
-    if not training or p == 0:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    kept = _kept(input, shape, p)
-    a = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
-    result = (input * kept + _ALPHA * (1 - kept)) * a - a * _ALPHA * p
-    return input.copy_(result) if inplace else result
-
-
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout for SELU networks: keeps mean 0 and variance 1.
 
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
-    return _alpha("alpha_dropout", input, p, training, inplace, tuple(input.shape))
+    return (_alpha_dropout_in_place if inplace else _alpha_dropout)(input, p, training)
 
 
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """``alpha_dropout`` of whole channels."""
-    shape = tuple(input.shape[:2]) + (1,) * (input.dim() - 2)
-    return _alpha("feature_alpha_dropout", input, p, training, inplace, shape)
+    return (_feature_alpha_dropout_in_place if inplace else _feature_alpha_dropout)(input, p, training)

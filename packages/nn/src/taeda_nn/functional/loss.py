@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
 
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, op
+from taeda_nn._decompose.loss import reduced
 from taeda_nn._errors import not_tensors
 
 __all__ = [
@@ -52,10 +52,6 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
     return "sum" if size_average is False else "mean"
 
 
-def _reduced(loss: Tensor, code: int) -> Tensor:
-    return loss if code == 0 else loss.mean() if code == 1 else loss.sum()
-
-
 def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
     try:
         same = tuple(input.shape) == tuple(target.shape)
@@ -80,8 +76,21 @@ def _warn_broadcast(name: str, input: Tensor, target: Tensor) -> None:
         )
 
 
+_mse, _l1 = op("mse_loss"), op("l1_loss")
+_smooth_l1, _huber = op("smooth_l1_loss"), op("huber_loss")
 _cross_entropy = op("cross_entropy_loss")
 _nll = op("nll_loss")
+_kl = op("kl_div")
+_full_like = op("full_like")
+_bce = op("binary_cross_entropy")
+_bce_logits = op("binary_cross_entropy_with_logits")
+_poisson_nll_loss = op("poisson_nll_loss")
+_hinge_embedding_loss = op("hinge_embedding_loss")
+_margin_ranking_loss = op("margin_ranking_loss")
+_soft_margin_loss = op("soft_margin_loss")
+_cosine_embedding_loss = op("cosine_embedding_loss")
+_triplet_margin_loss = op("triplet_margin_loss")
+_multi_margin_loss = op("multi_margin_loss")
 
 
 def cross_entropy(
@@ -129,46 +138,12 @@ def nll_loss(
     return _nll(input, target, weight, reduction_code("nll_loss", reduction), ignore_index)
 
 
-def _pointwise(name: str, formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The operator ``name``, else ``formula(input, target, ...)`` followed by the reduction."""
-
-    def composed(input: Tensor, target: Tensor, reduction: int = 1, *args: Any) -> Tensor:
-        return _reduced(formula(input, target, *args), reduction)
-
-    return op(name, composed)
-
-
-def _smooth_l1_formula(input: Tensor, target: Tensor, beta: float) -> Tensor:
-    distance = (input - target).abs()
-    return tensor.where(distance < beta, 0.5 * distance * distance / (beta or 1.0), distance - 0.5 * beta)
-
-
-def _huber_formula(input: Tensor, target: Tensor, delta: float) -> Tensor:
-    distance = (input - target).abs()
-    return tensor.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
-
-
-def _kl_formula(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
-    if log_target:
-        return target.exp() * (target - input)
-    positive = target > 0
-    logs = tensor.where(positive, target, tensor.ones_like(target)).log()
-    return tensor.where(positive, target * (logs - input), tensor.zeros_like(target) * input)
-
-
-_mse = _pointwise("mse_loss", lambda input, target: (input - target) * (input - target))
-_l1 = _pointwise("l1_loss", lambda input, target: (input - target).abs())
-_smooth_l1 = _pointwise("smooth_l1_loss", _smooth_l1_formula)
-_huber = _pointwise("huber_loss", _huber_formula)
-_kl = op("kl_div", lambda i, t, code, log_target=False: _reduced(_kl_formula(i, t, log_target), code))
-
-
 def _weighted(name: str, loss: Callable[[int], Tensor], weight: Tensor | None, reduction: str) -> Tensor:
     code = reduction_code(name, reduction)
     if weight is None:
         return loss(code)
     values = loss(0) * weight
-    return values.sum() / weight.expand(values.shape).sum() if code == 1 else _reduced(values, code)
+    return values.sum() / weight.expand(values.shape).sum() if code == 1 else reduced(values, code)
 
 
 def mse_loss(
@@ -229,14 +204,6 @@ def huber_loss(
     return _weighted("huber_loss", lambda code: _huber(input, target, code, delta), weight, reduction)
 
 
-def _bce_formula(input: Tensor, target: Tensor, weight: Tensor | None, code: int) -> Tensor:
-    loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
-    return _reduced(loss if weight is None else loss * weight, code)
-
-
-_bce = op("binary_cross_entropy", _bce_formula)
-
-
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -251,21 +218,6 @@ def binary_cross_entropy(
     if weight is not None:
         weight = weight.expand(target.shape)
     return _bce(input, target, weight, reduction_code("binary_cross_entropy", reduction))
-
-
-def _bce_logits_formula(
-    input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, code: int
-) -> Tensor:
-    softplus = op("softplus")
-    negative = softplus(input, 1.0, 20.0)
-    if pos_weight is None:
-        loss = negative - target * input
-    else:
-        loss = (1 - target) * negative + pos_weight * target * softplus(-input, 1.0, 20.0)
-    return _reduced(loss if weight is None else loss * weight, code)
-
-
-_bce_logits = op("binary_cross_entropy_with_logits", _bce_logits_formula)
 
 
 def binary_cross_entropy_with_logits(
@@ -314,12 +266,8 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Negative log-likelihood of counts; ``full`` adds Stirling's approximation of log(target!)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
-    if full:
-        safe = target.clamp(min=1)
-        stirling = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
-        loss = loss + tensor.where(target > 1, stirling, tensor.zeros_like(stirling))
-    return _reduced(loss, reduction_code("poisson_nll_loss", reduction))
+    code = reduction_code("poisson_nll_loss", reduction)
+    return _poisson_nll_loss(input, target, log_input, full, eps, code)
 
 
 def gaussian_nll_loss(
@@ -332,7 +280,7 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """Negative log-likelihood of normal targets with mean ``input`` and variance ``var`` (at least ``eps``)."""
     if not isinstance(var, Tensor):
-        var = op("full_like")(input, var)
+        var = _full_like(input, var)
     if bool((var < 0).any()):
         raise ValueError("gaussian_nll_loss: var must not be negative")
     if var.dim() == input.dim() - 1 and tuple(var.shape) == tuple(input.shape[:-1]):
@@ -342,7 +290,7 @@ def gaussian_nll_loss(
     loss = 0.5 * (var.log() + (input - target) * (input - target) / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return _reduced(loss, reduction_code("gaussian_nll_loss", reduction))
+    return reduced(loss, reduction_code("gaussian_nll_loss", reduction))
 
 
 def hinge_embedding_loss(
@@ -355,10 +303,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    zero = tensor.zeros_like(input)
-    positive = tensor.where(target == -1, zero, input)
-    negative = tensor.where(target == 1, zero, (margin - input).clamp(min=0))
-    return _reduced(positive + negative, reduction_code("hinge_embedding_loss", reduction))
+    return _hinge_embedding_loss(input, target, margin, reduction_code("hinge_embedding_loss", reduction))
 
 
 def margin_ranking_loss(
@@ -372,8 +317,8 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    loss = (-target * (input1 - input2) + margin).clamp(min=0)
-    return _reduced(loss, reduction_code("margin_ranking_loss", reduction))
+    code = reduction_code("margin_ranking_loss", reduction)
+    return _margin_ranking_loss(input1, input2, target, margin, code)
 
 
 def soft_margin_loss(
@@ -385,8 +330,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * x)) for targets 1 and -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    _same_shape("soft_margin_loss", input, target)
-    return _reduced(op("softplus")(-target * input, 1.0, 20.0), reduction_code("soft_margin_loss", reduction))
+    return _soft_margin_loss(input, target, reduction_code("soft_margin_loss", reduction))
 
 
 def cosine_embedding_loss(
@@ -400,13 +344,8 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    eps = 1e-12
-    squares = ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
-    cosine = (input1 * input2).sum(-1) / squares.sqrt()
-    zero = tensor.zeros_like(cosine)
-    positive = tensor.where(target == 1, 1 - cosine, zero)
-    negative = tensor.where(target == -1, (cosine - margin).clamp(min=0), zero)
-    return _reduced(positive + negative, reduction_code("cosine_embedding_loss", reduction))
+    code = reduction_code("cosine_embedding_loss", reduction)
+    return _cosine_embedding_loss(input1, input2, target, margin, code)
 
 
 def triplet_margin_loss(
@@ -422,16 +361,9 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
-    from taeda_nn.functional.linear import pairwise_distance
-
     reduction = legacy_reduction(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"triplet_margin_loss: margin must be positive, got {margin}")
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = op("minimum")(far, pairwise_distance(positive, negative, p, eps))
-    return _reduced((near - far + margin).clamp(min=0), reduction_code("triplet_margin_loss", reduction))
+    code = reduction_code("triplet_margin_loss", reduction)
+    return _triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
 
 
 def multi_margin_loss(
@@ -446,19 +378,8 @@ def multi_margin_loss(
 ) -> Tensor:
     """Mean over the other classes of max(0, margin - x[target] + x[class])^p; input (N, C), (C,) or ()."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    if p not in (1, 2):
-        raise ValueError(f"multi_margin_loss: p must be 1 or 2, got {p}")
-    single = input.dim() < 2
-    scores = input.reshape(1, -1) if single else input
-    index = target.reshape(-1, 1)
-    gaps = (margin - scores.gather(1, index) + scores).relu()
-    gaps = gaps if p == 1 else gaps * gaps
-    if weight is not None:
-        gaps = gaps * weight[index.reshape(-1)].unsqueeze(1)
-    others = tensor.ones_like(gaps).scatter_(1, index, 0.0)
-    loss = (gaps * others).sum(1) / scores.shape[1]
     code = reduction_code("multi_margin_loss", reduction)
-    return loss.squeeze(0) if single and code == 0 else _reduced(loss, code)
+    return _multi_margin_loss(input, target, p, margin, weight, code)
 
 
 def multilabel_soft_margin_loss(
@@ -472,4 +393,4 @@ def multilabel_soft_margin_loss(
     """Mean over classes of the binary cross-entropy of logits; input and target (N, C) or (C,)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     loss = _bce_logits(input, target, weight, None, 0).mean(-1)
-    return _reduced(loss, reduction_code("multilabel_soft_margin_loss", reduction))
+    return reduced(loss, reduction_code("multilabel_soft_margin_loss", reduction))

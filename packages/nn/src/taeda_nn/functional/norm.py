@@ -68,26 +68,8 @@ def layer_norm(
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def _group_norm_formula(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    shape = input.shape
-    grouped = input.reshape(shape[0], num_groups, -1)
-    mean = grouped.mean(-1, keepdim=True)
-    centred = grouped - mean
-    var = (centred * centred).mean(-1, keepdim=True)
-    result = (centred * (var + eps).rsqrt()).reshape(shape)
-    per_channel = (1, -1, *(1,) * (len(shape) - 2))
-    if weight is not None:
-        result = result * weight.reshape(per_channel)
-    return result if bias is None else result + bias.reshape(per_channel)
-
-
-_group_norm = op("group_norm", _group_norm_formula)
+_group_norm = op("group_norm")
+_instance_norm = op("instance_norm")
 
 
 def group_norm(
@@ -126,34 +108,10 @@ def instance_norm(
 
     Source: Ulyanov et al., "Instance Normalization", 2016.
     """
-    if not use_input_stats:
-        return _batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
-    n, c = input.shape[:2]
-    if input.numel() == n * c:
-        raise ValueError(
-            f"instance_norm: more than one spatial element is needed, got shape {tuple(input.shape)}"
-        )
-    if running_mean is not None and running_var is not None:
-        _update_running(input.detach(), running_mean, running_var, momentum)
-    return _group_norm(input, c, weight, bias, eps)
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
-def _update_running(input: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float) -> None:
-    flat = input.reshape(input.shape[0], input.shape[1], -1)
-    running_mean.mul_(1 - momentum).add_(flat.mean(-1).mean(0) * momentum)
-    running_var.mul_(1 - momentum).add_(flat.var(-1).mean(0) * momentum)
-
-
-def _rms_norm_formula(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Tensor:
-    dims = tuple(range(-len(normalized_shape), 0))
-    eps = op("finfo")(input.dtype).eps if eps is None else eps
-    result = input * ((input * input).mean(dims, keepdim=True) + eps).rsqrt()
-    return result if weight is None else result * weight
-
-
-_rms_norm = op("rms_norm", _rms_norm_formula)
+_rms_norm = op("rms_norm")
 
 
 def rms_norm(

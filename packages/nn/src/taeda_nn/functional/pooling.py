@@ -26,10 +26,12 @@ __all__ = [
 Ints = int | Sequence[int]
 
 _max_pool1d = op("max_pool1d")
+_max_pool1d_with_indices = op("max_pool1d_with_indices")
 _max_pool2d = op("max_pool2d")
 _max_pool2d_with_indices = op("max_pool2d_with_indices")
 _adaptive_avg_pool1d = op("adaptive_avg_pool1d")
 _adaptive_avg_pool2d = op("adaptive_avg_pool2d")
+_adaptive_max_pool1d = op("adaptive_max_pool1d")
 _adaptive_max_pool2d = op("adaptive_max_pool2d")
 
 
@@ -58,17 +60,8 @@ def max_pool1d(
         return_indices: Whether to return the places of the maxima too.
     """
     stride = kernel_size if stride is None else stride
-    if return_indices:
-        values, places = _max_pool2d_with_indices(
-            input.unsqueeze(-2),
-            (1, *_ints(kernel_size, 1)),
-            (1, *_ints(stride, 1)),
-            (0, *_ints(padding, 1)),
-            (1, *_ints(dilation, 1)),
-            ceil_mode,
-        )
-        return values.squeeze(-2), places.squeeze(-2)
-    return _max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    pool = _max_pool1d_with_indices if return_indices else _max_pool1d
+    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(
@@ -141,8 +134,8 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 def adaptive_max_pool1d(input: Tensor, output_size: Ints, return_indices: bool = False) -> Any:
     """Maximum over ``output_size`` windows that cover the last dimension evenly."""
-    values, places = _adaptive_max_pool2d(input.unsqueeze(-2), (1, *_full_output(output_size, input, 1)))
-    return (values.squeeze(-2), places.squeeze(-2)) if return_indices else values.squeeze(-2)
+    values, places = _adaptive_max_pool1d(input, _full_output(output_size, input, 1))
+    return (values, places) if return_indices else values
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:

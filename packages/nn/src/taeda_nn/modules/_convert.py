@@ -94,8 +94,13 @@ class Converting:
         return self._apply(lambda value: tensor.empty_like(value, device=device), recurse)
 
     def share_memory(self: Self) -> Self:
-        """Moves all parameters and buffers to memory that other processes can map."""
-        return self._apply(lambda value: value.share_memory_())
+        """Moves all parameters, their gradients and all buffers to memory that other processes can map."""
+        module: Module = self  # type: ignore[assignment]
+        for value in (*module.parameters(), *module.buffers()):
+            value.share_memory_()
+            if value.grad is not None:
+                value.grad.share_memory_()
+        return self
 
 
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
-from taeda_nn._recurrence import FUSED, cell, run_layers
+from taeda_nn._decompose.rnn import STEPS
+from taeda_nn._recurrence import FUSED, run_layers
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 from taeda_nn.utils.rnn import PackedSequence
@@ -23,12 +24,7 @@ __all__ = [
     "RNNCellBase",
 ]
 
-_CELLS = {
-    "LSTM": op("lstm_cell", cell("LSTM")),
-    "GRU": op("gru_cell", cell("GRU")),
-    "RNN_TANH": op("rnn_tanh_cell", cell("RNN_TANH")),
-    "RNN_RELU": op("rnn_relu_cell", cell("RNN_RELU")),
-}
+_CELLS = {mode: op(f"{mode.lower()}_cell") for mode in STEPS}
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _lstm_cell = _CELLS["LSTM"]
 

@@ -1,7 +1,7 @@
 // Conversion between any two dtypes.
 #include <bit>
 
-#include "cpu/loops/loop.h"
+#include "cpu/loops/types.h"
 #include "cpu/loops/tables.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -21,7 +21,10 @@ inline Half narrow_half(float value) {
   const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
   const uint32_t tiny = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
-  const uint32_t bits = magnitude > 0x7f800000u ? nan : magnitude >= 0x477ff000u ? 0x7c00u : magnitude < 0x38800000u ? tiny : normal;
+  const uint32_t bits = magnitude > 0x7f800000u    ? nan
+                        : magnitude >= 0x477ff000u ? 0x7c00u
+                        : magnitude < 0x38800000u  ? tiny
+                                                   : normal;
   Half h;
   h.bits = uint16_t(bits | sign);
   return h;
@@ -29,7 +32,8 @@ inline Half narrow_half(float value) {
 inline BFloat16 narrow_bfloat(float value) {
   const uint32_t raw = std::bit_cast<uint32_t>(value);
   BFloat16 b;
-  b.bits = (raw & 0x7fffffffu) > 0x7f800000u ? uint16_t((raw >> 16) | 0x40) : uint16_t((raw + 0x7fffu + ((raw >> 16) & 1)) >> 16);
+  b.bits = (raw & 0x7fffffffu) > 0x7f800000u ? uint16_t((raw >> 16) | 0x40)
+                                             : uint16_t((raw + 0x7fffu + ((raw >> 16) & 1)) >> 16);
   return b;
 }
 
@@ -37,7 +41,8 @@ template <class To, class From>
 inline To convert(From v) {
   if constexpr (std::is_same_v<To, From>) return v;
   else if constexpr (is_half_v<From>) return convert<To, float>(widen(v));
-  else if constexpr (is_complex_v<To> && is_complex_v<From>) return To(typename To::value_type(v.real()), typename To::value_type(v.imag()));
+  else if constexpr (is_complex_v<To> && is_complex_v<From>)
+    return To(typename To::value_type(v.real()), typename To::value_type(v.imag()));
   else if constexpr (is_complex_v<To>) return To(convert<typename To::value_type>(v), 0);
   else if constexpr (std::is_same_v<To, bool>) return v != From(0);
   else if constexpr (is_complex_v<From>) return convert<To>(v.real());
@@ -45,7 +50,8 @@ inline To convert(From v) {
   else if constexpr (std::is_same_v<To, BFloat16>) return narrow_bfloat(float(v));
   // Through a wide signed integer: negative numbers wrap in unsigned types instead of being undefined.
   else if constexpr (std::is_same_v<To, uint64_t> && std::is_floating_point_v<From>)
-    return v >= From(9223372036854775808.0) ? uint64_t(int64_t(v - From(9223372036854775808.0))) ^ (uint64_t(1) << 63) : uint64_t(int64_t(v));
+    return v >= From(9223372036854775808.0) ? uint64_t(int64_t(v - From(9223372036854775808.0))) ^ (uint64_t(1) << 63)
+                                            : uint64_t(int64_t(v));
   else if constexpr (std::is_integral_v<To> && sizeof(To) <= 2 && std::is_floating_point_v<From>) return To(int32_t(v));
   else if constexpr (std::is_same_v<To, uint32_t> && std::is_floating_point_v<From>) return To(int64_t(v));
   else return To(v);
@@ -59,9 +65,11 @@ void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
     int64_t i = 0;
 #ifdef __F16C__
     if constexpr (std::is_same_v<To, float> && std::is_same_v<From, Half>)
-      for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+      for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
     if constexpr (std::is_same_v<To, Half> && std::is_same_v<From, float>)
-      for (; i + 8 <= n; i += 8) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), 0));
+      for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), 0));
 #endif
 #pragma GCC ivdep
     for (; i < n; ++i) out[i] = convert<To>(in[i]);
@@ -75,17 +83,47 @@ void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
   }
   char* out = p[0];
   const char* in = p[1];
-  for (int64_t i = 0; i < n; ++i, out += s[0], in += s[1]) *reinterpret_cast<To*>(out) = convert<To>(*reinterpret_cast<const From*>(in));
+  for (int64_t i = 0; i < n; ++i, out += s[0], in += s[1])
+    *reinterpret_cast<To*>(out) = convert<To>(*reinterpret_cast<const From*>(in));
+}
+
+/// Integers of one size, whose bits are the same whatever the sign; a bool is a byte that holds 0 or 1.
+template <size_t Size>
+using Bytes = std::conditional_t<
+    Size == 1, int8_t,
+    std::conditional_t<Size == 2, int16_t,
+                       std::conditional_t<Size == 4, int32_t, std::conditional_t<Size == 8, int64_t, Complex128>>>>;
+template <class T> inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+/// Pairs that share a loop: copies go by size, as do integers that lose or keep their bits.
+template <class To, class From>
+constexpr Loop shared_loop() {
+  if constexpr (std::is_same_v<To, From>) return &loop<Bytes<sizeof(To)>, Bytes<sizeof(To)>>;
+  else if constexpr (std::is_same_v<From, bool>) return shared_loop<To, uint8_t>();
+  else if constexpr (is_integer<To> && is_integer<From> && sizeof(To) <= sizeof(From))
+    return &loop<Bytes<sizeof(To)>, Bytes<sizeof(From)>>;
+  else if constexpr (is_integer<To> && is_integer<From>) return &loop<Bytes<sizeof(To)>, From>;
+  else return &loop<To, From>;
+}
+/// What has loops for every instruction set; others are converted by those of the base one.
+template <class T> inline constexpr bool frequent = std::is_same_v<T, bool> || std::is_same_v<T, uint8_t> ||
+                                                    std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> ||
+                                                    is_half_v<T> || std::is_floating_point_v<T>;
+template <class To, class From>
+constexpr Loop loop_here() {
+  if constexpr (everything || std::is_same_v<To, From> || (frequent<To> && frequent<From>))
+    return shared_loop<To, From>();
+  else return nullptr;
 }
 
 template <class To>
 struct Row {
   template <class... From>
   static constexpr void fill(Loop (&row)[kDTypeCount], Types<From...>) {
-    ((row[int(dtype_of<From>)] = &loop<To, From>), ...);
+    ((row[int(dtype_of<From>)] = loop_here<To, From>()), ...);
   }
 };
-using Every = Types<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, Half, BFloat16, float, double, Complex64, Complex128>;
+using Every = Types<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, Half, BFloat16,
+                    float, double, Complex64, Complex128>;
 
 template <class... To>
 constexpr CastTable make(Types<To...>) {
@@ -93,7 +131,6 @@ constexpr CastTable make(Types<To...>) {
   (Row<To>::fill(grid.rows[int(dtype_of<To>)], Every{}), ...);
   return grid;
 }
-
 
 }  // namespace
 

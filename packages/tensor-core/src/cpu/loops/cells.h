@@ -2,9 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cpu/loops/layers.h"
-#include "cpu/loops/math.h"
+#include "scalar/math.h"
 
 namespace taeda::loops::TAEDA_ISA {
 

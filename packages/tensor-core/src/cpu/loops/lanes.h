@@ -20,7 +20,9 @@ inline Vec<T> load(const T* p) {
   return v;
 }
 template <class T>
-inline Vec<T> spread(T value) { return Vec<T>{} + value; }
+inline Vec<T> spread(T value) {
+  return Vec<T>{} + value;
+}
 
 /// Adds the lanes in a fixed tree.
 template <class T>

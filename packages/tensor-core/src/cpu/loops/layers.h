@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "taeda/dtype.h"
-#include "taeda/isa.h"
 
 namespace taeda::loops {
 
@@ -86,34 +85,32 @@ struct LayerLoops {
                              void* grad_a, void* grad_b, void* grad_h);
 };
 
+/// Declares the copy of one instruction set.
+#define TAEDA_LAYER_LOOPS(ISA)                         \
+  namespace ISA {                                      \
+  extern const LayerLoops layers_float, layers_double; \
+  }
+#ifdef TAEDA_ISA
+TAEDA_LAYER_LOOPS(TAEDA_ISA)
+#endif
+
 namespace base {
-extern const LayerLoops layers_float, layers_double;
 /// LayerLoops::max_pool_planes of whole numbers; there for all their dtypes.
 template <class T>
 void max_pool_planes(const Windows& s, const void* x, void* out, uint8_t* offsets, int64_t* positions, int64_t begin,
                      int64_t end);
-}
-namespace avx2 {
-extern const LayerLoops layers_float, layers_double;
-}
-namespace avx512 {
-extern const LayerLoops layers_float, layers_double;
-}
+}  // namespace base
 
-/// The loops for this machine; T is float or double.
+/// The loops for this machine (src/cpu/isa.cpp).
+struct LayerTables {
+  const LayerLoops &of_float, &of_double;
+};
+const LayerTables& layer_tables() noexcept;
+
+/// The same by element type: float or double.
 template <class T>
 const LayerLoops& layers() noexcept {
-  constexpr bool single = sizeof(T) == 4;
-  static const LayerLoops& chosen = []() -> const LayerLoops& {
-    [[maybe_unused]] const Isa best = isa();
-#ifdef TAEDA_HAVE_ISA_avx512
-    if (best >= Isa::AVX512) return single ? avx512::layers_float : avx512::layers_double;
-#endif
-#ifdef TAEDA_HAVE_ISA_avx2
-    if (best >= Isa::AVX2) return single ? avx2::layers_float : avx2::layers_double;
-#endif
-    return single ? base::layers_float : base::layers_double;
-  }();
+  static const LayerLoops& chosen = sizeof(T) == 4 ? layer_tables().of_float : layer_tables().of_double;
   return chosen;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "cpu/loops/layers.h"
-#include "cpu/loops/math.h"
+#include "scalar/math.h"
 
 namespace taeda::loops::TAEDA_ISA {
 

@@ -56,8 +56,8 @@ void channel_products(const void* grad_, const void* x_, const void* mean_, int6
 template <class T>
 void channel_affine(const void* x_, const void* center_, const void* scale_, const void* offset_, int64_t rows,
                     int64_t c, void* y_) {
-  const T *const x = static_cast<const T*>(x_), *const center = static_cast<const T*>(center_), *const scale = static_cast<const T*>(scale_),
-                 *const offset = static_cast<const T*>(offset_);
+  const T *const x = static_cast<const T*>(x_), *const center = static_cast<const T*>(center_),
+                 *const scale = static_cast<const T*>(scale_), *const offset = static_cast<const T*>(offset_);
   T* const y = static_cast<T*>(y_);
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC ivdep
@@ -68,13 +68,13 @@ template <class T>
 void channel_combine(const void* grad_, const void* x_, const void* center_, const void* a_, const void* b_,
                      const void* d_, int64_t rows, int64_t c, void* out_) {
   const T *const grad = static_cast<const T*>(grad_), *const x = static_cast<const T*>(x_),
-                 *const center = static_cast<const T*>(center_),
-                 *const a = static_cast<const T*>(a_), *const b = static_cast<const T*>(b_),
-                 *const d = static_cast<const T*>(d_);
+                 *const center = static_cast<const T*>(center_), *const a = static_cast<const T*>(a_),
+                 *const b = static_cast<const T*>(b_), *const d = static_cast<const T*>(d_);
   T* const out = static_cast<T*>(out_);
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < c; ++j) out[r * c + j] = a[j] * grad[r * c + j] + (b[j] * (x[r * c + j] - center[j]) + d[j]);
+    for (int64_t j = 0; j < c; ++j)
+      out[r * c + j] = a[j] * grad[r * c + j] + (b[j] * (x[r * c + j] - center[j]) + d[j]);
   }
 }
 

@@ -17,7 +17,8 @@ void sgd(void* param_, const void* grad_, void* buffer_, int64_t n, const SgdSte
     for (int64_t i = 0; i < n; ++i) param[i] -= lr * (sign * grad[i] + decay * param[i]);
     return;
   }
-  const T keep = step.first_step ? T(0) : T(step.momentum), take = step.first_step ? T(1) : T(1 - step.dampening), momentum = T(step.momentum);
+  const T keep = step.first_step ? T(0) : T(step.momentum), take = step.first_step ? T(1) : T(1 - step.dampening),
+          momentum = T(step.momentum);
   if (step.first_step)
     for (int64_t i = 0; i < n; ++i) buffer[i] = T(0);
   if (step.nesterov) {
@@ -39,7 +40,8 @@ void sgd(void* param_, const void* grad_, void* buffer_, int64_t n, const SgdSte
 }
 
 template <class T>
-void adam(void* param_, const void* grad_, void* average_, void* square_, void* largest_, int64_t n, const AdamStep& step) {
+void adam(void* param_, const void* grad_, void* average_, void* square_, void* largest_, int64_t n,
+          const AdamStep& step) {
   T* param = static_cast<T*>(param_);
   const T* grad = static_cast<const T*>(grad_);
   T* average = static_cast<T*>(average_);
@@ -47,7 +49,8 @@ void adam(void* param_, const void* grad_, void* average_, void* square_, void* 
   T* largest = static_cast<T*>(largest_);
   const T b1 = T(step.beta1), c1 = T(1 - step.beta1), b2 = T(step.beta2), c2 = T(1 - step.beta2), eps = T(step.eps);
   const T sign = step.maximize ? T(-1) : T(1);
-  const T shrink = step.decoupled ? T(1 - step.lr * step.weight_decay) : T(1), decay = step.decoupled ? T(0) : T(step.weight_decay);
+  const T shrink = step.decoupled ? T(1 - step.lr * step.weight_decay) : T(1),
+          decay = step.decoupled ? T(0) : T(step.weight_decay);
   const T size = T(step.lr / step.correction1), root = T(step.root_correction2);
   if (largest) {
 #pragma GCC ivdep

@@ -72,10 +72,8 @@ void max_pool_planes(const Windows& s, const void* x_, void* out, uint8_t* offse
             if (value > best || value != value) best = value, best_row = row, best_column = column;
           }
         static_cast<T*>(out)[at] = best;
-        if (positions)
-          positions[at] = best_row * s.w + best_column;
-        else
-          offsets[at] = uint8_t(window_number(s, y, xo, best_row, best_column));
+        if (positions) positions[at] = best_row * s.w + best_column;
+        else offsets[at] = uint8_t(window_number(s, y, xo, best_row, best_column));
       }
   }
 }

@@ -1,6 +1,9 @@
 // Philox in vectors, and the distributions made from its words.
-#include "cpu/loops/loop.h"
-#include "cpu/loops/math.h"
+#include <bit>
+#include <cmath>
+
+#include "cpu/loops/types.h"
+#include "scalar/math.h"
 #include "cpu/loops/tables.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -54,12 +57,12 @@ inline void philox_group(uint64_t seed, uint64_t offset, Words& out, int64_t blo
   for (int base = 0; base < N && base < blocks; base += L) philox_blocks(seed, offset, out, base);
 }
 
-inline float unit(uint32_t w) { return float(int32_t(w >> 8)) * 0x1p-24f; }                  // [0, 1)
-inline double unit(uint32_t high, uint32_t low) {                                            // [0, 1)
-  const uint64_t bits = (uint64_t(high) << 20) ^ (uint64_t(low) >> 12);                      // 52 bits
+inline float unit(uint32_t w) { return float(int32_t(w >> 8)) * 0x1p-24f; }  // [0, 1)
+inline double unit(uint32_t high, uint32_t low) {                            // [0, 1)
+  const uint64_t bits = (uint64_t(high) << 20) ^ (uint64_t(low) >> 12);      // 52 bits
   return std::bit_cast<double>((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull) - 1.0;
 }
-inline float positive(uint32_t w) { return (float(int32_t(w >> 1)) + 0.5f) * 0x1p-31f; }     // (0, 1]
+inline float positive(uint32_t w) { return (float(int32_t(w >> 1)) + 0.5f) * 0x1p-31f; }  // (0, 1]
 
 void uniform_float(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
@@ -119,7 +122,8 @@ void normal_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams&
   double* out = static_cast<double*>(out_);
   const double mean = p.real[0], std = p.real[1];
   for (int j = 0; j < N; ++j) {
-    const double u = unit(words.w[0][j], words.w[1][j]) + 0x1p-53, angle = unit(words.w[2][j], words.w[3][j]) * 6.28318530717958647692;
+    const double u = unit(words.w[0][j], words.w[1][j]) + 0x1p-53,
+                 angle = unit(words.w[2][j], words.w[3][j]) * 6.28318530717958647692;
     const double r = std::sqrt(-2.0 * vlog(u)) * std;
     out[j] = mean + r * vcos(angle);
     out[N + j] = mean + r * vsin(angle);
@@ -140,7 +144,8 @@ void exponential_float(void* out_, uint64_t seed, uint64_t offset, const LoopPar
   float* out = static_cast<float*>(out_);
   const float scale = float(-1 / p.real[0]);
   for (int w = 0; w < 4 && w * N < count; ++w)
-    for (int j = 0; j < N; ++j) out[w * N + j] = vlog((float(int32_t(words.w[w][j] >> 9)) + 0.5f) * 0x1p-23f) * scale;  // never 0
+    for (int j = 0; j < N; ++j)
+      out[w * N + j] = vlog((float(int32_t(words.w[w][j] >> 9)) + 0.5f) * 0x1p-23f) * scale;  // never 0
 }
 void exponential_double(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, int64_t count) {
   Words words;
@@ -166,7 +171,7 @@ void integer64(void* out_, uint64_t seed, uint64_t offset, const LoopParams& p, 
 
 }  // namespace
 
-constinit const RandomTable random = {
-    {uniform_float, uniform_double, normal_float, normal_double, bernoulli_byte, exponential_float, exponential_double, integer64}};
+constinit const RandomTable random = {{uniform_float, uniform_double, normal_float, normal_double, bernoulli_byte,
+                                       exponential_float, exponential_double, integer64}};
 
 }  // namespace taeda::loops::TAEDA_ISA

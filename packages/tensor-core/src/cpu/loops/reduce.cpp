@@ -1,9 +1,11 @@
 // Inner loops of reductions: rows, columns and partial results.
 #include <limits>
 
-#include "cpu/loops/loop.h"
-#include "cpu/loops/math.h"
+#include "cpu/loops/types.h"
+#include "scalar/math.h"
 #include "cpu/loops/tables.h"
+#include "cpu/loops/total.h"
+#include "cpu/loops/truth.h"
 
 namespace taeda::loops::TAEDA_ISA {
 namespace {
@@ -11,9 +13,14 @@ namespace {
 // Each kind of reduction: the accumulator's type, its neutral element, how an element enters, how two parts join.
 
 template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, std::conditional_t<std::is_integral_v<T>, int64_t, T>>;
-template <class T> struct RealOf { using type = T; };
-template <class T> struct RealOf<std::complex<T>> { using type = T; };
+using Wide =
+    std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, std::conditional_t<std::is_integral_v<T>, int64_t, T>>;
+template <class T> struct RealOf {
+  using type = T;
+};
+template <class T> struct RealOf<std::complex<T>> {
+  using type = T;
+};
 
 template <class T>
 struct Sum {
@@ -22,20 +29,24 @@ struct Sum {
   static Acc map(T x) { return Acc(x); }
   static Acc join(Acc a, Acc b) { return Acc(a + b); }
 };
+// Each factor's rounding stays in the product, whatever the order.
 template <class T>
 struct Prod {
-  using Acc = Wide<T>;
+  using Acc = std::conditional_t<std::is_same_v<T, float>, Total<T>, Wide<T>>;
   static Acc neutral() { return Acc(1); }
   static Acc map(T x) { return Acc(x); }
   static Acc join(Acc a, Acc b) {
-    if constexpr (is_complex_v<Acc>) return Acc(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    if constexpr (is_complex_v<Acc>)
+      return Acc(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
     else return Acc(a * b);
   }
 };
 template <class T>
 struct Max {
   using Acc = T;
-  static Acc neutral() { return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest(); }
+  static Acc neutral() {
+    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  }
   static Acc map(T x) { return x; }
   static Acc join(Acc a, Acc b) {
     if constexpr (std::is_floating_point_v<T>) return (a > b) | (a != a) ? a : b;
@@ -45,26 +56,14 @@ struct Max {
 template <class T>
 struct Min {
   using Acc = T;
-  static Acc neutral() { return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max(); }
+  static Acc neutral() {
+    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  }
   static Acc map(T x) { return x; }
   static Acc join(Acc a, Acc b) {
     if constexpr (std::is_floating_point_v<T>) return (a < b) | (a != a) ? a : b;
     else return a < b ? a : b;
   }
-};
-template <class T>
-struct Any {
-  using Acc = uint8_t;
-  static Acc neutral() { return 0; }
-  static Acc map(T x) { return x != T(0); }
-  static Acc join(Acc a, Acc b) { return a | b; }
-};
-template <class T>
-struct All_ {
-  using Acc = uint8_t;
-  static Acc neutral() { return 1; }
-  static Acc map(T x) { return x != T(0); }
-  static Acc join(Acc a, Acc b) { return a & b; }
 };
 template <class T>
 struct AbsSum {
@@ -88,7 +87,9 @@ struct SquareSum {
 };
 
 constexpr int64_t kBlock = 2048;
-template <class Acc> inline constexpr int kLanes = int(sizeof(Acc) >= 16 ? 16 : 256 / sizeof(Acc) > 64 ? 64 : 256 / sizeof(Acc));
+template <class Acc> inline constexpr int kLanes = int(sizeof(Acc) >= 16        ? 16
+                                                       : 256 / sizeof(Acc) > 64 ? 64
+                                                                                : 256 / sizeof(Acc));
 
 /// L lanes over as many whole groups as fit, from `i` on; their fold joins `total`.
 template <class F, int L, class T>
@@ -146,7 +147,8 @@ void row(void* acc_, const char* in, int64_t stride, int64_t n) {
   const bool contiguous = stride == sizeof(T);
   const auto block = [&](int64_t i) {
     const int64_t m = n - i < kBlock ? n - i : kBlock;
-    return contiguous ? block_of<F, T>(reinterpret_cast<const T*>(in) + i, m) : block_of_strided<F, T>(in + i * stride, stride, m);
+    return contiguous ? block_of<F, T>(reinterpret_cast<const T*>(in) + i, m)
+                      : block_of_strided<F, T>(in + i * stride, stride, m);
   };
   if (n <= kBlock) {
     acc = F::join(acc, block(0));
@@ -170,7 +172,7 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
   using Acc = typename F::Acc;
   Acc* acc = static_cast<Acc*>(acc_);
   // Bands of rows, joined pairwise: level by level of a binary counter.
-  constexpr int64_t tile = 256, band = 256, levels = 24;
+  constexpr int64_t tile = 256, band = 64, levels = 26;
   alignas(64) char room[levels * tile * sizeof(Acc)];
   Acc* const parts = reinterpret_cast<Acc*>(room);
   const auto join_tiles = [](Acc* to, const Acc* from, int64_t m) {
@@ -189,7 +191,8 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
 #pragma GCC ivdep
         for (int64_t j = 0; j < m; ++j) local[j] = F::join(local[j], F::map(x[j]));
       }
-      for (int64_t k = taken++; k & 1; k >>= 1, --depth) join_tiles(parts + (depth - 1) * tile, parts + depth * tile, m);
+      for (int64_t k = taken++; k & 1; k >>= 1, --depth)
+        join_tiles(parts + (depth - 1) * tile, parts + depth * tile, m);
       ++depth;
     }
     for (; depth > 1; --depth) join_tiles(parts + (depth - 2) * tile, parts + (depth - 1) * tile, m);
@@ -209,7 +212,9 @@ void join(void* acc_, const void* other_, int64_t n) {
 
 template <template <class> class F, class... Ts>
 constexpr void fill(Reducer (&row_of)[kDTypeCount], Types<Ts...>) {
-  ((row_of[int(dtype_of<Ts>)] = Reducer{dtype_of<typename F<Ts>::Acc>, start<F<Ts>>, row<F<Ts>, Ts>, columns<F<Ts>, Ts>, join<F<Ts>>}), ...);
+  ((row_of[int(dtype_of<Ts>)] =
+        Reducer{dtype_of<typename F<Ts>::Acc>, start<F<Ts>>, row<F<Ts>, Ts>, columns<F<Ts>, Ts>, join<F<Ts>>}),
+   ...);
 }
 
 /// Whether `a` takes the place of `b`: larger (or smaller), NaN before numbers.
@@ -274,8 +279,8 @@ constexpr ReduceTable make() {
   fill<Prod>(t.by_dtype[kReduceProd], All{});
   fill<Max>(t.by_dtype[kReduceMax], BoolOrdered{});
   fill<Min>(t.by_dtype[kReduceMin], BoolOrdered{});
-  fill<Any>(t.by_dtype[kReduceAny], All{});
-  fill<All_>(t.by_dtype[kReduceAll], All{});
+  fill_truth<false>(t.by_dtype[kReduceAny]);
+  fill_truth<true>(t.by_dtype[kReduceAll]);
   fill<AbsSum>(t.by_dtype[kReduceAbsSum], Inexact{});
   fill<SquareSum>(t.by_dtype[kReduceSquareSum], Inexact{});
   fill_extremum(t, BoolOrdered{});

@@ -1,17 +1,19 @@
-// float32 convolution by oneDNN: descriptors, a cache of primitives, weights brought to the layout each primitive
-// wants.
+// float32 convolution by oneDNN: descriptors, a cache of primitives, and the pieces that they compute.
 #include "cpu/onednn/conv.h"
 
 #ifdef TAEDA_WITH_ONEDNN
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "core/fork.h"
+#include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
+#include "taeda/deterministic.h"
 #include "taeda/error.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
@@ -19,14 +21,14 @@
 namespace taeda::onednn {
 namespace {
 
-using cpu::ConvShape;
 using dnnl::memory;
+using infer::ConvPlan;
 using Tag = memory::format_tag;
 
 enum class Pass : uint8_t { Forward, Data, Weights };
 
 struct Key {
-  ConvShape shape;
+  ConvPlan shape;
   Pass pass;
   bool bias;
   int threads;
@@ -57,7 +59,7 @@ struct Descriptors {
 };
 
 Descriptors describe_conv(const Key& key) {
-  const ConvShape& s = key.shape;
+  const ConvPlan& s = key.shape;
   const auto f32 = memory::data_type::f32;
   Descriptors d;
   d.x = memory::desc({s.n, s.c, s.h, s.w}, f32, Tag::nhwc);
@@ -81,6 +83,8 @@ bool is_fast(const Description& pd) {
 }
 
 std::shared_ptr<const Plan> make_plan(const Key& key) {
+  std::optional<cpu::OneThread> alone;
+  if (key.threads == 1) alone.emplace();
   const std::unique_lock turn = building();
   const Descriptors d = describe_conv(key);
   const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -146,12 +150,12 @@ std::shared_ptr<const Plan> plan_of(const Key& key) {
   return plan;
 }
 
-Key key_of(const ConvShape& shape, Pass pass, bool bias) {
+Key key_of(const ConvPlan& shape, Pass pass, bool bias, int threads) {
   Key key{};
   key.shape = shape;
   key.pass = pass;
   key.bias = bias;
-  key.threads = num_threads();
+  key.threads = threads;
   return key;
 }
 
@@ -167,112 +171,205 @@ bool guarded(const char* op, const Body& body) {
   }
 }
 
-/// Weights in the layout that the primitive wants: the caller's bytes, or a reordered copy in `scratch`.
-memory fast_weights(const Plan& plan, const float* weight, const Scratch& scratch) {
-  if (plan.weights == plan.user_weights) return wrap(plan.user_weights, weight);
-  reorder(plan.user_weights, weight, plan.weights, scratch.data());
-  return wrap(plan.weights, scratch.data());
+/// Some images, and of a single one perhaps some rows: what one primitive computes at a time.
+struct Piece {
+  ConvPlan plan;
+  int64_t x, y;  // where its activations begin, in elements
+};
+
+/// Row pieces need windows that reach into the image, which all do but those of a padding beyond the kernel.
+bool has_row_pieces(const ConvPlan& s) { return s.ph <= (s.kh - 1) * s.dh; }
+
+/// Rows of the result, and the rows of the input that they are made of.
+Piece result_rows(const ConvPlan& s, int64_t image, int64_t begin, int64_t end) {
+  const int64_t first = std::max<int64_t>(0, begin * s.sh - s.ph),
+                last = std::min(s.h, (end - 1) * s.sh - s.ph + (s.kh - 1) * s.dh + 1);
+  Piece piece{s, (image * s.h + first) * s.w * s.c, (image * s.oh + begin) * s.ow * s.o};
+  piece.plan.n = 1, piece.plan.h = last - first, piece.plan.oh = end - begin;
+  piece.plan.ph = first - (begin * s.sh - s.ph);
+  return piece;
 }
-memory::desc extra_weights(const Plan& plan) {
-  return plan.weights == plan.user_weights ? memory::desc() : plan.weights;
+/// Rows of the input from that at which window `begin` starts (the first: from row 0) to that of window `end`, and the
+/// rows of the result that touch them.
+Piece input_rows(const ConvPlan& s, int64_t image, int64_t begin, int64_t end) {
+  const int64_t first = std::max<int64_t>(0, begin * s.sh - s.ph),
+                last = end * s.sh - s.ph >= s.h || end >= s.oh ? s.h : end * s.sh - s.ph;
+  const int64_t top = std::max<int64_t>(0, begin - (s.kh - 1) * s.dh / s.sh), bottom = std::min(s.oh, end);
+  Piece piece{s, (image * s.h + first) * s.w * s.c, (image * s.oh + top) * s.ow * s.o};
+  piece.plan.n = 1, piece.plan.h = last - first, piece.plan.oh = bottom - top;
+  piece.plan.ph = first - (top * s.sh - s.ph);
+  return piece;
 }
 
-/// Calls `body(shape of some images, the first of them)` until all are done or it says false. One primitive takes no more
-/// images than some tenths of a second, so that signals are looked at between them.
-template <class Body>
-bool in_batches(const ConvShape& shape, const Body& body) {
-  const double image = double(shape.o) * double(shape.oh) * double(shape.ow) * double(shape.c / shape.groups) *
-                       double(shape.kh) * double(shape.kw);
-  const int64_t batch = std::clamp<int64_t>(int64_t(0x1p34 / std::max(image, 1.0)), 1, std::max<int64_t>(shape.n, 1));
-  for (int64_t first = 0; first < shape.n; first += batch) {
-    if (first) poll_signals();
-    ConvShape part = shape;
-    part.n = std::min(batch, shape.n - first);
-    if (!body(part, first)) return false;
+/// Cuts into pieces of at most `images` images, or of `rows` rows of the result where that is less than an image.
+std::vector<Piece> cut(const ConvPlan& s, Pass pass, int64_t images, int64_t rows) {
+  std::vector<Piece> pieces;
+  if (rows >= s.oh || !has_row_pieces(s)) {
+    for (int64_t n = 0; n < s.n; n += images) {
+      Piece piece{s, n * s.h * s.w * s.c, n * s.oh * s.ow * s.o};
+      piece.plan.n = std::min(images, s.n - n);
+      pieces.push_back(piece);
+    }
+    return pieces;
   }
-  return true;
+  for (int64_t n = 0; n < s.n; ++n)
+    for (int64_t row = 0; row < s.oh; row += rows) {
+      const int64_t end = std::min(s.oh, row + rows);
+      const Piece piece = pass == Pass::Data ? input_rows(s, n, row, end) : result_rows(s, n, row, end);
+      if (piece.plan.h > 0) pieces.push_back(piece);  // the first windows may begin in the padding
+    }
+  return pieces;
 }
-int64_t input_size(const ConvShape& s) { return s.c * s.h * s.w; }
-int64_t output_size(const ConvShape& s) { return s.o * s.oh * s.ow; }
 
-bool forward_batch(const ConvShape& shape, const float* x, const float* weight, const float* bias, float* y) {
-  return guarded("conv2d", [&] {
+/// Note [Pieces of convolutions]
+/// oneDNN cuts the sums of a convolution by the number of threads. Where deterministic algorithms are asked for, pieces
+/// that follow from the shape alone run on one thread each, and sums over pieces are added in their order. Otherwise a
+/// primitive has all threads and as much as takes some tenths of a second, so that signals are looked at in between.
+std::vector<Piece> pieces_of(const ConvPlan& s, Pass pass, bool fixed) {
+  const auto share = [](int64_t whole, int64_t parts) { return (whole + parts - 1) / parts; };
+  const double image = double(s.work()) / double(s.n);
+  if (fixed) {
+    const int64_t parts = pass == Pass::Weights ? 8 : 32;  // each part has weights of its own to be added
+    if (s.n >= parts / 2) return cut(s, pass, share(s.n, parts), s.oh);
+    const auto worth = int64_t(image / 0x1p18);
+    return cut(s, pass, 1, share(s.oh, std::clamp<int64_t>(share(parts, s.n), 1, std::max<int64_t>(worth, 1))));
+  }
+  const double most = 0x1p34;
+  if (image <= most) return cut(s, pass, std::clamp<int64_t>(int64_t(most / std::max(image, 1.0)), 1, s.n), s.oh);
+  return cut(s, pass, 1, std::max<int64_t>(1, int64_t(double(s.oh) * most / image)));
+}
+
+/// The primitive for pieces of one shape, with weights that it takes.
+struct Prepared {
+  ConvPlan shape;
+  std::shared_ptr<const Plan> plan;
+  memory weights;
+  std::unique_ptr<Scratch> space;
+};
+
+/// One pass over all pieces.
+class Passage {
+ public:
+  Passage(const ConvPlan& shape, Pass pass, bool bias)
+      : shape_(shape), pass_(pass), bias_(bias), fixed_(deterministic()), pieces_(pieces_of(shape, pass, fixed_)) {}
+  /// False where oneDNN has no fast routine; nothing is computed then.
+  bool prepare(Weights* weights) {
+    stream();  // primitives are made for as many threads as it sets
+    if (prepare_pieces(weights)) return true;
+    if (pieces_.front().plan.oh == shape_.oh) return false;
+    pieces_ = cut(shape_, pass_, 1, shape_.oh);  // rows that reach far into the padding may be what is slow
+    prepared_.clear();
+    return prepare_pieces(weights);
+  }
+  bool fixed() const { return fixed_; }
+  /// Calls `body(number of the piece, piece, what is prepared for it)`.
+  template <class Body>
+  void run(const Body& body) const {
+    const auto one = [&](int64_t i) { body(i, pieces_[size_t(i)], *find(pieces_[size_t(i)].plan)); };
+    if (fixed_)
+      return parallel_for(count(), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) one(i);
+      });
+    for (int64_t i = 0; i < count(); ++i) {
+      if (i) poll_signals();
+      one(i);
+    }
+  }
+  /// Runs the primitive, on one thread where pieces are fixed.
+  void execute(const Prepared& prepared, std::unordered_map<int, memory>&& arguments) const {
     dnnl::stream& queue = stream();
-    const auto plan = plan_of(key_of(shape, Pass::Forward, bias != nullptr));
-    if (!plan->fast) return false;
-    const Scratch scratch(plan->scratch), weight_space(extra_weights(*plan));
-    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(plan->x, x)},
-                                              {DNNL_ARG_WEIGHTS, fast_weights(*plan, weight, weight_space)},
-                                              {DNNL_ARG_DST, wrap(plan->y, y)},
-                                              {DNNL_ARG_SCRATCHPAD, scratch.memory()}};
-    if (bias) arguments.emplace(DNNL_ARG_BIAS, wrap(plan->bias, bias));
-    plan->primitive.execute(queue, arguments);
-    return true;
-  });
-}
+    std::optional<cpu::OneThread> alone;
+    if (fixed_) alone.emplace();
+    const Scratch scratch(prepared.plan->scratch);
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, scratch.memory());
+    prepared.plan->primitive.execute(queue, arguments);
+  }
+  int64_t count() const { return int64_t(pieces_.size()); }
 
-bool backward_data_batch(const ConvShape& shape, const float* grad, const float* weight, float* grad_x) {
-  return guarded("conv2d_backward", [&] {
-    dnnl::stream& queue = stream();
-    const auto plan = plan_of(key_of(shape, Pass::Data, false));
-    if (!plan->fast) return false;
-    const Scratch scratch(plan->scratch), weight_space(extra_weights(*plan));
-    plan->primitive.execute(queue, {{DNNL_ARG_DIFF_SRC, wrap(plan->x, grad_x)},
-                                    {DNNL_ARG_WEIGHTS, fast_weights(*plan, weight, weight_space)},
-                                    {DNNL_ARG_DIFF_DST, wrap(plan->y, grad)},
-                                    {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+ private:
+  bool prepare_pieces(Weights* weights) {
+    for (const Piece& piece : pieces_) {
+      if (find(piece.plan)) continue;
+      auto plan = plan_of(key_of(piece.plan, pass_, bias_, fixed_ ? 1 : num_threads()));
+      if (!plan->fast) return false;
+      Prepared& made = prepared_.emplace_back(Prepared{piece.plan, std::move(plan), {}, {}});
+      if (weights) made.weights = weights->in_layout(made.plan->weights, made.plan->user_weights, made.space);
+    }
     return true;
-  });
-}
+  }
+  const Prepared* find(const ConvPlan& shape) const {
+    for (const Prepared& one : prepared_)
+      if (one.shape == shape) return &one;
+    return nullptr;
+  }
 
-bool backward_weights_batch(const ConvShape& shape, const float* x, const float* grad, float* grad_weight,
-                            float* grad_bias) {
-  return guarded("conv2d_backward", [&] {
-    dnnl::stream& queue = stream();
-    const auto plan = plan_of(key_of(shape, Pass::Weights, grad_bias != nullptr));
-    if (!plan->fast) return false;
-    const memory::desc extra = extra_weights(*plan);
-    const Scratch scratch(plan->scratch), weight_space(extra);
-    void* const target = extra.get_size() ? weight_space.data() : grad_weight;
-    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(plan->x, x)},
-                                              {DNNL_ARG_DIFF_DST, wrap(plan->y, grad)},
-                                              {DNNL_ARG_DIFF_WEIGHTS, wrap(plan->weights, target)},
-                                              {DNNL_ARG_SCRATCHPAD, scratch.memory()}};
-    if (grad_bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, wrap(plan->bias, grad_bias));
-    plan->primitive.execute(queue, arguments);
-    if (target != grad_weight) reorder(plan->weights, target, plan->user_weights, grad_weight);
-    return true;
-  });
-}
-
-void add_to(float* sum, const std::vector<float>& part) {
-  for (size_t i = 0; i < part.size(); ++i) sum[i] += part[i];
-}
+  ConvPlan shape_;
+  Pass pass_;
+  bool bias_, fixed_;
+  std::vector<Piece> pieces_;
+  std::vector<Prepared> prepared_;  // a handful of shapes
+};
 
 }  // namespace
 
-bool conv_forward(const ConvShape& shape, const float* x, const float* weight, const float* bias, float* y) {
-  return in_batches(shape, [&](const ConvShape& part, int64_t first) {
-    return forward_batch(part, x + first * input_size(shape), weight, bias, y + first * output_size(shape));
+bool conv_forward(const ConvPlan& shape, const float* x, Weights& weight, const float* bias, float* y) {
+  return guarded("conv2d", [&] {
+    Passage passage(shape, Pass::Forward, bias != nullptr);
+    if (!passage.prepare(&weight)) return false;
+    passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
+      std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(by.plan->x, x + piece.x)},
+                                                {DNNL_ARG_WEIGHTS, by.weights},
+                                                {DNNL_ARG_DST, wrap(by.plan->y, y + piece.y)}};
+      if (bias) arguments.emplace(DNNL_ARG_BIAS, wrap(by.plan->bias, bias));
+      passage.execute(by, std::move(arguments));
+    });
+    return true;
   });
 }
 
-bool conv_backward_data(const ConvShape& shape, const float* grad, const float* weight, float* grad_x) {
-  return in_batches(shape, [&](const ConvShape& part, int64_t first) {
-    return backward_data_batch(part, grad + first * output_size(shape), weight, grad_x + first * input_size(shape));
+bool conv_backward_data(const ConvPlan& shape, const float* grad, Weights& weight, float* grad_x) {
+  return guarded("conv2d_backward", [&] {
+    Passage passage(shape, Pass::Data, false);
+    if (!passage.prepare(&weight)) return false;
+    passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
+      passage.execute(by, {{DNNL_ARG_DIFF_SRC, wrap(by.plan->x, grad_x + piece.x)},
+                           {DNNL_ARG_WEIGHTS, by.weights},
+                           {DNNL_ARG_DIFF_DST, wrap(by.plan->y, grad + piece.y)}});
+    });
+    return true;
   });
 }
 
-bool conv_backward_weights(const ConvShape& shape, const float* x, const float* grad, float* grad_weight,
+bool conv_backward_weights(const ConvPlan& shape, const float* x, const float* grad, float* grad_weight,
                            float* grad_bias) {
-  return in_batches(shape, [&](const ConvShape& part, int64_t first) {
-    const float *const from = x + first * input_size(shape), *const up = grad + first * output_size(shape);
-    if (first == 0) return backward_weights_batch(part, from, up, grad_weight, grad_bias);
-    std::vector<float> more(size_t(shape.o * (shape.c / shape.groups) * shape.kh * shape.kw));
-    std::vector<float> more_bias(grad_bias ? size_t(shape.o) : 0);
-    if (!backward_weights_batch(part, from, up, more.data(), grad_bias ? more_bias.data() : nullptr)) return false;
-    add_to(grad_weight, more);
-    if (grad_bias) add_to(grad_bias, more_bias);
+  return guarded("conv2d_backward", [&] {
+    Passage passage(shape, Pass::Weights, grad_bias != nullptr);
+    if (!passage.prepare(nullptr)) return false;
+    // The first piece writes the result, the others numbers that are added to it in the order of the pieces.
+    const auto size = size_t(shape.o * (shape.c / shape.groups) * shape.kh * shape.kw);
+    const auto add = [&](const std::vector<float>& part) {
+      for (size_t j = 0; j < std::min(size, part.size()); ++j) grad_weight[j] += part[j];
+      for (size_t j = size; j < part.size(); ++j) grad_bias[j - size] += part[j];
+    };
+    std::vector<std::vector<float>> more(size_t(passage.count()));
+    passage.run([&](int64_t i, const Piece& piece, const Prepared& by) {
+      std::vector<float>& own = more[size_t(i)];
+      if (i) own.resize(size + (grad_bias ? size_t(shape.o) : 0));
+      float *const to = i ? own.data() : grad_weight, *const to_bias = i ? own.data() + size : grad_bias;
+      const bool direct = by.plan->weights == by.plan->user_weights;
+      const Scratch space(direct ? memory::desc() : by.plan->weights);
+      void* const target = direct ? to : space.data();
+      std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(by.plan->x, x + piece.x)},
+                                                {DNNL_ARG_DIFF_DST, wrap(by.plan->y, grad + piece.y)},
+                                                {DNNL_ARG_DIFF_WEIGHTS, wrap(by.plan->weights, target)}};
+      if (grad_bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, wrap(by.plan->bias, to_bias));
+      passage.execute(by, std::move(arguments));
+      if (!direct) reorder(by.plan->weights, target, by.plan->user_weights, to);
+      if (passage.fixed()) return;
+      add(own);
+      own = {};
+    });
+    for (const std::vector<float>& part : more) add(part);
     return true;
   });
 }
@@ -281,8 +378,8 @@ bool conv_backward_weights(const ConvShape& shape, const float* x, const float* 
 
 #else
 namespace taeda::onednn {
-bool conv_forward(const cpu::ConvShape&, const float*, const float*, const float*, float*) { return false; }
-bool conv_backward_data(const cpu::ConvShape&, const float*, const float*, float*) { return false; }
-bool conv_backward_weights(const cpu::ConvShape&, const float*, const float*, float*, float*) { return false; }
+bool conv_forward(const infer::ConvPlan&, const float*, Weights&, const float*, float*) { return false; }
+bool conv_backward_data(const infer::ConvPlan&, const float*, Weights&, float*) { return false; }
+bool conv_backward_weights(const infer::ConvPlan&, const float*, const float*, float*, float*) { return false; }
 }  // namespace taeda::onednn
 #endif

@@ -81,8 +81,7 @@ void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, i
   for (int64_t i = 0; i < m; ++i, from += n, c += ldc) {
     if (accumulate)
       for (int64_t j = 0; j < n; ++j) c[j] += from[j];
-    else
-      std::memcpy(c, from, size_t(n) * sizeof(float));
+    else std::memcpy(c, from, size_t(n) * sizeof(float));
   }
 }
 

@@ -30,6 +30,7 @@ from taeda_tensor_core.library._custom import (
     wrap_triton,
 )
 from taeda_tensor_core.library._layers import POSITIONS, Layer, below
+from taeda_tensor_core.library._levels import Level
 from taeda_tensor_core.library._operators import Library, NewOperator
 from taeda_tensor_core.library._registration import Kernel, Registration
 from taeda_tensor_core.library._schemas import infer_schema
@@ -43,6 +44,7 @@ __all__ = [
     "CustomOpDef",
     "Kernel",
     "Layer",
+    "Level",
     "Library",
     "NewOperator",
     "OpCheckError",

@@ -10,8 +10,17 @@ from taeda_tensor_core import _C
 from taeda_tensor_core.library._registration import note, remove_all
 from taeda_tensor_core.library._table import Operator, op, operators
 
-#: Positions of layers by name; a call meets the highest first.
-POSITIONS = {"autograd": 0, "dispatch": 1, "transform": 4, "autocast": 8, "tracing": 10, "profiler": 14}
+#: Positions of layers by name; a call meets the highest first. "dispatch" is that of classes and modes above autograd,
+#: "below_autograd" that of TorchDispatchMode, "transform" that of levels.
+POSITIONS = {
+    "below_autograd": -1,
+    "autograd": 0,
+    "dispatch": 1,
+    "transform": 4,
+    "autocast": 8,
+    "tracing": 10,
+    "profiler": 14,
+}
 
 
 class below:
@@ -35,6 +44,13 @@ def _place(position: int | str) -> int:
             )
         return POSITIONS[position]
     return position
+
+
+def split(operator: Operator, arguments: tuple) -> tuple[tuple, dict[str, Any]]:
+    """All arguments of a call, in order, as positional and keyword-only ones."""
+    names = [a.name for a in operator.arguments if a.keyword_only]
+    positional = len(operator.arguments) - len(names)
+    return arguments[:positional], dict(zip(names, arguments[positional:], strict=True))
 
 
 class Layer:
@@ -91,13 +107,7 @@ class Layer:
             raise
 
     def _entry(self, target: Operator) -> Callable:
-        names = [a.name for a in target.arguments if a.keyword_only]
-        positional = len(target.arguments) - len(names)
-
-        def call(*args: Any) -> Any:
-            return self(target, args[:positional], dict(zip(names, args[positional:], strict=True)))
-
-        return call
+        return lambda *arguments: self(target, *split(target, arguments))
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Goes on below; override it."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,10 +12,11 @@ import numpy as np
 
 from taeda_registry.slots import tensor
 from taeda_testing import runner
+from taeda_testing.cases import CHECKS as RECORD_CHECKS
+from taeda_testing.cases import SEED, RecordCheck, size_of
 from taeda_testing.conformance import devices
 from taeda_testing.conformance.capability import DTYPES, Lacks
 from taeda_testing.conformance.checks import chosen, run_check
-from taeda_testing.conformance.indirect import INDIRECT, Through
 from taeda_testing.conformance.operators import Operator, declared
 from taeda_testing.conformance.report import Item, Problem, Report, Skip
 from taeda_testing.record import ErrorSample, OpRecord, Sample, all_records
@@ -25,7 +25,6 @@ from taeda_testing.suites import device as device_suite
 from taeda_testing.suites import layers as layer_suite
 from taeda_testing.suites import streams as stream_suite
 
-SEED = 20250301
 CHECKS = (*device_suite.CHECKS, *chance_suite.CHECKS, *layer_suite.CHECKS, *stream_suite.CHECKS)
 
 
@@ -104,45 +103,32 @@ def _facts() -> dict[str, str]:
 def _operators(device: str, lacks: Lacks) -> Iterator[Task]:
     records: dict[str, list[OpRecord]] = {}
     for record in all_records():
-        records.setdefault(record.name, []).append(record)
+        records.setdefault(record.title, []).append(record)
     known = dict(declared())
     for name in records:
         known.setdefault(name, Operator(name, "composite", records[name][0].family))
     for operator in sorted(known.values(), key=lambda op: (op.family, op.name)):
-        through = INDIRECT.get(operator.name, Through())
-        if operator.name in records or operator.group == "core" or through:
-            call = partial(_operator, operator, records, through, device, lacks)
+        if operator.name in records or operator.group == "core":
+            call = partial(_operator, operator, records.get(operator.name, ()), device, lacks)
             yield Task(operator.name, operator.group, operator.family, call)
 
 
-def _operator(
-    operator: Operator, records: dict[str, list[OpRecord]], through: Through, device: str, lacks: Lacks
-) -> Item:
-    """The item of one operator: its own records, or those that reach it."""
+def _operator(operator: Operator, records: Sequence[OpRecord], device: str, lacks: Lacks) -> Item:
+    """The item of one operator: its records, and the behaviours that these name."""
     item = Item(operator.name, operator.group, operator.family)
     run = _Run(item, device, lacks)
     with devices.counted_fallbacks(device) as fallbacks:
-        for record in records.get(operator.name, ()):
+        for record in records:
             run.record(record)
-        for name in through.forward:
-            for record in records[name]:
-                run.forward(_only_floats(record))
-        for name in through.gradient:
-            for record in records[name]:
-                run.gradients(record)
-        for name in through.behaviour:
+        behaviours = dict.fromkeys(name for record in records for name in record.behaviours)
+        for name in behaviours:
             run.behaviour(name)
-    reached = (*through.forward, *through.gradient, *through.behaviour)
-    if reached:
-        item.note = "through " + ", ".join(reached)
+    if behaviours:
+        item.note = "with " + ", ".join(behaviours)
     item.fallbacks = fallbacks()
     if item.group == "optional" and not item.needs and not devices.has_kernel(device, item.name):
         item.group = "decomposed"
     return item.settle()
-
-
-def _only_floats(record: OpRecord) -> OpRecord:
-    return replace(record, dtypes=tuple(d for d in record.dtypes if d.startswith("float")))
 
 
 class _Run:
@@ -152,33 +138,16 @@ class _Run:
         self.item, self.device, self.lacks = item, device, lacks
 
     def record(self, record: OpRecord) -> None:
-        """All forms of the record's operator."""
-        self.forward(record)
-        if record.in_place:
-            self._form(record, record.dtypes, "in-place", runner.check_in_place, "in-place")
-        if record.out:
-            self._form(record, record.dtypes, "out=", runner.check_out, "out")
-        self.gradients(record)
+        """Every check that devices are held to, and wrong calls."""
+        for check in RECORD_CHECKS:
+            if check.devices:
+                self._check(check, record)
         for wrong in record.errors:
             absent = self._other_dtype(Sample(wrong.args, wrong.kwargs))
             if absent is not None:
                 self.item.skips.append(Skip(f"errors ({runner.describe(wrong)})", absent))
                 continue
             self._one("errors", wrong, lambda w=wrong: runner.check_error(record, w, self.device))
-
-    def forward(self, record: OpRecord) -> None:
-        """The plain call in every dtype and layout."""
-        self._form(record, record.dtypes, "forward", runner.check_forward, None)
-
-    def gradients(self, record: OpRecord) -> None:
-        """Gradients against central differences, on the samples that are small enough."""
-
-        def check(record: OpRecord, sample: Sample, device: str) -> None:
-            arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
-            if all(a.size <= 64 and np.isfinite(a).all() for a in arrays) and not sample.note:
-                runner.check_gradient(record, sample, device=device)
-
-        self._form(record, record.differentiated, "gradient", check, "gradients")
 
     def behaviour(self, name: str) -> None:
         """A check of the device suite."""
@@ -189,26 +158,20 @@ class _Run:
         self.item.skips += found.skips
         self.item.needs += [need for need in found.needs if need not in self.item.needs]
 
-    def _form(
-        self,
-        record: OpRecord,
-        dtypes: Iterable[str],
-        form: str,
-        check: Callable[[OpRecord, Sample, str], None],
-        need: str | None,
-    ) -> None:
-        for dtype in dtypes:
-            title = f"{form} {dtype}"
-            absent = self.lacks.first([n for n in (dtype, need) if n])
+    def _check(self, check: RecordCheck, record: OpRecord) -> None:
+        """One check on the samples, smallest first."""
+        for dtype in check.dtypes(record):
+            title = f"{check.name} {dtype}"
+            absent = self.lacks.first([n for n in (dtype, check.need) if n])
             if absent is not None:
                 self.item.skips.append(Skip(title, absent))
                 continue
-            for sample in samples(record, dtype):
+            for sample in sorted(check.samples(record, dtype), key=size_of):
                 other = self._other_dtype(sample)
                 if other is not None:
                     self.item.skips.append(Skip(f"{title} ({runner.describe(sample)})", other))
-                    continue
-                self._one(title, sample, lambda s=sample: check(record, s, self.device), record)
+                elif check.takes(record, sample):
+                    self._one(title, sample, lambda s=sample: check.run(record, s, self.device), record)
 
     def _other_dtype(self, sample: Sample) -> str | None:
         """A capability missing for one of the further arguments."""
@@ -221,7 +184,7 @@ class _Run:
         self,
         title: str,
         sample: Sample | ErrorSample,
-        check: Callable[[], None],
+        check: Callable[[], Any],
         record: OpRecord | None = None,
     ) -> None:
         """One call; what goes wrong becomes a problem or a need."""
@@ -260,18 +223,3 @@ def _offered(record: OpRecord) -> bool:
     except AttributeError:
         return False
     return True
-
-
-def samples(record: OpRecord, dtype: str) -> list[Sample]:
-    """The samples of a record, the same ones in every run, smallest first."""
-    seed = SEED + zlib.crc32(f"{record.name} {dtype}".encode())
-    return sorted(record.samples(dtype, np.random.default_rng(seed)), key=_size)
-
-
-def _size(sample: Sample) -> int:
-    def count(value: Any) -> int:
-        if isinstance(value, np.ndarray):
-            return value.size
-        return sum(map(count, value)) if isinstance(value, (list, tuple)) else 0
-
-    return sum(count(value) for value in (*sample.args, *sample.kwargs.values()))

@@ -22,6 +22,7 @@ from taeda_registry.selection import choose
 from taeda_registry.slots import tensor
 from taeda_registry.table import FIRST_PARTY
 from taeda_testing.conformance.operators import declared
+from taeda_testing.record import add_records
 
 _LIBRARIES = (".so", ".dylib", ".dll")
 _NO_KERNEL = re.compile(r"(?:^|\s)([\w.]+): backend '[^']*' has no kernel")
@@ -82,7 +83,7 @@ def require(device: str) -> None:
 
 
 def load(plugin: str) -> None:
-    """Loads a plug-in that is not installed.
+    """Loads a plug-in that is not installed; the ``RECORDS`` of a module are added to those of the kit.
 
     Args:
         plugin: a compiled library's path, a Python file's path, or the name of a module.
@@ -93,6 +94,8 @@ def load(plugin: str) -> None:
     try:
         taeda_registry.resolve("tensor")
         found = os.path.abspath(plugin) if Path(plugin).suffix in _LIBRARIES else _module(plugin)
+        if records := getattr(found, "RECORDS", ()):
+            add_records(found.__name__, records)
         taker = getattr(getattr(tensor, "backends", None), "load", None)
         if taker is not None:
             taker(found)

@@ -1,17 +1,17 @@
-"""Records of activations and softmax."""
+"""Records of activations, softmax and dropout, and of their gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-from taeda_testing.arrays import random_array, widest
+from taeda_testing.arrays import SHAPES, random_array, widest
 from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, INTEGERS, REALS, ErrorSample, OpRecord, Sample
-from taeda_testing.sampling import unary
-
-_GRAD = ("float64",)
+from taeda_testing.sampling import PAIRS, Sampler, sized, unary
+from taeda_testing.wrong import dimension, misfit
 
 
 def _wide(function):
@@ -89,9 +89,7 @@ def _wrong(*args, **kwargs) -> ErrorSample:
 
 def _record(name, function, samples=None, namespace="ops", dtypes=FLOATS, **more):
     chosen = samples or unary(special=True)
-    return OpRecord(
-        name, _wide(function), chosen, dtypes, _GRAD, namespace=namespace, family="activation", **more
-    )
+    return OpRecord(name, _wide(function), chosen, dtypes, differentiable=True, namespace=namespace, **more)
 
 
 def _gelu(x: np.ndarray, approximate: str = "none") -> np.ndarray:
@@ -111,10 +109,10 @@ def _softplus(x, beta=1.0, threshold=20.0):
     return np.where(beta * x > threshold, x, np.logaddexp(0, beta * x) / beta)
 
 
-def _softmaxes(name, function, namespace="", out=True, integers=INTEGERS):
-    shared = {"namespace": namespace, "family": "activation", "out": out, "cancels": True}
+def _softmaxes(name, function, namespace="", out=True, integers=INTEGERS, **more):
+    shared = {**more, "namespace": namespace, "out": out, "cancels": True}
     return [
-        OpRecord(name, _converted(function), _rows, FLOATS, _GRAD, **shared),
+        OpRecord(name, _converted(function), _rows, FLOATS, differentiable=True, **shared),
         OpRecord(name, _converted(function), _converted_rows, FLOATS, **shared),
         OpRecord(name, _converted(function), _rows_of_integers, integers, **shared),
     ]
@@ -126,23 +124,148 @@ def _halves(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 _OUT = {"out": True}
+
 _SIGNED = {"dtypes": (*INTEGERS[:4], *FLOATS), "out": True}
+
 _ORDERED = {"dtypes": REALS, "out": True}
+
+
+def _chance(name, reference, samples, dtypes=FLOATS, **more):
+    return OpRecord(name, reference, samples, dtypes, half="", **more)
+
+
+def _options(*rest: tuple, shapes=SHAPES, low: float = -4, high: float = 4) -> Sampler:
+    """Arrays of the shapes, each with every set of further arguments."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape in shapes:
+            for args in rest:
+                yield Sample((random_array(rng, shape, dtype, low, high), *args))
+
+    return samples
+
+
+def _dropped(x, p=0.5, training=True):
+    return x if not training or p == 0 else np.zeros_like(x)
+
+
+def _leaky(x, lower=1 / 8, upper=1 / 3, training=False):
+    return np.where(x < 0, x * np.asarray((lower + upper) / 2, x.dtype), x)
+
+
+def _masked(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in SHAPES:
+        yield Sample((random_array(rng, shape, dtype), random_array(rng, shape, "bool"), 1.25))
+
+
+def _refused(name: str, *args, words: tuple[str, ...], **options):
+    return misfit(name, *args, words=words, error=(RuntimeError, ValueError, TypeError), **options)
+
+
+_ROOT = np.sqrt(2 / np.pi)
+
+
+def _pairs(*calls: tuple[Any, ...], options: tuple[dict[str, Any], ...] = ({},)) -> Any:
+    """Gradients and inputs that broadcast, with each tuple of further arguments."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for rest in calls or ((),):
+            for given in options:
+                for a, b in PAIRS:
+                    x = random_array(rng, b, dtype)
+                    yield Sample((random_array(rng, a, dtype), x, *rest), dict(given))
+
+    return samples
+
+
+def _row_gradients(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((), (5,), (2, 3), (3, 4, 2), (0, 3), (2, 40)):
+        for dim in range(-1, max(len(shape), 1)):
+            output = random_array(rng, shape, dtype, -1, 1)
+            yield Sample((random_array(rng, shape, dtype), output, dim))
+
+
+def _wide_backward(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(grad: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
+        found = function(widest(grad), widest(x), *args, **kwargs)
+        return np.asarray(found).astype(grad.dtype)
+
+    return call
+
+
+def _elu_backward(g, x, alpha, scale, input_scale):
+    return g * scale * np.where(x > 0, 1, alpha * input_scale * np.exp(np.minimum(x, 0) * input_scale))
+
+
+def _gelu_backward(g, x, approximate="none"):
+    if approximate == "none":
+        return g * (special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi))
+    t = np.tanh(_ROOT * (x + 0.044715 * x**3))
+    return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * _ROOT * (1 + 3 * 0.044715 * x * x))
+
+
+def _mish_backward(g, x):
+    t = np.tanh(np.logaddexp(0, x))
+    return g * (t + x * (1 - t * t) * special.expit(x))
+
+
+def _softplus_backward(g, x, beta, threshold):
+    return g * np.where(beta * x > threshold, 1, special.expit(beta * x))
+
+
+def _softmax_backward(g, y, dim):
+    return y * (g - (g * y).sum(dim, keepdims=True)) if y.ndim else y * (g - g * y)
+
+
+def _log_softmax_backward(g, y, dim):
+    return g - np.exp(y) * (g.sum(dim, keepdims=True) if y.ndim else g)
+
+
+def _backward(
+    name: str,
+    function: Callable[..., Any],
+    *calls: Any,
+    samples: Any = None,
+    dtypes: Any = FLOATS,
+    cancels: bool = False,
+) -> OpRecord:
+    rest = calls[0] if calls else ()
+    wrong = (np.zeros((2, 3), np.float32), np.zeros(4, np.float32), *rest)
+    return OpRecord(
+        name,
+        _wide_backward(function),
+        samples or _pairs(*calls),
+        dtypes,
+        differentiable=True,
+        namespace="ops",
+        out=True,
+        cancels=cancels,
+        errors=() if samples else (ErrorSample(wrong, {}, (RuntimeError, ValueError), (name, "3", "4")),),
+    )
+
+
+_CERTAIN = sized(
+    *((s, p, t) for s in ((2, 3), (2, 3, 4), (0, 2)) for p, t in ((0.5, False), (0.0, True), (1.0, True)))
+)
+
 
 RECORDS = [
     _record(
-        "relu", lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)), namespace="", in_place=True, **_ORDERED
+        "relu", lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)), namespace="", in_place=True, **_ORDERED,
+            half="largest"
     ),
     _record("relu6", lambda x: np.clip(x, 0, 6)),
-    _record("elu", _elu, _calls((), (0.7,), (0.7, 1.5, 2.0)), **_OUT),
+    _record("elu", _elu, _calls((), (0.7,), (0.7, 1.5, 2.0)), **_OUT, half="largest"),
     _record(
         "celu",
         lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha)),
         _calls((), (0.7,)),
         "",
+        half="largest",
     ),
     _record(
-        "selu", lambda x: _SELU[1] * np.where(x > 0, x, _SELU[0] * np.expm1(np.minimum(x, 0))), unary(), ""
+        "selu", lambda x: _SELU[1] * np.where(x > 0, x, _SELU[0] * np.expm1(np.minimum(x, 0))), unary(), "",
+            half="largest"
     ),
     _record(
         "gelu",
@@ -155,7 +278,7 @@ RECORDS = [
     _record("gelu", _gelu, unary(approximate="tanh"), cancels=True, **_OUT),
     _record("silu", lambda x: x * special.expit(x), unary(), cancels=True, **_OUT),
     _record("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), unary(), cancels=True, **_OUT),
-    _record("softplus", _softplus, _calls((), (2.0,), (2.0, 3.0)), **_OUT),
+    _record("softplus", _softplus, _calls((), (2.0,), (2.0, 3.0)), **_OUT, half="largest"),
     _record("softsign", lambda x: x / (1 + np.abs(x)), unary(), dtypes=FLOATS_AND_COMPLEX),
     _record("tanhshrink", lambda x: x - np.tanh(x), unary(), dtypes=FLOATS_AND_COMPLEX),
     _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary(), **_OUT),
@@ -178,10 +301,12 @@ RECORDS = [
         "softshrink", lambda x, at=0.5: np.sign(x) * np.maximum(np.abs(x) - at, 0), _calls((), (1.0,)), **_OUT
     ),
     _record("threshold", lambda x, at, value: np.where(x > at, x, value), _calls((1, 9)), **_ORDERED),
-    _record("prelu", _prelu, _channels, "", errors=(_wrong((2, 3), (2,), ("prelu", "weight", "2", "3")),)),
-    *_softmaxes("softmax", special.softmax),
-    *_softmaxes("log_softmax", special.log_softmax),
-    *_softmaxes("softmin", lambda x, dim: special.softmax(-x, dim), "ops", out=False, integers=INTEGERS[:4]),
+    _record("prelu", _prelu, _channels, "", errors=(_wrong((2, 3), (2,), ("prelu", "weight", "2", "3")),),
+            half="largest"),
+    *_softmaxes("softmax", special.softmax, half="largest", errors=dimension("softmax")),
+    *_softmaxes("log_softmax", special.log_softmax, half="largest", errors=dimension("log_softmax")),
+    *_softmaxes("softmin", lambda x, dim: special.softmax(-x, dim), "ops", out=False, integers=INTEGERS[:4],
+            half="largest"),
     _record(
         "glu",
         lambda x, dim=-1: (lambda a, b: a / (1 + np.exp(-b)))(*np.split(x, 2, dim)),
@@ -189,4 +314,37 @@ RECORDS = [
         dtypes=FLOATS_AND_COMPLEX,
         errors=(_wrong((2, 3), 1, ("glu", "3")), _wrong((2, 2), 2, ("2",))),
     ),
-]
+    _chance("dropout", _dropped, _options((0.5, False), (0.0,), (1.0, True)), FLOATS_AND_COMPLEX, differentiable=True,
+            errors=_refused("dropout", (2,), 1.5, words=("p", "1.5")), behaviours=("dropout",)),
+    _chance("native_dropout", lambda x, p: (_dropped(x, p), np.full(x.shape, p == 0)), _options((0.0,), (1.0,)),
+            FLOATS_AND_COMPLEX, differentiable=True, namespace="ops",
+            errors=_refused("native_dropout", (2,), -1.0, words=("p", "-1")), behaviours=("dropout",)),
+    OpRecord("native_dropout_backward", lambda grad, mask, scale: (grad * mask * scale).astype(grad.dtype), _masked,
+            FLOATS_AND_COMPLEX, differentiable=True, namespace="ops"),
+    _chance("rrelu", _leaky, _options((), (0.2, 0.4), (0.25, 0.25, True)), differentiable=True, errors=_refused(
+        "rrelu", (2,), 0.5, 0.25, True, words=("lower", "upper", "0.5", "0.25")
+    ), behaviours=("random slopes",)),
+    _backward("elu_backward", _elu_backward, (1, 1, 1), (0.7, 1.5, 2.0)),
+    _backward("gelu_backward", _gelu_backward, cancels=True),
+    _backward("gelu_backward", _gelu_backward, samples=_pairs(options=({"approximate": "tanh"},)), cancels=True),
+    _backward("hardsigmoid_backward", lambda g, x: np.where(np.abs(x) < 3, g / 6, 0)),
+    _backward("hardswish_backward", lambda g, x: g * np.where(x < -3, 0, np.where(x <= 3, x / 3 + 0.5, 1))),
+    _backward("hardtanh_backward", lambda g, x, low, high: np.where((x > low) & (x < high), g, 0), (-1, 1),
+            (-2.5, 0.5)),
+    _backward("leaky_relu_backward", lambda g, x, slope: np.where(x > 0, g, g * slope), (0.01,), (-2,)),
+    _backward("log_softmax_backward", _log_softmax_backward, samples=_row_gradients, cancels=True),
+    _backward("logsigmoid_backward", lambda g, x: g * special.expit(-x)),
+    _backward("mish_backward", _mish_backward, cancels=True),
+    _backward("shrink_backward", lambda g, x, at: np.where(np.abs(x) > at, g, 0), (0.5,), (2,)),
+    _backward("sigmoid_backward", lambda g, y: g * np.conj(y * (1 - y)), dtypes=FLOATS_AND_COMPLEX),
+    _backward("silu_backward", lambda g, x: g * special.expit(x) * (1 + x * special.expit(-x)), cancels=True),
+    _backward("softmax_backward", _softmax_backward, samples=_row_gradients, cancels=True),
+    _backward("softplus_backward", _softplus_backward, (1, 20), (2.0, 3.0)),
+    _backward("tanh_backward", lambda g, y: g * np.conj(1 - y * y), dtypes=FLOATS_AND_COMPLEX),
+    _backward("threshold_backward", lambda g, x, at: np.where(x <= at, 0, g), (0,), (1.5,)),
+    *(
+        _chance(name, lambda x, p, train: _dropped(x, p, train), _CERTAIN, FLOATS_AND_COMPLEX, differentiable=True,
+                errors=_refused(name, (2, 3), 1.5, True, words=("p", "1.5")), behaviours=("dropout",))
+        for name in ("alpha_dropout", "feature_alpha_dropout", "feature_dropout")
+    ),
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Records of copies, conversions and fills, and of complex numbers as pairs."""
+"""Records of copies, conversions and fills."""
 
 from __future__ import annotations
 
@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import SHAPES, random_array
-from taeda_testing.record import ALL, COMPLEX, FLOATS, NUMBERS, ErrorSample, OpRecord, Sample
-from taeda_testing.sampling import SPECIAL, binary, unary
-from taeda_testing.wrong import wrong_call
-
-_GRAD = ("float64",)
-_SHAPE = (RuntimeError, ValueError)
-
-
-def _zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    return np.zeros(shape, dtype)
+from taeda_testing.record import ALL, COMPLEX, ErrorSample, OpRecord, Sample
+from taeda_testing.sampling import SPECIAL, unary
+from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
 
 def _converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -72,55 +65,39 @@ def _formats(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((random_array(rng, (2, 3, 2, 2), dtype),), {"memory_format": name})
 
 
-def _complex_of(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
-    return (real + 1j * imag.astype(np.result_type(imag, 1j))).astype(np.result_type(real, 1j))
-
-
-def _pairs(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape in ((2,), (3, 2), (0, 2), (2, 3, 2)):
-        yield Sample((random_array(rng, shape, dtype),))
-
-
-def _record(
+def _cast(
     name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
 ) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, errors=errors, **{"family": "cast", **more})
+    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
 
 
 def _full(x: np.ndarray, value: Any) -> np.ndarray:
     return np.full(x.shape, value, x.dtype)
 
 
+def _clones(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in SHAPES:
+        yield Sample((random_array(rng, shape, dtype),))
+
+
 RECORDS = [
-    _record("cast", _converted, _conversions, namespace="ops", gradient=_GRAD),
-    _record("contiguous", lambda x, memory_format="": x, _formats,
-            wrong_call((TypeError, *_SHAPE), "memory_format rows", _zeros(2, 3), memory_format="rows"),
-            wrong_call(_SHAPE, "channels_last 4", _zeros(2, 3), memory_format="channels_last"), gradient=_GRAD),
-    _record("copy_", _copied, _copies("int32", "float32", extras=True),
-            wrong_call(_SHAPE, "copy_ 2 3", _zeros(2), _zeros(3)), gradient=_GRAD, constant=(0,), writes=(0,)),
-    _record("copy_", _copied, _copies("complex64"), dtypes=COMPLEX, writes=(0,)),
-    _record("copy_same_", _copied, _copies("int32", "float32"), namespace="ops", gradient=_GRAD, constant=(0,),
-            writes=(0,)),
-    _record("fill", _full, _fills, wrong_call(_SHAPE, "fill 2", _zeros(2), _zeros(2)), gradient=_GRAD, in_place=True),
-    _record("fill_", _full, _fills, wrong_call(_SHAPE, "fill_ value 2", _zeros(2), _zeros(2)), gradient=_GRAD,
-            constant=(0,), writes=(0,)),
-    _record("to_device", lambda x: x, unary(), creates=True, namespace="ops"),
-    _record("to_dtype", _converted, _conversions, gradient=_GRAD),
-    _record("zero_", np.zeros_like, unary(), writes=(0,)),
-    _record("complex", _complex_of, binary(),
-            wrong_call(TypeError, "complex real imag int64", _zeros(2, dtype=np.int64), _zeros(2, dtype=np.int64)),
-            wrong_call((TypeError, RuntimeError), "complex float32 float64", _zeros(2), _zeros(2, dtype=np.float64)),
-            wrong_call(_SHAPE, "complex 2 3", _zeros(2), _zeros(3)), dtypes=FLOATS, family="creation"),
-    _record("polar", lambda r, phi: _complex_of(r * np.cos(phi), r * np.sin(phi)), binary(),
-            wrong_call(_SHAPE, "2 3", _zeros(2), _zeros(3)), dtypes=FLOATS, family="unary"),
-    _record("view_as_complex", lambda x: _complex_of(x[..., 0], x[..., 1]), _pairs,
-            wrong_call(_SHAPE, "view_as_complex 3", _zeros(2, 3)),
-            wrong_call(_SHAPE, "view_as_complex", _zeros()),
-            wrong_call((TypeError, RuntimeError), "view_as_complex int64", _zeros(2, dtype=np.int64)),
-            dtypes=FLOATS, row_major=True, family="unary"),
-    _record("view_as_real", lambda x: np.stack([x.real, x.imag], -1), unary(),
-            wrong_call((TypeError, RuntimeError), "view_as_real float32", _zeros(2)), dtypes=COMPLEX, family="unary"),
-    _record("positive", np.copy, unary(), wrong_call((TypeError, RuntimeError), "positive bool", _zeros(2, dtype=bool)),
-            dtypes=NUMBERS, gradient=_GRAD, family="arith"),
-    _record("isreal", np.isreal, unary(special=True), dtypes=ALL, family="compare"),
+    _cast("cast", _converted, _conversions, namespace="ops", differentiable=True, behaviours=("casts",)),
+    _cast("contiguous", lambda x, memory_format="": x, _formats,
+            wrong_call((TypeError, *REFUSED), "memory_format rows", zeros(2, 3), memory_format="rows"),
+            wrong_call(REFUSED, "channels_last 4", zeros(2, 3), memory_format="channels_last"), differentiable=True,
+            behaviours=("layouts",)),
+    _cast("copy_", _copied, _copies("int32", "float32", extras=True),
+            wrong_call(REFUSED, "copy_ 2 3", zeros(2), zeros(3)), differentiable=True, constant=(0,), writes=(0,),
+            behaviours=("copies", "gradients across devices and dtypes")),
+    _cast("copy_", _copied, _copies("complex64"), dtypes=COMPLEX, writes=(0,)),
+    _cast("copy_same_", _copied, _copies("int32", "float32"), namespace="ops", differentiable=True, constant=(0,),
+            writes=(0,), behaviours=("copies",)),
+    _cast("fill", _full, _fills, wrong_call(REFUSED, "fill 2", zeros(2), zeros(2)), differentiable=True, in_place=True),
+    _cast("fill_", _full, _fills, wrong_call(REFUSED, "fill_ value 2", zeros(2), zeros(2)), differentiable=True,
+            constant=(0,), writes=(0,), behaviours=("fills",)),
+    _cast("to_device", lambda x: x, unary(), creates=True, namespace="ops",
+            behaviours=("round trip", "gradients across devices and dtypes")),
+    _cast("to_dtype", _converted, _conversions, differentiable=True),
+    _cast("zero_", np.zeros_like, unary(), writes=(0,)),
+    OpRecord("clone", np.copy, _clones, ALL, differentiable=True),
 ]  # fmt: skip

@@ -9,8 +9,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import NUMBERS, ErrorSample, OpRecord, Sample
-
-_WRONG = (RuntimeError, ValueError)
+from taeda_testing.wrong import REFUSED, zeros
 
 
 def _several(n: int, value: Any) -> tuple[int, ...]:
@@ -110,28 +109,33 @@ _CONV2D = [
     ((2, 4, 3), (3, 2, 2, 2), True, {"padding": (0, 1)}),
     ((0, 2, 4, 4), (3, 2, 2, 2), True, {}),
 ]
+
 _SAME2D = [
     ((1, 2, 4, 5), (2, 2, 3, 2), True, {"padding": "same"}),
     ((1, 1, 5, 4), (1, 1, 2, 3), False, {"padding": "same", "dilation": (3, 1)}),
     ((2, 2, 4, 3), (2, 1, 3, 2), True, {"padding": "valid", "stride": (1, 2), "groups": 2}),
 ]
+
 _CONV1D = [
     ((1, 1, 5), (1, 1, 3), False, {}),
     ((2, 4, 8), (6, 2, 3), True, {"stride": 2, "padding": 1, "groups": 2}),
     ((2, 2, 9), (3, 2, 3), True, {"dilation": 2}),
     ((2, 6), (3, 2, 2), True, {}),
 ]
+
 _SAME1D = [
     ((1, 2, 6), (3, 2, 4), True, {"padding": "same"}),
     ((2, 7), (2, 1, 3), True, {"padding": "same", "dilation": 2, "groups": 2}),
     ((1, 2, 6), (3, 2, 3), True, {"padding": "valid", "stride": 2}),
 ]
+
 _TRANSPOSED1D = [
     ((1, 1, 3), (1, 1, 3), False, {}),
     ((2, 4, 3), (4, 2, 3), True, {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2}),
     ((2, 4), (2, 3, 2), True, {"stride": (1,), "dilation": (3,), "output_padding": (2,)}),
     ((0, 2, 3), (2, 1, 2), True, {}),
 ]
+
 _TRANSPOSED2D = [
     ((1, 1, 2, 3), (1, 1, 2, 2), False, {}),
     (
@@ -149,6 +153,7 @@ _TRANSPOSED2D = [
     ),
     ((0, 2, 3, 3), (2, 1, 2, 2), True, {}),
 ]
+
 _BACKWARD = [
     ((1, 1, 2, 2), (1, 1, 4, 3), (1, 1, 3, 2), (1, 1), (0, 0), (1, 1), 1),
     ((2, 4, 1, 3), (2, 2, 4, 4), (4, 1, 2, 2), (2,), (0, 1), (2, 1), 2),
@@ -178,10 +183,11 @@ def _wrong(*calls: tuple[Any, ...]) -> tuple[ErrorSample, ...]:
     def arrays(shapes: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(None if shape is None else np.zeros(shape, np.float32) for shape in shapes)
 
-    return tuple(ErrorSample(arrays(shapes), given, _WRONG, words) for shapes, given, *words in calls)
+    return tuple(ErrorSample(arrays(shapes), given, REFUSED, words) for shapes, given, *words in calls)
 
 
 _X, _W, _X1, _W1 = (1, 2, 4, 4), (3, 2, 3, 3), (1, 2, 4), (3, 2, 3)
+
 _ERRORS = {
     "conv1d": (
         ((_X1, _W1, (4,)), {}, "bias", "4"),
@@ -213,26 +219,38 @@ _ERRORS = {
 }  # fmt: skip
 
 
-def _record(name: str, reference: Any, samples: Any, dtypes: Any = NUMBERS, **more: Any) -> OpRecord:
+def _record(
+    name: str, reference: Any, samples: Any, dtypes: Any = NUMBERS, errors: Any = (), **more: Any
+) -> OpRecord:
     return OpRecord(
         name,
         reference,
         samples,
         dtypes,
-        ("float64",),
+        differentiable=True,
         rtol={"float32": 1e-4, "complex64": 1e-4},
         atol={"float32": 1e-4, "complex64": 1e-4},
-        errors=_wrong(*_ERRORS.get(name, ())),
-        family="conv",
+        errors=(*_wrong(*_ERRORS.get(name, ())), *errors),
         **more,
     )
 
 
 RECORDS = [
-    _record("conv1d", _conv, _convs(*_CONV1D, *_SAME1D)),
-    _record("conv2d", _conv, _convs(*_CONV2D), out=True),
+    _record(
+        "conv1d",
+        _conv,
+        _convs(*_CONV1D, *_SAME1D),
+        errors=(ErrorSample((zeros(1, 3, 5), zeros(2, 4, 3)), {}, REFUSED, ("conv", "3", "4")),),
+    ),
+    _record(
+        "conv2d",
+        _conv,
+        _convs(*_CONV2D),
+        out=True,
+        errors=(ErrorSample((zeros(1, 3, 5, 5), zeros(2, 4, 3, 3)), {}, REFUSED, ("conv", "3", "4")),),
+    ),
     _record("conv2d", _conv, _convs(*_SAME2D)),
-    _record("conv2d_backward", _backward, _gradients, namespace="ops"),
-    _record("conv_transpose1d", _transposed, _convs(*_TRANSPOSED1D, transposed=True)),
-    _record("conv_transpose2d", _transposed, _convs(*_TRANSPOSED2D, transposed=True)),
+    _record("conv2d_backward", _backward, _gradients, namespace="ops", half="largest"),
+    _record("conv_transpose1d", _transposed, _convs(*_TRANSPOSED1D, transposed=True), half="largest"),
+    _record("conv_transpose2d", _transposed, _convs(*_TRANSPOSED2D, transposed=True), half="largest"),
 ]

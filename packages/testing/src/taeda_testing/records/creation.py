@@ -9,11 +9,11 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import ALL, FLOATS, REALS, ErrorSample, OpRecord, Sample
-from taeda_testing.sampling import Sampler
-from taeda_testing.wrong import wrong_call
+from taeda_testing.sampling import Sampler, binary
+from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
-_SHAPE = (RuntimeError, ValueError)
 _DEFAULT = np.dtype("float32")
+
 _SIZES = (((),), ((3,),), ((2, 3),), (2, 0, 3), (4,))
 
 
@@ -142,46 +142,70 @@ _TRIANGLES = _made(
 def _record(
     name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
 ) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, errors=errors, family="creation", **more)
+    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
 
 
-_NEGATIVE = ErrorSample(((2, -1),), {}, _SHAPE, ("size", "-1"))
+_UNINITIALISED = {"values": False, "half": "", "behaviours": ("uninitialised", "created leaves")}
+_NEGATIVE = ErrorSample(((2, -1),), {}, REFUSED, ("size", "-1"))
+
 _X = np.zeros(2, np.float32)
+
+
+def _complex_of(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+    return (real + 1j * imag.astype(np.result_type(imag, 1j))).astype(np.result_type(real, 1j))
+
+
+def _cast(
+    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
+) -> OpRecord:
+    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
+
 
 RECORDS = [
     _record("arange", _arange, _ranges,
             wrong_call(ValueError, "arange step", 0, 3, 0),
-            wrong_call(_SHAPE, "arange step -1", 0, 3, -1),
-            wrong_call(_SHAPE, "arange step", 3, 0),
+            wrong_call(REFUSED, "arange step -1", 0, 3, -1),
+            wrong_call(REFUSED, "arange step", 3, 0),
             dtypes=REALS, creates=True),
     _record("arange_fill_", lambda x, start, step: (start + np.arange(x.size) * step).astype(x.dtype),
             lambda dtype, rng: (Sample((np.zeros(n, dtype), *rest)) for n in (0, 1, 7) for rest in ((0, 1), (3, 2))),
-            dtypes=REALS, namespace="ops", writes=(0,)),
+            dtypes=REALS, namespace="ops", writes=(0,), behaviours=("arange",)),
+    _record("empty", _filled(0), _made(*_SIZES), _NEGATIVE, creates=True, **_UNINITIALISED),
+    _record("empty_like", _filled_like(0), _like(), **_UNINITIALISED),
+    _record("empty_strided", lambda size, stride, dtype=_DEFAULT: np.zeros(size, dtype),
+            _made(((2, 3), (3, 1)), ((2, 3), (1, 2)), ((), ()), ((0, 2), (2, 1))),
+            wrong_call(REFUSED, "empty_strided", (2, 3), (1,)), creates=True, **_UNINITIALISED),
     _record("eye", _eye, _made((3,), (0,), (1,), (2, 4), (3, 2), (2, 0)),
-            wrong_call(_SHAPE, "eye n -1", -1), wrong_call(_SHAPE, "eye m -2", 2, -2), creates=True),
-    _record("full", _full, _fulls, wrong_call(_SHAPE, "size -1", (2, -1), 1), creates=True),
+            wrong_call(REFUSED, "eye n -1", -1), wrong_call(REFUSED, "eye m -2", 2, -2), creates=True),
+    _record("full", _full, _fulls, wrong_call(REFUSED, "size -1", (2, -1), 1), creates=True),
     _record("full_like", lambda x, value, dtype=None: _filled_like(value)(x, dtype), _like(1)),
     _record("linspace", _linspace, _made((0, 1, 5), (3, 9, 4), (2, 2, 3), (5, 1, 3), (1, 4, 1), (1, 4, 0)),
-            wrong_call(_SHAPE, "linspace steps -1", 0, 1, -1), dtypes=REALS, creates=True),
+            wrong_call(REFUSED, "linspace steps -1", 0, 1, -1), dtypes=REALS, creates=True),
     _record("linspace", _linspace, _made((-1.5, 2.5, 7), (1e3, -1e3, 11)), dtypes=FLOATS, creates=True),
     _record("linspace", _linspace, _made((0, 1 + 1j, 3), (2j, 2, 5)), dtypes=("complex64", "complex128"), creates=True),
     _record("logspace", _logspace, _made((0, 2, 3), (2, 0, 3), (0, 3, 4, 2), (0, 2, 1, 3), (0, 1, 0)),
-            wrong_call(_SHAPE, "steps -1", 0, 1, -1), dtypes=REALS, creates=True),
+            wrong_call(REFUSED, "steps -1", 0, 1, -1), dtypes=REALS, creates=True),
     _record("logspace", _logspace, _made((-1.5, 2.5, 7), (-2, 2, 5, 0.5)), dtypes=FLOATS, creates=True),
+    _record("new_empty", _new_filled(0), _new(), wrong_call(REFUSED, "size -1", _X, (-1,)), **_UNINITIALISED),
     _record("new_full", lambda x, size, value, dtype=None: np.full(size, value, dtype or x.dtype), _new(1),
-            wrong_call(_SHAPE, "size -1", _X, (-1,), 1)),
-    _record("new_ones", _new_filled(1), _new(), wrong_call(_SHAPE, "size -1", _X, (-1,))),
-    _record("new_zeros", _new_filled(0), _new(), wrong_call(_SHAPE, "size -1", _X, (-1,))),
+            wrong_call(REFUSED, "size -1", _X, (-1,), 1)),
+    _record("new_ones", _new_filled(1), _new(), wrong_call(REFUSED, "size -1", _X, (-1,))),
+    _record("new_zeros", _new_filled(0), _new(), wrong_call(REFUSED, "size -1", _X, (-1,))),
     _record("ones", _filled(1), _made(*_SIZES), _NEGATIVE, creates=True),
     _record("ones_like", _filled_like(1), _like()),
     _record("scalar_tensor", lambda s, dtype=None: np.array(s, dtype or _dtype_of(s)),
             lambda dtype, rng: (Sample(s.args[1:], s.kwargs) for s in _fulls(dtype, rng)), creates=True),
     _record("tril_indices", _triangle(lambda ahead, offset: ahead <= offset), _TRIANGLES,
-            wrong_call(_SHAPE, "tril_indices row -1", -1, 2), wrong_call(_SHAPE, "tril_indices col -2", 2, -2),
+            wrong_call(REFUSED, "tril_indices row -1", -1, 2), wrong_call(REFUSED, "tril_indices col -2", 2, -2),
             dtypes=("int32", "int64"), creates=True),
     _record("triu_indices", _triangle(lambda ahead, offset: ahead >= offset), _TRIANGLES,
-            wrong_call(_SHAPE, "triu_indices row -1", -1, 2), wrong_call(_SHAPE, "triu_indices col -2", 2, -2),
+            wrong_call(REFUSED, "triu_indices row -1", -1, 2), wrong_call(REFUSED, "triu_indices col -2", 2, -2),
             dtypes=("int32", "int64"), creates=True),
     _record("zeros", _filled(0), _made(*_SIZES), _NEGATIVE, creates=True),
     _record("zeros_like", _filled_like(0), _like()),
+    _cast("complex", _complex_of, binary(),
+            wrong_call(TypeError, "complex real imag int64", zeros(2, dtype=np.int64), zeros(2, dtype=np.int64)),
+            wrong_call((TypeError, RuntimeError), "complex float32 float64", zeros(2), zeros(2, dtype=np.float64)),
+            wrong_call(REFUSED, "complex 2 3", zeros(2), zeros(3)), dtypes=FLOATS,
+            behaviours=("gradients through complex numbers",), half=""),
 ]  # fmt: skip

@@ -10,17 +10,14 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import FLOATS, REALS, ErrorSample, OpRecord, Sample
+from taeda_testing.wrong import REFUSED, zeros
 
-_GRAD = ("float64",)
-_WRONG = (RuntimeError, ValueError)
 Places = list[tuple[int, int]]
 
 
 def _record(name: str, reference: Any, samples: Any, namespace: str = "ops", errors: Any = ()) -> OpRecord:
     dtypes = REALS if "max" in name else FLOATS
-    return OpRecord(
-        name, reference, samples, dtypes, _GRAD, namespace=namespace, errors=errors, family="pool"
-    )
+    return OpRecord(name, reference, samples, dtypes, differentiable=True, namespace=namespace, errors=errors)
 
 
 def pair(value: Any) -> tuple[int, int]:
@@ -146,13 +143,17 @@ _PLANES = (
     ((0, 2, 4, 4), (2, 2)),
     ((2, 8, 6, 6), (3, 3), (2, 2), (1, 1)),
 )
+
 _DILATED = (((1, 2, 6, 5), (2, 2), (), (1, 1), (2, 1)), ((1, 1, 5, 6), (2, 3), (2, 2), (0, 1), (1, 2), True))
+
 _LINES = (((2, 3, 8), (2,)), ((1, 2, 7), (3,), (2,), (1,)), ((3, 5), (2,), (1,)))
+
 _AVERAGED = (
     ((1, 2, 5, 4), (3, 2), (2, 2), (1, 0), True),
     ((1, 2, 5, 4), (3, 2), (2, 2), (1, 1), True, False),
     ((2, 4, 5), (2, 3), (), (0, 1), False, False, 5),
 )
+
 _PARTS = (
     ((1, 2, 4, 4), (1, 1)),
     ((2, 3, 7, 5), (3, 2)),
@@ -180,14 +181,16 @@ def samples_of(*calls: tuple[Any, ...], special: tuple[Any, ...] = ()) -> Any:
 
 
 _MAXIMA = samples_of(*_PLANES, *_DILATED, special=((1, 3, 3), (2, 2), (1, 1), (1, 1)))
+
 _MAXIMA1D = samples_of(
     *_LINES, ((2, 2, 9), (3,), (2,), (1,), (2,)), ((1, 1, 6), (3,), (2,), (0,), (1,), True)
 )
+
 _MEANS1D = samples_of(*_LINES, ((1, 2, 6), (3,), (2,), (1,), True, False))
 
 
 def _line(argument: Any, words: tuple[str, ...], shape: tuple[int, ...] = (1, 1, 4, 4)) -> ErrorSample:
-    return ErrorSample((np.zeros(shape, np.float32), *argument), {}, _WRONG, words)
+    return ErrorSample((np.zeros(shape, np.float32), *argument), {}, REFUSED, words)
 
 
 _ERRORS = (
@@ -197,12 +200,142 @@ _ERRORS = (
     _line(((2, 2, 2),), ("kernel_size", "3")),
     _line(((2, 2),), ("input", "4"), (4, 4)),
 )
+
 _ERRORS1D = (_line(((5,),), ("kernel_size", "5"), (1, 1, 4)), _line(((2,),), ("input", "4"), (4,)))
+
 _ERRORS_OF_PARTS1D = (
     _line(((2, 2),), ("output_size", "2"), (1, 1, 4)),
     _line(((-3,),), ("output_size", "-3"), (1, 1, 4)),
 )
+
 _ERRORS_OF_PARTS = (_line(((2, 2, 2),), ("output_size", "3")), _line(((2, -3),), ("output_size", "-3")))
+
+
+def _average_backward(
+    grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
+) -> np.ndarray:
+    out, at = windows(x.shape[-2:], kernel, stride, padding, 1, ceil_mode)
+    given = np.zeros(x.shape)
+    for h, w in np.ndindex(*out):
+        places, _, full = at((h, w))
+        share = divisor_override or (full if count_include_pad else len(places))
+        for place in places:
+            given[(..., *place)] += grad[..., h, w] / share
+    return given.astype(grad.dtype)
+
+
+def _adaptive_average_backward(grad: np.ndarray, x: np.ndarray) -> np.ndarray:
+    out, at = adaptive(x.shape[-2:], grad.shape[-2:])
+    given = np.zeros(x.shape)
+    for h, w in np.ndindex(*out):
+        places = at((h, w))[0]
+        for place in places:
+            given[(..., *place)] += grad[..., h, w] / len(places)
+    return given.astype(grad.dtype)
+
+
+def _scattered(grad: np.ndarray, x: np.ndarray, *rest: Any) -> np.ndarray:
+    """Adds every element of grad to its index in the plane, the last argument."""
+    given = np.zeros((*x.shape[:-2], x.shape[-2] * x.shape[-1]))
+    for *plane, h, w in np.ndindex(grad.shape):
+        given[(*plane, rest[-1][(*plane, h, w)])] += grad[(*plane, h, w)]
+    return given.reshape(x.shape).astype(grad.dtype)
+
+
+def _chosen(x: np.ndarray, *rest: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Output positions, and the input positions that the offsets, the last argument, name."""
+    *geometry, offsets = rest
+    at = windows(x.shape[-2:], *geometry)[1]
+    for *plane, h, w in np.ndindex(offsets.shape):
+        places, numbers, _ = at((h, w))
+        yield (*plane, h, w), (*plane, *places[numbers.index(offsets[(*plane, h, w)])])
+
+
+def _offset_backward(grad: np.ndarray, x: np.ndarray, *rest: Any) -> np.ndarray:
+    given = np.zeros(x.shape)
+    for outer, inner in _chosen(x, *rest):
+        given[inner] += grad[outer]
+    return given.astype(grad.dtype)
+
+
+def _offset_pick(x: np.ndarray, *rest: Any) -> np.ndarray:
+    out = np.empty(rest[-1].shape, x.dtype)
+    for outer, inner in _chosen(x, *rest):
+        out[outer] = x[inner]
+    return out
+
+
+_MAXIMA_BACKWARD = (
+    ((1, 1, 4, 4), (2, 2), (2, 2), (0, 0), (1, 1), False),
+    ((2, 5, 6), (3, 2), (2, 1), (1, 0), (1, 2), False),
+    ((1, 2, 5, 4), (2,), (), (1,), (1,), True),
+    ((0, 1, 3, 3), (2, 2), (1, 1), (0, 0), (1, 1), False),
+)
+
+_MEANS_BACKWARD = (
+    ((1, 1, 4, 4), (2, 2), (2, 2), (0, 0), False, True, None),
+    ((2, 5, 4), (3, 2), (2, 1), (1, 0), True, True, None),
+    ((1, 2, 5, 4), (3, 2), (2, 2), (1, 1), True, False, None),
+    ((1, 1, 3, 4), (2,), (), (0,), False, False, 3),
+)
+
+_PARTS_BACKWARD = (
+    ((1, 2, 4, 4), (1, 1)),
+    ((2, 5, 7), (2, 3)),
+    ((1, 1, 2, 3), (4, 5)),
+    ((0, 1, 2, 2), (1, 1)),
+)
+
+
+def _picked(kind: str, picks: bool = False) -> Any:
+    """Gradients, or for a pick the input alone, with the places that the maxima of the input have."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape, *rest in _MAXIMA_BACKWARD:
+            x = random_array(rng, shape, dtype)
+            places = maxima(windows, kind)(x, *rest)[1]
+            grad = [] if picks else [random_array(rng, places.shape, dtype)]
+            yield Sample((*grad, x, *rest, places))
+
+    return samples
+
+
+def _averaged(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, *rest in _MEANS_BACKWARD:
+        x = random_array(rng, shape, dtype)
+        out = windows(shape[-2:], *rest[:3], 1, rest[3])[0]
+        yield Sample((random_array(rng, (*shape[:-2], *out), dtype), x, *rest))
+
+
+def _parts(places: bool) -> Any:
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape, size in _PARTS_BACKWARD:
+            x, grad = random_array(rng, shape, dtype), random_array(rng, (*shape[:-2], *size), dtype)
+            yield Sample((grad, x, *([maxima(adaptive, "indices")(x, size)[1]] if places else [])))
+
+    return samples
+
+
+def _backward(name: str, reference: Any, samples: Any, *wrong: Any, errors: Any = ()) -> OpRecord:
+    if wrong:
+        errors = (ErrorSample(wrong, {}, REFUSED, (name, "grad")), *errors)
+    return OpRecord(name, reference, samples, FLOATS, differentiable=True, namespace="ops", errors=errors)
+
+
+_INCOMING, _INPUT = zeros(1, 3, 3), zeros(1, 4, 4)
+
+_WINDOW = ((2, 2), (2, 2), (0, 0), (1, 1), False)
+
+_PLACES = ErrorSample(
+    (zeros(1, 2, 2), _INPUT, *_WINDOW, zeros(1, 1, 1, dtype=np.int64)), {}, REFUSED, ("indices", "(1, 1, 1)")
+)
+
+_OFFSETS = ErrorSample(
+    (zeros(1, 2, 2), _INPUT, *_WINDOW, zeros(1, 1, 1, dtype=np.uint8)), {}, REFUSED, ("offsets", "(1, 1, 1)")
+)
+
+_OUTSIDE = ErrorSample((_INPUT, *_WINDOW, np.full((1, 2, 2), 200, np.uint8)), {}, (*REFUSED, IndexError), ())
+
 
 RECORDS = [
     _record("max_pool1d", _flat(maxima(windows, "")), _MAXIMA1D, "", _ERRORS1D),
@@ -249,5 +382,48 @@ RECORDS = [
         maxima(adaptive, "indices"),
         samples_of(*_PARTS, special=((1, 3, 3), (2, 2))),
         errors=_ERRORS_OF_PARTS,
+    ),
+    _backward(
+        "adaptive_avg_pool2d_backward", _adaptive_average_backward, _parts(False), zeros(2, 2, 2), _INPUT
+    ),
+    _backward(
+        "adaptive_max_pool2d_backward",
+        _scattered,
+        _parts(True),
+        zeros(2, 2, 2),
+        _INPUT,
+        zeros(2, 2, 2, dtype=np.int64),
+    ),
+    _backward(
+        "avg_pool2d_backward",
+        _average_backward,
+        _averaged,
+        _INCOMING,
+        _INPUT,
+        *_WINDOW[:3],
+        False,
+        True,
+        None,
+    ),
+    _backward(
+        "max_pool2d_backward",
+        _offset_backward,
+        _picked("offsets"),
+        _INCOMING,
+        _INPUT,
+        *_WINDOW,
+        zeros(1, 3, 3, dtype=np.uint8),
+        errors=(_OFFSETS,),
+    ),
+    _backward("max_pool2d_pick", _offset_pick, _picked("offsets", True), errors=(_OUTSIDE,)),
+    _backward(
+        "max_pool2d_with_indices_backward",
+        _scattered,
+        _picked("indices"),
+        _INCOMING,
+        _INPUT,
+        *_WINDOW,
+        zeros(1, 3, 3, dtype=np.int64),
+        errors=(_PLACES,),
     ),
 ]

@@ -1,4 +1,4 @@
-"""Records of recurrent cells and layers, step by step."""
+"""Records of recurrent cells, gates and layers, step by step, and of their gradients."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from scipy.special import expit
 
 from taeda_testing.arrays import random_array, widest
 from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, ErrorSample, OpRecord, Sample
+from taeda_testing.wrong import zeros
 
 _NEAR = {"float32": 1e-4}
+
 _GATES = {"rnn_tanh": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}
+
 _DTYPES = {kind: FLOATS_AND_COMPLEX if kind == "rnn_tanh" else FLOATS for kind in _GATES}
 
 
@@ -189,10 +192,6 @@ def sequences(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((x, h, c, w, None, True))
 
 
-def _zeros(*shape: int) -> np.ndarray:
-    return np.zeros(shape, np.float32)
-
-
 def _errors(*calls: tuple[Any, ...]) -> tuple[ErrorSample, ...]:
     """Calls, and the words of their messages."""
     return tuple(ErrorSample(args, {}, (RuntimeError, ValueError), words) for args, words in calls)
@@ -202,16 +201,16 @@ def _cell_errors(kind: str) -> tuple[ErrorSample, ...]:
     n, name = _GATES[kind] * 2, f"{kind}_cell"
 
     def state(*shape: int) -> Any:
-        return [_zeros(*shape)] * 2 if kind == "lstm" else _zeros(*shape)
+        return [zeros(*shape)] * 2 if kind == "lstm" else zeros(*shape)
 
-    good = (_zeros(n, 3), _zeros(n, 2))
+    good = (zeros(n, 3), zeros(n, 2))
     return _errors(
-        ((_zeros(1, 4), state(1, 2), *good), (name, "w_ih", "4")),
-        ((_zeros(1, 3), state(1, 3), *good), (name, "w_hh", "3")),
-        ((_zeros(1, 3), state(2), *good), (name, "hx", "(2,)")),
-        ((_zeros(1, 1, 3), state(1, 2), *good), (name, "input", "(1, 1, 3)")),
-        ((_zeros(2, 3), state(1, 2), *good), ("(1, 2)",)),
-        ((_zeros(1, 3), state(1, 2), _zeros(n + 1, 3), _zeros(n, 2)), (name, "w_ih", str(n + 1))),
+        ((zeros(1, 4), state(1, 2), *good), (name, "w_ih", "4")),
+        ((zeros(1, 3), state(1, 3), *good), (name, "w_hh", "3")),
+        ((zeros(1, 3), state(2), *good), (name, "hx", "(2,)")),
+        ((zeros(1, 1, 3), state(1, 2), *good), (name, "input", "(1, 1, 3)")),
+        ((zeros(2, 3), state(1, 2), *good), ("(1, 2)",)),
+        ((zeros(1, 3), state(1, 2), zeros(n + 1, 3), zeros(n, 2)), (name, "w_ih", str(n + 1))),
     )
 
 
@@ -219,70 +218,202 @@ def _layer_errors(kind: str) -> tuple[ErrorSample, ...]:
     n, rest = _GATES[kind] * 2, (False, 1, 0.0, False, False, False)
 
     def state(*shape: int) -> Any:
-        return [_zeros(*shape)] * 2 if kind == "lstm" else _zeros(*shape)
+        return [zeros(*shape)] * 2 if kind == "lstm" else zeros(*shape)
 
-    good = [_zeros(n, 3), _zeros(n, 2)]
+    good = [zeros(n, 3), zeros(n, 2)]
     return _errors(
-        ((_zeros(4, 3), state(1, 1, 2), good, *rest), (kind, "input", "(4, 3)")),
-        ((_zeros(4, 1, 3), state(2, 1, 2), good, *rest), (kind, "hx", "(2, 1, 2)")),
-        ((_zeros(4, 1, 3), state(1, 1, 2), good[:1], *rest), (kind, "params", "1", "2")),
-        ((_zeros(4, 2, 3), state(1, 1, 2), good, *rest), ("hx", "(1, 1, 2)")),
-        ((_zeros(0, 1, 3), state(1, 1, 2), good, *rest), (kind, "input", "(0, 1, 3)")),
+        ((zeros(4, 3), state(1, 1, 2), good, *rest), (kind, "input", "(4, 3)")),
+        ((zeros(4, 1, 3), state(2, 1, 2), good, *rest), (kind, "hx", "(2, 1, 2)")),
+        ((zeros(4, 1, 3), state(1, 1, 2), good[:1], *rest), (kind, "params", "1", "2")),
+        ((zeros(4, 2, 3), state(1, 1, 2), good, *rest), ("hx", "(1, 1, 2)")),
+        ((zeros(0, 1, 3), state(1, 1, 2), good, *rest), (kind, "input", "(0, 1, 3)")),
     )
 
 
 def _record(
-    name: str, reference: Any, samples: Any, errors: Any = (), namespace: str = "", dtypes: Any = FLOATS
+    name: str,
+    reference: Any,
+    samples: Any,
+    errors: Any = (),
+    namespace: str = "",
+    dtypes: Any = FLOATS,
+    **more: Any,
 ) -> OpRecord:
     return OpRecord(
         name,
         reference,
         samples,
         dtypes,
-        ("float64",),
+        differentiable=True,
         namespace=namespace,
         rtol=_NEAR,
         atol=_NEAR,
         errors=errors,
-        family="rnn",
         cancels=True,
+        **more,
     )
+
+
+def _cell_record(name: str) -> OpRecord:
+    kind = name.removesuffix("_cell")
+    return _record(name, _cell(kind), _cells(kind), _cell_errors(kind), dtypes=_DTYPES[kind])
+
+
+def _layer_record(kind: str) -> OpRecord:
+    return _record(kind, _stacked(kind), _layers(kind), _layer_errors(kind), dtypes=_DTYPES[kind])
 
 
 _GATE_ERRORS = {
     name: _errors(
-        ((_zeros(2, n), _zeros(2, 3), _zeros(2, 2)), (name, "hidden_gates", "(2, 3)")),
-        ((_zeros(3, n), _zeros(2, n), _zeros(2, 2)), (name, "input_gates", f"(3, {n})")),
-        ((_zeros(n), _zeros(n), _zeros(2)), (name, "(2,)")),
+        ((zeros(2, n), zeros(2, 3), zeros(2, 2)), (name, "hidden_gates", "(2, 3)")),
+        ((zeros(3, n), zeros(2, n), zeros(2, 2)), (name, "input_gates", f"(3, {n})")),
+        ((zeros(n), zeros(n), zeros(2)), (name, "(2,)")),
     )
     for name, n in (("lstm_gates", 8), ("gru_gates", 6))
 }
+
 _SEQUENCE_ERRORS = _errors(
     (
-        (_zeros(2, 8), _zeros(1, 2), _zeros(1, 2), _zeros(8, 2), None, False),
+        (zeros(2, 8), zeros(1, 2), zeros(1, 2), zeros(8, 2), None, False),
         ("lstm_sequence", "input_gates", "(2, 8)"),
     ),
-    ((_zeros(2, 1, 8), _zeros(2), _zeros(1, 2), _zeros(8, 2), None, False), ("lstm_sequence", "h", "(2,)")),
+    ((zeros(2, 1, 8), zeros(2), zeros(1, 2), zeros(8, 2), None, False), ("lstm_sequence", "h", "(2,)")),
     (
-        (_zeros(2, 1, 8), _zeros(1, 2), _zeros(1, 2), _zeros(8, 3), None, False),
+        (zeros(2, 1, 8), zeros(1, 2), zeros(1, 2), zeros(8, 3), None, False),
         ("lstm_sequence", "w_hh", "(8, 3)"),
     ),
     (
-        (_zeros(2, 1, 8), _zeros(1, 2), _zeros(1, 2), _zeros(8, 2), _zeros(2), False),
+        (zeros(2, 1, 8), zeros(1, 2), zeros(1, 2), zeros(8, 2), zeros(2), False),
         ("lstm_sequence", "b_hh", "(2,)"),
     ),
 )
 
+
+def _lstm_step(grad_h: Any, grad_c: Any, active: np.ndarray, c: np.ndarray, c_out: np.ndarray) -> Any:
+    """Gradients of the gates before their activation, and of the cell before the step."""
+    grad_h, grad_c = (0 if grad is None else grad for grad in (grad_h, grad_c))
+    i, f, g, o = np.split(active, 4, axis=-1)
+    t = np.tanh(c_out)
+    dc = grad_c + grad_h * o * (1 - t * t)
+    parts = (dc * g * i * (1 - i), dc * c * f * (1 - f), dc * i * (1 - g * g), grad_h * t * o * (1 - o))
+    return np.concatenate(parts, -1), dc * f
+
+
+def _gru_step(grad: np.ndarray, active: np.ndarray, h: np.ndarray) -> Any:
+    r, z, n, hn = np.split(active, 4, axis=-1)
+    dn = grad * (1 - z) * (1 - n * n)
+    dz, dr = grad * (h - n) * z * (1 - z), dn * hn * r * (1 - r)
+    return np.concatenate([dr, dz, dn], -1), np.concatenate([dr, dz, dn * r], -1), grad * z
+
+
+def _sequence(grad_output, grad_h, grad_c, h, c, w_hh, output, active, cells, reverse) -> Any:
+    grads, steps = np.zeros(active.shape), len(active)
+    dh, dc = (np.zeros(h.shape) if grad is None else grad for grad in (grad_h, grad_c))
+    of_w = np.zeros(w_hh.shape)
+    order = list(range(steps))[:: -1 if reverse else 1]
+    for n, t in reversed(list(enumerate(order))):
+        before = (output[order[n - 1]], cells[order[n - 1]]) if n else (h, c)
+        dh = dh if grad_output is None else dh + grad_output[t]
+        grads[t], dc = _lstm_step(dh, dc, active[t], before[1], cells[t])
+        of_w += grads[t].T @ before[0]
+        dh = grads[t] @ w_hh
+    return grads, dh, dc, of_w, grads.sum((0, 1))
+
+
+def _lstm_gates(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """With both incoming gradients and with each alone."""
+    for sample in gates(4)(dtype, rng):
+        c = sample.args[2]
+        _, c_out, active = wide(lstm_gates)(*sample.args)
+        grad_h, grad_c = (random_array(rng, c.shape, dtype) for _ in range(2))
+        for given in ((grad_h, grad_c), (None, grad_c), (grad_h, None)):
+            yield Sample((*given, active, c, c_out))
+
+
+def _gru_gates(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for sample in gates(3)(dtype, rng):
+        h = sample.args[2]
+        yield Sample((random_array(rng, h.shape, dtype), wide(gru_gates)(*sample.args)[1], h))
+
+
+def _sequences(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for sample in sequences(dtype, rng):
+        _, h, c, w, _, reverse = sample.args
+        output, _, _, active, cells = wide(lstm_sequence)(*sample.args)
+        shapes = (output.shape, h.shape, c.shape)
+        whole = [random_array(rng, shape, dtype) for shape in shapes]
+        for missing in (None, 0, 1, 2):
+            grads = [None if k == missing else grad for k, grad in enumerate(whole)]
+            yield Sample((*grads, h, c, w, output, active, cells, reverse))
+
+
+def _backward(
+    name: str, reference: Any, samples: Any, *wrong: tuple[Any, ...], differentiable: bool = True
+) -> OpRecord:
+    """Wrong calls, and the words of their messages beside the name."""
+    near = {"float32": 1e-4}
+    errors = tuple(ErrorSample(args, {}, (RuntimeError, ValueError), (name, *words)) for args, words in wrong)
+    return OpRecord(
+        name,
+        wide(reference),
+        samples,
+        FLOATS,
+        differentiable=differentiable,
+        namespace="ops",
+        rtol=near,
+        atol=near,
+        errors=errors,
+        cancels=True,
+    )
+
+
+_S, _G, _SEQUENCE, _ACTIVE = zeros(1, 2), zeros(1, 8), zeros(3, 1, 2), zeros(3, 1, 8)
+
+
 RECORDS = [
-    *(
-        _record(f"{kind}_cell", _cell(kind), _cells(kind), _cell_errors(kind), dtypes=_DTYPES[kind])
-        for kind in _GATES
+    _cell_record("rnn_tanh_cell"),
+    _cell_record("rnn_relu_cell"),
+    _cell_record("gru_cell"),
+    _cell_record("lstm_cell"),
+    _layer_record("rnn_tanh"),
+    _layer_record("rnn_relu"),
+    _layer_record("gru"),
+    _layer_record("lstm"),
+    _record("lstm_gates", wide(lstm_gates), gates(4), _GATE_ERRORS["lstm_gates"], "ops", half="largest"),
+    _record("gru_gates", wide(gru_gates), gates(3), _GATE_ERRORS["gru_gates"], "ops", half="largest"),
+    _record("lstm_sequence", wide(lstm_sequence), sequences, _SEQUENCE_ERRORS, "ops", half="largest"),
+    _backward(
+        "lstm_gates_backward",
+        _lstm_step,
+        _lstm_gates,
+        ((_S, _S, zeros(1, 6), _S, _S), ("gates", "(1, 6)")),
+        ((zeros(2, 2), _S, _G, _S, _S), ("grad_h", "(2, 2)")),
+        ((None, zeros(2), _G, _S, _S), ("grad_c", "(2,)")),
+        ((_S, _S, _G, _S, zeros(1, 3)), ("c_out", "(1, 3)")),
     ),
-    *(
-        _record(kind, _stacked(kind), _layers(kind), _layer_errors(kind), dtypes=_DTYPES[kind])
-        for kind in _GATES
+    _backward(
+        "gru_gates_backward",
+        _gru_step,
+        _gru_gates,
+        ((_S, zeros(1, 6), _S), ("gates", "(1, 6)")),
+        ((zeros(2, 2), _G, _S), ("grad", "(2, 2)")),
     ),
-    _record("lstm_gates", wide(lstm_gates), gates(4), _GATE_ERRORS["lstm_gates"], "ops"),
-    _record("gru_gates", wide(gru_gates), gates(3), _GATE_ERRORS["gru_gates"], "ops"),
-    _record("lstm_sequence", wide(lstm_sequence), sequences, _SEQUENCE_ERRORS, "ops"),
+    _backward(
+        "lstm_sequence_backward",
+        _sequence,
+        _sequences,
+        ((None, _S, _S, _S, _S, zeros(8, 2), _SEQUENCE, _G, _SEQUENCE, False), ("gates", "(1, 8)")),
+        ((None, _S, _S, _S, _S, zeros(8, 2), _S, _ACTIVE, _SEQUENCE, False), ("output", "(1, 2)")),
+        ((None, _S, _S, _S, _S, zeros(8, 2), _SEQUENCE, _ACTIVE, _S, False), ("cells", "(1, 2)")),
+        ((_S, _S, _S, _S, _S, zeros(8, 2), _SEQUENCE, _ACTIVE, _SEQUENCE, False), ("grad_output", "(1, 2)")),
+        (
+            (None, zeros(2, 2), _S, _S, _S, zeros(8, 2), _SEQUENCE, _ACTIVE, _SEQUENCE, False),
+            ("grad_h", "(2, 2)"),
+        ),
+        (
+            (None, _S, _S, zeros(1, 1), _S, zeros(8, 2), _SEQUENCE, _ACTIVE, _SEQUENCE, False),
+            ("h", "(1, 1)"),
+        ),
+        ((None, _S, _S, _S, _S, zeros(4, 2), _SEQUENCE, _ACTIVE, _SEQUENCE, False), ("w_hh", "(4, 2)")),
+    ),
 ]

@@ -1,20 +1,21 @@
-"""Records of sorting, searching and sets."""
+"""Records of sorting, counting and distinct elements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, INTEGERS, REALS, OpRecord, Sample
-from taeda_testing.wrong import misfit
+from taeda_testing.record import ALL, FLOATS, INTEGERS, REALS, ErrorSample, OpRecord, Sample
+from taeda_testing.wrong import dimension, misfit, zeros
 
 _ORDERED = tuple(d for d in REALS if d not in ("uint16", "uint32", "uint64"))
 
 
-def _record(name, reference, samples, dtypes=_ORDERED, gradient=(), **more):
-    return OpRecord(name, reference, samples, dtypes, gradient, family="sort", **more)
+def _record(name, reference, samples, dtypes=_ORDERED, differentiable=False, **more):
+    return OpRecord(name, reference, samples, dtypes, differentiable=differentiable, **more)
 
 
 def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -184,6 +185,110 @@ def _histc(x, bins=100, min=0, max=0):
     return np.histogram(x, bins, (min, max))[0].astype(x.dtype)
 
 
+_DTYPES = ("bool", *REALS)
+
+
+def _judged(name, reference, samples, dtypes, **more):
+    return OpRecord(name, reference, samples, dtypes, **more)
+
+
+def _arrays(dtype: str, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for shape in ((9,), (3, 4), (2, 2, 3), (1,), (), (0,), (2, 0)):
+        yield np.asarray(random_array(rng, shape, "int8", 0, 3)).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        yield np.array([np.nan, 1, np.nan, -np.inf, 1, np.inf], dtype)
+        yield np.array([np.nan, np.nan, 0.0, -0.0, 1], dtype)
+
+
+def _plain(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    return (Sample((x,)) for x in _arrays(dtype, rng))
+
+
+def _options(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for x in _arrays(dtype, rng):
+        for inverse in (False, True):
+            for counts in (False, True):
+                yield Sample((x,), {"return_inverse": inverse, "return_counts": counts})
+        if x.size and not np.isnan(x).any():
+            for dim in range(-1, x.ndim if x.ndim else -1):
+                yield Sample((x,), {"return_inverse": True, "return_counts": True, "dim": dim})
+
+
+def _slices(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    yield from _options(dtype, rng)
+    x = np.array([[1, 0], [1, 0], [0, 1], [1, 0], [1, 0]], dtype)
+    yield Sample((x,), {"return_inverse": True, "return_counts": True, "dim": 0})
+    yield Sample((x[:, 0].copy(),), {"return_counts": True})
+
+
+def _all(x):
+    values, first, inverse, counts = np.unique(x, True, True, True, equal_nan=False)
+    return values, first, inverse.reshape(x.shape), counts
+
+
+def _asked(found, inverse, counts):
+    kept = [found[0], *found[1:2] * inverse, *found[2:] * counts]
+    return kept if len(kept) > 1 else kept[0]
+
+
+def _unique(x, return_inverse=False, return_counts=False, dim=None):
+    if dim is None:
+        values, _, inverse, counts = _all(x)
+    else:
+        values, inverse, counts = np.unique(x, False, True, True, axis=dim)
+    return _asked(
+        [values, inverse.reshape(x.shape if dim is None else -1), counts], return_inverse, return_counts
+    )
+
+
+def _runs(x, dim=None):
+    rows = x.reshape(-1) if dim is None else np.moveaxis(x, dim, 0)
+    starts = [i for i in range(len(rows)) if i == 0 or not np.array_equal(rows[i], rows[i - 1])]
+    lengths = np.diff([*starts, len(rows)]).astype(np.int64) if starts else np.zeros(0, np.int64)
+    inverse = np.repeat(np.arange(len(starts)), lengths).astype(np.int64)
+    values = rows[np.int64(starts)]
+    return [
+        values if dim is None else np.moveaxis(values, 0, dim),
+        inverse.reshape(x.shape if dim is None else -1),
+        lengths,
+    ]
+
+
+def _consecutive(x, return_inverse=False, return_counts=False, dim=None):
+    return _asked(_runs(x, dim), return_inverse, return_counts)
+
+
+def _complex() -> Any:
+    return misfit("", np.zeros(2, np.complex64), words=("complex",), error=(TypeError, RuntimeError))
+
+
+def _sorted_rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape, dim in (((), -1), ((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 300), -1), ((0, 3), 0)):
+        for descending in (False, True):
+            yield Sample((random_array(rng, shape, dtype, -100, 100), dim, descending))
+
+
+def _sort(x: np.ndarray, dim: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    if x.ndim == 0:
+        return x, np.zeros((), np.int64)
+    if descending:  # stable in descending order: sort the reversed row, and reverse back
+        order = x.shape[dim] - 1 - np.flip(np.argsort(np.flip(x, dim), axis=dim, kind="stable"), dim)
+    else:
+        order = np.argsort(x, axis=dim, kind="stable")
+    return np.take_along_axis(x, order, dim), order.astype(np.int64)
+
+
+def _distinct_slices(x, dim):
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
+    return values, inverse.reshape(-1), counts
+
+
+def _repeated_slices(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((6, 2), (5,), (2, 6, 2), (1, 3)):
+        for dim in range(-1, len(shape)):
+            yield Sample((np.asarray(random_array(rng, shape, "int8", 0, 2)).astype(dtype), dim))
+
+
 RECORDS = [
     _record("argsort", _order, _sorted, REALS, errors=(
         *misfit("argsort", (2, 3), 2, words=("dim", "2"), error=IndexError),
@@ -204,19 +309,19 @@ RECORDS = [
         *misfit("histc", (3,), 3, 2, 1, words=("min", "max", "2", "1")),
         *misfit("histc", np.float32([1, np.nan]), words=("min", "max", "nan")),
     )),
-    _record("kthvalue", _kthvalue, _kth, gradient=("float64",), errors=(
+    _record("kthvalue", _kthvalue, _kth, differentiable=True, errors=(
         *misfit("kthvalue", (3,), 4, words=("k", "4", "3")),
         *misfit("kthvalue", (3,), 0, words=("k", "0", "3")),
         *misfit("kthvalue", (3,), 1, 1, words=("dim", "1"), error=IndexError),
     )),
-    _record("median", _middle, _unordered, gradient=("float64",)),
-    _record("median", _median, _medians, gradient=("float64",), errors=(
+    _record("median", _middle, _unordered, differentiable=True),
+    _record("median", _median, _medians, differentiable=True, errors=(
         *misfit("median", (2, 3), 2, words=("dim", "2"), error=IndexError),
         *misfit("median", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError)),
     )),
     _record("msort", lambda x: np.sort(x, 0), lambda d, rng: (
         Sample((random_array(rng, s, d),)) for s in ((5,), (2, 3), (0, 2))
-    ), gradient=("float64",)),
+    ), differentiable=True),
     _record("searchsorted", _search, _searched, errors=(
         *misfit("searchsorted", (2, 3), (2,), words=("self", "(2,)", "(2, 3)")),
         *misfit("searchsorted", (3,), (2,), side="up", words=("side", "up")),
@@ -225,5 +330,21 @@ RECORDS = [
         *misfit("searchsorted", (3,), (2,), sorter=np.float32([0, 1, 2]), words=("sorter", "float32")),
         *misfit("", (3,), (2,), sorter=np.int64([0, 1, 5]), words=("5",), error=(IndexError, RuntimeError)),
     )),
-    _record("topk", _topk, _tops, gradient=("float64",)),
+    _record("topk", _topk, _tops, differentiable=True,
+            errors=(ErrorSample((zeros(3), 5), {}, (RuntimeError, IndexError, ValueError), ("5",)),)),
+    _judged("unique", _unique, _options, _DTYPES, errors=(
+        *_complex(), *misfit("unique", (2, 3), dim=2, words=("dim", "2"), error=IndexError)
+    )),
+    _judged("unique_all", _all, _plain, _DTYPES, errors=_complex(), behaviours=("unique values",)),
+    _judged("unique_consecutive", _consecutive, _slices, ALL, errors=misfit(
+        "", (2, 3), dim=2, words=("dim", "2"), error=IndexError
+    )),
+    _judged("unique_consecutive_all", _runs, _plain, ALL, namespace="ops"),
+    OpRecord("sort", _sort, _sorted_rows, ("bool", *REALS), differentiable=True, errors=dimension("sort")),
+    _judged("unique_dim", _distinct_slices, _repeated_slices, _DTYPES, namespace="ops", errors=misfit(
+        "", (2, 3), 2, error=IndexError, words=("dim", "2")
+    )),
+    _judged("unique_dim_consecutive", _runs, _repeated_slices, ALL, namespace="ops", errors=misfit(
+        "", (2, 3), -3, error=IndexError, words=("dim", "-3")
+    )),
 ]  # fmt: skip

@@ -1,100 +1,103 @@
-"""Records of the mathematical functions of one argument."""
+"""Records of the mathematical functions of one argument, and of real and imaginary parts."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-from taeda_testing.record import ALL, COMPLEX, FLOATS, FLOATS_AND_COMPLEX, REALS, OpRecord
-from taeda_testing.sampling import float_result, unary
+from taeda_testing.arrays import random_array
+from taeda_testing.record import (
+    ALL,
+    COMPLEX,
+    FLOATS,
+    FLOATS_AND_COMPLEX,
+    ErrorSample,
+    OpRecord,
+    Sample,
+)
+from taeda_testing.sampling import binary, unary
+from taeda_testing.vocabulary import (
+    WITH_INEXACT_RESULT,
+    differentiable,
+    function_of_one,
+    function_of_two,
+    rounded,
+)
+from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
-_ANY_FLOAT = ("bool", "int32", "int64", "uint8", *FLOATS)
-_ANY = (*_ANY_FLOAT, *COMPLEX)
-# Functions of floats are computed in float64 as reference, then rounded to the input's precision.
+
+def _complex_of(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+    return (real + 1j * imag.astype(np.result_type(imag, 1j))).astype(np.result_type(real, 1j))
 
 
-def _wide(function):
-    def call(x: np.ndarray) -> np.ndarray:
-        if x.dtype == np.float32:
-            return np.asarray(function(x.astype(np.float64))).astype(np.float32)
-        if x.dtype == np.complex64:
-            return np.asarray(function(x.astype(np.complex128))).astype(np.complex64)
-        return np.asarray(function(x))
-
-    return float_result(call)
+def _pairs(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in ((2,), (3, 2), (0, 2), (2, 3, 2)):
+        yield Sample((random_array(rng, shape, dtype),))
 
 
-def _record(name, function, low=-4.0, high=4.0, dtypes=_ANY_FLOAT, special_values=True, gradient=True):
-    return OpRecord(
-        name,
-        _wide(function),
-        unary(low, high, special=special_values),
-        dtypes,
-        gradient=("float64",) if gradient else (),
-        in_place=True,
-        out=True,
-        family="unary",
-    )
+def _cast(
+    name: str, reference: Any, samples: Any, *errors: ErrorSample, dtypes: Any = ALL, **more: Any
+) -> OpRecord:
+    return OpRecord(name, reference, samples, dtypes, errors=errors, **more)
 
 
 RECORDS = [
-    _record("exp", np.exp, dtypes=_ANY),
-    _record("exp2", np.exp2, dtypes=_ANY),
-    _record("expm1", np.expm1, dtypes=_ANY),
-    _record("log", np.log, 0.1, 9, dtypes=_ANY),
-    _record("log2", np.log2, 0.1, 9, dtypes=_ANY),
-    _record("log10", np.log10, 0.1, 9, dtypes=_ANY),
-    _record("log1p", np.log1p, -0.9, 9, dtypes=_ANY),
-    _record("sin", np.sin, dtypes=_ANY),
-    _record("cos", np.cos, dtypes=_ANY),
-    _record("tan", np.tan, -1.2, 1.2, dtypes=_ANY),
-    _record("asin", np.arcsin, -0.9, 0.9, dtypes=_ANY),
-    _record("acos", np.arccos, -0.9, 0.9, dtypes=_ANY),
-    _record("atan", np.arctan, dtypes=_ANY),
-    _record("sinh", np.sinh, dtypes=_ANY),
-    _record("cosh", np.cosh, dtypes=_ANY),
-    _record("tanh", np.tanh, dtypes=_ANY),
-    _record("asinh", np.arcsinh, dtypes=_ANY),
-    _record("acosh", np.arccosh, 1.1, 9, dtypes=_ANY),
-    _record("atanh", np.arctanh, -0.9, 0.9, dtypes=_ANY),
-    _record("sigmoid", lambda x: 1 / (1 + np.exp(-x)), dtypes=_ANY),
-    _record("erf", special.erf),
-    _record("erfc", special.erfc),
-    _record("erfinv", special.erfinv, -0.95, 0.95, special_values=False),
-    _record("lgamma", special.gammaln, 0.2, 9, special_values=False),
-    _record("digamma", special.digamma, 0.5, 9, special_values=False, gradient=False),
-    _record("sqrt", np.sqrt, 0.1, 9, dtypes=_ANY),
-    _record("rsqrt", lambda x: 1 / np.sqrt(x), 0.1, 9, dtypes=_ANY),
-    _record("reciprocal", lambda x: 1 / x, 0.5, 4, dtypes=_ANY),
-    OpRecord(
-        "square", np.square, unary(special=True), (*REALS, *COMPLEX), gradient=("float64",), family="unary"
-    ),
-    OpRecord("abs", np.abs, unary(special=True), (*REALS, *COMPLEX), ("float64",), family="unary"),
-    OpRecord(
-        "neg",
-        np.negative,
-        unary(special=True),
-        (*REALS, *COMPLEX),
-        gradient=("float64",),
-        in_place=True,
-        out=True,
-        family="unary",
-    ),
-    OpRecord("sign", np.sign, unary(), REALS, in_place=True, out=True, family="unary"),
-    OpRecord("floor", np.floor, unary(special=True), FLOATS, in_place=True, out=True, family="unary"),
-    OpRecord("ceil", np.ceil, unary(special=True), FLOATS, in_place=True, out=True, family="unary"),
-    OpRecord("trunc", np.trunc, unary(special=True), FLOATS, in_place=True, out=True, family="unary"),
-    OpRecord("round", np.round, unary(special=True), FLOATS, in_place=True, out=True, family="unary"),
-    OpRecord("isnan", np.isnan, unary(special=True), FLOATS_AND_COMPLEX, family="unary"),
-    OpRecord("isreal", np.isreal, unary(), ALL, family="compare"),
-    OpRecord("isinf", np.isinf, unary(special=True), FLOATS_AND_COMPLEX, family="unary"),
-    OpRecord("isfinite", np.isfinite, unary(special=True), FLOATS_AND_COMPLEX, family="unary"),
-    OpRecord("signbit", np.signbit, unary(special=True), FLOATS, out=True, family="unary"),
-    OpRecord("logical_not", np.logical_not, unary(), ALL, out=True, family="unary"),
-    OpRecord(
-        "bitwise_not", np.invert, unary(), ("bool", *REALS[:8]), in_place=True, out=True, family="unary"
-    ),
-    OpRecord("conj", np.conj, unary(), (*FLOATS, *COMPLEX), ("float64",), family="unary"),
-    OpRecord("deg2rad", np.deg2rad, unary(), FLOATS, gradient=("float64",), family="unary"),
-    OpRecord("sinc", np.sinc, unary(), FLOATS_AND_COMPLEX, gradient=("float64",), family="unary"),
-]
+    function_of_one("exp", np.exp, dtypes=WITH_INEXACT_RESULT, half="largest"),
+    function_of_one("exp2", np.exp2, dtypes=WITH_INEXACT_RESULT, half="largest"),
+    function_of_one("expm1", np.expm1, dtypes=WITH_INEXACT_RESULT, half="largest"),
+    function_of_one("log", np.log, 0.1, 9, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("log2", np.log2, 0.1, 9, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("log10", np.log10, 0.1, 9, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("log1p", np.log1p, -0.9, 9, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("sin", np.sin, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("cos", np.cos, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("tan", np.tan, -1.2, 1.2, dtypes=WITH_INEXACT_RESULT, half="largest"),
+    function_of_one("asin", np.arcsin, -0.9, 0.9, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("acos", np.arccos, -0.9, 0.9, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("atan", np.arctan, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("sinh", np.sinh, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("cosh", np.cosh, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("tanh", np.tanh, dtypes=WITH_INEXACT_RESULT, half="largest"),
+    function_of_one("asinh", np.arcsinh, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("acosh", np.arccosh, 1.1, 9, dtypes=WITH_INEXACT_RESULT, half="largest"),
+    function_of_one("atanh", np.arctanh, -0.9, 0.9, dtypes=WITH_INEXACT_RESULT),
+    function_of_one("sigmoid", lambda x: 1 / (1 + np.exp(-x)), dtypes=WITH_INEXACT_RESULT, half="largest"),
+    function_of_one("erf", special.erf),
+    function_of_one("erfc", special.erfc),
+    function_of_one("erfinv", special.erfinv, -0.95, 0.95, special=False, half="largest"),
+    function_of_one("lgamma", special.gammaln, 0.2, 9, special=False),
+    function_of_one("digamma", special.digamma, 0.5, 9, special=False),
+    differentiable("floor", np.floor, unary(special=True), FLOATS, in_place=True, out=True),
+    differentiable("ceil", np.ceil, unary(special=True), FLOATS, in_place=True, out=True),
+    differentiable("trunc", np.trunc, unary(special=True), FLOATS, in_place=True, out=True),
+    differentiable("round", np.round, unary(special=True), FLOATS, in_place=True, out=True),
+    differentiable("conj", np.conj, unary(), (*FLOATS, *COMPLEX)),
+    differentiable("deg2rad", np.deg2rad, unary(), FLOATS),
+    differentiable("sinc", np.sinc, unary(), FLOATS_AND_COMPLEX),
+    function_of_two("atan2", np.arctan2, FLOATS),
+    _cast("polar", lambda r, phi: _complex_of(r * np.cos(phi), r * np.sin(phi)), binary(),
+            wrong_call(REFUSED, "2 3", zeros(2), zeros(3)), dtypes=FLOATS,
+            behaviours=("gradients through complex numbers",), half=""),
+    _cast("view_as_complex", lambda x: _complex_of(x[..., 0], x[..., 1]), _pairs,
+            wrong_call(REFUSED, "view_as_complex 3", zeros(2, 3)),
+            wrong_call(REFUSED, "view_as_complex", zeros()),
+            wrong_call((TypeError, RuntimeError), "view_as_complex int64", zeros(2, dtype=np.int64)),
+            dtypes=FLOATS, row_major=True, behaviours=("gradients through complex numbers",), half=""),
+    _cast("view_as_real", lambda x: np.stack([x.real, x.imag], -1), unary(),
+            wrong_call((TypeError, RuntimeError), "view_as_real float32", zeros(2)), dtypes=COMPLEX,
+            behaviours=("gradients through complex numbers",), half=""),
+    differentiable("frac", lambda x: x - np.trunc(x), unary(), FLOATS),
+    differentiable("rad2deg", np.rad2deg, unary(), FLOATS, rtol={"float32": 1e-6}, atol={"float32": 1e-4}),
+    differentiable("nan_to_num", lambda x: np.nan_to_num(x, nan=0.0), unary(special=True), FLOATS_AND_COMPLEX),
+    differentiable("logit", rounded(special.logit), unary(0.1, 0.9), FLOATS),
+    differentiable("i0", rounded(special.i0), unary(), FLOATS),
+    differentiable("i1", rounded(special.i1), unary(), FLOATS, half="largest"),
+    differentiable("i0e", rounded(special.i0e), unary(), FLOATS, half="largest"),
+    differentiable("i1e", rounded(special.i1e), unary(), FLOATS, half="largest"),
+    differentiable("angle", np.angle, unary(), (*FLOATS, *COMPLEX)),
+    differentiable("real", np.real, unary(), (*FLOATS, *COMPLEX)),
+    differentiable("imag", np.imag, unary(), COMPLEX),
+]  # fmt: skip

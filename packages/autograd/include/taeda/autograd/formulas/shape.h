@@ -14,7 +14,8 @@ std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<Shape>& s
 /// Zeros of `sizes` with `grad` in the viewed place.
 Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2);
 Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index);
-Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step);
+Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> stop, int64_t step);
 Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step);
 /// Zeros of `sizes` with `grad` added at `indices`.
 Tensor index_backward(const Tensor& grad, IntSpan sizes, TensorList indices);

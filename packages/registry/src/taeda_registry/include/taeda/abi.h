@@ -1,30 +1,32 @@
 /* taeda/abi.h: the door through which compiled plug-ins extend taeda. C11, header only.
  *
  * A plug-in is a shared library that includes this header and links nothing of taeda. Through the table `taeda_api` it
- * adds devices, kernels, layers and operators, reads and makes tensors, and calls operators. taeda calls back through the
- * function pointers that the plug-in hands over.
+ * adds devices, kernels, layers and operators, reads and makes tensors, and calls operators. taeda calls back through
+ * the function pointers that the plug-in hands over.
  *
  * What may change and what may not
  * --------------------------------
  *  1. Within major version 1 this header only grows. Members are appended at the end of structs that begin with `size`;
  *     constants get new numbers. Nothing is removed, reordered, renamed, retyped or given another meaning.
- *  2. A struct without `size` (taeda_device, taeda_value, taeda_spec, taeda_lack) is frozen: it never changes within 1.x.
- *  3. Whoever fills a struct writes its own sizeof into `size`. Whoever reads it uses no member beyond that size, and takes
- *     what lies beyond as zero. So old plug-ins load into new taedas, and new plug-ins that ask for less load into old ones.
- *  4. A plug-in states the version it was built for. Another major version, or a minor version newer than the running one,
- *     is refused by name, with the command that helps.
- *  5. A null function pointer in a struct that a plug-in fills means "I do not have this". taeda then does without, or the
- *     call that needs it raises NotImplementedError naming the device and the function.
+ *  2. A struct without `size` (taeda_device, taeda_value, taeda_spec, taeda_lack) is frozen: it never changes
+ * within 1.x.
+ *  3. Whoever fills a struct writes its own sizeof into `size`. Whoever reads it uses no member beyond that size, and
+ * takes what lies beyond as zero. So old plug-ins load into new taedas, and new plug-ins that ask for less load into
+ * old ones.
+ *  4. A plug-in states the version it was built for. Another major version, or a minor version newer than the running
+ * one, is refused by name, with the command that helps.
+ *  5. A null function pointer in a struct that a plug-in fills means "I do not have this". taeda then does without, or
+ * the call that needs it raises NotImplementedError naming the device and the function.
  *
  * Calling conventions
  * -------------------
  *  - Functions give a status: TAEDA_OK or one of TAEDA_E_*. The text of an error travels beside it, one per thread: set
  *    with `set_error`, read with `last_error`. Nothing is ever thrown across the border.
  *  - Handles (taeda_tensor, taeda_generator) are counted. One in an argument is borrowed for the call; one in a result
- *    belongs to the receiver, who gives it back with `tensor_release`. Lists and texts in results belong to the receiver
- *    too: `value_release` gives back a result of any kind, with all it holds.
- *  - Texts are UTF-8 and end in zero unless a length stands beside them. Those that a plug-in hands over at registration
- *    are copied; structs too. `context` pointers are handed back as they are.
+ *    belongs to the receiver, who gives it back with `tensor_release`. Lists and texts in results belong to the
+ * receiver too: `value_release` gives back a result of any kind, with all it holds.
+ *  - Texts are UTF-8 and end in zero unless a length stands beside them. Those that a plug-in hands over at
+ * registration are copied; structs too. `context` pointers are handed back as they are.
  *  - Any thread may call any function of the table. Callbacks may do so too: taeda holds no lock of its own while one
  *    runs, and a plug-in should hold none of its own while it calls into the table. Callbacks run on the thread of the
  *    caller, several at once, with or without Python's lock; one that waits for long gives that lock up with
@@ -96,39 +98,39 @@ enum {
 
 /* What a taeda_value holds, and in which member. */
 enum {
-  TAEDA_VALUE_NONE = 0,       /* nothing: Python's None, an absent optional argument */
-  TAEDA_VALUE_TENSOR = 1,     /* tensor */
-  TAEDA_VALUE_BOOL = 2,       /* integer, 0 or 1 */
-  TAEDA_VALUE_INT = 3,        /* integer */
-  TAEDA_VALUE_UINT = 4,       /* natural: a number beyond int64 */
-  TAEDA_VALUE_FLOAT = 5,      /* real */
-  TAEDA_VALUE_COMPLEX = 6,    /* parts[0] + i parts[1] */
-  TAEDA_VALUE_TEXT = 7,       /* text, `count` bytes, not ended by zero */
-  TAEDA_VALUE_DTYPE = 8,      /* integer: one of the element types */
-  TAEDA_VALUE_DEVICE = 9,     /* device */
-  TAEDA_VALUE_INTS = 10,      /* integers, `count` of them */
-  TAEDA_VALUE_FLOATS = 11,    /* reals, `count` of them */
-  TAEDA_VALUE_TENSORS = 12,   /* tensors, `count` of them; null where an item is None */
-  TAEDA_VALUE_GENERATOR = 13  /* generator */
+  TAEDA_VALUE_NONE = 0,      /* nothing: Python's None, an absent optional argument */
+  TAEDA_VALUE_TENSOR = 1,    /* tensor */
+  TAEDA_VALUE_BOOL = 2,      /* integer, 0 or 1 */
+  TAEDA_VALUE_INT = 3,       /* integer */
+  TAEDA_VALUE_UINT = 4,      /* natural: a number beyond int64 */
+  TAEDA_VALUE_FLOAT = 5,     /* real */
+  TAEDA_VALUE_COMPLEX = 6,   /* parts[0] + i parts[1] */
+  TAEDA_VALUE_TEXT = 7,      /* text, `count` bytes, not ended by zero */
+  TAEDA_VALUE_DTYPE = 8,     /* integer: one of the element types */
+  TAEDA_VALUE_DEVICE = 9,    /* device */
+  TAEDA_VALUE_INTS = 10,     /* integers, `count` of them */
+  TAEDA_VALUE_FLOATS = 11,   /* reals, `count` of them */
+  TAEDA_VALUE_TENSORS = 12,  /* tensors, `count` of them; null where an item is None */
+  TAEDA_VALUE_GENERATOR = 13 /* generator */
 };
 
 /* Facts of a tensor, in taeda_tensor_info.flags. */
 enum {
-  TAEDA_TENSOR_CONTIGUOUS = 1,     /* row-major without gaps */
-  TAEDA_TENSOR_CHANNELS_LAST = 2,  /* four dimensions, channels innermost, without gaps */
-  TAEDA_TENSOR_DENSE = 4,          /* without gaps in some order of the dimensions */
-  TAEDA_TENSOR_NUMBER = 8,         /* stands for a Python number: no dimensions, in host memory */
+  TAEDA_TENSOR_CONTIGUOUS = 1,    /* row-major without gaps */
+  TAEDA_TENSOR_CHANNELS_LAST = 2, /* four dimensions, channels innermost, without gaps */
+  TAEDA_TENSOR_DENSE = 4,         /* without gaps in some order of the dimensions */
+  TAEDA_TENSOR_NUMBER = 8,        /* stands for a Python number: no dimensions, in host memory */
   TAEDA_TENSOR_REQUIRES_GRAD = 16,
   TAEDA_TENSOR_READONLY = 32,
-  TAEDA_TENSOR_VIEW = 64           /* shows (part of) another tensor */
+  TAEDA_TENSOR_VIEW = 64 /* shows (part of) another tensor */
 };
 
 /* What is known of an operator, in taeda_op_info.kind. */
 enum {
-  TAEDA_KIND_STRUCTURED = 0,  /* taeda makes the outputs, kernels fill them */
-  TAEDA_KIND_DIRECT = 1,      /* kernels do everything: they make and give results, or write to their arguments */
-  TAEDA_KIND_VIEW = 2,        /* no kernels: shows its argument */
-  TAEDA_KIND_COMPOSITE = 3    /* no kernels: written in terms of other operators */
+  TAEDA_KIND_STRUCTURED = 0, /* taeda makes the outputs, kernels fill them */
+  TAEDA_KIND_DIRECT = 1,     /* kernels do everything: they make and give results, or write to their arguments */
+  TAEDA_KIND_VIEW = 2,       /* no kernels: shows its argument */
+  TAEDA_KIND_COMPOSITE = 3   /* no kernels: written in terms of other operators */
 };
 
 /* Positions of layers; a call meets the highest first. Other numbers from 0 to 15 are free to use. */
@@ -142,10 +144,10 @@ enum {
 
 /* What a backend can do, in taeda_backend.capabilities. */
 enum {
-  TAEDA_CAN_HOST_READ = 1,      /* the host may read and write device memory through its address */
-  TAEDA_CAN_STREAMS = 2,        /* work of one stream is in order, streams run beside each other */
-  TAEDA_CAN_EVENT_TIMING = 4,   /* event_elapsed measures time */
-  TAEDA_CAN_SHARE_MEMORY = 8    /* memory_export and memory_import work between processes */
+  TAEDA_CAN_HOST_READ = 1,    /* the host may read and write device memory through its address */
+  TAEDA_CAN_STREAMS = 2,      /* work of one stream is in order, streams run beside each other */
+  TAEDA_CAN_EVENT_TIMING = 4, /* event_elapsed measures time */
+  TAEDA_CAN_SHARE_MEMORY = 8  /* memory_export and memory_import work between processes */
 };
 
 /* Flags of event_create. */
@@ -153,11 +155,11 @@ enum { TAEDA_EVENT_TIMING = 1 };
 
 /* --- Handles and values ------------------------------------------------------------------------------------------ */
 
-typedef struct taeda_tensor_object* taeda_tensor;        /* opaque, counted */
-typedef struct taeda_generator_object* taeda_generator;  /* opaque, counted */
-typedef struct taeda_op_object* taeda_op;                /* opaque, lives as long as the process */
-typedef void* taeda_stream;                              /* a backend's own; null is the device's default stream */
-typedef void* taeda_event;                               /* a backend's own */
+typedef struct taeda_tensor_object* taeda_tensor;       /* opaque, counted */
+typedef struct taeda_generator_object* taeda_generator; /* opaque, counted */
+typedef struct taeda_op_object* taeda_op;               /* opaque, lives as long as the process */
+typedef void* taeda_stream;                             /* a backend's own; null is the device's default stream */
+typedef void* taeda_event;                              /* a backend's own */
 
 /* A device: a backend's number, given at registration, and an index. The cpu is {0, 0}. Frozen. */
 typedef struct taeda_device {
@@ -169,7 +171,7 @@ typedef struct taeda_device {
 typedef struct taeda_value {
   uint32_t kind;     /* TAEDA_VALUE_* */
   uint32_t reserved; /* 0; taeda's own mark in lists that it made */
-  int64_t count; /* of lists and texts */
+  int64_t count;     /* of lists and texts */
   union {
     taeda_tensor tensor;
     taeda_generator generator;
@@ -201,26 +203,26 @@ typedef struct taeda_lack {
 /* What `tensor_read` tells. Pointers are valid while the tensor lives and is not given another shape. */
 typedef struct taeda_tensor_info {
   size_t size;
-  void* data;              /* first element; on a device without TAEDA_CAN_HOST_READ no address of the host */
-  const int64_t* sizes;    /* ndim of them */
-  const int64_t* strides;  /* ndim of them, in elements; zero and negative ones occur */
+  void* data;             /* first element; on a device without TAEDA_CAN_HOST_READ no address of the host */
+  const int64_t* sizes;   /* ndim of them */
+  const int64_t* strides; /* ndim of them, in elements; zero and negative ones occur */
   int64_t numel;
   int32_t ndim;
   int32_t dtype;
   taeda_device device;
   uint32_t flags;
   uint32_t item_size;
-  void* storage;           /* first byte of the memory that the tensor shows a part of */
+  void* storage; /* first byte of the memory that the tensor shows a part of */
   size_t storage_size;
 } taeda_tensor_info;
 
 /* What `op_read` tells. Texts live as long as the process. */
 typedef struct taeda_op_info {
   size_t size;
-  const char* name;    /* "add", "max.dim", "add_", "add.out" */
-  const char* schema;  /* "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
-  int32_t kind;        /* TAEDA_KIND_* */
-  int32_t core;        /* 1: a backend must have a kernel of it */
+  const char* name;   /* "add", "max.dim", "add_", "add.out" */
+  const char* schema; /* "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+  int32_t kind;       /* TAEDA_KIND_* */
+  int32_t core;       /* 1: a backend must have a kernel of it */
 } taeda_op_info;
 
 /* One call on its way to a kernel, a layer or a function of an operator. */
@@ -232,15 +234,15 @@ typedef struct taeda_call {
    * {0, 0}) while the call is on another device: a number, or a tensor that stands for one. */
   const taeda_value* arguments;
   uint32_t argument_count;
-  uint32_t output_count;  /* how many of them are outputs, to be filled, of final shape and element type */
+  uint32_t output_count; /* how many of them are outputs, to be filled, of final shape and element type */
   /* Where the callee stores what it gives. Structured kernels give nothing. Tensors go over to the caller; a list of
    * tensors is made with `value_tensors`. */
   taeda_value* results;
   uint32_t result_count;
   uint32_t reserved;
-  taeda_device device;    /* where it is to compute */
-  taeda_stream stream;    /* the calling thread's current stream there */
-  uint64_t layers;        /* for call_below: the layers that are still to come */
+  taeda_device device; /* where it is to compute */
+  taeda_stream stream; /* the calling thread's current stream there */
+  uint64_t layers;     /* for call_below: the layers that are still to come */
 } taeda_call;
 
 /* A kernel, layer, or composite form. `context` is what was registered with it. `call` and all that it points to is
@@ -255,12 +257,12 @@ typedef int32_t (*taeda_call_fn)(void* context, const taeda_call* call);
 /* Facts about one device. */
 typedef struct taeda_device_properties {
   size_t size;
-  char name[128];         /* for people */
-  uint64_t total_memory;  /* bytes; 0 when unknown */
+  char name[128];        /* for people */
+  uint64_t total_memory; /* bytes; 0 when unknown */
   uint64_t free_memory;
-  uint32_t alignment;     /* of what allocate gives */
+  uint32_t alignment; /* of what allocate gives */
   uint32_t processors;
-  const char* more;       /* further facts as one JSON object, or null; lives as long as the process */
+  const char* more; /* further facts as one JSON object, or null; lives as long as the process */
 } taeda_device_properties;
 
 /* A backend: a family of devices. All functions get `context` first and a device's index where one is concerned. Work
@@ -272,19 +274,19 @@ typedef struct taeda_device_properties {
  * was not destroyed, of the device at `index`. Those that give back (`release`, `stream_destroy`, `event_destroy`,
  * `pinned_release`, `memory_close`) must not fail and do not wait: they come on the thread that lets go of the last
  * reference, perhaps in the middle of another callback that called `tensor_release`, and also while a thread or the
- * process ends; tables that they need stay in place until then. Each is called exactly once for what was given, or never
- * where the process ends first. taeda counts references to streams and events and never uses a handle again that it has
- * destroyed.
+ * process ends; tables that they need stay in place until then. Each is called exactly once for what was given, or
+ * never where the process ends first. taeda counts references to streams and events and never uses a handle again that
+ * it has destroyed.
  *
  * Errors of work that runs later come out, once, where somebody waits for it: `synchronize`, `stream_synchronize`, a
  * copy with `blocking`; of several, the first. */
 typedef struct taeda_backend {
   size_t size;
-  const char* name;          /* as in device("name:0"): letters, digits and underscores */
-  const char* distribution;  /* what pip installs, for messages */
+  const char* name;         /* as in device("name:0"): letters, digits and underscores */
+  const char* distribution; /* what pip installs, for messages */
   void* context;
-  uint64_t capabilities;     /* TAEDA_CAN_* */
-  const taeda_lack* lacks;   /* what is missing, for tools */
+  uint64_t capabilities;   /* TAEDA_CAN_* */
+  const taeda_lack* lacks; /* what is missing, for tools */
   uint32_t lack_count;
   uint32_t reserved;
 
@@ -346,7 +348,8 @@ typedef struct taeda_backend {
   /* Nobody will ask for the event any more. It may be recorded and not reached: streams that wait go on doing so. */
   void (*event_destroy)(void* context, int32_t index, taeda_event event);
   /* Puts the mark behind what is now in a stream of the event's device, without waiting. An event that was recorded
-   * before moves: who waits for it already keeps waiting for the former place, all that follows is about the new one. */
+   * before moves: who waits for it already keeps waiting for the former place, all that follows is about the new one.
+   */
   int32_t (*event_record)(void* context, int32_t index, taeda_event event, taeda_stream stream);
   /* Work that is put into `stream` from now on begins after the event was reached. Does not wait. `index` is the
    * stream's device; the event may be one of another device of the backend. */
@@ -409,7 +412,8 @@ typedef struct taeda_operator {
   int32_t (*composite)(void* context, const taeda_call* call);
   /* Gradients of the arguments. `call` has the arguments of the forward call, `outputs` its results, `gradients` their
    * gradients (none where a result had none); stores one value, or none, for each argument in call->results. */
-  int32_t (*derivative)(void* context, const taeda_call* call, const taeda_value* outputs, const taeda_value* gradients);
+  int32_t (*derivative)(void* context, const taeda_call* call, const taeda_value* outputs,
+                        const taeda_value* gradients);
 } taeda_operator;
 
 /* --- What taeda offers ------------------------------------------------------------------------------------------- */
@@ -441,15 +445,16 @@ typedef struct taeda_api {
                           taeda_device device, taeda_tensor* result);
   /* A view, owned by the caller; `offset` and `strides` in elements, from the tensor's first. It keeps the memory alive
    * and is differentiated. TAEDA_E_VALUE: it would leave the tensor's memory. */
-  int32_t (*tensor_view)(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
-                         taeda_tensor* result);
+  int32_t (*tensor_view)(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, const int64_t* strides,
+                         int64_t offset, taeda_tensor* result);
   /* A tensor over memory of the plug-in's, owned by the caller; `data` is its lowest byte, also with negative strides,
    * and an address of `device`. `release`, if any, is called once, when nobody uses the memory any more, on whichever
    * thread that is; work of the device that uses it may still be waiting then. After an error it is never called: the
    * memory stays the caller's. */
   int32_t (*tensor_wrap)(void* data, size_t nbytes, taeda_device device, int32_t ndim, const int64_t* sizes,
                          const int64_t* strides, int32_t dtype, int32_t readonly,
-                         void (*release)(void* data, size_t nbytes, void* context), void* context, taeda_tensor* result);
+                         void (*release)(void* data, size_t nbytes, void* context), void* context,
+                         taeda_tensor* result);
   /* Copies a tensor's elements, in row-major order whatever its strides are, to host memory and waits until they are
    * there. TAEDA_E_VALUE: `nbytes` is not the size of all elements. */
   int32_t (*tensor_to_host)(taeda_tensor tensor, void* to, size_t nbytes);
@@ -540,10 +545,10 @@ typedef struct taeda_api {
 /* What a plug-in says of itself. */
 typedef struct taeda_plugin {
   size_t size;
-  uint32_t abi_major;        /* TAEDA_ABI_MAJOR it was compiled with */
-  uint32_t abi_minor;        /* TAEDA_ABI_MINOR it was compiled with */
-  const char* name;          /* for messages */
-  const char* distribution;  /* what pip installs */
+  uint32_t abi_major;       /* TAEDA_ABI_MAJOR it was compiled with */
+  uint32_t abi_minor;       /* TAEDA_ABI_MINOR it was compiled with */
+  const char* name;         /* for messages */
+  const char* distribution; /* what pip installs */
   /* Registers everything. Called after the versions were found to agree, on the thread that loads the plug-in, until it
    * has succeeded once. An error takes away all that it registered; another attempt may follow. */
   int32_t (*start)(const taeda_api* api);
@@ -553,9 +558,9 @@ typedef struct taeda_plugin {
  *     TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void); */
 typedef const taeda_plugin* (*taeda_plugin_describe_fn)(void);
 
-/* Exported by libtaeda as `taeda_abi_get`, for programs that load it themselves: the table for a plug-in of `distribution`
- * (may be null) that was built for major.minor. TAEDA_E_VERSION when that is refused; *message (if not null) then says why
- * and what helps, until the next error on this thread. */
+/* Exported by libtaeda as `taeda_abi_get`, for programs that load it themselves: the table for a plug-in of
+ * `distribution` (may be null) that was built for major.minor. TAEDA_E_VERSION when that is refused; *message (if not
+ * null) then says why and what helps, until the next error on this thread. */
 typedef int32_t (*taeda_abi_get_fn)(uint32_t major, uint32_t minor, const char* distribution, const taeda_api** api,
                                     const char** message);
 

@@ -1,1 +1,0 @@
-"""The calls whose derivatives are checked, by family."""

@@ -1,0 +1,154 @@
+"""Random streams of data sets: for each batch the same, whoever reads it.
+
+Note [One stream for any number of workers]. An epoch takes one number from every source of randomness that a data set
+may draw from: Python's and NumPy's global generators, the tensors' default one, and generator objects found in the
+data set. Before a batch is read, each source is seeded with its number and that of the batch. So samples depend neither
+on the number of workers nor on what was read before, and they follow from whatever the program has seeded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from taeda_registry.slots import tensor
+
+_DEPTH = 4  # how far generators are looked for within a data set
+_WIDTH = 64
+
+
+class Source(NamedTuple):
+    """One generator: how to take a number from it, to seed it, to keep and to bring back its state."""
+
+    draw: Callable[[], int]
+    seed: Callable[[int], Any]
+    save: Callable[[], Any]
+    restore: Callable[[Any], Any]
+
+
+def draw_seed(generator: Any) -> int:
+    """A seed from a tensor generator; None is the default one."""
+    return int(tensor.randint(0, 1 << 62, (1,), generator=generator, dtype=tensor.int64).item())
+
+
+def _python(source: Any) -> Source:
+    return Source(lambda: source.getrandbits(62), source.seed, source.getstate, source.setstate)
+
+
+def _legacy_numpy(source: Any) -> Source:
+    return Source(
+        lambda: int(source.randint(0, 1 << 62, dtype=np.int64)),
+        lambda number: source.seed(number & 0xFFFFFFFF),
+        source.get_state,
+        source.set_state,
+    )
+
+
+def _numpy(source: np.random.Generator) -> Source:
+    bits = source.bit_generator
+
+    def restore(state: Any) -> None:
+        bits.state = state
+
+    return Source(
+        lambda: int(source.integers(1 << 62)),
+        lambda number: restore(type(bits)(number).state),  # type: ignore[call-arg]
+        lambda: bits.state,
+        restore,
+    )
+
+
+def _tensors(source: Any) -> Source:
+    return Source(lambda: draw_seed(source), source.manual_seed, source.get_state, source.set_state)
+
+
+def _default() -> Source:
+    keep = getattr(tensor, "get_rng_state", lambda: None)
+    bring_back = getattr(tensor, "set_rng_state", lambda state: None)
+    return Source(lambda: draw_seed(None), tensor.manual_seed, keep, bring_back)
+
+
+def _objects(value: Any, depth: int, seen: set[int]) -> Iterator[Any]:
+    """Generators reached from an object by attributes and items, each once, in a fixed order."""
+    if id(value) in seen or depth < 0:
+        return
+    seen.add(id(value))
+    if isinstance(value, (random.Random, np.random.RandomState, np.random.Generator, tensor.Generator)):
+        yield value
+        return
+    if isinstance(value, (str, bytes, int, float, np.ndarray, tensor.Tensor, type)) or callable(
+        getattr(value, "__next__", None)
+    ):
+        return
+    if isinstance(value, dict):
+        inner: Any = value.values()
+    elif isinstance(value, (list, tuple)):
+        inner = value
+    else:
+        inner = getattr(value, "__dict__", {}).values()
+    if len(inner) <= _WIDTH:
+        for item in list(inner):
+            yield from _objects(item, depth - 1, seen)
+
+
+def _globals(value: Any) -> Iterator[Any]:
+    """Generators among the names of the modules that define a data set's classes and functions."""
+    names = [cls.__module__ for cls in type(value).__mro__] + [getattr(value, "__module__", None)]
+    own = __name__.partition(".")[0]
+    for name in dict.fromkeys(names):
+        module = sys.modules.get(name or "")
+        if (
+            module is None
+            or name in ("builtins", "typing", "random")
+            or name.partition(".")[0] in (own, "numpy")
+        ):
+            continue
+        for item in list(vars(module).values()):
+            if isinstance(
+                item, (random.Random, np.random.RandomState, np.random.Generator, tensor.Generator)
+            ):
+                yield item
+
+
+def _untouched() -> Source:
+    return Source(lambda: 0, lambda number: None, lambda: None, lambda state: None)
+
+
+def sources(*readers: Any, excluded: tuple[Any, ...] = ()) -> list[Source]:
+    """The sources that a data set and a collate function may draw from, in a fixed order.
+
+    Args:
+        *readers: the data set, the collate function.
+        excluded: generators that belong to the loader; they keep their places and are let alone.
+    """
+    seen: set[int] = set()
+    found = [_python(random), _legacy_numpy(np.random), _default()]
+    objects = [item for reader in readers for item in _objects(reader, _DEPTH, seen)]
+    for item in (item for reader in readers for item in _globals(reader)):
+        if id(item) not in seen:
+            seen.add(id(item))
+            objects.append(item)
+    for item in objects:
+        if any(item is other for other in excluded):
+            found.append(_untouched())
+        elif isinstance(item, random.Random):
+            found.append(_python(item))
+        elif isinstance(item, np.random.RandomState):
+            found.append(_legacy_numpy(item))
+        elif isinstance(item, np.random.Generator):
+            found.append(_numpy(item))
+        else:
+            found.append(_tensors(item))
+    return found
+
+
+def seed_all(found: list[Source], numbers: list[int], batch: Any) -> None:
+    """Seed each source for a batch."""
+    for source, number in zip(found, numbers, strict=False):
+        digest = hashlib.blake2b(f"{number}:{batch}".encode(), digest_size=8).digest()
+        source.seed(int.from_bytes(digest, "little") >> 2)

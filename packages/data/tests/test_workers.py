@@ -1,0 +1,362 @@
+"""Loaders with workers: the batches and streams of one thread; what goes wrong ends in one error and nothing left."""
+
+import gc
+import multiprocessing
+import multiprocessing.resource_tracker
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import loader_sets as sets
+import numpy as np
+import pytest
+
+import taeda_data as data
+from taeda_registry.slots import tensor as tt
+
+pytest.importorskip("taeda_multiprocessing", reason="processes need taeda-multiprocessing")
+
+WORKERS = [{"num_workers": 1}, {"num_workers": 3}, {"num_workers": 2, "worker_type": "thread"}]
+
+
+def facts():
+    """What must not grow: children, threads, descriptors, names in /dev/shm."""
+    gc.collect()
+    children = len(multiprocessing.active_children())
+    return (
+        children,
+        threading.active_count(),
+        len(os.listdir("/proc/self/fd")),
+        {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")},
+    )
+
+
+@pytest.fixture
+def nothing_left():
+    """Fails when a test leaves a process, a thread, a descriptor or a name in /dev/shm."""
+    # What the first of them keeps: an arena for what is sent, Python's tracker of semaphores.
+    tt.ones(1).share_memory_()
+    multiprocessing.resource_tracker.ensure_running()
+    before = facts()
+    yield
+    end = time.monotonic() + 4
+    from taeda_multiprocessing import reductions
+
+    while (after := facts())[1:3] > before[1:3] and time.monotonic() < end:
+        time.sleep(0.1)
+        reductions.leave_dead()
+    assert after[0] == before[0] and after[1] <= before[1] and after[3] <= before[3]
+    assert after[2] <= before[2]
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def epochs(count=2, dataset=None, **options):
+    """Batches of epochs after everything was seeded."""
+    random.seed(1)
+    np.random.seed(2)
+    tt.manual_seed(3)
+    sets.GLOBAL.bit_generator.state = np.random.default_rng(7).bit_generator.state
+    loader = data.DataLoader(
+        sets.Draws() if dataset is None else dataset, batch_size=4, shuffle=True, **options
+    )
+    return [[plain(batch) for batch in loader] for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_workers": 1},
+        {"num_workers": 3, "prefetch_factor": 1},
+        {"num_workers": 2, "persistent_workers": True},
+        {"num_workers": 2, "multiprocessing_context": "spawn"},
+    ],
+)
+@pytest.mark.usefixtures("nothing_left")
+def test_one_stream_for_any_number_of_workers(options):
+    here, there = epochs(), epochs(**options)
+    assert here == there
+    flat = [value for epoch in here for batch in epoch for value in batch["own"]]
+    assert len(set(flat)) == len(flat)  # no sample has the numbers of another, in either epoch
+
+
+def test_reading_here_leaves_the_program_its_streams():
+    """Between two batches Python's, NumPy's and the tensors' generators go on as if nothing had been read."""
+    drawn = []
+    for read in (False, True):
+        tt.manual_seed(5)
+        random.seed(6)
+        np.random.seed(7)
+        iterator = iter(data.DataLoader(sets.Draws(), batch_size=4))
+        next(iterator)  # draws the epoch's numbers
+        numbers = [(tt.rand(1).item(), random.random(), np.random.rand())]
+        if read:
+            next(iterator)
+        numbers.append((tt.rand(1).item(), random.random(), np.random.rand()))
+        iterator.close()
+        drawn.append(numbers)
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] != drawn[0][1]
+
+
+@pytest.mark.parametrize("options", WORKERS)
+@pytest.mark.usefixtures("nothing_left")
+def test_batches_in_order(options):
+    loader = data.DataLoader(sets.Images(), batch_size=5, **options)
+    assert len(loader) == 3
+    for _ in range(2):
+        batches = list(loader)
+        assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
+        assert all((images == labels.reshape(-1, 1)).all() for images, labels in batches)
+        del batches
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_batches_lie_in_shared_memory_and_are_the_callers():
+    kept = [images for images, _ in data.DataLoader(sets.Images(40), batch_size=2, num_workers=2)]
+    assert all(images.is_shared() for images in kept)
+    assert [images[:, 0].tolist() for images in kept] == [[i, i + 1] for i in range(0, 40, 2)]
+
+
+@pytest.mark.parametrize("options", WORKERS)
+@pytest.mark.usefixtures("nothing_left")
+def test_without_order_every_batch_comes_once(options):
+    loader = data.DataLoader(sets.Images(30, 3), batch_size=4, in_order=False, **options)
+    found = [labels.tolist() for _, labels in loader]
+    assert sorted(found) == [list(range(i, min(i + 4, 30))) for i in range(0, 30, 4)]
+
+
+@pytest.mark.parametrize("options", WORKERS)
+@pytest.mark.usefixtures("nothing_left")
+def test_streams_are_shared_out(options):
+    loader = data.DataLoader(sets.Stream(), batch_size=2, **options)
+    found = [batch.tolist() for batch in loader]
+    assert sorted(i for batch in found for i in batch) == list(range(11))
+    workers = options["num_workers"]
+    expected = [list(range(w, 11, workers)) for w in range(workers)]
+    cut = [[own[i : i + 2] for i in range(0, len(own), 2)] for own in expected]
+    assert found == [own[i] for i in range(6) for own in cut if i < len(own)]  # in turn
+    single = data.DataLoader(sets.Stream(5), batch_size=None, **options)
+    assert sorted(single) == list(range(5))
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_workers_know_themselves():
+    rows = list(data.DataLoader(sets.Who(), batch_size=None, num_workers=2))
+    assert [row[:3] for row in rows] == [[i, i % 2, 2] for i in range(8)]
+    assert len({row[3] for row in rows}) == 2 and os.getpid() not in {row[3] for row in rows}
+    assert {row[4] for row in rows} == {1}
+    assert data.get_worker_info() is None
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_init_function_and_collation():
+    loader = data.DataLoader(sets.Noted(), batch_size=1, num_workers=2, worker_init_fn=sets.seed_note)
+    assert [batch.item() for batch in loader] == [0, 1, 0, 1]
+    loader = data.DataLoader(range(6), batch_size=2, num_workers=2, collate_fn=sets.first)
+    assert list(loader) == [0, 2, 4]
+    with pytest.raises(OSError, match=r"worker \d has no disk"):
+        next(iter(data.DataLoader(range(6), num_workers=2, worker_init_fn=sets.fail_at_start)))
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_persistent_workers_stay():
+    loader = data.DataLoader(sets.Who(), batch_size=None, num_workers=2, persistent_workers=True)
+    first = {row[3] for row in loader}
+    iterator = iter(loader)
+    next(iterator)
+    del iterator  # what is still on its way belongs to an epoch that nobody reads
+    assert [row[0] for row in loader] == list(range(8))
+    assert {row[3] for row in loader} == first
+    del loader
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_long_lists_of_indices():
+    sampler = [list(range(20_000))] * 4
+    loader = data.DataLoader(
+        range(20_000), batch_sampler=sampler, num_workers=2, collate_fn=len, prefetch_factor=2
+    )
+    assert list(loader) == [20_000] * 4
+
+
+@pytest.mark.parametrize("then", [0, 1, 3])
+@pytest.mark.parametrize("stop", [1, 3])
+@pytest.mark.usefixtures("nothing_left")
+def test_going_on_in_the_middle(stop, then):
+    def loader(workers):
+        generator = tt.Generator().manual_seed(5)
+        options = {"batch_size": 3, "shuffle": True, "generator": generator}
+        return data.DataLoader(range(14), num_workers=workers, **options)
+
+    whole = loader(2)
+    batches = [[batch.tolist() for batch in whole] for _ in range(2)]
+    stopped = loader(2)
+    iterator = iter(stopped)
+    for _ in range(stop):
+        next(iterator)
+    state = stopped.state_dict()
+    del iterator
+    again = loader(then)
+    again.load_state_dict(state)
+    assert [batch.tolist() for batch in again] == batches[0][stop:]
+    assert [batch.tolist() for batch in again] == batches[1]
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "words"),
+    [
+        ("raises", KeyError, "five"),
+        ("raises_picky", sets.Picky, "p!"),
+        ("raises_local", RuntimeError, "cannot be sent"),
+        ("unsendable", RuntimeError, "cannot be sent"),
+        ("killed", RuntimeError, r"worker 0 \(pid \d+\) exited unexpectedly: signal SIGKILL, as sent"),
+        ("aborts", RuntimeError, "signal SIGABRT"),
+        ("exits", RuntimeError, "exit status 3"),
+        ("leaves", RuntimeError, "exit status 4"),
+        ("hangs", RuntimeError, "timed out after 1 seconds"),
+        ("hangs_deaf", RuntimeError, "timed out after 1 seconds"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_left")
+def test_what_goes_wrong_is_told_once(what, error, words):
+    loader = data.DataLoader(
+        sets.Faulty(what), batch_size=2, num_workers=2, timeout=1 if "hangs" in what else 0
+    )
+    seen = []
+    with pytest.raises(error, match=words) as info:
+        for batch in loader:
+            seen.append(batch.tolist())
+    assert seen in ([[0, 1], [2, 3]], [[0, 1]])  # a death may be noticed while an earlier batch is waited for
+    if error is not RuntimeError:
+        assert "loader_sets.py" in str(info.value.__cause__) and "worker 0" in str(info.value.__cause__)
+        assert any("sample 5" in note for note in info.value.__notes__)
+    if what == "raises_picky":
+        assert info.value.code == 7
+    if "sent" in words and "as sent" not in words:
+        assert "sample 5" in str(info.value.__cause__)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_errors_of_threads():
+    with pytest.raises(sets.Picky, match="p!") as info:
+        list(data.DataLoader(sets.Faulty("raises_picky"), batch_size=2, num_workers=2, worker_type="thread"))
+    assert info.value.code == 7
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_what_cannot_be_sent_is_told():
+    with pytest.raises(Exception, match="pickle") as info:
+        list(data.DataLoader(sets.Unsendable(), batch_size=None, num_workers=2))
+    assert any("while sending batch 2" in note for note in info.value.__notes__)
+
+
+@pytest.mark.parametrize("options", WORKERS)
+@pytest.mark.usefixtures("nothing_left")
+def test_abandoned_iterators(options):
+    for taken in range(3):
+        iterator = iter(data.DataLoader(sets.Images(), batch_size=2, **options))
+        for _ in range(taken):
+            next(iterator)
+        del iterator
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_loaders_within_loaders():
+    assert [batch.item() for batch in data.DataLoader(sets.Nested(), num_workers=2)] == [10, 10, 10]
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_two_at_once():
+    one, two = (data.DataLoader(sets.Images(), batch_size=3, num_workers=2) for _ in range(2))
+    for (_, a), (_, b) in zip(one, two, strict=True):
+        assert a.tolist() == b.tolist()
+
+
+def run(program):
+    """Run a program; its output, the time it took, and what is left of its processes."""
+    start = time.monotonic()
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=os.path.dirname(__file__),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return result, time.monotonic() - start
+
+
+def lives(pid):
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_the_interpreter_ends_in_the_middle_of_an_epoch():
+    result, _ = run("""
+        import loader_sets, taeda_data as data
+        iterator = iter(data.DataLoader(loader_sets.Images(100), num_workers=2))
+        next(iterator)
+        print("done")
+    """)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
+
+
+def test_an_interrupt_ends_the_epoch_quietly():
+    result, seconds = run("""
+        import loader_sets, os, signal, taeda_data as data, threading
+        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            list(data.DataLoader(loader_sets.Faulty("hangs"), num_workers=2))
+        except KeyboardInterrupt:
+            print("interrupted")
+        import multiprocessing
+        print(multiprocessing.active_children())
+    """)
+    assert result.stdout == "interrupted\n[]\n" and result.stderr == "" and seconds < 20
+
+
+def test_workers_end_with_a_killed_parent():
+    result, _ = run("""
+        import loader_sets, os, signal, taeda_data as data
+        rows = iter(data.DataLoader(loader_sets.Who(), batch_size=None, num_workers=2))
+        print(next(rows)[3], next(rows)[3], flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    pids = [int(pid) for pid in result.stdout.split()]
+    assert len(pids) == 2
+    end = time.monotonic() + 5
+    while any(lives(pid) for pid in pids):
+        assert time.monotonic() < end, "workers are left"
+        time.sleep(0.05)
+
+
+def test_without_the_multiprocessing_part_loaders_read_here():
+    result, _ = run("""
+        import sys
+        sys.modules["taeda_multiprocessing"] = None
+        import taeda_data as data
+        for options in ({}, {"num_workers": 1, "worker_type": "thread"}):
+            print([batch.tolist() for batch in data.DataLoader(range(3), batch_size=2, **options)])
+        try:
+            list(data.DataLoader(range(3), num_workers=1))
+        except ImportError as error:
+            print(error)
+    """)
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["[[0, 1], [2]]"] * 2 and "pip install taeda-multiprocessing" in lines[2], (
+        result.stderr
+    )

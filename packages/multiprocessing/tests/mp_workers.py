@@ -1,0 +1,80 @@
+"""What the processes of the tests do; a module of its own, so that clean interpreters find it."""
+
+import os
+import signal
+import time
+
+from taeda_registry.slots import tensor as tt
+
+
+def fill(queue, done):
+    received = queue.get()
+    received[0].fill_(4)
+    done.set()
+
+
+def put_and_exit(queue):
+    queue.put(tt.arange(10))
+
+
+def put_and_die(queue):
+    queue.put(tt.arange(10))
+    queue.close()
+    queue.join_thread()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def pass_on(source, target):
+    while (item := source.get()) is not None:
+        target.put(item)
+        del item
+
+
+def keep_all(connection, count):
+    """Keeps tensors, under a limit of descriptors; answers with their sum and the descriptors in use."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    kept = []
+    while len(kept) < count:
+        kept += connection.recv()
+    connection.send((sum(int(item[0]) for item in kept), len(os.listdir("/proc/self/fd"))))
+    connection.recv()
+
+
+def hold(connection):
+    """Holds what comes until told otherwise."""
+    held = [connection.recv()]
+    connection.send("held")
+    if connection.recv() == "drop":
+        held.clear()
+        connection.send("dropped")
+        connection.recv()
+    time.sleep(60)
+
+
+def write_through(rank, shared, plain):
+    shared[rank] = rank + 1
+    plain[rank] = rank + 1
+
+
+def raise_second(rank, event):
+    if rank == 1:
+        raise ValueError(f"process {rank} has had enough")
+    time.sleep(30)
+
+
+def end_second(rank, how):
+    if rank == 1:
+        os._exit(7) if how == "exit" else os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(30)
+
+
+def look(x, report):
+    report.put((x.requires_grad, x.is_shared(), x.grad is not None, type(x).__name__, x.sum().item()))
+    if x.grad is not None:
+        x.grad.fill_(5)
+
+
+def double(x):
+    return x * 2

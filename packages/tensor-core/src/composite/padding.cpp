@@ -1,0 +1,132 @@
+// Padding, and channels that become finer places.
+#include "infer/numbers.h"
+#include "taeda/arithmetic.h"
+#include "taeda/checked.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/creation.h"
+#include "taeda/ops/index.h"
+#include "taeda/ops/shape.h"
+
+namespace taeda::impl {
+
+Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
+  infer::check_number("constant_pad_nd", "value", value, self.dtype());
+  check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * self.dim(), ErrorKind::Runtime,
+        "constant_pad_nd: argument 'pad' ", shape_text(pad),
+        " needs an even number of amounts, at most two for each of the ", self.dim(), " dimensions");
+  Shape sizes(self.sizes());
+  Tensor inside = self;
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const int64_t d = self.dim() - 1 - int64_t(i);
+    const auto padded = [&](Count size) {
+      return size.of("constant_pad_nd", "the size of dimension ", d, " with argument 'pad' ", shape_text(pad));
+    };
+    for (const int64_t amount : pad.subspan(2 * i, 2)) padded(Count(self.size(d)) - amount);  // may be cut off as well
+    sizes[d] = padded(Count(sizes[d]) + pad[2 * i] + pad[2 * i + 1]);
+    check(sizes[d] >= 0, ErrorKind::Runtime, "constant_pad_nd: argument 'pad' ", shape_text(pad), " makes dimension ",
+          d, " of shape ", shape_text(self.sizes()), " negative");
+    if (pad[2 * i] < 0 || pad[2 * i + 1] < 0)
+      inside = ops::slice(inside, d, std::max<int64_t>(0, -pad[2 * i]),
+                          self.size(d) - std::max<int64_t>(0, -pad[2 * i + 1]), 1);
+  }
+  const Tensor out = ops::full(sizes, value, self.dtype(), self.device());
+  Tensor window = out;
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const int64_t d = self.dim() - 1 - int64_t(i);
+    const int64_t before = std::max<int64_t>(0, pad[2 * i]);
+    if (window.size(d) != inside.size(d)) window = ops::slice(window, d, before, before + inside.size(d), 1);
+  }
+  ops::copy_(window, inside);
+  return out;
+}
+
+namespace {
+
+enum class Mode { Reflect, Replicate, Circular };
+Mode mode_of(std::string_view mode) {
+  if (mode == "reflect") return Mode::Reflect;
+  if (mode == "replicate") return Mode::Replicate;
+  check(mode == "circular", ErrorKind::NotImplemented,
+        "pad: argument 'mode' must be 'constant', 'reflect', 'replicate' or 'circular', got '", mode, "'");
+  return Mode::Circular;
+}
+
+/// One dimension with its own elements around it.
+Tensor pad_by_index(const Tensor& self, int64_t dim, int64_t before, int64_t after, Mode mode) {
+  const int64_t size = self.size(dim), last = size - 1;
+  const auto counted = [&](Count count) { return count.of("pad", "the size of dimension ", dim); };
+  // What negative amounts leave; the circle is made of that.
+  const int64_t first = before < 0 ? counted(Count(0) - before) : 0;
+  const int64_t left = counted(Count(size) - first + std::min<int64_t>(after, 0));
+  const int64_t end = counted(Count(size) + after);
+  const int64_t limit = mode == Mode::Reflect ? last : mode == Mode::Circular ? left : kMostElements;
+  check(size > 0 && left >= 0 && before <= limit && after <= limit, ErrorKind::Runtime, "pad: argument 'pad' has (",
+        before, ", ", after, ") for dimension ", dim, " of size ", size, ", too much for a ",
+        mode == Mode::Reflect    ? "reflection"
+        : mode == Mode::Circular ? "circular pad"
+                                 : "replication");
+  const Tensor place = ops::arange(Scalar(-before), Scalar(end), Scalar(int64_t(1)), DType::Int64, self.device());
+  const auto whole = [](int64_t value) { return Tensor(value); };
+  switch (mode) {
+    case Mode::Replicate: return ops::index_select(self, dim, ops::clamp(place, Scalar(int64_t(0)), Scalar(last)));
+    case Mode::Circular:
+      return ops::index_select(self, dim,
+                               left ? ops::remainder(place - whole(first), whole(left)) + whole(first) : place);
+    default: return ops::index_select(self, dim, whole(last) - ops::abs(whole(last) - ops::abs(place)));
+  }
+}
+
+}  // namespace
+
+Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, const std::optional<Scalar>& value) {
+  check(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * input.dim(), ErrorKind::Value, "pad: argument 'pad' ",
+        shape_text(pad), " needs an even number of amounts, at most ", 2 * input.dim(), " for shape ",
+        shape_text(input.sizes()));
+  if (mode == "constant") return ops::constant_pad_nd(input, pad, value.value_or(Scalar(int64_t(0))));
+  const Mode known = mode_of(mode);
+  check(!value, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '", mode, "'");
+  if (pad.empty()) return ops::clone(input);
+  Tensor padded = input;
+  for (size_t i = 0; i < pad.size(); i += 2)
+    padded = pad_by_index(padded, input.dim() - 1 - int64_t(i / 2), pad[i], pad[i + 1], known);
+  return padded;
+}
+
+namespace {
+/// A factor of an image (..., C, H, W), whose square fits into 64 bits.
+int64_t area_of(const char* op, const char* argument, const Tensor& input, int64_t factor) {
+  check(input.dim() >= 3, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (..., C, H, W)");
+  check(factor > 0, ErrorKind::Runtime, op, ": argument '", argument, "' must be positive, got ", factor);
+  return (Count(factor) * factor).of(op, "the square of argument '", argument, "'");
+}
+/// A copy, row by row, of the last `sizes` dimensions put into an order of their own.
+Tensor rearranged(const Tensor& input, const Shape& split, std::initializer_list<int64_t> order, const Shape& result) {
+  const int64_t lead = input.dim() - 3;
+  Shape wide(input.sizes().first(size_t(lead))), narrow(wide), dims;
+  for (const int64_t size : split) wide.push_back(size);
+  for (const int64_t size : result) narrow.push_back(size);
+  for (int64_t d = 0; d < lead; ++d) dims.push_back(d);
+  for (const int64_t d : order) dims.push_back(lead + d);
+  return ops::reshape(ops::clone(ops::permute(ops::reshape(input, wide), dims), "contiguous_format"), narrow);
+}
+}  // namespace
+
+Tensor pixel_shuffle(const Tensor& input, int64_t upscale_factor) {
+  const int64_t r = upscale_factor, area = area_of("pixel_shuffle", "upscale_factor", input, r);
+  const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
+  check(channels % area == 0, ErrorKind::Runtime, "pixel_shuffle: argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected channels divisible by the square of 'upscale_factor' ", r);
+  return rearranged(input, {channels / area, r, r, height, width}, {0, 3, 1, 4, 2},
+                    {channels / area, height * r, width * r});
+}
+Tensor pixel_unshuffle(const Tensor& input, int64_t downscale_factor) {
+  const int64_t r = downscale_factor, area = area_of("pixel_unshuffle", "downscale_factor", input, r);
+  const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
+  check(height % r == 0 && width % r == 0, ErrorKind::Runtime, "pixel_unshuffle: argument 'input' has shape ",
+        shape_text(input.sizes()), ", expected height and width divisible by 'downscale_factor' ", r);
+  return rearranged(input, {channels, height / r, r, width / r, r}, {0, 2, 4, 1, 3},
+                    {(Count(channels) * area).of("pixel_unshuffle", "the channels"), height / r, width / r});
+}
+
+}  // namespace taeda::impl

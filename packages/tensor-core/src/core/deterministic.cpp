@@ -1,0 +1,23 @@
+// The switch for deterministic algorithms.
+#include "taeda/deterministic.h"
+
+#include <string>
+
+#include "taeda/error.h"
+
+namespace taeda {
+
+std::atomic<Determinism> detail::determinism{Determinism::Any};
+void (*host_warning)(const char* text) = nullptr;
+
+void alert_not_deterministic(const char* op) {
+  const Determinism wanted = determinism();
+  if (wanted == Determinism::Any) return;
+  const std::string text = std::string(op) + ": has no deterministic implementation here, but " +
+                           "use_deterministic_algorithms(True) was called";
+  check(wanted != Determinism::Required, ErrorKind::Runtime, text,
+        "; call use_deterministic_algorithms(True, warn_only=True) to be warned only");
+  if (host_warning) host_warning(text.c_str());
+}
+
+}  // namespace taeda

@@ -1,0 +1,84 @@
+// Gathering operands into blocks for loops over contiguous elements.
+#include "cpu/loops/blocks.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "taeda/dtype.h"
+
+namespace taeda::loops {
+namespace {
+
+template <class T>
+void gather_as(char* to_, const char* from, int64_t stride, int64_t n) {
+  T* to = reinterpret_cast<T*>(to_);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
+}
+template <class T>
+void scatter_as(char* to, int64_t stride, const char* from_, int64_t n) {
+  const T* from = reinterpret_cast<const T*>(from_);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * stride, from + i, sizeof(T));
+}
+void gather(char* to, const char* from, int64_t stride, int64_t size, int64_t n) {
+  if (stride == size) {
+    std::memcpy(to, from, size_t(n * size));
+    return;
+  }
+  switch (size) {
+    case 1: return gather_as<uint8_t>(to, from, stride, n);
+    case 4: return gather_as<uint32_t>(to, from, stride, n);
+    case 8: return gather_as<uint64_t>(to, from, stride, n);
+    default: return gather_as<Complex128>(to, from, stride, n);
+  }
+}
+void scatter(char* to, int64_t stride, const char* from, int64_t size, int64_t n) {
+  if (stride == size) {
+    std::memcpy(to, from, size_t(n * size));
+    return;
+  }
+  switch (size) {
+    case 1: return scatter_as<uint8_t>(to, stride, from, n);
+    case 4: return scatter_as<uint32_t>(to, stride, from, n);
+    case 8: return scatter_as<uint64_t>(to, stride, from, n);
+    default: return scatter_as<Complex128>(to, stride, from, n);
+  }
+}
+
+}  // namespace
+
+void run_blocks(const Blocks& how, char* const* data, const int64_t* strides, int64_t n, const LoopParams* params) {
+  constexpr int most = 4;
+  const int count = how.operands + 1;
+  bool straight = true;
+  for (int k = 0; k < count; ++k) straight &= strides[k] == how.sizes[k];
+  alignas(64) char buffers[most][kBlock * sizeof(Complex128)];
+  char* at[most];
+  int64_t done = 0;
+  if (straight) {
+    const int64_t whole = n - n % kMultiple, step = how.by_blocks ? kBlock : whole;
+    for (; done < whole; done += step) {
+      for (int k = 0; k < count; ++k) at[k] = data[k] + done * strides[k];
+      how.body(at, std::min(step, whole - done), params);
+    }
+    done = whole;
+  } else {
+    // One number for all elements is spread once.
+    for (int k = 1; k < count; ++k)
+      if (strides[k] == 0) gather(buffers[k], data[k], 0, how.sizes[k], std::min(kBlock, n + kMultiple - 1));
+  }
+  for (; done < n; done += kBlock) {
+    const int64_t m = std::min(kBlock, n - done), rounded = (m + kMultiple - 1) / kMultiple * kMultiple;
+    for (int k = 0; k < count; ++k) {
+      const int64_t size = how.sizes[k];
+      char* const place = data[k] + done * strides[k];
+      at[k] = strides[k] == size && m == rounded ? place : buffers[k];
+      if (k == 0 || at[k] == place || strides[k] == 0) continue;
+      gather(buffers[k], place, strides[k], size, m);
+      gather(buffers[k] + m * size, place + (m - 1) * strides[k], 0, size, rounded - m);
+    }
+    how.body(at, rounded, params);
+    if (at[0] == buffers[0]) scatter(data[0] + done * strides[0], strides[0], buffers[0], how.sizes[0], m);
+  }
+}
+
+}  // namespace taeda::loops

@@ -1,0 +1,182 @@
+// Inner loops of softmax, over rows and along columns.
+#include "cpu/loops/lanes.h"
+#include "cpu/loops/tables.h"
+#include "scalar/math.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+template <class T>
+void softmax_rows(void* out_, const void* in_, const void*, int64_t rows, int64_t n) {
+  T* out = static_cast<T*>(out_);
+  const T* in = static_cast<const T*>(in_);
+  for (int64_t r = 0; r < rows; ++r, in += n, out += n) {
+    const T top = max_contiguous(in, n);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = vexp(in[i] - top);
+    const T scale = T(1) / sum_contiguous(out, n);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+  }
+}
+template <class T>
+void log_softmax_rows(void* out_, const void* in_, const void*, int64_t rows, int64_t n) {
+  T* out = static_cast<T*>(out_);
+  const T* in = static_cast<const T*>(in_);
+  constexpr int64_t block = 1024;
+  T terms[block];
+  for (int64_t r = 0; r < rows; ++r, in += n, out += n) {
+    const T top = max_contiguous(in, n);
+    double sum = 0;
+    for (int64_t done = 0; done < n; done += block) {
+      const int64_t m = n - done < block ? n - done : block;
+      for (int64_t i = 0; i < m; ++i) terms[i] = vexp(in[done + i] - top);
+      sum += double(sum_block(terms, m));
+    }
+    const T shift = vlog(T(sum));
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = (in[i] - top) - shift;
+  }
+}
+/// Sum over a row of f(i), by blocks.
+template <class T, class F>
+inline T row_sum(int64_t n, const F& f) {
+  constexpr int64_t block = 1024;
+  T terms[block];
+  double sum = 0;
+  for (int64_t done = 0; done < n; done += block) {
+    const int64_t m = n - done < block ? n - done : block;
+    for (int64_t i = 0; i < m; ++i) terms[i] = f(done + i);
+    sum += double(sum_block(terms, m));
+  }
+  return T(sum);
+}
+template <class T>
+void softmax_backward_rows(void* out_, const void* grad_, const void* output_, int64_t rows, int64_t n) {
+  T* out = static_cast<T*>(out_);
+  const T* grad = static_cast<const T*>(grad_);
+  const T* y = static_cast<const T*>(output_);
+  for (int64_t r = 0; r < rows; ++r, grad += n, out += n, y += n) {
+    const T dot = row_sum<T>(n, [=](int64_t i) { return grad[i] * y[i]; });
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (grad[i] - dot);
+  }
+}
+template <class T>
+void log_softmax_backward_rows(void* out_, const void* grad_, const void* output_, int64_t rows, int64_t n) {
+  T* out = static_cast<T*>(out_);
+  const T* grad = static_cast<const T*>(grad_);
+  const T* y = static_cast<const T*>(output_);
+  for (int64_t r = 0; r < rows; ++r, grad += n, out += n, y += n) {
+    const T total = sum_contiguous(grad, n);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - vexp(y[i]) * total;
+  }
+}
+
+// Softmax along a dimension that is not the last: a tile of columns at a time, its rows side by side in `scratch`.
+
+/// Runs `body(width)` with the full width known to the compiler.
+template <class Body>
+inline void with_width(int64_t columns, const Body& body) {
+  if (columns == kColumns) body(std::integral_constant<int64_t, kColumns>{});
+  else body(columns);
+}
+/// sum[j] = sum of term(i, j) over all rows i, by blocks of rows.
+template <class T, class Width, class Term>
+[[gnu::always_inline]] inline void column_sums(int64_t n, Width columns, T* __restrict sum, const Term& term) {
+  constexpr int64_t block = 64;
+  const int64_t w = columns;
+  alignas(64) double total[kColumns] = {};
+  for (int64_t i0 = 0; i0 < n; i0 += block) {
+    alignas(64) T part[kColumns] = {};
+    for (int64_t i = i0; i < n && i < i0 + block; ++i) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) part[j] += term(i, j);
+    }
+    for (int64_t j = 0; j < w; ++j) total[j] += double(part[j]);
+  }
+  for (int64_t j = 0; j < w; ++j) sum[j] = T(total[j]);
+}
+template <class T, bool Log>
+void softmax_columns(void* out_, const void* in_, const void*, int64_t n, int64_t stride, int64_t columns,
+                     void* scratch_) {
+  T* const out = static_cast<T*>(out_);
+  const T* const in = static_cast<const T*>(in_);
+  T* const tile = static_cast<T*>(scratch_);
+  with_width(columns, [=](auto width) {
+    const int64_t w = width;
+    alignas(64) T top[kColumns], sum[kColumns];
+    for (int64_t j = 0; j < w; ++j) top[j] = in[j];
+    for (int64_t i = 0; i < n; ++i) {
+      const T* const from = in + i * stride;
+      T* const to = tile + i * kColumns;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) {
+        const T v = from[j];
+        to[j] = v;
+        top[j] = (v > top[j]) | (v != v) ? v : top[j];
+      }
+    }
+    column_sums(n, width, sum, [&](int64_t i, int64_t j) {
+      T& place = tile[i * kColumns + j];
+      const T shifted = place - top[j], e = vexp(shifted);
+      place = Log ? shifted : e;
+      return e;
+    });
+    for (int64_t j = 0; j < w; ++j) sum[j] = Log ? vlog(sum[j]) : T(1) / sum[j];
+    for (int64_t i = 0; i < n; ++i) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j)
+        out[i * stride + j] = Log ? tile[i * kColumns + j] - sum[j] : tile[i * kColumns + j] * sum[j];
+    }
+  });
+}
+template <class T, bool Log>
+void softmax_backward_columns(void* out_, const void* grad_, const void* output_, int64_t n, int64_t stride,
+                              int64_t columns, void*) {
+  T* const out = static_cast<T*>(out_);
+  const T *const grad = static_cast<const T*>(grad_), *const y = static_cast<const T*>(output_);
+  with_width(columns, [=](auto width) {
+    const int64_t w = width;
+    alignas(64) T sum[kColumns];
+    column_sums(n, width, sum, [=](int64_t i, int64_t j) {
+      return Log ? grad[i * stride + j] : grad[i * stride + j] * y[i * stride + j];
+    });
+    for (int64_t i = 0; i < n; ++i) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) {
+        const int64_t at = i * stride + j;
+        out[at] = Log ? grad[at] - vexp(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
+      }
+    }
+  });
+}
+
+template <class T>
+constexpr void set_columns(SoftmaxTable& t, int which) {
+  t.column_fns[kSoftmax][which] = softmax_columns<T, false>;
+  t.column_fns[kLogSoftmax][which] = softmax_columns<T, true>;
+  t.column_fns[kSoftmaxBackward][which] = softmax_backward_columns<T, false>;
+  t.column_fns[kLogSoftmaxBackward][which] = softmax_backward_columns<T, true>;
+}
+constexpr SoftmaxTable make() {
+  SoftmaxTable t{};
+  t.row_fns[kSoftmax][0] = softmax_rows<float>;
+  t.row_fns[kSoftmax][1] = softmax_rows<double>;
+  t.row_fns[kLogSoftmax][0] = log_softmax_rows<float>;
+  t.row_fns[kLogSoftmax][1] = log_softmax_rows<double>;
+  t.row_fns[kSoftmaxBackward][0] = softmax_backward_rows<float>;
+  t.row_fns[kSoftmaxBackward][1] = softmax_backward_rows<double>;
+  t.row_fns[kLogSoftmaxBackward][0] = log_softmax_backward_rows<float>;
+  t.row_fns[kLogSoftmaxBackward][1] = log_softmax_backward_rows<double>;
+  set_columns<float>(t, 0);
+  set_columns<double>(t, 1);
+  return t;
+}
+
+}  // namespace
+
+constinit const SoftmaxTable softmax = make();
+
+}  // namespace taeda::loops::TAEDA_ISA

@@ -1,0 +1,41 @@
+// Weights of convolutions in the layouts that oneDNN's primitives want; those that stay the same are reordered once.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/onednn/engine.h"
+#include "taeda/derived.h"
+#include "taeda/tensor.h"
+
+namespace taeda::onednn {
+
+struct Packed;
+
+/// The weight of one convolution, in any dtype and layout, for the time of a call.
+class Weights {
+ public:
+  /// What is computed of `frozen` weights is kept beside their storage, see Note [Derived data]; `given` must outlive
+  /// this.
+  Weights(const Tensor& given, bool frozen);
+  ~Weights();
+  Weights(const Weights&) = delete;
+  /// Hands what was computed to the storage. With the host's lock, under which `x.data` and exports are made.
+  void keep();
+
+#ifdef TAEDA_WITH_ONEDNN
+  /// float32 in the layout `wanted`; `plain` describes row-major weights. Valid as long as this and, where nothing is
+  /// kept, `space`, which is then filled.
+  dnnl::memory in_layout(const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
+                         std::unique_ptr<Scratch>& space);
+#endif
+
+ private:
+  const Tensor& given_;
+  Tensor plain_;  // row-major float32, once needed
+  uint32_t version_ = 0;
+  bool frozen_, fresh_ = false;
+  std::vector<std::shared_ptr<const Packed>> packed_;
+};
+
+}  // namespace taeda::onednn

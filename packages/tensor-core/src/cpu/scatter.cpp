@@ -1,0 +1,224 @@
+// CPU kernels that gather from and scatter to one place for each element.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+
+#include "cpu/indexing.h"
+#include "infer/dims.h"
+#include "taeda/elementwise.h"
+#include "taeda/ops/cast.h"
+#include "taeda/ops/index.h"
+#include "taeda/ops/shape.h"
+#include "taeda/parallel.h"
+
+namespace taeda::cpu {
+namespace {
+
+/// One row of index elements: where its places in the target and its elements of the other tensor lie.
+struct IndexRow {
+  const int64_t* index;
+  int64_t length, index_step, place, place_step, other, other_step;
+  IndexRow part(int64_t begin, int64_t end) const {
+    return {index + begin * index_step, end - begin, index_step, place + begin * place_step, place_step,
+            other + begin * other_step, other_step};
+  }
+};
+
+/// Whether all of a dense run lie in [0, size); four at a time, which become vector instructions on any processor.
+bool plain_indices(const int64_t* index, int64_t count, int64_t size) {
+  std::array<uint64_t, 4> signs{};
+  const uint64_t last = uint64_t(size) - 1;
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (size_t k = 0; k < 4; ++k)
+      signs[k] |= uint64_t(index[i + int64_t(k)]) | (last - uint64_t(index[i + int64_t(k)]));
+  for (; i < count; ++i) signs[0] |= uint64_t(index[i]) | (last - uint64_t(index[i]));
+  return !((signs[0] | signs[1] | signs[2] | signs[3]) >> 63);
+}
+
+/// Calls `body(place, element of the other tensor)` along a row; `step` is the target's stride along the indexed
+/// dimension of `size`.
+template <class Body>
+void visit_row(const char* op, const IndexRow& row, bool checked, int64_t dim, int64_t size, int64_t step,
+               const Body& body) {
+  if (row.index_step == 1 && (checked || plain_indices(row.index, row.length, size))) {
+    // Copies of the members stay in registers, whatever `body` writes to.
+    const auto [index, length, index_step, place, place_step, other, other_step] = row;
+    if (step == 1 && place_step == 0 && other_step == 1) {
+#pragma GCC unroll 8
+      for (int64_t j = 0; j < length; ++j) body(place + index[j], other + j);
+    } else {
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < length; ++j) body(place + j * place_step + index[j] * step, other + j * other_step);
+    }
+    return;
+  }
+  for (int64_t j = 0; j < row.length; ++j) {
+    const int64_t v = row.index[j * row.index_step];
+    if (v < -size || v >= size)
+      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ",
+           size);
+    body(row.place + j * row.place_step + (v < 0 ? v + size : v) * step, row.other + j * row.other_step);
+  }
+}
+
+/// Visits index elements: `body(offset of the place in `target`, offset in `other`)`.
+/// `checked`: what check_all returned. `split`: in several threads, each with slices of its own along another
+/// dimension, so that places do not meet.
+template <class Body>
+void along(const char* op, const Tensor& target, int64_t dim, const Tensor& index_, const Tensor& other,
+           const Body& body, bool split = false, bool checked = false) {
+  const Tensor index = ops::to_dtype(index_, DType::Int64);
+  if (index.numel() == 0) return;
+  const int64_t size = target.size(dim), step = target.stride(dim);
+  Shape outer(target.strides());
+  outer[dim] = 0;
+  const std::array<IntSpan, 3> strides{index.strides(), IntSpan(outer), other.strides()};
+  const size_t last = size_t(index.dim()) - 1;
+  const std::array<IntSpan, 3> rows{strides[0].first(last), strides[1].first(last), strides[2].first(last)};
+  const int64_t* const values = index.data<int64_t>();
+  const auto visit = [&](IntSpan sizes, const std::array<int64_t, 3>& from) {
+    for_each_offset<3>(
+        sizes.first(last), rows,
+        [&](const auto& o, const auto&) {
+          const IndexRow row{values + o[0],    sizes[last], strides[0][last], o[1],
+                             strides[1][last], o[2],        strides[2][last]};
+          in_blocks(row.length, [&](int64_t begin, int64_t end) {
+            visit_row(op, row.part(begin, end), checked, dim, size, step, body);
+          });
+        },
+        from);
+  };
+  const size_t cut = dim == 0 ? 1 : 0;  // the dimension that threads share out
+  if (!split || index.numel() <= kLoopGrain || index.dim() <= int64_t(cut)) return visit(index.sizes(), {});
+  const int64_t slices = index.size(int64_t(cut)), grain = std::max<int64_t>(1, kLoopGrain * slices / index.numel());
+  parallel_for(slices, grain, [&](int64_t begin, int64_t end) {
+    Shape sizes(index.sizes());
+    sizes[cut] = end - begin;
+    visit(sizes, {begin * strides[0][cut], begin * strides[1][cut], begin * strides[2][cut]});
+  });
+}
+
+void gather_kernel(const Tensor& out_, const Tensor& self_, int64_t dim, const Tensor& index_, bool) {
+  const Tensor out = at_least_1d(out_), self = at_least_1d(self_), index = at_least_1d(index_);
+  const int64_t d = infer::axis_of(dim, self.dim());
+  const Unlocked unlocked(index.numel() > 32768);
+  visit_width(self.dtype(), [&]<class T>() {
+    along(
+        "gather", self, d, index, out,
+        [to = out.data<T>(), from = self.data<T>()](int64_t place, int64_t at) { to[at] = from[place]; }, true);
+  });
+}
+
+/// Indices are all checked before the first write, so that a bad one leaves `self` as it was.
+/// True when they are dense and need no wrapping either.
+bool check_all(const char* op, const Tensor& target, int64_t dim, const Tensor& index) {
+  if (index.contiguous() && index.dtype() == DType::Int64) {
+    std::atomic<bool> plain = true;
+    parallel_for(index.numel(), kLoopGrain, [&](int64_t begin, int64_t end) {
+      if (!plain_indices(index.data<int64_t>() + begin, end - begin, target.size(dim))) plain = false;
+    });
+    if (plain) return true;
+  }
+  along(op, target, dim, index, index, [](int64_t, int64_t) {}, true);
+  return false;
+}
+
+/// `Sums`: the places may be wider than the values; otherwise it only moves them.
+template <bool Sums = false, class Combine>
+void scatter_with(const char* op, const Tensor& out_, const Tensor& self, int64_t dim, const Tensor& index_,
+                  const Tensor& src_, const Combine& combine) {
+  const Tensor out = at_least_1d(out_), index = at_least_1d(index_);
+  if (index.numel() == 0) return start_from(out_, self);
+  const int64_t d = infer::axis_of(dim, out.dim());
+  const bool checked = check_all(op, out, d, index);
+  const Tensor src = at_least_1d(src_);
+  start_from(out_, self);
+  const auto visit = [&]<class T, class V>() {
+    along(
+        op, out, d, index, src,
+        [&combine, to = out.data<T>(), from = src.data<V>()](int64_t place, int64_t at) {
+          combine(to[place], from[at]);
+        },
+        true, checked);
+  };
+  if constexpr (Sums) visit_sum(out.dtype(), src.dtype(), visit);
+  else visit_width(out.dtype(), [&]<class T>() { visit.template operator()<T, T>(); });
+}
+
+void scatter_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  scatter_with("scatter", out, self, dim, index, src, Assign{});
+}
+void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Scalar& value) {
+  scatter_with("scatter", out, self, dim, index,
+               ops::expand(ops::to_dtype(Tensor(value), out.dtype()), at_least_1d(index).sizes()), Assign{});
+}
+void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (sums_apart(out, index.numel()))
+    return summed_apart(out, [&](const Tensor& sums) { scatter_add_kernel(sums, self, dim, index, src); });
+  scatter_with<true>("scatter_add", out, self, dim, index, src,
+                     []<class T, class V>(T& place, V value) { place = plus(place, T(value)); });
+}
+
+/// Order of real numbers with NaN above everything, as amax and amin propagate it.
+template <class T>
+bool exceeds(T a, T b) {
+  if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
+    return false;  // inference has refused it
+  else if constexpr (std::is_integral_v<T>) return a > b;
+  else return std::isnan(double(a)) || (!std::isnan(double(b)) && double(a) > double(b));
+}
+
+void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                           std::string_view reduce, bool include_self) {
+  const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
+             largest = reduce == "amax";
+  if (is_half(out) || ((sum || prod) && total_dtype(out.dtype()) != out.dtype()))
+    return summed_apart(
+        out, [&](const Tensor& sums) { scatter_reduce_kernel(sums, self, dim, index, src, reduce, include_self); });
+  const Tensor counts = empty(at_least_1d(out).sizes(), DType::Int64);
+  const int64_t d = infer::axis_of(dim, counts.dim());
+  const Tensor index1 = at_least_1d(index);
+  std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
+  if (index1.numel()) check_all("scatter_reduce", counts, d, index1);
+  const Tensor source = at_least_1d(src), to = at_least_1d(out);
+  start_from(out, self);
+  if (index1.numel() == 0) return;
+  // Both walks visit the same positions in the same order, so one list of counter places serves both.
+  std::vector<int64_t> counter_of;
+  along("scatter_reduce", counts, d, index1, index1, [&](int64_t place, int64_t) { counter_of.push_back(place); });
+  visit_sum(out.dtype(), source.dtype(), [&]<class T, class V>() {
+    size_t i = 0;
+    along("scatter_reduce", to, d, index1, source, [&](int64_t place, int64_t at) {
+      T& into = to.data<T>()[place];
+      const T value = T(source.data<V>()[at]);
+      int64_t& seen = counts.data<int64_t>()[counter_of[i++]];
+      if (seen++ == 0) into = value;
+      else if (sum) into = plus(into, value);
+      else if (prod) into = times(into, value);
+      else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value))) into = value;
+    });
+    if (!mean) return;
+    for_each_offset<2>(to.sizes(), {to.strides(), counts.strides()}, [&](const auto& o, const auto&) {
+      const int64_t n = counts.data<int64_t>()[o[1]];
+      if (n <= 1) return;
+      T& value = to.data<T>()[o[0]];
+      if constexpr (std::is_integral_v<T>) value = T(int64_t(std::floor(double(value) / double(n))));
+      else value = value / T(n);
+    });
+  });
+}
+
+const bool registered = [] {
+  kernel<op::gather>(kCPU, gather_kernel);
+  kernel<op::scatter>(kCPU, scatter_kernel);
+  kernel<op::scatter_add>(kCPU, scatter_add_kernel);
+  kernel<op::scatter_reduce>(kCPU, scatter_reduce_kernel);
+  kernel<op::scatter_value>(kCPU, scatter_value_kernel);
+  return true;
+}();
+
+}  // namespace
+}  // namespace taeda::cpu

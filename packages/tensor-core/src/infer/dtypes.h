@@ -1,0 +1,19 @@
+// Dtypes that follow from a dtype: of results, and of what is kept for gradients.
+#pragma once
+#include "taeda/tensor.h"
+
+namespace taeda::infer {
+
+/// Of operators that have no result in integers.
+inline DType float_of(DType d) { return is_integral(d) ? default_dtype() : d; }
+
+/// Of sums of numbers of dtype `d`: wide enough not to overflow early.
+constexpr DType accumulated(DType d) noexcept {
+  if (!is_integral(d)) return d;
+  return d == DType::UInt64 ? DType::UInt64 : DType::Int64;
+}
+
+/// Of sums and moments kept for the gradient: never a half, whose rounding would come back multiplied.
+constexpr DType statistics_dtype(DType d) noexcept { return d == DType::Float64 ? DType::Float64 : DType::Float32; }
+
+}  // namespace taeda::infer

@@ -1,0 +1,25 @@
+// Layout of the results of sliding windows: a question to the backend.
+#include "infer/windows.h"
+
+#include "taeda/image_layout.h"
+
+namespace taeda::infer {
+namespace {
+
+ImageLayout layout_of(const Tensor& t) {
+  if (t.contiguous()) return ImageLayout::RowMajor;
+  return t.channels_last() ? ImageLayout::ChannelsLast : ImageLayout::Other;
+}
+
+}  // namespace
+
+Spec image_result(const char* op, const Tensor& input, const Shape& sizes, DType dtype, IntSpan kernel,
+                  int64_t groups) {
+  Spec out{sizes, dtype, {}};
+  if (input.dim() != 4) return out;
+  const ImageResult result{op, dtype, layout_of(input), input.sizes(), sizes, kernel, groups};
+  if (wants_channels_last(input.device(), result)) out.strides = channels_last_strides(sizes);
+  return out;
+}
+
+}  // namespace taeda::infer

@@ -1,0 +1,185 @@
+// What taeda.library.Level stands on: levels whose rule is a Python callable, and Python objects as payloads.
+#include "taeda/levels.h"
+
+#include <set>
+
+#include "python/library.h"
+
+namespace taeda::py {
+namespace {
+
+/// The rule is called as rule(operator's name, arguments); it is kept while the level is in force.
+struct PythonLevel final : Level {
+  std::optional<Callback> rule;
+  std::set<std::string, std::less<>> composites;  // that it takes
+  PythonLevel(std::string name, bool sees_all) : Level(std::move(name), sees_all) {}
+
+  bool takes(const OpEntry& op) const override {
+    return Level::takes(op) || composites.contains(std::string_view(op.name));
+  }
+  Values call(const OpEntry& op, Values arguments) override {
+    const Schema& schema = schema_of(op);
+    const std::string who = "level '" + name() + "'";
+    Values results;
+    {
+      const Gil gil;
+      const Object called = own(PyTuple_New(2));
+      PyTuple_SET_ITEM(called.get(), 0, own(PyUnicode_FromString(op.name)).release());
+      PyTuple_SET_ITEM(called.get(), 1, to_tuple(arguments).release());
+      const Callback now = *rule;
+      results = results_from_python(now(called).get(), schema, who, mask_of(schema, arguments));
+    }
+    check_layer_results({op, schema, who}, arguments, results);
+    return results;
+  }
+};
+
+struct PythonPayload final : Payload {
+  PyObject* object;
+  PythonPayload(Ref<Level> level, PyObject* kept) : Payload(std::move(level)), object(Py_NewRef(kept)) {}
+  ~PythonPayload() override { let_go(); }
+  int traverse(PyVisit visit, void* arg) const override { return object ? visit(object, arg) : 0; }
+  void clear() noexcept override { let_go(); }
+
+ private:
+  void let_go() noexcept {
+    if (!object || !Py_IsInitialized()) return;
+    const Gil gil;
+    Py_CLEAR(object);
+  }
+};
+
+constexpr char kCapsule[] = "taeda.level";
+PythonLevel& level_in(PyObject* capsule) {
+  auto* level = static_cast<PythonLevel*>(PyCapsule_GetPointer(capsule, kCapsule));
+  ensure(level != nullptr);
+  return *level;
+}
+Ref<Level> shared(PythonLevel& level) { return Ref<Level>::share(&level); }
+void release(PyObject* capsule) {
+  Ref<Level>::adopt(static_cast<PythonLevel*>(PyCapsule_GetPointer(capsule, kCapsule))).reset();
+}
+const Tensor& tensor_in(PyObject* o, const char* function) {
+  if (!is_tensor(o)) fail(ErrorKind::Type, function, ": argument 'tensor' must be a Tensor, found ", type_name(o));
+  return tensor_of(o);
+}
+
+/// A wrapper that carries a Python object is seen by the collector, and stays with its tensor.
+void keep_wrapper(PyObject* tensor) {
+  PyTensor* wrapper = reinterpret_cast<PyTensor*>(tensor);
+  if (!wrapper->dict) wrapper->dict = own(PyDict_New()).release();
+  track_state(tensor);
+}
+
+/// _make_level(name, sees_all, names of composites) -> level
+PyObject* make_level(PyObject*, PyObject* args) {
+  const char* name;
+  int sees_all;
+  PyObject* composites;
+  if (!PyArg_ParseTuple(args, "spO!", &name, &sees_all, &PyTuple_Type, &composites)) return nullptr;
+  return guarded([&] {
+    auto level = Ref<PythonLevel>::adopt(new PythonLevel(name, sees_all));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(composites); ++i)
+      level->composites.emplace(text_of(PyTuple_GET_ITEM(composites, i), "operator name"));
+    const Object made = own(PyCapsule_New(level.get(), kCapsule, release));
+    level.release();
+    return Py_NewRef(made.get());
+  });
+}
+/// _push_level(level, rule)
+PyObject* push(PyObject*, PyObject* args) {
+  PyObject *capsule, *rule;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &rule)) return nullptr;
+  return guarded([&] {
+    PythonLevel& level = level_in(capsule);
+    push_level(shared(level));
+    level.rule.emplace(rule);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* pop(PyObject*, PyObject* capsule) {
+  return guarded([&] {
+    PythonLevel& level = level_in(capsule);
+    pop_level(level);
+    const std::optional<Callback> gone = std::exchange(level.rule, std::nullopt);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* depth(PyObject*, PyObject* capsule) {
+  return guarded([&] { return PyLong_FromLong(level_in(capsule).depth()); });
+}
+
+/// _carrier(level, payload, shape, dtype, device) -> Tensor
+PyObject* make_carrier(PyObject*, PyObject* args) {
+  PyObject *capsule, *object, *shape, *dtype, *device;
+  if (!PyArg_ParseTuple(args, "OOOOO", &capsule, &object, &shape, &dtype, &device)) return nullptr;
+  return guarded([&] {
+    PythonLevel& level = level_in(capsule);
+    const SchemaArgument ints{.name = "shape", .type = ArgumentType::Int, .list = true, .missing = {}};
+    const Value sizes = from_python(shape, ints, "Level.wrap");
+    for (const int64_t size : std::get<Shape>(sizes))
+      check(size >= 0, ErrorKind::Value, "Level.wrap: argument 'shape' must not be negative, found ",
+            shape_text(std::get<Shape>(sizes)));
+    const std::optional<DType> type = as_dtype(dtype);
+    if (!type) fail(ErrorKind::Type, "Level.wrap: argument 'dtype' must be a dtype, found ", type_name(dtype));
+    const std::optional<Device> place = as_device(device);
+    if (!place)
+      fail(ErrorKind::Type, "Level.wrap: argument 'device' must be a device or its name, found ", type_name(device));
+    auto payload = Ref<Payload>::adopt(new PythonPayload(shared(level), object));
+    Object made = own(wrap(carrier(std::move(payload), std::get<Shape>(sizes), *type, *place)));
+    keep_wrapper(made.get());
+    return made.release();
+  });
+}
+/// _attach_payload(level, tensor, payload)
+PyObject* attach(PyObject*, PyObject* args) {
+  PyObject *capsule, *tensor, *object;
+  if (!PyArg_ParseTuple(args, "OOO", &capsule, &tensor, &object)) return nullptr;
+  return guarded([&] {
+    const Tensor& to = tensor_in(tensor, "Level.attach");
+    set_payload(to, Ref<Payload>::adopt(new PythonPayload(shared(level_in(capsule)), object)));
+    keep_wrapper(tensor);
+    return Py_NewRef(Py_None);
+  });
+}
+/// _drop_payload(level, tensor)
+PyObject* drop(PyObject*, PyObject* args) {
+  PyObject *capsule, *tensor;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &tensor)) return nullptr;
+  return guarded([&] {
+    drop_payload(tensor_in(tensor, "Level.detach"), level_in(capsule));
+    return Py_NewRef(Py_None);
+  });
+}
+/// _payload(level, tensor, missing)
+PyObject* payload(PyObject*, PyObject* args) {
+  PyObject *capsule, *tensor, *missing;
+  if (!PyArg_ParseTuple(args, "OOO", &capsule, &tensor, &missing)) return nullptr;
+  return guarded([&] {
+    const PythonLevel& level = level_in(capsule);
+    const auto* found = is_tensor(tensor) ? payload_of<PythonPayload>(tensor_of(tensor), level) : nullptr;
+    return Py_NewRef(found && found->object ? found->object : missing);
+  });
+}
+/// _carrier_of(tensor): the name of the level to which a tensor without memory belongs, or None.
+PyObject* carrier_of(PyObject*, PyObject* tensor) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(tensor) || !is_carrier(tensor_of(tensor))) Py_RETURN_NONE;
+    const Level& level = *tensor_of(tensor).impl()->payload->payload->level;
+    return PyUnicode_FromString(level.name().c_str());
+  });
+}
+}  // namespace
+
+PyMethodDef level_functions[] = {{"_make_level", make_level, METH_VARARGS, nullptr},
+                                 {"_push_level", push, METH_VARARGS, nullptr},
+                                 {"_pop_level", pop, METH_O, nullptr},
+                                 {"_level_depth", depth, METH_O, nullptr},
+                                 {"_carrier", make_carrier, METH_VARARGS, nullptr},
+                                 {"_attach_payload", attach, METH_VARARGS, nullptr},
+                                 {"_drop_payload", drop, METH_VARARGS, nullptr},
+                                 {"_payload", payload, METH_VARARGS, nullptr},
+                                 {"_carrier_of", carrier_of, METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace taeda::py

@@ -1,0 +1,61 @@
+# What the packages with native code share: language, warnings, sanitizers, precompiled headers, Python's own facts.
+# Beside cmake_build.py, which drives CMake, this file is installed with the package.
+
+set(TAEDA_PYTHON "python3" CACHE STRING "Interpreter the extension is built for")
+set(TAEDA_SANITIZE "" CACHE STRING "address: with address and undefined-behaviour sanitizers; thread: with the thread sanitizer")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(TAEDA_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wno-psabi -Wno-array-bounds
+                   -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-cast-function-type)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # Without this it takes no object from the cache that was made with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  add_compile_options(-fpch-preprocess)
+endif()
+
+if(TAEDA_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -Wno-tsan -fno-omit-frame-pointer -g1)  # -Wno-tsan: a fence it does not model
+  add_link_options(-fsanitize=thread)
+elseif(TAEDA_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=address,undefined)
+  add_compile_definitions(TAEDA_CHECKED _GLIBCXX_ASSERTIONS)  # indices of our containers and the library's
+endif()
+# What nothing calls goes.
+add_compile_options(-ffunction-sections -fdata-sections)
+add_link_options(-Wl,--gc-sections)
+
+execute_process(COMMAND ${TAEDA_PYTHON} -c "import sysconfig as s; print(s.get_path('include'), s.get_config_var('EXT_SUFFIX'), sep=';', end='')"
+                OUTPUT_VARIABLE PYTHON_FACTS COMMAND_ERROR_IS_FATAL ANY)
+list(GET PYTHON_FACTS 0 PYTHON_INCLUDE)
+list(GET PYTHON_FACTS 1 PYTHON_SUFFIX)
+
+# The standard library is half of what the compiler reads. Headers of ours stay out: one that changes rebuilds the files
+# that include it, and no more.
+function(taeda_precompile target)
+  target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <bit> <cmath> <complex> <cstdint> <cstring>
+    <functional> <initializer_list> <limits> <map> <memory> <mutex> <optional> <span> <stdexcept> <string> <string_view>
+    <tuple> <type_traits> <utility> <variant> <vector>)
+endfunction()
+
+# A module that Python loads: `_C` of a package.
+function(taeda_python_module target)
+  add_library(${target} MODULE ${ARGN})
+  target_include_directories(${target} SYSTEM PRIVATE ${PYTHON_INCLUDE})
+  target_compile_options(${target} PRIVATE ${TAEDA_WARNINGS} -fno-plt)
+  set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX "${PYTHON_SUFFIX}")
+  taeda_precompile(${target})
+  install(TARGETS ${target} LIBRARY DESTINATION .)
+endfunction()
