@@ -2,6 +2,7 @@
 #include <new>
 
 #include "abi/bridge.h"
+#include "taeda/linalg_error.h"
 #include "taeda/python_api.h"
 
 namespace taeda::abi {
@@ -24,7 +25,8 @@ Kept& kept() {
   return instance;
 }
 
-int32_t status_of(ErrorKind kind) { return int32_t(kind) + 1; }
+/// A class that C has no status for is told as the one that it belongs to.
+int32_t status_of(ErrorKind kind) { return kind == kLinAlgError ? TAEDA_E_RUNTIME : int32_t(kind) + 1; }
 static_assert(int(ErrorKind::Type) + 1 == TAEDA_E_TYPE &&
               int(ErrorKind::NotImplemented) + 1 == TAEDA_E_NOT_IMPLEMENTED &&
               int(ErrorKind::Buffer) + 1 == TAEDA_E_BUFFER);

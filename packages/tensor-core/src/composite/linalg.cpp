@@ -1,6 +1,8 @@
 // Products written in terms of others: matmul with NumPy's rules, outer, kron, tensordot and their like.
 #include "taeda/ops/linalg.h"
 
+#include <limits>
+
 #include "taeda/checked.h"
 #include "taeda/ops.h"
 
@@ -211,7 +213,11 @@ Tensor chain_matmul(TensorList matrices) {
 Tensor matrix_power(const Tensor& self, int64_t n) {
   check(self.dim() >= 2 && self.size(-1) == self.size(-2), ErrorKind::Runtime,
         "matrix_power: argument 'self' has shape ", shape_text(self.sizes()), ", expected square matrices");
-  check(n >= 0, ErrorKind::Value, "matrix_power: argument 'n' must not be negative, got ", n);
+  if (n < 0) {
+    check(n != std::numeric_limits<int64_t>::min(), ErrorKind::Runtime, "matrix_power: argument 'n' is ", n,
+          ", whose negative does not fit into 64 bits");
+    return matrix_power(ops::linalg_inv(self), -n);
+  }
   if (n == 0) {
     const Tensor identity = ops::eye(self.size(-1), std::nullopt, self.dtype(), self.device());
     const Tensor never = ops::full(Shape{}, false, DType::Bool, self.device());

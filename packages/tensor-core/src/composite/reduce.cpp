@@ -7,6 +7,7 @@
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
+#include "taeda/ops/matrix.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
 
@@ -87,8 +88,14 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& p, Dims dim, bool k
   return ops::vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, dtype);
 }
 Tensor norm_name(const Tensor& self, std::string_view p, Dims dim, bool keepdim, std::optional<DType> dtype) {
-  check(p == "fro", ErrorKind::Runtime, "norm: argument 'p' is '", p,
-        "', expected a number or 'fro' (see linalg.norm for others)");
+  if (p == "nuc") {
+    check(self.dim() == 2 || (dim && dim->size() == 2), ErrorKind::Runtime,
+          "norm: argument 'p' is 'nuc', expected 2 "
+          "dimensions in 'dim' for 'self' of shape ",
+          shape_text(self.sizes()));
+    return ops::linalg_matrix_norm_name(self, p, dim ? Shape(*dim) : Shape{0, 1}, keepdim, dtype);
+  }
+  check(p == "fro", ErrorKind::Runtime, "norm: argument 'p' is '", p, "', expected a number, 'fro' or 'nuc'");
   return ops::vector_norm(self, 2, dim, keepdim, dtype);
 }
 Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {

@@ -1,13 +1,25 @@
 // Errors across the border, and small conversions of Python values.
 #include <new>
 
+#include "python/errors.h"
 #include "python/library.h"
 #include "taeda/autograd_api.h"
+#include "taeda/linalg_error.h"
 
 namespace taeda::py {
+
+PyObject* linalg_error() noexcept {
+  static PyObject* const made = PyErr_NewExceptionWithDoc(
+      "taeda_tensor_core.linalg.LinAlgError",
+      "A matrix that is singular or not positive definite where it must be, or an iteration that did not converge.",
+      PyExc_RuntimeError, nullptr);
+  return made;
+}
+
 namespace {
 
 PyObject* class_of(ErrorKind kind) {
+  if (kind == kLinAlgError) return linalg_error();
   switch (kind) {
     case ErrorKind::Type: return PyExc_TypeError;
     case ErrorKind::Value: return PyExc_ValueError;
@@ -68,8 +80,9 @@ void restore(PyObject* exception) noexcept {
 
 ErrorKind kind_of(PyObject* exception) {
   // Subclasses before the classes that they belong to.
-  for (const ErrorKind kind : {ErrorKind::NotImplemented, ErrorKind::Type, ErrorKind::Value, ErrorKind::Index,
-                               ErrorKind::Memory, ErrorKind::ZeroDivision, ErrorKind::Overflow, ErrorKind::Buffer})
+  for (const ErrorKind kind :
+       {ErrorKind::NotImplemented, ErrorKind::Type, ErrorKind::Value, ErrorKind::Index, ErrorKind::Memory,
+        ErrorKind::ZeroDivision, ErrorKind::Overflow, ErrorKind::Buffer, kLinAlgError})
     if (PyErr_GivenExceptionMatches(exception, class_of(kind))) return kind;
   return ErrorKind::Runtime;
 }

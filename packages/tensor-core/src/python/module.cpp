@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "python/bindings.h"
+#include "python/errors.h"
 #include "python/internal.h"
 #include "python/library.h"
 #include "python/override.h"
@@ -103,6 +104,8 @@ bool add_namespaces(PyObject* module) {
   for (const Namespace* space = all_namespaces; space->name; ++space) {
     PyObject* made = PyModule_New((std::string("taeda_tensor_core.") + space->name).c_str());
     if (!made || !add_tables(made, space->functions) || PyModule_AddObject(module, space->name, made) < 0) return false;
+    PyObject* const error = std::string_view(space->name) == "linalg" ? linalg_error() : nullptr;
+    if (error && PyModule_AddObjectRef(made, "LinAlgError", error) < 0) return false;
   }
   return true;
 }

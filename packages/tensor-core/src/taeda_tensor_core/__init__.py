@@ -116,6 +116,10 @@ def __getattr__(name: str) -> object:
         from taeda_tensor_core import device_module
 
         return globals().setdefault(name, device_module.get_device_module)
+    if name in ("lobpcg", "lu", "pca_lowrank", "svd_lowrank"):
+        from taeda_tensor_core import _lowrank
+
+        return globals().setdefault(name, getattr(_lowrank, name))
     if name in ("library", "backends", "accelerator", "overrides"):
         import importlib
 

@@ -49,6 +49,13 @@ def __format__(self: Tensor, spec: str) -> str:
 # --- the rest ---
 
 
+def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """`linalg.lu_factor` under its old name; with `get_infos` its numbers of zeros too."""
+    from taeda_tensor_core import _lowrank
+
+    return _lowrank.lu(self, pivot, get_infos)
+
+
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Name of the tensor's type without `dtype`, else the tensor in that dtype."""
     if dtype is None:
@@ -260,6 +267,7 @@ def install() -> None:
     for name in _C._reserved_devices():
         setattr(Tensor, name, _mover(name))
     Tensor.is_same_size = _functions.is_same_size
+    Tensor.lu = lu
     Tensor.storage = storage
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.type = type_

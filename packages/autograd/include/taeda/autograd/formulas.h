@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "taeda/arithmetic.h"
+#include "taeda/autograd/formulas/matrices.h"
 #include "taeda/autograd/formulas/shape.h"
 #include "taeda/half.h"
 #include "taeda/ops.h"

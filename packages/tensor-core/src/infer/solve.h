@@ -1,0 +1,14 @@
+// Checks of the solve family.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "infer/matrices.h"
+
+namespace taeda::infer {
+
+/// linalg_lstsq: systems that fit each other, and a known routine.
+void linalg_lstsq(const Tensor& self, const Tensor& b, std::optional<double> rcond,
+                  std::optional<std::string_view> driver);
+
+}  // namespace taeda::infer
