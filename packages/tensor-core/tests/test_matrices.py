@@ -176,6 +176,28 @@ def test_singular_vectors_of_rectangles(shape, dtype, full):
     )
 
 
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (2, 5, 3), (3, 0), (20, 3)])
+@pytest.mark.parametrize("dtype", list(NEAR))
+def test_modes_of_qr(shape, dtype):
+    a = random(*shape, dtype=dtype)
+    q, r = linalg.qr(a, "complete")
+    np.testing.assert_allclose((q @ r).numpy(), a.numpy(), atol=NEAR[dtype])
+    assert q.shape[-1] == q.shape[-2] == r.shape[-2] == shape[-2]
+    eye = np.broadcast_to(np.eye(shape[-2]), q.shape)
+    np.testing.assert_allclose((q.mH @ q).numpy(), eye, atol=NEAR[dtype])
+    none, alone = linalg.qr(a, "r")
+    assert tuple(none.shape) == (0,)
+    np.testing.assert_allclose(alone.numpy(), linalg.qr(a).R.numpy(), atol=NEAR[dtype])
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
+def test_sizes_whose_squares_leave_the_range(scale):
+    a = random(5, 4) * scale
+    q, r = linalg.qr(a)
+    np.testing.assert_allclose((q @ (r / scale)).numpy(), (a / scale).numpy(), rtol=1e-12)
+    np.testing.assert_allclose((q.mT @ q).numpy(), np.eye(4), atol=1e-14)
+
+
 def test_batches_have_the_same_bits_with_any_number_of_threads():
     a = random(64, 24, 24)
     before = tc.get_num_threads()

@@ -43,11 +43,9 @@ Tensor solve(const Tensor& A, const Tensor& B, bool upper, bool left = true, boo
 
 Tensor cholesky_grad(const Tensor& grad, const Tensor& factor, bool upper) {
   const Tensor L = upper ? h(factor) : factor, G = upper ? h(grad) : grad;
-  const Tensor inner = ops::tril(mul(h(L), G), 0);
-  const Tensor halved = inner - from_diagonal(diagonal_of(inner)) * Tensor(0.5);
-  // L^-H halved L^-1, and of that the Hermitian part.
-  const Tensor full = solve(L, solve(h(L), halved, true), false, false);
-  return (full + h(full)) * Tensor(0.5);
+  // L^-H of the symmetrised lower triangle of L^H G, L^-1.
+  const Tensor inner = mul(h(L), G), whole = ops::tril(inner, 0) + h(ops::tril(inner, -1));
+  return solve(L, solve(h(L), whole * Tensor(0.5), true), false, false);
 }
 
 Tensor lu_grad(const Tensor& grad, const Tensor& LU, const Tensor& pivots) {

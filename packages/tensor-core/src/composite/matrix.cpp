@@ -46,6 +46,12 @@ Tensor in_dtype(const char* op, const Tensor& self, std::optional<DType> dtype) 
   return ops::to_dtype(self, *dtype);
 }
 
+/// The largest of numbers that are not negative; 0 of none.
+Tensor largest_of(const Tensor& t, int64_t dim, bool keepdim) {
+  const int64_t d = wrap_dim(dim, t.dim(), "linalg_matrix_norm");
+  return t.size(d) == 0 ? ops::sum(t, Shape{d}, keepdim) : ops::amax(t, Shape{d}, keepdim);
+}
+
 /// Norms by singular values: `reduce` makes one number of them along the last dimension.
 template <class Reduce>
 Tensor spectral(const Tensor& self, const Plane& plane, bool keepdim, const Reduce& reduce) {
@@ -58,7 +64,7 @@ Tensor spectral(const Tensor& self, const Plane& plane, bool keepdim, const Redu
 /// Sums of sizes along one dimension, and of these the largest or smallest.
 Tensor of_sums(const Tensor& self, int64_t summed, int64_t other, bool largest, bool keepdim) {
   const Tensor sums = ops::sum(ops::abs(self), Shape{summed}, true);
-  const Tensor chosen = largest ? ops::amax(sums, Shape{other}, true) : ops::amin(sums, Shape{other}, true);
+  const Tensor chosen = largest ? largest_of(sums, other, true) : ops::amin(sums, Shape{other}, true);
   return keepdim ? chosen : ops::squeeze_dims(chosen, Shape{summed, other});
 }
 
@@ -75,7 +81,7 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntSpan dim, bo
   if (size == 1) return of_sums(A, plane.rows, plane.columns, order > 0, keepdim);
   if (std::isinf(size)) return of_sums(A, plane.columns, plane.rows, order > 0, keepdim);
   return spectral(A, plane, keepdim, [&](const Tensor& values) {
-    return order > 0 ? ops::amax(values, Shape{-1}) : ops::amin(values, Shape{-1});
+    return order > 0 ? largest_of(values, -1, false) : ops::amin(values, Shape{-1});
   });
 }
 Tensor linalg_matrix_norm_name(const Tensor& self, std::string_view ord, IntSpan dim, bool keepdim,
@@ -191,7 +197,7 @@ Tensor powers_of(const char* op, const Tensor& x, int64_t n) {
   const Tensor first = ops::ones(sizes, base.dtype(), x.device());
   sizes.back() = n - 1;
   const Tensor parts[] = {first, ops::cumprod(ops::expand(ops::unsqueeze(base, -1), sizes), -1)};
-  return n == 1 ? first : ops::cat(parts, -1);
+  return ops::cat(parts, -1);
 }
 }  // namespace
 

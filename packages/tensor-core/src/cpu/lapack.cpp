@@ -406,8 +406,14 @@ void trsm(bool left, bool upper, char op, bool unit, int m, int n, const T* a, i
 }
 template <class T> int sytrf(bool, int, T*, int, int*, Rooms<T>&) { absent(); }
 template <class T> void sytrs(bool, int, int, const T*, int, const int*, T*, int) { absent(); }
-template <class T> void geqrf(int, int, T*, int, T*, Rooms<T>&) { absent(); }
-template <class T> void orgqr(int, int, int, T*, int, const T*, Rooms<T>&) { absent(); }
+template <class T>
+void geqrf(int m, int n, T* a, int lda, T* tau, Rooms<T>&) {
+  plain::geqrf(m, n, a, lda, tau);
+}
+template <class T>
+void orgqr(int m, int n, int k, T* a, int lda, const T* tau, Rooms<T>&) {
+  plain::orgqr(m, n, k, a, lda, tau);
+}
 template <class T> int syevd(bool, bool, int, T*, int, Real<T>*, Rooms<T>&) { absent(); }
 template <class T>
 int geev(int, T*, int, std::complex<Real<T>>*, std::complex<Real<T>>*, int, Rooms<T>&) {

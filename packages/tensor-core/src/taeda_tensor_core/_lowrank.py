@@ -12,19 +12,21 @@ __all__ = ["lobpcg", "lu", "pca_lowrank", "svd_lowrank"]
 linalg = _C.linalg
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, ...]:
     """linalg.lu_factor under its old name.
 
     Args:
         A: (..., m, n).
         pivot: True; anything else is refused on the cpu.
         get_infos: Also give, for each matrix, 0 or the number of the first zero on U's diagonal, else an error.
+        out: Where to write the results.
 
     Returns: The factors in one matrix, the pivots, and with `get_infos` the numbers.
     """
-    if get_infos:
-        return tuple(linalg.lu_factor_ex(A, pivot=pivot))
-    return tuple(linalg.lu_factor(A, pivot=pivot))
+    factor = linalg.lu_factor_ex if get_infos else linalg.lu_factor
+    return tuple(factor(A, pivot=pivot) if out is None else factor(A, pivot=pivot, out=out))
 
 
 def _range_of(A: Tensor, q: int, niter: int) -> Tensor:
