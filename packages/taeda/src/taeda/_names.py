@@ -13,6 +13,21 @@ if TYPE_CHECKING:
 # Top-level modules that are a slot's provider as a whole.
 MODULES = {"nn": "nn", "optim": "optim", "autograd": "autograd", "multiprocessing": "multiprocessing"}
 
+# Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
+OWN = frozenset({
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_prims_common", "ao", "compiler", "distributed", "export", "func", "functional", "futures", "fx",
+    "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
+})  # fmt: skip
+# Packages outside the slots.
+PACKAGES = frozenset({"distributions"})
+# Top-level names that modules of this package have.
+OWN_NAMES = {
+    "__version__": "version", "_assert": "_checks", "_check": "_checks", "_check_index": "_checks", "_check_is_size": "_checks",
+    "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks", "_check_with": "_checks",
+    "compile": "compiler",
+    "fork": "jit", "wait": "jit", "typename": "_checks", "vmap": "func",
+}  # fmt: skip
+
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
 NAMESPACES = ("tensor", "autograd", "nn")
 # The only names that a slot further down contributes; everything else there stays in its own module.
@@ -25,10 +40,14 @@ def lookup(name: str) -> object:
     Raises:
         AttributeError: No slot offers it.
     """
-    if name in MODULES or name == "utils":
+    if name in MODULES or name in OWN or name in PACKAGES:
         from importlib import import_module
 
         return import_module(f"taeda.{name}")
+    if name in OWN_NAMES:
+        from importlib import import_module
+
+        return getattr(import_module(f"taeda.{OWN_NAMES[name]}"), name)
     if name == "__all__":
         return [item for item in listing() if not item.startswith("_")]
     if name.startswith("__"):
@@ -65,7 +84,8 @@ def device_module(tensor: ModuleType, name: str) -> ModuleType | None:
 def listing() -> list[str]:
     """All top-level names that are known without loading more than the tensor slot."""
     offered = (name for name in dir(_tensor()) if not name.startswith("_"))
-    return sorted({*offered, *MODULES, "utils", "save", "load", "__version__"})
+    own = (item for item in (*OWN, *OWN_NAMES) if not item.startswith("_"))
+    return sorted({*offered, *MODULES, *PACKAGES, *own, "save", "load", "__version__"})
 
 
 def _tensor() -> ModuleType:
