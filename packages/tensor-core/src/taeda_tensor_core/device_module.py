@@ -54,7 +54,7 @@ class DeviceModule(ModuleType):
         Raises:
             RuntimeError: There is none, or it fails.
         """
-        _C.device(self._device)
+        _C._device_count(self._device)
 
     def set_device(self, device: Any) -> None:
         """Make one the current device; index 0 is, and the only one until a backend has more.
@@ -77,7 +77,8 @@ class DeviceModule(ModuleType):
 
     def current_device(self) -> int:
         """Index of the device that the kind's bare name stands for."""
-        return _C.device(self._device).index or 0
+        _C._device_count(self._device)
+        return 0
 
     def get_device_properties(self, device: Any = None) -> dict[str, Any]:
         """Facts about one of them, as `taeda.backends.properties`."""
@@ -185,7 +186,7 @@ def get_device_module(device: Any = None) -> DeviceModule:
     name = str(device).partition(":")[0]
     if name not in _modules:
         if not _known(name):
-            _C.device(name)  # raises, with the names that are known
+            _C._device_count(name)  # raises, with the names that are known
         _modules[name] = DeviceModule(name)
     return _modules[name]
 
@@ -201,7 +202,7 @@ def _known(name: str) -> bool:
 def _works(name: str) -> bool:
     """Whether the device's plug-in is there and loads; `backends.failures` keeps what went wrong."""
     try:
-        _C.device(name)
+        _C._device_count(name)
     except RuntimeError:
         return False
     return True

@@ -93,7 +93,7 @@ def retry(device: str) -> None:
     """
     name = device.partition(":")[0]
     _plugins.forget(name)
-    _C.device(name)
+    _C._device_count(name)
 
 
 def fallback(device: str, policy: str) -> None:
