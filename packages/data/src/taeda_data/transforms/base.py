@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from taeda_registry.slots import tensor
 
 
@@ -89,9 +91,14 @@ def integer(low: int, high: int) -> int:
     return int(tensor.randint(low, high, ()))
 
 
+def limits(dtype: Any) -> np.iinfo[Any]:
+    """The range of an integer dtype, which has NumPy's name in every tensor library."""
+    return np.iinfo(str(dtype).rpartition(".")[2])
+
+
 def whole(image: Any) -> float:
     """The greatest value of an image's dtype: 1 for floating-point numbers."""
-    return 1.0 if image.is_floating_point() else float(tensor.iinfo(image.dtype).max)
+    return 1.0 if image.is_floating_point() else float(limits(image.dtype).max)
 
 
 def computed(image: Any, change: Callable[[Any], Any]) -> Any:
@@ -99,7 +106,7 @@ def computed(image: Any, change: Callable[[Any], Any]) -> Any:
     if image.is_floating_point():
         return change(image)
     result = change(image.to(tensor.float32))
-    return result.round().clamp(float(tensor.iinfo(image.dtype).min), whole(image)).to(image.dtype)
+    return result.round().clamp(float(limits(image.dtype).min), whole(image)).to(image.dtype)
 
 
 def numbers(name: str, argument: str, value: Any, count: Sequence[int]) -> tuple[float, ...]:

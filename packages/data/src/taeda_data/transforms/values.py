@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taeda_data.readers.folder import image_to_tensor
-from taeda_data.transforms.base import Transform, computed, image_of, whole
+from taeda_data.transforms.base import Transform, computed, image_of, limits, whole
 from taeda_registry.slots import tensor
 
 
@@ -66,11 +66,11 @@ def scaled(image: Any, dtype: Any) -> Any:
     if image.is_floating_point():
         if to_float:
             return image.to(dtype)
-        greatest = tensor.iinfo(dtype).max
+        greatest = limits(dtype).max
         return (image.to(tensor.float64) * (greatest + 1.0 - 1e-3)).clamp(0, greatest).to(dtype)
     if to_float:
         return image.to(dtype) / whole(image)
-    bits = tensor.iinfo(dtype).max.bit_length() - tensor.iinfo(image.dtype).max.bit_length()
+    bits = limits(dtype).max.bit_length() - limits(image.dtype).max.bit_length()
     return image.to(dtype) * 2**bits if bits > 0 else (image // 2**-bits).to(dtype)
 
 
