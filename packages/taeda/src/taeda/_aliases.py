@@ -21,6 +21,7 @@ SLOTS = {
     "taeda.optim": "optim",
     "taeda.autograd": "autograd",
     "taeda.utils.data": "data",
+    "taeda.data": "data",
     "taeda.multiprocessing": "multiprocessing",
 }
 # Import path under taeda, the slot that has the module that stands there, and its name in it.

@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # Top-level modules that are a slot's provider as a whole.
-MODULES = {"nn": "nn", "optim": "optim", "autograd": "autograd", "multiprocessing": "multiprocessing"}
+MODULES = {
+    "nn": "nn",
+    "optim": "optim",
+    "autograd": "autograd",
+    "multiprocessing": "multiprocessing",
+    "data": "data",
+}
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
