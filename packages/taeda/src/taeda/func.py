@@ -6,8 +6,6 @@ from typing import Any
 
 from taeda import _absent
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
-
 globals().update(
     _absent.functions(
         "taeda.func",
@@ -29,12 +27,10 @@ def functional_call(
     """Call a module with other parameters and buffers than its own, which come back afterwards.
 
     Args:
-        module: A module.
-        parameter_and_buffer_dicts: Tensors by the names of `named_parameters` and `named_buffers`, in one dict or several.
-        args: Arguments of the call; one that is no tuple stands alone.
-        kwargs: Its arguments by name.
-        tie_weights: A tensor given for a parameter stands for all names of that parameter.
-        strict: All parameters and buffers must be given.
+        module: A module. parameter_and_buffer_dicts: Tensors by the names of `named_parameters` and
+        `named_buffers`, in one dict or several. args: Arguments of the call; one that is no tuple stands alone.
+        kwargs: Its arguments by name. tie_weights: A tensor given for a parameter stands for all names of that
+        parameter. strict: All parameters and buffers must be given.
 
     Raises:
         ValueError: A key stands in two dicts.

@@ -1,7 +1,7 @@
 """Models from a local folder, and weights from local files.
 
-Nothing is fetched: functions that would need the network raise and say which file they looked for. A folder given to `load` has a file ``hubconf.py``
-whose public functions are its entry points. Loading runs that file.
+Nothing is fetched: functions that would need the network raise and say which file they looked for. A folder given
+to `load` has a file ``hubconf.py`` whose public functions are its entry points. Loading runs that file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 def _hubconf(repo_or_dir: str | os.PathLike[str], source: str, what: str) -> Any:
     source = source.lower()
     if source not in ("github", "local"):
-        raise ValueError(f"Unknown source: {source!r}. Allowed values: \"github\" | \"local\".")
+        raise ValueError(f'Unknown source: {source!r}. Allowed values: "github" | "local".')
     folder = os.path.expanduser(os.fspath(repo_or_dir))
     if source == "github" and not os.path.isdir(folder):
         raise RuntimeError(
@@ -82,7 +82,7 @@ def _entry(module: Any, name: str) -> Any:
     return found
 
 
-def list(  # noqa: A001 (the name that programs use)
+def list(
     github: str | os.PathLike[str], force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None,
     verbose: bool = True,
 ) -> Any:  # fmt: skip
@@ -91,7 +91,7 @@ def list(  # noqa: A001 (the name that programs use)
     return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
 
 
-def help(  # noqa: A001 (the name that programs use)
+def help(
     github: str | os.PathLike[str], model: str, force_reload: bool = False, skip_validation: bool = False,
     trust_repo: Any = None,
 ) -> str | None:  # fmt: skip

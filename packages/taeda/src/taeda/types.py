@@ -19,18 +19,24 @@ _device = tensor.device
 _layout = tensor.layout
 _TensorOrTensors: TypeAlias = Union[Tensor, "Sequence[Tensor]"]
 _TensorOrTensorsOrGradEdge: TypeAlias = Any
-_size = Union[tensor.Size, list[builtins.int], tuple[builtins.int, ...]]
+_size = tensor.Size | list[builtins.int] | tuple[builtins.int, ...]
 _symsize = _size
 _dispatchkey = str
-_int, _float, _bool, _complex, _str = builtins.int, builtins.float, builtins.bool, builtins.complex, builtins.str
+_int, _float, _bool, _complex, _str = (
+    builtins.int,
+    builtins.float,
+    builtins.bool,
+    builtins.complex,
+    builtins.str,
+)
 py_sym_types = (builtins.int, builtins.float, builtins.bool)
 IntLikeType: TypeAlias = builtins.int
 FloatLikeType: TypeAlias = builtins.float
 BoolLikeType: TypeAlias = builtins.bool
-PySymType: TypeAlias = Union[builtins.int, builtins.float, builtins.bool]
-Number: TypeAlias = Union[builtins.int, builtins.float, builtins.bool]
+PySymType: TypeAlias = builtins.int | builtins.float | builtins.bool
+Number: TypeAlias = builtins.int | builtins.float | builtins.bool
 _Number = (builtins.int, builtins.float, builtins.bool)
-FileLike: TypeAlias = Union[str, os.PathLike[str], IO[bytes]]
-Device: TypeAlias = Union[_device, str, builtins.int, None]
+FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
+Device: TypeAlias = _device | str | builtins.int | None
 #: Memory of a tensor, typed or not.
 Storage = tensor.storage._StorageBase

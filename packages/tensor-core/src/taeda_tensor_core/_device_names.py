@@ -21,7 +21,8 @@ _COUNTS = frozenset({
 })  # fmt: skip
 #: What changes statistics, or settings that nothing reads.
 _NOTHING = frozenset({
-    "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+    "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "ipc_collect", "set_sync_debug_mode", "empty_host_cache",
 })  # fmt: skip
 _CONSTANTS = frozenset({"has_half", "has_magma"})
@@ -66,7 +67,9 @@ def _value(module: Any, name: str) -> Any:
     if name in _CONSTANTS:
         return _ANSWERS[name]
     if name in _ANSWERS:
-        return _named(name, lambda *args, **kwargs: _ANSWERS[name], "What is true without a backend that says more.")
+        return _named(
+            name, lambda *args, **kwargs: _ANSWERS[name], "What is true without a backend that says more."
+        )
     if name in _COUNTS:
         return _named(name, lambda device=None: 0, "Bytes that the backend counts: 0, as none is counted.")
     if name in _NOTHING:
@@ -77,7 +80,9 @@ def _value(module: Any, name: str) -> Any:
 def _more(module: Any, kind: str, name: str) -> Any:
     made = {
         "device": lambda: functools.partial(_DeviceBlock, module),
-        "device_of": lambda: lambda obj: _DeviceBlock(module, obj.get_device() if obj.device.type == kind else None),
+        "device_of": lambda: (
+            lambda obj: _DeviceBlock(module, obj.get_device() if obj.device.type == kind else None)
+        ),
         "StreamContext": lambda: module.stream,
         "default_stream": lambda: module.current_stream,
         "default_generators": lambda: tuple(
@@ -88,7 +93,9 @@ def _more(module: Any, kind: str, name: str) -> Any:
         "memory_stats": lambda: lambda device=None: {},
         "memory_summary": lambda: lambda device=None, abbreviated=False: "",
         "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),
-        "get_device_capability": lambda: lambda device=None: module.get_device_properties(device).get("capability"),
+        "get_device_capability": lambda: (
+            lambda device=None: module.get_device_properties(device).get("capability")
+        ),
         "random": lambda: module,
         "memory": lambda: module,
         "streams": lambda: module,

@@ -8,13 +8,23 @@ from taeda_tensor_core import _C
 
 #: Questions with one answer here, whatever the arguments.
 _ANSWERS: dict[str, Any] = {
-    "_get_tracing_state": None, "_is_tracing": False, "_log_api_usage_once": None, "_get_privateuse1_backend_name": "privateuseone",
-    "_jit_set_profiling_executor": False, "_jit_set_profiling_mode": False, "_jit_set_texpr_fuser_enabled": None, "_jit_set_nvfuser_enabled": False,
-    "_jit_set_nvfuser_guard_mode": False, "_jit_can_fuse_on_cpu": False, "_jit_can_fuse_on_gpu": False, "_jit_override_can_fuse_on_cpu": None,
-    "_jit_override_can_fuse_on_gpu": None, "_has_mps": False, "_has_xpu": False, "_are_functorch_transforms_active": False,
+    "_get_tracing_state": None, "_is_tracing": False, "_log_api_usage_once": None,
+    "_get_privateuse1_backend_name": "privateuseone",
+    "_jit_set_profiling_executor": False, "_jit_set_profiling_mode": False,
+    "_jit_set_texpr_fuser_enabled": None, "_jit_set_nvfuser_enabled": False,
+    "_jit_set_nvfuser_guard_mode": False, "_jit_can_fuse_on_cpu": False, "_jit_can_fuse_on_gpu": False,
+    "_jit_override_can_fuse_on_cpu": None,
+    "_jit_override_can_fuse_on_gpu": None, "_has_mps": False, "_has_xpu": False,
+    "_are_functorch_transforms_active": False,
     "_functorch_is_batchedtensor": False, "_dispatch_has_kernel_for_dispatch_key": False,
 }  # fmt: skip
-_FLAGS: dict[str, bool] = {"has_lapack": True, "has_mkl": False, "has_mkldnn": True, "has_openmp": True, "has_spectral": True}
+_FLAGS: dict[str, bool] = {
+    "has_lapack": True,
+    "has_mkl": False,
+    "has_mkldnn": True,
+    "has_openmp": True,
+    "has_spectral": True,
+}
 
 
 class _KeyNames(type):

@@ -7,7 +7,8 @@ from typing import Any
 
 #: Modules of the package.
 MODULES = frozenset({
-    "accelerator", "amp", "backends", "default_device", "library", "overrides", "random", "return_types", "serialization", "storage", "testing",
+    "accelerator", "amp", "backends", "default_device", "library", "overrides", "random", "return_types",
+    "serialization", "storage", "testing",
 })  # fmt: skip
 #: Names by the module that has them.
 NAMES = {
@@ -15,12 +16,14 @@ NAMES = {
     "device_module": "get_device_module",
     "default_device": "set_default_device get_default_device",
     "legacy_types": "set_default_tensor_type",
-    "storage": "UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage BFloat16Storage ByteStorage "
+    "storage": "UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage "
+    "BFloat16Storage ByteStorage "
     "CharStorage ShortStorage IntStorage LongStorage BoolStorage ComplexFloatStorage ComplexDoubleStorage",
     "program_names": "is_inference is_signed is_conj is_neg is_distributed is_vulkan_available get_device "
     "get_float32_matmul_precision set_float32_matmul_precision set_warn_always is_warn_always_enabled "
     "get_num_interop_threads set_num_interop_threads init_num_threads set_flush_denormal set_deterministic_debug_mode "
-    "get_deterministic_debug_mode compiled_with_cxx11_abi prepare_multiprocessing_environment sym_int sym_float sym_not "
+    "get_deterministic_debug_mode compiled_with_cxx11_abi prepare_multiprocessing_environment sym_int "
+    "sym_float sym_not "
     "sym_max sym_min sym_sum sym_ite sym_sqrt SymInt SymFloat SymBool ScriptObject OutOfMemoryError AcceleratorError "
     "to_dlpack resize_as_ detach_ range",
     "amp": "GradScaler autocast get_autocast_dtype set_autocast_dtype is_autocast_enabled set_autocast_enabled "

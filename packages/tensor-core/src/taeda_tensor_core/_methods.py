@@ -305,6 +305,26 @@ METHODS = [
 ]  # fmt: skip
 
 
+def _enter_device(self: Any) -> Any:
+    """The device of tensors that the block makes without saying where."""
+    from taeda_tensor_core.default_device import enter
+
+    return enter(self)
+
+
+def _leave_device(self: Any, *exception: object) -> None:
+    from taeda_tensor_core.default_device import leave
+
+    leave(self, *exception)
+
+
+def _decorate_with_device(self: Any, function: Callable) -> Callable:
+    """The function in a block of this device."""
+    from taeda_tensor_core.default_device import decorate
+
+    return decorate(self, function)
+
+
 def install() -> None:
     """Put the methods on the Tensor type."""
     for method in METHODS:
@@ -321,11 +341,23 @@ def install() -> None:
     for name in _C._reserved_devices():
         setattr(Tensor, name, _mover(name))
     Tensor.is_same_size = _functions.is_same_size
+    _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device
+    _C.device.__call__ = _decorate_with_device
     Tensor.storage = storage
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.type = type_
     Tensor.layout = property(lambda self: _info.strided, doc="How the elements are kept: ``taeda.strided``.")
-    for name in ("is_mkldnn", "is_nested", "is_vulkan", "is_xla", "is_mtia", "is_ipu", "is_maia", "is_hpu", "is_sparse_csr"):
+    for name in (
+        "is_mkldnn",
+        "is_nested",
+        "is_vulkan",
+        "is_xla",
+        "is_mtia",
+        "is_ipu",
+        "is_maia",
+        "is_hpu",
+        "is_sparse_csr",
+    ):
         setattr(Tensor, name, property(lambda self: False, doc="False."))
     Tensor.name = property(lambda self: None, doc="None.")
     Tensor.__array_priority__ = 1000  # NumPy then leaves operators to the tensor

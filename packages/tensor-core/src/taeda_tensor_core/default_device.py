@@ -12,9 +12,12 @@ __all__ = ["DeviceContext", "get_default_device", "set_default_device", "set_dev
 
 #: Functions that make tensors and take a device.
 _MAKERS = (
-    "empty", "empty_strided", "empty_permuted", "ones", "arange", "bartlett_window", "blackman_window", "eye", "full", "fill", "hamming_window",
-    "hann_window", "kaiser_window", "linspace", "logspace", "nested_tensor", "normal", "rand", "randn", "randint", "randperm", "range",
-    "sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "tril_indices",
+    "empty", "empty_strided", "empty_permuted", "ones", "arange", "bartlett_window", "blackman_window", "eye",
+    "full", "fill", "hamming_window",
+    "hann_window", "kaiser_window", "linspace", "logspace", "nested_tensor", "normal", "rand", "randn",
+    "randint", "randperm", "range",
+    "sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor",
+    "sparse_bsr_tensor", "sparse_bsc_tensor", "tril_indices",
     "triu_indices", "zeros", "asarray", "tensor", "as_tensor", "scalar_tensor", "complex",
 )  # fmt: skip
 #: Of these, those that take no `device`.
@@ -43,7 +46,9 @@ class DeviceContext(TorchFunctionMode):
         if DeviceContext._known is None:
             DeviceContext._known = _makers()
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         if id(func) in self._known and kwargs.get("device") is None:  # type: ignore[operator]
             kwargs = {**kwargs, "device": self.device}
@@ -80,7 +85,9 @@ def set_default_device(device: Any) -> None:
     if before is not None:
         stack = _C._function_mode_stack()
         if not stack or stack[-1] is not before:
-            raise RuntimeError("set_default_device: it cannot be called inside a 'with' block of another mode")
+            raise RuntimeError(
+                "set_default_device: it cannot be called inside a 'with' block of another mode"
+            )
         before.__exit__(None, None, None)
         _thread.default = None
     if wanted is not None and wanted.type != "cpu":

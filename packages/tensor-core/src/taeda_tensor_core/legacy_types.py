@@ -23,17 +23,18 @@ class _LegacyType(type):
     device_type: str
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.device_type
+        return (
+            isinstance(instance, Tensor)
+            and instance.dtype is cls.dtype
+            and instance.device.type == cls.device_type
+        )
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         if device is not None and _C.device(device).type != cls.device_type:
-            raise RuntimeError(f"legacy constructor expects device type: {cls.device_type} but device type: {device} was passed")
+            raise RuntimeError(
+                f"legacy constructor expects device type: {cls.device_type} but device type: {device} was passed"
+            )
         return make(cls.__name__, cls.dtype, device or cls.device_type, *args)
-
-    @property
-    def is_cuda(cls) -> bool:  # type: ignore[override]
-        """Whether its tensors are of the first reserved kind of device."""
-        return cls.device_type == _C._reserved_devices()[0]
 
     @property
     def layout(cls) -> Any:
@@ -44,6 +45,16 @@ class _LegacyType(type):
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+def _asks(kind: str) -> property:
+    return property(
+        lambda cls: cls.device_type == kind, doc=f"Whether its tensors are on devices of the kind {kind!r}."
+    )
+
+
+for _kind in _C._reserved_devices():
+    setattr(_LegacyType, f"is_{_kind}", _asks(_kind))
 
 
 def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
@@ -83,7 +94,12 @@ def legacy_type(name: str, device_type: str = "cpu") -> Any:
     if key not in _types:
         home = "torch" if device_type == "cpu" else f"torch.{device_type}"
         dtype = getattr(_C, _DTYPES[name])
-        namespace = {"dtype": dtype, "device_type": device_type, "__module__": home, "__doc__": f"Tensors of {dtype}."}
+        namespace = {
+            "dtype": dtype,
+            "device_type": device_type,
+            "__module__": home,
+            "__doc__": f"Tensors of {dtype}.",
+        }
         _types[key] = _LegacyType(name, (), namespace)
     return _types[key]
 
@@ -105,7 +121,9 @@ def target_of(text: str) -> tuple[Any, str]:
     home, _, name = text.rpartition(".")
     package, _, kind = home.partition(".")
     if name not in _DTYPES or package not in ("", "torch", "taeda"):
-        raise ValueError(f"type: unknown type {text!r}; expected a dtype or one of {', '.join(sorted(_DTYPES))}")
+        raise ValueError(
+            f"type: unknown type {text!r}; expected a dtype or one of {', '.join(sorted(_DTYPES))}"
+        )
     return getattr(_C, _DTYPES[name]), kind or "cpu"
 
 

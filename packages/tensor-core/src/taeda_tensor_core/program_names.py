@@ -1,4 +1,7 @@
-"""Top-level names that programs use beside operators: settings, questions, and what follows from having dense tensors only."""
+"""Top-level names that programs use beside operators: settings, questions.
+
+And what follows from having dense tensors only.
+"""
 
 from __future__ import annotations
 

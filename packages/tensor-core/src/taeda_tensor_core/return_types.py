@@ -10,12 +10,21 @@ from taeda_tensor_core import _C, ops
 _CALLS: dict[str, tuple[str, tuple]] = {
     name: (name, (0,)) for name in ("cummax", "cummin", "max", "median", "min", "mode", "nanmedian", "sort")
 }
-_CALLS |= {"kthvalue": ("kthvalue", (1, 0)), "topk": ("topk", (1,)), "aminmax": ("aminmax", ()), "frexp": ("frexp", ())}
+_CALLS |= {
+    "kthvalue": ("kthvalue", (1, 0)),
+    "topk": ("topk", (1,)),
+    "aminmax": ("aminmax", ()),
+    "frexp": ("frexp", ()),
+}
 _MATRIX = {
-    "slogdet": ("slogdet", ()), "svd": ("svd", ()), "qr": ("qr", ()), "geqrf": ("geqrf", ()), "linalg_slogdet": ("linalg_slogdet", ()),
-    "linalg_svd": ("linalg_svd", ()), "linalg_qr": ("linalg_qr", ()), "linalg_eig": ("linalg_eig", ()), "linalg_eigh": ("linalg_eigh", ()),
-    "linalg_lu": ("linalg_lu", ()), "linalg_lu_factor": ("linalg_lu_factor", ()), "linalg_lu_factor_ex": ("linalg_lu_factor_ex", ()),
-    "linalg_cholesky_ex": ("linalg_cholesky_ex", ()), "linalg_inv_ex": ("linalg_inv_ex", ()), "linalg_ldl_factor": ("linalg_ldl_factor", ()),
+    "slogdet": ("slogdet", ()), "svd": ("svd", ()), "qr": ("qr", ()), "geqrf": ("geqrf", ()),
+    "linalg_slogdet": ("linalg_slogdet", ()),
+    "linalg_svd": ("linalg_svd", ()), "linalg_qr": ("linalg_qr", ()), "linalg_eig": ("linalg_eig", ()),
+    "linalg_eigh": ("linalg_eigh", ()),
+    "linalg_lu": ("linalg_lu", ()), "linalg_lu_factor": ("linalg_lu_factor", ()),
+    "linalg_lu_factor_ex": ("linalg_lu_factor_ex", ()),
+    "linalg_cholesky_ex": ("linalg_cholesky_ex", ()), "linalg_inv_ex": ("linalg_inv_ex", ()),
+    "linalg_ldl_factor": ("linalg_ldl_factor", ()),
     "linalg_ldl_factor_ex": ("linalg_ldl_factor_ex", ()),
 }  # fmt: skip
 

@@ -15,7 +15,8 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 # Names of the older classes, by dtype.
 STORAGE_NAMES = {
     "float32": "FloatStorage", "float64": "DoubleStorage", "float16": "HalfStorage", "bfloat16": "BFloat16Storage",
-    "uint8": "ByteStorage", "int8": "CharStorage", "int16": "ShortStorage", "int32": "IntStorage", "int64": "LongStorage",
+    "uint8": "ByteStorage", "int8": "CharStorage", "int16": "ShortStorage", "int32": "IntStorage",
+    "int64": "LongStorage",
     "bool": "BoolStorage", "complex64": "ComplexFloatStorage", "complex128": "ComplexDoubleStorage",
 }  # fmt: skip
 
@@ -235,7 +236,9 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         self.dtype = dtype or own or _C.get_default_dtype()
         if wrap_storage is not None:
             if args:
-                raise RuntimeError("TypedStorage: argument 'wrap_storage' cannot be given beside a size or elements")
+                raise RuntimeError(
+                    "TypedStorage: argument 'wrap_storage' cannot be given beside a size or elements"
+                )
             if wrap_storage.nbytes() % self.dtype.itemsize:
                 raise RuntimeError(
                     f"TypedStorage: {wrap_storage.nbytes()} bytes are no whole number of elements of {self.dtype}"
@@ -313,7 +316,11 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         return self
 
     def __eq__(self, other: object) -> bool:
-        return issubclass(type(other), TypedStorage) and self._cdata == other._cdata and self.dtype is other.dtype  # type: ignore[attr-defined]
+        return (
+            issubclass(type(other), TypedStorage)
+            and self._cdata == other._cdata
+            and self.dtype is other.dtype
+        )  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
         return hash((self._cdata, self.dtype.name))
@@ -338,7 +345,9 @@ for _name in ("double", "float", "half", "long", "int", "short", "bfloat16"):
 
 def _typed_class(dtype: str, name: str) -> type:
     text = f"The elements of memory as {dtype}."
-    return _TypedMeta(name, (TypedStorage,), {"dtype": getattr(_C, dtype), "__doc__": text, "__module__": __name__})
+    return _TypedMeta(
+        name, (TypedStorage,), {"dtype": getattr(_C, dtype), "__doc__": text, "__module__": __name__}
+    )
 
 
 globals().update({name: _typed_class(dtype, name) for dtype, name in STORAGE_NAMES.items()})
@@ -366,4 +375,6 @@ def shown(storage: Any, dtype: Any, offset: int, size: Any, stride: Any) -> Tens
     size = (count,) if size is None else (size,) if isinstance(size, int) else tuple(size)
     if stride is None:
         stride = _C.empty(size, device="meta").stride()
-    return _copies.shown_over(elements[: elements.numel() // dtype.itemsize * dtype.itemsize], dtype, size, tuple(stride), offset)
+    return _copies.shown_over(
+        elements[: elements.numel() // dtype.itemsize * dtype.itemsize], dtype, size, tuple(stride), offset
+    )

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "export", "forbid_in_graph", "graph_break",
-    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert", "reset",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
+    "export", "forbid_in_graph", "graph_break",
+    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
+    "maybe_mark_dynamic", "optimize", "optimize_assert", "reset",
     "run",
 ]  # fmt: skip
 

@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "keep_portable_guards_unsafe", "list_backends", "load_cache_artifacts", "reset", "save_cache_artifacts", "set_enable_guard_collectives",
-    "set_stance", "skip_all_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe", "substitute_in_graph", "wrap_numpy",
+    "allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling",
+    "is_exporting", "keep_portable_guards_unsafe", "list_backends", "load_cache_artifacts", "reset",
+    "save_cache_artifacts", "set_enable_guard_collectives",
+    "set_stance", "skip_all_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe", "substitute_in_graph",
+    "wrap_numpy",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -121,7 +124,8 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
             lambda item: item.numpy() if isinstance(item, tensor.Tensor) else item, (args, kwargs)
         )
         return tree_map(
-            lambda item: tensor.from_numpy(item) if isinstance(item, numpy.ndarray) else item, fn(*args, **kwargs)
+            lambda item: tensor.from_numpy(item) if isinstance(item, numpy.ndarray) else item,
+            fn(*args, **kwargs),
         )
 
     return wrapped
@@ -143,7 +147,9 @@ def cudagraph_mark_step_begin() -> None:
 class set_stance:
     """How calls of compiled functions run: as Python, whatever the stance."""
 
-    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None) -> None:
+    def __init__(
+        self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None
+    ) -> None:
         self.stance = stance
 
     def __enter__(self) -> None:
@@ -175,7 +181,9 @@ skip_all_guards_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = keep_portable
 
 globals().update(
     _absent.functions(
-        "taeda.compiler", "save_cache_artifacts load_cache_artifacts", "there is no compiler, and nothing to keep"
+        "taeda.compiler",
+        "save_cache_artifacts load_cache_artifacts",
+        "there is no compiler, and nothing to keep",
     )
 )
 

@@ -46,7 +46,9 @@ is_gloo_available = is_mpi_available = is_nccl_available = is_ucc_available = is
 
 
 def _no_group(*args: Any, **kwargs: Any) -> Any:
-    raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    raise ValueError(
+        "Default process group has not been initialized, please make sure to call init_process_group."
+    )
 
 
 #: What asks about a group raises ValueError, as it does elsewhere before a group was made.

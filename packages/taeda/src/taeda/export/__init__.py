@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from taeda import _absent
 
 _REASON = "there is no exporter of programs; save the state_dict"
@@ -13,7 +11,9 @@ ShapesCollection = _absent.cls("taeda.export.ShapesCollection", _REASON)
 AdditionalInputs = _absent.cls("taeda.export.AdditionalInputs", _REASON)
 UnflattenedModule = _absent.cls("taeda.export.UnflattenedModule", _REASON)
 globals().update(
-    _absent.functions("taeda.export", "default_decompositions draft_export export load save unflatten", _REASON)
+    _absent.functions(
+        "taeda.export", "default_decompositions draft_export export load save unflatten", _REASON
+    )
 )
 
 
@@ -57,5 +57,3 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
     from taeda.utils import _pytree
 
     _pytree.register_dataclass(cls, serialized_type_name=serialized_type_name)
-
-

@@ -1,7 +1,7 @@
 """Marks for a symbolic tracer that is not there, and the names of its classes.
 
-Code that is traced elsewhere can be imported and run here: `wrap` gives the function back, tracers and graph modules can be derived from, and making
-one says that it is not there.
+Code that is traced elsewhere can be imported and run here: `wrap` gives the function back, tracers and graph
+modules can be derived from, and making one says that it is not there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from taeda.fx.node import Node, has_side_effect, map_arg
 from taeda.fx.proxy import Proxy
 
 __all__ = [
-    "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer", "Transformer", "graph", "graph_module",
+    "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
+    "Transformer", "graph", "graph_module",
     "has_side_effect", "map_arg", "node", "proxy", "replace_pattern", "symbolic_trace", "wrap",
 ]  # fmt: skip
 

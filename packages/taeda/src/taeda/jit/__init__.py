@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
-    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "ScriptWarning", "TracedModule",
-    "TracerWarning", "TracingCheckError", "annotate", "enable_onednn_fusion", "export", "export_opnames", "fork", "freeze", "fuser", "ignore",
-    "interface", "is_scripting", "is_tracing", "isinstance", "last_executed_optimized_graph", "load", "onednn_fusion_enabled", "optimize_for_inference",
-    "optimized_execution", "run_frozen_optimizations", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy", "set_module",
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction",
+    "ScriptModule", "ScriptWarning", "TracedModule",
+    "TracerWarning", "TracingCheckError", "annotate", "enable_onednn_fusion", "export", "export_opnames",
+    "fork", "freeze", "fuser", "ignore",
+    "interface", "is_scripting", "is_tracing", "isinstance", "last_executed_optimized_graph", "load",
+    "onednn_fusion_enabled", "optimize_for_inference",
+    "optimized_execution", "run_frozen_optimizations", "save", "script", "script_if_tracing", "script_method",
+    "set_fusion_strategy", "set_module",
     "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
@@ -70,7 +74,9 @@ def is_tracing() -> bool:
     return False
 
 
-def script(obj: T, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> T:
+def script(
+    obj: T, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+) -> T:
     """`obj` itself, a function, class or module: it runs as the Python that it is."""
     return obj
 
@@ -132,7 +138,7 @@ class Attribute(tuple):
     type = property(lambda self: self[1])
 
 
-def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001 (the name that programs use)
+def isinstance(obj: Any, target_type: Any) -> bool:
     """`isinstance` that knows containers by what they contain, such as `List[int]`."""
     from taeda.jit._types import matches
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "ExportableModule", "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export",
+    "ExportableModule", "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType",
+    "TrainingMode", "export", "is_in_onnx_export",
     "register_custom_op_symbolic", "select_model_mode_for_export", "symbolic_helper", "unregister_custom_op_symbolic",
 ]  # fmt: skip
 
@@ -75,7 +76,9 @@ def is_in_onnx_export() -> bool:
 _symbolics: dict[tuple[str, int], Callable[..., Any]] = {}
 
 
-def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int) -> None:
+def register_custom_op_symbolic(
+    symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
+) -> None:
     """Keep the function by which an exporter would write an operator; nothing calls it.
 
     Raises:
@@ -83,7 +86,8 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., A
     """
     if symbolic_name.count("::") != 1:
         raise ValueError(
-            f"register_custom_op_symbolic: argument 'symbolic_name' must be 'library::operator', found {symbolic_name!r}"
+            "register_custom_op_symbolic: argument 'symbolic_name' must be 'library::operator', found "
+            f"{symbolic_name!r}"
         )
     _symbolics[symbolic_name, opset_version] = symbolic_fn
 

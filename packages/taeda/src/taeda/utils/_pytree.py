@@ -20,11 +20,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, overload
 
 __all__ = [
-    "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec", "MappingKey", "PyTree",
-    "PyTreeSpec", "SequenceKey", "ToDumpableContextFn", "TreeSpec", "UnflattenFn", "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance",
-    "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr", "register_constant", "register_dataclass",
-    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf",
-    "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path",
+    "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "GetAttrKey", "KeyEntry", "KeyPath",
+    "LeafSpec", "MappingKey", "PyTree",
+    "PyTreeSpec", "SequenceKey", "ToDumpableContextFn", "TreeSpec", "UnflattenFn", "is_namedtuple",
+    "is_namedtuple_class", "is_namedtuple_instance",
+    "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr", "register_constant",
+    "register_dataclass",
+    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
+    "tree_flatten_with_path", "tree_is_leaf",
+    "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only",
+    "tree_map_only_", "tree_map_with_path",
     "tree_structure", "tree_unflatten", "treespec_dumps", "treespec_loads", "treespec_pprint",
 ]  # fmt: skip
 
@@ -192,7 +197,9 @@ def register_dataclass(
 
 def register_constant(cls: type) -> None:
     """Let instances of a class count as containers of nothing, equal when they are equal."""
-    register_pytree_node(cls, lambda obj: ([], obj), lambda _, obj: obj, flatten_with_keys_fn=lambda obj: ([], obj))
+    register_pytree_node(
+        cls, lambda obj: ([], obj), lambda _, obj: obj, flatten_with_keys_fn=lambda obj: ([], obj)
+    )
 
 
 def is_namedtuple_class(cls: Any) -> bool:
@@ -246,7 +253,9 @@ def _keyed_mapping(obj: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 def _install() -> None:
-    def register(cls: type, flatten: Any, unflatten: Any, name: str, keyed: Any, to: Any = None, back: Any = None) -> None:
+    def register(
+        cls: type, flatten: Any, unflatten: Any, name: str, keyed: Any, to: Any = None, back: Any = None
+    ) -> None:
         register_pytree_node(
             cls, flatten, unflatten, serialized_type_name=name, flatten_with_keys_fn=keyed, to_dumpable_context=to,
             from_dumpable_context=back,
@@ -424,7 +433,7 @@ def _is_dict(cls: Any) -> bool:
     return cls in (dict, OrderedDict, defaultdict)
 
 
-def LeafSpec() -> TreeSpec:  # noqa: N802 (the name that programs use)
+def LeafSpec() -> TreeSpec:
     """The form of a leaf."""
     return _LEAF
 
@@ -474,7 +483,8 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """A tree of leaves and a form."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
-            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got {type(treespec)}."
+            "tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got "
+            f"{type(treespec)}."
         )
     return treespec.unflatten(leaves)
 
@@ -501,7 +511,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
 
 
 def _matcher(what: Any) -> Callable[[Any], bool]:
-    if isinstance(what, type | tuple) or hasattr(what, "__instancecheck__") and not callable(what):
+    if isinstance(what, type | tuple) or (hasattr(what, "__instancecheck__") and not callable(what)):
         return lambda item: isinstance(item, what)
     if callable(what):
         return what
@@ -580,7 +590,9 @@ def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf
     """`tree_map` whose function gets the way to the leaf first."""
     keyed, spec = tree_flatten_with_path(tree, is_leaf)
     columns = [spec.flatten_up_to(rest) for rest in rests]
-    return spec._build(iter([func(way, leaf, *row) for (way, leaf), *row in zip(keyed, *columns, strict=True)]))
+    return spec._build(
+        iter([func(way, leaf, *row) for (way, leaf), *row in zip(keyed, *columns, strict=True)])
+    )
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
@@ -616,7 +628,9 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
         NotImplementedError: A class in it has no serialized name, or a context that JSON cannot hold.
     """
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(f"treespec_dumps(treespec): Expected `treespec` to be instance of TreeSpec but got {type(treespec)}.")
+        raise TypeError(
+            f"treespec_dumps(treespec): Expected `treespec` to be instance of TreeSpec but got {type(treespec)}."
+        )
     return json.dumps([1 if protocol is None else protocol, _dumped(treespec)])
 
 
@@ -625,9 +639,15 @@ def _dumped(spec: TreeSpec) -> Any:
         return {"type": None, "context": None, "children_spec": []}
     node = SUPPORTED_NODES[spec.type]
     if node.serialized_type_name is None or spec.type is _NamedTuples:
-        raise NotImplementedError(f"No registered serialization name for {spec.context if spec.type is _NamedTuples else spec.type} found.")
+        raise NotImplementedError(
+            f"No registered serialization name for {spec.context if spec.type is _NamedTuples else spec.type} found."
+        )
     context = node.to_dumpable_context(spec.context) if node.to_dumpable_context else json.dumps(spec.context)
-    return {"type": node.serialized_type_name, "context": context, "children_spec": list(map(_dumped, spec.children_specs))}
+    return {
+        "type": node.serialized_type_name,
+        "context": context,
+        "children_spec": list(map(_dumped, spec.children_specs)),
+    }
 
 
 def treespec_loads(serialized: str) -> TreeSpec:

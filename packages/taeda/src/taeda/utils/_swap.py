@@ -25,7 +25,9 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         if not isinstance(t, _tensor.Tensor):
             raise TypeError(f"swap_tensors: expected two Tensors, found {type(t).__name__}")
         if t.grad_fn is not None:
-            raise RuntimeError("swap_tensors: a tensor that is the result of a recorded operation cannot be exchanged")
+            raise RuntimeError(
+                "swap_tensors: a tensor that is the result of a recorded operation cannot be exchanged"
+            )
     grads, needs = (t1.grad, t2.grad), (t1.requires_grad, t2.requires_grad)
     attributes = dict(t1.__dict__), dict(t2.__dict__)
     classes = type(t1), type(t2)

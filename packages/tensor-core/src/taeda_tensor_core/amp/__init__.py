@@ -1,7 +1,8 @@
 """Mixed precision: operators that gain by fewer bits run in bfloat16 or float16, those that need more in float32.
 
-``autocast`` chooses by operator (`policies`), ``GradScaler`` keeps gradients of float16 from vanishing. A block of autocast costs nothing outside
-of it: the layer that casts stands in the operator table from the first block on, and is met on threads that are in one.
+``autocast`` chooses by operator (`policies`), ``GradScaler`` keeps gradients of float16 from vanishing. A block of
+autocast costs nothing outside of it: the layer that casts stands in the operator table from the first block on, and
+is met on threads that are in one.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from taeda_tensor_core.amp.autocast_mode import autocast, autocast_decorator, cu
 from taeda_tensor_core.amp.grad_scaler import GradScaler
 
 __all__ = [
-    "GradScaler", "autocast", "autocast_decorator", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "custom_bwd",
-    "custom_fwd", "for_device", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
-    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
+    "GradScaler", "autocast", "autocast_decorator", "autocast_decrement_nesting", "autocast_increment_nesting",
+    "clear_autocast_cache", "custom_bwd",
+    "custom_fwd", "for_device", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+    "is_autocast_available",
+    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+    "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
 ]  # fmt: skip
 

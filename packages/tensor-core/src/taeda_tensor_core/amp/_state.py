@@ -51,7 +51,10 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def set_autocast_enabled(*args: Any) -> None:
-    """Switch autocast for a kind of device on this thread: (device_type, enabled), or (enabled) for the first reserved kind."""
+    """Switch autocast for a kind of device on this thread: (device_type, enabled).
+
+    Or (enabled) for the first reserved kind.
+    """
     kind, enabled = args if len(args) == 2 else (accelerator_kind(), *args)
     _thread.enabled[_kind(kind)] = bool(enabled)
     on = any(_thread.enabled.values())
@@ -201,6 +204,8 @@ def _install() -> None:
         if _layer is None:
             named = policies.LOWER | policies.FLOAT32 | policies.WIDEST
             chosen = [
-                each for each in operators() if each.name.partition(".")[0] in named and not _writes(each.name)
+                each
+                for each in operators()
+                if each.name.partition(".")[0] in named and not _writes(each.name)
             ]
             _layer = _Casting("autocast", "autocast", chosen)

@@ -84,7 +84,11 @@ class autocast:
     def __enter__(self) -> autocast:
         kind = self.device
         self._before.append(
-            (_state.is_autocast_cache_enabled(), _state.is_autocast_enabled(kind), _state.get_autocast_dtype(kind))
+            (
+                _state.is_autocast_cache_enabled(),
+                _state.is_autocast_enabled(kind),
+                _state.get_autocast_dtype(kind),
+            )
         )
         _state.set_autocast_dtype(kind, self.fast_dtype)
         _state.set_autocast_enabled(kind, self._enabled)
@@ -117,12 +121,12 @@ def _exit_autocast(mode: autocast) -> None:
 def _in_dtype(value: Any, device_type: str, dtype: Any) -> Any:
     """`value` with the tensors in it, of that kind and real floating but float64, in another dtype."""
     if isinstance(value, Tensor):
-        meant = value.is_floating_point() and value.device.type == device_type and value.dtype is not _C.float64
+        meant = (
+            value.is_floating_point() and value.device.type == device_type and value.dtype is not _C.float64
+        )
         return value.to(dtype) if meant else value
     if isinstance(value, dict):
-        return {
-            _in_dtype(k, device_type, dtype): _in_dtype(v, device_type, dtype) for k, v in value.items()
-        }
+        return {_in_dtype(k, device_type, dtype): _in_dtype(v, device_type, dtype) for k, v in value.items()}
     if isinstance(value, list | tuple):
         items = [_in_dtype(item, device_type, dtype) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

@@ -1,4 +1,7 @@
-"""Losses scaled up before the backward pass, and gradients down after it, so that small ones do not vanish in float16."""
+"""Losses scaled up before the backward pass, and gradients down after it.
+
+So that small ones do not vanish in float16.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,11 @@ class GradScaler:
             raise ValueError(f"GradScaler: argument 'growth_factor' must be > 1.0, found {growth_factor}")
         if backoff_factor >= 1.0:
             raise ValueError(f"GradScaler: argument 'backoff_factor' must be < 1.0, found {backoff_factor}")
-        self._init_scale, self._growth_factor, self._backoff_factor = init_scale, growth_factor, backoff_factor
+        self._init_scale, self._growth_factor, self._backoff_factor = (
+            init_scale,
+            growth_factor,
+            backoff_factor,
+        )
         self._growth_interval = growth_interval
         self._growth_tracker = 0
         self._scale: float | Tensor | None = None
@@ -74,7 +81,8 @@ class GradScaler:
         if self._device == "cpu" or get_device_module(self._device).is_available():
             return True
         warnings.warn(
-            f"GradScaler is enabled, but there is no device of the kind '{self._device}'. Disabling.", stacklevel=3
+            f"GradScaler is enabled, but there is no device of the kind '{self._device}'. Disabling.",
+            stacklevel=3,
         )
         return False
 
@@ -118,7 +126,9 @@ class GradScaler:
         self._expect_scaled("unscale_")
         stage = self._stages.get(id(optimizer), OptState.READY)
         if stage is OptState.UNSCALED:
-            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
         if stage is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         self._found[id(optimizer)] = self._unscale(optimizer)
@@ -276,5 +286,3 @@ class GradScaler:
                 "scaler.update()."
             )
         return dict(self.__dict__)
-
-

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from taeda_tensor_core import _C
 from taeda_tensor_core._build_facts import get_library_dir
 
 __all__ = ["DEVICE_INDEPENDENT", "device_settings", "settings"]
@@ -39,7 +38,9 @@ class Settings(ModuleType):
         known = self.__dict__["_values"]
         for name in changes:
             if name.lstrip("_") not in known:
-                raise TypeError(f"{self.__name__}.flags: unknown setting {name!r}; expected {', '.join(known)}")
+                raise TypeError(
+                    f"{self.__name__}.flags: unknown setting {name!r}; expected {', '.join(known)}"
+                )
         before = tuple(getattr(self, name) for name in known)
         for name, value in changes.items():
             if value is not None:
@@ -154,6 +155,7 @@ _MODULES: dict[str, tuple[str, dict[str, Any], dict[str, Callable]]] = {
     "xnnpack": ("A library that is not used.", {"enabled": False}, {}),
     "kleidiai": ("A library that is not used.", {}, {"is_available": _no}),
     "miopen": (f"A library that is not used: {_UNREAD}.", {"immediate": False}, {}),
+
     "cusparselt": ("A library that is not used.", {}, {"is_available": _no, "version": _none, "get_max_alg_id": _none}),
     "mha": (
         "The fast path of attention layers; it is kept, and nothing reads it.",
@@ -172,7 +174,10 @@ _MODULES: dict[str, tuple[str, dict[str, Any], dict[str, Callable]]] = {
     ),
 }  # fmt: skip
 DEVICE_INDEPENDENT = frozenset(_MODULES)
-_VERBOSE = {"mkldnn": {"VERBOSE_OFF": 0, "VERBOSE_ON": 1, "VERBOSE_ON_CREATION": 2}, "mkl": {"VERBOSE_OFF": 0, "VERBOSE_ON": 1}}
+_VERBOSE = {
+    "mkldnn": {"VERBOSE_OFF": 0, "VERBOSE_ON": 1, "VERBOSE_ON_CREATION": 2},
+    "mkl": {"VERBOSE_OFF": 0, "VERBOSE_ON": 1},
+}
 
 _made: dict[str, Settings] = {}
 
@@ -212,10 +217,15 @@ def _device_answers(kind: str) -> dict[str, Any]:
 
     @contextlib.contextmanager
     def sdp_kernel(
-        enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
     ) -> Iterator[None]:
         before = dict(allowed)
-        allowed.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+        allowed.update(
+            flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+        )
         try:
             yield
         finally:

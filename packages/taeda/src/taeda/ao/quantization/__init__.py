@@ -42,7 +42,7 @@ class QuantWrapper(nn.Module):
         self.quant, self.dequant, self.module = QuantStub(), DeQuantStub(), module
         self.train(module.training)
 
-    def forward(self, X: Any) -> Any:  # noqa: N803 (the name that programs use)
+    def forward(self, X: Any) -> Any:
         return self.dequant(self.module(self.quant(X)))
 
 

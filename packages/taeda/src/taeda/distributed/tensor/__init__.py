@@ -5,7 +5,8 @@ from taeda.distributed.device_mesh import DeviceMesh, init_device_mesh
 from taeda.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = [
-    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "init_device_mesh",
+    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module",
+    "distribute_tensor", "init_device_mesh",
 ]  # fmt: skip
 
 _REASON = "there are no process groups"
