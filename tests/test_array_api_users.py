@@ -68,8 +68,8 @@ def test_gradients_flow_through_arrays():
     array = xp.asarray(tensor)
     xp.sum(xp.exp(array) * array).backward()
     exact = (1 + tensor.detach()) * tensor.detach().exp()
-    taeda_apart = (tensor.grad - exact).abs().max().item()
-    assert taeda_apart < 1e-5 and array.requires_grad
+    apart = (tensor.grad - exact).abs().max().item()
+    assert apart < 1e-5 and array.requires_grad
 
 
 @pytest.mark.parametrize("calls", [SCIPY, LEARN], ids=["scipy", "scikit-learn"])
