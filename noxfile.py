@@ -58,9 +58,9 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def array_api(session: nox.Session) -> None:
-    """Run the array API standard's own suite on `taeda.array_api`; needs git and a network, or `-- FOLDER` with the suite.
+    """Run the array API standard's own suite on `taeda.array_api`.
 
-    Further arguments go to pytest: `-- FOLDER --max-examples=100`.
+    It is fetched with git, or lies in a folder: `-- FOLDER`; further arguments go to pytest.
     """
     install(session)
     folder, *more = session.posargs or [str(Path(session.create_tmp()) / "array-api-tests")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -118,25 +117,6 @@ class Array(Tensor):
         return "Array" + repr(plain(self)).removeprefix("tensor").replace("\n ", "\n")
 
     __hash__ = Tensor.__hash__
-
-    def __dlpack_device__(self) -> tuple[enum.Enum, int]:  # type: ignore[override]
-        kind, number = Tensor.__dlpack_device__(self)
-        return DLDeviceType(kind), number
-
-
-class DLDeviceType(enum.IntEnum):
-    """Kinds of devices as DLPack numbers them."""
-
-    CPU = 1
-    CUDA = 2
-    CPU_PINNED = 3
-    OPENCL = 4
-    VULKAN = 7
-    METAL = 8
-    VPI = 9
-    ROCM = 10
-    CUDA_MANAGED = 13
-    ONE_API = 14
 
 
 def plain(x: Any) -> Any:
