@@ -13,7 +13,7 @@ def test_legacy_types_make_tensors_and_answer_isinstance():
     source = tc.ones(2)
     assert tc.FloatTensor(source).data_ptr() == source.data_ptr()
     assert tc.FloatTensor(source.storage()).data_ptr() == source.data_ptr()
-    with pytest.raises(TypeError, match="expected a tensor of taeda.int64, found one of taeda.float32"):
+    with pytest.raises(TypeError, match=r"expected a tensor of taeda.int64, found one of taeda.float32"):
         tc.LongTensor(source)
     with pytest.raises(TypeError, match="expected sizes, a sequence or a tensor, found float"):
         tc.FloatTensor(1.5)
@@ -26,7 +26,7 @@ def test_type_names_and_conversions():
     for wanted in (tc.LongTensor, "torch.LongTensor", "taeda.LongTensor", tc.int64):
         assert x.type(wanted).dtype is tc.int64
     assert x.type("torch.FloatTensor") is x
-    with pytest.raises(ValueError, match="unknown type 'torch.NoTensor'"):
+    with pytest.raises(ValueError, match=r"unknown type 'torch.NoTensor'"):
         x.type("torch.NoTensor")
     with pytest.raises(TypeError, match="must be a dtype, a tensor type or its name"):
         x.type(3)
