@@ -233,7 +233,8 @@ Tensor eigh_grad(TensorList grads, const Tensor& values, const Tensor& vectors) 
   expect_invariant("linalg_eigh", "eigenvectors", diagonal_of(inner));
   Tensor middle = without_diagonal(inner) / differences(values);
   if (GL.defined()) middle = middle + from_diagonal(GL);
-  return mul(V, middle, h(V));
+  const Tensor full = mul(V, middle, h(V));
+  return (full + h(full)) * Tensor(0.5);
 }
 
 Tensor eig_grad(TensorList grads, const Tensor& values, const Tensor& vectors) {
