@@ -222,8 +222,9 @@ def test_pivots_are_held_to_their_range():
             linalg.lu_solve(a, wrong, a)
         with pytest.raises(RuntimeError, match="pivots"):
             tc.lu_unpack(a, wrong)
-    with pytest.raises(RuntimeError, match="pivots"):
-        linalg.ldl_solve(a, tc.tensor([1, 2, -9], dtype=tc.int32), a)
+    for pivots in ([1, 2, -9], [1, 2, -3], [-1, 2, 3], [0, 1, 2]):
+        with pytest.raises(RuntimeError, match="pivots"):
+            linalg.ldl_solve(a, tc.tensor(pivots, dtype=tc.int32), a)
 
 
 def test_old_names_give_what_the_new_ones_do():

@@ -84,6 +84,18 @@ void lu_solve_kernel(const Tensor& out, const Tensor& LU, const Tensor& pivots, 
   visit_exact(LU.dtype(), [&]<class T>() { solve_all<T>(out, LU, rows, B, left, adjoint); });
 }
 
+/// Pivots of LDL: numbers of rows, those of a block of two rows negative; LAPACK would read beyond the end otherwise.
+void expect_blocks(const char* op, const Tensor& pivots, int64_t n) {
+  for (int64_t i = 0; i < pivots.numel(); ++i) {
+    const int* const row = pivots.data<int>() + i;
+    const bool pair = *row < 0, whole = !pair || (i % n + 1 < n && row[1] < 0 && row[1] >= -n);
+    check(*row != 0 && *row <= n && *row >= -n && whole, ErrorKind::Runtime, op, ": argument 'pivots' has ", *row,
+          " in place ", i % n, ", expected numbers from 1 to ", n,
+          " or pairs of their negatives, as linalg.ldl_factor gives them");
+    i += pair;
+  }
+}
+
 void ldl_solve_kernel(const Tensor& out, const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
   const char* const op = "linalg_ldl_solve";
   lapack::expect_routines(op);
@@ -91,11 +103,7 @@ void ldl_solve_kernel(const Tensor& out, const Tensor& LD, const Tensor& pivots,
   expect_countable(op, B);
   const Tensor exchanges = row_major(pivots);
   const int64_t n = LD.size(-1), columns = B.size(-1);
-  for (int64_t i = 0; i < exchanges.numel(); ++i) {
-    const int64_t row = exchanges.data<int>()[i];
-    check(row != 0 && std::abs(row) <= n, ErrorKind::Runtime, op, ": argument 'pivots' has ", row,
-          ", expected numbers from 1 to ", n, " or their negatives, as linalg.ldl_factor gives them");
-  }
+  expect_blocks(op, exchanges, n);
   const IntSpan batch = batch_of(out);
   visit_exact(LD.dtype(), [&]<class T>() {
     const Stack<T> factors_of(LD, 2, batch), from(B, 2, batch), to(out);

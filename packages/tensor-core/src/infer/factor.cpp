@@ -54,8 +54,9 @@ std::array<Spec, 2> linalg_qr(const Tensor& A, std::string_view mode) {
 
 Spec _pivots_to_permutation(const Tensor& pivots, int64_t n) {
   const char* const op = "_pivots_to_permutation";
-  check(pivots.dim() >= 1 && pivots.dtype() == DType::Int32, ErrorKind::Runtime, op, ": argument 'pivots' is ",
-        describe(pivots), ", expected int32 of at least one dimension");
+  if (pivots.dim() < 1 || pivots.dtype() != DType::Int32) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'pivots' is ", describe(pivots),
+         ", expected int32 of at least one dimension");
   check(pivots.size(-1) <= n, ErrorKind::Runtime, op, ": argument 'n' is ", n, ", expected at least ", pivots.size(-1),
         ", the number of pivots");
   return spec(with_tail(batch_of(pivots, 1), {n}), DType::Int64);

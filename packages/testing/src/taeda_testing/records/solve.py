@@ -482,7 +482,14 @@ RECORDS = [
         out=True,
         errors=misfit("linalg_tensorsolve", (2, 3), (3,), words=("(2, 3)",)),
     ),
-    exact("logdet", _logdet, _of_positive_determinant, differentiable=True, cancels=True, errors=refused("logdet", (2, 3))),
+    exact(
+        "logdet",
+        _logdet,
+        _of_positive_determinant,
+        differentiable=True,
+        cancels=True,
+        errors=refused("logdet", (2, 3)),
+    ),
     exact(
         "lu_solve",
         lambda b, factors, pivots: _lu_solve(factors, pivots, b),
