@@ -124,9 +124,13 @@ def test_modes_without_gradient_say_so():
         linalg.qr(a, "r").R.sum().backward()
 
 
-def test_what_has_no_derivative_is_refused():
-    with pytest.raises(NotImplementedError, match="geqrf"):
-        tc.geqrf(matrix((3, 3), "float64"))
+def test_what_has_no_derivative_says_so():
+    for call in (tc.geqrf, linalg.ldl_factor):
+        with pytest.raises(NotImplementedError, match="has no derivative"):
+            call(matrix((3, 3), "float64"))[0].sum().backward()
+    factors, pivots = linalg.ldl_factor(tc.eye(2))
+    with pytest.raises(NotImplementedError, match="LD"):
+        linalg.ldl_solve(factors.requires_grad_(True), pivots, tc.eye(2))
 
 
 def test_eigenvalues_alone_have_a_gradient():

@@ -41,6 +41,10 @@ Tensor solve(const Tensor& A, const Tensor& B, bool upper, bool left = true, boo
 
 }  // namespace
 
+Tensor no_derivative(const char* op) {
+  fail(ErrorKind::NotImplemented, op, ": has no derivative, but a gradient by its results was asked for");
+}
+
 Tensor cholesky_grad(const Tensor& grad, const Tensor& factor, bool upper) {
   const Tensor L = upper ? h(factor) : factor, G = upper ? h(grad) : grad;
   // L^-H of the symmetrised lower triangle of L^H G, L^-1.

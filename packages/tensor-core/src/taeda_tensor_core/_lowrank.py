@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core._info import finfo
 from taeda_tensor_core._modes import no_grad
 from taeda_tensor_core._overridable import overridable
 
@@ -129,7 +130,7 @@ def lobpcg(
         raise ValueError(
             f"lobpcg: argument 'A' has {m} rows, expected at least three times the {columns} pairs sought"
         )
-    tol = _C.finfo(A.dtype).eps ** 0.5 if tol is None else tol
+    tol = finfo(A.dtype).eps ** 0.5 if tol is None else tol
     start = _C.randn((*A.shape[:-1], columns), dtype=A.dtype, device=A.device) if X is None else X
     steps = 1000 if niter is None else niter
     with no_grad():
@@ -176,9 +177,9 @@ def _search(
 def _orthonormal(S: Tensor, by_b: object) -> Tensor:
     """A basis of the columns' span, orthonormal in the product of B; directions that are hardly there are dropped."""
     for _ in range(2):
-        S = S / linalg.vector_norm(S, dim=0).clamp_min(_C.finfo(S.dtype).tiny)
+        S = S / linalg.vector_norm(S, dim=0).clamp_min(finfo(S.dtype).tiny)
         values, turn = linalg.eigh(S.mT @ by_b(S))
-        kept = values > values[-1] * _C.finfo(S.dtype).eps * S.shape[-1]
+        kept = values > values[-1] * finfo(S.dtype).eps * S.shape[-1]
         S = S @ (turn[:, kept] / values[kept].sqrt())
     return S
 

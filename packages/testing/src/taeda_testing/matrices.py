@@ -51,12 +51,9 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(first: np.ndarray, *others: Any, **kwargs: Any) -> Any:
         lead = first.shape[:-2]
         rows = lambda at: [o[at] if isinstance(o, np.ndarray) else o for o in (first, *others)]  # noqa: E731
-        if 0 in lead:  # the shapes of one matrix of ones
-            ones = [
-                np.ones(o.shape[len(lead) :], o.dtype) if isinstance(o, np.ndarray) else o
-                for o in (first, *others)
-            ]
-            found = function(*ones, **kwargs)
+        if 0 in lead:  # the shapes of one regular matrix
+            one = [_regular(o, len(lead)) if isinstance(o, np.ndarray) else o for o in (first, *others)]
+            found = function(*one, **kwargs)
             empty = lambda part: np.zeros((*lead, *np.shape(part)), np.asarray(part).dtype)  # noqa: E731
             return tuple(map(empty, found)) if isinstance(found, tuple) else empty(found)
         found = [function(*rows(at), **kwargs) for at in np.ndindex(lead)]
@@ -65,6 +62,12 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
         return _stacked(found, lead)
 
     return call
+
+
+def _regular(array: np.ndarray, lead: int) -> np.ndarray:
+    """One item of an empty batch: ones, with twos on the diagonal of a matrix."""
+    shape = array.shape[lead:]
+    return np.ones(shape, array.dtype) + (np.eye(*shape, dtype=array.dtype) if len(shape) == 2 else 0)
 
 
 def _stacked(parts: Any, lead: tuple[int, ...]) -> np.ndarray:

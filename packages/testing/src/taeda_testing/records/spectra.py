@@ -96,9 +96,8 @@ def _cond(a, p=None):
 def _conditions(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for p in (None, 2, -2, 1, -1, np.inf, -np.inf, "fro", "nuc"):
         for shape in ((3, 3), (2, 3, 3), (0, 0)):
-            yield Sample(
-                (matrices(rng, shape, dtype), p) if p is not None else (matrices(rng, shape, dtype),)
-            )
+            given = (matrices(rng, shape, dtype), p) if p is not None else (matrices(rng, shape, dtype),)
+            yield Sample(given, {}, "" if min(shape) else "zeros, of nothing")
     yield Sample((matrices(rng, (4, 2), dtype),))
 
 

@@ -8,6 +8,9 @@
 
 namespace taeda::formulas {
 
+/// NotImplementedError in a backward that reaches an operator without a derivative.
+[[noreturn]] Tensor no_derivative(const char* op);
+
 // --- factorisations ---
 Tensor cholesky_grad(const Tensor& grad, const Tensor& factor, bool upper);
 Tensor lu_grad(const Tensor& grad, const Tensor& LU, const Tensor& pivots);
