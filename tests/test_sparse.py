@@ -219,7 +219,7 @@ def test_training_a_graph_network():
         ),
         (lambda: t.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)), IndexError, "negative index, -1"),
         (lambda: t.sparse_coo_tensor([[0]], [1.0, 2.0]), ValueError, r"indices of shape \(1, 1\)"),
-        (lambda: t.sparse_coo_tensor([[0.5]], [1.0]), TypeError, "expected an integer one|indices"),
+        (lambda: t.sparse_coo_tensor([[0.5]], [1.0]), TypeError, "expected an integer one"),
         (lambda: t.sparse_coo_tensor([[0]], [1.0], (3, 2)), ValueError, "argument 'size'"),
         (lambda: t.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0]), ValueError, "must rise from 0"),
         (
@@ -228,7 +228,7 @@ def test_training_a_graph_network():
             "col_indices up to 5",
         ),
         (lambda: pair()[0].to_sparse_csr().indices(), RuntimeError, "indices"),
-        (lambda: t.ones(2, 2, 2).to_sparse_csr(), RuntimeError, "is for matrices|sparse_dim"),
+        (lambda: t.ones(2, 2, 2).to_sparse_csr(), RuntimeError, "expected a matrix"),
     ],
 )
 def test_wrong_calls(call, error, text):

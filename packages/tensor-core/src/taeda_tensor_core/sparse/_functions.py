@@ -618,7 +618,9 @@ def _bind() -> None:
         if name.endswith("__set__"):
             continue
         if name in _PROPERTIES:
-            setattr(SparseTensor, name, property(function, _table.get(f"{name}__set__"), doc=function.__doc__))
+            setattr(
+                SparseTensor, name, property(function, _table.get(f"{name}__set__"), doc=function.__doc__)
+            )
         else:
             setattr(SparseTensor, name, function)
 

@@ -20,7 +20,9 @@ def _values(name: str, values: Any, dtype: Any, device: Any, requires_grad: bool
 
 
 def _integers(name: str, argument: str, places: Any, like: Any) -> Any:
-    tensor = places if isinstance(places, Tensor) else core.tensor(places, dtype=core.int64)
+    tensor = places if isinstance(places, Tensor) else core.tensor(places)
+    if tensor.numel() == 0:
+        tensor = tensor.to(core.int64)
     if tensor.dtype not in (core.int64, core.int32, core.int16, core.int8, core.uint8):
         raise TypeError(f"{name}: argument {argument!r} has dtype {tensor.dtype}, expected an integer one")
     return tensor.detach().to(like.device, core.int64)
@@ -223,17 +225,34 @@ def dense_to_sparse(
     return made if layout is None else to_layout(made, layout)
 
 
+def dense_to_sparse_coo(self: Any) -> SparseTensor:
+    """The elements that are not zero, with their places."""
+    return dense_to_sparse(self)
+
+
+def _matrix(name: str, x: Any) -> Any:
+    if x.ndim != 2:
+        raise RuntimeError(f"{name}: found shape {tuple(x.shape)}, expected a matrix")
+    return x
+
+
+def dense_to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+    """The tensor itself, or in ``dtype``: it is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
 def dense_to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
     """The elements of a matrix that are not zero, by rows."""
-    return to_layout(dense_to_sparse(self, 2), "sparse_csr")
+    return to_layout(dense_to_sparse(_matrix("to_sparse_csr", self), 2), "sparse_csr")
 
 
 def dense_to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseTensor:
     """The elements of a matrix that are not zero, by columns."""
-    return to_layout(dense_to_sparse(self, 2), "sparse_csc")
+    return to_layout(dense_to_sparse(_matrix("to_sparse_csc", self), 2), "sparse_csc")
 
 
-def sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
+@sparse("sparse_mask")
+def dense_sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
     """The elements of a dense tensor at the places of ``mask``."""
     if not isinstance(mask, SparseTensor):
         raise TypeError(f"sparse_mask: argument 'mask' is a {type(mask).__name__}, expected a sparse tensor")
