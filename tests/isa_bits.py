@@ -47,7 +47,9 @@ def results(record: OpRecord, sample: Sample) -> Iterator[t.Tensor]:
     kwargs = {name: to_tensors(value) for name, value in sample.kwargs.items()}
     for change in (lambda value: value, apart):
         found = function_of(record)(*(change(to_tensors(value)) for value in sample.args), **kwargs)
-        yield from (r for r in (found if isinstance(found, (list, tuple)) else [found]) if isinstance(r, t.Tensor))
+        yield from (
+            r for r in (found if isinstance(found, (list, tuple)) else [found]) if isinstance(r, t.Tensor)
+        )
 
 
 def digest(record: OpRecord, dtype: str) -> str:

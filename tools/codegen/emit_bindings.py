@@ -246,7 +246,9 @@ def emit_tables(families: dict[str, list[Operator]]) -> str:
         space: [family for family, ops in families.items() if any(op.names_in(space) for op in ops)]
         for space in NAMESPACES
     }
-    kinds = {kind: list(families) for kind in KINDS} | {space: there for space, there in used.items() if there}
+    kinds = {kind: list(families) for kind in KINDS} | {
+        space: there for space, there in used.items() if there
+    }
     names = {
         _identifier(kind): [f"{family}_{_identifier(kind)}" for family in there]
         for kind, there in kinds.items()

@@ -11,7 +11,9 @@ def test_what_a_provider_places_is_found_by_its_name(monkeypatch):
     def made():
         pass
 
-    monkeypatch.setattr(_bind.tensor, "nn", SimpleNamespace(functional=SimpleNamespace(made=made, _own=1)), raising=False)
+    monkeypatch.setattr(
+        _bind.tensor, "nn", SimpleNamespace(functional=SimpleNamespace(made=made, _own=1)), raising=False
+    )
     assert _bind.placed("nn.functional") == {"made": made}
     assert _bind.placed("nn.elsewhere") == {}
 

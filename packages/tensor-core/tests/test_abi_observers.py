@@ -83,7 +83,7 @@ def test_what_an_observer_calls_is_not_seen_and_its_errors_stay_its_own(watcher)
     watcher.put("busy")
     watcher.put("journal")
     assert (X + X).tolist() == [2, -4, 6, 8]
-    with pytest.raises(RuntimeError, match="shape|broadcast"):
+    with pytest.raises(RuntimeError, match=r"shape|broadcast"):
         X + taeda.ones(3)
     seen = watcher.journal
     assert seen[:4] == ["busy", "+add 4 4", "-add 4 4", "busy"]

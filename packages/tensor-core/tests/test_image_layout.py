@@ -126,7 +126,10 @@ def test_what_a_device_in_c_is_asked(answering):
 
 def test_an_answer_that_is_none_and_an_error(answering):
     x = images()
-    with answering(OTHER) as there, pytest.raises(RuntimeError, match="answering: image_layout gave 2, expected"):
+    with (
+        answering(OTHER) as there,
+        pytest.raises(RuntimeError, match="answering: image_layout gave 2, expected"),
+    ):
         OPERATORS["conv2d"](x.to(there))
     with answering(-1) as there, pytest.raises(NotImplementedError, match="no images today"):
         OPERATORS["max_pool2d"](x.to(there))

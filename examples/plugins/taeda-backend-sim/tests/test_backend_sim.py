@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+import taeda_backend_sim
 from sklearn.datasets import load_digits
 
 import taeda as torch
-import taeda_backend_sim
 import taeda.nn.functional as F
 from taeda import nn
 

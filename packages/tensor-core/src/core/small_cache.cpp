@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/fork.h"
+#include "taeda/thread_end.h"
 
 namespace taeda::detail {
 namespace {

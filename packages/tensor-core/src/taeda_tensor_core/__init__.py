@@ -59,8 +59,6 @@ def abi_capsule(major: int = 1, minor: int = 0, distribution: str = "") -> objec
     return _C._abi_capsule(major, minor, distribution)
 
 
-
-
 def _announce(place: object) -> None:
     """`ops` and the namespaces that operators declare (`linalg`, `signal.windows`) can be imported as modules."""
     for module in list(vars(place).values()):

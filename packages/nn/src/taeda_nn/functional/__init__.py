@@ -22,6 +22,9 @@ from taeda_nn.functional.pooling import __all__ as _pooling
 
 __all__ = [*_activation, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling]
 # Operators that are declared to stand here need no function around them.
-globals().update(_declared := {_n: _f for _n, _f in _placed("nn.functional").items() if _n not in __all__})
-__all__ += _declared
+_declared = {
+    _name: _function for _name, _function in _placed("nn.functional").items() if _name not in __all__
+}
+globals().update(_declared)
+__all__.extend(_declared)
 _overridable(globals()[name] for name in __all__)
