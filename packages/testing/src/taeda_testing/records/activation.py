@@ -316,7 +316,7 @@ RECORDS = [
             kinks=kinks({-3.0: 0, 3.0: 0, NAN: 0}, INF, -INF)),
     _record("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT, **_EVEN,
             kinks=kinks({-3.0: 0, 3.0: 1, -INF: 0, INF: 1, NAN: NAN})),
-    _record("hardshrink", lambda x, at=0.5: np.where(np.abs(x) > at, x, 0), _calls((), (1.0,)), **_EVEN,
+    _record("hardshrink", lambda x, at=0.5: np.where(np.abs(x) <= at, 0, x), _calls((), (1.0,)), **_EVEN,
             kinks=kinks({-0.5: 0, 0.5: 0, 0.6: 1, NAN: 0}, INF, -INF)),
     _record(
         "softshrink", lambda x, at=0.5: np.sign(x) * np.maximum(np.abs(x) - at, 0), _calls((), (1.0,)), **_OUT, **_EVEN,
