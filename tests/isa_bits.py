@@ -68,7 +68,7 @@ def digest(record: OpRecord, dtype: str) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     for record in all_records():
-        if record.family in FAMILIES and record.values and not record.creates:
+        if record.family in FAMILIES and record.values and not record.creates and not record.row_major:
             for dtype in record.dtypes:
                 print(f"{record.family} {record.name} {dtype}\t{digest(record, dtype)}")
 

@@ -65,12 +65,20 @@ def compare(name, options, *points):
     ours, theirs = (
         derivatives(library, function(library, name, options), *points) for library in (taeda, torch)
     )
+    known = True
     for which, a, b in zip(
-        ("gradient", "recorded gradient", "second derivative"), ours, theirs, strict=False
+        ("gradient", "recorded gradient", "second derivative"),
+        map(array, ours),
+        map(array, theirs),
+        strict=False,
     ):
+        # A derivative of what is no number says nothing, nor does one that overflowed in PyTorch on its way.
+        compared = known & (~np.isnan(b) if which == "second derivative" else True)
         # PyTorch rounds the sixth of hardsigmoid to float32.
         text = f"{which} of {name} at {points[0][:LENGTH]}"
-        np.testing.assert_allclose(array(a), array(b), 1e-7, 1e-12, err_msg=text)
+        wanted = np.where(compared, b, a)
+        np.testing.assert_allclose(a, wanted, 1e-7, 1e-12, err_msg=text)
+        known = ~np.isnan(b)
 
 
 @pytest.mark.parametrize(("record", "options"), ONE, ids=lambda v: v.name if isinstance(v, OpRecord) else "")
