@@ -20,7 +20,7 @@ FIELDS = {
     "steps": bool, "called_inside": dict, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
-NAMESPACES = ("linalg", "special")  # Python modules beside the top level that operators may stand in
+NAMESPACES = ("fft", "linalg", "special")  # Python modules beside the top level that operators may stand in
 MODULES = {"both", "nn", *NAMESPACES}
 FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
