@@ -39,12 +39,30 @@ def vendor_file(library: str, distribution: str, ending: str) -> Path | None:
     return None if cmake_build.without(library) else installed_file(distribution, ending)
 
 
+def pocketfft() -> Path | None:
+    """The header of pocketfft, which the package of Pythran carries; it belongs to no vendor and is never left out."""
+    return installed_file("pythran", "numpy/fft/pocketfft.hpp")
+
+
+def pocketfft_licence() -> Path | None:
+    """The comment that the header begins with, as a file: its licence."""
+    header = pocketfft()
+    if header is None:
+        return None
+    text = ROOT / "build" / "pocketfft-LICENSE.txt"
+    text.parent.mkdir(exist_ok=True)
+    text.write_text(header.read_text(encoding="utf-8").partition("*/")[0].removeprefix("/*").strip() + "\n")
+    return text
+
+
 def definitions() -> dict[str, str]:
     """CMake variables: where the vendor libraries are, empty for none."""
     dnnl = vendor_file("onednn", "onednn-devel-cpu-gomp", "include/dnnl.hpp")
     blas = vendor_file("openblas", "scipy-openblas32", "scipy_openblas32/__init__.py")
+    fft = pocketfft()
     return {
         "TAEDA_DNNL_ROOT": str(dnnl.parents[1]) if dnnl else "",
+        "TAEDA_POCKETFFT_DIR": str(fft.parent) if fft else "",
         "TAEDA_OPENBLAS_ROOT": str(blas.parent) if blas else "",
     }
 
@@ -57,6 +75,7 @@ def notices() -> dict[str, Path]:
             "onednn", "onednn-devel-cpu-gomp", "onednn/THIRD-PARTY-PROGRAMS"
         ),
         "OpenBLAS-LICENSE.txt": vendor_file("openblas", "scipy-openblas32", "LICENSE.txt"),
+        "pocketfft-LICENSE.txt": pocketfft_licence(),
     }
     return {name: path for name, path in texts.items() if path is not None}
 

@@ -24,7 +24,15 @@ PACKAGES = ROOT / "packages"
 WITHOUT_DERIVATIVE = {
     "_fused_adam_": "updates parameters below autograd",
     "_fused_sgd_": "updates parameters below autograd",
-}
+    "special_airy_ai": "its derivative is no operator",
+} | dict.fromkeys(
+    [
+        *(f"special_{shifted}chebyshev_polynomial_{k}" for k in "tuvw" for shifted in ("", "shifted_")),
+        *(f"special_{name}" for name in ("hermite_polynomial_h", "hermite_polynomial_he")),
+        *(f"special_{name}" for name in ("laguerre_polynomial_l", "legendre_polynomial_p")),
+    ],
+    "PyTorch differentiates no polynomial by its argument",
+)
 # Parts of derivatives: not every one can be differentiated again; autograd then names it in an error.
 BACKWARD = re.compile(r"_backward$")
 

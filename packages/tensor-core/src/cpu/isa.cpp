@@ -2,8 +2,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "cpu/loops/fft.h"
 #include "cpu/loops/layers.h"
 #include "cpu/loops/moments.h"
+#include "cpu/loops/special.h"
 #include "cpu/loops/tables.h"
 #include "isas.h"
 
@@ -12,6 +14,8 @@ namespace taeda::loops {
 TAEDA_EACH_ISA(TAEDA_LOOP_TABLES)
 TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
 TAEDA_EACH_ISA(TAEDA_MOMENT_LOOPS)
+TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
+TAEDA_EACH_ISA(TAEDA_SPECIAL_LOOPS)
 
 namespace {
 
@@ -20,6 +24,8 @@ struct Copy {
   Tables tables;
   LayerTables layers;
   const MomentTable& moments;
+  const FftTable& fft;
+  const ElementRow* special;
 };
 
 #define TAEDA_COPY(ISA)                                                                                    \
@@ -27,7 +33,9 @@ struct Copy {
        {ISA::arith_rows, ISA::unary_rows, ISA::compare_rows, ISA::activation_rows, ISA::select, ISA::cast, \
         ISA::softmax, ISA::reduce, ISA::random, ISA::optim},                                               \
        {ISA::layers_float, ISA::layers_double},                                                            \
-       ISA::moments},
+       ISA::moments,                                                                                       \
+       ISA::fft,                                                                                           \
+       ISA::special_rows},
 constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
 #undef TAEDA_COPY
 
@@ -74,5 +82,8 @@ const Tables& tables() noexcept { return chosen().tables; }
 const Tables& least_tables() noexcept { return kCopies[0].tables; }
 const LayerTables& layer_tables() noexcept { return chosen().layers; }
 const MomentTable& moment_table() noexcept { return chosen().moments; }
+const FftTable& fft_table() noexcept { return chosen().fft; }
+const ElementRow* special_table() noexcept { return chosen().special; }
+const ElementRow* least_special_table() noexcept { return kCopies[0].special; }
 
 }  // namespace taeda::loops

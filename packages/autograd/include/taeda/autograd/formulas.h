@@ -74,6 +74,16 @@ Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> 
 Tensor trigamma(const Tensor& x);
 Tensor sinc_grad(const Tensor& grad, const Tensor& self);
 
+// --- fft ---
+Tensor fft_r2c_grad(const Tensor& grad, IntSpan dim, int64_t normalization, bool onesided, IntSpan sizes);
+Tensor fft_c2r_grad(const Tensor& grad, IntSpan dim, int64_t normalization);
+
+// --- special ---
+/// value - above / below, and `at_zero` where `below` is 0.
+Tensor minus_ratio(const Tensor& value, const Tensor& above, const Tensor& below, double at_zero);
+/// Derivative of sin(x) / x.
+Tensor spherical_slope(const Tensor& x, const Tensor& result);
+
 // --- reduce ---
 Tensor sum_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);
 Tensor mean_grad(const Tensor& grad, IntSpan sizes, const Dims& dim, bool keepdim);

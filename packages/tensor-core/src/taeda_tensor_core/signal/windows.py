@@ -1,0 +1,295 @@
+"""Windows of filters and spectra, of which the largest number is 1.
+
+A window of M numbers is symmetric, fit for filters, or with ``sym=False`` periodic, fit for spectra: the first M of
+a symmetric window of one number more. Definitions: Harris, "On the use of windows for harmonic analysis with the
+discrete Fourier transform", 1978. Numbers are computed in float64 and rounded once.
+
+All functions take
+
+* M: how many numbers;
+* sym: symmetric or periodic;
+* dtype: float32 or float64, the default dtype unless given;
+* layout, device, requires_grad: of the result. The only layout is strided.
+
+They raise ValueError for a negative M, another dtype or layout.
+
+Example:
+    >>> taeda.signal.windows.hann(4, sym=False)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Tensor
+
+__all__ = [
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
+    "hann", "kaiser", "nuttall",
+]  # fmt: skip
+
+
+def _window(
+    name: str,
+    M: int,
+    sym: bool,
+    shape: Callable[[Tensor, float], Tensor],
+    dtype: _C.dtype | None,
+    layout: object,
+    device: object,
+    requires_grad: bool,
+) -> Tensor:
+    """shape(k, n) of the places k = 0, ..., M - 1 of a window that is symmetric about n / 2."""
+    if not isinstance(M, int):
+        raise TypeError(f"{name}: argument 'M' must be an int, found {type(M).__name__}")
+    if M < 0:
+        raise ValueError(f"{name}: argument 'M' must not be negative, got {M}")
+    if layout is not None and not str(layout).endswith("strided"):
+        raise ValueError(f"{name}: argument 'layout' is {layout}, expected strided")
+    dtype = _C.get_default_dtype() if dtype is None else dtype
+    if dtype not in (_C.float32, _C.float64):
+        raise ValueError(f"{name}: argument 'dtype' is {dtype}, expected float32 or float64")
+    places = _C.arange(M, dtype=_C.float64, device=device)
+    # A single number is the middle of its window.
+    values = shape(places, float(M - 1 if sym or M == 1 else M)) if M else places
+    return values.to(dtype).requires_grad_(requires_grad)
+
+
+def _from_middle(k: Tensor, n: float) -> Tensor:
+    """-1 at the window's beginning, 0 in its middle, 1 at its end."""
+    return k * (2 / n) - 1 if n else k
+
+
+def _positive(name: str, argument: str, value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{name}: argument {argument!r} must be positive, got {value}")
+
+
+def _cosines(name: str, M: int, a: Iterable[float], sym: bool, *options: object) -> Tensor:
+    terms = list(a)
+
+    def shape(k: Tensor, n: float) -> Tensor:
+        if not n:
+            return _C.ones_like(k)
+        total = _C.zeros_like(k)
+        for i, amplitude in enumerate(terms):
+            total += (-1) ** i * amplitude * (k * (2 * math.pi * i / n)).cos()
+        return total
+
+    return _window(name, M, sym, shape, *options)  # type: ignore[arg-type]
+
+
+def bartlett(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Triangle: 1 - |2 k / n - 1|."""
+    return _window(
+        "bartlett",
+        M,
+        sym,
+        lambda k, n: 1 - _from_middle(k, n).abs(),
+        dtype,
+        layout,
+        device,
+        requires_grad,
+    )
+
+
+def blackman(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Blackman's window: general_cosine with 0.42, 0.5, 0.08."""
+    return _cosines("blackman", M, (0.42, 0.5, 0.08), sym, dtype, layout, device, requires_grad)
+
+
+def cosine(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Half a wave of the sine: sin(pi (k + 1/2) / (n + 1))."""
+    return _window(
+        "cosine",
+        M,
+        sym,
+        lambda k, n: ((k + 0.5) * (math.pi / (n + 1))).sin(),
+        dtype,
+        layout,
+        device,
+        requires_grad,
+    )
+
+
+def exponential(
+    M: int,
+    *,
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Poisson's window: exp(-|k - center| / tau).
+
+    Args:
+        center: the middle of the window unless given; a symmetric window takes none.
+        tau: how far from the centre the window falls to 1 / e; ValueError unless positive.
+    """
+    _positive("exponential", "tau", tau)
+    if sym and center is not None:
+        raise ValueError(f"exponential: argument 'center' is {center}, expected None for a symmetric window")
+    return _window(
+        "exponential",
+        M,
+        sym,
+        lambda k, n: ((k - (n / 2 if center is None else center)).abs() * (-1 / tau)).exp(),
+        dtype,
+        layout,
+        device,
+        requires_grad,
+    )
+
+
+def gaussian(
+    M: int,
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The normal distribution's bell, exp(-x**2 / 2) of x = (k - n / 2) / std; ValueError unless `std` is positive."""
+    _positive("gaussian", "std", std)
+    return _window(
+        "gaussian",
+        M,
+        sym,
+        lambda k, n: (((k - n / 2) / std) ** 2 * -0.5).exp(),
+        dtype,
+        layout,
+        device,
+        requires_grad,
+    )
+
+
+def general_cosine(
+    M: int,
+    *,
+    a: Iterable[float],
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """a[0] - a[1] cos(2 pi k / n) + a[2] cos(4 pi k / n) - ...
+
+    Raises:
+        TypeError: `a` is no list of numbers.
+        ValueError: `a` is empty.
+    """
+    if not isinstance(a, Iterable):
+        raise TypeError(f"general_cosine: argument 'a' must be a list of numbers, found {type(a).__name__}")
+    terms = list(a)
+    if not terms:
+        raise ValueError("general_cosine: argument 'a' is empty, expected at least one number")
+    return _cosines("general_cosine", M, terms, sym, dtype, layout, device, requires_grad)
+
+
+def general_hamming(
+    M: int,
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """alpha - (1 - alpha) cos(2 pi k / n)."""
+    return _cosines("general_hamming", M, (alpha, 1 - alpha), sym, dtype, layout, device, requires_grad)
+
+
+def hamming(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Hamming's window: 0.54 - 0.46 cos(2 pi k / n)."""
+    return _cosines("hamming", M, (0.54, 0.46), sym, dtype, layout, device, requires_grad)
+
+
+def hann(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Hann's window, the raised cosine: (1 - cos(2 pi k / n)) / 2."""
+    return _cosines("hann", M, (0.5, 0.5), sym, dtype, layout, device, requires_grad)
+
+
+def kaiser(
+    M: int,
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Kaiser's window: i0(beta sqrt(1 - (2 k / n - 1)**2)) / i0(beta); ValueError for a negative `beta`."""
+    if beta < 0:
+        raise ValueError(f"kaiser: argument 'beta' must not be negative, got {beta}")
+
+    def shape(k: Tensor, n: float) -> Tensor:
+        root = (1 - _from_middle(k, n) ** 2).clamp(min=0).sqrt()
+        # Scaled functions, since i0 itself overflows.
+        return _C.i0e(root * beta) / _C.i0e(_C.full_like(k[:1], beta)) * ((root - 1) * beta).exp()
+
+    return _window("kaiser", M, sym, shape, dtype, layout, device, requires_grad)
+
+
+def nuttall(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: _C.dtype | None = None,
+    layout: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Nuttall's window with four cosines. "Some windows with very good sidelobe behavior", 1981."""
+    terms = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
+    return _cosines("nuttall", M, terms, sym, dtype, layout, device, requires_grad)
