@@ -4,6 +4,7 @@
 
 #include "cpu/loops/layers.h"
 #include "cpu/loops/moments.h"
+#include "cpu/loops/spatial.h"
 #include "cpu/loops/tables.h"
 #include "isas.h"
 
@@ -12,6 +13,7 @@ namespace taeda::loops {
 TAEDA_EACH_ISA(TAEDA_LOOP_TABLES)
 TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
 TAEDA_EACH_ISA(TAEDA_MOMENT_LOOPS)
+TAEDA_EACH_ISA(TAEDA_SPATIAL_LOOPS)
 
 namespace {
 
@@ -20,6 +22,7 @@ struct Copy {
   Tables tables;
   LayerTables layers;
   const MomentTable& moments;
+  const SpatialTable& spatial;
 };
 
 #define TAEDA_COPY(ISA)                                                                                    \
@@ -27,7 +30,8 @@ struct Copy {
        {ISA::arith_rows, ISA::unary_rows, ISA::compare_rows, ISA::activation_rows, ISA::select, ISA::cast, \
         ISA::softmax, ISA::reduce, ISA::random, ISA::optim},                                               \
        {ISA::layers_float, ISA::layers_double},                                                            \
-       ISA::moments},
+       ISA::moments,                                                                                       \
+       ISA::spatial},
 constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
 #undef TAEDA_COPY
 
@@ -74,5 +78,6 @@ const Tables& tables() noexcept { return chosen().tables; }
 const Tables& least_tables() noexcept { return kCopies[0].tables; }
 const LayerTables& layer_tables() noexcept { return chosen().layers; }
 const MomentTable& moment_table() noexcept { return chosen().moments; }
+const SpatialTable& spatial_table() noexcept { return chosen().spatial; }
 
 }  // namespace taeda::loops

@@ -18,6 +18,8 @@ from taeda_nn.functional.norm import *
 from taeda_nn.functional.norm import __all__ as _norm
 from taeda_nn.functional.pooling import *
 from taeda_nn.functional.pooling import __all__ as _pooling
+from taeda_nn.functional.spatial import *
+from taeda_nn.functional.spatial import __all__ as _spatial
 
-__all__ = [*_activation, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling]
+__all__ = [*_activation, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling, *_spatial]
 _overridable(globals()[name] for name in __all__)
