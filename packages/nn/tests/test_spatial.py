@@ -30,11 +30,19 @@ def same(found, expected, tolerance=1e-12):
         (lambda: F.interpolate(wave(1, 1, 4), (3, 3)), ValueError, "has 2 numbers, expected 1"),
         (lambda: F.interpolate(wave(1, 1, 4), (3.5,)), TypeError, "found \\['float'\\]"),
         (lambda: F.interpolate(wave(1, 1, 4), 3, align_corners=True), ValueError, "align_corners"),
-        (lambda: F.interpolate(wave(1, 1, 4), 3, mode="bilinear"), NotImplementedError, "3D input, but mode 'bilinear'"),
+        (
+            lambda: F.interpolate(wave(1, 1, 4), 3, mode="bilinear"),
+            NotImplementedError,
+            "3D input, but mode 'bilinear'",
+        ),
         (lambda: F.interpolate(wave(1, 1, 4), 3, mode="cube"), NotImplementedError, "cube"),
         (lambda: F.interpolate(wave(1, 1, 4), 3, antialias=True), ValueError, "Anti-alias"),
         (lambda: F.interpolate(wave(1, 1, 2, 2), 3, mode="lanczos"), ValueError, "Lanczos"),
-        (lambda: F.interpolate(wave(1, 1, 4), 3, recompute_scale_factor=True), ValueError, "recompute_scale_factor"),
+        (
+            lambda: F.interpolate(wave(1, 1, 4), 3, recompute_scale_factor=True),
+            ValueError,
+            "recompute_scale_factor",
+        ),
         (lambda: F.interpolate(wave(1, 1, 4), 0), RuntimeError, "greater than 0"),
         (lambda: F.interpolate([1.0], 2), TypeError, "input"),
         (lambda: F.grid_sample(wave(1, 1, 2, 2), wave(1, 1, 1, 2), "square"), ValueError, "square"),
@@ -43,12 +51,20 @@ def same(found, expected, tolerance=1e-12):
         (lambda: F.affine_grid(wave(1, 2, 3), (1, 1, 2), False), NotImplementedError, "4D and 5D"),
         (lambda: F.affine_grid(wave(1, 2, 3), (1, 1, 0, 2), False), ValueError, "positive output size"),
         (lambda: F.max_unpool2d(wave(1, 2, 2), wave(1, 2, 2), 2, output_size=(9, 4)), ValueError, "dim 0"),
-        (lambda: F.max_unpool2d(wave(1, 2, 2), wave(1, 2, 2), 2, output_size=(4,)), ValueError, "2 or 4 elements"),
+        (
+            lambda: F.max_unpool2d(wave(1, 2, 2), wave(1, 2, 2), 2, output_size=(4,)),
+            ValueError,
+            "2 or 4 elements",
+        ),
         (lambda: F.fractional_max_pool2d(wave(1, 4, 4), 2), ValueError, "output_size or an output_ratio"),
         (lambda: nn.FractionalMaxPool2d(2, output_ratio=1.5), ValueError, "between 0 and 1"),
         (lambda: nn.FractionalMaxPool3d(2, output_size=1, output_ratio=0.5), ValueError, "one of them"),
         (lambda: F.embedding_bag(tt.tensor([1]), wave(3, 2)), ValueError, "offsets"),
-        (lambda: F.embedding_bag(tt.tensor([[1]]), wave(3, 2), tt.tensor([0])), ValueError, "offsets has to be None"),
+        (
+            lambda: F.embedding_bag(tt.tensor([[1]]), wave(3, 2), tt.tensor([0])),
+            ValueError,
+            "offsets has to be None",
+        ),
         (lambda: F.embedding_bag(tt.tensor([[1]]), wave(3, 2), mode="min"), ValueError, "min"),
         (
             lambda: F.embedding_bag(tt.tensor([[1]]), wave(3, 2), per_sample_weights=wave(1, 1)),
@@ -56,7 +72,11 @@ def same(found, expected, tolerance=1e-12):
             "mode='mean'",
         ),
         (lambda: nn.EmbeddingBag(3, 2, padding_idx=5), ValueError, "out of range"),
-        (lambda: F.linear_cross_entropy(wave(2, 3), wave(4, 2), tt.tensor([0, 1])), RuntimeError, "in_features"),
+        (
+            lambda: F.linear_cross_entropy(wave(2, 3), wave(4, 2), tt.tensor([0, 1])),
+            RuntimeError,
+            "in_features",
+        ),
         (lambda: F.triplet_margin_with_distance_loss(*[wave(2, 2)] * 3, margin=-1), ValueError, "margin"),
         (lambda: F.ctc_loss(wave(2, 1, 3), tt.tensor([[1]]), [2], [1], reduction="most"), ValueError, "most"),
     ],
@@ -123,7 +143,10 @@ def test_unpooling_puts_maxima_back(rank):
     assert back.shape == x.shape
     again, where = pool(2, return_indices=True)(back.abs())
     same(back.abs().sum(), values.abs().sum().item())
-    assert (again.reshape(-1).tolist(), where.tolist()) == (values.abs().reshape(-1).tolist(), places.tolist())
+    assert (again.reshape(-1).tolist(), where.tolist()) == (
+        values.abs().reshape(-1).tolist(),
+        places.tolist(),
+    )
 
 
 def test_embedding_bags_agree_with_their_rows():

@@ -38,6 +38,7 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align_corne
   const char* const op = "affine_grid_generator";
   check(size.size() == 4 || size.size() == 5, ErrorKind::Runtime, op, ": argument 'size' is ", shape_text(size),
         ", expected (N, C, H, W) or (N, C, D, H, W)");
+  check(is_floating(theta.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(theta.dtype()));
   const auto rank = int64_t(size.size()) - 2;
   check(std::ranges::equal(theta.sizes(), Shape{size[0], rank, rank + 1}), ErrorKind::Runtime, op,
         ": argument 'theta' has shape ", shape_text(theta.sizes()), ", expected (", size[0], ", ", rank, ", ", rank + 1,
@@ -79,6 +80,8 @@ Tensor unpooled(const char* op, const Tensor& self, const Tensor& indices, IntSp
   check(int64_t(output_size.size()) == rank, ErrorKind::Runtime, op, ": argument 'output_size' has ",
         output_size.size(), " numbers, expected ", rank);
   expect_images(op, "self", self, rank);
+  check(self.dtype() != DType::Bool && !is_complex(self.dtype()), ErrorKind::NotImplemented, op,
+        ": not implemented for dtype ", name(self.dtype()));
   check(indices.dtype() == DType::Int64, ErrorKind::Runtime, op, ": argument 'indices' has dtype ",
         name(indices.dtype()), ", expected int64");
   check(std::ranges::equal(indices.sizes(), self.sizes()), ErrorKind::Runtime, op, ": argument 'indices' has shape ",
@@ -88,7 +91,6 @@ Tensor unpooled(const char* op, const Tensor& self, const Tensor& indices, IntSp
           shape_text(output_size));
   const Shape sizes = with_sizes(self, output_size);
   const Tensor zeros = ops::zeros(sizes, self.dtype(), self.device());
-  if (self.numel() == 0) return zeros;
   return ops::reshape(ops::scatter(flat_planes(zeros, rank), -1, flat_planes(indices, rank), flat_planes(self, rank)),
                       sizes);
 }

@@ -184,15 +184,16 @@ struct Axis {
     if (padding == 2) {
       const double low = align_corners ? 0 : -0.5, span = align_corners ? double(size - 1) : double(size);
       if (span == 0) return {ops::zeros_like(at), ops::zeros_like(at)};
-      const Tensor away = at - number(low), distance = ops::abs(away), rest = ops::fmod(distance, number(span));
-      const Tensor even = ops::eq(ops::fmod(ops::floor(distance / number(span)), number(2)), none);
+      const Tensor away = at - number(low), distance = ops::abs(away), times = ops::floor(distance / number(span));
+      const Tensor rest = distance - times * number(span);
+      const Tensor even = ops::eq(times - number(2) * ops::floor(times / number(2)), none);
       at = ops::where(even, rest, number(span) - rest) + number(low);
       factor = ops::where(ops::ge(away, none), factor, -factor);
       factor = ops::where(even, factor, -factor);
     }
     if (padding == 0) return {at, factor};
     factor = masked(factor, ops::logical_and(ops::gt(at, none), ops::lt(at, most)));
-    return {ops::minimum(ops::maximum(at, none), most), factor};
+    return {ops::where(ops::gt(at, none), ops::minimum(at, most), none), factor};
   }
   void add(AxisTaps& taps, const Tensor& at, const Tensor& weight, const Tensor& slope) const {
     const Tensor fixed = ops::detach(at);
@@ -246,9 +247,10 @@ struct Tap {
 std::vector<Tap> taps_of(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
   const int64_t rank = input.dim() - 2;
   std::vector<AxisTaps> axes;
+  int64_t points = 1;
+  for (int64_t d = 1; d <= rank; ++d) points *= grid.size(d);
   for (int64_t d = 0; d < rank; ++d) {
-    const Tensor x = ops::reshape(ops::select(grid, -1, d),
-                                  Shape{grid.size(0), 1, grid.numel() / std::max<int64_t>(1, grid.size(0) * rank)});
+    const Tensor x = ops::reshape(ops::select(grid, -1, d), Shape{grid.size(0), 1, points});
     axes.push_back(Axis{input.size(-1 - d), mode, padding, align_corners}.taps(x));
   }
   std::vector<Tap> out;
@@ -319,13 +321,16 @@ Tensor cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, do
   if (p == 0) return ops::zeros_like(x1);
   const Tensor d = differences(x1, x2), g = ops::unsqueeze(grad, 3), far = ops::unsqueeze(distances, 3);
   const auto total = [](const Tensor& t) { return ops::sum(t, Shape{2}); };
-  if (p == 1) return total(g * ops::sign(d));
-  if (std::isinf(p)) return total(masked(g * ops::sign(d), ops::eq(ops::abs(d), far)));
+  const Tensor none = Tensor(0);  // NaN has no direction
+  const Tensor sign =
+      ops::where(ops::gt(d, none), ops::ones_like(d), ops::where(ops::lt(d, none), -ops::ones_like(d), none));
+  if (p == 1) return total(g * sign);
+  if (std::isinf(p)) return total(masked(g * sign, ops::eq(ops::abs(d), far)));
   const Tensor apart = ops::ne(far, Tensor(0)), safe = ops::where(apart, far, Tensor(1));
   if (p == 2) return total(masked(g * d / safe, apart));
   const Tensor moved = ops::logical_and(apart, ops::ne(d, Tensor(0)));
   const Tensor size = ops::where(moved, ops::abs(d), Tensor(1));
-  return total(masked(g * ops::sign(d) * ops::pow(size, Tensor(p - 1)) * ops::pow(safe, Tensor(1 - p)), moved));
+  return total(masked(g * sign * ops::pow(size, Tensor(p - 1)) * ops::pow(safe, Tensor(1 - p)), moved));
 }
 Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) {
   return ops::vector_norm(differences(x1, x2), Scalar(2.0), Shape{-1}, false);

@@ -7,11 +7,16 @@
 namespace taeda::infer {
 namespace {
 
+/// Not halves: what is greatest would be lost in their rounding.
+void expect_wide(const char* op, const Tensor& t) {
+  check(t.dtype() == DType::Float32 || t.dtype() == DType::Float64, ErrorKind::NotImplemented, op,
+        ": not implemented for dtype ", name(t.dtype()));
+}
 Shape distance_sizes(const char* op, const Tensor& x1, const Tensor& x2) {
   for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"x1", x1}, {"x2", x2}}) {
     check(t.dim() == 3, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()),
           ", expected (B, rows, M)");
-    check(is_floating(t.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(t.dtype()));
+    expect_wide(op, t);
   }
   check(x1.dtype() == x2.dtype(), ErrorKind::Runtime, op, ": argument 'x2' has dtype ", name(x2.dtype()), ", expected ",
         name(x1.dtype()), ", the dtype of 'x1'");
@@ -33,8 +38,7 @@ Spec pdist_forward(const Tensor& input, double p) {
   expect_power("pdist_forward", p);
   check(input.dim() == 2, ErrorKind::Runtime, "pdist_forward: argument 'input' has shape ", shape_text(input.sizes()),
         ", expected (N, M)");
-  check(is_floating(input.dtype()), ErrorKind::NotImplemented, "pdist_forward: not implemented for dtype ",
-        name(input.dtype()));
+  expect_wide("pdist_forward", input);
   const int64_t n = input.size(0);
   return spec(Shape{(Count(n) * (n - 1)).of("pdist_forward", "the pairs of 'input'") / 2}, input.dtype());
 }

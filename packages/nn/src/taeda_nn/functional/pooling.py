@@ -170,13 +170,17 @@ def _full_output(output_size: Any, input: Tensor, n: int) -> tuple[int, ...]:
     if type(output_size) is int:
         return (output_size,) * n
     sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
-    if len(sizes) == n and None not in sizes:
-        return sizes
     try:
-        own = input.shape[-n:]
+        own = input.shape
     except AttributeError:
         raise not_tensors(f"adaptive pooling in {n} dimensions", input=input) from None
-    return tuple(given if size is None else size for size, given in zip(sizes, own, strict=True))
+    if len(own) <= len(sizes):
+        raise ValueError(
+            f"adaptive pooling: Input dimension should be at least {len(sizes) + 1}, got shape {tuple(own)}"
+        )
+    if None not in sizes:
+        return sizes
+    return tuple(given if size is None else size for size, given in zip(sizes, own[-n:], strict=False))
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Ints) -> Tensor:

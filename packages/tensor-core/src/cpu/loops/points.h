@@ -34,7 +34,7 @@ struct PointAxis {
     const T low = kAlign ? T(0) : T(-0.5), span = kAlign ? size - 1 : size;
     if (span == 0) return {T(0), T(0)};
     const T away = p.at - low, distance = std::abs(away), sign = away < 0 ? T(-1) : T(1);
-    const T times = std::floor(distance / span), rest = std::max(T(0), distance - times * span);
+    const T times = std::floor(distance / span), rest = distance - times * span;
     const bool even = times - 2 * std::floor(times / 2) == 0;
     return {(even ? rest : span - rest) + low, p.slope * (even ? sign : -sign)};
   }
@@ -64,11 +64,16 @@ T keys_far_slope(T x) {
   return T(-0.75) * ((3 * x - 10) * x + 8);
 }
 
-/// What one coordinate of a block of points reads, element by element.
+/// What one coordinate of a block of points reads, element by element. Nothing is made of places outside.
 template <class T>
 struct PointColumn {
   int32_t offset[4][kPoints];
   T weight[4][kPoints], slope[4][kPoints];
+  void put(int k, int64_t p, int32_t at, T own_weight, T own_slope) {
+    offset[k][p] = at;
+    weight[k][p] = at < 0 ? T(0) : own_weight;
+    slope[k][p] = at < 0 ? T(0) : own_slope;
+  }
 };
 
 template <Sampled kHow, class T, class Axis>
@@ -76,21 +81,19 @@ inline void fill_column(const T* grid, int64_t rank, int64_t points, const Axis&
   for (int64_t p = 0; p < points; ++p) {
     const Place<T> given = axis.unnormalized(grid[p * rank]);
     if constexpr (kHow == Sampled::Cubic) {
-      const T left = std::floor(given.at), t = given.at - left;
-      for (int k = 0; k < 4; ++k) to.offset[k][p] = axis.offset(axis.inside({left + T(k - 1), T(0)}).at);
-      to.weight[0][p] = keys_far(1 + t), to.slope[0][p] = keys_far_slope(1 + t) * given.slope;
-      to.weight[1][p] = keys_near(t), to.slope[1][p] = keys_near_slope(t) * given.slope;
-      to.weight[2][p] = keys_near(1 - t), to.slope[2][p] = -keys_near_slope(1 - t) * given.slope;
-      to.weight[3][p] = keys_far(2 - t), to.slope[3][p] = -keys_far_slope(2 - t) * given.slope;
+      const T left = std::floor(given.at), t = given.at - left, by = given.slope;
+      const auto at = [&](int k) { return axis.offset(axis.inside({left + T(k - 1), T(0)}).at); };
+      to.put(0, p, at(0), keys_far(1 + t), keys_far_slope(1 + t) * by);
+      to.put(1, p, at(1), keys_near(t), keys_near_slope(t) * by);
+      to.put(2, p, at(2), keys_near(1 - t), -keys_near_slope(1 - t) * by);
+      to.put(3, p, at(3), keys_far(2 - t), -keys_far_slope(2 - t) * by);
     } else if constexpr (kHow == Sampled::Nearest) {
-      to.offset[0][p] = axis.offset(std::nearbyint(axis.inside(given).at));
-      to.weight[0][p] = T(1), to.slope[0][p] = T(0);
+      to.put(0, p, axis.offset(std::nearbyint(axis.inside(given).at)), T(1), T(0));
     } else {
       const Place<T> place = axis.inside(given);
       const T left = std::floor(place.at), t = place.at - left;
-      to.offset[0][p] = axis.offset(left), to.offset[1][p] = axis.offset(left + 1);
-      to.weight[0][p] = 1 - t, to.weight[1][p] = t;
-      to.slope[0][p] = -place.slope, to.slope[1][p] = place.slope;
+      to.put(0, p, axis.offset(left), 1 - t, -place.slope);
+      to.put(1, p, axis.offset(left + 1), t, place.slope);
     }
   }
 }

@@ -168,9 +168,9 @@ def _im2col(x: np.ndarray, *window: Any) -> np.ndarray:
     padding = window[2]
     edges = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in padding]
     planes = np.pad(x, edges)
-    planes = planes.reshape(*planes.shape[:-2], -1)
+    planes = planes.reshape(*planes.shape[:-2], planes.shape[-2] * planes.shape[-1])
     columns = planes[..., _places(x.shape[-2:], *window)]
-    return columns.reshape(*x.shape[:-3], -1, columns.shape[-1])
+    return columns.reshape(*x.shape[:-3], x.shape[-3] * columns.shape[-2], columns.shape[-1])
 
 
 def _col2im(columns: np.ndarray, size: Any, *window: Any) -> np.ndarray:
@@ -181,7 +181,7 @@ def _col2im(columns: np.ndarray, size: Any, *window: Any) -> np.ndarray:
     whole = np.zeros(
         (*lead, high * wide), {"f": np.float64, "c": np.complex128}.get(columns.dtype.kind, np.int64)
     )
-    given = columns.reshape(*lead, -1)
+    given = columns.reshape(*lead, places.size)
     for at, value in zip(places.reshape(-1), np.moveaxis(given, -1, 0), strict=True):
         whole[..., at] += value
     image = whole.reshape(*lead, high, wide)[
@@ -217,7 +217,8 @@ def _unpooled(rank: int) -> Callable[..., np.ndarray]:
     def call(x: np.ndarray, indices: np.ndarray, size: Any, *window: Any) -> np.ndarray:
         lead = x.shape[:-rank]
         out = np.zeros((*lead, int(np.prod(size))), x.dtype)
-        np.put_along_axis(out, indices.reshape(*lead, -1), x.reshape(*lead, -1), -1)
+        flat = (*lead, int(np.prod(x.shape[-rank:])))
+        np.put_along_axis(out, indices.reshape(flat), x.reshape(flat), -1)
         return out.reshape(*lead, *size)
 
     return call
@@ -334,6 +335,7 @@ RECORDS = [
         _fractional,
         _fractions(2),
         constant=(3,),
+        half="",
         errors=misfit(
             "fractional_max_pool2d", (1, 1, 3, 3), [2, 2], [3, 3], (1, 1, 2), words=("output_size", "3")
         ),
@@ -343,6 +345,7 @@ RECORDS = [
         _fractional,
         _fractions(3),
         constant=(3,),
+        half="",
         errors=misfit(
             "fractional_max_pool3d",
             (1, 1, 3, 3, 3),

@@ -30,6 +30,8 @@ _REACH = {"linear": 1, "cubic": 2, "lanczos": 3}
 
 def _weights(n: int, out: int, mode: str, align: bool, antialias: bool, scale: float) -> np.ndarray:
     """(out, n): how much of each element is in each result."""
+    if n == out and mode == "linear" and not antialias:
+        return np.eye(n)  # whatever the factor was, as in PyTorch
     matrix = np.zeros((out, n))
     step = 1 / scale if scale > 0 else n / out
     if align:
