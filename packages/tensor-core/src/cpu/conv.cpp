@@ -34,8 +34,8 @@ struct Group {
   int64_t channels, outputs, patch, pixels;
   const char* name;
   explicit Group(const ConvPlan& s)
-      : channels(s.c / s.groups),
-        outputs(s.o / s.groups),
+      : channels(s.in_group(s.c)),
+        outputs(s.in_group(s.o)),
         patch(channels * s.kernel()),
         pixels(s.out_pixels()),
         name(s.d == 1 && s.kd == 1 ? "conv2d" : "conv3d") {}
@@ -53,7 +53,7 @@ void plain_forward(const ConvPlan& s, const T* x, const T* weight, const T* bias
     const auto columns = g.columns<T>();
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
-        poll_signals();
+        if (n > begin || group > 0) poll_signals();
         T* const to = y + (n * s.o + group * g.outputs) * g.pixels;
         for (int64_t o = 0; bias && o < g.outputs; ++o)
           std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
@@ -71,7 +71,7 @@ void plain_backward_data(const ConvPlan& s, const T* grad, const T* weight, T* g
     const auto columns = g.columns<T>();
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
-        poll_signals();
+        if (n > begin || group > 0) poll_signals();
         const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
         blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true},
                       {from, g.pixels}, T(0), columns.get(), g.pixels);
@@ -86,7 +86,7 @@ void plain_backward_weights(const ConvPlan& s, const T* x, const T* grad, T* gra
   const auto columns = g.columns<T>();
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t group = 0; group < s.groups; ++group) {
-      poll_signals();
+      if (n > 0 || group > 0) poll_signals();
       const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
       unfold_patches(s, x + (n * s.c + group * g.channels) * s.pixels(), columns.get());
       blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1),

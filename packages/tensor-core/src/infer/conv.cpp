@@ -27,9 +27,10 @@ ConvPlan conv_plan(const Tensor& input, const Tensor& weight, IntSpan stride, In
   plan.pd = p[0], plan.ph = p[1], plan.pw = p[2];
   plan.dd = l[0], plan.dh = l[1], plan.dw = l[2];
   plan.groups = groups;
-  plan.od = window_room(plan.d, plan.kd, p[0], l[0]) / s[0] + 1;
-  plan.oh = window_room(plan.h, plan.kh, p[1], l[1]) / s[1] + 1;
-  plan.ow = window_room(plan.w, plan.kw, p[2], l[2]) / s[2] + 1;
+  const auto places = [](int64_t room, int64_t step) { return (step == 1 ? room : room / step) + 1; };
+  plan.od = places(window_room(plan.d, plan.kd, p[0], l[0]), s[0]);
+  plan.oh = places(window_room(plan.h, plan.kh, p[1], l[1]), s[1]);
+  plan.ow = places(window_room(plan.w, plan.kw, p[2], l[2]), s[2]);
   return plan;
 }
 
@@ -50,7 +51,7 @@ ConvPlan checked_plan(const char* op, const Tensor& input, const Tensor& weight,
   check(channels == input.size(-rank - 1), ErrorKind::Runtime, op, ": argument 'input' has shape ",
         shape_text(input.sizes()), ", expected ", channels, " channels to fit 'weight' of shape ",
         shape_text(weight.sizes()), " with groups=", groups);
-  check(weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
+  check(groups == 1 || weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
         ", expected a divisor of ", weight.size(0), ", the output channels of 'weight' ", shape_text(weight.sizes()));
   several<N>(op, "stride", stride, 1);
   const auto p = several<N>(op, "padding", padding, 0), d = several<N>(op, "dilation", dilation, 1);

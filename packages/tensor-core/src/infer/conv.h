@@ -18,8 +18,10 @@ struct ConvPlan {
   int64_t out_pixels() const { return od * oh * ow; }
   int64_t kernel() const { return kd * kh * kw; }
   friend bool operator==(const ConvPlan& a, const ConvPlan& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+  /// Of `channels`, those in one group; most convolutions have one, and a division is slow.
+  int64_t in_group(int64_t channels) const { return groups == 1 ? channels : channels / groups; }
   /// Multiply-adds of the whole convolution.
-  int64_t work() const { return n * o * out_pixels() * (c / groups) * kernel(); }
+  int64_t work() const { return n * o * out_pixels() * in_group(c) * kernel(); }
 };
 
 /// Of arguments that inference has let through: arithmetic alone.

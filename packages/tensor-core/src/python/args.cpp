@@ -110,7 +110,7 @@ bool matches(ArgKind kind, PyObject* o) {
   switch (kind) {
     case ArgKind::Tensor:
     case ArgKind::OptTensor: return is_tensor_like(o);
-    case ArgKind::Operand: return is_number(o) || is_tensor_like(o);
+    case ArgKind::Operand: return is_plain(o) || is_number(o) || is_tensor_like(o);
     case ArgKind::TensorList: return is_tensor_sequence(o, false);
     case ArgKind::OptTensorList: return is_tensor_sequence(o, true);
     case ArgKind::Scalar:
@@ -386,7 +386,6 @@ DType dtype_arg(const Signature& sig, int i, Slots& slots) {
 
 Device device_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
-  if (o && is_device(o)) return reinterpret_cast<PyDevice*>(o)->value;
   if (o)
     if (const std::optional<Device> found = as_device(o)) return *found;
   wrong_type(sig, i, o);
