@@ -167,10 +167,10 @@ Tensor col2im(const Tensor& input, IntSpan output_size, IntSpan kernel_size, Int
   return input.dim() == 3 ? out : ops::squeeze_dims(out, Shape{0});
 }
 
-/// The elements that one coordinate reads: indices (int64, valid ones), weights with 0 for those outside, and the
-/// derivatives of the weights by the coordinate in the grid.
+/// The elements that one coordinate reads: indices (int64, valid ones), whether they are inside, weights with 0 for
+/// those outside, and the derivatives of the weights by the coordinate in the grid.
 struct AxisTaps {
-  std::vector<Tensor> index, weight, slope;
+  std::vector<Tensor> index, there, weight, slope;
 };
 struct Axis {
   int64_t size, mode, padding;
@@ -199,6 +199,7 @@ struct Axis {
     const Tensor fixed = ops::detach(at);
     const Tensor there = ops::logical_and(ops::ge(fixed, number(0)), ops::lt(fixed, number(double(size))));
     taps.index.push_back(ops::to_dtype(masked(fixed, there), DType::Int64));
+    taps.there.push_back(there);
     taps.weight.push_back(masked(weight, there));
     taps.slope.push_back(masked(slope, there));
   }
@@ -241,7 +242,7 @@ struct Axis {
 
 /// All taps of the points of a grid: index into the flattened image (N, 1, points), weight and slopes.
 struct Tap {
-  Tensor index, weight;
+  Tensor index, there, weight;
   std::array<Tensor, 3> slope;
 };
 std::vector<Tap> taps_of(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
@@ -265,7 +266,9 @@ std::vector<Tap> taps_of(const Tensor& input, const Tensor& grid, int64_t mode, 
     for (size_t d = 0; d < size_t(rank); ++d, rest /= each) {
       choice[d] = rest % each;
       const Tensor own = axes[d].index[choice[d]] * Tensor(step);
+      const Tensor& inside = axes[d].there[choice[d]];
       tap.index = d ? tap.index + own : own;
+      tap.there = d ? ops::logical_and(tap.there, inside) : inside;
       tap.weight = d ? tap.weight * axes[d].weight[choice[d]] : axes[d].weight[choice[d]];
       step *= input.size(-1 - int64_t(d));
     }
@@ -282,11 +285,15 @@ std::vector<Tap> taps_of(const Tensor& input, const Tensor& grid, int64_t mode, 
 Tensor spread(const Tensor& index, int64_t channels) {
   return ops::expand(index, Shape{index.size(0), channels, index.size(2)});
 }
+/// What a tap reads of all channels; 0 outside.
+Tensor elements(const Tensor& x, const Tap& tap) {
+  return masked(ops::gather(x, 2, spread(tap.index, x.size(1))), tap.there);
+}
 Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
   const Tensor x = ops::flatten(input, 2, -1);
   Tensor sum;
   for (const Tap& tap : taps_of(input, grid, mode, padding, align_corners)) {
-    const Tensor part = ops::gather(x, 2, spread(tap.index, x.size(1))) * tap.weight;
+    const Tensor part = elements(x, tap) * tap.weight;
     sum = sum.defined() ? sum + part : part;
   }
   Shape sizes{input.size(0), input.size(1)};
@@ -303,7 +310,7 @@ Two grid_sampler_backward(const Tensor& grad, const Tensor& input, const Tensor&
     const Tensor index = spread(tap.index, x.size(1));
     if (output_mask & 1) of_input = ops::scatter_add(of_input, 2, index, g * tap.weight);
     if (!(output_mask & 2)) continue;
-    const Tensor product = ops::sum(ops::gather(x, 2, index) * g, Shape{1}, true);
+    const Tensor product = ops::sum(elements(x, tap) * g, Shape{1}, true);
     for (size_t d = 0; d < rank; ++d) by[d] = by[d].defined() ? by[d] + product * tap.slope[d] : product * tap.slope[d];
   }
   Tensor of_grid;

@@ -73,7 +73,7 @@ def _rows(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 def _record(name: str, reference: Any, samples: Any, namespace: str = "", **more: Any) -> OpRecord:
     tolerances = {"float32": 1e-4}
-    facts = {"rtol": tolerances, "atol": tolerances, "half": "", **more}
+    facts = {"rtol": tolerances, "atol": tolerances, "half": "", "cancels": True, **more}
     return OpRecord(
         name, in_double(reference), samples, FLOATS, differentiable=True, namespace=namespace, **facts
     )

@@ -179,7 +179,8 @@ def _col2im(columns: np.ndarray, size: Any, *window: Any) -> np.ndarray:
     high, wide = (s + 2 * p for s, p in zip(size, padding, strict=True))
     lead = (*columns.shape[:-2], columns.shape[-2] // (kernel[0] * kernel[1]))
     whole = np.zeros(
-        (*lead, high * wide), {"f": np.float64, "c": np.complex128}.get(columns.dtype.kind, np.int64)
+        (*lead, high * wide),
+        {"f": np.float64, "c": np.complex128, "u": np.uint64}.get(columns.dtype.kind, np.int64),
     )
     given = columns.reshape(*lead, places.size)
     for at, value in zip(places.reshape(-1), np.moveaxis(given, -1, 0), strict=True):
