@@ -117,6 +117,7 @@ def check_module(make, arrays, train=False, tol=1e-9):
 
 IMAGE = rand(2, 4, 9, 8)
 LINE = rand(2, 4, 11)
+VOLUME = rand(2, 4, 5, 6, 7)
 MODULES = {
     "linear": (lambda n: n.Linear(5, 3), [rand(7, 5)]),
     "linear_1d": (lambda n: n.Linear(5, 3), [rand(5)]),
@@ -124,6 +125,22 @@ MODULES = {
     "bilinear": (lambda n: n.Bilinear(3, 4, 5), [rand(6, 3), rand(6, 4, seed=1)]),
     "conv1d": (lambda n: n.Conv1d(4, 6, 3, 2, 1), [LINE]),
     "conv1d_same": (lambda n: n.Conv1d(4, 6, 4, padding="same"), [LINE]),
+    "conv3d": (lambda n: n.Conv3d(4, 6, (2, 3, 2), 2, (1, 0, 1), groups=2), [VOLUME]),
+    "conv3d_same": (lambda n: n.Conv3d(4, 3, (2, 3, 4), padding="same"), [VOLUME]),
+    "conv_transpose3d": (lambda n: n.ConvTranspose3d(4, 6, 2, 2, output_padding=1), [VOLUME]),
+    "max_pool3d": (lambda n: n.MaxPool3d(3, 2, 1), [VOLUME]),
+    "avg_pool3d": (lambda n: n.AvgPool3d(2, ceil_mode=True, count_include_pad=False), [VOLUME]),
+    "adaptive_avg_pool3d": (lambda n: n.AdaptiveAvgPool3d((2, None, 3)), [VOLUME]),
+    "adaptive_max_pool3d": (lambda n: n.AdaptiveMaxPool3d((2, 3, 3)), [VOLUME]),
+    "lp_pool3d": (lambda n: n.LPPool3d(3, 2), [abs(VOLUME)]),
+    "upsample": (lambda n: n.Upsample(scale_factor=(1.5, 2), mode="bilinear"), [IMAGE]),
+    "upsample_bicubic": (lambda n: n.Upsample((12, 5), mode="bicubic", align_corners=True), [IMAGE]),
+    "upsample_trilinear": (lambda n: n.Upsample(scale_factor=2, mode="trilinear"), [VOLUME]),
+    "upsample_nearest": (lambda n: n.UpsamplingNearest2d(scale_factor=2), [IMAGE]),
+    "upsample_corners": (lambda n: n.UpsamplingBilinear2d((5, 13)), [IMAGE]),
+    "unfold": (lambda n: n.Unfold((3, 2), padding=1, stride=2), [IMAGE]),
+    "fold": (lambda n: n.Fold((4, 5), 2), [rand(2, 8, 12)]),
+    "embedding_bag": (lambda n: n.EmbeddingBag(7, 3, mode="sum", padding_idx=2), [ints(7, 4, 5)]),
     "conv2d": (lambda n: n.Conv2d(4, 6, 3), [IMAGE]),
     "conv2d_all": (lambda n: n.Conv2d(4, 6, (3, 2), (2, 1), (1, 2), (1, 2), 2, False), [IMAGE]),
     "conv2d_depthwise": (lambda n: n.Conv2d(4, 8, 3, padding=1, groups=4), [IMAGE]),
@@ -308,6 +325,21 @@ FUNCTIONS = {
         ATTENDED,
     ),
     "adaptive_max_indices": (lambda f: lambda x: f.adaptive_max_pool2d(x, 3, return_indices=True), [IMAGE]),
+    "max_pool3d_indices": (lambda f: lambda x: f.max_pool3d(x, 3, 2, return_indices=True), [VOLUME]),
+    "interpolate_smaller": (
+        lambda f: lambda x: f.interpolate(x, (4, 3), mode="bicubic", antialias=True),
+        [IMAGE],
+    ),
+    "interpolate_lanczos": (
+        lambda f: lambda x: f.interpolate(x, (4, 12), mode="lanczos", antialias=True),
+        [IMAGE],
+    ),
+    "grid_sample": (
+        lambda f: lambda x, g: f.grid_sample(x, g, "bicubic", "reflection", align_corners=False),
+        [IMAGE, rand(2, 3, 5, 2)],
+    ),
+    "affine_grid": (lambda f: lambda t: f.affine_grid(t, (2, 1, 3, 4), align_corners=False), [rand(2, 2, 3)]),
+    "pdist": (lambda f: lambda x: f.pdist(x, 3.0), [rand(5, 4)]),
     "max_pool1d_indices": (lambda f: lambda x: f.max_pool1d(x, 3, 2, return_indices=True), [LINE]),
     "lp_pool1d": (lambda f: lambda x: f.lp_pool1d(x, 2.0, 3), [LINE]),
     "conv2d_ints": (lambda f: lambda x, w: f.conv2d(x, w, None, 2, 1, 2), [IMAGE, rand(3, 4, 3, 3)]),

@@ -23,26 +23,32 @@ Three linear_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor
   return out;
 }
 
-Three conv2d_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                       IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups,
-                       const std::array<bool, 3>& wanted) {
+Three conv_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                     IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups,
+                     const std::array<bool, 3>& wanted) {
+  const bool deep = weight.dim() == 5;
+  const auto conv = [&](const Tensor& x, const Tensor& w) {
+    return (deep ? ops::conv3d : ops::conv2d)(x, w, Tensor(), stride, padding, dilation, groups);
+  };
+  const auto back = [&](const Tensor& x, const Tensor& w, int64_t mask) {
+    return (deep ? ops::conv3d_backward : ops::conv2d_backward)(conj_of(grad_output), x, w, stride, padding, dilation,
+                                                                groups, mask);
+  };
   const auto &to_input = grads[0], &to_weight = grads[1], &to_bias = grads[2];
   Three out;
   if (wanted[0]) {
     Tensor sum;
-    if (to_input.defined()) sum = ops::conv2d(to_input, conj_of(weight), Tensor(), stride, padding, dilation, groups);
-    if (to_weight.defined())
-      sum = plus(sum, ops::conv2d(conj_of(input), to_weight, Tensor(), stride, padding, dilation, groups));
-    if (to_bias.defined()) sum = plus(sum, ops::expand(ops::reshape(to_bias, Shape{-1, 1, 1}), grad_output.sizes()));
+    if (to_input.defined()) sum = conv(to_input, conj_of(weight));
+    if (to_weight.defined()) sum = plus(sum, conv(conj_of(input), to_weight));
+    if (to_bias.defined()) {
+      Shape each(size_t(weight.dim()) - 1, 1);
+      each[0] = -1;
+      sum = plus(sum, ops::expand(ops::reshape(to_bias, each), grad_output.sizes()));
+    }
     std::get<0>(out) = sum;
   }
-  const Tensor arrived = conj_of(grad_output);
-  if (wanted[1] && to_weight.defined())
-    std::get<1>(out) =
-        std::get<0>(ops::conv2d_backward(arrived, input, to_weight, stride, padding, dilation, groups, 1));
-  if (wanted[2] && to_input.defined())
-    std::get<2>(out) =
-        std::get<1>(ops::conv2d_backward(arrived, to_input, weight, stride, padding, dilation, groups, 2));
+  if (wanted[1] && to_weight.defined()) std::get<1>(out) = std::get<0>(back(input, to_weight, 1));
+  if (wanted[2] && to_input.defined()) std::get<2>(out) = std::get<1>(back(to_input, weight, 2));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Convolutions written in terms of conv2d and its gradient.
+// Convolutions written in terms of conv2d, conv3d and their gradients.
 #include "taeda/ops/conv.h"
 
 #include "composite/lists.h"
@@ -62,17 +62,41 @@ Tensor conv1d_padding(const Tensor& input, const Tensor& weight, const Tensor& b
   const Tensor padded = before == after ? input : ops::constant_pad_nd(input, Shape{0, after - before}, 0);
   return ops::conv1d(padded, weight, bias, stride, Shape{before}, dilation, groups);
 }
+namespace {
+/// What padding='same' puts before each of N dimensions; `input` gets what more stands behind.
+template <size_t N>
+Shape padded_alike(const char* op, Tensor& input, const Tensor& weight, IntSpan dilation) {
+  expect_rank(op, "weight", weight, int64_t(N) + 2, int64_t(N) + 2);
+  const auto d = infer::several<N>(op, "dilation", dilation, 1);
+  Shape ahead, behind;
+  bool uneven = false;
+  for (size_t i = 0; i < N; ++i) {
+    const auto [before, after] = same_padding(op, weight.size(int64_t(i) + 2), d[i]);
+    ahead.push_back(before);
+    behind.insert(0, after - before);
+    behind.insert(0, 0);
+    uneven = uneven || after != before;
+  }
+  if (uneven) input = ops::constant_pad_nd(input, behind, 0);
+  return ahead;
+}
+}  // namespace
+
 Tensor conv2d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                       std::string_view padding, IntSpan dilation, int64_t groups) {
   if (!padding_is_same("conv2d", padding, stride))
     return ops::conv2d(input, weight, bias, stride, Shape{0}, dilation, groups);
-  expect_rank("conv2d", "weight", weight, 4, 4);
-  const infer::Pair d = infer::pair("conv2d", "dilation", dilation, 1);
-  const auto [top, bottom] = same_padding("conv2d", weight.size(-2), d[0]);
-  const auto [left, right] = same_padding("conv2d", weight.size(-1), d[1]);
-  const Tensor padded =
-      top == bottom && left == right ? input : ops::constant_pad_nd(input, Shape{0, right - left, 0, bottom - top}, 0);
-  return ops::conv2d(padded, weight, bias, stride, Shape{top, left}, dilation, groups);
+  Tensor padded = input;
+  const Shape ahead = padded_alike<2>("conv2d", padded, weight, dilation);
+  return ops::conv2d(padded, weight, bias, stride, ahead, dilation, groups);
+}
+Tensor conv3d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
+                      std::string_view padding, IntSpan dilation, int64_t groups) {
+  if (!padding_is_same("conv3d", padding, stride))
+    return ops::conv3d(input, weight, bias, stride, Shape{0}, dilation, groups);
+  Tensor padded = input;
+  const Shape ahead = padded_alike<3>("conv3d", padded, weight, dilation);
+  return ops::conv3d(padded, weight, bias, stride, ahead, dilation, groups);
 }
 
 namespace {
@@ -90,38 +114,56 @@ void expect_transposed(const char* op, const Tensor& input, const Tensor& weight
 }
 }  // namespace
 
-Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
-                        IntSpan output_padding, int64_t groups, IntSpan dilation) {
-  expect_rank("conv_transpose2d", "input", input, 3, 4);
-  expect_rank("conv_transpose2d", "weight", weight, 4, 4);
-  check(weight.size(0) == input.size(-3), ErrorKind::Runtime, "conv_transpose2d: argument 'input' has shape ",
+namespace {
+template <size_t N>
+Tensor transposed(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
+                  IntSpan padding, IntSpan output_padding, int64_t groups, IntSpan dilation) {
+  constexpr auto rank = int64_t(N);
+  expect_rank(op, "input", input, rank + 1, rank + 2);
+  expect_rank(op, "weight", weight, rank + 2, rank + 2);
+  check(weight.size(0) == input.size(-rank - 1), ErrorKind::Runtime, op, ": argument 'input' has shape ",
         shape_text(input.sizes()), ", expected ", weight.size(0), " channels to fit 'weight' of shape ",
         shape_text(weight.sizes()));
-  const infer::Pair s = infer::pair("conv_transpose2d", "stride", stride, 1),
-                    p = infer::pair("conv_transpose2d", "padding", padding, 0),
-                    extra = infer::pair("conv_transpose2d", "output_padding", output_padding, 0),
-                    d = infer::pair("conv_transpose2d", "dilation", dilation, 1);
+  const auto s = infer::several<N>(op, "stride", stride, 1), p = infer::several<N>(op, "padding", padding, 0),
+             extra = infer::several<N>(op, "output_padding", output_padding, 0),
+             d = infer::several<N>(op, "dilation", dilation, 1);
   Shape sizes(input.sizes());
-  sizes[sizes.size() - 3] = grouped_channels("conv_transpose2d", weight, groups);
-  expect_transposed("conv_transpose2d", input, weight, bias, groups);
-  for (size_t i = 0; i < 2; ++i) {
-    check(extra[i] < s[i] || extra[i] < d[i], ErrorKind::Runtime, "conv_transpose2d: argument 'output_padding' is ",
+  sizes[sizes.size() - N - 1] = grouped_channels(op, weight, groups);
+  expect_transposed(op, input, weight, bias, groups);
+  // With output_padding of a stride or more the convolution back would give more than `input`: the rest is zero.
+  Shape more;
+  bool wider = false;
+  for (size_t i = 0; i < N; ++i) {
+    check(extra[i] < s[i] || extra[i] < d[i], ErrorKind::Runtime, op, ": argument 'output_padding' is ",
           shape_text(output_padding), ", expected less than stride or dilation");
-    int64_t& size = sizes[sizes.size() - 2 + i];
+    int64_t& size = sizes[sizes.size() - N + i];
     size = ((Count(size) - 1) * s[i] - 2 * p[i] + Count(d[i]) * (weight.size(2 + int64_t(i)) - 1) + extra[i] + 1)
-               .of("conv_transpose2d", "the output for argument 'input' of shape ", shape_text(input.sizes()));
-    check(size > 0, ErrorKind::Runtime, "conv_transpose2d: argument 'input' of shape ", shape_text(input.sizes()),
+               .of(op, "the output for argument 'input' of shape ", shape_text(input.sizes()));
+    check(size > 0, ErrorKind::Runtime, op, ": argument 'input' of shape ", shape_text(input.sizes()),
           " gives an output without elements");
+    more.insert(0, extra[i] / s[i]);
+    more.insert(0, 0);
+    wider = wider || extra[i] >= s[i];
   }
   // Only its sizes are read.
   const Tensor shape_of_input = empty(sizes, input.dtype(), input.device());
-  // With output_padding of a stride or more the convolution back would give more than `input`: the rest is zero.
-  const int64_t more[] = {extra[0] / s[0], extra[1] / s[1]};
-  const Tensor wide =
-      more[0] || more[1] ? ops::constant_pad_nd(input, Shape{0, more[1], 0, more[0]}, Scalar(int64_t(0))) : input;
-  const Tensor y = std::get<0>(ops::conv2d_backward(wide, shape_of_input, weight, Shape{s[0], s[1]}, Shape{p[0], p[1]},
-                                                    Shape{d[0], d[1]}, groups, 1));
-  return bias.defined() ? ops::add(y, ops::reshape(bias, Shape{-1, 1, 1})) : y;
+  const Tensor wide = wider ? ops::constant_pad_nd(input, more, Scalar(int64_t(0))) : input;
+  const auto back = N == 2 ? ops::conv2d_backward : ops::conv3d_backward;
+  const Tensor y = std::get<0>(back(wide, shape_of_input, weight, s, p, d, groups, 1));
+  if (!bias.defined()) return y;
+  Shape each(N + 1, 1);
+  each[0] = -1;
+  return ops::add(y, ops::reshape(bias, each));
+}
+}  // namespace
+
+Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
+                        IntSpan output_padding, int64_t groups, IntSpan dilation) {
+  return transposed<2>("conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation);
+}
+Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
+                        IntSpan output_padding, int64_t groups, IntSpan dilation) {
+  return transposed<3>("conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation);
 }
 Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
                         IntSpan output_padding, int64_t groups, IntSpan dilation) {
@@ -137,6 +179,16 @@ Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor&
                                          widened("conv_transpose1d", "output_padding", output_padding, 0), groups,
                                          widened("conv_transpose1d", "dilation", dilation, 1));
   return ops::squeeze_dims(y, Shape{-2});
+}
+
+Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
+  expect_rank("conv_tbc", "self", self, 3, 3);
+  expect_rank("conv_tbc", "weight", weight, 3, 3);
+  check(bias.dim() == 1, ErrorKind::Runtime, "conv_tbc: argument 'bias' has shape ", shape_text(bias.sizes()),
+        ", expected 1 dimension");
+  const Tensor y = ops::conv1d(ops::permute(self, Shape{1, 2, 0}), ops::permute(weight, Shape{2, 1, 0}), bias, Shape{1},
+                               Shape{pad}, Shape{1}, 1);
+  return ops::permute(y, Shape{2, 0, 1});
 }
 
 }  // namespace taeda::impl

@@ -156,6 +156,31 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   return reduced("multi_margin_loss", single && reduction == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss, reduction);
 }
 
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
+  check(input.dim() <= 2 && (input.dim() == 0 || input.size(-1) > 0), ErrorKind::Runtime,
+        "multilabel_margin_loss: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (N, C), (C,) or () with classes");
+  check(std::ranges::equal(input.sizes(), target.sizes()) || (input.dim() == 0 && target.numel() == 1),
+        ErrorKind::Runtime, "multilabel_margin_loss: argument 'target' has shape ", shape_text(target.sizes()),
+        ", expected that of 'input', ", shape_text(input.sizes()));
+  check(is_integral(target.dtype()) && target.dtype() != DType::Bool, ErrorKind::Runtime,
+        "multilabel_margin_loss: argument 'target' has dtype ", name(target.dtype()), ", expected int64");
+  const bool single = input.dim() < 2;
+  const int64_t classes = input.dim() ? input.size(-1) : 1;
+  const Tensor scores = ops::reshape(input, Shape{single ? 1 : input.size(0), classes});
+  const Tensor given = ops::reshape(target, scores.sizes());
+  // Targets up to the first negative one.
+  const Tensor counts = ops::cumprod(ops::to_dtype(ops::ge(given, Tensor(0)), DType::Int64), 1);
+  const Tensor wanted = ops::to_dtype(counts, DType::Bool), safe = masked(given, wanted);
+  const Tensor hits = ops::scatter_add(ops::zeros_like(given), 1, safe, counts);
+  const Tensor chosen = ops::gather(scores, 1, safe), others = ops::eq(hits, Tensor(0));
+  const Tensor gaps = ops::relu(Tensor(1) - ops::unsqueeze(chosen, 2) + ops::unsqueeze(scores, 1));
+  const Tensor counted = ops::logical_and(ops::unsqueeze(wanted, 2), ops::unsqueeze(others, 1));
+  const Tensor loss = ops::sum(masked(gaps, counted), Shape{1, 2}) / Tensor(double(classes));
+  return reduced("multilabel_margin_loss", single && reduction == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss,
+                 reduction);
+}
+
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
                         int64_t reduction) {
   Tensor loss = log_input ? ops::exp(input) - target * input : input - target * ops::log(input + Tensor(eps));

@@ -2,11 +2,14 @@
 #include "taeda/ops/conv.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 
 #include "core/runtime.h"
 #include "cpu/blas.h"
 #include "cpu/onednn/conv.h"
+#include "cpu/patches.h"
 #include "cpu/prepare.h"
 #include "infer/conv.h"
 #include "infer/windows.h"
@@ -20,73 +23,26 @@ namespace taeda {
 namespace {
 
 using cpu::channels_last;
+using cpu::fold_patches;
 using cpu::row_major;
+using cpu::unfold_patches;
 using infer::batched;
 using infer::ConvPlan;
-
-/// The output columns whose input column, for kernel column j, lies inside the image.
-struct Columns {
-  int64_t begin, end, first;  // of the output; the input column of output column 0
-};
-Columns columns_of(const ConvPlan& s, int64_t j) {
-  const int64_t first = j * s.dw - s.pw;
-  if (first >= 0 && first + (s.ow - 1) * s.sw < s.w) return {0, s.ow, first};  // all, without a division
-  const int64_t begin = std::min(s.ow, first < 0 ? (-first + s.sw - 1) / s.sw : 0);
-  return {begin, std::max(begin, std::min(s.ow, first < s.w ? (s.w - 1 - first) / s.sw + 1 : 0)), first};
-}
-
-/// Calls `body(columns, image row or null)` for every row of the patch matrix of one image's group.
-template <class T, class Body>
-void for_patch_rows(const ConvPlan& s, T* image, const Body& body) {
-  for (int64_t c = 0, channels = s.in_group(s.c); c < channels; ++c)
-    for (int64_t i = 0; i < s.kh; ++i)
-      for (int64_t j = 0; j < s.kw; ++j) {
-        const Columns inside = columns_of(s, j);
-        int64_t at = i * s.dh - s.ph, place = (c * s.h + at) * s.w + inside.first;
-        for (int64_t y = 0; y < s.oh; ++y, at += s.sh, place += s.sh * s.w)
-          body(inside, at >= 0 && at < s.h ? image + place : nullptr);
-      }
-}
-/// One image's patches as a matrix (c / groups * kh * kw, oh * ow) of one group.
-template <class T>
-void unfold_patches(const ConvPlan& s, const T* image, T* columns) {
-  const int64_t n = s.ow;
-  if (s.ph == 0 && s.pw == 0 && s.sw == 1) {  // nothing but runs of the image
-    for (int64_t c = 0, channels = s.in_group(s.c); c < channels; ++c)
-      for (int64_t i = 0; i < s.kh; ++i)
-        for (int64_t j = 0; j < s.kw; ++j) {
-          const T* from = image + (c * s.h + i * s.dh) * s.w + j * s.dw;
-          for (int64_t y = 0; y < s.oh; ++y, from += s.sh * s.w, columns += n)
-            for (int64_t x = 0; x < n; ++x) columns[x] = from[x];
-        }
-    return;
-  }
-  for_patch_rows(s, image, [&s, &columns, n](const Columns& inside, const T* from) {
-    const int64_t begin = from ? inside.begin : n, end = from ? inside.end : n;
-    for (int64_t x = 0; x < begin; ++x) columns[x] = T(0);
-    for (int64_t x = begin; x < end; ++x) columns[x] = from[x * s.sw];
-    for (int64_t x = end; x < n; ++x) columns[x] = T(0);
-    columns += n;
-  });
-}
-/// The adjoint: adds each patch back to its place.
-template <class T>
-void fold_patches(const ConvPlan& s, const T* columns, T* image) {
-  for_patch_rows(s, image, [&s, &columns](const Columns& inside, T* to) {
-    for (int64_t x = inside.begin; to && x < inside.end; ++x) to[x * s.sw] += columns[x];
-    columns += s.ow;
-  });
-}
 
 /// Sizes of the matrices of one group.
 struct Group {
   int64_t channels, outputs, patch, pixels;
+  const char* name;
   explicit Group(const ConvPlan& s)
-      : channels(s.in_group(s.c)), outputs(s.in_group(s.o)), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
+      : channels(s.in_group(s.c)),
+        outputs(s.in_group(s.o)),
+        patch(channels * s.kernel()),
+        pixels(s.out_pixels()),
+        name(s.d == 1 && s.kd == 1 ? "conv2d" : "conv3d") {}
   /// Room for the patches of one image.
   template <class T>
   std::unique_ptr<T[]> columns() const {
-    return std::make_unique_for_overwrite<T[]>(size_t((Count(patch) * pixels).of("conv2d", "the matrix of patches")));
+    return std::make_unique_for_overwrite<T[]>(size_t((Count(patch) * pixels).of(name, "the matrix of patches")));
   }
 };
 
@@ -101,7 +57,7 @@ void plain_forward(const ConvPlan& s, const T* x, const T* weight, const T* bias
         T* const to = y + (n * s.o + group * g.outputs) * g.pixels;
         for (int64_t o = 0; bias && o < g.outputs; ++o)
           std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
-        unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
+        unfold_patches(s, x + (n * s.c + group * g.channels) * s.pixels(), columns.get());
         blas::gemm<T>(g.outputs, g.pixels, g.patch, T(1), {weight + group * g.outputs * g.patch, g.patch},
                       {columns.get(), g.pixels}, bias ? T(1) : T(0), to, g.pixels);
       }
@@ -110,7 +66,7 @@ void plain_forward(const ConvPlan& s, const T* x, const T* weight, const T* bias
 template <class T>
 void plain_backward_data(const ConvPlan& s, const T* grad, const T* weight, T* grad_x) {
   const Group g(s);
-  std::fill_n(grad_x, s.n * s.c * s.h * s.w, T(0));
+  std::fill_n(grad_x, s.n * s.c * s.pixels(), T(0));
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
     const auto columns = g.columns<T>();
     for (int64_t n = begin; n < end; ++n)
@@ -119,7 +75,7 @@ void plain_backward_data(const ConvPlan& s, const T* grad, const T* weight, T* g
         const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
         blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true},
                       {from, g.pixels}, T(0), columns.get(), g.pixels);
-        fold_patches(s, columns.get(), grad_x + (n * s.c + group * g.channels) * s.h * s.w);
+        fold_patches(s, columns.get(), grad_x + (n * s.c + group * g.channels) * s.pixels());
       }
   });
 }
@@ -132,7 +88,7 @@ void plain_backward_weights(const ConvPlan& s, const T* x, const T* grad, T* gra
     for (int64_t group = 0; group < s.groups; ++group) {
       if (n > 0 || group > 0) poll_signals();
       const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
-      unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
+      unfold_patches(s, x + (n * s.c + group * g.channels) * s.pixels(), columns.get());
       blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1),
                     grad_weight + group * g.outputs * g.patch, g.patch);
     }
@@ -140,7 +96,7 @@ void plain_backward_weights(const ConvPlan& s, const T* x, const T* grad, T* gra
 /// Sums over everything but dimension 1 of a row-major (n, o, pixels).
 template <class T>
 void plain_backward_bias(const ConvPlan& s, const T* grad, T* grad_bias) {
-  const int64_t pixels = s.oh * s.ow;
+  const int64_t pixels = s.out_pixels();
   for (int64_t o = 0; o < s.o; ++o) {
     T total(0);
     for (int64_t n = 0; n < s.n; ++n) {
@@ -153,6 +109,13 @@ void plain_backward_bias(const ConvPlan& s, const T* grad, T* grad_bias) {
   }
 }
 
+/// The dimensions of `t` in another order.
+Tensor permuted(const Tensor& t, std::initializer_list<int64_t> order) {
+  Shape sizes, strides;
+  for (const int64_t d : order) sizes.push_back(t.size(d)), strides.push_back(t.stride(d));
+  return alias(t, sizes, strides, 0);
+}
+
 template <class T>
 const T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
@@ -162,29 +125,53 @@ const T* data_or_null(const Tensor& t) {
 bool is_tiny(double patches, int64_t outputs, int64_t groups) {
   return patches <= 4096 && patches / double(groups) * double(outputs) <= 128 * 1024;
 }
-bool is_tiny(const ConvPlan& s) { return is_tiny(double(s.n * s.oh * s.ow * s.kh * s.kw * s.c), s.o, s.groups); }
+bool is_tiny(const ConvPlan& s) { return is_tiny(double(s.n * s.out_pixels() * s.kernel() * s.c), s.o, s.groups); }
 
 /// Small enough for a plain path to be quicker than giving up the host lock.
 bool large(const ConvPlan& s) { return s.work() > blas::kUnlockFlops; }
 
+/// Activations as oneDNN takes them, dense with the channels last: (N, C, H, W) of such strides, or a volume
+/// (N, D, H, W, C).
+Tensor packed(const Tensor& t, int64_t rank) {
+  const Tensor batch = batched(t, rank);
+  if (rank == 2) return channels_last(batch, DType::Float32);
+  const Tensor last = permuted(batch, {0, 2, 3, 4, 1});
+  return row_major(last, DType::Float32);
+}
+/// Room for a result of these sizes (N, C, ...), in that order, and its view in the order of the sizes.
+struct Packed {
+  Tensor memory, view;
+  explicit Packed(IntSpan sizes) {
+    if (sizes.size() == 4) {
+      memory = view = empty_strided(sizes, channels_last_strides(sizes), DType::Float32);
+    } else {
+      memory = empty(Shape{sizes[0], sizes[2], sizes[3], sizes[4], sizes[1]}, DType::Float32);
+      view = permuted(memory, {0, 4, 1, 2, 3});
+    }
+  }
+};
+
 bool fast_forward(const Tensor& out, const ConvPlan& s, const Tensor& input, const Tensor& weight, const Tensor& bias) {
   if (compute_dtype(out.dtype()) != DType::Float32) return false;
-  const Tensor x = channels_last(batched(input), DType::Float32), b = cpu::row_major_or_none(bias, DType::Float32);
+  const int64_t rank = weight.dim() - 2;
+  const Tensor x = packed(input, rank), b = cpu::row_major_or_none(bias, DType::Float32);
   onednn::Weights w(weight, !(thread_state.grad_enabled && weight.requires_grad()));
-  const Tensor to = batched(out);
-  const bool direct = to.channels_last() && to.dtype() == DType::Float32;
-  const Tensor y = direct ? to : empty_strided(to.sizes(), channels_last_strides(to.sizes()), DType::Float32);
+  const Tensor to = batched(out, rank);
+  const bool direct = rank == 2 && to.channels_last() && to.dtype() == DType::Float32;
+  std::optional<Packed> y;
+  if (!direct) y.emplace(to.sizes());
   {
     const Unlocked unlocked(large(s));
-    if (!onednn::conv_forward(s, x.data<float>(), w, data_or_null<float>(b), y.data<float>())) return false;
+    float* const place = direct ? to.data<float>() : y->memory.data<float>();
+    if (!onednn::conv_forward(s, x.data<float>(), w, data_or_null<float>(b), place)) return false;
   }
   w.keep();
-  if (!direct) ops::copy_(to, y);
+  if (!direct) ops::copy_(to, y->view);
   return true;
 }
 
-void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
-                   IntSpan padding, IntSpan dilation, int64_t groups) {
+void conv_kernel(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
+                 IntSpan padding, IntSpan dilation, int64_t groups) {
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   const bool plain = is_tiny(s) && out.contiguous() && input.contiguous();
   if (s.c > 0 && !plain && fast_forward(out, s, input, weight, bias)) return;
@@ -192,7 +179,7 @@ void conv2d_kernel(const Tensor& out, const Tensor& input, const Tensor& weight,
   const cpu::Target target(out, dtype);
   const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
   const Unlocked unlocked(large(s));
-  blas::visit_numeric("conv2d", dtype, [&]<class T>() {
+  blas::visit_numeric(weight.dim() == 4 ? "conv2d" : "conv3d", dtype, [&]<class T>() {
     plain_forward<T>(s, x.data<T>(), w.data<T>(), data_or_null<T>(b), target.data<T>());
   });
   target.finish();
@@ -207,19 +194,20 @@ Gradients fast_backward(const ConvPlan& s, const Tensor& grad, const Tensor& inp
                         int64_t mask) {
   Gradients out;
   if (compute_dtype(grad.dtype()) != DType::Float32) return out;
-  const Tensor g = channels_last(batched(grad), DType::Float32);
+  const int64_t rank = weight.dim() - 2;
+  const Tensor g = packed(grad, rank);
   if (mask & 1) {
-    const Shape sizes{s.n, s.c, s.h, s.w};
     onednn::Weights w(weight, !weight.requires_grad());
-    out.input = empty_strided(sizes, channels_last_strides(sizes), DType::Float32);
+    const Packed x(batched(input, rank).sizes());
     {
       const Unlocked unlocked(large(s));
-      if (!onednn::conv_backward_data(s, g.data<float>(), w, out.input.data<float>())) out.input = Tensor();
+      if (onednn::conv_backward_data(s, g.data<float>(), w, x.memory.data<float>())) out.input = x.view;
     }
     w.keep();
+    if (rank == 3 && out.input.defined()) out.input = row_major(out.input);
   }
   if (mask & 6) {
-    const Tensor x = channels_last(batched(input), DType::Float32);
+    const Tensor x = packed(input, rank);
     out.weight = empty(weight.sizes(), DType::Float32);
     if (mask & 4) out.bias = empty(weight.sizes().first(1), DType::Float32);
     const Unlocked unlocked(large(s));
@@ -233,16 +221,16 @@ Gradients fast_backward(const ConvPlan& s, const Tensor& grad, const Tensor& inp
 void plain_backward(Gradients& out, const ConvPlan& s, const Tensor& grad, const Tensor& input, const Tensor& weight,
                     int64_t mask) {
   const DType dtype = compute_dtype(grad.dtype());
-  const Tensor g = row_major(batched(grad), dtype);
-  blas::visit_numeric("conv2d_backward", dtype, [&]<class T>() {
+  const Tensor g = row_major(grad, dtype);
+  blas::visit_numeric(weight.dim() == 4 ? "conv2d_backward" : "conv3d_backward", dtype, [&]<class T>() {
     if (mask & 1) {
       const Tensor w = row_major(weight, dtype);
-      out.input = empty(Shape{s.n, s.c, s.h, s.w}, dtype);
+      out.input = empty(batched(input, weight.dim() - 2).sizes(), dtype);
       const Unlocked unlocked(large(s));
       plain_backward_data<T>(s, g.data<T>(), w.data<T>(), out.input.data<T>());
     }
     if (mask & 2) {
-      const Tensor x = row_major(batched(input), dtype);
+      const Tensor x = row_major(input, dtype);
       out.weight = empty(weight.sizes(), dtype);
       const Unlocked unlocked(large(s));
       plain_backward_weights<T>(s, x.data<T>(), g.data<T>(), out.weight.data<T>());
@@ -254,9 +242,9 @@ void plain_backward(Gradients& out, const ConvPlan& s, const Tensor& grad, const
   });
 }
 
-std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
-                                                          IntSpan stride, IntSpan padding, IntSpan dilation,
-                                                          int64_t groups, int64_t output_mask) {
+std::tuple<Tensor, Tensor, Tensor> conv_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                        IntSpan stride, IntSpan padding, IntSpan dilation,
+                                                        int64_t groups, int64_t output_mask) {
   const ConvPlan s = infer::conv_plan(input, weight, stride, padding, dilation, groups);
   Gradients out;
   const bool plain = is_tiny(s) && grad.contiguous() && input.contiguous();
@@ -271,7 +259,7 @@ std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, co
     ops::copy_(cast, t);
     return cast;
   };
-  if (out.input.defined() && input.dim() == 3)
+  if (out.input.defined() && input.dim() < weight.dim())
     out.input =
         from_storage(out.input.impl()->storage, input.sizes(), out.input.strides().subspan(1), 0, out.input.dtype());
   return {output_mask & 1 ? back(out.input) : Tensor(), output_mask & 2 ? back(out.weight) : Tensor(),
@@ -291,8 +279,10 @@ bool detail::cpu_wants_channels_last(const ImageResult& r) {
 namespace {
 
 const bool registered = [] {
-  kernel<op::conv2d>(kCPU, conv2d_kernel);
-  kernel<op::conv2d_backward>(kCPU, conv2d_backward_kernel);
+  kernel<op::conv2d>(kCPU, conv_kernel);
+  kernel<op::conv2d_backward>(kCPU, conv_backward_kernel);
+  kernel<op::conv3d>(kCPU, conv_kernel);
+  kernel<op::conv3d_backward>(kCPU, conv_backward_kernel);
   return true;
 }();
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "cpu/loops/total.h"
@@ -101,7 +102,92 @@ void embedding_backward_kernel(const Tensor& out, const Tensor& grad, const Tens
   target.finish();
 }
 
+/// Where each bag begins, and at the end where the last one ends.
+std::vector<int64_t> bag_borders(const Tensor& offsets, int64_t count, bool include_last) {
+  const Tensor given = row_major(offsets, DType::Int64);
+  std::vector<int64_t> borders(given.data<int64_t>(), given.data<int64_t>() + given.numel());
+  check(borders.empty() || borders[0] == 0, ErrorKind::Runtime, "embedding_bag: argument 'offsets' begins with ",
+        borders.empty() ? 0 : borders[0], ", expected 0, the first bag's first index");
+  if (!include_last) borders.push_back(count);
+  for (size_t b = 1; b < borders.size(); ++b)
+    check(borders[b] >= borders[b - 1] && borders[b] <= count, ErrorKind::Runtime,
+          "embedding_bag: argument 'offsets' has ", borders[b], " after ", borders[b - 1],
+          ", expected numbers that do not fall and are at most ", count, ", the number of indices");
+  check(borders.back() == count, ErrorKind::Runtime, "embedding_bag: argument 'offsets' ends with ", borders.back(),
+        ", expected ", count, ", the number of indices, with include_last_offset");
+  return borders;
+}
+
+struct Bags {
+  const int64_t* indices;
+  std::vector<int64_t> borders;
+  int64_t mode, width, padding;
+};
+
+/// One bag; returns how many rows it has. `places` is null but for maxima.
+template <class T>
+int64_t fill_bag(const Bags& bags, int64_t bag, const T* table, const T* factors, T* to, int64_t* places) {
+  const auto at = size_t(bag);
+  int64_t count = 0;
+  std::fill_n(to, bags.width, T(0));
+  if (places) std::fill_n(places, bags.width, int64_t(0));
+  for (int64_t i = bags.borders[at]; i < bags.borders[at + 1]; ++i) {
+    const int64_t row = bags.indices[i];
+    if (row == bags.padding) continue;
+    const T* const from = table + row * bags.width;
+    if (bags.mode == 2) {
+      for (int64_t j = 0; j < bags.width; ++j)
+        if (count == 0 || from[j] > to[j]) to[j] = from[j], places[j] = row;
+    } else {
+      const T factor = factors ? factors[i] : T(1);
+      for (int64_t j = 0; j < bags.width; ++j) to[j] += factor * from[j];
+    }
+    ++count;
+  }
+  if (bags.mode == 1 && count > 1)
+    for (int64_t j = 0; j < bags.width; ++j) to[j] /= T(count);
+  return count;
+}
+
+void embedding_bag_kernel(const Tensor& result, const Tensor& offset2bag, const Tensor& bag_size,
+                          const Tensor& max_indices, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                          bool, int64_t mode, bool, const Tensor& per_sample_weights, bool include_last,
+                          std::optional<int64_t> padding_idx) {
+  const DType dtype = compute_dtype(weight.dtype());
+  const Tensor table = row_major(weight, dtype), factors = cpu::row_major_or_none(per_sample_weights, dtype);
+  const Tensor rows = checked_indices("embedding_bag", indices, weight.size(0));
+  int64_t padding = padding_idx.value_or(-1);
+  if (padding_idx && padding < 0) padding += weight.size(0);
+  const Bags bags{rows.data<int64_t>(), bag_borders(offsets, rows.numel(), include_last), mode, weight.size(1),
+                  padding};
+  const cpu::Target sums(result, dtype), owners(offset2bag), sizes(bag_size), places(max_indices);
+  {
+    const Unlocked unlocked(rows.numel() * bags.width > 32768);
+    const auto run = [&]<class T>() {
+      const int64_t mean = rows.numel() / std::max<int64_t>(1, bag_size.numel()) + 1;
+      parallel_for(bag_size.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(1, mean * bags.width)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t b = begin; b < end; ++b) {
+                       const int64_t first = bags.borders[size_t(b)], last = bags.borders[size_t(b + 1)];
+                       std::fill(owners.data<int64_t>() + first, owners.data<int64_t>() + last, b);
+                       sizes.data<int64_t>()[b] =
+                           fill_bag(bags, b, table.data<T>(), factors.defined() ? factors.data<T>() : nullptr,
+                                    sums.data<T>() + b * bags.width,
+                                    mode == 2 ? places.data<int64_t>() + b * bags.width : nullptr);
+                     }
+                   });
+    };
+    if (dtype == DType::Float64) run.operator()<double>();
+    else run.operator()<float>();
+  }
+  sums.finish();
+  owners.finish();
+  sizes.finish();
+  places.finish();
+}
+
 const bool registered = [] {
+  kernel<op::embedding_bag>(kCPU, embedding_bag_kernel);
   kernel<op::embedding>(kCPU, embedding_kernel);
   kernel<op::embedding_backward>(kCPU, embedding_backward_kernel);
   return true;

@@ -6,6 +6,7 @@
 #include "cpu/loops/layers.h"
 #include "cpu/loops/moments.h"
 #include "cpu/loops/special.h"
+#include "cpu/loops/spatial.h"
 #include "cpu/loops/tables.h"
 #include "isas.h"
 
@@ -16,6 +17,7 @@ TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
 TAEDA_EACH_ISA(TAEDA_MOMENT_LOOPS)
 TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
 TAEDA_EACH_ISA(TAEDA_SPECIAL_LOOPS)
+TAEDA_EACH_ISA(TAEDA_SPATIAL_LOOPS)
 
 namespace {
 
@@ -26,6 +28,7 @@ struct Copy {
   const MomentTable& moments;
   const FftTable& fft;
   const ElementRow* special;
+  const SpatialTable& spatial;
 };
 
 #define TAEDA_COPY(ISA)                                                                                    \
@@ -36,7 +39,9 @@ struct Copy {
        ISA::moments,                                                                                       \
        ISA::fft,                                                                                           \
        ISA::special_rows},
-constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
+ISA::spatial
+}
+, constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
 #undef TAEDA_COPY
 
 /// Each contains the ones before it.
@@ -85,5 +90,6 @@ const MomentTable& moment_table() noexcept { return chosen().moments; }
 const FftTable& fft_table() noexcept { return chosen().fft; }
 const ElementRow* special_table() noexcept { return chosen().special; }
 const ElementRow* least_special_table() noexcept { return kCopies[0].special; }
+const SpatialTable& spatial_table() noexcept { return chosen().spatial; }
 
 }  // namespace taeda::loops

@@ -12,22 +12,34 @@ using Pair = std::array<int64_t, 2>;
 /// Windows are counted in 32 bits, so that sizes and products stay far from overflow.
 inline constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
-/// One integer for both dimensions, or two; an empty list stands for `otherwise`.
-inline Pair pair(const char* op, const char* argument, IntSpan list, int64_t least, Pair otherwise = {0, 0}) {
-  if (list.empty() && otherwise[0] > 0) return otherwise;
-  check(list.size() == 1 || list.size() == 2, ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(),
-        " numbers, expected 1 or 2");
-  const Pair out{list[0], list.back()};
-  check(out[0] >= least && out[1] >= least, ErrorKind::Runtime, op, ": argument '", argument, "' must be at least ",
-        least, ", got ", shape_text(list));
-  check(out[0] <= kLargest && out[1] <= kLargest, ErrorKind::Runtime, op, ": argument '", argument,
-        "' must be at most ", kLargest, ", got ", shape_text(list));
+template <size_t N> using Numbers = std::array<int64_t, N>;
+using Triple = Numbers<3>;
+
+/// The numbers of a list that several() has let through.
+template <size_t N>
+Numbers<N> spread(IntSpan list, Numbers<N> otherwise = {}) {
+  Numbers<N> out = otherwise;
+  for (size_t i = 0; i < N && !list.empty(); ++i) out[i] = list[list.size() == N ? i : 0];
   return out;
 }
-/// The numbers of a list that pair() has let through.
-inline Pair both(IntSpan list, Pair otherwise = {0, 0}) {
-  return list.empty() ? otherwise : Pair{list[0], list.back()};
+/// One integer for all N dimensions, or one for each; an empty list stands for `otherwise`.
+template <size_t N>
+Numbers<N> several(const char* op, const char* argument, IntSpan list, int64_t least, Numbers<N> otherwise = {}) {
+  if (list.empty() && otherwise[0] > 0) return otherwise;
+  check(list.size() == 1 || list.size() == N, ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(),
+        " numbers, expected 1 or ", N);
+  for (const int64_t number : list) {
+    check(number >= least, ErrorKind::Runtime, op, ": argument '", argument, "' must be at least ", least, ", got ",
+          shape_text(list));
+    check(number <= kLargest, ErrorKind::Runtime, op, ": argument '", argument, "' must be at most ", kLargest,
+          ", got ", shape_text(list));
+  }
+  return spread<N>(list);
 }
+inline Pair pair(const char* op, const char* argument, IntSpan list, int64_t least, Pair otherwise = {0, 0}) {
+  return several<2>(op, argument, list, least, otherwise);
+}
+inline Pair both(IntSpan list, Pair otherwise = {0, 0}) { return spread<2>(list, otherwise); }
 /// How far a window may move over `size` elements; negative where it does not fit. Counted as `Size` counts.
 template <class Size>
 Size window_room(Size size, int64_t kernel, int64_t padding, int64_t dilation) {
@@ -51,11 +63,11 @@ inline Shape image_sizes(const Tensor& like, int64_t n, int64_t c, int64_t h, in
 /// The result of a convolution or pooling of `input`, in the layout that its backend wants.
 Spec image_result(const char* op, const Tensor& input, const Shape& sizes, DType dtype, IntSpan kernel,
                   int64_t groups = 1);
-/// A 3-d tensor seen as a batch of one.
-inline Tensor batched(const Tensor& t) {
-  if (t.dim() == 4) return t;
-  const int64_t sizes[] = {1, t.size(0), t.size(1), t.size(2)},
-                strides[] = {t.size(0) * t.stride(0), t.stride(0), t.stride(1), t.stride(2)};
+/// A tensor (C, ...) of `rank` dimensions behind the channels seen as a batch of one.
+inline Tensor batched(const Tensor& t, int64_t rank = 2) {
+  if (t.dim() == rank + 2) return t;
+  Shape sizes{1}, strides{t.size(0) * t.stride(0)};
+  for (int64_t d = 0; d < t.dim(); ++d) sizes.push_back(t.size(d)), strides.push_back(t.stride(d));
   return alias(t, sizes, strides, 0);
 }
 

@@ -118,11 +118,23 @@ Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t nu
 // --- linalg, conv, pool ---
 Three linear_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
                        const std::array<bool, 3>& wanted);
-Three conv2d_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                       IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups,
-                       const std::array<bool, 3>& wanted);
+/// Of conv2d_backward and conv3d_backward, by the dimensions of `weight`.
+Three conv_grad_grad(TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                     IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups,
+                     const std::array<bool, 3>& wanted);
 /// Elements of the last two dimensions, taken together, at `indices`.
 Tensor pick_in_planes(const Tensor& t, const Tensor& indices);
+
+// --- spatial (spatial.cpp) ---
+/// All sizes behind batch and channels.
+inline Shape spatial_sizes(IntSpan sizes) { return Shape(sizes.subspan(2)); }
+Two euclidean_grads(const Tensor& grad, const Tensor& x1, const Tensor& x2, const Tensor& distances,
+                    const std::array<bool, 2>& wanted);
+Tensor embedding_bag_grad(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
+                          const Tensor& max_indices, int64_t rows, bool scale_grad_by_freq, int64_t mode,
+                          const Tensor& per_sample_weights, std::optional<int64_t> padding_idx);
+Tensor embedding_bag_factor_grad(const Tensor& grad, const Tensor& weight, const Tensor& indices,
+                                 const Tensor& offset2bag, std::optional<int64_t> padding_idx);
 
 // --- norm ---
 Three batch_norm_grads(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,

@@ -29,6 +29,7 @@ __all__ = [
     "relu6",
     "relu_",
     "rrelu",
+    "rrelu_",
     "selu",
     "selu_",
     "sigmoid",
@@ -164,7 +165,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 prelu = op("prelu")
-_rrelu, _rrelu_in_place = op("rrelu"), op("rrelu_")
+_rrelu, rrelu_ = op("rrelu"), op("rrelu_")
 
 
 def rrelu(
@@ -175,7 +176,7 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """Leaky ReLU whose slope is drawn from [lower, upper] per element while training, else their mean."""
-    return (_rrelu_in_place if inplace else _rrelu)(input, lower, upper, training)
+    return (rrelu_ if inplace else _rrelu)(input, lower, upper, training)
 
 
 _threshold, threshold_ = op("threshold"), op("threshold_")

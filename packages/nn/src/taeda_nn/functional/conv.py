@@ -10,8 +10,11 @@ from taeda_nn._bind import Tensor, op
 __all__ = [
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "pad",
     "pixel_shuffle",
     "pixel_unshuffle",
@@ -19,6 +22,8 @@ __all__ = [
 
 _conv1d = op("conv1d")
 _conv2d = op("conv2d")
+_conv3d = op("conv3d")
+conv_tbc = op("conv_tbc")
 
 Ints = int | Sequence[int]
 
@@ -97,8 +102,36 @@ def conv2d(
     return _conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: str | Ints = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation over three dimensions.
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        weight: (out, C / groups, KD, KH, KW).
+        bias: (out,).
+        stride: Steps of the window.
+        padding: Zeros added on both sides, or 'valid' (none), or 'same' (output as large as the input; stride 1).
+        dilation: Distances between the window's elements.
+        groups: Number of groups of channels that do not see one another.
+
+    Returns: (N, out, D', H', W') or (out, D', H', W').
+    """
+    if isinstance(padding, str):
+        input, padding = _padding_by_name("conv3d", input, weight, stride, padding, dilation)
+    return _conv3d(input, weight, bias, stride, padding, dilation, groups)
+
+
 _conv_transpose1d = op("conv_transpose1d")
 _conv_transpose2d = op("conv_transpose2d")
+_conv_transpose3d = op("conv_transpose3d")
 
 
 def conv_transpose1d(
@@ -149,6 +182,31 @@ def conv_transpose2d(
         dilation: Distances between the window's elements.
     """
     return _conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+) -> Tensor:
+    """The gradient of ``conv3d`` with respect to its input, as a function of its own.
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        weight: (C, out / groups, KD, KH, KW).
+        bias: (out,).
+        stride: Steps of the window in the output.
+        padding: Places cut off on both sides of the output.
+        output_padding: Places added at one side of the output.
+        groups: Number of groups of channels that do not see one another.
+        dilation: Distances between the window's elements.
+    """
+    return _conv_transpose3d(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 pad = op("pad")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from taeda_nn._bind import Tensor, no_grad, op
+from taeda_nn._bind import Tensor, no_grad, op, tensor
 from taeda_nn._errors import not_tensors
 
 __all__ = [
     "bilinear",
     "cosine_similarity",
     "embedding",
+    "embedding_bag",
     "linear",
     "normalize",
     "one_hot",
     "pairwise_distance",
+    "pdist",
     "scaled_dot_product_attention",
 ]
 
@@ -22,6 +24,8 @@ bilinear = op("bilinear")
 cosine_similarity = op("cosine_similarity")
 pairwise_distance = op("pairwise_distance")
 one_hot = op("one_hot")
+pdist = op("pdist")
+_embedding_bag = op("embedding_bag")
 _embedding = op("embedding")
 _embedding_renorm_ = op("embedding_renorm_")
 _vector_norm = op("vector_norm")
@@ -63,6 +67,83 @@ def embedding(
         with no_grad():
             _embedding_renorm_(weight, input, max_norm, norm_type)
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+_BAGS = {"sum": 0, "mean": 1, "max": 2}
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or maxima of bags of rows of a table, without the rows in between.
+
+    Args:
+        input: Integer indices: bags (B, N) of the same length, or one after the other (N,).
+        weight: (rows, features).
+        offsets: Where the bags of a one-dimensional ``input`` begin, the first at 0.
+        max_norm: Rows used whose norm is greater are rescaled in place first.
+        norm_type: The p of that norm.
+        scale_grad_by_freq: Whether a row's gradient is divided by how often it was used; not for mode 'max'.
+        mode: 'sum', 'mean' or 'max'. Empty bags give zeros.
+        sparse: Not supported yet: NotImplementedError.
+        per_sample_weights: Factors of the rows, of the shape of ``input``; for mode 'sum'.
+        include_last_offset: Whether the last offset is the end of the last bag.
+        padding_idx: Row that is left out.
+
+    Returns: (B, features).
+
+    Raises:
+        ValueError: Arguments that contradict each other.
+        IndexError: An index outside of the table.
+    """
+    if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
+        raise not_tensors("embedding_bag", input=input, weight=weight)
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(
+            f"embedding_bag: per_sample_weights of shape {tuple(per_sample_weights.shape)} must have the shape of "
+            f"input, {tuple(input.shape)}"
+        )
+    if weight.dim() != 2:
+        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, got shape {tuple(weight.shape)}")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "embedding_bag: if input is 2D, then offsets has to be None, as input is then a mini-batch of bags "
+                f"of the same length, got offsets {type(offsets).__name__}"
+            )
+        offsets = tensor.arange(0, input.numel(), input.shape[1], dtype=input.dtype, device=input.device)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() != 1:
+        raise ValueError(f"embedding_bag: input has to be 1D or 2D Tensor, got {input.dim()} dimensions")
+    elif not isinstance(offsets, Tensor):
+        raise ValueError("embedding_bag: offsets has to be a 1D Tensor when input is 1D, got none")
+    elif offsets.dim() != 1:
+        raise ValueError(f"embedding_bag: offsets has to be a 1D Tensor, got {offsets.dim()} dimensions")
+    if mode not in _BAGS:
+        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max, got {mode!r}")
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        raise ValueError("embedding_bag: max mode does not support scale_grad_by_freq nor sparse weights")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            f"embedding_bag: per_sample_weights is only for mode='sum', got mode={mode!r}"
+        )
+    if max_norm is not None:
+        with no_grad():
+            _embedding_renorm_(weight, input, max_norm, norm_type)
+    settings = scale_grad_by_freq, _BAGS[mode], sparse, per_sample_weights, include_last_offset, padding_idx
+    return _embedding_bag(weight, input, offsets, *settings)[0]
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any
 
-from taeda_nn._bind import Tensor, op
+from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn._decompose.loss import reduced
 from taeda_nn._errors import not_tensors
 
@@ -15,20 +16,24 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "cosine_embedding_loss",
     "cross_entropy",
+    "ctc_loss",
     "gaussian_nll_loss",
     "hinge_embedding_loss",
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "linear_cross_entropy",
     "margin_ranking_loss",
     "mse_loss",
     "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "poisson_nll_loss",
     "smooth_l1_loss",
     "soft_margin_loss",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]
 
 REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
@@ -91,6 +96,10 @@ _soft_margin_loss = op("soft_margin_loss")
 _cosine_embedding_loss = op("cosine_embedding_loss")
 _triplet_margin_loss = op("triplet_margin_loss")
 _multi_margin_loss = op("multi_margin_loss")
+_multilabel_margin_loss = op("multilabel_margin_loss")
+_ctc_loss = op("ctc_loss")
+_linear = op("linear")
+_pairwise_distance = op("pairwise_distance")
 
 
 def cross_entropy(
@@ -394,3 +403,166 @@ def multilabel_soft_margin_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     loss = _bce_logits(input, target, weight, None, 0).mean(-1)
     return reduced(loss, reduction_code("multilabel_soft_margin_loss", reduction))
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Sum over targets t and other classes c of max(0, 1 - (x[t] - x[c])) / C.
+
+    Args:
+        input: Scores (N, C), (C,) or ().
+        target: Class indices of the same shape; those up to the first -1 count.
+        reduction: 'mean', 'sum' or 'none'.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return _multilabel_margin_loss(input, target, reduction_code("multilabel_margin_loss", reduction))
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with any distance d, by default the Euclidean one.
+
+    Args:
+        anchor, positive, negative: Of one number of dimensions.
+        distance_function: d; ``pairwise_distance`` by default.
+        margin: Must be positive.
+        swap: Whether the smaller of d(anchor, negative) and d(positive, negative) counts.
+        reduction: 'mean', 'sum' or 'none'.
+    """
+    name = "triplet_margin_with_distance_loss"
+    code = reduction_code(name, reduction)
+    if margin <= 0:
+        raise ValueError(f"{name}: margin must be greater than 0, got {margin}")
+    ranks = anchor.dim(), positive.dim(), negative.dim()
+    if len(set(ranks)) != 1:
+        raise RuntimeError(
+            f"{name}: anchor, positive and negative must have the same number of dimensions, got {ranks}"
+        )
+    distance = _pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = tensor.minimum(far, distance(positive, negative))
+    return reduced((near - far + margin).clamp(min=0), code)
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Connectionist temporal classification: minus the log-probability of the targets, over all alignments.
+
+    Args:
+        log_probs: (T, N, C) or (T, C), a log_softmax along C.
+        targets: (N, S), or the targets of a batch one after the other; class indices other than ``blank``.
+        input_lengths, target_lengths: (N,) or (), tensors or sequences of ints.
+        blank: Class of the blank.
+        reduction: 'mean' (losses over target lengths, then their mean), 'sum' or 'none'.
+        zero_infinity: Whether infinite losses, of targets too long for their input, and their gradients become 0.
+
+    Returns: () or, without reduction, (N,).
+
+    Source: Graves et al., "Connectionist Temporal Classification", 2006.
+    """
+    code = reduction_code("ctc_loss", reduction)
+    return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, code, zero_infinity)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``.
+
+    Args:
+        input: (N, in_features) or (in_features,).
+        linear_weight: (C, in_features), or (C, d1, ..., in_features) for scores (N, C, d1, ...).
+        target: Class indices (N, d1, ...) or (), or probabilities of the shape of the scores.
+        linear_bias: (C, d1, ...).
+        weight: Weight of every class, (C,).
+        reduction: 'mean', 'sum' or 'none'.
+        ignore_index: Class that does not count; None stands for -100, for targets of classes.
+        label_smoothing: Share of the target spread evenly over all classes.
+        options: `nn.LinearCrossEntropyOptions`: the batch is gone through in pieces, so that only the scores of one
+            exist at a time; for targets of classes without smoothing and dimensions. Second derivatives need None.
+
+    Raises:
+        RuntimeError: Shapes that do not fit.
+    """
+    name = "linear_cross_entropy"
+    if input.dim() not in (1, 2):
+        raise RuntimeError(
+            f"{name}: expected input with dimensionality 1 or 2, got shape {tuple(input.shape)}"
+        )
+    if linear_weight.dim() < 2:
+        raise RuntimeError(
+            f"{name}: expected linear_weight with dimensionality at least 2, got shape {tuple(linear_weight.shape)}"
+        )
+    classes, *between, features = linear_weight.shape
+    if input.shape[-1] != features:
+        raise RuntimeError(
+            f"{name}: expected equal input and linear_weight last dimensions (in_features), got {input.shape[-1]} and "
+            f"{features}"
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *between):
+        raise RuntimeError(
+            f"{name}: expected linear_bias shape {(classes, *between)}, got {tuple(linear_bias.shape)}"
+        )
+    if between and input.dim() == 1:
+        raise RuntimeError(
+            f"{name}: linear_weight of shape {tuple(linear_weight.shape)} requires batched input, got shape "
+            f"{tuple(input.shape)}"
+        )
+    scores_shape = (*input.shape[:-1], classes, *between)
+    if tuple(target.shape) == scores_shape and ignore_index is not None:
+        raise RuntimeError(f"{name}: ignore_index cannot be specified when target contains probabilities")
+    left_out = -100 if ignore_index is None else ignore_index
+    if options is not None:
+        from taeda_nn.functional._chunked import chunked_cross_entropy
+
+        if not between and label_smoothing == 0 and not target.is_floating_point():
+            code = reduction_code(name, reduction)
+            return chunked_cross_entropy(
+                input, linear_weight, target, linear_bias, weight, code, left_out, options
+            )
+        warnings.warn(
+            f"{name}: options are ignored for label_smoothing, targets of probabilities and out_features",
+            stacklevel=2,
+        )
+    if between:
+        linear_weight = linear_weight.reshape(-1, features)
+        linear_bias = None if linear_bias is None else linear_bias.reshape(-1)
+    scores = _linear(input, linear_weight, linear_bias).reshape(scores_shape)
+    return cross_entropy(
+        scores,
+        target,
+        weight,
+        reduction=reduction,
+        ignore_index=left_out,
+        label_smoothing=label_smoothing,
+    )

@@ -8,12 +8,16 @@ from taeda_nn.modules.container import *
 from taeda_nn.modules.container import __all__ as _container
 from taeda_nn.modules.conv import *
 from taeda_nn.modules.conv import __all__ as _conv
+from taeda_nn.modules.ctc import *
+from taeda_nn.modules.ctc import __all__ as _ctc
 from taeda_nn.modules.distance import *
 from taeda_nn.modules.distance import __all__ as _distance
 from taeda_nn.modules.dropout import *
 from taeda_nn.modules.dropout import __all__ as _dropout
 from taeda_nn.modules.flatten import *
 from taeda_nn.modules.flatten import __all__ as _flatten
+from taeda_nn.modules.fold import *
+from taeda_nn.modules.fold import __all__ as _fold
 from taeda_nn.modules.linear import *
 from taeda_nn.modules.linear import __all__ as _linear
 from taeda_nn.modules.loss import *
@@ -30,15 +34,19 @@ from taeda_nn.modules.rnn import *
 from taeda_nn.modules.rnn import __all__ as _rnn
 from taeda_nn.modules.sparse import *
 from taeda_nn.modules.sparse import __all__ as _sparse
+from taeda_nn.modules.upsampling import *
+from taeda_nn.modules.upsampling import __all__ as _upsampling
 
 __all__ = [
     *_activation,
     *_batchnorm,
     *_container,
     *_conv,
+    *_ctc,
     *_distance,
     *_dropout,
     *_flatten,
+    *_fold,
     *_linear,
     *_loss,
     *_module,
@@ -47,4 +55,5 @@ __all__ = [
     *_pooling,
     *_rnn,
     *_sparse,
+    *_upsampling,
 ]

@@ -10,14 +10,16 @@ from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn.modules.module import Module
-from taeda_nn.modules.utils import _pair, _single
+from taeda_nn.modules.utils import _pair, _single, _triple
 from taeda_nn.parameter import Parameter
 
 __all__ = [
     "Conv1d",
     "Conv2d",
+    "Conv3d",
     "ConvTranspose1d",
     "ConvTranspose2d",
+    "ConvTranspose3d",
 ]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -226,6 +228,34 @@ class Conv2d(_Conv):
     _sizes = staticmethod(_pair)
 
 
+class Conv3d(_Conv):
+    """Cross-correlation over three dimensions: (N, C, D, H, W) to (N, out, D', H', W').
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: Size of the window, one number or (depth, height, width); likewise the next three.
+        stride: Steps of the window.
+        padding: Places added on both sides, or 'valid' (none), or 'same' (output as large as the input).
+        dilation: Distances between the window's elements.
+        groups: Number of groups of channels that do not see one another.
+        bias: Whether a shift per output channel is learned.
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
+
+    Attributes:
+        weight: (out, in / groups, depth, height, width).
+        bias: (out,).
+
+    Example:
+        >>> nn.Conv3d(16, 33, 3, stride=2)(torch.randn(2, 16, 10, 20, 30)).shape
+        Size([2, 33, 4, 9, 14])
+    """
+
+    _operator = staticmethod(op("conv3d"))
+    _function = staticmethod(F.conv3d)
+    _sizes = staticmethod(_triple)
+
+
 class _ConvTransposeNd(_ConvNd):
     """What the transposed convolutions share: the output padding that gives a wanted size."""
 
@@ -318,3 +348,10 @@ class ConvTranspose2d(_ConvTranspose):
 
     _function = staticmethod(F.conv_transpose2d)
     _sizes = staticmethod(_pair)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The gradient of ``Conv3d`` with respect to its input, as a layer: (N, C, D, H, W) to (N, out, D', H', W')."""
+
+    _function = staticmethod(F.conv_transpose3d)
+    _sizes = staticmethod(_triple)

@@ -8,18 +8,29 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor
 from taeda_nn.modules.module import Module
+from taeda_nn.modules.utils import _pair, _single, _triple
 
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "LPPool1d",
     "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 
@@ -80,6 +91,112 @@ class MaxPool2d(_MaxPoolNd):
     _function = staticmethod(F.max_pool2d)
 
 
+class MaxPool3d(_MaxPoolNd):
+    """Maximum over windows of the last three dimensions; arguments as ``functional.max_pool3d``."""
+
+    _function = staticmethod(F.max_pool3d)
+
+
+class _MaxUnpoolNd(Module):
+    """What the inverses of maximum pooling share."""
+
+    _function: Callable[..., Tensor]
+    _sizes: Callable[[Any], tuple[int, ...]]
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = self._sizes(kernel_size)
+        self.stride = self._sizes(stride if stride is not None else kernel_size)
+        self.padding = self._sizes(padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Puts maxima back to the places that ``MaxPool1d`` found them at, among zeros."""
+
+    _function = staticmethod(F.max_unpool1d)
+    _sizes = staticmethod(_single)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Puts maxima back to the places that ``MaxPool2d`` found them at, among zeros.
+
+    Example:
+        >>> values, places = nn.MaxPool2d(2, return_indices=True)(torch.arange(4.0).view(1, 1, 2, 2))
+        >>> nn.MaxUnpool2d(2)(values, places)
+        tensor([[[[0., 0.],
+                  [0., 3.]]]])
+    """
+
+    _function = staticmethod(F.max_unpool2d)
+    _sizes = staticmethod(_pair)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Puts maxima back to the places that ``MaxPool3d`` found them at, among zeros."""
+
+    _function = staticmethod(F.max_unpool3d)
+    _sizes = staticmethod(_triple)
+
+
+class _FractionalMaxPoolNd(Module):
+    """What pooling over windows at random places shares."""
+
+    _function: Callable[..., Any]
+    _sizes: Callable[[Any], tuple[Any, ...]]
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        self.kernel_size = self._sizes(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else self._sizes(output_size)
+        self.output_ratio = None if output_ratio is None else self._sizes(output_ratio)
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(
+                f"{name} requires specifying either an output size or a pooling ratio, one of them"
+            )
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor) -> Any:
+        return self._function(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Maximum over windows at random places; arguments as ``functional.fractional_max_pool2d``."""
+
+    _function = staticmethod(F.fractional_max_pool2d)
+    _sizes = staticmethod(_pair)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Maximum over windows at random places; arguments as ``functional.fractional_max_pool3d``."""
+
+    _function = staticmethod(F.fractional_max_pool3d)
+    _sizes = staticmethod(_triple)
+
+
 class _AvgPoolNd(Module):
     """What mean pooling shares: how it is shown."""
 
@@ -120,8 +237,10 @@ def _first(value: Any) -> Any:
     return value if isinstance(value, int) else next(iter(value))
 
 
-class AvgPool2d(_AvgPoolNd):
-    """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``."""
+class _AvgPoolWithDivisor(_AvgPoolNd):
+    """What mean pooling over two and three dimensions shares."""
+
+    _function: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -141,7 +260,7 @@ class AvgPool2d(_AvgPoolNd):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
+        return self._function(
             input,
             self.kernel_size,
             self.stride,
@@ -150,6 +269,18 @@ class AvgPool2d(_AvgPoolNd):
             self.count_include_pad,
             self.divisor_override,
         )
+
+
+class AvgPool2d(_AvgPoolWithDivisor):
+    """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``."""
+
+    _function = staticmethod(F.avg_pool2d)
+
+
+class AvgPool3d(_AvgPoolWithDivisor):
+    """Mean over windows of the last three dimensions; arguments as ``functional.avg_pool3d``."""
+
+    _function = staticmethod(F.avg_pool3d)
 
 
 class _LPPoolNd(Module):
@@ -186,6 +317,12 @@ class LPPool2d(_LPPoolNd):
     """Power mean (without division) over windows of the last two dimensions."""
 
     _function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPoolNd):
+    """Power mean (without division) over windows of the last three dimensions."""
+
+    _function = staticmethod(F.lp_pool3d)
 
 
 class _AdaptivePoolNd(Module):
@@ -232,6 +369,12 @@ class AdaptiveAvgPool2d(_AdaptivePoolNd):
     _function = staticmethod(F.adaptive_avg_pool2d)
 
 
+class AdaptiveAvgPool3d(_AdaptivePoolNd):
+    """Mean over windows that cover the last three dimensions evenly; None keeps a dimension's size."""
+
+    _function = staticmethod(F.adaptive_avg_pool3d)
+
+
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over ``output_size`` windows that cover the last dimension evenly."""
 
@@ -242,3 +385,9 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over windows that cover the last two dimensions evenly; None keeps a dimension's size."""
 
     _function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maximum over windows that cover the last three dimensions evenly; None keeps a dimension's size."""
+
+    _function = staticmethod(F.adaptive_max_pool3d)

@@ -1,4 +1,4 @@
-"""Embedding: a learned table of vectors."""
+"""Learned tables of vectors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from taeda_nn.parameter import Parameter
 
 __all__ = [
     "Embedding",
+    "EmbeddingBag",
 ]
 
 
@@ -116,3 +117,132 @@ class Embedding(Module):
             )
         rows, columns = embeddings.shape
         return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze, **options)
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of bags of rows of a table, without the rows in between.
+
+    Args:
+        num_embeddings: Number of rows.
+        embedding_dim: Size of each row.
+        max_norm: Rows used whose norm is greater are rescaled first.
+        norm_type: The p of that norm.
+        scale_grad_by_freq: Whether a row's gradient is divided by how often it was used.
+        mode: 'sum', 'mean' or 'max'.
+        sparse: Not supported yet.
+        include_last_offset: Whether the last offset is the end of the last bag.
+        padding_idx: Row that is left out and gets no gradient.
+
+    Attributes:
+        weight: (num_embeddings, embedding_dim), standard normal.
+
+    Example:
+        >>> nn.EmbeddingBag(10, 3)(torch.tensor([1, 2, 4, 5]), torch.tensor([0, 3])).shape
+        Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"EmbeddingBag: padding_idx {padding_idx} is out of range for {num_embeddings} rows"
+                )
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        shape = (num_embeddings, embedding_dim)
+        if _weight is None:
+            self.weight = Parameter(tensor.empty(shape, device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != shape:
+                raise ValueError(f"EmbeddingBag: weight must have shape {shape}, got {tuple(_weight.shape)}")
+            self.weight = Parameter(_weight)
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        for name, usual in (("max_norm", None), ("norm_type", 2.0), ("scale_grad_by_freq", False)):
+            if getattr(self, name) != usual:
+                parts.append(f"{name}={getattr(self, name)}")
+        parts.append(f"mode={self.mode!r}")
+        if self.padding_idx is not None:
+            parts.append(f"padding_idx={self.padding_idx}")
+        return ", ".join(parts)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """Makes a layer from a table (rows, features), not learned unless ``freeze`` is False."""
+        if embeddings.dim() != 2:
+            raise ValueError(
+                f"EmbeddingBag.from_pretrained: expected 2 dimensions, got shape {tuple(embeddings.shape)}"
+            )
+        settings = (
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
+        made = cls(*embeddings.shape, *settings)
+        made.weight.requires_grad = not freeze
+        return made

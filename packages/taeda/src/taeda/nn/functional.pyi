@@ -6,3 +6,4 @@ from taeda_nn.functional.linear import *
 from taeda_nn.functional.loss import *
 from taeda_nn.functional.norm import *
 from taeda_nn.functional.pooling import *
+from taeda_nn.functional.spatial import *

@@ -58,22 +58,36 @@ struct Descriptors {
   memory::dims strides, dilates, padding_low, padding_high;
 };
 
+/// Whether there is a depth at all: images and volumes of one slice are computed alike.
+bool is_deep(const ConvPlan& s) { return s.d > 1 || s.kd > 1 || s.od > 1; }
+
 Descriptors describe_conv(const Key& key) {
   const ConvPlan& s = key.shape;
   const auto f32 = memory::data_type::f32;
   Descriptors d;
-  d.x = memory::desc({s.n, s.c, s.h, s.w}, f32, Tag::nhwc);
-  d.y = memory::desc({s.n, s.o, s.oh, s.ow}, f32, Tag::nhwc);
-  const memory::dims grouped{s.groups, s.o / s.groups, s.c / s.groups, s.kh, s.kw}, plain{s.o, s.c, s.kh, s.kw};
-  d.weights = memory::desc(s.groups > 1 ? grouped : plain, f32, Tag::any);
-  d.user_weights = memory::desc(s.groups > 1 ? grouped : plain, f32, s.groups > 1 ? Tag::goihw : Tag::oihw);
+  const bool deep = is_deep(s);
+  memory::dims x{s.n, s.c}, y{s.n, s.o}, weights{s.o / s.groups, s.c / s.groups};
+  if (s.groups > 1) weights.insert(weights.begin(), s.groups);
+  const auto add = [deep](memory::dims& to, int64_t depth, int64_t height, int64_t width) {
+    if (deep) to.push_back(depth);
+    to.push_back(height);
+    to.push_back(width);
+  };
+  add(x, s.d, s.h, s.w);
+  add(y, s.od, s.oh, s.ow);
+  add(weights, s.kd, s.kh, s.kw);
+  d.x = memory::desc(x, f32, deep ? Tag::ndhwc : Tag::nhwc);
+  d.y = memory::desc(y, f32, deep ? Tag::ndhwc : Tag::nhwc);
+  d.weights = memory::desc(weights, f32, Tag::any);
+  d.user_weights =
+      memory::desc(weights, f32, s.groups > 1 ? (deep ? Tag::goidhw : Tag::goihw) : (deep ? Tag::oidhw : Tag::oihw));
   d.bias = key.bias ? memory::desc({s.o}, f32, Tag::x) : memory::desc();
-  d.strides = {s.sh, s.sw};
-  d.dilates = {s.dh - 1, s.dw - 1};
-  d.padding_low = {s.ph, s.pw};
+  add(d.strides, s.sd, s.sh, s.sw);
+  add(d.dilates, s.dd - 1, s.dh - 1, s.dw - 1);
+  add(d.padding_low, s.pd, s.ph, s.pw);
   // oneDNN wants the padding that is really reached on the far side.
-  d.padding_high = {(s.oh - 1) * s.sh + (s.kh - 1) * s.dh + 1 - s.h - s.ph,
-                    (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1 - s.w - s.pw};
+  add(d.padding_high, (s.od - 1) * s.sd + (s.kd - 1) * s.dd + 1 - s.d - s.pd,
+      (s.oh - 1) * s.sh + (s.kh - 1) * s.dh + 1 - s.h - s.ph, (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1 - s.w - s.pw);
   return d;
 }
 
@@ -177,8 +191,9 @@ struct Piece {
   int64_t x, y;  // where its activations begin, in elements
 };
 
-/// Row pieces need windows that reach into the image, which all do but those of a padding beyond the kernel.
-bool has_row_pieces(const ConvPlan& s) { return s.ph <= (s.kh - 1) * s.dh; }
+/// Row pieces need windows that reach into the image, which all do but those of a padding beyond the kernel. Volumes
+/// are not cut.
+bool has_row_pieces(const ConvPlan& s) { return !is_deep(s) && s.ph <= (s.kh - 1) * s.dh; }
 
 /// Rows of the result, and the rows of the input that they are made of.
 Piece result_rows(const ConvPlan& s, int64_t image, int64_t begin, int64_t end) {
@@ -206,7 +221,7 @@ std::vector<Piece> cut(const ConvPlan& s, Pass pass, int64_t images, int64_t row
   std::vector<Piece> pieces;
   if (rows >= s.oh || !has_row_pieces(s)) {
     for (int64_t n = 0; n < s.n; n += images) {
-      Piece piece{s, n * s.h * s.w * s.c, n * s.oh * s.ow * s.o};
+      Piece piece{s, n * s.pixels() * s.c, n * s.out_pixels() * s.o};
       piece.plan.n = std::min(images, s.n - n);
       pieces.push_back(piece);
     }
@@ -256,7 +271,7 @@ class Passage {
   bool prepare(Weights* weights) {
     stream();  // primitives are made for as many threads as it sets
     if (prepare_pieces(weights)) return true;
-    if (pieces_.front().plan.oh == shape_.oh) return false;
+    if (pieces_.front().plan.oh == shape_.oh || !has_row_pieces(shape_)) return false;
     pieces_ = cut(shape_, pass_, 1, shape_.oh);  // rows that reach far into the padding may be what is slow
     prepared_.clear();
     return prepare_pieces(weights);
@@ -313,7 +328,7 @@ class Passage {
 }  // namespace
 
 bool conv_forward(const ConvPlan& shape, const float* x, Weights& weight, const float* bias, float* y) {
-  return guarded("conv2d", [&] {
+  return guarded(is_deep(shape) ? "conv3d" : "conv2d", [&] {
     Passage passage(shape, Pass::Forward, bias != nullptr);
     if (!passage.prepare(&weight)) return false;
     passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
@@ -328,7 +343,7 @@ bool conv_forward(const ConvPlan& shape, const float* x, Weights& weight, const 
 }
 
 bool conv_backward_data(const ConvPlan& shape, const float* grad, Weights& weight, float* grad_x) {
-  return guarded("conv2d_backward", [&] {
+  return guarded(is_deep(shape) ? "conv3d_backward" : "conv2d_backward", [&] {
     Passage passage(shape, Pass::Data, false);
     if (!passage.prepare(&weight)) return false;
     passage.run([&](int64_t, const Piece& piece, const Prepared& by) {
@@ -342,11 +357,11 @@ bool conv_backward_data(const ConvPlan& shape, const float* grad, Weights& weigh
 
 bool conv_backward_weights(const ConvPlan& shape, const float* x, const float* grad, float* grad_weight,
                            float* grad_bias) {
-  return guarded("conv2d_backward", [&] {
+  return guarded(is_deep(shape) ? "conv3d_backward" : "conv2d_backward", [&] {
     Passage passage(shape, Pass::Weights, grad_bias != nullptr);
     if (!passage.prepare(nullptr)) return false;
     // The first piece writes the result, the others numbers that are added to it in the order of the pieces.
-    const auto size = size_t(shape.o * (shape.c / shape.groups) * shape.kh * shape.kw);
+    const auto size = size_t(shape.o * (shape.c / shape.groups) * shape.kernel());
     const auto add = [&](const std::vector<float>& part) {
       for (size_t j = 0; j < std::min(size, part.size()); ++j) grad_weight[j] += part[j];
       for (size_t j = size; j < part.size(); ++j) grad_bias[j - size] += part[j];

@@ -9,6 +9,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import NUMBERS, ErrorSample, OpRecord, Sample
+from taeda_testing.sampling import sized
 from taeda_testing.wrong import REFUSED, zeros
 
 
@@ -88,16 +89,21 @@ def _transposed(x, w, stride=1, padding=0, output_padding=0, groups=1, dilation=
 
 
 def _backward(grad, x, w, stride, padding, dilation, groups, output_mask=7):
-    single, dtype = x.ndim == 3, x.dtype
+    n, dtype = w.ndim - 2, x.dtype
+    single = x.ndim < w.ndim
     grad, x, w = map(_wide, (grad[None], x[None], w) if single else (grad, x, w))
-    lists = (_several(2, stride), _several(2, padding), _several(2, dilation))
+    lists = (_several(n, stride), _several(n, padding), _several(n, dilation))
     of_x, of_w = np.zeros_like(x), np.zeros_like(w)
     for at, k, place in _met(grad.shape[2:], w.shape[2:], x.shape[2:], *lists):
         for a, b in _groups(groups, x.shape[1], w.shape[0]):
             of_x[:, a][place] += grad[:, b][at] @ w[b][k]
             of_w[b][k] += grad[:, b][at].T @ x[:, a][place]
-    found = (of_x[0] if single else of_x, of_w, grad.sum((0, 2, 3)))
+    found = (of_x[0] if single else of_x, of_w, grad.sum((0, *range(2, grad.ndim))))
     return tuple(array.astype(dtype) for array in found)
+
+
+def _time_first(x: np.ndarray, w: np.ndarray, bias: np.ndarray, pad: int = 0) -> np.ndarray:
+    return _conv(x.transpose(1, 2, 0), w.transpose(2, 1, 0), bias, padding=pad).transpose(2, 0, 1)
 
 
 _CONV2D = [
@@ -114,6 +120,23 @@ _SAME2D = [
     ((1, 2, 4, 5), (2, 2, 3, 2), True, {"padding": "same"}),
     ((1, 1, 5, 4), (1, 1, 2, 3), False, {"padding": "same", "dilation": (3, 1)}),
     ((2, 2, 4, 3), (2, 1, 3, 2), True, {"padding": "valid", "stride": (1, 2), "groups": 2}),
+]
+
+_CONV3D = [
+    ((1, 1, 3, 3, 3), (1, 1, 2, 2, 2), False, {}),
+    ((2, 3, 4, 5, 3), (4, 3, 3, 2, 1), True, {"stride": (2, 1, 2), "padding": (1, 0, 1)}),
+    ((1, 4, 5, 4, 4), (6, 2, 3, 3, 3), True, {"padding": 1, "groups": 2}),
+    ((1, 4, 4, 5, 3), (4, 1, 2, 2, 2), True, {"padding": (2, 1, 0), "dilation": (2, 1, 1), "groups": 4}),
+    ((2, 3, 2, 2, 2), (2, 3, 1, 1, 1), True, {}),
+    ((2, 3, 4, 3), (3, 2, 2, 2, 2), True, {"padding": (0, 1, 0)}),
+    ((2, 2, 1, 4, 4), (3, 2, 1, 3, 3), True, {}),
+    ((0, 2, 3, 3, 3), (3, 2, 2, 2, 2), True, {}),
+]
+
+_SAME3D = [
+    ((1, 2, 3, 4, 5), (2, 2, 2, 3, 2), True, {"padding": "same"}),
+    ((2, 1, 4, 3, 3), (1, 1, 3, 1, 2), False, {"padding": "same", "dilation": (1, 2, 2)}),
+    ((1, 2, 3, 4, 3), (2, 1, 2, 2, 2), True, {"padding": "valid", "stride": (1, 2, 1), "groups": 2}),
 ]
 
 _CONV1D = [
@@ -154,6 +177,27 @@ _TRANSPOSED2D = [
     ((0, 2, 3, 3), (2, 1, 2, 2), True, {}),
 ]
 
+_TRANSPOSED3D = [
+    ((1, 1, 2, 2, 3), (1, 1, 2, 2, 2), False, {}),
+    (
+        (2, 4, 2, 3, 2),
+        (4, 1, 2, 3, 2),
+        True,
+        {"stride": (2, 1, 3), "padding": (1, 0, 0), "output_padding": (1, 0, 2), "groups": 2},
+    ),
+    ((2, 3, 2, 2), (2, 1, 2, 2, 1), True, {"dilation": (1, 2, 1)}),
+    ((0, 2, 2, 2, 2), (2, 1, 2, 2, 2), True, {}),
+]
+
+_TIME_FIRST = (((5, 2, 3), (3, 3, 4), (4,)), ((4, 1, 2), (2, 2, 3), (3,), 2))
+
+_BACKWARD3D = [
+    ((1, 1, 2, 2, 2), (1, 1, 3, 4, 3), (1, 1, 2, 3, 2), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+    ((2, 4, 2, 1, 3), (2, 2, 4, 3, 4), (4, 1, 2, 2, 2), (2,), (0, 0, 1), (1, 2, 1), 2),
+    ((2, 1, 2, 3), (1, 2, 3, 3), (2, 1, 2, 2, 1), (1,), (0,), (1,), 1, 7),
+    ((0, 2, 2, 2, 2), (0, 1, 3, 3, 3), (2, 1, 2, 2, 2), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+]
+
 _BACKWARD = [
     ((1, 1, 2, 2), (1, 1, 4, 3), (1, 1, 3, 2), (1, 1), (0, 0), (1, 1), 1),
     ((2, 4, 1, 3), (2, 2, 4, 4), (4, 1, 2, 2), (2,), (0, 1), (2, 1), 2),
@@ -172,9 +216,12 @@ def _convs(*calls: tuple[Any, ...], transposed: bool = False) -> Any:
     return samples
 
 
-def _gradients(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for grad, x, w, *rest in _BACKWARD:
-        yield Sample((*(random_array(rng, shape, dtype) for shape in (grad, x, w)), *rest))
+def _gradients(cases: list[tuple[Any, ...]]) -> Any:
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for grad, x, w, *rest in cases:
+            yield Sample((*(random_array(rng, shape, dtype) for shape in (grad, x, w)), *rest))
+
+    return samples
 
 
 def _wrong(*calls: tuple[Any, ...]) -> tuple[ErrorSample, ...]:
@@ -187,6 +234,8 @@ def _wrong(*calls: tuple[Any, ...]) -> tuple[ErrorSample, ...]:
 
 
 _X, _W, _X1, _W1 = (1, 2, 4, 4), (3, 2, 3, 3), (1, 2, 4), (3, 2, 3)
+
+_X3, _W3 = (1, 2, 4, 4, 4), (3, 2, 3, 3, 3)
 
 _ERRORS = {
     "conv1d": (
@@ -201,6 +250,23 @@ _ERRORS = {
         ((_X, _W, None), {"stride": 0}, "stride", "0"),
         ((_X, _W, None), {"groups": 2}, "groups", "2"),
         ((_X, _W, None), {"padding": "full"}, "padding", "full"),
+    ),
+    "conv3d": (
+        ((_X3, _W3, (4,)), {}, "bias", "4"),
+        ((_X3, (3, 2, 5, 5, 5), None), {}, "5"),
+        ((_X3, (3, 3, 2, 2, 2), None), {}, "input", "3"),
+        ((_X, _W, None), {}, "conv3d", "weight"),
+        ((_X3, _W3, None), {"stride": 0}, "stride", "0"),
+        ((_X3, _W3, None), {"padding": (1, 1)}, "padding", "2"),
+        ((_X3, _W3, None), {"groups": 2}, "groups", "2"),
+        ((_X3, _W3, None), {"padding": "full"}, "padding", "full"),
+    ),
+    "conv_tbc": (((_X1, _X, (4,)), {}, "weight"), ((_X1, (3, 4, 2), (3,)), {}, "bias", "3")),
+    "conv_transpose3d": (
+        ((_X3, _W3, None), {}, "input", "3"),
+        ((_X3, (2, 3, 2, 2, 2), (4,)), {}, "conv_transpose3d", "bias", "4"),
+        ((_X3, (2, 1, 2, 2, 2), None), {"output_padding": 1}, "output_padding", "1"),
+        ((_X3, (2, 1, 2, 2, 2), None), {"padding": 5}, "input"),
     ),
     "conv_transpose1d": (
         ((_X1, (3, 1, 2), None), {}, "input", "3"),
@@ -250,7 +316,12 @@ RECORDS = [
         errors=(ErrorSample((zeros(1, 3, 5, 5), zeros(2, 4, 3, 3)), {}, REFUSED, ("conv", "3", "4")),),
     ),
     _record("conv2d", _conv, _convs(*_SAME2D)),
-    _record("conv2d_backward", _backward, _gradients, namespace="ops", half="largest"),
+    _record("conv2d_backward", _backward, _gradients(_BACKWARD), namespace="ops", half="largest"),
+    _record("conv3d", _conv, _convs(*_CONV3D)),
+    _record("conv3d", _conv, _convs(*_SAME3D)),
+    _record("conv3d_backward", _backward, _gradients(_BACKWARD3D), namespace="ops", half="largest"),
+    _record("conv_tbc", _time_first, sized(*_TIME_FIRST), half="largest"),
     _record("conv_transpose1d", _transposed, _convs(*_TRANSPOSED1D, transposed=True), half="largest"),
     _record("conv_transpose2d", _transposed, _convs(*_TRANSPOSED2D, transposed=True), half="largest"),
+    _record("conv_transpose3d", _transposed, _convs(*_TRANSPOSED3D, transposed=True), half="largest"),
 ]

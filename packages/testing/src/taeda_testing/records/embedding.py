@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -86,6 +87,53 @@ def _tables(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
             yield Sample((random_array(rng, (4, 3), dtype), rows, max_norm, p))
 
 
+def _bags(table, rows, offsets, by_freq=False, mode=0, sparse=False, factors=None, last=False, padding=None):
+    ends = [*offsets, *([] if last else [len(rows)])]
+    bags = [[i for i in range(a, b) if rows[i] != padding] for a, b in itertools.pairwise(ends)]
+    out = np.zeros((len(bags), table.shape[1]), table.dtype)
+    owners, sizes = np.zeros(len(rows), np.int64), np.array([len(bag) for bag in bags], np.int64)
+    chosen = np.zeros((len(bags), table.shape[1]) if mode == 2 else 0, np.int64)
+    for b, (first, end) in enumerate(itertools.pairwise(ends)):
+        owners[first:end] = b
+        own = table[rows[bags[b]]].astype(np.float64)
+        if not bags[b]:
+            continue
+        if mode == 2:
+            chosen[b], out[b] = rows[bags[b]][own.argmax(0)], own.max(0)
+        else:
+            weights = np.ones(len(own)) if factors is None else factors[bags[b]]
+            out[b] = (own * weights[:, None]).sum(0) / (len(own) if mode == 1 else 1)
+    return out, owners, sizes, chosen
+
+
+def _bag_samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    rows = np.array([1, 3, 2, 2, 0, 3])
+    for mode in (0, 1, 2):
+        table = random_array(rng, (5, 3), dtype)
+        yield Sample((table, rows, np.array([0, 2, 2, 5]), False, mode))
+        yield Sample((table, rows, np.array([0, 4, 6]), False, mode, False, None, True))
+        cut = np.zeros((5, 3), bool)
+        cut[2] = True
+        yield Sample((table, rows, np.array([0, 2, 4]), False, mode, False, None, False, 2), cut={0: cut})
+        yield Sample((table, np.zeros(0, np.int64), np.array([0, 0]), False, mode))
+    factors = random_array(rng, (6,), dtype)
+    yield Sample((random_array(rng, (5, 3), dtype), rows, np.array([0, 3]), False, 0, False, factors))
+
+
+_BAG_ERRORS = _errors(
+    ((zeros(3, 2), np.int64([0, 3]), np.int64([0])), ("embedding_bag", "3")),
+    ((zeros(3), np.int64([0]), np.int64([0])), ("embedding_bag", "weight")),
+    ((zeros(3, 2), zeros(2), np.int64([0])), ("embedding_bag", "indices")),
+    ((zeros(3, 2), np.int64([0, 1]), np.int64([1])), ("embedding_bag", "offsets", "1")),
+    ((zeros(3, 2), np.int64([0, 1]), np.int64([0, 2, 1])), ("embedding_bag", "offsets", "1")),
+    ((zeros(3, 2), np.int64([0, 1]), np.int64([0]), False, 3), ("embedding_bag", "mode", "3")),
+    ((zeros(3, 2), np.int64([0, 1]), np.int64([0]), False, 1, False, zeros(2)), ("per_sample_weights",)),
+    (
+        (zeros(3, 2), np.int64([0, 1]), np.int64([0]), False, 0, False, zeros(3)),
+        ("per_sample_weights", "(3,)"),
+    ),
+)
+
 RECORDS = [
     _layer(
         "embedding",
@@ -102,4 +150,7 @@ RECORDS = [
         *misfit("embedding_renorm_", (3,), np.zeros(2, np.int64), 1.0, 2.0, words=("self", "(3,)")),
         *misfit("", (3, 2), np.array([5]), 1.0, 2.0, error=IndexError, words=("5", "3")),
     )),
+    OpRecord(
+        "embedding_bag", _bags, _bag_samples, FLOATS, differentiable=True, errors=_BAG_ERRORS, half="largest", **_NEAR
+    ),
 ]  # fmt: skip

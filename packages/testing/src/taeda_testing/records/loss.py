@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -485,6 +486,164 @@ def _counts(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
                 yield Sample((x, random_array(rng, shape, dtype, 1.5, 6), log_input, full, 1e-8, reduction))
 
 
+_NEAR_CTC: dict[str, Any] = {"rtol": {"float32": 1e-4}, "atol": {"float32": 1e-4}, "half": ""}
+
+
+def _alignments(steps: int, classes: int, target: Any, blank: int) -> Iterator[tuple[int, ...]]:
+    """Every sequence of classes that becomes the target when repetitions and then blanks are left out."""
+    for path in itertools.product(range(classes), repeat=steps):
+        if [c for c, _ in itertools.groupby(path) if c != blank] == list(target):
+            yield path
+
+
+def _sequences(log_probs, targets, inputs, lengths) -> Iterator[tuple[np.ndarray, list[int]]]:
+    """The probabilities (T, C) and the target of each in the batch; targets (N, S), or one after the other."""
+    rows = targets if targets.ndim == 2 else np.split(targets, np.cumsum(lengths)[:-1])
+    for n, (steps, length) in enumerate(zip(inputs, lengths, strict=True)):
+        yield np.exp(log_probs[:steps, n].astype(np.float64)), [int(c) for c in rows[n][:length]]
+
+
+def _chance(p: np.ndarray, path: tuple[int, ...]) -> float:
+    return float(np.prod([p[t, c] for t, c in enumerate(path)]))
+
+
+def _ctc(log_probs, targets, inputs, lengths, blank=0, reduction=1, zero_infinity=False):
+    single = log_probs.ndim == 2
+    batch = log_probs[:, None] if single else log_probs
+    inputs, lengths = np.reshape(inputs, -1), np.reshape(lengths, -1)
+    losses = []
+    for p, target in _sequences(batch, targets, inputs, lengths):
+        chance = sum(_chance(p, path) for path in _alignments(*p.shape, target, blank))
+        losses.append(-np.log(chance) if chance else 0.0 if zero_infinity else np.inf)
+    found = np.array(losses)
+    if reduction == 1:
+        found = (found / np.maximum(lengths, 1)).mean()
+    elif reduction == 2:
+        found = found.sum()
+    elif single:
+        found = found[0]
+    return np.asarray(found).astype(log_probs.dtype)
+
+
+def _ctc_forward(log_probs, targets, inputs, lengths, blank, zero_infinity):
+    alphas = np.full((log_probs.shape[1], len(log_probs), 2 * targets.shape[1] + 1), -np.inf, log_probs.dtype)
+    for n, (p, target) in enumerate(_sequences(log_probs, targets, inputs, lengths)):
+        states = [blank, *itertools.chain(*((c, blank) for c in target))]
+        chances = np.zeros((len(p) + 1, len(states) + 2))
+        chances[0, 1] = 1  # what the first two states follow
+        for t, row in enumerate(p, 1):
+            for s, c in enumerate(states):
+                before = [chances[t - 1, s + 2], chances[t - 1, s + 1]]
+                if t > 1 and s > 1 and c not in (blank, states[s - 2]):
+                    before.append(chances[t - 1, s])
+                if t == 1:
+                    before = [1.0 if s < 2 else 0.0]
+                chances[t, s + 2] = row[c] * sum(before)
+        with np.errstate(divide="ignore"):
+            alphas[n, : len(p), : len(states)] = np.log(chances[1:, 2:])
+    return _ctc(log_probs, targets, inputs, lengths, blank, 0), alphas
+
+
+def _ctc_backward(grad, log_probs, targets, inputs, lengths, losses, alphas, blank, zero_infinity):
+    out = np.zeros(log_probs.shape)
+    for n, (p, target) in enumerate(_sequences(log_probs, targets, inputs, lengths)):
+        posterior, total = np.zeros(p.shape), 0.0
+        for path in _alignments(*p.shape, target, blank):
+            chance = _chance(p, path)
+            total += chance
+            posterior[np.arange(len(p)), path] += chance
+        if total:
+            out[: len(p), n] = (p - posterior / total) * grad[n]
+    return out.astype(log_probs.dtype)
+
+
+_CTC = (
+    ((4, 2, 3), ((1, 2), (2, 2)), (4, 4), (2, 2)),
+    ((5, 3, 3), ((1, 1), (2, 0), (0, 0)), (5, 3, 4), (2, 1, 0)),
+)
+
+
+def _log_softmax(x: np.ndarray) -> np.ndarray:
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def _utterances(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    note = "the gradient is that of a log_softmax"
+    for shape, targets, *lengths in _CTC:
+        x = _log_softmax(random_array(rng, shape, dtype))
+        inputs, outputs = map(np.array, lengths)
+        joined = np.concatenate([np.array(row)[:n] for row, n in zip(targets, lengths[1], strict=True)])
+        for reduction in (0, 1, 2):
+            yield Sample((x, np.array(targets), inputs, outputs, 0, reduction), {}, note)
+        yield Sample((x, joined.astype(np.int64), inputs, outputs), {}, note)
+        yield Sample((x, np.array(targets), *lengths), {}, note)
+    yield Sample((x[:, 0], np.array([1, 2]), np.array(4), np.array(2), 0, 0), {}, note)
+    yield Sample((x[:2, :1], np.array([[1, 1]]), np.array([2]), np.array([2]), 0, 0, True), {}, note)
+    yield Sample((x[:2, :1], np.array([[1, 1]]), np.array([2]), np.array([2])), {}, note)
+
+
+def _ctc_steps(backward: bool) -> Any:
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape, targets, *lengths in _CTC:
+            x = _log_softmax(random_array(rng, shape, dtype))
+            given = (x, np.array(targets), *map(np.array, lengths))
+            if not backward:
+                yield Sample((*given, 0, False), {}, "the gradient is that of a log_softmax")
+                continue
+            losses, alphas = _ctc_forward(*given, 0, False)
+            yield Sample((random_array(rng, shape[1:2], dtype), *given, losses, alphas, 0, False))
+
+    return samples
+
+
+def _ctc_errors(name: str, *rest: Any) -> tuple[ErrorSample, ...]:
+    x, targets, inputs, lengths = (
+        zeros(4, 2, 3),
+        np.ones((2, 2), np.int64),
+        np.array([4, 4]),
+        np.array([2, 2]),
+    )
+    kinds = (RuntimeError, ValueError, IndexError)
+    return (
+        *misfit(
+            name, x, targets, inputs, np.array([2, 3]), *rest, error=kinds, words=("target_lengths", "3")
+        ),
+        *misfit(
+            name, x, targets, np.array([4, 5]), lengths, *rest, error=kinds, words=("input_lengths", "5")
+        ),
+        *misfit(name, x, targets, np.array([4]), lengths, *rest, error=kinds, words=("input_lengths",)),
+        *misfit(name, x, targets + 2, inputs, lengths, *rest, error=kinds, words=("targets", "3")),
+        *misfit(name, x, targets, inputs, lengths, 3, *rest[1:], error=kinds, words=("blank", "3")),
+        *misfit(name, x, zeros(2, 2), inputs, lengths, *rest, error=kinds, words=("targets", "float32")),
+    )
+
+
+def _multilabel(x, target, reduction=1):
+    rows, labels = np.atleast_2d(x), np.atleast_2d(target)
+    losses = []
+    for row, own in zip(rows, labels, strict=True):
+        wanted = [int(c) for c in itertools.takewhile(lambda c: c >= 0, own)]
+        others = [c for c in range(len(row)) if c not in wanted]
+        losses.append(sum(max(0.0, 1 - row[t] + row[c]) for t in wanted for c in others) / len(row))
+    found = np.array(losses)
+    return (
+        found.mean()
+        if reduction == 1
+        else found.sum()
+        if reduction == 2
+        else found
+        if x.ndim == 2
+        else found[0]
+    )
+
+
+def _labelled(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for reduction in (0, 1, 2):
+        labels = np.array([[1, 3, -1, 0], [-1, 0, 2, 1], [0, 1, 2, 3]])
+        yield Sample((random_array(rng, (3, 4), dtype), labels, reduction))
+        yield Sample((random_array(rng, (3,), dtype), np.array([2, -1, -1]), reduction))
+
+
 RECORDS = [
     *_pair_record("mse_loss", lambda x, y: (x - y) ** 2),
     *_pair_record("l1_loss", lambda x, y: np.abs(x - y), out=False),
@@ -573,6 +732,19 @@ RECORDS = [
     _composed("margin_ranking_loss", in_double(_ranking), _signed(
         (((4,), (4,)), (4,), 0.0), (((2, 3), (2, 3)), (3,), 0.5)
     ), errors=misfit("", (2, 3), (4,), (3,), words=("3", "4"))),
+    OpRecord("ctc_loss", _ctc, _utterances, FLOATS, differentiable=True, errors=_ctc_errors("ctc_loss"), **_NEAR_CTC),
+    OpRecord(
+        "ctc_loss_backward", _ctc_backward, _ctc_steps(True), FLOATS, namespace="ops", second=False, **_NEAR_CTC,
+        errors=misfit("ctc_loss_backward", (3,), zeros(4, 2, 3), np.ones((2, 2), np.int64), np.array([4, 4]),
+                      np.array([2, 2]), (2,), (2, 4, 5), 0, False, words=("grad", "(3,)")),
+    ),
+    OpRecord("ctc_loss_forward", _ctc_forward, _ctc_steps(False), FLOATS, differentiable=True, namespace="ops",
+             errors=_ctc_errors("ctc_loss", 0, False), **_NEAR_CTC),
+    _composed("multilabel_margin_loss", in_double(_multilabel), _labelled, namespace="ops", errors=(
+        *misfit("multilabel_margin_loss", (2, 3), np.zeros((2, 4), np.int64), words=("target", "(2, 4)")),
+        *misfit("multilabel_margin_loss", (2, 3), zeros(2, 3), words=("target", "float32")),
+        *misfit("multilabel_margin_loss", (2, 3), np.zeros((2, 3), np.int64), 5, words=("reduction", "5")),
+    )),
     _composed("multi_margin_loss", in_double(_multi_margin), _scores, namespace="ops", constant=(4,), errors=(
         *misfit("multi_margin_loss", (2, 3), (2,), 3, words=("p", "3")),
         *misfit("multi_margin_loss", (2, 3), (4,), words=("target", "(4,)")),

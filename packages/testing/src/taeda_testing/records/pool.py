@@ -189,6 +189,82 @@ _MAXIMA1D = samples_of(
 _MEANS1D = samples_of(*_LINES, ((1, 2, 6), (3,), (2,), (1,), True, False))
 
 
+def _volume_ranges(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool) -> Any:
+    """For each dimension and window: the places inside, and how many there are with the padding."""
+    k, p, d = (tuple(v) * (3 // len(v)) for v in (kernel, padding, dilation))
+    steps = tuple(stride) * (3 // len(stride)) if stride else k
+    for n, kernel_, step, pad, wide in zip(size, k, steps, p, d, strict=True):
+        count = _steps(n, kernel_, step, pad, wide, ceil)
+        starts = [i * step - pad for i in range(count)]
+        inside = [[a + j * wide for j in range(kernel_) if 0 <= a + j * wide < n] for a in starts]
+        yield inside, [min(a + kernel_, n + pad) - a for a in starts]
+
+
+def _volume_parts(size: Any, output: Any) -> Any:
+    for n, out in zip(size, tuple(output) * (3 // len(output)), strict=True):
+        inside = [list(range(i * n // out, -(-(i + 1) * n // out))) for i in range(out)]
+        yield inside, [len(part) for part in inside]
+
+
+def _cells(ranges: Any) -> Iterator[tuple[Any, list[Any], int]]:
+    """Positions of the result, the places in the volume that each covers, and their number with the padding."""
+    for at in np.ndindex(*(len(inside) for inside, _ in ranges)):
+        places = list(itertools.product(*(inside[i] for i, (inside, _) in zip(at, ranges, strict=True))))
+        yield at, places, int(np.prod([full[i] for i, (_, full) in zip(at, ranges, strict=True)]))
+
+
+def _volume_maxima(x: np.ndarray, ranges: Any) -> tuple[np.ndarray, np.ndarray]:
+    ranges = list(ranges)
+    values = np.empty((*x.shape[:-3], *(len(inside) for inside, _ in ranges)), x.dtype)
+    indices = np.empty(values.shape, np.int64)
+    for at, places, _ in _cells(ranges):
+        for lead in np.ndindex(*x.shape[:-3]):
+            best = places[_first_largest([x[(*lead, *place)] for place in places])]
+            values[(*lead, *at)] = x[(*lead, *best)]
+            indices[(*lead, *at)] = np.ravel_multi_index(best, x.shape[-3:])
+    return values, indices
+
+
+def _volume_means(x: np.ndarray, ranges: Any, padding_counts: bool, divisor: int | None) -> np.ndarray:
+    ranges = list(ranges)
+    values = np.empty((*x.shape[:-3], *(len(inside) for inside, _ in ranges)), x.dtype)
+    for at, places, full in _cells(ranges):
+        total = sum(x[(..., *place)].astype(np.float64) for place in places)
+        values[(..., *at)] = total / (divisor or (full if padding_counts else len(places)))
+    return values
+
+
+def _max3d(x, kernel, stride=(), padding=(0,), dilation=(1,), ceil=False):
+    return _volume_maxima(x, _volume_ranges(x.shape[-3:], kernel, stride, padding, dilation, ceil))
+
+
+def _average3d(x, kernel, stride=(), padding=(0,), ceil=False, padding_counts=True, divisor=None):
+    ranges = _volume_ranges(x.shape[-3:], kernel, stride, padding, (1,), ceil)
+    return _volume_means(x, ranges, padding_counts, divisor)
+
+
+_VOLUMES = (
+    ((1, 2, 4, 4, 4), (2,)),
+    ((2, 1, 5, 4, 3), (3, 2, 2), (2, 1, 1), (1, 0, 1)),
+    ((2, 3, 4, 5), (2, 2, 3)),
+    ((0, 1, 3, 3, 3), (2,)),
+    ((1, 1, 3, 5, 4), (1, 3, 2), (1, 2, 1)),
+)
+
+_VOLUME_WINDOWS = (
+    ((1, 2, 5, 6, 4), (2, 2, 2), (1,), (1, 1, 1), (2, 1, 2)),
+    ((1, 1, 4, 5, 5), (2, 3, 2), (2,), (0, 1, 0), (1,), True),
+)
+
+_VOLUME_AVERAGES = (
+    ((1, 2, 4, 5, 4), (3, 2, 2), (2,), (1, 0, 1), True),
+    ((1, 1, 5, 4, 3), (2, 2, 2), (2,), (1,), True, False),
+    ((2, 3, 4, 5), (2, 1, 3), (), (0, 0, 1), False, False, 5),
+)
+
+_VOLUME_PARTS = (((1, 2, 4, 3, 5), (2, 1, 3)), ((2, 5, 4, 3), (2,)), ((1, 1, 2, 3, 2), (3, 4, 2)))
+
+
 def _line(argument: Any, words: tuple[str, ...], shape: tuple[int, ...] = (1, 1, 4, 4)) -> ErrorSample:
     return ErrorSample((np.zeros(shape, np.float32), *argument), {}, REFUSED, words)
 
@@ -199,6 +275,19 @@ _ERRORS = (
     _line(((2, 2), (0, 1)), ("stride", "0")),
     _line(((2, 2, 2),), ("kernel_size", "3")),
     _line(((2, 2),), ("input", "4"), (4, 4)),
+)
+
+_ERRORS3D = (
+    _line(((3, 3, 3), (1,), (2,)), ("padding", "2"), (1, 1, 4, 4, 4)),
+    _line(((5, 5, 5),), ("kernel_size", "5"), (1, 1, 4, 4, 4)),
+    _line(((2, 2),), ("kernel_size", "2"), (1, 1, 4, 4, 4)),
+    _line(((2,),), ("input", "4"), (4, 4)),
+    _line(((2,),), ("input", "0"), (1, 1, 0, 4, 4)),
+)
+
+_ERRORS_OF_PARTS3D = (
+    _line(((2, 2),), ("output_size", "2"), (1, 1, 4, 4, 4)),
+    _line(((2, -3, 1),), ("output_size", "-3"), (1, 1, 4, 4, 4)),
 )
 
 _ERRORS1D = (_line(((5,),), ("kernel_size", "5"), (1, 1, 4)), _line(((2,),), ("input", "4"), (4,)))
@@ -382,6 +471,34 @@ RECORDS = [
         maxima(adaptive, "indices"),
         samples_of(*_PARTS, special=((1, 3, 3), (2, 2))),
         errors=_ERRORS_OF_PARTS,
+    ),
+    _record("max_pool3d", lambda *a: _max3d(*a)[0], samples_of(*_VOLUMES, *_VOLUME_WINDOWS), "", _ERRORS3D),
+    _record(
+        "max_pool3d_with_indices",
+        _max3d,
+        samples_of(*_VOLUMES, *_VOLUME_WINDOWS, special=((1, 3, 3, 3), (2,), (1,), (1,))),
+        errors=_ERRORS3D,
+    ),
+    _record(
+        "avg_pool3d",
+        _average3d,
+        samples_of(*_VOLUMES, *_VOLUME_AVERAGES),
+        errors=(
+            *_ERRORS3D,
+            _line(((2,), (), (0,), False, True, 0), ("divisor_override", "0"), (1, 1, 4, 4, 4)),
+        ),
+    ),
+    _record(
+        "adaptive_avg_pool3d",
+        lambda x, out: _volume_means(x, _volume_parts(x.shape[-3:], out), False, None),
+        samples_of(*_VOLUME_PARTS),
+        errors=_ERRORS_OF_PARTS3D,
+    ),
+    _record(
+        "adaptive_max_pool3d",
+        lambda x, out: _volume_maxima(x, _volume_parts(x.shape[-3:], out)),
+        samples_of(*_VOLUME_PARTS),
+        errors=_ERRORS_OF_PARTS3D,
     ),
     _backward(
         "adaptive_avg_pool2d_backward", _adaptive_average_backward, _parts(False), zeros(2, 2, 2), _INPUT

@@ -1,0 +1,41 @@
+// Gradients of distances and of bags of rows.
+#include "taeda/autograd/formulas.h"
+
+namespace taeda::formulas {
+
+Two euclidean_grads(const Tensor& grad, const Tensor& x1, const Tensor& x2, const Tensor& distances,
+                    const std::array<bool, 2>& wanted) {
+  // Rows that meet have no direction: nothing goes there.
+  const Tensor apart = ops::ne(distances, 0);
+  const Tensor ratio = masked(grad / ops::where(apart, distances, Tensor(1)), apart);
+  const auto side = [](const Tensor& r, const Tensor& own, const Tensor& other) {
+    const int64_t last = -1;
+    return own * ops::sum(r, IntSpan(&last, 1), true) - ops::matmul(r, other);
+  };
+  return {wanted[0] ? side(ratio, x1, x2) : Tensor(),
+          wanted[1] ? side(ops::transpose(ratio, -1, -2), x2, x1) : Tensor()};
+}
+
+Tensor embedding_bag_grad(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
+                          const Tensor& max_indices, int64_t rows, bool scale_grad_by_freq, int64_t mode,
+                          const Tensor& per_sample_weights, std::optional<int64_t> padding_idx) {
+  if (mode == 2) {
+    const Tensor filled = masked(grad, ops::unsqueeze(ops::gt(bag_size, 0), -1));
+    return ops::scatter_add(zeros_of(Shape{rows, grad.size(-1)}, grad), 0, max_indices, filled);
+  }
+  Tensor each = grad;
+  if (mode == 1) each = each / ops::unsqueeze(ops::to_dtype(ops::clamp_min(bag_size, 1), grad.dtype()), -1);
+  each = ops::index_select(each, 0, offset2bag);
+  if (per_sample_weights.defined()) each = each * ops::unsqueeze(per_sample_weights, -1);
+  return ops::embedding_backward(each, indices, rows, padding_idx.value_or(-1), scale_grad_by_freq);
+}
+
+Tensor embedding_bag_factor_grad(const Tensor& grad, const Tensor& weight, const Tensor& indices,
+                                 const Tensor& offset2bag, std::optional<int64_t> padding_idx) {
+  const int64_t last = -1;
+  const Tensor products = ops::index_select(grad, 0, offset2bag) * ops::embedding(weight, indices);
+  const Tensor sums = ops::sum(products, IntSpan(&last, 1));
+  return padding_idx ? masked(sums, ops::ne(indices, *padding_idx)) : sums;
+}
+
+}  // namespace taeda::formulas

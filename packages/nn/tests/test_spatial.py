@@ -1,0 +1,221 @@
+"""Layers and functions on images and volumes: what records of operators do not show."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import taeda_nn as nn
+from taeda_registry.slots import autograd
+from taeda_registry.slots import tensor as tt
+
+F = nn.functional
+
+
+def wave(*shape):
+    """Numbers that are all different."""
+    return tt.tensor(np.sin(np.arange(1.0, math.prod(shape) + 1)).reshape(shape).tolist(), dtype=tt.float64)
+
+
+def same(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(np.array(found.tolist()), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: F.interpolate(wave(1, 1, 4)), ValueError, "either size or scale_factor"),
+        (lambda: F.interpolate(wave(1, 1, 4), 3, 2.0), ValueError, "only one of size or scale_factor"),
+        (lambda: F.interpolate(wave(1, 1, 4), (3, 3)), ValueError, "has 2 numbers, expected 1"),
+        (lambda: F.interpolate(wave(1, 1, 4), (3.5,)), TypeError, "found \\['float'\\]"),
+        (lambda: F.interpolate(wave(1, 1, 4), 3, align_corners=True), ValueError, "align_corners"),
+        (
+            lambda: F.interpolate(wave(1, 1, 4), 3, mode="bilinear"),
+            NotImplementedError,
+            "3D input, but mode 'bilinear'",
+        ),
+        (lambda: F.interpolate(wave(1, 1, 4), 3, mode="cube"), NotImplementedError, "cube"),
+        (lambda: F.interpolate(wave(1, 1, 4), 3, antialias=True), ValueError, "Anti-alias"),
+        (lambda: F.interpolate(wave(1, 1, 2, 2), 3, mode="lanczos"), ValueError, "Lanczos"),
+        (
+            lambda: F.interpolate(wave(1, 1, 4), 3, recompute_scale_factor=True),
+            ValueError,
+            "recompute_scale_factor",
+        ),
+        (lambda: F.interpolate(wave(1, 1, 4), 0), RuntimeError, "greater than 0"),
+        (lambda: F.interpolate([1.0], 2), TypeError, "input"),
+        (lambda: F.grid_sample(wave(1, 1, 2, 2), wave(1, 1, 1, 2), "square"), ValueError, "square"),
+        (lambda: F.grid_sample(wave(1, 1, 2, 2), wave(1, 1, 1, 2), padding_mode="wrap"), ValueError, "wrap"),
+        (lambda: F.affine_grid(wave(1, 2, 2), (1, 1, 2, 2), False), ValueError, "Nx2x3"),
+        (lambda: F.affine_grid(wave(1, 2, 3), (1, 1, 2), False), NotImplementedError, "4D and 5D"),
+        (lambda: F.affine_grid(wave(1, 2, 3), (1, 1, 0, 2), False), ValueError, "positive output size"),
+        (lambda: F.max_unpool2d(wave(1, 2, 2), wave(1, 2, 2), 2, output_size=(9, 4)), ValueError, "dim 0"),
+        (
+            lambda: F.max_unpool2d(wave(1, 2, 2), wave(1, 2, 2), 2, output_size=(4,)),
+            ValueError,
+            "2 or 4 elements",
+        ),
+        (lambda: F.fractional_max_pool2d(wave(1, 4, 4), 2), ValueError, "output_size or an output_ratio"),
+        (lambda: nn.FractionalMaxPool2d(2, output_ratio=1.5), ValueError, "between 0 and 1"),
+        (lambda: nn.FractionalMaxPool3d(2, output_size=1, output_ratio=0.5), ValueError, "one of them"),
+        (lambda: F.embedding_bag(tt.tensor([1]), wave(3, 2)), ValueError, "offsets"),
+        (
+            lambda: F.embedding_bag(tt.tensor([[1]]), wave(3, 2), tt.tensor([0])),
+            ValueError,
+            "offsets has to be None",
+        ),
+        (lambda: F.embedding_bag(tt.tensor([[1]]), wave(3, 2), mode="min"), ValueError, "min"),
+        (
+            lambda: F.embedding_bag(tt.tensor([[1]]), wave(3, 2), per_sample_weights=wave(1, 1)),
+            NotImplementedError,
+            "mode='mean'",
+        ),
+        (lambda: nn.EmbeddingBag(3, 2, padding_idx=5), ValueError, "out of range"),
+        (
+            lambda: F.linear_cross_entropy(wave(2, 3), wave(4, 2), tt.tensor([0, 1])),
+            RuntimeError,
+            "in_features",
+        ),
+        (lambda: F.triplet_margin_with_distance_loss(*[wave(2, 2)] * 3, margin=-1), ValueError, "margin"),
+        (lambda: F.ctc_loss(wave(2, 1, 3), tt.tensor([[1]]), [2], [1], reduction="most"), ValueError, "most"),
+    ],
+)
+def test_wrong_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_scale_factors_are_kept_unless_recomputed():
+    x = wave(1, 1, 10)
+    kept = F.interpolate(x, scale_factor=1.25, mode="linear")
+    again = F.interpolate(x, scale_factor=1.25, mode="linear", recompute_scale_factor=True)
+    assert kept.shape == again.shape == (1, 1, 12)
+    places = (np.arange(12) + 0.5) / 1.25 - 0.5
+    same(kept[0, 0], np.interp(places, np.arange(10), np.array(x[0, 0].tolist())))
+    assert not np.allclose(kept.tolist(), again.tolist())
+    same(again, np.array(F.interpolate(x, 12, mode="linear").tolist()))
+
+
+def test_upsampling_layers_and_their_names():
+    x = wave(1, 2, 3, 3)
+    same(nn.Upsample(scale_factor=2)(x), np.repeat(np.repeat(np.array(x.tolist()), 2, 2), 2, 3))
+    same(nn.UpsamplingNearest2d(scale_factor=2)(x), np.array(nn.Upsample(scale_factor=2)(x).tolist()))
+    found = nn.UpsamplingBilinear2d(size=(5, 5))(x)
+    same(found[..., ::2, ::2], np.array(x.tolist()))
+    assert repr(nn.Upsample(scale_factor=2)) == "Upsample(scale_factor=2.0, mode='nearest')"
+    assert repr(nn.UpsamplingBilinear2d(size=(5, 5))) == "UpsamplingBilinear2d(size=(5, 5), mode='bilinear')"
+    with pytest.warns(UserWarning, match="deprecated"):
+        same(F.upsample(x, scale_factor=2), np.array(nn.Upsample(scale_factor=2)(x).tolist()))
+
+
+def test_area_is_the_mean_of_parts():
+    x = wave(1, 2, 4, 6)
+    same(F.interpolate(x, (2, 3), mode="area"), np.array(F.adaptive_avg_pool2d(x, (2, 3)).tolist()))
+
+
+def test_grids_of_the_identity_give_the_image_back():
+    x = wave(2, 3, 4, 5)
+    theta = tt.tensor([[[1.0, 0, 0], [0, 1, 0]]] * 2, dtype=tt.float64)
+    for aligned in (False, True):
+        grid = F.affine_grid(theta, x.shape, align_corners=aligned)
+        for mode in ("bilinear", "nearest", "bicubic"):
+            same(F.grid_sample(x, grid, mode, align_corners=aligned), np.array(x.tolist()))
+    with pytest.warns(UserWarning, match="align_corners"):
+        F.affine_grid(theta, x.shape)
+
+
+def test_folding_counts_how_often_an_element_was_in_a_window():
+    x = wave(1, 2, 4, 4)
+    ones = F.fold(F.unfold(tt.ones(1, 1, 4, 4, dtype=tt.float64), 3, padding=1), 4, 3, padding=1)
+    summed = nn.Fold(4, 3, padding=1)(nn.Unfold(3, padding=1)(x))
+    same(summed, np.array((x * ones).tolist()))
+    assert repr(nn.Fold(4, 3)) == "Fold(output_size=4, kernel_size=3, dilation=1, padding=0, stride=1)"
+    assert repr(nn.Unfold(3)) == "Unfold(kernel_size=3, dilation=1, padding=0, stride=1)"
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_unpooling_puts_maxima_back(rank):
+    x = wave(2, 2, *(4,) * rank)
+    pool, unpool = getattr(nn, f"MaxPool{rank}d"), getattr(nn, f"MaxUnpool{rank}d")
+    values, places = pool(2, return_indices=True)(x)
+    back = unpool(2)(values, places)
+    assert back.shape == x.shape
+    again, where = pool(2, return_indices=True)(back.abs())
+    same(back.abs().sum(), values.abs().sum().item())
+    assert (again.reshape(-1).tolist(), where.tolist()) == (
+        values.abs().reshape(-1).tolist(),
+        places.tolist(),
+    )
+
+
+def test_embedding_bags_agree_with_their_rows():
+    table = nn.EmbeddingBag(6, 3, mode="sum", dtype=tt.float64)
+    indices, offsets = tt.tensor([1, 2, 4, 5, 4, 3]), tt.tensor([0, 2, 2])
+    rows = np.array(table.weight.tolist())[indices.tolist()]
+    same(table(indices, offsets), [rows[:2].sum(0), np.zeros(3), rows[2:].sum(0)])
+    same(table(indices.reshape(3, 2)), rows.reshape(3, 2, 3).sum(1))
+    mean = nn.EmbeddingBag.from_pretrained(table.weight.detach(), mode="mean")
+    same(mean(indices, offsets)[2], rows[2:].mean(0))
+    assert not mean.weight.requires_grad
+    assert repr(mean) == "EmbeddingBag(6, 3, mode='mean')"
+
+
+def test_the_gradient_of_ctc_is_that_of_a_log_softmax():
+    scores = wave(6, 2, 4).requires_grad_()
+    targets = tt.tensor([[1, 2, 2], [3, 1, 0]])
+
+    def loss(x):
+        return nn.CTCLoss(reduction="sum")(x.log_softmax(2), targets, (6, 5), (3, 2))
+
+    loss(scores).backward()
+    step, base = 1e-6, np.array(scores.tolist())
+    for place in np.ndindex(*base.shape):
+        moved = base.copy()
+        moved[place] += step
+        above = loss(tt.tensor(moved.tolist(), dtype=tt.float64)).item()
+        moved[place] -= 2 * step
+        below = loss(tt.tensor(moved.tolist(), dtype=tt.float64)).item()
+        assert abs((above - below) / (2 * step) - scores.grad[place].item()) < 1e-7
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_linear_cross_entropy_in_pieces(reduction, weighted):
+    class Options:
+        batch_chunk_size = 3
+
+    target = tt.tensor([0, 4, 2, 1, -100, 3, 3, 0])
+    classes = wave(5).abs() if weighted else None
+    found = []
+    for options in (None, Options()):
+        leaves = [t.detach().requires_grad_() for t in (wave(8, 4), wave(5, 4), wave(5))]
+        x, w, b = leaves
+        loss = F.linear_cross_entropy(
+            x, w, target, linear_bias=b, weight=classes, reduction=reduction, options=options
+        )
+        gradients = autograd.grad((loss * wave(*loss.shape)).sum() if loss.dim() else loss, leaves)
+        found.append([loss.detach(), *gradients])
+    for whole, pieces in zip(*found, strict=True):
+        same(pieces, np.array(whole.tolist()))
+
+
+def test_linear_cross_entropy_of_several_places():
+    x, w, target = wave(3, 2), wave(4, 5, 2), tt.tensor([[0, 1, 2, 3, 0]] * 3)
+    scores = np.einsum("nf,cdf->ncd", np.array(x.tolist()), np.array(w.tolist()))
+    expected = F.cross_entropy(tt.tensor(scores.tolist(), dtype=tt.float64), target)
+    same(F.linear_cross_entropy(x, w, target), expected.item())
+
+
+def test_a_layer_of_volumes():
+    layer = nn.Conv3d(2, 3, 2, padding="same", dtype=tt.float64)
+    assert layer(wave(1, 2, 3, 4, 5)).shape == (1, 3, 3, 4, 5)
+    assert set(layer.state_dict()) == {"weight", "bias"}
+    assert repr(nn.Conv3d(2, 3, 2)) == "Conv3d(2, 3, kernel_size=(2, 2, 2), stride=(1, 1, 1))"
+    back = nn.ConvTranspose3d(3, 2, 2, stride=2, dtype=tt.float64)
+    assert back(wave(1, 3, 2, 2, 2), output_size=(5, 4, 4)).shape == (1, 2, 5, 4, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert nn.LPPool3d(2, 2)(wave(1, 1, 2, 2, 2)).shape == (1, 1, 1, 1, 1)
+    same(nn.LPPool3d(2, 2)(wave(1, 1, 2, 2, 2)).reshape(()), (wave(8) ** 2).sum().sqrt().item())
+    same(nn.LPPool2d(math.inf, 2)(wave(1, 1, 2, 2)).reshape(()), wave(4).abs().max().item())

@@ -1,0 +1,210 @@
+// Inner loops of resampling and of sampling at points, for one instruction set.
+#include "cpu/loops/spatial.h"
+
+#include <algorithm>
+
+#include "cpu/loops/points.h"
+
+namespace taeda::loops::TAEDA_ISA {
+namespace {
+
+/// Sums of real numbers as they are; of bytes in fixed point.
+template <class T>
+struct Real {
+  using Weight = T;
+  using Sum = T;
+  static T result(T sum, int) { return sum; }
+  static constexpr bool rounds = false;
+};
+struct Byte {
+  using Weight = int32_t;
+  using Sum = int32_t;
+  static uint8_t result(int32_t sum, int shift) {
+    const int32_t rounded = (sum + (1 << (shift - 1))) >> shift;
+    return uint8_t(std::clamp(rounded, 0, 255));
+  }
+  static constexpr bool rounds = true;
+};
+
+template <class T, class How, int kCount>
+inline void blend_fixed(const T* const* rows, const typename How::Weight* weights, int64_t n, int shift, T* out) {
+  using Sum = typename How::Sum;
+  const T* __restrict from[kCount];
+  Sum w[kCount];
+  for (int k = 0; k < kCount; ++k) from[k] = rows[k], w[k] = Sum(weights[k]);
+  T* __restrict to = out;
+  for (int64_t j = 0; j < n; ++j) {
+    Sum sum = w[0] * Sum(from[0][j]);
+    for (int k = 1; k < kCount; ++k) sum += w[k] * Sum(from[k][j]);
+    to[j] = How::result(sum, shift);
+  }
+}
+/// Four rows at a time into a block of sums that stays in the cache.
+template <class T, class How>
+inline void blend_any(const T* const* rows, const typename How::Weight* weights, int64_t count, int64_t n, int shift,
+                      T* out) {
+  using Sum = typename How::Sum;
+  constexpr int64_t block = 512;
+  alignas(64) Sum sums[block];
+  for (int64_t at = 0; at < n; at += block) {
+    const int64_t width = std::min(block, n - at);
+    std::fill_n(sums, width, Sum(0));
+    for (int64_t k = 0; k < count; ++k) {
+      const T* const from = rows[k] + at;
+      const Sum w = Sum(weights[k]);
+      for (int64_t j = 0; j < width; ++j) sums[j] += w * Sum(from[j]);
+    }
+    for (int64_t j = 0; j < width; ++j) out[at + j] = How::result(sums[j], shift);
+  }
+}
+template <class T, class How>
+inline void blend_rows(const T* const* rows, const typename How::Weight* weights, int64_t count, int64_t n, int shift,
+                       T* out) {
+  switch (count) {
+    case 1: return blend_fixed<T, How, 1>(rows, weights, n, shift, out);
+    case 2: return blend_fixed<T, How, 2>(rows, weights, n, shift, out);
+    case 3: return blend_fixed<T, How, 3>(rows, weights, n, shift, out);
+    case 4: return blend_fixed<T, How, 4>(rows, weights, n, shift, out);
+    default: return blend_any<T, How>(rows, weights, count, n, shift, out);
+  }
+}
+
+template <class T, class How, int kCount>
+inline void line_fixed(const T* x, const LineTaps<typename How::Weight>& t, T* out) {
+  using Sum = typename How::Sum;
+  for (int64_t i = 0; i < t.n; ++i) {
+    const T* const from = x + t.first[i];
+    const typename How::Weight* const w = t.weights + i * t.most;
+    Sum sum = Sum(w[0]) * Sum(from[0]);
+    for (int k = 1; k < kCount; ++k) sum += Sum(w[k]) * Sum(from[k]);
+    out[i] = How::result(sum, t.shift);
+  }
+}
+template <class T, class How>
+inline void line_any(const T* x, const LineTaps<typename How::Weight>& t, T* out) {
+  using Sum = typename How::Sum;
+  for (int64_t i = 0; i < t.n; ++i) {
+    const T* const from = x + t.first[i];
+    const typename How::Weight* const w = t.weights + i * t.most;
+    Sum sum(0);
+    for (int64_t k = 0; k < t.count[i]; ++k) sum += Sum(w[k]) * Sum(from[k]);
+    out[i] = How::result(sum, t.shift);
+  }
+}
+/// Elements in groups of a number that the compiler knows, as pixels of three colours are.
+template <class T, class How, int kInner>
+inline void line_groups(const T* x, const LineTaps<typename How::Weight>& t, T* out) {
+  using Sum = typename How::Sum;
+  for (int64_t i = 0; i < t.n; ++i) {
+    const T* from = x + int64_t(t.first[i]) * kInner;
+    const typename How::Weight* const w = t.weights + i * t.most;
+    Sum sums[kInner] = {};
+    for (int64_t k = 0; k < t.count[i]; ++k, from += kInner)
+      for (int c = 0; c < kInner; ++c) sums[c] += Sum(w[k]) * Sum(from[c]);
+    for (int c = 0; c < kInner; ++c) out[i * kInner + c] = How::result(sums[c], t.shift);
+  }
+}
+template <class T, class How>
+inline void line_wide(const T* x, const LineTaps<typename How::Weight>& t, int64_t inner, T* out) {
+  constexpr int64_t few = 16;
+  const T* rows[few];
+  for (int64_t i = 0; i < t.n; ++i) {
+    const T* const from = x + t.first[i] * inner;
+    const int64_t count = t.count[i];
+    if (count <= few) {
+      for (int64_t k = 0; k < count; ++k) rows[k] = from + k * inner;
+      blend_rows<T, How>(rows, t.weights + i * t.most, count, inner, t.shift, out + i * inner);
+      continue;
+    }
+    for (int64_t c = 0; c < inner; ++c) {
+      typename How::Sum sum(0);
+      for (int64_t k = 0; k < count; ++k)
+        sum += typename How::Sum(t.weights[i * t.most + k]) * typename How::Sum(from[k * inner + c]);
+      out[i * inner + c] = How::result(sum, t.shift);
+    }
+  }
+}
+template <class T, class How>
+inline void line_of(const T* x, const LineTaps<typename How::Weight>& t, int64_t inner, T* out) {
+  switch (inner) {
+    case 1:
+      if (t.uniform == 2) return line_fixed<T, How, 2>(x, t, out);
+      if (t.uniform == 4) return line_fixed<T, How, 4>(x, t, out);
+      return line_any<T, How>(x, t, out);
+    case 2: return line_groups<T, How, 2>(x, t, out);
+    case 3: return line_groups<T, How, 3>(x, t, out);
+    case 4: return line_groups<T, How, 4>(x, t, out);
+    default: return line_wide<T, How>(x, t, inner, out);
+  }
+}
+
+template <class T>
+void line(const T* x, const LineTaps<T>& taps, int64_t inner, T* out) {
+  line_of<T, Real<T>>(x, taps, inner, out);
+}
+template <class T>
+void blend(const T* const* rows, const T* weights, int64_t count, int64_t n, T* out) {
+  blend_rows<T, Real<T>>(rows, weights, count, n, 0, out);
+}
+void line_bytes(const uint8_t* x, const LineTaps<int32_t>& taps, int64_t inner, uint8_t* out) {
+  line_of<uint8_t, Byte>(x, taps, inner, out);
+}
+void blend_bytes(const uint8_t* const* rows, const int32_t* weights, int64_t count, int64_t n, int shift,
+                 uint8_t* out) {
+  blend_rows<uint8_t, Byte>(rows, weights, count, n, shift, out);
+}
+
+template <class T, int kTaps>
+inline void sample_fixed(const T* x, const PointTaps<T>& t, T* out) {
+  for (int64_t p = 0; p < t.points; ++p) {
+    T sum(0);
+    for (int k = 0; k < kTaps; ++k) {
+      const int32_t at = t.offsets[k * t.points + p];
+      const T value = x[at < 0 ? 0 : at];
+      sum += t.weights[k * t.points + p] * (at < 0 ? T(0) : value);
+    }
+    out[p] = sum;
+  }
+}
+template <class T>
+void sample(const T* x, const PointTaps<T>& t, T* out) {
+  switch (t.taps) {
+    case 1: return sample_fixed<T, 1>(x, t, out);
+    case 4: return sample_fixed<T, 4>(x, t, out);
+    case 8: return sample_fixed<T, 8>(x, t, out);
+    default: return sample_fixed<T, 16>(x, t, out);
+  }
+}
+
+template <class T>
+void gather_products(const T* x, const PointTaps<T>& t, const T* __restrict grad, T* __restrict sums) {
+  for (int64_t k = 0; k < t.taps; ++k) {
+    const int32_t* const offsets = t.offsets + k * t.points;
+    T* const to = sums + k * t.points;
+    for (int64_t p = 0; p < t.points; ++p) {
+      const T value = x[offsets[p] < 0 ? 0 : offsets[p]];
+      to[p] += grad[p] * (offsets[p] < 0 ? T(0) : value);
+    }
+  }
+}
+
+template <class T>
+void scatter(const T* grad, const PointTaps<T>& t, T* x) {
+  for (int64_t k = 0; k < t.taps; ++k) {
+    const int32_t* const offsets = t.offsets + k * t.points;
+    const T* const weights = t.weights + k * t.points;
+    for (int64_t p = 0; p < t.points; ++p)
+      if (offsets[p] >= 0) x[offsets[p]] += grad[p] * weights[p];
+  }
+}
+
+template <class T>
+constexpr SpatialLoops<T> loops_of() {
+  return {line<T>, blend<T>, sample<T>, scatter<T>, fill_taps<T>, gather_products<T>};
+}
+
+}  // namespace
+
+constinit const SpatialTable spatial = {loops_of<float>(), loops_of<double>(), {line_bytes, blend_bytes}};
+
+}  // namespace taeda::loops::TAEDA_ISA
