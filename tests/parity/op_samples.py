@@ -6,6 +6,7 @@ import sys
 import unittest
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -41,8 +42,8 @@ REORDERED = {
 }
 
 
-def op_records() -> list[Any]:
-    """PyTorch's operator records. Its test helpers import `expecttest`, which the records do not use."""
+def database(module: str, name: str) -> list[Any]:
+    """A database of PyTorch's tests. Their helpers import `expecttest`, which the databases do not use."""
     if "expecttest" not in sys.modules:
         try:
             import expecttest  # noqa: F401
@@ -52,8 +53,12 @@ def op_records() -> list[Any]:
             sys.modules["expecttest"] = stand_in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
-    return list(op_db)
+        return list(getattr(import_module(f"torch.testing._internal.{module}"), name))
+
+
+def op_records() -> list[Any]:
+    """PyTorch's operator records."""
+    return database("common_methods_invocations", "op_db")
 
 
 def find(name: str) -> Any:

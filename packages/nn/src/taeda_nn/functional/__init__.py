@@ -6,6 +6,8 @@ Each family's module says which names are public.
 from taeda_nn._bind import overridable as _overridable
 from taeda_nn.functional.activation import *
 from taeda_nn.functional.activation import __all__ as _activation
+from taeda_nn.functional.attention import *
+from taeda_nn.functional.attention import __all__ as _attention
 from taeda_nn.functional.conv import *
 from taeda_nn.functional.conv import __all__ as _conv
 from taeda_nn.functional.dropout import *
@@ -19,5 +21,5 @@ from taeda_nn.functional.norm import __all__ as _norm
 from taeda_nn.functional.pooling import *
 from taeda_nn.functional.pooling import __all__ as _pooling
 
-__all__ = [*_activation, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling]
+__all__ = [*_activation, *_attention, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling]
 _overridable(globals()[name] for name in __all__)

@@ -1,4 +1,4 @@
-"""Affine maps, tables of vectors, distances and attention."""
+"""Affine maps, tables of vectors and distances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ __all__ = [
     "normalize",
     "one_hot",
     "pairwise_distance",
-    "scaled_dot_product_attention",
 ]
 
 
@@ -25,7 +24,6 @@ one_hot = op("one_hot")
 _embedding = op("embedding")
 _embedding_renorm_ = op("embedding_renorm_")
 _vector_norm = op("vector_norm")
-scaled_dot_product_attention = op("scaled_dot_product_attention")
 
 
 def embedding(

@@ -7,6 +7,7 @@ from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn.modules.attention import MultiheadAttention as MultiheadAttention
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 

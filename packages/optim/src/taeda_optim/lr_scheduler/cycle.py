@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda_optim.lr_scheduler.base import LRScheduler, attributes_of, per_group, take_attributes
+from taeda_optim.lr_scheduler.base import LRScheduler, attributes_of, per_group, set_rate, take_attributes
 from taeda_optim.optimizer import Optimizer
 
 
@@ -99,7 +99,8 @@ class CyclicLR(_Cycle):
             self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
         for group, rate in zip(optimizer.param_groups, low, strict=True):
             if last_epoch == -1:
-                group["lr"] = group["initial_lr"] = float(rate)
+                group["initial_lr"] = float(rate)
+                set_rate(group, float(rate))
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step: int) -> float:
