@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 # Values are drawn from generators of different kinds, or memory is not initialised.
 RANDOM = {
-    "bernoulli", "empty", "empty_like", "empty_strided", "multinomial", "new_empty", "nn.functional.alpha_dropout",
+    "bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric",
+    "log_normal", "multinomial", "new_empty", "new_empty_strided", "uniform",
+    "nn.functional.alpha_dropout",
     "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
     "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "normal", "rand_like", "randint", "randint_like",
     "randn", "randn_like", "resize_", "resize_as_",

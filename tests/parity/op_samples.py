@@ -5,41 +5,20 @@ from __future__ import annotations
 import sys
 import unittest
 import warnings
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
+from op_functions import NoCounterpart, counterpart
 
 import taeda
 
 DTYPES = {getattr(torch, n): getattr(taeda, n) for n in (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")}  # fmt: skip
 DTYPES |= {torch.float16: taeda.float16, torch.bfloat16: taeda.bfloat16}
-
-
-def _typed(name: str) -> Callable:
-    """The method that converts to a dtype, which has no argument for the layout in memory."""
-    return lambda self, memory_format=None: getattr(self, name)()
-
-
-# PyTorch's records give these arguments in an order or form of their own.
-REORDERED = {
-    "byte": _typed("byte"),
-    "char": _typed("char"),
-    "einsum": lambda tensors, equation: taeda.einsum(equation, tensors),
-    "native_group_norm": lambda input, weight, bias, n, channels, size, groups, eps: taeda.native_group_norm(
-        input, groups, weight, bias, eps
-    ),
-    "nn.functional.embedding": lambda weight, rows, **options: taeda.nn.functional.embedding(
-        rows, weight, **options
-    ),
-    "slice": lambda self, dim=0, start=None, end=None, step=1: taeda.slice(self, dim, start, end, step),
-    "where": lambda self, condition, other: taeda.where(condition, self, other),
-    "zero_": lambda self: self.clone().zero_(),
-}
+DTYPES |= {getattr(torch, n): getattr(taeda, n) for n in ("uint16", "uint32", "uint64")}
 
 
 def database(module: str, name: str) -> list[Any]:
@@ -61,39 +40,34 @@ def op_records() -> list[Any]:
     return database("common_methods_invocations", "op_db")
 
 
-def find(name: str) -> Any:
-    """Our function of PyTorch's name, a function that calls the tensor's method, or None."""
-    if name in REORDERED:
-        return REORDERED[name]
-    found: Any = taeda
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not None:
-        return found if callable(found) else None
-    method = getattr(taeda.Tensor, name, None)
-    return (
-        None if method is None or not callable(method) else lambda self, *a, **k: getattr(self, name)(*a, **k)
-    )
-
-
 def _all_memory(value: torch.Tensor) -> tuple[tuple[int], tuple[int], int]:
     """Size, stride and offset of a view of all elements in the tensor's memory."""
     return (value.untyped_storage().nbytes() // value.element_size(),), (1,), 0
 
 
+def _copied(source: torch.Tensor) -> Any:
+    """The values as a tensor of taeda; NumPy, which they go through, has no bfloat16."""
+    if source.dtype == torch.bfloat16:
+        return taeda.from_numpy(source.view(torch.int16).numpy().copy()).view(taeda.bfloat16).clone()
+    return taeda.from_numpy(source.numpy().copy())
+
+
 def convert(value: Any, leaves: list[Any]) -> Any:
     """An argument for taeda; tensors that require grad are added to `leaves`."""
     if isinstance(value, torch.Tensor):
+        if value.dtype not in DTYPES or value.layout != torch.strided:
+            raise NoCounterpart(value.dtype if value.layout == torch.strided else value.layout)
+        requires_grad, value = value.requires_grad, value.detach().resolve_conj().resolve_neg()
         whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
         source = value if whole else value.as_strided(*_all_memory(value))
-        made = taeda.from_numpy(source.detach().resolve_conj().resolve_neg().numpy().copy())
+        made = _copied(source)
         if not whole:
             made = made.as_strided(value.shape, value.stride(), value.storage_offset())
         elif tuple(value.stride()) != tuple(made.stride()) and value.dim() > 1 and value.numel():
             order = sorted(range(value.dim()), key=lambda d: -value.stride(d))
             inverse = [order.index(d) for d in range(value.dim())]
             made = made.permute(order).contiguous().permute(inverse)
-        if value.requires_grad:
+        if requires_grad:
             made = made.detach().requires_grad_()
             leaves.append(made)
         return made
@@ -104,11 +78,20 @@ def convert(value: Any, leaves: list[Any]) -> Any:
     if isinstance(value, dict):
         return {key: convert(item, leaves) for key, item in value.items()}
     if isinstance(value, torch.dtype):
+        if value not in DTYPES:
+            raise NoCounterpart(value)
         return DTYPES[value]
     if isinstance(value, torch.device):
         return str(value)
     if isinstance(value, torch.memory_format):
         return str(value).removeprefix("torch.")
+    if isinstance(value, torch.layout):
+        name = str(value).removeprefix("torch.")
+        return getattr(taeda, name, name)
+    if isinstance(value, torch.Generator):
+        return taeda.Generator().manual_seed(value.initial_seed())
+    if callable(value) and not isinstance(value, type):
+        return counterpart(value)
     return value
 
 

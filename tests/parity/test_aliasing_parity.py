@@ -13,11 +13,12 @@ torch = pytest.importorskip("torch", reason="the reference is PyTorch")
 
 sys.path.insert(0, str(Path(__file__).parent))
 from autograd_differences import RANDOM  # noqa: E402
-from op_samples import convert, find, op_records, tensors, theirs  # noqa: E402
+from op_functions import function_of, known  # noqa: E402
+from op_samples import convert, op_records, tensors, theirs  # noqa: E402
 
 SEED = 20250607
 SAMPLES = 8
-RECORDS = [r for r in op_records() if find(r.name) is not None and r.name not in RANDOM]
+RECORDS = [r for r in op_records() if known(r) and r.name not in RANDOM]
 # Here a real tensor is copied where PyTorch gives the tensor itself, or the other way round.
 DIFFERENT = {
     "conj": "the conjugate of real numbers is a copy",
@@ -49,7 +50,7 @@ def test_results_share_memory_as_in_pytorch(record):
                 warnings.simplefilter("ignore")
                 expected, found = (
                     shared(record.op, sample, theirs),
-                    shared(find(record.name), sample, convert),
+                    shared(function_of(record), sample, convert),
                 )
         except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
             continue  # what is refused is compared with the values

@@ -15,14 +15,15 @@ torch = pytest.importorskip("torch", reason="the reference is PyTorch")
 
 sys.path.insert(0, str(Path(__file__).parent))
 from autograd_differences import DIFFERENT, LOOSE, RANDOM, SKIPPED_SAMPLES, VALUES_ONLY  # noqa: E402
-from op_samples import close, convert, find, gradients, op_records, tensors, theirs, weights_for  # noqa: E402
+from op_functions import function_of, known  # noqa: E402
+from op_samples import close, convert, gradients, op_records, tensors, theirs, weights_for  # noqa: E402
 
 import taeda  # noqa: E402
 
 SEED = 20250607
 SAMPLES = 8
 TOLERANCE = {"float32": (2e-4, 2e-5), "float64": (1e-9, 1e-11)}
-RECORDS = [r for r in op_records() if find(r.name) is not None and r.name not in RANDOM]
+RECORDS = [r for r in op_records() if known(r) and r.name not in RANDOM]
 
 
 def label(record):
@@ -51,7 +52,7 @@ def compare(record, sample, dtype):
             expected, their_leaves = call(record.op, sample, theirs)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             pytest.fail(f"PyTorch refuses its own sample: {error}")
-        found, our_leaves = call(find(record.name), sample, convert)
+        found, our_leaves = call(function_of(record), sample, convert)
         a, b = tensors(found), tensors(expected)
         assert len(a) == len(b), f"{len(a)} results, expected {len(b)}"
         for i, (ours, other) in enumerate(zip(a, b, strict=True)):

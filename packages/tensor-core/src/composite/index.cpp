@@ -132,9 +132,10 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
   const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
   const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
   const int64_t size = from.size(d);
-  check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size),
-        ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size,
-        " elements, got ", describe(repeats));
+  if (!is_integral(repeats.dtype()) || repeats.dim() > 1 || (repeats.numel() != 1 && repeats.numel() != size))
+      [[unlikely]]
+    fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ",
+         size, " elements, got ", describe(repeats));
   const Tensor counts =
       on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
   Count sum = 0;

@@ -72,8 +72,9 @@ ApartList::ApartList(TensorList inputs, const Tensor& target, bool elementwise) 
 void check_distinct(const OpEntry& op, std::initializer_list<const Tensor*> outputs) {
   for (auto a = outputs.begin(); a != outputs.end(); ++a)
     for (auto b = a + 1; b != outputs.end(); ++b)
-      check((*a)->impl() != (*b)->impl() && !overlaps(**a, **b), ErrorKind::Runtime, op.name,
-            ": argument 'out' has two tensors that share memory, ", describe(**a), " and ", describe(**b));
+      if ((*a)->impl() == (*b)->impl() || overlaps(**a, **b)) [[unlikely]]
+        fail(ErrorKind::Runtime, op.name, ": argument 'out' has two tensors that share memory, ", describe(**a),
+             " and ", describe(**b));
 }
 
 OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place,

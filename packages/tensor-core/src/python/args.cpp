@@ -110,7 +110,7 @@ bool matches(ArgKind kind, PyObject* o) {
   switch (kind) {
     case ArgKind::Tensor:
     case ArgKind::OptTensor: return is_tensor_like(o);
-    case ArgKind::Operand: return is_number(o) || is_tensor_like(o);
+    case ArgKind::Operand: return is_plain(o) || is_number(o) || is_tensor_like(o);
     case ArgKind::TensorList: return is_tensor_sequence(o, false);
     case ArgKind::OptTensorList: return is_tensor_sequence(o, true);
     case ArgKind::Scalar:

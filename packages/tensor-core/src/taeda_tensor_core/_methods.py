@@ -155,6 +155,13 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return self.to(device)
 
 
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """`taeda.array_api`: functions of the Python array API standard that take and give arrays."""
+    from taeda_tensor_core.array_api._array import namespace
+
+    return namespace(api_version)
+
+
 def _mover(name: str) -> Callable[..., Tensor]:
     """The method that brings a tensor to a device of a reserved name."""
 
@@ -239,7 +246,7 @@ def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
 METHODS = [
     __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
-    resize_as_, __reversed__, untyped_storage, to_device,
+    resize_as_, __reversed__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
 ]  # fmt: skip
 
