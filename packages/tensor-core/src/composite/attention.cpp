@@ -76,9 +76,10 @@ Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value, const 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
-  if (enable_gqa)
-    return scaled_dot_product_attention(query, repeated("key", key, query), repeated("value", value, query), attn_mask,
-                                        dropout_p, is_causal, scale, false);
+  if (enable_gqa) {
+    const Tensor keys = repeated("key", key, query), values = repeated("value", value, query);
+    return scaled_dot_product_attention(query, keys, values, attn_mask, dropout_p, is_causal, scale, false);
+  }
   expect_attention("query", query);
   expect_attention("key", key);
   expect_attention("value", value);

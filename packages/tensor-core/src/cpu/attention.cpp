@@ -15,6 +15,7 @@
 #include "cpu/blas.h"
 #include "cpu/loops/layers.h"
 #include "cpu/prepare.h"
+#include "infer/dtypes.h"
 #include "taeda/elementwise.h"
 #include "taeda/parallel.h"
 
@@ -24,10 +25,16 @@ namespace {
 using blas::Operand;
 using loops::layers;
 
-/// `t` with unit stride in its last dimension and rows that do not overlap.
-Tensor with_rows(const Tensor& t) {
-  const bool fits = (t.stride(3) == 1 || t.size(3) == 1) && (t.stride(2) >= t.size(3) || t.size(2) == 1);
-  return fits ? t : cpu::row_major(t);
+bool has_rows(const Tensor& t) {
+  return (t.stride(3) == 1 || t.size(3) == 1) && (t.stride(2) >= t.size(3) || t.size(2) == 1);
+}
+/// `t` in `dtype`, with unit stride in its last dimension and rows that do not overlap.
+Tensor with_rows(const Tensor& t, DType dtype) {
+  return t.dtype() == dtype && has_rows(t) ? t : cpu::row_major(t, dtype);
+}
+/// A mask of numbers in the dtype that is computed in.
+Tensor as_mask(const Tensor& t, DType dtype) {
+  return !t.defined() || t.dtype() == DType::Bool || t.dtype() == dtype ? t : cpu::row_major(t, dtype);
 }
 
 /// The four dimensions, and the operands ready for products.
@@ -39,10 +46,10 @@ struct Attention {
   T scale;
 
   Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& attn_mask, bool is_causal, double factor)
-      : query(with_rows(q)),
-        key(with_rows(k)),
-        value(with_rows(v)),
-        mask(attn_mask),
+      : query(with_rows(q, dtype_of<T>)),
+        key(with_rows(k, dtype_of<T>)),
+        value(with_rows(v, dtype_of<T>)),
+        mask(as_mask(attn_mask, dtype_of<T>)),
         n(q.size(0)),
         heads(q.size(1)),
         length(q.size(2)),
@@ -129,20 +136,20 @@ void forward(const Attention<T>& s, const Tensor& result, const Tensor& logsumex
 
 void fused_attention_kernel(const Tensor& result, const Tensor& logsumexp, const Tensor& query, const Tensor& key,
                             const Tensor& value, const Tensor& attn_mask, bool is_causal, double scale) {
-  const bool rows = (result.stride(3) == 1 || result.size(3) == 1) && result.stride(2) >= result.size(3);
-  const Tensor place = rows ? result : empty(result.sizes(), result.dtype());
-  const cpu::Target sums(logsumexp);
-  visit_float(query.dtype(), [&]<class T>() {
+  const DType dtype = infer::statistics_dtype(query.dtype());
+  const bool fits = result.dtype() == dtype && has_rows(result);
+  const Tensor place = fits ? result : empty(result.sizes(), dtype);
+  const cpu::Target sums(logsumexp, dtype);
+  visit_float(dtype, [&]<class T>() {
     forward(Attention<T>(query, key, value, attn_mask, is_causal, scale), place, sums.tensor());
   });
-  if (!rows) ops::copy_(result, place);
+  if (!fits) ops::copy_(result, place);
   sums.finish();
 }
 
 /// Zeros in the layout of `t` where that is dense with unit stride, else row-major: what gradients are added to.
-Tensor zeros_for(const Tensor& t) {
-  const bool fits = t.dense() && t.stride(3) == 1 && (t.stride(2) >= t.size(3) || t.size(2) == 1);
-  Tensor made = fits ? empty_strided(t.sizes(), t.strides(), t.dtype()) : empty(t.sizes(), t.dtype());
+Tensor zeros_for(const Tensor& t, DType dtype) {
+  const Tensor made = t.dense() && has_rows(t) ? empty_strided(t.sizes(), t.strides(), dtype) : empty(t.sizes(), dtype);
   std::fill_n(static_cast<char*>(made.bytes()), size_t(made.numel() * made.item_bytes()), char(0));
   return made;
 }
@@ -187,12 +194,14 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
                                                                    const Tensor& attn_mask, const Tensor& result,
                                                                    const Tensor& logsumexp, bool is_causal,
                                                                    double scale, int64_t output_mask) {
-  const Tensor to_query = output_mask & 1 ? zeros_for(query) : Tensor(),
-               to_key = output_mask & 2 ? zeros_for(key) : Tensor(),
-               to_value = output_mask & 4 ? zeros_for(value) : Tensor();
-  visit_float(query.dtype(), [&]<class T>() {
+  const DType dtype = infer::statistics_dtype(query.dtype());
+  const Tensor to_query = output_mask & 1 ? zeros_for(query, dtype) : Tensor(),
+               to_key = output_mask & 2 ? zeros_for(key, dtype) : Tensor(),
+               to_value = output_mask & 4 ? zeros_for(value, dtype) : Tensor();
+  visit_float(dtype, [&]<class T>() {
     const Attention<T> s(query, key, value, attn_mask, is_causal, scale);
-    const Gradients<T> g{with_rows(grad), with_rows(result), cpu::row_major(logsumexp), to_query, to_key, to_value};
+    const Gradients<T> g{
+        with_rows(grad, dtype), with_rows(result, dtype), cpu::row_major(logsumexp, dtype), to_query, to_key, to_value};
     const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
     parallel_for(s.n * s.heads, std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.work())),
                  [&](int64_t first, int64_t last) {
@@ -202,7 +211,10 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
                      backward_head(s, g, i / s.heads, i % s.heads, scratch.get(), scratch.get() + size);
                  });
   });
-  return {to_query, to_key, to_value};
+  const auto back = [&](const Tensor& t) {
+    return t.defined() && t.dtype() != query.dtype() ? ops::to_dtype(t, query.dtype()) : t;
+  };
+  return {back(to_query), back(to_key), back(to_value)};
 }
 
 const bool registered = [] {

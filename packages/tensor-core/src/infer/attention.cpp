@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/dtypes.h"
 #include "taeda/ops/attention.h"
 
 namespace taeda::infer {
@@ -17,8 +18,7 @@ void expect_dtype(const char* op, const char* argument, const Tensor& t, DType e
         ", expected ", name(expected), ", that of 'query'");
 }
 void expect_operands(const char* op, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
-  check(query.dtype() == DType::Float32 || query.dtype() == DType::Float64, ErrorKind::NotImplemented, op,
-        ": not implemented for dtype ", name(query.dtype()));
+  check(is_floating(query.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(query.dtype()));
   expect_dtype(op, "key", key, query.dtype());
   expect_dtype(op, "value", value, query.dtype());
   check(query.dim() == 4, ErrorKind::Runtime, op, ": argument 'query' has shape ", shape_text(query.sizes()),
@@ -44,7 +44,7 @@ std::array<Spec, 2> fused_attention(const Tensor& query, const Tensor& key, cons
   Spec result = spec(Shape{n, h, length, features}, query.dtype());
   // Heads side by side, so that joining them needs no copy.
   if (product(result.sizes) != 0) result.strides = Shape{length * h * features, features, h * features, 1};
-  return {result, spec(Shape{n, h, length}, query.dtype())};
+  return {result, spec(Shape{n, h, length}, statistics_dtype(query.dtype()))};
 }
 
 void fused_attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -57,7 +57,8 @@ void fused_attention_backward(const Tensor& grad, const Tensor& query, const Ten
   expect_sizes(op, "logsumexp", logsumexp, Shape{given[0], given[1], given[2]});
   expect_dtype(op, "grad", grad, query.dtype());
   expect_dtype(op, "result", result, query.dtype());
-  expect_dtype(op, "logsumexp", logsumexp, query.dtype());
+  check(is_floating(logsumexp.dtype()), ErrorKind::Runtime, op, ": argument 'logsumexp' has dtype ",
+        name(logsumexp.dtype()), ", expected a floating-point dtype");
 }
 
 }  // namespace taeda::infer

@@ -95,10 +95,10 @@ class _Numbered(Module):
             self.append(module)
         return self
 
-    def pop(self, index: Any = -1) -> Module:
-        """Removes and returns the module at ``index``."""
-        module = self[index]
-        del self[index]
+    def pop(self, key: Any = -1) -> Module:
+        """Removes and returns the module at index ``key``."""
+        module = self[key]
+        del self[key]
         return module
 
     def __dir__(self) -> list[str]:

@@ -265,9 +265,9 @@ class Module(Converting, Stateful):
                 if below is not None:
                     waiting.append((dot + name, below))
 
-    def modules(self) -> Iterator[Module]:
-        """Yields this module and all below it, each once."""
-        for _name, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yields this module and all below it, each once unless ``remove_duplicate`` is False."""
+        for _name, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def _named_members(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from taeda_testing.arrays import in_double, random_array
+from taeda_testing.arrays import in_double, random_array, widest
 from taeda_testing.record import FLOATS, OpRecord, Sample
 from taeda_testing.wrong import misfit, zeros
 
@@ -51,8 +51,10 @@ def _queries(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _fused(q, k, v, mask, is_causal, scale):
+    wide, narrow = (widest(x) for x in (q, k, v)), q.dtype
+    q, k, v = wide
     weights, sums = _weights(q, k, mask, is_causal, scale)
-    return weights @ v, sums
+    return (weights @ v).astype(narrow), sums.astype(max(narrow, np.dtype("float32")))
 
 
 def _operands(dtype: str, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
@@ -74,19 +76,22 @@ def _fused_samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _fused_backward(grad, q, k, v, mask, result, sums, is_causal, scale, output_mask=7):
+    narrow = grad.dtype
+    grad, q, k, v = (widest(x) for x in (grad, q, k, v))
     p, _ = _weights(q, k, mask, is_causal, scale)
     up = grad @ np.swapaxes(v, -1, -2)
     slope = p * (up - (p * up).sum(-1, keepdims=True)) * scale
-    return slope @ k, np.swapaxes(slope, -1, -2) @ q, np.swapaxes(p, -1, -2) @ grad
+    gradients = slope @ k, np.swapaxes(slope, -1, -2) @ q, np.swapaxes(p, -1, -2) @ grad
+    return tuple(array.astype(narrow) for array in gradients)
 
 
 def _gradient_samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for args in _operands(dtype, rng):
-        result, sums = in_double(_fused)(*args)
+        result, sums = _fused(*args)
         grad = random_array(rng, result.shape, dtype)
         q, k, v, mask, *rest = args
         note = "the result and the sums of exponentials go with the rest"
-        yield Sample((grad, q, k, v, mask, result.astype(dtype), sums.astype(dtype), *rest), note=note)
+        yield Sample((grad, q, k, v, mask, result, sums, *rest), note=note)
 
 
 _TOLERANCE = {"rtol": {"float32": 1e-4}, "atol": {"float32": 1e-5}}
@@ -112,11 +117,13 @@ RECORDS = [
     ),
     OpRecord(
         "fused_attention",
-        in_double(_fused),
+        _fused,
         _fused_samples,
         FLOATS,
         differentiable=True,
+        constant=(3,),
         cancels=True,
+        half="",
         namespace="ops",
         errors=(
             *misfit("fused_attention", (2, 3), (2, 3), (2, 3), None, False, 1.0, words=("query", "(2, 3)")),
@@ -128,10 +135,11 @@ RECORDS = [
     ),
     OpRecord(
         "fused_attention_backward",
-        in_double(_fused_backward),
+        _fused_backward,
         _gradient_samples,
         FLOATS,
         cancels=True,
+        half="",
         namespace="ops",
         errors=(
             *misfit(
