@@ -62,6 +62,14 @@ def needed(name: str) -> Callable[..., Any]:
     return found
 
 
+def placed(namespace: str) -> dict[str, Callable[..., Any]]:
+    """The operators that the provider's declarations place in one of nn's modules ("nn.functional"), by their names."""
+    place: Any = tensor
+    for part in namespace.split("."):
+        place = getattr(place, part, None)
+    return {name: value for name, value in vars(place).items() if name[0] != "_"} if place else {}
+
+
 def overridable(functions: Iterable[Callable[..., Any]]) -> None:
     """Lets classes of tensors answer for these functions, where the provider has such classes."""
     getattr(tensor, "overridable", list)(functions)
@@ -79,6 +87,7 @@ __all__ = [
     "no_grad",
     "op",
     "overridable",
+    "placed",
     "provided",
     "tensor",
 ]
