@@ -24,7 +24,7 @@ __all__ = [
 __all__ += [*modules.__all__, *("DataParallel", "summary")]
 
 # Loaded when first used.
-_SUBMODULES = frozenset({"attention", "common_types", "parallel"})
+_SUBMODULES = frozenset({"_reduction", "attention", "common_types", "grad", "parallel"})
 _ELSEWHERE = {"DataParallel": "parallel", "summary": "_summary"}
 
 

@@ -161,8 +161,8 @@ def update_adam(
         update_moments(average, square, grad, beta1, beta2)
         if amsgrad:
             largest = real_view(max_exp_avg_sqs[i])
-            square = largest.copy_(largest.maximum(square))
-        denominator = square.sqrt().div_((1 - beta2 ** steps[i]) ** 0.5).add_(eps)
+            square = largest.copy_(largest.clone().maximum(square))
+        denominator = square.sqrt().div((1 - beta2 ** steps[i]) ** 0.5).add_(eps)
         add_quotient(param, average, denominator, -lr / (1 - beta1 ** steps[i]))
 
 

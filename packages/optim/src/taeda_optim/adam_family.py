@@ -75,7 +75,7 @@ class Adamax(Optimizer):
             grad = directed(group, param, real_view(gradient))
             average, largest = real_view(state["exp_avg"]), real_view(state["exp_inf"])
             average.lerp_(grad, 1 - beta1)
-            largest.copy_(largest.mul_(beta2).maximum(grad.abs().add_(group["eps"])))
+            largest.copy_((largest * beta2).maximum(grad.abs().add_(group["eps"])))
             add_quotient(param, average, largest, -number(group) / (1 - beta1**step))
             state["step"] = step
 
@@ -129,7 +129,7 @@ class NAdam(Optimizer):
         now, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         product = float(state["mu_product"]) * now
         update_moments(average, square, grad, beta1, beta2)
-        denominator = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
+        denominator = square.div(1 - beta2**step).sqrt().add(group["eps"])
         add_quotient(param, grad, denominator, -lr * (1 - now) / (1 - product))
         add_quotient(param, average, denominator, -lr * following / (1 - product * following))
         state["step"], state["mu_product"] = step, product
@@ -185,7 +185,7 @@ class RAdam(Optimizer):
             rectified = math.sqrt(
                 (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
             )
-            denominator = square.sqrt().add_(group["eps"])
+            denominator = square.sqrt().add(group["eps"])
             add_quotient(param, average, denominator, -rate * rectified * correction**0.5)
         else:
             add_scaled(param, average, -rate)

@@ -78,7 +78,7 @@ class RMSprop(Optimizer):
             if group["centered"]:
                 mean = real_view(state["grad_avg"]).lerp_(grad, 1 - alpha)
                 spread = spread.addcmul(mean, mean, value=-1)
-            denominator = spread.sqrt().add_(group["eps"])
+            denominator = spread.sqrt().add(group["eps"])
             if momentum > 0:
                 step = real_view(state["momentum_buffer"]).mul_(momentum).addcdiv_(grad, denominator)
                 add_scaled(param, step, -lr)
@@ -144,7 +144,7 @@ class Adagrad(Optimizer):
             grad = directed(group, param, real_view(gradient))
             rate = number(group) / (1 + state["step"] * group["lr_decay"])
             total = real_view(state["sum"]).addcmul_(grad, grad, value=1)
-            add_quotient(param, grad, total.sqrt().add_(group["eps"]), -rate)
+            add_quotient(param, grad, total.sqrt().add(group["eps"]), -rate)
             state["step"] += 1
 
     def share_memory(self) -> None:
@@ -200,7 +200,7 @@ class Adadelta(Optimizer):
             grad = directed(group, param, real_view(gradient))
             square = real_view(state["square_avg"]).mul_(rho).addcmul_(grad, grad, value=1 - rho)
             deltas = real_view(state["acc_delta"])
-            delta = deltas.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
+            delta = deltas.add(eps).sqrt() / square.add(eps).sqrt() * grad
             deltas.mul_(rho).addcmul_(delta, delta, value=1 - rho)
             add_scaled(param, delta, -number(group))
             state["step"] += 1

@@ -9,17 +9,14 @@ from taeda_optim.optimizer import Optimizer, ParamsT
 
 
 class SparseAdam(Optimizer):
-    """Adam that updates only what a sparse gradient holds.
-
-    taeda has no sparse tensors yet, so that every gradient is dense, which this optimizer refuses as PyTorch's does.
-    Programs can make it, and load states.
+    """Adam that moves, and remembers, only the entries that a sparse gradient holds: rows left alone cost nothing.
 
     Args:
-        params: see `Optimizer`.
+        params: see `Optimizer`; dense and real. Their gradients are sparse tensors.
         lr, betas, eps, maximize: as in `Adam`.
 
     Raises:
-        ValueError: options out of range, or complex parameters.
+        ValueError: options out of range, or parameters that are sparse or complex.
         RuntimeError: in ``step``, a dense gradient.
     """
 
@@ -36,12 +33,40 @@ class SparseAdam(Optimizer):
 
     def _check_new(self, params: list[Any], names: list[str] | None) -> None:
         super()._check_new(params, names)
-        at = [i for i, param in enumerate(params) if param.is_complex()]
-        if at:
-            raise ValueError(f"SparseAdam does not support complex parameters, found some at {at}")
+        for kind in ("sparse", "complex"):
+            at = [i for i, p in enumerate(params) if (_is_sparse(p) if kind == "sparse" else p.is_complex())]
+            if at:
+                raise ValueError(f"SparseAdam requires dense, real parameters, found {kind} ones at {at}")
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"exp_avg", "exp_avg_sq"}
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        raise RuntimeError(
-            "SparseAdam does not support dense gradients, please consider Adam instead "
-            f"(gradient of shape {tuple(grads[0].shape)})"
-        )
+        for grad in grads:
+            if not _is_sparse(grad):
+                raise RuntimeError(
+                    "SparseAdam does not support dense gradients, please consider Adam instead "
+                    f"(gradient of shape {tuple(grad.shape)})"
+                )
+        states = self._states(params, "exp_avg", "exp_avg_sq", step=0)
+        for param, grad, state in zip(params, grads, states, strict=True):
+            self._update_one(group, param, grad.coalesce(), state)
+
+    @staticmethod
+    def _update_one(group: dict[str, Any], param: Any, grad: Any, state: dict[str, Any]) -> None:
+        (beta1, beta2), step = group["betas"], state["step"] + 1
+        places, values = tuple(grad.indices().unbind(0)), grad.values()
+        values = -values if group["maximize"] else values
+        state["step"] = step
+        if not values.numel():
+            return
+        average = state["exp_avg"][places].lerp_(values, 1 - beta1)
+        square = state["exp_avg_sq"][places].lerp_(values * values, 1 - beta2)
+        state["exp_avg"][places] = average
+        state["exp_avg_sq"][places] = square
+        size = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        param[places] = param[places].addcdiv_(average, square.sqrt().add_(group["eps"]), value=-size)
+
+
+def _is_sparse(x: Any) -> bool:
+    return bool(getattr(x, "is_sparse", False))

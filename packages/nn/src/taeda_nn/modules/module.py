@@ -9,7 +9,7 @@ ordinary attribute access. Three ordered name tables beside them say which attri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad
 from taeda_nn._errors import note_module
@@ -69,6 +69,7 @@ class Module(Converting, Stateful):
     training: bool = True
     call_super_init: bool = False
     dump_patches: bool = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
     _version: int = 1
     _compiled_call_impl: Callable[..., Any] | None = None
     _hook_set: HookSet | None = None
