@@ -28,7 +28,7 @@ def _of_input(rank: int) -> Callable[..., Tensor]:
         return autograd.grad(result, input, grad_output, create_graph=recorded)[0]
 
     gradient.__name__ = f"conv{rank}d_input"
-    gradient.__doc__ = f"The gradient of ``conv{rank}d`` in its input of shape ``input_size``, from that of its result."return gradient
+    gradient.__doc__ = f"The gradient of ``conv{rank}d`` in its input, whose shape is given."
 
 
 def _of_weight(rank: int) -> Callable[..., Tensor]:
@@ -48,7 +48,7 @@ def _of_weight(rank: int) -> Callable[..., Tensor]:
         return autograd.grad(result, weight, grad_output, create_graph=recorded)[0]
 
     gradient.__name__ = f"conv{rank}d_weight"
-    gradient.__doc__ = f"The gradient of ``conv{rank}d`` in its weight of shape ``weight_size``, from that of its result."return gradient
+    gradient.__doc__ = f"The gradient of ``conv{rank}d`` in its weight, whose shape is given."
 
 
 conv1d_input, conv2d_input, conv3d_input = _of_input(1), _of_input(2), _of_input(3)
