@@ -29,6 +29,7 @@ def _of_input(rank: int) -> Callable[..., Tensor]:
 
     gradient.__name__ = f"conv{rank}d_input"
     gradient.__doc__ = f"The gradient of ``conv{rank}d`` in its input, whose shape is given."
+    return gradient
 
 
 def _of_weight(rank: int) -> Callable[..., Tensor]:
@@ -49,6 +50,7 @@ def _of_weight(rank: int) -> Callable[..., Tensor]:
 
     gradient.__name__ = f"conv{rank}d_weight"
     gradient.__doc__ = f"The gradient of ``conv{rank}d`` in its weight, whose shape is given."
+    return gradient
 
 
 conv1d_input, conv2d_input, conv3d_input = _of_input(1), _of_input(2), _of_input(3)
