@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import unittest
 import warnings
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -20,8 +21,8 @@ DTYPES |= {torch.float16: taeda.float16, torch.bfloat16: taeda.bfloat16}
 DTYPES |= {getattr(torch, n): getattr(taeda, n) for n in ("uint16", "uint32", "uint64")}
 
 
-def op_records() -> list[Any]:
-    """PyTorch's operator records. Its test helpers import `expecttest`, which the records do not use."""
+def database(module: str, name: str) -> list[Any]:
+    """A database of PyTorch's tests. Their helpers import `expecttest`, which the databases do not use."""
     if "expecttest" not in sys.modules:
         try:
             import expecttest  # noqa: F401
@@ -31,8 +32,12 @@ def op_records() -> list[Any]:
             sys.modules["expecttest"] = stand_in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
-    return list(op_db)
+        return list(getattr(import_module(f"torch.testing._internal.{module}"), name))
+
+
+def op_records() -> list[Any]:
+    """PyTorch's operator records."""
+    return database("common_methods_invocations", "op_db")
 
 
 def _all_memory(value: torch.Tensor) -> tuple[tuple[int], tuple[int], int]:

@@ -367,7 +367,19 @@ def network(space):
     return net.eval()
 
 
+def encoder(space):
+    """A transformer's encoder, whose layers hold functions and classes of modules that no namespace lists."""
+    layer = space.nn.TransformerEncoderLayer(4, 2, 8, 0.0, activation="gelu", batch_first=True)
+    return space.nn.TransformerEncoder(layer, 2, space.nn.LayerNorm(4))
+
+
+def averaged(space):
+    return space.optim.swa_utils.AveragedModel(space.nn.Linear(4, 3))
+
+
 MODULES = {
+    "attention": (encoder, (2, 3, 4)),
+    "averaged": (averaged, (2, 4)),
     "network": (network, (2, 2, 3, 3)),
     "lstm": (lambda space: space.nn.LSTM(3, 4, num_layers=2, bidirectional=True), (5, 2, 3)),
     "list": (lambda space: space.nn.Sequential(space.nn.ModuleDict({"a": space.nn.Identity()})["a"]), (2, 3)),

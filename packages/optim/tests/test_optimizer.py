@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import taeda_optim as optim
+from taeda_optim.optimizer import required
 from taeda_registry.slots import tensor as tt
 
 
@@ -119,8 +120,15 @@ def test_complex_parameters(make):
         (ValueError, "'lr' must be at least 0", lambda p: optim.SGD([p], lr=-1)),
         (ValueError, "'nesterov' needs", lambda p: optim.SGD([p], nesterov=True)),
         (ValueError, r"'betas\[1\]'", lambda p: optim.Adam([p], betas=(0.9, 1.0))),
-        (TypeError, "unexpected arguments", lambda p: optim.Adam([p], beta=1)),
-        (NotImplementedError, "differentiable", lambda p: optim.Adam([p], differentiable=True)),
+        (TypeError, "beta", lambda p: optim.Adam([p], beta=1)),
+        (RuntimeError, "differentiable", lambda p: optim.Adam([p], differentiable=True, fused=True)),
+        (RuntimeError, "foreach", lambda p: optim.SGD([p], foreach=True, fused=True)),
+        (ValueError, "1-element", lambda p: optim.SGD([p], lr=tt.zeros(2))),
+        (ValueError, "only supports 2D", lambda p: optim.Muon([p])),
+        (ValueError, "adjust_lr_fn", lambda p: optim.Muon([tt.zeros(2, 2)], adjust_lr_fn="other")),
+        (ValueError, "beta2_decay", lambda p: optim.Adafactor([p], beta2_decay=1)),
+        (ValueError, "parameter groups", lambda p: optim.LBFGS([{"params": [p]}, {"params": [tt.zeros(1)]}])),
+        (ValueError, "required option", lambda p: optim.Optimizer([p], {"lr": required})),
         (ValueError, "names some parameters", lambda p: optim.SGD([("a", p), tt.zeros(1)])),
     ],
 )

@@ -48,10 +48,18 @@ def op(name: str) -> Callable[..., Any]:
         return composed
 
     def missing(*_args: Any, **_kwargs: Any) -> Any:
-        raise NotImplementedError(f"{name}: the active tensor provider has no operator of this name")
+        return needed(name)
 
     missing.__name__ = name
     return missing
+
+
+def needed(name: str) -> Callable[..., Any]:
+    """Operator ``name``, which no other can stand for; NotImplementedError where the provider has none."""
+    found = provided(name)
+    if found is None:
+        raise NotImplementedError(f"{name}: the active tensor provider has no operator of this name")
+    return found
 
 
 def placed(namespace: str) -> dict[str, Callable[..., Any]]:
@@ -75,6 +83,7 @@ __all__ = [
     "autograd",
     "disabled_torch_function",
     "has_autograd",
+    "needed",
     "no_grad",
     "op",
     "overridable",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,15 @@ class RemovableHandle:
         if hooks is not None:
             hooks.pop(self.id, None)
 
+    def __getstate__(self) -> tuple[Any, int]:
+        return self._hooks(), self.id
+
+    def __setstate__(self, state: tuple[Any, int]) -> None:
+        global _next_id
+        hooks, self.id = state
+        self._hooks = weakref.ref(OrderedDict() if hooks is None else hooks)
+        _next_id = max(_next_id, self.id + 1)
+
     def __enter__(self) -> RemovableHandle:
         return self
 
@@ -47,10 +57,56 @@ class HookSet:
         self.forward_pre: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
         self.forward: OrderedDict[int, tuple[Callable[..., Any], bool, bool]] = OrderedDict()
         self.backward_pre: OrderedDict[int, tuple[Callable[..., Any]]] = OrderedDict()
-        self.backward: OrderedDict[int, tuple[Callable[..., Any]]] = OrderedDict()
+        # With each whether it is called with the gradients of the module's inputs, or of its last operation's.
+        self.backward: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
 
     def __bool__(self) -> bool:
         return any(getattr(self, kind) for kind in self.kinds)
+
+
+class HookView(MutableMapping):
+    """The hooks of one kind by number, as PyTorch's modules keep them: a live view, through which they can go."""
+
+    def __init__(self, module: Module, kind: str) -> None:
+        self._module, self._kind = module, kind
+
+    def _entries(self) -> OrderedDict[int, Any]:
+        own = self._module._hook_set
+        return OrderedDict() if own is None else getattr(own, self._kind)
+
+    def __getitem__(self, number: int) -> Callable[..., Any]:
+        return self._entries()[number][0]
+
+    def __setitem__(self, number: int, hook: Callable[..., Any]) -> None:
+        rest = {"forward_pre": (False,), "forward": (False, False), "backward_pre": (), "backward": (True,)}
+        getattr(self._module._own_hooks(), self._kind)[number] = (hook, *rest[self._kind])
+
+    def __delitem__(self, number: int) -> None:
+        del self._entries()[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(tuple(self._entries()))
+
+    def __len__(self) -> int:
+        return len(self._entries())
+
+    def __repr__(self) -> str:
+        return repr(OrderedDict(self.items()))
+
+
+def hook_property(kind: str) -> property:
+    """The attribute under which PyTorch's modules keep hooks of one kind; assigning a mapping replaces them."""
+
+    def get(module: Module) -> HookView:
+        return HookView(module, kind)
+
+    def replace(module: Module, hooks: Any) -> None:
+        given = dict(hooks)
+        view = HookView(module, kind)
+        view.clear()
+        view.update(given)
+
+    return property(get, replace)
 
 
 def add_hook(hooks: OrderedDict[int, Any], entry: Any, prepend: bool = False) -> RemovableHandle:
@@ -65,7 +121,8 @@ def add_hook(hooks: OrderedDict[int, Any], entry: Any, prepend: bool = False) ->
 def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> Any:
     """Calls ``module.forward`` with the hooks of the module and those registered for all modules."""
     args, kwargs = _run_pre(module, own, everywhere, args, kwargs)
-    backward = [entry[0] for entry in chain(everywhere.backward.values(), own.backward.values())]
+    entries = list(chain(everywhere.backward.values(), own.backward.values()))
+    backward = [hook for hook, full in entries if full]
     backward_pre = [entry[0] for entry in chain(everywhere.backward_pre.values(), own.backward_pre.values())]
     around = _AroundBackward(module, backward, backward_pre) if backward or backward_pre else None
     if around is not None:
@@ -81,7 +138,21 @@ def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, 
             if entry[2]:
                 _run_post(module, entry, args, kwargs, None)
         raise
+    if len(backward) < len(entries):
+        _hook_last_operation(module, [hook for hook, full in entries if not full], result)
     return result if around is None else around.wrap_output(result)
+
+
+def _hook_last_operation(module: Module, hooks: list[Callable[..., Any]], result: Any) -> None:
+    """Has hooks called with the gradients of the operation that gave the first tensor of a result."""
+    while not isinstance(result, Tensor):
+        if isinstance(result, dict):
+            result = next(value for value in result.values() if isinstance(value, Tensor))
+        else:
+            result = result[0]
+    if result.grad_fn is not None:
+        for hook in hooks:
+            result.grad_fn.register_hook(partial(hook, module))
 
 
 def _run_pre(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> tuple:

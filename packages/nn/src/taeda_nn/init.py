@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -259,3 +260,33 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 def _permutation(n: int, generator: Any) -> Tensor:
     return tensor.randperm(n) if generator is None else tensor.randperm(n, generator=generator)
+
+
+def _deprecated(fill: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an old name, without the underscore, which warns and calls the present one."""
+    old = fill.__name__[:-1]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{fill.__name__}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return fill(*args, **kwargs)
+
+    run.__name__ = old
+    run.__doc__ = f"Deprecated name of ``{fill.__name__}``."
+    return run
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

@@ -130,3 +130,144 @@ class Buffer(Tensor):
 
     def __repr__(self) -> str:
         return repr(self.data)
+
+
+# --- Parameters and buffers whose shape is not known yet ---
+
+# What may be asked of a tensor that has no shape yet: where it is and of which dtype, and converting it.
+_BEFORE_SHAPE = frozenset(
+    [
+        "__get__",
+        "__set__",
+        "__delete__",
+        "__hash__",
+        "get_device",
+        "is_complex",
+        "is_floating_point",
+        "copy_",
+        "detach",
+        "_has_compatible_shallow_copy_type",
+        "half",
+        "bfloat16",
+        "float",
+        "double",
+        "char",
+        "short",
+        "int",
+        "long",
+        "cuda",
+        "cpu",
+        "to",
+        "type",
+        "size",
+    ]
+)
+
+
+def _no_shape(what: str) -> str:
+    return (
+        f"{what}: a parameter or buffer that is not initialised yet has no shape and no values; "
+        "call forward of its lazy module with a batch first"
+    )
+
+
+class UninitializedTensorMixin:
+    """What lazy parameters and buffers share: a dtype and a device, but no shape until ``materialize``."""
+
+    __slots__ = ()
+    cls_to_become: type
+    requires_grad: bool
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Gives it memory of ``shape``, uninitialised, and makes it an ordinary parameter or buffer.
+
+        Args:
+            shape: Its sizes.
+            device: By default where it is now.
+            dtype: By default that of now.
+        """
+        own: Any = self
+        device = own.data.device if device is None else device
+        dtype = own.data.dtype if dtype is None else dtype
+        own.data = tensor.empty(tuple(shape), device=device, dtype=dtype)
+        own.__class__ = own.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(_no_shape("shape"))
+
+    def share_memory_(self) -> Any:
+        """RuntimeError: there is nothing to share yet."""
+        raise RuntimeError(_no_shape("share_memory_"))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", str(func))
+        if name in _BEFORE_SHAPE:
+            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[misc]
+        raise ValueError(_no_shape(name))
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape its lazy module finds out in the first call.
+
+    Args:
+        requires_grad: Whether gradients are computed for it.
+        device, dtype: What it will have.
+    """
+
+    cls_to_become = Parameter
+    __torch_function__ = UninitializedTensorMixin.__dict__["__torch_function__"]
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return _rebuild(cls, tensor.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = memo.get(id(self))
+        if copied is None:
+            copied = memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, self.data.device, self.data.dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape its lazy module finds out in the first call.
+
+    Args:
+        requires_grad: Whether gradients are computed for it.
+        device, dtype: What it will have.
+        persistent: Whether it is part of the module's ``state_dict``.
+    """
+
+    cls_to_become = Buffer
+    persistent: bool
+    __torch_function__ = UninitializedTensorMixin.__dict__["__torch_function__"]
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Any:
+        buffer = _rebuild(cls, tensor.empty(0, device=device, dtype=dtype), requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = memo.get(id(self))
+        if copied is None:
+            copied = memo[id(self)] = type(self)(*self._settings())
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), self._settings()
+
+    def _settings(self) -> tuple[Any, ...]:
+        return self.requires_grad, self.data.device, self.data.dtype, self.persistent
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)

@@ -1,5 +1,7 @@
 """Optimizers and learning-rate schedules for any tensor provider."""
 
+from typing import Any
+
 from taeda_optim import lr_scheduler
 from taeda_optim.adam import Adam, AdamW
 from taeda_optim.adam_family import Adamax, NAdam, RAdam
@@ -11,16 +13,56 @@ __version__ = "0.1.0"
 __taeda_interface__ = {"optim": "1.0"}
 
 __all__ = [
+    "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
+    "swa_utils",
 ]
+
+# Loaded when first used: classes, and the modules that stand under the names that PyTorch has for them.
+_CLASSES = {
+    "ASGD": "asgd",
+    "Adafactor": "adafactor",
+    "LBFGS": "lbfgs",
+    "Muon": "muon",
+    "SparseAdam": "sparse_adam",
+}
+_MODULES = {
+    "adadelta": "adaptive",
+    "adagrad": "adaptive",
+    "adamax": "adam_family",
+    "adamw": "adam",
+    "nadam": "adam_family",
+    "radam": "adam_family",
+    "rmsprop": "adaptive",
+    "rprop": "adaptive",
+    "_adafactor": "adafactor",
+    "_muon": "muon",
+    **{name: name for name in (*_CLASSES.values(), "swa_utils")},
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _CLASSES:
+        value = getattr(import_module(f"{__name__}.{_CLASSES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

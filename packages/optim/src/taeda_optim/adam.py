@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
-from taeda_optim.optimizer import Optimizer, check_range, fused, modes, real_view
+from taeda_optim.optimizer import (
+    Optimizer,
+    add_quotient,
+    check_modes,
+    check_range,
+    check_rate,
+    fused,
+    number,
+    real_view,
+)
 
 
-def check_adam(kind: str, lr: float, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
+def check_adam(kind: str, lr: Any, betas: tuple[Any, Any], eps: float, weight_decay: float) -> None:
     """ValueError unless the options that Adam's relatives share are in range."""
-    check_range(kind, "lr", lr, 0)
+    check_rate(kind, lr)
     check_range(kind, "eps", eps, 0)
     check_range(kind, "betas[0]", betas[0], 0, 1)
     check_range(kind, "betas[1]", betas[1], 0, 1)
@@ -30,8 +38,8 @@ class Adam(Optimizer):
         amsgrad: divide by the largest second moment so far (Reddi et al., ICLR 2018).
         maximize: climb instead of descend.
         decoupled_weight_decay: as in AdamW.
-        foreach, capturable, differentiable, fused: as in PyTorch; one fused call is always used where the provider
-            has it.
+        differentiable: record the steps, so that gradients flow through them; parameters may then be results.
+        foreach, capturable, fused: accepted; one fused call is always used where the provider has it.
 
     Raises:
         ValueError: options out of range.
@@ -49,15 +57,21 @@ class Adam(Optimizer):
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
         decoupled_weight_decay: bool = False,
-        **accepted: Any,
     ) -> None:
         kind = type(self).__name__
         check_adam(kind, lr, betas, eps, weight_decay)
+        check_rate(kind, lr, foreach, capturable)
+        check_modes(kind, foreach, capturable, differentiable, fused)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
-        options |= {"maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, {**options, **modes(accepted, kind)})
+        options |= {"maximize": maximize, "foreach": foreach, "capturable": capturable}
+        options |= {"differentiable": differentiable, "fused": fused}
+        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_avg_sq"} | ({"max_exp_avg_sq"} if group["amsgrad"] else set())
@@ -67,11 +81,12 @@ class Adam(Optimizer):
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
         states = self._states(params, *names, step=0)
         steps = [state["step"] + 1 for state in states]
-        beta1, beta2 = group["betas"]
-        call = (not self._complex and fused("_fused_adam_")) or update_adam
+        recorded = group["differentiable"]
+        beta1, beta2 = group["betas"] if recorded else map(float, group["betas"])
+        call = (not self._complex and not recorded and fused("_fused_adam_")) or update_adam
         call(
             params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states],
-            [s["max_exp_avg_sq"] for s in states] if amsgrad else [], steps, float(group["lr"]), beta1, beta2,
+            [s["max_exp_avg_sq"] for s in states] if amsgrad else [], steps, number(group), beta1, beta2,
             group["eps"], group["weight_decay"], amsgrad, group["maximize"], group["decoupled_weight_decay"],
         )  # fmt: skip
         for state, step in zip(states, steps, strict=True):
@@ -96,10 +111,25 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
-        **accepted: Any,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        options = {"maximize": maximize, "decoupled_weight_decay": True, **accepted}
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
 
 
 def update_adam(
@@ -109,9 +139,9 @@ def update_adam(
     exp_avg_sqs: list[Any],
     max_exp_avg_sqs: list[Any],
     steps: list[int],
-    lr: float,
-    beta1: float,
-    beta2: float,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
     eps: float,
     weight_decay: float,
     amsgrad: bool,
@@ -128,10 +158,18 @@ def update_adam(
             param.mul_(1 - lr * weight_decay)
         elif weight_decay:
             grad = grad.add(param, alpha=weight_decay)
-        average.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        update_moments(average, square, grad, beta1, beta2)
         if amsgrad:
             largest = real_view(max_exp_avg_sqs[i])
-            square = largest.copy_(largest.maximum(square))
-        denominator = square.sqrt().div_(math.sqrt(1 - beta2 ** steps[i])).add_(eps)
-        param.addcdiv_(average, denominator, value=-lr / (1 - beta1 ** steps[i]))
+            square = largest.copy_(largest.clone().maximum(square))
+        denominator = square.sqrt().div((1 - beta2 ** steps[i]) ** 0.5).add_(eps)
+        add_quotient(param, average, denominator, -lr / (1 - beta1 ** steps[i]))
+
+
+def update_moments(average: Any, square: Any, grad: Any, beta1: Any, beta2: Any) -> None:
+    """One step of the running means of the gradient and of its square."""
+    average.lerp_(grad, 1 - beta1)
+    if isinstance(beta2, float):
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    else:
+        square.mul_(beta2).add_(grad * grad * (1 - beta2))

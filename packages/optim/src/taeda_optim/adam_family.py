@@ -6,8 +6,34 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from taeda_optim.adam import check_adam
-from taeda_optim.optimizer import Optimizer, check_range, directed, modes, real_view
+from taeda_optim.adam import check_adam, update_moments
+from taeda_optim.optimizer import (
+    Optimizer,
+    add_quotient,
+    add_scaled,
+    check_modes,
+    check_range,
+    check_rate,
+    directed,
+    number,
+    real_view,
+)
+
+
+def _shared(
+    kind: str, options: dict[str, Any], foreach: Any, maximize: bool, capturable: bool, differentiable: bool
+) -> dict[str, Any]:
+    """The options of all three, checked."""
+    check_adam(kind, options["lr"], options["betas"], options["eps"], options["weight_decay"])
+    check_rate(kind, options["lr"], foreach, capturable)
+    check_modes(kind, foreach, capturable, differentiable)
+    modes = {"maximize": maximize, "foreach": foreach, "capturable": capturable}
+    return {**options, **modes, "differentiable": differentiable}
+
+
+def _betas(group: dict[str, Any]) -> tuple[Any, Any]:
+    beta1, beta2 = group["betas"]
+    return (beta1, beta2) if group["differentiable"] else (float(beta1), float(beta2))
 
 
 class Adamax(Optimizer):
@@ -31,19 +57,17 @@ class Adamax(Optimizer):
         foreach: bool | None = None,
         *,
         maximize: bool = False,
-        **accepted: Any,
+        differentiable: bool = False,
+        capturable: bool = False,
     ) -> None:
-        check_adam("Adamax", lr, betas, eps, weight_decay)
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(
-            params, {**options, **modes({"foreach": foreach, **accepted}, "Adamax", lacks="fused")}
-        )
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, _shared("Adamax", options, foreach, maximize, capturable, differentiable))
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_inf"}
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = _betas(group)
         states = self._states(params, "exp_avg", "exp_inf", step=0)
         for param, gradient, state in zip(params, grads, states, strict=True):
             step = state["step"] + 1
@@ -51,8 +75,8 @@ class Adamax(Optimizer):
             grad = directed(group, param, real_view(gradient))
             average, largest = real_view(state["exp_avg"]), real_view(state["exp_inf"])
             average.lerp_(grad, 1 - beta1)
-            largest.copy_(largest.mul_(beta2).maximum(grad.abs().add_(group["eps"])))
-            param.addcdiv_(average, largest, value=-float(group["lr"]) / (1 - beta1**step))
+            largest.copy_((largest * beta2).maximum(grad.abs().add_(group["eps"])))
+            add_quotient(param, average, largest, -number(group) / (1 - beta1**step))
             state["step"] = step
 
 
@@ -79,14 +103,15 @@ class NAdam(Optimizer):
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **accepted: Any,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        check_adam("NAdam", lr, betas, eps, weight_decay)
         check_range("NAdam", "momentum_decay", momentum_decay, 0)
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        options: dict[str, Any] = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         options |= {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, {**options, **modes(accepted, "NAdam", lacks="fused")})
+        super().__init__(params, _shared("NAdam", options, foreach, maximize, capturable, differentiable))
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_avg_sq"}
@@ -98,16 +123,15 @@ class NAdam(Optimizer):
 
     @staticmethod
     def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
-        (beta1, beta2), lr, step = group["betas"], float(group["lr"]), state["step"] + 1
+        (beta1, beta2), lr, step = _betas(group), number(group), state["step"] + 1
         grad, average, square = decayed(group, param, gradient), *_moments(state)
         # The momentum of this step and of the next, after the paper's warm-up.
         now, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         product = float(state["mu_product"]) * now
-        average.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        denominator = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
-        param.addcdiv_(grad, denominator, value=-lr * (1 - now) / (1 - product))
-        param.addcdiv_(average, denominator, value=-lr * following / (1 - product * following))
+        update_moments(average, square, grad, beta1, beta2)
+        denominator = square.div(1 - beta2**step).sqrt().add(group["eps"])
+        add_quotient(param, grad, denominator, -lr * (1 - now) / (1 - product))
+        add_quotient(param, average, denominator, -lr * following / (1 - product * following))
         state["step"], state["mu_product"] = step, product
 
 
@@ -132,13 +156,14 @@ class RAdam(Optimizer):
         weight_decay: float = 0,
         decoupled_weight_decay: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **accepted: Any,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        check_adam("RAdam", lr, betas, eps, weight_decay)
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        options: dict[str, Any] = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         options["decoupled_weight_decay"] = decoupled_weight_decay
-        super().__init__(params, {**options, **modes(accepted, "RAdam", lacks="fused")})
+        super().__init__(params, _shared("RAdam", options, foreach, maximize, capturable, differentiable))
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_avg_sq"}
@@ -150,10 +175,9 @@ class RAdam(Optimizer):
 
     @staticmethod
     def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
-        (beta1, beta2), lr, step = group["betas"], float(group["lr"]), state["step"] + 1
+        (beta1, beta2), lr, step = _betas(group), number(group), state["step"] + 1
         grad, average, square = decayed(group, param, gradient), *_moments(state)
-        average.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        update_moments(average, square, grad, beta1, beta2)
         rate, correction = lr / (1 - beta1**step), 1 - beta2**step
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * beta2**step / correction  # of the equivalent simple average
@@ -161,10 +185,10 @@ class RAdam(Optimizer):
             rectified = math.sqrt(
                 (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
             )
-            denominator = square.sqrt().add_(group["eps"])
-            param.addcdiv_(average, denominator, value=-rate * rectified * math.sqrt(correction))
+            denominator = square.sqrt().add(group["eps"])
+            add_quotient(param, average, denominator, -rate * rectified * correction**0.5)
         else:
-            param.add_(average, alpha=-rate)
+            add_scaled(param, average, -rate)
         state["step"] = step
 
 
@@ -177,5 +201,5 @@ def decayed(group: dict[str, Any], param: Any, grad: Any) -> Any:
     if not group["decoupled_weight_decay"]:
         return directed(group, param, grad)
     if group["weight_decay"]:
-        param.mul_(1 - float(group["lr"]) * group["weight_decay"])
+        param.mul_(1 - number(group) * group["weight_decay"])
     return -grad if group["maximize"] else grad

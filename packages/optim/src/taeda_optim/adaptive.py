@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from taeda_optim.optimizer import Optimizer, check_range, directed, modes, real_view
+from taeda_optim.optimizer import (
+    Optimizer,
+    add_quotient,
+    add_scaled,
+    check_modes,
+    check_range,
+    check_rate,
+    directed,
+    number,
+    real_view,
+)
 from taeda_registry.slots import tensor
 
 
@@ -44,13 +54,13 @@ class RMSprop(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
         differentiable: bool = False,
-        **accepted: Any,
     ) -> None:
-        _check("RMSprop", lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        _check("RMSprop", eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        check_rate("RMSprop", lr, foreach, capturable)
+        check_modes("RMSprop", foreach, capturable, differentiable)
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
-        options |= {"centered": centered, "maximize": maximize}
-        accepted |= {"capturable": capturable, "foreach": foreach, "differentiable": differentiable}
-        super().__init__(params, {**options, **modes(accepted, "RMSprop", lacks="fused")})
+        options |= {"centered": centered, "capturable": capturable, "foreach": foreach}
+        super().__init__(params, {**options, "maximize": maximize, "differentiable": differentiable})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         names = {"square_avg"}
@@ -59,7 +69,7 @@ class RMSprop(Optimizer):
         return names | {"grad_avg"} if group["centered"] else names
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        lr, alpha, momentum = float(group["lr"]), group["alpha"], group["momentum"]
+        lr, alpha, momentum = number(group), group["alpha"], group["momentum"]
         states = self._states(params, *sorted(self._state_names(group)), step=0)
         for param, gradient, state in zip(params, grads, states, strict=True):
             param = real_view(param)
@@ -68,12 +78,12 @@ class RMSprop(Optimizer):
             if group["centered"]:
                 mean = real_view(state["grad_avg"]).lerp_(grad, 1 - alpha)
                 spread = spread.addcmul(mean, mean, value=-1)
-            denominator = spread.sqrt().add_(group["eps"])
+            denominator = spread.sqrt().add(group["eps"])
             if momentum > 0:
                 step = real_view(state["momentum_buffer"]).mul_(momentum).addcdiv_(grad, denominator)
-                param.add_(step, alpha=-lr)
+                add_scaled(param, step, -lr)
             else:
-                param.addcdiv_(grad, denominator, value=-lr)
+                add_quotient(param, grad, denominator, -lr)
             state["step"] += 1
 
 
@@ -104,15 +114,17 @@ class Adagrad(Optimizer):
         foreach: bool | None = None,
         *,
         maximize: bool = False,
-        **accepted: Any,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        _check("Adagrad", lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
+        _check("Adagrad", lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
         _check("Adagrad", initial_accumulator_value=initial_accumulator_value)
+        check_rate("Adagrad", lr)
+        check_modes("Adagrad", foreach, False, differentiable, fused)
         options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
-        options |= {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
-        super().__init__(
-            params, {**options, **modes({"foreach": foreach, **accepted}, "Adagrad", lacks="capturable")}
-        )
+        options |= {"initial_accumulator_value": initial_accumulator_value, "foreach": foreach}
+        options |= {"maximize": maximize, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, options)
         for param in (p for group in self.param_groups for p in group["params"]):
             self._begin(param)
 
@@ -130,10 +142,15 @@ class Adagrad(Optimizer):
             state = self.state[param] or self._begin(param)
             param = real_view(param)
             grad = directed(group, param, real_view(gradient))
-            rate = float(group["lr"]) / (1 + state["step"] * group["lr_decay"])
+            rate = number(group) / (1 + state["step"] * group["lr_decay"])
             total = real_view(state["sum"]).addcmul_(grad, grad, value=1)
-            param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)
+            add_quotient(param, grad, total.sqrt().add(group["eps"]), -rate)
             state["step"] += 1
+
+    def share_memory(self) -> None:
+        """Moves the sums to memory that other processes can map."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
 
 
 class Adadelta(Optimizer):
@@ -160,15 +177,17 @@ class Adadelta(Optimizer):
         weight_decay: float = 0,
         foreach: bool | None = None,
         *,
+        capturable: bool = False,
         maximize: bool = False,
-        **accepted: Any,
+        differentiable: bool = False,
     ) -> None:
-        _check("Adadelta", lr=lr, eps=eps, weight_decay=weight_decay)
+        _check("Adadelta", eps=eps, weight_decay=weight_decay)
         check_range("Adadelta", "rho", rho, 0, 1 + 1e-15)
+        check_rate("Adadelta", lr, foreach, capturable)
+        check_modes("Adadelta", foreach, capturable, differentiable)
         options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(
-            params, {**options, **modes({"foreach": foreach, **accepted}, "Adadelta", lacks="fused")}
-        )
+        options |= {"capturable": capturable, "foreach": foreach, "differentiable": differentiable}
+        super().__init__(params, options)
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"square_avg", "acc_delta"}
@@ -181,9 +200,9 @@ class Adadelta(Optimizer):
             grad = directed(group, param, real_view(gradient))
             square = real_view(state["square_avg"]).mul_(rho).addcmul_(grad, grad, value=1 - rho)
             deltas = real_view(state["acc_delta"])
-            delta = deltas.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
+            delta = deltas.add(eps).sqrt() / square.add(eps).sqrt() * grad
             deltas.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-            param.add_(delta, alpha=-float(group["lr"]))
+            add_scaled(param, delta, -number(group))
             state["step"] += 1
 
 
@@ -208,14 +227,18 @@ class Rprop(Optimizer):
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,
+        capturable: bool = False,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **accepted: Any,
+        differentiable: bool = False,
     ) -> None:
-        _check("Rprop", lr=lr)
+        check_rate("Rprop", lr, foreach, capturable)
+        check_modes("Rprop", foreach, capturable, differentiable)
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Rprop: argument 'etas' must be below and above 1, found {etas}")
         options = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
-        super().__init__(params, {**options, **modes(accepted, "Rprop", lacks="fused")})
+        options |= {"capturable": capturable, "foreach": foreach, "differentiable": differentiable}
+        super().__init__(params, options)
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"prev", "step_size"}

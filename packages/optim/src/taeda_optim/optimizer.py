@@ -3,23 +3,69 @@
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from taeda_optim import saving
 from taeda_registry.slots import tensor
 
+Hooks = OrderedDict[int, Callable[..., Any]]
+#: What ``params`` of an optimizer may be: tensors, (name, tensor) pairs, or groups as dicts.
+ParamsT = Iterable[Any]
+
+
+class _Required:
+    """The default of options that a caller must give, in optimizers written for old versions of PyTorch."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
 
 class RemovableHook:
     """Takes a hook out again."""
 
-    def __init__(self, hooks: dict[int, Callable[..., Any]], key: int) -> None:
-        self._hooks, self._key = hooks, key
+    _count = 0
+
+    def __init__(self, hooks: Hooks) -> None:
+        RemovableHook._count += 1
+        self._hooks, self.id = hooks, RemovableHook._count
 
     def remove(self) -> None:
         """Takes the hook out; a second call does nothing."""
-        self._hooks.pop(self._key, None)
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHook:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.remove()
+
+
+def _add_hook(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> RemovableHook:
+    handle = RemovableHook(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+# Hooks around the steps of all optimizers.
+_global_pre_hooks: Hooks = OrderedDict()
+_global_post_hooks: Hooks = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHook:
+    """Like ``Optimizer.register_step_pre_hook``, for all optimizers; these hooks come first."""
+    return _add_hook(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHook:
+    """Like ``Optimizer.register_step_post_hook``, for all optimizers; these hooks come last."""
+    return _add_hook(_global_post_hooks, hook)
 
 
 class Optimizer:
@@ -46,10 +92,6 @@ class Optimizer:
         if isinstance(params, tensor.Tensor):
             raise TypeError(
                 f"{type(self).__name__}: argument 'params' must be an iterable of tensors or dicts, found one Tensor"
-            )
-        if defaults.get("differentiable"):
-            raise NotImplementedError(
-                f"{type(self).__name__}: argument 'differentiable' must be False: steps are not recorded"
             )
         self.defaults = defaults
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
@@ -90,6 +132,8 @@ class Optimizer:
         if names is not None:
             group["param_names"] = names
         for name, value in self.defaults.items():
+            if value is required and name not in group:
+                raise ValueError(f"{kind}: parameter group without the required option {name!r}")
             group.setdefault(name, value)
         self._complex = self._complex or any(param.is_complex() for param in group["params"])
         self.param_groups.append(group)
@@ -114,8 +158,9 @@ class Optimizer:
 
     def _check_new(self, params: list[Any], names: list[str] | None) -> None:
         kind = type(self).__name__
+        recorded = bool(self.defaults.get("differentiable"))
         for param in params:
-            if not param.is_leaf:
+            if not (recorded or param.is_leaf or getattr(param, "retains_grad", False)):
                 raise ValueError(
                     f"{kind}: can only update leaf tensors, found a result of shape {tuple(param.shape)}"
                 )
@@ -149,8 +194,9 @@ class Optimizer:
         Returns:
             The closure's loss, or None.
         """
+        recorded = bool(self.defaults.get("differentiable"))
         loss = None
-        with tensor.no_grad():
+        with tensor.enable_grad() if recorded else tensor.no_grad():
             if closure is not None:
                 with tensor.enable_grad():
                     loss = closure()
@@ -162,8 +208,18 @@ class Optimizer:
                         params.append(param)
                         grads.append(grad)
                 if params:
+                    if recorded:
+                        self._renew_states(params)
                     self._update(group, params, grads)
         return loss
+
+    def _renew_states(self, params: list[Any]) -> None:
+        """Gives parameters copies of their state, so that values that recorded steps have used stay as they are."""
+        for param in params:
+            state = self.state[param]
+            for name, value in state.items():
+                if isinstance(value, tensor.Tensor):
+                    state[name] = value.clone()
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__}.step is not defined")
@@ -180,22 +236,48 @@ class Optimizer:
     # --- hooks ---
 
     def _init_hooks(self) -> None:
-        self._pre_hooks: dict[int, Callable[..., Any]] = {}
-        self._post_hooks: dict[int, Callable[..., Any]] = {}
-        self._hook_count = 0
+        self._optimizer_step_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_step_post_hooks: Hooks = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_state_dict_post_hooks: Hooks = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: Hooks = OrderedDict()
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHook:
         """Calls ``hook(optimizer, args, kwargs)`` before every step; it may return new (args, kwargs)."""
-        return self._add_hook(self._pre_hooks, hook)
+        return _add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHook:
         """Calls ``hook(optimizer, args, kwargs)`` after every step."""
-        return self._add_hook(self._post_hooks, hook)
+        return _add_hook(self._optimizer_step_post_hooks, hook)
 
-    def _add_hook(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHook:
-        self._hook_count += 1
-        hooks[self._hook_count] = hook
-        return RemovableHook(hooks, self._hook_count)
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHook:
+        """Calls ``hook(optimizer)`` before `state_dict` collects."""
+        return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHook:
+        """Calls ``hook(optimizer, state_dict)`` after `state_dict` collected; it may return another one."""
+        return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHook:
+        """Calls ``hook(optimizer, state_dict)`` before a state is loaded; it may return another one."""
+        return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHook:
+        """Calls ``hook(optimizer)`` after a state was loaded."""
+        return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    def _patch_step_function(self) -> None:
+        """Nothing: steps of all classes call their hooks already. PyTorch's optimizers call this when unpickled."""
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """``func`` with hooks around it, as every ``step`` has them."""
+        return _with_hooks(func)
 
     # --- saving and restoring ---
 
@@ -205,7 +287,13 @@ class Optimizer:
         Parameters stand as numbers in the order of the groups; ``param_names`` in a group names them where known.
         Tensors are not copied.
         """
-        return saving.state_of(self)
+        for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
+        state = saving.state_of(self)
+        for hook in tuple(self._optimizer_state_dict_post_hooks.values()):
+            changed = hook(self, state)
+            state = state if changed is None else changed
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
         """Takes over a state that `state_dict` (or PyTorch's) gave.
@@ -220,17 +308,25 @@ class Optimizer:
         Raises:
             ValueError: groups, parameters, names of state or shapes that do not match; one text lists all.
         """
+        for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
         saving.restore(self, state_dict, strict)
+        for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        hidden = ("_pre_hooks", "_post_hooks", "_hook_count", "_complex")
-        return {**{k: v for k, v in self.__dict__.items() if k not in hidden}, "state": dict(self.state)}
+        # Hooks stay with the instance; what follows from the groups is found again.
+        kept = {k: v for k, v in self.__dict__.items() if k != "_complex" and not k.startswith("_optimizer_")}
+        return {**kept, "state": dict(self.state)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.state = defaultdict(dict, self.state)
         self._complex = any(p.is_complex() for group in self.param_groups for p in group["params"])
-        self._init_hooks()
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
+            self._init_hooks()
+        self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -241,13 +337,16 @@ class Optimizer:
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step that calls the hooks before and after."""
+    """A step that calls the hooks before and after, unless it is the one of a base class that a step calls."""
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if not self._pre_hooks and not self._post_hooks:
+        none = not (_global_pre_hooks or _global_post_hooks) and not (
+            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
+        )
+        if none or type(self).step is not hooked:
             return step(self, *args, **kwargs)
-        for hook in tuple(self._pre_hooks.values()):
+        for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -256,10 +355,11 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in tuple(self._post_hooks.values()):
+        for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)
         return result
 
+    hooked.hooked = True  # type: ignore[attr-defined]
     return hooked
 
 
@@ -272,14 +372,52 @@ def check_range(kind: str, name: str, value: float, low: float, high: float = fl
         raise ValueError(f"{kind}: argument '{name}' must be at least {low} and below {high}, found {value}")
 
 
-def modes(given: dict[str, Any], kind: str, lacks: str = "") -> dict[str, Any]:
-    """Options accepted as in PyTorch, with defaults, but for one that ``kind`` lacks; TypeError for other names."""
-    known = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
-    known.pop(lacks, None)
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise TypeError(f"{kind}: unexpected arguments {unknown}")
-    return {**known, **given}
+def check_modes(
+    kind: str,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+) -> None:
+    """RuntimeError for options that exclude one another."""
+    if fused and differentiable:
+        raise RuntimeError(f"{kind}: `fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError(f"{kind}: `fused` and `foreach` cannot be `True` together.")
+
+
+def check_rate(kind: str, lr: Any, foreach: bool | None = None, capturable: bool = False) -> None:
+    """ValueError unless ``lr`` is a number, or a tensor of one, at least 0."""
+    if isinstance(lr, tensor.Tensor):
+        if lr.numel() != 1:
+            raise ValueError(f"{kind}: Tensor lr must be 1-element, found shape {tuple(lr.shape)}")
+        if foreach and not capturable:
+            raise ValueError(f"{kind}: lr as a Tensor is not supported for capturable=False and foreach=True")
+    check_range(kind, "lr", lr, 0)
+
+
+def number(group: dict[str, Any], name: str = "lr") -> Any:
+    """An option as a number; where steps are recorded, a tensor stays one."""
+    value = group[name]
+    if isinstance(value, tensor.Tensor):
+        return value if group.get("differentiable") else float(value)
+    return value
+
+
+def add_scaled(param: Any, x: Any, factor: Any) -> None:
+    """param += factor * x."""
+    if isinstance(factor, tensor.Tensor):
+        param.add_(x * factor)
+    else:
+        param.add_(x, alpha=factor)
+
+
+def add_quotient(param: Any, a: Any, b: Any, factor: Any) -> None:
+    """param += factor * a / b."""
+    if isinstance(factor, tensor.Tensor):
+        param.add_(a / b * factor)
+    else:
+        param.addcdiv_(a, b, value=factor)
 
 
 def real_view(x: Any) -> Any:
@@ -291,7 +429,10 @@ def directed(group: dict[str, Any], param: Any, grad: Any) -> Any:
     """The gradient to descend: negated for maximize, with weight decay added."""
     if group["maximize"]:
         grad = -grad
-    return grad.add(param, alpha=group["weight_decay"]) if group["weight_decay"] else grad
+    decay = group["weight_decay"]
+    if isinstance(decay, tensor.Tensor):
+        return grad + param * decay
+    return grad.add(param, alpha=decay) if decay else grad
 
 
 _fused: dict[str, Callable[..., None] | None] = {}
@@ -304,3 +445,63 @@ def fused(name: str) -> Callable[..., None] | None:
     except KeyError:
         _fused[name] = getattr(getattr(tensor, "ops", None), name, None)
         return _fused[name]
+
+
+# --- what optimizers written for PyTorch import besides ---
+
+
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that runs without recording, unless the optimizer is differentiable."""
+
+    @functools.wraps(step)
+    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with tensor.enable_grad() if self.defaults.get("differentiable") else tensor.no_grad():
+            return step(self, *args, **kwargs)
+
+    return run
+
+
+def _get_value(x: Any) -> Any:
+    return x.item() if isinstance(x, tensor.Tensor) else x
+
+
+def _to_scalar(x: Any) -> Any:
+    return x.squeeze() if isinstance(x, tensor.Tensor) and x.dim() else x
+
+
+def _stack_if_compiling(x: Any) -> Any:
+    return x
+
+
+def _dispatch_sqrt(x: Any) -> Any:
+    return x.sqrt() if isinstance(x, tensor.Tensor) else x**0.5
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
+    return tensor.float64 if tensor.get_default_dtype() == tensor.float64 and not is_fused else tensor.float32
+
+
+def _default_to_fused_or_foreach(
+    params: list[Any], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Neither: optimizers of others take their way of single operations."""
+    return False, False
+
+
+def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
+    """Replaces complex tensors in lists by pairs of real numbers."""
+    for i, param in enumerate(params):
+        if param.is_complex():
+            params[i] = tensor.view_as_real(param)
+            for listed in state_and_grads:
+                listed[i] = tensor.view_as_real(listed[i])
+
+
+_params_doc = (
+    """params (iterable): iterable of parameters, of named parameters, or of dicts that define groups"""
+)
+_foreach_doc = """foreach (bool, optional): accepted"""
+_fused_doc = """fused (bool, optional): accepted"""
+_capturable_doc = """capturable (bool, optional): accepted"""
+_differentiable_doc = """differentiable (bool, optional): whether steps are recorded"""
+_maximize_doc = """maximize (bool, optional): climb instead of descend"""

@@ -107,7 +107,8 @@ def _checked(
         if not isinstance(value, tensor.Tensor):
             out[name] = deepcopy(value)
         elif name == "step":
-            out[name] = int(value.item())
+            # taeda's own optimizers count in numbers.
+            out[name] = value.detach().clone() if names is None else int(value.item())
         else:
             if names is not None and name in names and tuple(value.shape) != tuple(param.shape):
                 problems.append(

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from taeda_optim.optimizer import Optimizer, check_range, fused, modes, real_view
+from taeda_optim.optimizer import (
+    Optimizer,
+    add_scaled,
+    check_modes,
+    check_range,
+    check_rate,
+    number,
+    real_view,
+)
+from taeda_optim.optimizer import fused as fused_call
 from taeda_registry.slots import tensor
 
 
@@ -20,7 +29,8 @@ class SGD(Optimizer):
         weight_decay: times the parameter, added to the gradient.
         nesterov: look ahead along the momentum; needs momentum > 0 and dampening 0.
         maximize: climb instead of descend.
-        foreach, differentiable, fused: as in PyTorch; one fused call is always used where the provider has it.
+        differentiable: record the steps, so that gradients flow through them; parameters may then be results.
+        foreach, fused: accepted; one fused call is always used where the provider has it.
 
     Raises:
         ValueError: options out of range.
@@ -43,7 +53,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_range("SGD", "lr", lr, 0)
+        check_rate("SGD", lr)
         check_range("SGD", "momentum", momentum, 0)
         check_range("SGD", "weight_decay", weight_decay, 0)
         if nesterov and (momentum <= 0 or dampening != 0):
@@ -52,10 +62,9 @@ class SGD(Optimizer):
                 f"found momentum {momentum} and dampening {dampening}"
             )
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        accepted = modes(
-            {"foreach": foreach, "differentiable": differentiable, "fused": fused}, "SGD", lacks="capturable"
-        )
-        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize, **accepted})
+        check_modes("SGD", foreach, False, differentiable, fused)
+        options |= {"nesterov": nesterov, "maximize": maximize, "foreach": foreach}
+        super().__init__(params, {**options, "differentiable": differentiable, "fused": fused})
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"momentum_buffer"} if group["momentum"] else set()
@@ -82,10 +91,11 @@ class SGD(Optimizer):
     def _apply(
         self, group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first_step: bool
     ) -> None:
-        call = (not self._complex and fused("_fused_sgd_")) or update_sgd
+        recorded = group["differentiable"]
+        call = (not self._complex and not recorded and fused_call("_fused_sgd_")) or update_sgd
         call(
-            params, grads, buffers, float(group["lr"]), group["momentum"], group["dampening"],
-            group["weight_decay"], group["nesterov"], group["maximize"], first_step,
+            params, grads, buffers, number(group), group["momentum"], group["dampening"],
+            number(group, "weight_decay"), group["nesterov"], group["maximize"], first_step,
         )  # fmt: skip
 
 
@@ -97,10 +107,10 @@ def update_sgd(
     params: list[Any],
     grads: list[Any],
     buffers: list[Any],
-    lr: float,
+    lr: Any,
     momentum: float,
     dampening: float,
-    weight_decay: float,
+    weight_decay: Any,
     nesterov: bool,
     maximize: bool,
     first_step: bool,
@@ -110,7 +120,9 @@ def update_sgd(
         param, direction = real_view(param), real_view(gradient)
         if maximize:
             direction = -direction
-        if weight_decay:
+        if isinstance(weight_decay, tensor.Tensor):
+            direction = direction + param * weight_decay
+        elif weight_decay:
             direction = direction.add(param, alpha=weight_decay)
         if momentum:
             buffer = real_view(buffers[i])
@@ -119,4 +131,4 @@ def update_sgd(
             else:
                 buffer.mul_(momentum).add_(direction, alpha=1 - dampening)
             direction = direction.add(buffer, alpha=momentum) if nesterov else buffer
-        param.add_(direction, alpha=-lr)
+        add_scaled(param, direction, -lr)

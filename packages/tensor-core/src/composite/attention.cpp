@@ -1,4 +1,5 @@
 // Scaled dot-product attention.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -26,11 +27,59 @@ Tensor safe_softmax(const Tensor& scores) {
   return ops::masked_fill(ops::softmax(ops::masked_fill(scores, dead, Tensor(0)), -1), dead, Tensor(0));
 }
 
+/// Whether a mask is differentiated: then the scores must have a history.
+bool differentiated(const Tensor& mask) {
+  return mask.defined() && thread_state.grad_enabled && (mask.requires_grad() || (mask.impl()->flags & kCarries));
+}
+/// As (N, H, rows, columns).
+Tensor four_dims(Tensor t) {
+  while (t.dim() < 4) t = ops::unsqueeze(t, 0);
+  return t;
+}
+/// Heads of keys and values as often as queries have heads for each.
+Tensor repeated(const char* argument, const Tensor& t, const Tensor& query) {
+  check(query.dim() >= 3 && t.dim() >= 3, ErrorKind::Runtime,
+        "scaled_dot_product_attention: argument 'enable_gqa' needs heads in dimension -3");
+  const int64_t heads = query.size(-3), own = t.size(-3);
+  check(own > 0 && heads % own == 0, ErrorKind::Runtime, "scaled_dot_product_attention: argument '", argument, "' has ",
+        own, " heads, expected a divisor of the ", heads, " of 'query'");
+  return own == heads ? t : ops::repeat_interleave(t, heads / own, -3);
+}
+bool same_batch(const Tensor& a, const Tensor& b) {
+  return a.dim() == b.dim() &&
+         std::ranges::equal(a.sizes().first(size_t(a.dim() - 2)), b.sizes().first(size_t(b.dim() - 2)));
+}
+/// Whether the operator that keeps no scores can take these.
+bool fits_fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p) {
+  const bool real = (query.dtype() == DType::Float32 || query.dtype() == DType::Float64) &&
+                    key.dtype() == query.dtype() && value.dtype() == query.dtype();
+  return real && dropout_p == 0 && query.dim() <= 4 && (!mask.defined() || mask.dim() <= query.dim()) &&
+         same_batch(query, key) && same_batch(query, value) && query.numel() && key.numel() && value.numel() &&
+         !differentiated(mask);
+}
+Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool is_causal,
+             double scale) {
+  const Tensor q = four_dims(query), k = four_dims(key), v = four_dims(value);
+  Tensor mask;
+  if (attn_mask.defined()) {
+    const bool ready = attn_mask.dtype() == DType::Bool || attn_mask.dtype() == query.dtype();
+    mask = ops::expand(four_dims(ready ? attn_mask : ops::to_dtype(attn_mask, query.dtype())),
+                       Shape{q.size(0), q.size(1), q.size(2), k.size(2)});
+  }
+  Tensor out = std::get<0>(ops::fused_attention(q, k, v, mask, is_causal, scale));
+  for (int64_t d = query.dim(); d < 4; ++d) out = ops::squeeze_dims(out, Shape{0});
+  return out;
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
-                                    std::optional<double> scale) {
+                                    std::optional<double> scale, bool enable_gqa) {
+  if (enable_gqa) {
+    const Tensor keys = repeated("key", key, query), values = repeated("value", value, query);
+    return scaled_dot_product_attention(query, keys, values, attn_mask, dropout_p, is_causal, scale, false);
+  }
   expect_attention("query", query);
   expect_attention("key", key);
   expect_attention("value", value);
@@ -39,6 +88,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   check(!is_causal || !attn_mask.defined(), ErrorKind::Runtime,
         "scaled_dot_product_attention: argument 'attn_mask' must be None with is_causal=True");
   const double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
+  if (fits_fused(query, key, value, attn_mask, dropout_p))
+    return fused(query, key, value, attn_mask, is_causal, factor);
   Tensor scores = ops::matmul(query, ops::transpose(key, -2, -1)) * Tensor(factor);
   if (is_causal) {
     const Tensor past = ops::tril(ops::ones(Shape{query.size(-2), key.size(-2)}, DType::Bool, query.device()));

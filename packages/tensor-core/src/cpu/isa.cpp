@@ -38,10 +38,9 @@ struct Copy {
        {ISA::layers_float, ISA::layers_double},                                                            \
        ISA::moments,                                                                                       \
        ISA::fft,                                                                                           \
-       ISA::special_rows},
-ISA::spatial
-}
-, constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
+       ISA::special_rows,                                                                                  \
+       ISA::spatial},
+constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
 #undef TAEDA_COPY
 
 /// Each contains the ones before it.

@@ -200,7 +200,7 @@ void batch_norm_typed(const Tensor& result, const Tensor& save_mean, const Tenso
         });
   }
   if (!to.same(result)) ops::copy_(result, to);
-  if (training) {
+  if (training && in.rows() > 0) {
     const double count = double(in.rows());
     blend_running(running_mean, mean, 1.0, momentum);
     blend_running(running_var, variance, count > 1 ? count / (count - 1) : 1.0, momentum);

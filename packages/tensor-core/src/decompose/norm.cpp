@@ -53,8 +53,10 @@ Three native_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bia
   }
   const Statistics s(x, all_but_channel(n), eps);
   const double count = double(x.numel()) / double(x.size(1));
-  blend(running_mean, s.mean, momentum);
-  blend(running_var, s.variance * Tensor(count / (count - 1)), momentum);
+  if (x.numel() > 0) {  // nothing is to be learned from an empty batch
+    blend(running_mean, s.mean, momentum);
+    blend(running_var, s.variance * Tensor(count / (count - 1)), momentum);
+  }
   return {scaled((x - s.mean) * s.inverse, w, b), flat(s.mean), flat(s.inverse)};
 }
 Three batch_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,

@@ -7,6 +7,8 @@ from taeda_nn._bind import overridable as _overridable
 from taeda_nn._bind import placed as _placed
 from taeda_nn.functional.activation import *
 from taeda_nn.functional.activation import __all__ as _activation
+from taeda_nn.functional.attention import *
+from taeda_nn.functional.attention import __all__ as _attention
 from taeda_nn.functional.conv import *
 from taeda_nn.functional.conv import __all__ as _conv
 from taeda_nn.functional.dropout import *
@@ -22,7 +24,7 @@ from taeda_nn.functional.pooling import __all__ as _pooling
 from taeda_nn.functional.spatial import *
 from taeda_nn.functional.spatial import __all__ as _spatial
 
-__all__ = [*_activation, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling, *_spatial]
+__all__ = [*_activation, *_attention, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling, *_spatial]
 # Operators that are declared to stand here need no function around them.
 _declared = {
     _name: _function for _name, _function in _placed("nn.functional").items() if _name not in __all__

@@ -1,4 +1,4 @@
-"""Affine maps, tables of vectors, distances and attention."""
+"""Affine maps, tables of vectors and distances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ __all__ = [
     "one_hot",
     "pairwise_distance",
     "pdist",
-    "scaled_dot_product_attention",
 ]
 
 
@@ -29,7 +28,6 @@ _embedding_bag = op("embedding_bag")
 _embedding = op("embedding")
 _embedding_renorm_ = op("embedding_renorm_")
 _vector_norm = op("vector_norm")
-scaled_dot_product_attention = op("scaled_dot_product_attention")
 
 
 def embedding(

@@ -86,7 +86,22 @@ class Converting:
 
     def cuda(self: Self, device: int | str | None = None) -> Self:
         """Moves all parameters and buffers to a GPU."""
-        place = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+        return self._move_to("cuda", device)
+
+    def xpu(self: Self, device: int | str | None = None) -> Self:
+        """Moves all parameters and buffers to a device of kind xpu."""
+        return self._move_to("xpu", device)
+
+    def ipu(self: Self, device: int | str | None = None) -> Self:
+        """Moves all parameters and buffers to a device of kind ipu."""
+        return self._move_to("ipu", device)
+
+    def mtia(self: Self, device: int | str | None = None) -> Self:
+        """Moves all parameters and buffers to a device of kind mtia."""
+        return self._move_to("mtia", device)
+
+    def _move_to(self: Self, kind: str, device: Any) -> Self:
+        place = kind if device is None else f"{kind}:{device}" if isinstance(device, int) else device
         return self._apply(lambda value: value.to(device=place))
 
     def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:

@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
 from taeda_nn.modules._state import Stateful
-from taeda_nn.parameter import Buffer, Parameter
+from taeda_nn.parameter import Buffer, Parameter, UninitializedBuffer
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
 
 _KINDS = ("parameter", "buffer", "module")
+
+# Called with (module, name, member) when one is registered; what a hook returns, unless None, stands in its place.
+REGISTRATION_HOOKS: dict[str, OrderedDict[int, Any]] = {kind: OrderedDict() for kind in _KINDS}
+
+
+def registered(kind: str, module: Module, name: str, value: Any) -> Any:
+    """The member that registration hooks make of ``value``."""
+    for hook in tuple(REGISTRATION_HOOKS[kind].values()):
+        changed = hook(module, name, value)
+        value = value if changed is None else changed
+    return value
 
 
 class Members(MutableMapping):
@@ -78,7 +89,7 @@ def _kind_of(value: Any) -> str | None:
         return "parameter"
     if isinstance(value, Stateful):  # every Module is, and nothing else
         return "module"
-    return "buffer" if isinstance(value, Buffer) else None
+    return "buffer" if isinstance(value, (Buffer, UninitializedBuffer)) else None
 
 
 def set_member(module: Module, name: str, value: Any) -> None:
@@ -94,20 +105,22 @@ def set_member(module: Module, name: str, value: Any) -> None:
     elif kind == "parameter":
         _claim(module, name, kind)
         if name in values["_parameter_names"]:
-            values[name] = value
+            values[name] = registered(kind, module, name, value)
         else:
             values.pop(name, None)
             module.register_parameter(name, value)
     elif kind == "module":
         _claim(module, name, kind)
         values["_module_names"].setdefault(name)
-        values[name] = value
+        values[name] = registered(kind, module, name, value)
     elif name in values["_parameter_names"]:
         _must_be(module, name, value, None, "parameter", "Parameter")
     elif name in values["_module_names"]:
         _must_be(module, name, value, None, "module", "Module")
     elif name in values["_buffer_names"]:
         _must_be(module, name, value, Tensor, "buffer", "Tensor")
+        if value is not None:
+            values[name] = registered("buffer", module, name, value)
         if kind == "buffer":
             values["_buffer_names"][name] = value.persistent
     elif kind == "buffer":
@@ -141,12 +154,14 @@ def pickled_state(module: Module) -> dict[str, Any]:
     if "_parameter_names" not in values:
         return dict(values)
     members = {name for book in _BOOKS.values() for name in values[book]}
-    own = {k: v for k, v in values.items() if k not in members and k not in _BOOKS.values() and k != "_hooks"}
+    own = {
+        k: v for k, v in values.items() if k not in members and k not in _BOOKS.values() and k != "_hook_set"
+    }
     books = {kind: {name: values[name] for name in values[book]} for kind, book in _BOOKS.items()}
     transient = {name for name, persistent in values["_buffer_names"].items() if not persistent}
     hooks: dict[str, Any] = {name: OrderedDict() for name in _FOREIGN_HOOKS[:2]}
-    if values["_hooks"] is not None:
-        hooks["_hooks"] = values["_hooks"]
+    if values["_hook_set"] is not None:
+        hooks["_hook_set"] = values["_hook_set"]
     return {**own, **books, "_non_persistent_buffers_set": transient, **hooks}
 
 
@@ -157,13 +172,13 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
         values.update(state)  # of a module that was not initialised, or in the layout of earlier versions
         return
     transient = state.get("_non_persistent_buffers_set", ())
-    values["_hooks"] = state.get("_hooks")
+    values["_hook_set"] = state.get("_hook_set")
     values["_parameter_names"] = dict.fromkeys(state["_parameters"])
     values["_buffer_names"] = {name: name not in transient for name in state["_buffers"]}
     values["_module_names"] = dict.fromkeys(state["_modules"])
     for kind in _BOOKS:
         values.update(state[kind])
-    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hooks", "_non_persistent_buffers_set"}
+    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set"}
     for name, value in state.items():
         if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):
             values[name] = value

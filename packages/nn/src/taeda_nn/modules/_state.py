@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda_nn._bind import Tensor, no_grad
 from taeda_nn._hooks import RemovableHandle, add_hook
-from taeda_nn.parameter import Buffer, Parameter
+from taeda_nn.parameter import Buffer, Parameter, is_lazy
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -87,7 +87,7 @@ class Stateful:
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, value in _persistent(self):
-            destination[prefix + name] = value if keep_vars else value.detach()
+            destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
@@ -261,6 +261,8 @@ def _plan_below(
 def _mismatch(target: Tensor, source: Any) -> str | None:
     if not isinstance(source, Tensor):
         return f"expected a Tensor, got {type(source).__name__}"
+    if is_lazy(target):
+        return None
     if tuple(source.shape) != tuple(target.shape):
         return f"shape {tuple(source.shape)} given, {tuple(target.shape)} expected"
     if source.is_complex() and not target.is_complex():
@@ -269,7 +271,15 @@ def _mismatch(target: Tensor, source: Any) -> str | None:
 
 
 def _copying(target: Tensor, source: Tensor) -> Callable[[], Any]:
-    return lambda: target.copy_(source)
+    if not is_lazy(target):
+        return lambda: target.copy_(source)
+
+    def take_shape() -> None:
+        if not is_lazy(source):
+            target.materialize(source.shape)  # type: ignore[attr-defined]
+            target.copy_(source)
+
+    return take_shape
 
 
 def _assigning(module: Module, name: str, target: Tensor, source: Tensor) -> Callable[[], Any]:

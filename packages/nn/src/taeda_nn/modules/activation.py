@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from taeda_nn import functional as F
+from taeda_nn import init as initialise
 from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn.modules.attention import MultiheadAttention as MultiheadAttention
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
@@ -224,8 +227,23 @@ class Hardtanh(_Activation):
     _function = staticmethod(F.hardtanh)
     settings = ("min_val", "max_val", "inplace")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        if min_value is not None or max_value is not None:
+            warnings.warn(
+                "Hardtanh: min_value and max_value are deprecated: use min_val and max_val",
+                FutureWarning,
+                stacklevel=2,
+            )
+            min_val = min_val if min_value is None else min_value
+            max_val = max_val if max_value is None else max_value
         if min_val >= max_val:
             raise ValueError(f"Hardtanh: max_val ({max_val}) must exceed min_val ({min_val})")
         self.min_val = min_val
@@ -275,7 +293,12 @@ class PReLU(_Activation):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(tensor.full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(tensor.empty((num_parameters,), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets the weights to ``init``."""
+        initialise.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)

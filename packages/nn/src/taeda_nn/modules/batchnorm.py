@@ -1,22 +1,24 @@
-"""Batch and instance normalisation layers."""
+"""Batch normalisation layers, and what they share with instance normalisation."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn.functional.norm import _need_several_values
+from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
-from taeda_nn.parameter import Parameter
+from taeda_nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter, is_lazy
 
 __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "SyncBatchNorm",
 ]
 
 _batch_norm = op("batch_norm")
@@ -142,47 +144,135 @@ class BatchNorm3d(_BatchNorm):
     ranks = (5,)
 
 
-class _InstanceNorm(_NormBase):
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes of a group; in one process, plain batch normalisation.
+
+    Args:
+        num_features: C of (N, C, ...).
+        process_group: The processes; there are no groups of processes yet, so that only None is possible.
+        eps, momentum, affine, track_running_stats, bias: As in `BatchNorm1d`.
+    """
+
     def __init__(
         self,
         num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
         *,
         bias: bool = True,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        single = input.dim() == self.ranks[0]
-        result = F.instance_norm(
-            input.unsqueeze(0) if single else input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            self.momentum or 0.0,
-            self.eps,
-        )
-        return result.squeeze(0) if single else result
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(
+                f"SyncBatchNorm: input must have at least 2 dimensions, got shape {tuple(input.shape)}"
+            )
+        if input.shape[1] == 0:
+            raise ValueError("SyncBatchNorm: the number of input channels must not be zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with every batch normalisation replaced by one over all processes, sharing its members.
+
+        Example:
+            >>> net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)))
+        """
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            if module.affine:
+                converted.weight, converted.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(converted, name, getattr(module, name))
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
 
 
-class InstanceNorm1d(_InstanceNorm):
-    """Normalises every channel of every sample of (N, C, L) or (C, L).
+class _LazyNormBase(LazyModuleMixin):
+    """What the lazy normalisations share; it stands before the class that an instance becomes."""
 
-    Source: Ulyanov et al., "Instance Normalization", 2016.
-    """
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
+    num_features: int
 
-    ranks = (2, 3)
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        like = {"device": device, "dtype": dtype}
+        super().__init__(0, eps, momentum, False, False, **like)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(**like)
+            if bias:
+                self.bias = UninitializedParameter(**like)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(**like)
+            self.running_var = UninitializedBuffer(**like)
+            self.num_batches_tracked = tensor.tensor(0, dtype=tensor.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        """Resets statistics, scale and shift, once there are any."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+        """Takes ``num_features`` from the input."""
+        if self.has_uninitialized_params():
+            self.num_features = self._channels(input)
+            for member in (self.weight, self.bias, self.running_mean, self.running_var):
+                if is_lazy(member):
+                    member.materialize((self.num_features,))
+            self.reset_parameters()
+        if self.num_features == 0:  # a state was loaded before
+            self.num_features = self._channels(input)
+
+    def _channels(self, input: Tensor) -> int:
+        self._check_input_dim(input)  # type: ignore[attr-defined]
+        return input.shape[1]
 
 
-class InstanceNorm2d(_InstanceNorm):
-    """Normalises every channel of every sample of (N, C, H, W) or (C, H, W)."""
+class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):  # type: ignore[misc]
+    """`BatchNorm1d` whose ``num_features`` are those of its first input; arguments as there."""
 
-    ranks = (3, 4)
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):  # type: ignore[misc]
+    """`BatchNorm2d` whose ``num_features`` are those of its first input; arguments as there."""
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):  # type: ignore[misc]
+    """`BatchNorm3d` whose ``num_features`` are those of its first input; arguments as there."""
+
+    cls_to_become = BatchNorm3d

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -13,6 +14,7 @@ from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
 __all__ = [
+    "Container",
     "ModuleDict",
     "ModuleList",
     "ParameterDict",
@@ -93,14 +95,24 @@ class _Numbered(Module):
             self.append(module)
         return self
 
-    def pop(self, index: Any = -1) -> Module:
-        """Removes and returns the module at ``index``."""
-        module = self[index]
-        del self[index]
+    def pop(self, key: Any = -1) -> Module:
+        """Removes and returns the module at index ``key``."""
+        module = self[key]
+        del self[key]
         return module
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
+
+
+class Container(Module):
+    """Deprecated: a module with the given submodules."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn("Container is deprecated: derive from Module", FutureWarning, stacklevel=2)
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(_Numbered):
@@ -141,6 +153,22 @@ class Sequential(_Numbered):
         if not isinstance(other, Sequential):
             raise ValueError(f"Sequential += : expected a Sequential, got {type(other).__name__}")
         return self.extend(other)
+
+    def _times(self, count: Any) -> list[Module]:
+        if not isinstance(count, int):
+            raise TypeError(f"Sequential * : expected an int, got {type(count).__name__}")
+        if count <= 0:
+            raise ValueError(f"Sequential * : expected a positive number, got {count}")
+        return [module for _ in range(count) for module in self]
+
+    def __mul__(self, other: int) -> Sequential:
+        return Sequential(*self._times(other))
+
+    def __rmul__(self, other: int) -> Sequential:
+        return self * other
+
+    def __imul__(self, other: int) -> Sequential:
+        return self.extend(self._times(other)[len(self) :])
 
 
 class ModuleList(_Numbered):
@@ -365,6 +393,36 @@ class ParameterDict(Module):
         value = self[key]
         del self[key]
         return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Removes and returns the pair (name, parameter) that was added last."""
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def copy(self) -> ParameterDict:
+        """A dictionary of the same parameters."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dictionary in which every one of ``keys`` has the value ``default``."""
+        return ParameterDict((key, default) for key in keys)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        joined = self.copy()
+        joined.update(other)
+        return joined
+
+    def __ror__(self, other: ParameterDict) -> ParameterDict:
+        joined = other.copy()
+        joined.update(self)
+        return joined
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self
 
     def clear(self) -> None:
         """Removes all parameters."""

@@ -1,4 +1,4 @@
-"""Distances between batches of vectors, and pixel rearrangement."""
+"""Distances between batches of vectors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from taeda_nn.modules.module import Module
 __all__ = [
     "CosineSimilarity",
     "PairwiseDistance",
-    "PixelShuffle",
-    "PixelUnshuffle",
 ]
 
 
@@ -37,31 +35,3 @@ class PairwiseDistance(Module):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
-
-
-class PixelShuffle(Module):
-    """(..., C r^2, H, W) to (..., C, H r, W r)."""
-
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
-
-class PixelUnshuffle(Module):
-    """(..., C, H r, W r) to (..., C r^2, H, W)."""
-
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"

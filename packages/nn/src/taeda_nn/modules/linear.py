@@ -9,12 +9,14 @@ from taeda_nn import init
 from taeda_nn._bind import Tensor, tensor
 from taeda_nn.functional.linear import bilinear
 from taeda_nn.functional.linear import linear as _linear
+from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
-from taeda_nn.parameter import Parameter
+from taeda_nn.parameter import Parameter, UninitializedParameter
 
 __all__ = [
     "Bilinear",
     "Identity",
+    "LazyLinear",
     "Linear",
 ]
 
@@ -84,6 +86,10 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """``Linear`` under the name that attention layers give the projection of their output."""
+
+
 class Bilinear(Module):
     """``x1^T W x2 + b`` for every output feature.
 
@@ -132,3 +138,41 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """`Linear` whose ``in_features`` are those of its first input.
+
+    Args:
+        out_features: Size of the output's last dimension.
+        bias: Whether a shift is learned.
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+        """Takes ``in_features`` from the input."""
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+        if self.in_features == 0:  # a state was loaded before
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"LazyLinear: the weight that was loaded takes {self.weight.shape[-1]} features, "
+                    f"the input has {input.shape[-1]}"
+                )
+            self.in_features = input.shape[-1]

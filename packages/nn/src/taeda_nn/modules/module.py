@@ -9,14 +9,21 @@ ordinary attribute access. Three ordered name tables beside them say which attri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad
 from taeda_nn._errors import note_module
-from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked
+from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked, hook_property
 from taeda_nn.modules._convert import Converting
-from taeda_nn.modules._members import Members, pickled_state, set_member, take_pickled_state
-from taeda_nn.modules._state import Stateful
+from taeda_nn.modules._members import (
+    REGISTRATION_HOOKS,
+    Members,
+    pickled_state,
+    registered,
+    set_member,
+    take_pickled_state,
+)
+from taeda_nn.modules._state import IncompatibleKeys, Stateful
 from taeda_nn.parameter import Parameter
 
 __all__ = [
@@ -27,6 +34,18 @@ _MISSING: Any = object()
 # The hooks for all modules; None while there are none, so that a call tests one name.
 _everywhere: HookSet | None = None
 _NO_HOOKS = HookSet()
+
+
+class _WithLookup:
+    """Stands behind a module class that defines ``__getattr__``, and answers its ``super().__getattr__(name)``.
+
+    `Module` itself has none: the interpreter would ask it before every attribute of every module.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class Module(Converting, Stateful):
@@ -49,8 +68,11 @@ class Module(Converting, Stateful):
 
     training: bool = True
     call_super_init: bool = False
+    dump_patches: bool = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
     _version: int = 1
-    _hooks: HookSet | None = None
+    _compiled_call_impl: Callable[..., Any] | None = None
+    _hook_set: HookSet | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -60,12 +82,17 @@ class Module(Converting, Stateful):
             )
         setter = object.__setattr__
         setter(self, "training", True)
-        setter(self, "_hooks", None)
+        setter(self, "_hook_set", None)
         setter(self, "_parameter_names", {})
         setter(self, "_buffer_names", {})
         setter(self, "_module_names", {})
         if self.call_super_init:
             super().__init__(*args, **kwargs)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__getattr__" in cls.__dict__ and not issubclass(cls, _WithLookup):
+            cls.__bases__ = (*cls.__bases__, _WithLookup)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the module's result; every subclass defines it."""
@@ -73,7 +100,7 @@ class Module(Converting, Stateful):
 
     def __call__(self, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         # The first argument stands apart because packing and unpacking it would cost more than the rest of the call.
-        if args or kwargs or input is _MISSING or self._hooks is not None or _everywhere is not None:
+        if args or kwargs or input is _MISSING or self._hook_set is not None or _everywhere is not None:
             return self._call_in_full(args if input is _MISSING else (input, *args), kwargs)
         try:
             return self.forward(input)
@@ -82,9 +109,9 @@ class Module(Converting, Stateful):
             raise
 
     def _call_in_full(self, args: tuple, kwargs: dict) -> Any:
-        hooks = self._hooks
+        hooks = self._hook_set
         if hooks is not None and not hooks:
-            hooks = self._hooks = None
+            hooks = self._hook_set = None
         try:
             if hooks is None and _everywhere is None:
                 return self.forward(*args, **kwargs)
@@ -92,6 +119,14 @@ class Module(Converting, Stateful):
         except Exception as error:
             note_module(error, self)
             raise
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call_in_full(args, kwargs)
+
+    _wrapped_call_impl = _call_impl
+
+    def compile(self, *_args: Any, **_kwargs: Any) -> None:
+        """Accepted for programs that compile their modules; the module is called as before."""
 
     # Copies and pickles
 
@@ -153,6 +188,8 @@ class Module(Converting, Stateful):
             raise ValueError(
                 f"register_parameter: {name!r} is the result of a computation; a parameter must be a leaf"
             )
+        if param is not None:
+            param = registered("parameter", self, name, param)
         self._parameter_names[name] = None
         self.__dict__[name] = param
 
@@ -168,6 +205,8 @@ class Module(Converting, Stateful):
             raise TypeError(
                 f"register_buffer: {name!r} must be a Tensor or None, got {type(tensor).__name__}"
             )
+        if tensor is not None:
+            tensor = registered("buffer", self, name, tensor)
         self._buffer_names[name] = persistent
         self.__dict__[name] = tensor
 
@@ -181,6 +220,8 @@ class Module(Converting, Stateful):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"add_module: {name!r} must be a Module or None, got {type(module).__name__}")
         self._check_new_name("module", name, self.__dict__.get("_module_names", {}))
+        if module is not None:
+            module = registered("module", self, name, module)
         self._module_names[name] = None
         self.__dict__[name] = module
 
@@ -225,9 +266,9 @@ class Module(Converting, Stateful):
                 if below is not None:
                     waiting.append((dot + name, below))
 
-    def modules(self) -> Iterator[Module]:
-        """Yields this module and all below it, each once."""
-        for _name, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yields this module and all below it, each once unless ``remove_duplicate`` is False."""
+        for _name, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def _named_members(
@@ -356,9 +397,9 @@ class Module(Converting, Stateful):
     # Hooks
 
     def _own_hooks(self) -> HookSet:
-        if self._hooks is None:
-            self._hooks = HookSet()
-        return self._hooks
+        if self._hook_set is None:
+            self._hook_set = HookSet()
+        return self._hook_set
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -381,14 +422,36 @@ class Module(Converting, Stateful):
         """Calls ``hook(module, grad_input, grad_output)`` once the gradients of the inputs are known.
 
         What it returns, unless None, replaces ``grad_input``. Both are tuples with None for what is no tensor.
+
+        Raises:
+            RuntimeError: The module has a hook of the other kind.
         """
-        return add_hook(self._own_hooks().backward, (hook,), prepend)
+        return self._add_backward_hook("register_full_backward_hook", hook, True, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Deprecated: calls ``hook(module, grad_input, grad_output)`` with the gradients of the last operation."""
+        return self._add_backward_hook("register_backward_hook", hook, False, False)
+
+    def _add_backward_hook(
+        self, name: str, hook: Callable[..., Any], full: bool, prepend: bool
+    ) -> RemovableHandle:
+        hooks = self._own_hooks().backward
+        if any(kind is not full for _hook, kind in hooks.values()):
+            raise RuntimeError(
+                f"{name}: a module has either hooks of register_backward_hook or of register_full_backward_hook"
+            )
+        return add_hook(hooks, (hook, full), prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls ``hook(module, grad_output)`` before the module's gradients are computed."""
         return add_hook(self._own_hooks().backward_pre, (hook,), prepend)
+
+    _forward_pre_hooks = hook_property("forward_pre")
+    _forward_hooks = hook_property("forward")
+    _backward_pre_hooks = hook_property("backward_pre")
+    _backward_hooks = hook_property("backward")
 
     # Text
 
@@ -414,6 +477,14 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
+#: Names under which programs written for PyTorch look for these.
+_IncompatibleKeys = IncompatibleKeys
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    return s_.replace("\n", "\n" + " " * numSpaces)
+
+
 def _hooks_everywhere() -> HookSet:
     global _everywhere
     if _everywhere is None:
@@ -435,4 +506,36 @@ def register_module_forward_hook(
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Like ``Module.register_full_backward_hook``, for all modules."""
-    return add_hook(_hooks_everywhere().backward, (hook,))
+    return _add_backward_everywhere("register_module_full_backward_hook", hook, True)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Deprecated: like ``Module.register_backward_hook``, for all modules."""
+    return _add_backward_everywhere("register_module_backward_hook", hook, False)
+
+
+def _add_backward_everywhere(name: str, hook: Callable[..., Any], full: bool) -> RemovableHandle:
+    hooks = _hooks_everywhere().backward
+    if any(kind is not full for _hook, kind in hooks.values()):
+        raise RuntimeError(f"{name}: there are hooks for all modules of the other kind already")
+    return add_hook(hooks, (hook, full))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Like ``Module.register_full_backward_pre_hook``, for all modules."""
+    return add_hook(_hooks_everywhere().backward_pre, (hook,))
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(module, name, param)`` when any module registers one; what it returns, unless None, is taken."""
+    return add_hook(REGISTRATION_HOOKS["parameter"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(module, name, buffer)`` when any module registers one; what it returns, unless None, is taken."""
+    return add_hook(REGISTRATION_HOOKS["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(module, name, submodule)`` when any module registers one; what it returns, unless None, is taken."""
+    return add_hook(REGISTRATION_HOOKS["module"], hook)

@@ -11,14 +11,19 @@ from taeda_nn.modules.module import Module
 __all__ = [
     "CircularPad1d",
     "CircularPad2d",
+    "CircularPad3d",
     "ConstantPad1d",
     "ConstantPad2d",
+    "ConstantPad3d",
     "ReflectionPad1d",
     "ReflectionPad2d",
+    "ReflectionPad3d",
     "ReplicationPad1d",
     "ReplicationPad2d",
+    "ReplicationPad3d",
     "ZeroPad1d",
     "ZeroPad2d",
+    "ZeroPad3d",
 ]
 
 
@@ -61,57 +66,97 @@ class ConstantPad2d(_ConstantPadNd):
     rank = 2
 
 
-class _ZeroPadNd(_ConstantPadNd):
+class ConstantPad3d(_ConstantPadNd):
+    """Pads the last three dimensions with ``value``."""
+
+    rank = 3
+
+
+class _WithZeros:
+    """Before a ``ConstantPad``: the one whose value is 0."""
+
+    padding: Any
+
     def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
+        super().__init__(padding, 0.0)  # type: ignore[call-arg]
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
-class ZeroPad1d(_ZeroPadNd):
+class ZeroPad1d(_WithZeros, ConstantPad1d):  # type: ignore[misc]
     """Pads the last dimension with zeros."""
+
+
+class ZeroPad2d(_WithZeros, ConstantPad2d):  # type: ignore[misc]
+    """Pads the last two dimensions with zeros."""
+
+
+class ZeroPad3d(_WithZeros, ConstantPad3d):  # type: ignore[misc]
+    """Pads the last three dimensions with zeros."""
+
+
+class _ReflectionPadNd(_PadNd):
+    mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """Pads the last dimension by reflection at its ends."""
 
     rank = 1
 
 
-class ZeroPad2d(_ZeroPadNd):
-    """Pads the last two dimensions with zeros."""
+class ReflectionPad2d(_ReflectionPadNd):
+    """Pads the last two dimensions by reflection at their ends."""
 
     rank = 2
 
 
-class ReflectionPad1d(_PadNd):
-    """Pads the last dimension by reflection at its ends."""
+class ReflectionPad3d(_ReflectionPadNd):
+    """Pads the last three dimensions by reflection at their ends."""
 
-    rank, mode = 1, "reflect"
-
-
-class ReflectionPad2d(_PadNd):
-    """Pads the last two dimensions by reflection at their ends."""
-
-    rank, mode = 2, "reflect"
+    rank = 3
 
 
-class ReplicationPad1d(_PadNd):
+class _ReplicationPadNd(_PadNd):
+    mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads the last dimension by repeating its ends."""
 
-    rank, mode = 1, "replicate"
+    rank = 1
 
 
-class ReplicationPad2d(_PadNd):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads the last two dimensions by repeating their ends."""
 
-    rank, mode = 2, "replicate"
+    rank = 2
 
 
-class CircularPad1d(_PadNd):
+class ReplicationPad3d(_ReplicationPadNd):
+    """Pads the last three dimensions by repeating their ends."""
+
+    rank = 3
+
+
+class _CircularPadNd(_PadNd):
+    mode = "circular"
+
+
+class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with its other end."""
 
-    rank, mode = 1, "circular"
+    rank = 1
 
 
-class CircularPad2d(_PadNd):
+class CircularPad2d(_CircularPadNd):
     """Pads the last two dimensions with their other ends."""
 
-    rank, mode = 2, "circular"
+    rank = 2
+
+
+class CircularPad3d(_CircularPadNd):
+    """Pads the last three dimensions with their other ends."""
+
+    rank = 3

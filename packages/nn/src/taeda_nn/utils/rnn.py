@@ -57,6 +57,44 @@ class PackedSequence(_Packed):
         """Moves the data to a GPU."""
         return self.to(device="cuda")
 
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the data is on a GPU."""
+        return self.data.is_cuda
+
+    def is_pinned(self) -> bool:
+        """Whether the data is in memory that devices reach directly."""
+        return self.data.is_pinned()
+
+    def pin_memory(self) -> PackedSequence:
+        """Moves the data to memory that devices reach directly."""
+        moved = [index if index is None else index.pin_memory() for index in self[2:]]
+        return type(self)(self.data.pin_memory(), self.batch_sizes, *moved)
+
+    def half(self) -> PackedSequence:
+        """Converts the data to float16."""
+        return self.to(dtype=tensor.float16)
+
+    def long(self) -> PackedSequence:
+        """Converts the data to int64."""
+        return self.to(dtype=tensor.int64)
+
+    def int(self) -> PackedSequence:
+        """Converts the data to int32."""
+        return self.to(dtype=tensor.int32)
+
+    def short(self) -> PackedSequence:
+        """Converts the data to int16."""
+        return self.to(dtype=tensor.int16)
+
+    def char(self) -> PackedSequence:
+        """Converts the data to int8."""
+        return self.to(dtype=tensor.int8)
+
+    def byte(self) -> PackedSequence:
+        """Converts the data to uint8."""
+        return self.to(dtype=tensor.uint8)
+
     def float(self) -> PackedSequence:
         """Converts the data to float32."""
         return self.to(dtype=tensor.float32)

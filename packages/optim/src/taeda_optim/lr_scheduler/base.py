@@ -6,6 +6,7 @@ from types import FunctionType
 from typing import Any
 
 from taeda_optim.optimizer import Optimizer
+from taeda_registry.slots import tensor
 
 
 class LRScheduler:
@@ -85,7 +86,7 @@ class LRScheduler:
 
     def _set(self, rates: list[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
+            set_rate(group, rate)
         self._last_lr = rates
 
     def state_dict(self) -> dict[str, Any]:
@@ -128,6 +129,15 @@ class LRScheduler:
 
 # What PyTorch's states hold beside the schedule's own numbers, always with these values between two steps.
 _FLAGS = {"_is_initial": False, "_get_lr_called_within_step": False}
+
+
+def set_rate(group: dict[str, Any], rate: float) -> None:
+    """Sets a group's rate; one that is a tensor stays the same tensor."""
+    if isinstance(group["lr"], tensor.Tensor):
+        with tensor.no_grad():
+            group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
 
 
 def attributes_of(function: Any) -> dict[str, Any] | None:

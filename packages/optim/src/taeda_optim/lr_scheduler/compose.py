@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Sequence
 from typing import Any
 
-from taeda_optim.lr_scheduler.base import LRScheduler
+from taeda_optim.lr_scheduler.base import LRScheduler, set_rate
 from taeda_optim.lr_scheduler.plateau import ReduceLROnPlateau
 from taeda_optim.optimizer import Optimizer
 
@@ -99,7 +99,7 @@ class SequentialLR(_Composed):
         self.last_epoch = last_epoch
         # The parts have set their own first rates when they were made; only the active one's counts.
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            set_rate(group, group["initial_lr"])
         self.step()
 
     def step(self, epoch: int | None = None) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda_optim.lr_scheduler.base import LRScheduler, attributes_of, per_group, take_attributes
+from taeda_optim.lr_scheduler.base import LRScheduler, attributes_of, per_group, set_rate, take_attributes
 from taeda_optim.optimizer import Optimizer
 
 
@@ -99,7 +99,8 @@ class CyclicLR(_Cycle):
             self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
         for group, rate in zip(optimizer.param_groups, low, strict=True):
             if last_epoch == -1:
-                group["lr"] = group["initial_lr"] = float(rate)
+                group["initial_lr"] = float(rate)
+                set_rate(group, float(rate))
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step: int) -> float:
@@ -110,11 +111,15 @@ class CyclicLR(_Cycle):
         return (at / up if at <= up else (at - 1) / (up - 1)) * self._scale(cycle, step)
 
     def _scale(self, cycle: int, step: int) -> float:
+        return self.scale_fn(cycle if self.scale_mode == "cycle" else step)
+
+    def scale_fn(self, x: float) -> float:
+        """The height of cycle, or step, ``x`` by the mode or by the function given."""
         if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(cycle if self.scale_mode == "cycle" else step)
+            return self._scale_fn_custom(x)
         if self.mode == "triangular":
             return 1.0
-        return 1 / 2 ** (cycle - 1) if self.mode == "triangular2" else self.gamma**step
+        return 1 / 2 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
 
     def rates(self, step: int) -> list[float]:
         share = self._share(max(step, 0))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from taeda_optim.lr_scheduler.base import LRScheduler, per_group
+from taeda_optim.lr_scheduler.base import LRScheduler, per_group, set_rate
 from taeda_optim.optimizer import Optimizer
 
 
@@ -91,7 +91,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, low)
             if old - new > self.eps:
-                group["lr"] = new
+                set_rate(group, new)
 
     def is_better(self, value: float, best: float) -> bool:
         """Whether a measure improves on the best so far."""

@@ -1,5 +1,7 @@
 # What type checkers and editors see: the first-party provider.
 from taeda.optim import lr_scheduler as lr_scheduler
+from taeda_optim import swa_utils as swa_utils
+from taeda_optim.adafactor import Adafactor as Adafactor
 from taeda_optim.adam import Adam as Adam
 from taeda_optim.adam import AdamW as AdamW
 from taeda_optim.adam_family import Adamax as Adamax
@@ -9,5 +11,9 @@ from taeda_optim.adaptive import Adadelta as Adadelta
 from taeda_optim.adaptive import Adagrad as Adagrad
 from taeda_optim.adaptive import RMSprop as RMSprop
 from taeda_optim.adaptive import Rprop as Rprop
+from taeda_optim.asgd import ASGD as ASGD
+from taeda_optim.lbfgs import LBFGS as LBFGS
+from taeda_optim.muon import Muon as Muon
 from taeda_optim.optimizer import Optimizer as Optimizer
 from taeda_optim.sgd import SGD as SGD
+from taeda_optim.sparse_adam import SparseAdam as SparseAdam

@@ -168,6 +168,8 @@ def parameter_class() -> Any:
 
 # Where things of these slots stand in PyTorch.
 SLOTS = {"torch.nn": "nn", "torch.optim": "optim", "torch.utils.data": "data"}
+# Modules of slots that are called here as there, whose names do not all stand in the slot's own namespace.
+SAME_PLACES = (".modules.", ".utils.", ".swa_utils")
 
 
 def _provider(slot: str, load: bool) -> Any:
@@ -196,6 +198,9 @@ def foreign_name(obj: Any) -> tuple[str, str] | None:
         ):
             if place is not None and getattr(place, name, None) is obj:
                 return prefix + inner, name
+        rest = home[len(module.__name__) :]
+        if rest.startswith(SAME_PLACES):
+            return prefix + rest, name
     return None
 
 

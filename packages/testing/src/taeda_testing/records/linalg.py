@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from scipy import special
 
-from taeda_testing.arrays import in_double, random_array, widest
+from taeda_testing.arrays import random_array, widest
 from taeda_testing.record import (
     COMPLEX,
     FLOATS,
@@ -271,36 +269,6 @@ def _vecdot(x, y, dim=-1):
 _MATRICES = (((2, 2),), ((2, 3),), ((3, 2),), ((1, 1),), ((0, 2),))
 
 
-def _composed(
-    name: str, reference: Any, samples: Any, dtypes: tuple[str, ...] = FLOATS, **more: Any
-) -> OpRecord:
-    return OpRecord(name, reference, samples, dtypes, **{"differentiable": True, "cancels": True, **more})
-
-
-def _attention(q, k, v, mask=None, dropout_p=0.0, is_causal=False, scale=None):
-    scores = q @ np.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if is_causal:
-        mask = np.tri(*scores.shape[-2:], dtype=bool)
-    if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
-    with np.errstate(invalid="ignore"):
-        weights = special.softmax(scores, -1)
-    return np.nan_to_num(weights) @ v
-
-
-def _queries(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for lead, n, m in (((), 3, 4), ((2,), 2, 2), ((2, 3), 4, 1)):
-        q, k, v = (random_array(rng, (*lead, *size), dtype) for size in ((n, 5), (m, 5), (m, 2)))
-        mask = random_array(rng, (n, m), "bool")
-        mask[:, 0] = True
-        yield Sample((q, k, v))
-        yield Sample((q, k, v, mask))
-        yield Sample((q, k, v, random_array(rng, (n, m), dtype)))
-        yield Sample((q, k, v, None, 0.0, True), {"scale": 0.3})
-    mask = np.array([[True, False], [False, False]])
-    yield Sample((q[0, 0, :2], k[0, :2, 0], v[0, :2, 0], mask), note="a row that sees nothing")
-
-
 RECORDS = [
     _record("mm", np.matmul, _pairs(_PAIRS), errors=inner("mm", (2, 3), (4, 2))),
     _record("matmul", np.matmul, _pairs(_MATMUL), half="largest", errors=inner("m", (2, 3), (4, 2))),
@@ -373,10 +341,4 @@ RECORDS = [
         ((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3)), ((3, 2), (3, 1), {"dim": 0}), ((2, 3), (2, 3), {"dim": -2}),
         ((2, 0), (2, 0)),
     ), ("int64", *FLOATS_AND_COMPLEX), errors=misfit("", (2, 3), (2, 4), words=("3", "4"))),
-    _composed("scaled_dot_product_attention", in_double(_attention), _queries, namespace="ops",
-            errors=(
-        *misfit("scaled_dot_product_attention", (2, 3), (2, 4), (2, 3), words=("key", "(2, 4)", "3")),
-        *misfit("scaled_dot_product_attention", (2, 3), (2, 3), (4, 3), words=("value", "(4, 3)", "2")),
-        *misfit("scaled_dot_product_attention", (2, 3), (2, 3), (2, 3), (2, 2), 0.0, True, words=("attn_mask",)),
-    )),
 ]  # fmt: skip

@@ -1,0 +1,55 @@
+"""Modules that find out sizes of their inputs in the first call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_nn.parameter import is_lazy
+
+__all__ = ["LazyModuleMixin"]
+
+
+class LazyModuleMixin:
+    """Mixed into a module class, lets it be made without sizes that its first input tells.
+
+    The module holds `UninitializedParameter` and `UninitializedBuffer`. Before the first call of ``forward`` its
+    ``initialize_parameters`` is called with forward's arguments; then it becomes an instance of ``cls_to_become``.
+    A state may be loaded before: lazy members take the shapes found there.
+
+    Example:
+        >>> net = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(2))
+        >>> net(torch.ones(3, 5)).shape
+        Size([3, 2])
+    """
+
+    # The class that an instance becomes once everything has a shape; None: it stays what it is.
+    cls_to_become: type | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        module: Any = self
+        self._initialize_hook = module.register_forward_pre_hook(_infer, with_kwargs=True)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Gives parameters and buffers their shapes, from the arguments of forward; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} defines no initialize_parameters")
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether a parameter or buffer of the module itself has no shape yet."""
+        module: Any = self
+        return any(is_lazy(value) for value in (*module._parameters.values(), *module._buffers.values()))
+
+    def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
+        """Initialises the module before its first forward, and makes it an ordinary one."""
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
+        module._initialize_hook.remove()
+        del module._initialize_hook
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+
+def _infer(module: Any, args: tuple, kwargs: dict) -> None:
+    # A function, not a method: the copy of a module must initialise itself, not the one that it was copied from.
+    module._infer_parameters(module, args, kwargs)

@@ -1,0 +1,157 @@
+"""Attention of several heads and transformers: masks, projections, causal hints, errors."""
+
+import numpy as np
+import pytest
+
+import taeda_nn as nn
+from taeda_nn import functional as F
+from taeda_nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
+from taeda_nn.attention.bias import causal_lower_right, causal_upper_left
+from taeda_nn.attention.flex_attention import flex_attention
+from taeda_registry.slots import tensor as tt
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def heads_of(layer, x, mask=None):
+    """The layer's definition, written out for one sequence (L, E)."""
+    state = {name: np.array(p.tolist()) for name, p in layer.state_dict().items()}
+    packed = x @ state["in_proj_weight"].T + state["in_proj_bias"]
+    q, k, v = np.split(packed, 3, -1)
+    size = layer.head_dim
+    outputs, weights = [], []
+    for head in range(layer.num_heads):
+        part = slice(head * size, (head + 1) * size)
+        scores = q[:, part] @ k[:, part].T / np.sqrt(size)
+        weights.append(softmax(scores if mask is None else np.where(mask, -np.inf, scores)))
+        outputs.append(weights[-1] @ v[:, part])
+    joined = np.concatenate(outputs, -1)
+    return joined @ state["out_proj.weight"].T + state["out_proj.bias"], np.stack(weights)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_heads_follow_their_definition(need_weights, rng, to_tensor, close):
+    layer = nn.MultiheadAttention(6, 3, batch_first=True).double()
+    nn.init.normal_(layer.in_proj_bias)
+    x = rng.standard_normal((4, 6))
+    mask = np.triu(np.ones((4, 4), bool), 1)
+    given = to_tensor(x)
+    output, weights = layer(given, given, given, need_weights=need_weights, attn_mask=to_tensor(mask))
+    expected, scores = heads_of(layer, x, mask)
+    close(output, expected)
+    assert (weights is None) is not need_weights
+    if need_weights:
+        close(weights, scores.mean(0))
+        apart = layer(given, given, given, attn_mask=to_tensor(mask), average_attn_weights=False)[1]
+        close(apart, scores)
+
+
+def test_padding_and_masks_of_every_form_agree(rng, to_tensor, close):
+    layer = nn.MultiheadAttention(4, 2, add_zero_attn=True, add_bias_kv=True, batch_first=True).double()
+    x = to_tensor(rng.standard_normal((3, 5, 4)))
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    numbers = np.where(padding, -np.inf, 0.0)
+    mask = np.triu(np.ones((5, 5), bool), 1)
+    by_head = np.broadcast_to(mask, (6, 5, 5)).copy()
+    results = [
+        layer(x, x, x, key_padding_mask=to_tensor(p), attn_mask=to_tensor(m), need_weights=w)[0]
+        for p in (padding, numbers)
+        for m in (mask, np.where(mask, -np.inf, 0.0), by_head)
+        for w in (True, False)
+    ]
+    for other in results[1:]:
+        close(other, results[0])
+    assert nn.MultiheadAttention(4, 2, kdim=3, vdim=5).state_dict().keys() == {
+        "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias",
+    }  # fmt: skip
+
+
+def test_causal_hint_needs_its_mask_and_changes_nothing(rng, to_tensor, close):
+    layer = nn.MultiheadAttention(4, 2).double()
+    x = to_tensor(rng.standard_normal((5, 2, 4)))
+    mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=tt.float64)
+    plain = layer(x, x, x, attn_mask=mask, need_weights=False)[0]
+    close(layer(x, x, x, attn_mask=mask, is_causal=True, need_weights=False)[0], plain)
+    with pytest.raises(RuntimeError, match="attn_mask"):
+        layer(x, x, x, is_causal=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("'key' must have 3", {"key": (5, 4)}),
+        ("'query' must have 2 or 3", {"query": (4,)}),
+        ("'key_padding_mask'", {"key_padding_mask": (5,)}),
+        ("'attn_mask' must have shape", {"attn_mask": (4, 4)}),
+        ("features", {"query": (5, 2, 6), "key": (5, 2, 6), "value": (5, 2, 6)}),
+    ],
+)
+def test_wrong_shapes_are_named(text, change):
+    layer = nn.MultiheadAttention(4, 2)
+    args = {"query": (5, 2, 4), "key": (5, 2, 4), "value": (5, 2, 4), **change}
+    with pytest.raises((RuntimeError, AssertionError), match=text):
+        layer(**{name: tt.zeros(shape) for name, shape in args.items()})
+
+
+def test_causal_biases_are_their_masks(rng, to_tensor, close):
+    q, k, v = (to_tensor(rng.standard_normal((2, n, 3))) for n in (2, 4, 4))
+    for bias, diagonal in ((causal_upper_left(2, 4), 0), (causal_lower_right(2, 4), 2)):
+        mask = np.tril(np.ones((2, 4), bool), diagonal)
+        expected = F.scaled_dot_product_attention(q, k, v, to_tensor(mask))
+        close(F.scaled_dot_product_attention(q, k, v, bias), expected)
+
+
+def test_choice_of_backends_is_kept_inside_a_block():
+    before = _cur_sdpa_kernel_backends()
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
+        assert _cur_sdpa_kernel_backends() == [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]
+    assert _cur_sdpa_kernel_backends() == before
+    with pytest.raises(AssertionError, match="int"), sdpa_kernel(3):
+        pass
+    with pytest.raises(NotImplementedError, match="scaled_dot_product_attention"):
+        flex_attention()
+
+
+def test_encoder_leaves_out_padding_at_the_ends(rng, to_tensor, close):
+    layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).double().eval()
+    x = to_tensor(rng.standard_normal((2, 5, 4)))
+    padding = np.zeros((2, 5), bool)
+    padding[1, 3:] = True
+    with tt.no_grad():
+        out = encoder(x, src_key_padding_mask=to_tensor(padding))
+        close(out[1, 3:], np.zeros((2, 4)))
+        close(out[1:, :3], encoder(x[1:, :3]))
+        # Padding elsewhere cannot be left out.
+        padding[0, 0] = True
+        assert bool((encoder(x, src_key_padding_mask=to_tensor(padding))[0, 0] != 0).any())
+    with pytest.warns(UserWarning, match="batch_first"):
+        nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 1)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.filterwarnings("ignore:TransformerEncoder")
+def test_transformer_is_causal_in_its_target(norm_first, batch_first, rng, to_tensor, close):
+    sizes = {"num_encoder_layers": 1, "num_decoder_layers": 2, "dim_feedforward": 8, "dropout": 0.0}
+    net = nn.Transformer(4, 2, **sizes, batch_first=True, norm_first=norm_first).double()
+    source, target = (rng.standard_normal((2, n, 4)) for n in (3, 5))
+    mask = net.generate_square_subsequent_mask(5, dtype=tt.float64)
+    out = net(to_tensor(source), to_tensor(target), tgt_mask=mask)
+    target[:, 4] += 1
+    changed = net(to_tensor(source), to_tensor(target), tgt_mask=mask)
+    close(changed[:, :4], out[:, :4])
+    assert bool((changed[:, 4] != out[:, 4]).any())
+    if not batch_first:
+        other = nn.Transformer(4, 2, **sizes, norm_first=norm_first).double()
+        other.load_state_dict(net.state_dict())
+        moved = other(*(to_tensor(x.transpose(1, 0, 2).copy()) for x in (source, target)), tgt_mask=mask)
+        close(moved.transpose(0, 1), changed)
+    with pytest.raises(RuntimeError, match="features"):
+        net(tt.zeros(2, 3, 5), tt.zeros(2, 3, 5))
+    with pytest.raises(RuntimeError, match="batches"):
+        net(tt.zeros(2, 3, 4), tt.zeros(3, 3, 4))

@@ -1,0 +1,153 @@
+"""Modules of several devices, the summary, hooks for all modules, classes that look up attributes themselves."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import taeda_nn as nn
+from taeda_nn.modules import module as base
+from taeda_registry.slots import tensor as tt
+
+
+def test_data_parallel_calls_through_on_one_device(close):
+    layer = nn.Linear(3, 2)
+    net = nn.DataParallel(layer)
+    assert list(net.state_dict()) == ["module.weight", "module.bias"]
+    close(net(tt.ones(4, 3)), layer(tt.ones(4, 3)))
+    parts = nn.parallel.scatter({"x": tt.arange(4), "n": 3}, ["cpu", "cpu"])
+    assert [part["x"].tolist() for part in parts] == [[0, 1], [2, 3]]
+    assert nn.parallel.gather([part["x"] for part in parts], "cpu").tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="process groups"):
+        nn.parallel.DistributedDataParallel(layer)
+
+
+def test_two_replicas_share_a_batch(close):
+    layer = nn.Linear(3, 2)
+    replicas = nn.parallel.replicate(layer, ["cpu", "cpu"])
+    parts = [(part,) for part in nn.parallel.scatter(tt.ones(4, 3), ["cpu", "cpu"])]
+    out = nn.parallel.gather(nn.parallel.parallel_apply(replicas, parts), "cpu")
+    close(out, layer(tt.ones(4, 3)))
+    out.sum().backward()
+    assert layer.weight.grad is not None
+
+
+def test_summary_counts_what_a_call_does():
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(5))
+    net.train()
+    told = nn.summary(net, tt.zeros(2, 3, 6, 6))
+    assert [layer.kind for layer in told.layers] == ["Sequential", "Conv2d", "ReLU", "Flatten", "Linear"]
+    assert told.layers[1].output == [(2, 8, 4, 4)]
+    assert told.layers[1].multiply_adds == 2 * 8 * 16 * 27
+    assert told.multiply_adds == 2 * 8 * 16 * 27 + 2 * 128 * 5
+    assert told.parameters == 8 * 27 + 8 + 128 * 5 + 5 == told.trainable
+    assert told.parameter_bytes == 4 * told.parameters
+    assert "Conv2d" in str(told) and "<table>" in told._repr_html_()
+    assert net.training and not net._forward_hooks
+    attention = nn.summary(nn.MultiheadAttention(4, 2), (tt.zeros(3, 1, 4),) * 3)
+    assert attention.multiply_adds == 3 * (3 * 4 * 4) + 2 * 3 * 3 * 4 + 3 * 4 * 4
+
+
+def test_classes_look_attributes_up_themselves():
+    class Wrapper(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.inner, name)
+
+    wrapped = Wrapper(nn.Linear(3, 2))
+    assert wrapped.in_features == 3 and copy.deepcopy(wrapped).out_features == 2
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = wrapped.nothing
+    assert "__getattr__" not in vars(nn.Module), "every attribute of every module would become slower"
+
+
+def test_hooks_of_all_modules_at_registration():
+    seen = []
+
+    def note(module, name, value):
+        seen.append((type(module).__name__, name))
+
+    handles = [
+        base.register_module_parameter_registration_hook(note),
+        base.register_module_buffer_registration_hook(note),
+        base.register_module_module_registration_hook(note),
+    ]
+    try:
+        nn.Sequential(nn.BatchNorm1d(2))
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert ("BatchNorm1d", "weight") in seen and ("BatchNorm1d", "running_mean") in seen
+    assert seen[-1] == ("Sequential", "0")
+    count = len(seen)
+    nn.Linear(2, 2)
+    assert len(seen) == count
+
+
+def test_hooks_can_be_looked_at_and_taken_out_as_a_mapping():
+    layer = nn.Linear(2, 2)
+    calls = []
+    layer.register_forward_hook(lambda *args: calls.append("after"))
+    layer.register_forward_pre_hook(lambda *args: calls.append("before"))
+    assert len(layer._forward_hooks) == len(layer._forward_pre_hooks) == 1
+    layer(tt.ones(1, 2))
+    layer._forward_hooks.clear()
+    layer._forward_pre_hooks = {}
+    layer(tt.ones(1, 2))
+    assert calls == ["before", "after"]
+
+
+def test_old_backward_hooks_see_the_last_operation():
+    layer = nn.Linear(2, 2)
+    seen = []
+    layer.register_backward_hook(lambda module, into, out: seen.append(out[0].tolist()))
+    layer(tt.ones(1, 2)).sum().backward()
+    assert seen == [[[1.0, 1.0]]]
+    with pytest.raises(RuntimeError, match="either"):
+        layer.register_full_backward_hook(lambda *args: None)
+
+
+def test_adaptive_softmax_is_a_distribution(close):
+    layer = nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0).double()
+    x, target = tt.randn(5, 8, dtype=tt.float64), tt.tensor([0, 2, 4, 9, 11])
+    every = layer.log_prob(x)
+    close(every.exp().sum(1), np.ones(5))
+    output, loss = layer(x, target)
+    close(output, every.gather(1, target.unsqueeze(1)).squeeze(1))
+    close(loss, -output.mean())
+    assert layer.predict(x).tolist() == every.argmax(1).tolist()
+    with pytest.raises(RuntimeError, match=r"\[0, 11\]"):
+        layer(x, target + 1)
+    with pytest.raises(ValueError, match="increasing"):
+        nn.AdaptiveLogSoftmaxWithLoss(8, 12, [7, 3])
+
+
+def test_sync_batch_norm_is_batch_norm_in_one_process(close):
+    plain = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3))
+    synced = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(plain))
+    assert isinstance(synced[1], nn.SyncBatchNorm) and list(synced.state_dict()) == list(plain.state_dict())
+    x = tt.randn(4, 2, 3, 3)
+    close(synced(x), plain(x), 1e-6)
+    close(synced[1].running_var, plain[1].running_var, 1e-6)
+
+
+def test_empty_batches_teach_batch_norm_nothing():
+    norm = nn.BatchNorm1d(2)
+    norm(tt.zeros(0, 2, 3))
+    assert norm.running_mean.tolist() == [0, 0] and norm.running_var.tolist() == [1, 1]
+
+
+def test_products_of_sequences_and_joins_of_dictionaries():
+    twice = nn.Sequential(nn.ReLU(), nn.Tanh()) * 2
+    assert [type(m).__name__ for m in twice] == ["ReLU", "Tanh", "ReLU", "Tanh"] and twice[0] is twice[2]
+    left, right = nn.ParameterDict({"a": tt.ones(1)}), nn.ParameterDict({"b": tt.zeros(1)})
+    assert list(left | right) == ["a", "b"] and list(reversed(left | right)) == ["b", "a"]
+    assert left.copy().popitem()[0] == "a" and list(left) == ["a"]
+    with pytest.raises(ValueError, match="positive"):
+        nn.Sequential(nn.ReLU()) * 0

@@ -1,0 +1,77 @@
+"""Averaged stochastic gradient descent (Polyak and Juditsky, 1992)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_optim.optimizer import (
+    Optimizer,
+    ParamsT,
+    add_scaled,
+    check_modes,
+    check_range,
+    check_rate,
+    directed,
+    number,
+    real_view,
+)
+
+
+class ASGD(Optimizer):
+    """Gradient descent with a falling rate, and the mean of the parameters from step ``t0`` on as ``ax`` in the state.
+
+    Args:
+        params: see `Optimizer`.
+        lr: learning rate.
+        lambd: decay of the parameter, and how fast the rate falls.
+        alpha: power with which it falls.
+        t0: step at which averaging begins.
+        weight_decay: times the parameter, added to the gradient.
+        maximize: climb instead of descend.
+        differentiable: record the steps.
+        foreach, capturable: accepted.
+
+    Raises:
+        ValueError: options out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_rate("ASGD", lr, foreach, capturable)
+        check_range("ASGD", "weight_decay", weight_decay, 0)
+        check_modes("ASGD", foreach, capturable, differentiable)
+        options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
+        options |= {"foreach": foreach, "maximize": maximize, "differentiable": differentiable}
+        super().__init__(params, {**options, "capturable": capturable})
+
+    def _state_names(self, group: dict[str, Any]) -> set[str]:
+        return {"ax"}
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        lr, lambd = number(group), group["lambd"]
+        states = self._states(params, "ax", step=0, eta=lr, mu=1.0)
+        for param, gradient, state in zip(params, grads, states, strict=True):
+            param, mean = real_view(param), real_view(state["ax"])
+            grad = directed(group, param, real_view(gradient))
+            step, eta, mu = state["step"] + 1, state["eta"], float(state["mu"])
+            eta = eta if group["differentiable"] else float(eta)
+            param.mul_(1 - lambd * eta)
+            add_scaled(param, grad, -eta)
+            if mu == 1:
+                mean.copy_(param)
+            else:
+                mean.add_(param - mean, alpha=mu)
+            state["step"] = step
+            state["eta"] = lr / (1 + lambd * lr * step) ** group["alpha"]
+            state["mu"] = 1 / max(1, step - group["t0"])

@@ -1,0 +1,215 @@
+"""Optimizers as others write them against PyTorch's base class: own steps, options, states, old idioms."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+import taeda_optim as optim
+from taeda_optim.optimizer import Optimizer, required
+from taeda_registry.slots import tensor as torch
+
+
+class Lion(Optimizer):
+    """In the manner of Chen et al., 2023, as many repositories have it."""
+
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
+        if lr < 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                p.data.mul_(1 - group["lr"] * group["weight_decay"])
+                grad = p.grad
+                state = self.state[p]
+                if len(state) == 0:
+                    state["exp_avg"] = torch.zeros_like(p)
+                exp_avg = state["exp_avg"]
+                beta1, beta2 = group["betas"]
+                update = exp_avg * beta1 + grad * (1 - beta1)
+                p.add_(update.sign_(), alpha=-group["lr"])
+                exp_avg.mul_(beta2).add_(grad, alpha=1 - beta2)
+        return loss
+
+
+class OldBelief(Optimizer):
+    """In the manner of AdaBelief's first releases: ``required``, ``__setstate__``, steps counted in tensors."""
+
+    def __init__(self, params, lr=required, betas=(0.9, 0.999), eps=1e-16):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("amsgrad", False)
+
+    def reset(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = torch.tensor(0.0)
+
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                grad = p.grad.data
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"] = torch.tensor(0.0)
+                    state["exp_avg"] = torch.zeros_like(p.data)
+                    state["exp_avg_var"] = torch.zeros_like(p.data)
+                exp_avg, exp_avg_var = state["exp_avg"], state["exp_avg_var"]
+                beta1, beta2 = group["betas"]
+                state["step"] += 1
+                exp_avg.mul_(beta1).add_(grad, alpha=1 - beta1)
+                residual = grad - exp_avg
+                exp_avg_var.mul_(beta2).addcmul_(residual, residual, value=1 - beta2)
+                denom = exp_avg_var.add_(group["eps"]).sqrt().add_(group["eps"])
+                step_size = group["lr"] / (1 - beta1 ** state["step"].item())
+                p.data.addcdiv_(exp_avg, denom, value=-step_size / math.sqrt(1))
+        return loss
+
+
+class Lookahead(Optimizer):
+    """Wraps another optimizer and shares its groups, in the manner of timm."""
+
+    def __init__(self, base_optimizer, alpha=0.5, k=2):
+        self._base_optimizer = base_optimizer
+        defaults = {"lookahead_alpha": alpha, "lookahead_k": k, "lookahead_step": 0}
+        self.param_groups = base_optimizer.param_groups
+        self.defaults = {**base_optimizer.defaults, **defaults}
+        self.state = base_optimizer.state
+        self._init_hooks()
+        for name, default in defaults.items():
+            for group in self._base_optimizer.param_groups:
+                group.setdefault(name, default)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        loss = self._base_optimizer.step(closure)
+        for group in self._base_optimizer.param_groups:
+            group["lookahead_step"] += 1
+            if group["lookahead_step"] % group["lookahead_k"] == 0:
+                for p in group["params"]:
+                    state = self._base_optimizer.state[p]
+                    if "lookahead_slow_buff" not in state:
+                        state["lookahead_slow_buff"] = p.clone()
+                    slow = state["lookahead_slow_buff"]
+                    slow.add_(p - slow, alpha=group["lookahead_alpha"])
+                    p.copy_(slow)
+        return loss
+
+    def state_dict(self):
+        return self._base_optimizer.state_dict()
+
+
+MAKERS = {
+    "lion": lambda params: Lion(params, lr=0.05, weight_decay=0.01),
+    "belief": lambda params: OldBelief(params, lr=0.05),
+    "lookahead": lambda params: Lookahead(optim.SGD(params, lr=0.1, momentum=0.9)),
+}
+
+
+def train(optimizer, param, steps):
+    def closure():
+        optimizer.zero_grad()
+        loss = ((param - 3.0) ** 2).sum()
+        loss.backward()
+        return loss
+
+    return [float(optimizer.step(closure)) for _ in range(steps)]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_they_train(name, make):
+    param = make[0]([0.0, 6.0])
+    losses = train(MAKERS[name]([param]), param, 60)
+    assert losses[-1] < 0.2 * losses[0]
+
+
+@pytest.mark.parametrize("name", ["lion", "belief"])
+def test_states_schedules_and_copies_serve_them(name, make):
+    param = make[0]([0.0, 6.0])
+    optimizer = MAKERS[name]([param])
+    schedule = optim.lr_scheduler.StepLR(optimizer, 2)
+    train(optimizer, param, 3)
+    schedule.step()
+    other_param = make[0](param.detach().tolist())
+    other = MAKERS[name]([other_param])
+    other.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    assert type(next(iter(other.state.values())).get("step", 0)) is type(
+        next(iter(optimizer.state.values())).get("step", 0)
+    )
+    train(optimizer, param, 4)
+    train(other, other_param, 4)
+    np.testing.assert_allclose(param.detach().tolist(), other_param.detach().tolist(), rtol=1e-12)
+    assert optim.lr_scheduler.ExponentialLR(copy.deepcopy(optimizer), 0.9)
+
+
+def test_hooks_run_once_around_steps_of_subclasses(make):
+    class Noisy(Lion):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    param = make[0]([1.0])
+    optimizer, seen = Noisy([param]), []
+    optimizer.register_step_pre_hook(lambda *args: seen.append("pre"))
+    handle = optim.optimizer.register_optimizer_step_post_hook(lambda *args: seen.append("all"))
+    try:
+        train(optimizer, param, 1)
+    finally:
+        handle.remove()
+    train(optimizer, param, 1)
+    assert seen == ["pre", "all", "pre"]
+
+
+def test_hooks_see_states_come_and_go(make):
+    optimizer = optim.SGD([make[0]([1.0])], lr=0.1)
+    seen = []
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("before"))
+    optimizer.register_state_dict_post_hook(lambda o, state: {**state, "note": 1})
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: {**state, "seen": True})
+    optimizer.register_load_state_dict_post_hook(lambda o: seen.append("after"))
+    state = optimizer.state_dict()
+    assert state["note"] == 1
+    optimizer.load_state_dict(state)
+    assert seen == ["before", "after"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD"],
+)
+def test_recorded_steps_can_be_differentiated(name, make):
+    """The gradient of a loss after two steps by the parameters before them, against differences."""
+
+    def after(start):
+        param = start * 1.0
+        optimizer = getattr(optim, name)([param], lr=0.1, differentiable=True)
+        for k in (1.0, -2.0):
+            param.grad = (param * k) ** 3 + 0.5
+            optimizer.step()
+        return (param**2).sum()
+
+    start = make[0]([0.7, -1.3])
+    after(start).backward()
+    for i in range(2):
+        ends = []
+        for sign in (1, -1):
+            moved = start.detach().clone()
+            moved[i] += sign * 1e-5
+            ends.append(float(after(moved.requires_grad_(True)).detach()))
+        assert float(start.grad[i]) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-6)

@@ -1,0 +1,64 @@
+// Inference of the attention family.
+#include "infer/attention.h"
+
+#include <algorithm>
+
+#include "infer/dtypes.h"
+#include "taeda/ops/attention.h"
+
+namespace taeda::infer {
+namespace {
+
+void expect_sizes(const char* op, const char* argument, const Tensor& t, const Shape& expected) {
+  check(std::ranges::equal(t.sizes(), expected), ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
+        shape_text(t.sizes()), ", expected ", shape_text(expected));
+}
+void expect_dtype(const char* op, const char* argument, const Tensor& t, DType expected) {
+  check(t.dtype() == expected, ErrorKind::Runtime, op, ": argument '", argument, "' has dtype ", name(t.dtype()),
+        ", expected ", name(expected), ", that of 'query'");
+}
+void expect_operands(const char* op, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+  check(is_floating(query.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(query.dtype()));
+  expect_dtype(op, "key", key, query.dtype());
+  expect_dtype(op, "value", value, query.dtype());
+  check(query.dim() == 4, ErrorKind::Runtime, op, ": argument 'query' has shape ", shape_text(query.sizes()),
+        ", expected (N, H, L, E)");
+  check(key.dim() == 4, ErrorKind::Runtime, op, ": argument 'key' has shape ", shape_text(key.sizes()),
+        ", expected (N, H, S, E)");
+  const int64_t n = query.size(0), h = query.size(1), places = key.size(2);
+  expect_sizes(op, "key", key, Shape{n, h, places, query.size(3)});
+  check(value.dim() == 4, ErrorKind::Runtime, op, ": argument 'value' has shape ", shape_text(value.sizes()),
+        ", expected (N, H, S, Ev)");
+  expect_sizes(op, "value", value, Shape{n, h, places, value.size(3)});
+  if (!mask.defined()) return;
+  expect_sizes(op, "attn_mask", mask, Shape{n, h, query.size(2), places});
+  if (mask.dtype() != DType::Bool) expect_dtype(op, "attn_mask", mask, query.dtype());
+}
+
+}  // namespace
+
+std::array<Spec, 2> fused_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const Tensor& attn_mask, bool, double) {
+  expect_operands("fused_attention", query, key, value, attn_mask);
+  const int64_t n = query.size(0), h = query.size(1), length = query.size(2), features = value.size(3);
+  Spec result = spec(Shape{n, h, length, features}, query.dtype());
+  // Heads side by side, so that joining them needs no copy.
+  if (product(result.sizes) != 0) result.strides = Shape{length * h * features, features, h * features, 1};
+  return {result, spec(Shape{n, h, length}, statistics_dtype(query.dtype()))};
+}
+
+void fused_attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                              const Tensor& attn_mask, const Tensor& result, const Tensor& logsumexp) {
+  const char* const op = "fused_attention_backward";
+  expect_operands(op, query, key, value, attn_mask);
+  const Shape given{query.size(0), query.size(1), query.size(2), value.size(3)};
+  expect_sizes(op, "grad", grad, given);
+  expect_sizes(op, "result", result, given);
+  expect_sizes(op, "logsumexp", logsumexp, Shape{given[0], given[1], given[2]});
+  expect_dtype(op, "grad", grad, query.dtype());
+  expect_dtype(op, "result", result, query.dtype());
+  check(is_floating(logsumexp.dtype()), ErrorKind::Runtime, op, ": argument 'logsumexp' has dtype ",
+        name(logsumexp.dtype()), ", expected a floating-point dtype");
+}
+
+}  // namespace taeda::infer

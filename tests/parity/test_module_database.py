@@ -1,0 +1,147 @@
+"""taeda-nn against PyTorch's own database of modules: state names, text, outputs and all gradients of every sample."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the reference is PyTorch")
+
+sys.path.insert(0, str(Path(__file__).parent))
+from op_samples import DTYPES, close, convert, database, gradients, tensors, theirs, weights_for  # noqa: E402
+
+import taeda  # noqa: E402
+
+MODULES = database("common_modules", "module_db")
+TOLERANCE = {"float32": (2e-4, 2e-5), "float64": (1e-7, 1e-9)}
+# Names that are still to come.
+PENDING = {
+    "AdaptiveAvgPool3d", "AdaptiveMaxPool3d", "AvgPool3d", "CTCLoss", "Conv3d", "ConvTranspose3d",
+    "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool3d", "LazyConv3d", "LazyConvTranspose3d",
+    "LinearCrossEntropyLoss", "MaxPool3d", "MultiLabelMarginLoss",
+}  # fmt: skip
+FUNCTIONS = {
+    "LinearCrossEntropyLoss": "linear_cross_entropy",
+    "MultiLabelMarginLoss": "multilabel_margin_loss",
+}
+# Results that are drawn at random: their shapes are compared.
+RANDOM = {"FractionalMaxPool2d", "FractionalMaxPool3d", "RReLU"}
+
+
+def encoder_layer(layer):
+    """taeda's layer of the same sizes as PyTorch's."""
+    attention = layer.self_attn
+    return taeda.nn.TransformerEncoderLayer(
+        attention.embed_dim,
+        attention.num_heads,
+        layer.linear1.out_features,
+        layer.dropout.p,
+        {torch.nn.functional.relu: "relu", torch.nn.functional.gelu: "gelu"}[layer.activation],
+        layer.norm1.eps,
+        attention.batch_first,
+        layer.norm_first,
+        attention.in_proj_bias is not None,
+        dtype=DTYPES[layer.linear1.weight.dtype],
+    )
+
+
+def settings(value):
+    """A constructor's argument for taeda."""
+    if isinstance(value, torch.nn.TransformerEncoderLayer):
+        return encoder_layer(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(settings(item) for item in value)
+    if isinstance(value, dict):
+        return {key: settings(item) for key, item in value.items()}
+    if value is torch.nn.functional.gelu or value is torch.nn.functional.relu:
+        return getattr(taeda.nn.functional, value.__name__)
+    if type(value).__name__ == "LinearCrossEntropyOptions":
+        return taeda.nn.LinearCrossEntropyOptions()
+    return convert(value, [])
+
+
+def samples():
+    for info in MODULES:
+        name = info.name.removeprefix("nn.")
+        if name in PENDING and not is_there(name):
+            continue
+        for dtype in (torch.float32, torch.float64):
+            for training in (True, False):
+                short = f"{name}-{str(dtype)[6:]}-{'train' if training else 'eval'}"
+                yield pytest.param(info, name, dtype, training, id=short)
+
+
+def is_there(name):
+    return hasattr(taeda.nn, name) and hasattr(taeda.nn.functional, FUNCTIONS.get(name, "relu"))
+
+
+def build(space, name, args, kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(space.nn, name)(*args, **kwargs)
+
+
+def same_state(mine, other):
+    """Gives ``mine`` the parameters and buffers of ``other``, which must have the same names and shapes."""
+    state = other.state_dict()
+    assert list(mine.state_dict()) == list(state)
+    if not any(torch.nn.parameter.is_lazy(value) for value in state.values()):
+        mine.load_state_dict({key: convert(value, []) for key, value in state.items()})
+
+
+def call(module, args, kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return module(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("info", "name", "dtype", "training"), list(samples()))
+def test_every_sample(info, name, dtype, training):
+    rtol, atol = TOLERANCE[str(dtype)[6:]]
+    torch.manual_seed(0)
+    given = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training)
+    for i, sample in enumerate(given):
+        what = f"sample {i} of {name} ({sample.desc})"
+        made, call_args = sample.constructor_input, sample.forward_input
+        other = build(torch, name, made.args, made.kwargs).to(dtype)
+        mine = build(taeda, name, settings(made.args), settings(made.kwargs)).to(DTYPES[dtype])
+        other.train(training)
+        mine.train(training)
+        assert repr(mine) == repr(other), what
+        if info.is_lazy:
+            call(mine, *convert((call_args.args, call_args.kwargs), []))
+            call(other, call_args.args, call_args.kwargs)
+            assert type(mine).__name__ == type(other).__name__
+        same_state(mine, other)
+        if call_args is None:
+            continue
+        my_leaves, their_leaves = [], []
+        my_args = convert((call_args.args, call_args.kwargs), my_leaves)
+        their_args = theirs((call_args.args, call_args.kwargs), their_leaves)
+        found, expected = call(mine, *my_args), call(other, *their_args)
+        results = list(zip(tensors(found), tensors(expected), strict=True))
+        if name in RANDOM:
+            assert [tuple(a.shape) for a, _ in results] == [tuple(b.shape) for _, b in results], what
+            continue
+        for a, b in results:
+            close(a, b, what, rtol, atol)
+        parameters = list(zip(mine.parameters(), other.parameters(), strict=True))
+        my_leaves += [a for a, _ in parameters if a.requires_grad]
+        their_leaves += [b for _, b in parameters if b.requires_grad]
+        compare_gradients((found, my_leaves), (expected, their_leaves), what, rtol, atol)
+        for (key, a), (_, b) in zip(mine.named_buffers(), other.named_buffers(), strict=True):
+            close(a, b, f"{what}: buffer {key}", rtol, atol)
+
+
+def compare_gradients(mine, other, what, rtol, atol):
+    ours = gradients(*mine, taeda.autograd.grad, weights_for(taeda))
+    expected = gradients(*other, torch.autograd.grad, weights_for(torch))
+    assert (ours is None) == (expected is None), what
+    for k, (a, b) in enumerate(zip(ours or (), expected or (), strict=True)):
+        if b is None or a is None:
+            given = a if b is None else b
+            assert given is None or not np.any(given.detach().numpy()), f"{what}: gradient {k}"
+        else:
+            close(a, b, f"{what}: gradient {k}", rtol * 10, atol * 10)
