@@ -71,10 +71,15 @@ def abi_capsule(major: int = 1, minor: int = 0, distribution: str = "") -> objec
     return _C._abi_capsule(major, minor, distribution)
 
 
-# `ops` and the namespaces that operators declare (`linalg`, `special`) can be imported as modules.
-_sys.modules.update(
-    {f"{__name__}.{_name}": _value for _name, _value in vars(_C).items() if isinstance(_value, type(_sys))}
-)
+def _announce(place: object) -> None:
+    """`ops` and the namespaces that operators declare (`linalg`, `signal.windows`) can be imported as modules."""
+    for module in list(vars(place).values()):
+        if isinstance(module, type(_sys)):
+            _sys.modules[module.__name__] = module
+            _announce(module)
+
+
+_announce(_C)
 
 
 def _more_ops(name: str):

@@ -7,8 +7,8 @@ from typing import Any
 
 #: Modules of the package.
 MODULES = frozenset({
-    "accelerator", "amp", "backends", "default_device", "library", "overrides", "random", "return_types",
-    "serialization", "storage", "testing",
+    "accelerator", "amp", "array_api", "backends", "default_device", "library", "overrides", "random", "return_types",
+    "serialization", "sparse", "storage", "testing",
 })  # fmt: skip
 #: Names by the module that has them.
 NAMES = {
@@ -31,6 +31,7 @@ NAMES = {
     "get_autocast_gpu_dtype set_autocast_gpu_dtype is_autocast_cache_enabled set_autocast_cache_enabled "
     "autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache is_autocast_available",
     "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "sparse": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
 }
 _HOMES = {name: module for module, names in NAMES.items() for name in names.split()}
 

@@ -184,6 +184,22 @@ def is_distributed(self: Tensor) -> bool:
     return False
 
 
+def _sparse_way(name: str) -> Callable[..., Any]:
+    """A method of dense tensors that leads to sparse ones; what it does is loaded when it is called."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from taeda_tensor_core.sparse import _making
+
+        return getattr(_making, f"dense_{name}")(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"See `taeda.sparse`: {name.replace('_', ' ')}."
+    return method
+
+
+_SPARSE_WAYS = ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_mask", "to_dense")
+
+
 def is_coalesced(self: Tensor) -> bool:
     """Whether a sparse tensor names no place twice; only sparse tensors have an answer."""
     raise RuntimeError(f"is_coalesced: expected a sparse tensor, found layout {self.layout!r}")
@@ -353,6 +369,8 @@ def install() -> None:
     Tensor.storage = storage
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.type = type_
+    for name in _SPARSE_WAYS:
+        setattr(Tensor, name, _sparse_way(name))
     Tensor.layout = property(lambda self: _info.strided, doc="How the elements are kept: ``taeda.strided``.")
     for name in (
         "is_mkldnn",
