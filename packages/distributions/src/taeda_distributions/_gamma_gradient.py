@@ -1,0 +1,117 @@
+"""Standard gamma samples, and how they move when their concentration does.
+
+Samples are drawn by "A simple method for generating gamma variables" (Marsaglia and Tsang, 2000), all that were
+rejected again at once. Gradients are implicit: with the distribution function F(x; a) held still, dx/da = -(dF/da)
+/ p(x) ("Implicit reparameterization gradients", Figurnov et al., 2018). Substituting t = x exp(-s) below the
+sample, and t = x exp(s) above it, turns that into
+
+    a >= x:   x * integral over s > 0 of exp(-a s + x (1 - exp(-s))) * (digamma(a) - log(x) + s)
+    a <  x:   x * integral over s > 0 of exp(a s - x (exp(s) - 1)) * (log(x) + s - digamma(a))
+
+whose integrands fall from s = 0 on, so that a Gauss-Legendre rule over where they count suffices for every a and x.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from taeda_distributions.utils import tiny
+from taeda_registry.slots import autograd, tensor
+
+_NODES = 48
+_SPAN = 40.0  # exp(-40) is nothing beside 1
+
+
+@functools.cache
+def _rule() -> tuple[tuple[float, float], ...]:
+    """Nodes and weights of the Gauss-Legendre rule on [0, 1]."""
+    import numpy
+
+    nodes, weights = numpy.polynomial.legendre.leggauss(_NODES)
+    return tuple(zip(((nodes + 1) / 2).tolist(), (weights / 2).tolist(), strict=True))
+
+
+def gradient(concentration: Any, sample: Any) -> Any:
+    """dx/da of standard gamma samples x with concentration a, element by element."""
+    a, x = concentration.to(tensor.float64), sample.to(tensor.float64)
+    below = x <= a
+    distance = (a - x).abs()
+    ends = _ends(a, x, distance, below)
+    # What both integrals have in common: exp(-distance * s - x * bend(s)) with a bend that is no difference of numbers
+    # close to each other.
+    offset = x.log() - tensor.digamma(a)
+    total = tensor.zeros_like(x)
+    for node, weight in _rule():
+        s = ends * node
+        bend = tensor.where(below, s + tensor.expm1(-s), tensor.expm1(s) - s)
+        factor = tensor.where(below, s - offset, s + offset)
+        total = total + weight * tensor.exp(-distance * s - x * bend) * factor
+    return (x * ends * total).to(sample.dtype)
+
+
+def _ends(a: Any, x: Any, distance: Any, below: Any) -> Any:
+    """Where the integrands have fallen to nothing."""
+    lower = 2 * _SPAN / (distance + (distance**2 + 4 * _SPAN * x / 3).sqrt())
+    lower = tensor.where(lower <= 1, lower, (_SPAN + x) / a)
+    upper = 2 * _SPAN / (distance + (distance**2 + 2 * _SPAN * x).sqrt())
+    upper = tensor.where(x < 10, tensor.minimum(upper, (2 * _SPAN / x).log1p()), upper)
+    return tensor.where(below, lower, upper)
+
+
+def sample_standard_gamma(concentration: Any) -> Any:
+    """Standard gamma samples, one for each concentration, without gradients."""
+    a = concentration.detach().to(tensor.float64)
+    small = a < 1
+    boosted = tensor.where(small, a + 1, a)
+    found = _marsaglia_tsang(boosted)
+    # For small ones x = y * u ** (1 / a), by logarithms: the power alone may be too small for a number.
+    uniform = tensor.rand(tuple(a.shape), dtype=tensor.float64, device=a.device).clamp(
+        min=tiny(tensor.float64)
+    )
+    shrunk = (found.log() + uniform.log() / a).exp()
+    return tensor.where(small, shrunk, found).to(concentration.dtype).clamp(min=tiny(concentration.dtype))
+
+
+def _marsaglia_tsang(a: Any) -> Any:
+    d = a - 1 / 3
+    c = (9 * d).rsqrt()
+    result = tensor.zeros_like(a)
+    missing = tensor.ones_like(a, dtype=tensor.bool)
+    while bool(missing.any()):
+        shape = tuple(a.shape)
+        normal = tensor.randn(shape, dtype=a.dtype, device=a.device)
+        uniform = tensor.rand(shape, dtype=a.dtype, device=a.device).clamp(min=tiny(a.dtype))
+        v = (1 + c * normal) ** 3
+        inside = v > 0
+        v = tensor.where(inside, v, tensor.ones_like(v))
+        accepted = inside & (uniform.log() < 0.5 * normal**2 + d * (1 - v + v.log())) & missing
+        result = tensor.where(accepted, d * v, result)
+        missing = missing & ~accepted
+    return result
+
+
+@functools.cache
+def _function() -> Any:
+    class StandardGamma(autograd.Function):
+        """Samples with implicit gradients."""
+
+        @staticmethod
+        def forward(ctx: Any, concentration: Any) -> Any:
+            sample = sample_standard_gamma(concentration)
+            ctx.save_for_backward(concentration, sample)
+            return sample
+
+        @staticmethod
+        @autograd.once_differentiable
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * gradient(*ctx.saved_tensors)
+
+    return StandardGamma
+
+
+def standard_gamma(concentration: Any) -> Any:
+    """Standard gamma samples that gradients flow through."""
+    if concentration.requires_grad and tensor.is_grad_enabled():
+        return _function().apply(concentration)
+    return sample_standard_gamma(concentration)

@@ -1,0 +1,93 @@
+"""The von Mises distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from taeda_distributions import constraints
+from taeda_distributions.distribution import Parameterized
+from taeda_distributions.utils import broadcast_all, lazy_property
+from taeda_registry.slots import tensor
+
+__all__ = ["VonMises"]
+
+
+def _log_i0(x: Any) -> Any:
+    return tensor.special.i0e(x).log() + x
+
+
+class VonMises(Parameterized):
+    """The normal distribution's counterpart for angles.
+
+    Samples are drawn as in "Efficient simulation of the von Mises distribution" (Best and Fisher, 1979).
+
+    Args:
+        loc: Mean angle, in radians.
+        concentration: Positive; large ones are narrow.
+        validate_args: Check parameters and values.
+    """
+
+    arg_constraints: ClassVar = {"loc": constraints.real, "concentration": constraints.positive}
+    support = constraints.real
+    has_rsample = False
+    _parameters: ClassVar = {"loc": 0, "concentration": 0}
+
+    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.concentration = broadcast_all(loc, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return (
+            self.concentration * tensor.cos(value - self.loc)
+            - math.log(2 * math.pi)
+            - _log_i0(self.concentration)
+        )
+
+    @lazy_property
+    def _proposal_r(self) -> Any:
+        kappa = self.concentration.to(tensor.float64)
+        tau = 1 + (1 + 4 * kappa**2).sqrt()
+        rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
+        exact = (1 + rho**2) / (2 * rho)
+        # For small concentrations the differences vanish; Taylor's series takes over.
+        return tensor.where(kappa < 1e-5, 1 / kappa + kappa, exact)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = tuple(self._extended_shape(sample_shape))
+        with tensor.no_grad():
+            r = self._proposal_r.expand(shape)
+            kappa = self.concentration.to(tensor.float64).expand(shape)
+            angle = _rejected(r, kappa, shape)
+            whole = angle + math.pi + self.loc.to(tensor.float64)
+            return ((whole % (2 * math.pi)) - math.pi).to(self.loc.dtype)
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @lazy_property
+    def variance(self) -> Any:  # type: ignore[override]
+        """The circular variance."""
+        return 1 - tensor.special.i1e(self.concentration) / tensor.special.i0e(self.concentration)
+
+
+def _rejected(r: Any, kappa: Any, shape: tuple[int, ...]) -> Any:
+    """Angles around 0: proposals of a wrapped Cauchy distribution, those that were rejected again at once."""
+    result = tensor.zeros_like(kappa)
+    missing = tensor.ones_like(kappa, dtype=tensor.bool)
+    while bool(missing.any()):
+        u1, u2, u3 = tensor.rand((3, *shape), dtype=tensor.float64, device=kappa.device).unbind()
+        z = tensor.cos(math.pi * u1)
+        f = (1 + r * z) / (r + z)
+        c = kappa * (r - f)
+        accepted = missing & ((c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0))
+        result = tensor.where(accepted, (u3 - 0.5).sign() * f.clamp(min=-1, max=1).acos(), result)
+        missing = missing & ~accepted
+    return result
