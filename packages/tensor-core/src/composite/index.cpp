@@ -159,4 +159,23 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   return repeat_interleave_Tensor(self, ops::full(Shape{1}, repeats, DType::Int64), dim, output_size);
 }
 
+namespace {
+/// What `scatter` calls 'add' and 'multiply'.
+std::string_view combination(std::string_view reduce) {
+  check(reduce == "add" || reduce == "multiply", ErrorKind::Runtime, "scatter: argument 'reduce' is '", reduce,
+        "', expected 'add' or 'multiply'");
+  return reduce == "add" ? "sum" : "prod";
+}
+}  // namespace
+
+Tensor scatter_src_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                          std::string_view reduce) {
+  return ops::scatter_reduce(self, dim, index, src, combination(reduce), true);
+}
+Tensor scatter_value_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                            std::string_view reduce) {
+  const Tensor src = ops::full(index.sizes(), value, self.dtype(), self.device());
+  return ops::scatter_reduce(self, dim, index, src, combination(reduce), true);
+}
+
 }  // namespace taeda::impl

@@ -319,6 +319,15 @@ const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots) {
   if (!o || !is_tensor(o)) wrong_type(sig, i, o);
   return tensor_of(o);
 }
+void check_operands(const Signature& sig, const Slots& slots, std::initializer_list<int> operands) {
+  for (const int i : operands) {
+    PyObject* o = slots.values[i];
+    if (!o || is_tensor(o) || may_override(o) || !is_number(o)) return;
+  }
+  const int first = *operands.begin();
+  fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[first].name,
+       "' must be a Tensor where the others are numbers, found ", type_text(slots.values[first]));
+}
 const Tensor& opt_tensor_arg(const Signature& sig, int i, Slots& slots) {
   static const Tensor none;
   return slots.given(i) ? tensor_arg(sig, i, slots) : none;
