@@ -17,6 +17,7 @@ SLOTS = {
     "taeda.optim": "optim",
     "taeda.autograd": "autograd",
     "taeda.utils.data": "data",
+    "taeda.data": "data",
     "taeda.multiprocessing": "multiprocessing",
 }
 # Import path under taeda, and the submodule of the tensor slot that stands there.

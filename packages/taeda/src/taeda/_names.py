@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # Top-level modules that are a slot's provider as a whole.
-MODULES = {"nn": "nn", "optim": "optim", "autograd": "autograd", "multiprocessing": "multiprocessing"}
+MODULES = {
+    "nn": "nn",
+    "optim": "optim",
+    "autograd": "autograd",
+    "multiprocessing": "multiprocessing",
+    "data": "data",
+}
 
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
 NAMESPACES = ("tensor", "autograd", "nn")
