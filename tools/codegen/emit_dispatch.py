@@ -212,7 +212,7 @@ def out_arguments(op: Operator, out: str) -> list[str]:
     """The arguments that a result for out= is made with: what makes tensors from none takes its dtype and device."""
     if any(a.is_tensor or a.is_tensor_list for a in op.arguments):
         return [a.name for a in op.arguments]
-    taken = {"DType?": "dtype_of", "Device?": "device_of"}
+    taken = {"DType?": "dtype_for_out", "Device?": "device_for_out"}
     return [
         f"{taken[a.type]}(op::{op.cxx}_out::entry, {out}, {a.name})" if a.type in taken else a.name
         for a in op.arguments

@@ -216,7 +216,7 @@ inline void settle(const std::tuple<T...>& results) {
 TAEDA_API void store_out(const OpEntry& op, const Tensor& out, const Tensor& result, bool exact);
 
 /// Dtype and device of what an operator without tensors makes for out=; what else is asked for is an error.
-TAEDA_API DType dtype_of(const OpEntry& op, const Tensor& out, std::optional<DType> asked);
-TAEDA_API Device device_of(const OpEntry& op, const Tensor& out, std::optional<Device> asked);
+TAEDA_API DType dtype_for_out(const OpEntry& op, const Tensor& out, std::optional<DType> asked);
+TAEDA_API Device device_for_out(const OpEntry& op, const Tensor& out, std::optional<Device> asked);
 
 }  // namespace taeda::stub

@@ -113,12 +113,12 @@ void OutTarget::finish() const {
   }
 }
 
-DType dtype_of(const OpEntry& op, const Tensor& out, std::optional<DType> asked) {
+DType dtype_for_out(const OpEntry& op, const Tensor& out, std::optional<DType> asked) {
   check(!asked || *asked == out.dtype(), ErrorKind::Runtime, op.name, ": argument 'out' has dtype ", name(out.dtype()),
         ", expected that of argument 'dtype', ", name(asked.value_or(out.dtype())));
   return out.dtype();
 }
-Device device_of(const OpEntry& op, const Tensor& out, std::optional<Device> asked) {
+Device device_for_out(const OpEntry& op, const Tensor& out, std::optional<Device> asked) {
   check(!asked || *asked == out.device(), ErrorKind::Runtime, op.name, ": argument 'out' is on ",
         to_string(out.device()), ", expected the device of argument 'device', ",
         to_string(asked.value_or(out.device())));
