@@ -146,9 +146,6 @@ def caller(op: Operator, ident: str, inplace: bool) -> str:
     # Conversions of tensors notice a mode by themselves.
     takes_tensor = any(a.type in TENSORS and a.default is None for a in op.arguments)
     lines = [] if takes_tensor else ["watch_modes();"]
-    operands = [i for i, a in enumerate(op.arguments) if a.type == "Operand"]
-    if operands and not inplace and not any(a.type == "Tensor" for a in op.arguments):
-        lines.append(f"need_tensor(sig, slots, {{{', '.join(map(str, operands))}}});")
     lines += [declaration for declaration, _ in converted if declaration]
     args = ", ".join(expression for _, expression in converted)
     if inplace:

@@ -208,36 +208,23 @@ def inplace_body(op: Operator) -> list[str]:
     return [*lines, f"bump(op::{tag}::entry, {target});"]
 
 
-def out_arguments(op: Operator, out: str) -> list[str]:
-    """The arguments that a result for out= is made with: what makes tensors from none takes its dtype and device."""
-    if any(a.is_tensor or a.is_tensor_list for a in op.arguments):
-        return [a.name for a in op.arguments]
-    taken = {"DType?": "dtype_for_out", "Device?": "device_for_out"}
-    return [
-        f"{taken[a.type]}(op::{op.cxx}_out::entry, {out}, {a.name})" if a.type in taken else a.name
-        for a in op.arguments
-    ]
-
-
 def out_body(op: Operator) -> list[str]:
     tag, args, names = op.cxx + "_out", t.names(op.arguments), out_names(op)
     lines = [f"check_writable(op::{tag}::entry, {name}, {literal(name)});" for name in names]
     if len(names) > 1:
         lines.append(f"check_distinct(op::{tag}::entry, {{{', '.join(f'&{name}' for name in names)}}});")
-    exact = truth(op.exact_out)
     if op.kind != "structured":
-        given = joined(f"active({keys(op, [])})", *out_arguments(op, names[0]))
-        lines.append(f"const auto result_ = compute_{op.cxx}({given});")
+        lines.append(f"const auto result_ = compute_{op.cxx}({joined(f'active({keys(op, [])})', args)});")
         items = ["result_"] if len(names) == 1 else [f"std::get<{i}>(result_)" for i in range(len(names))]
         return [
             *lines,
-            *(f"store_out(op::{tag}::entry, {n}, {i}, {exact});" for n, i in zip(names, items, strict=True)),
+            *(f"store_out(op::{tag}::entry, {n}, {i});" for n, i in zip(names, items, strict=True)),
         ]
     lines += [*pick(op, tag, names), infer(op)]
     tensors = ", ".join(f"&{a.name}" for a in op.arguments if a.is_tensor)
     lists = ", ".join(a.name for a in op.arguments if a.is_tensor_list)
     for i, name in enumerate(names):
-        given = f"op::{tag}::entry, {name}, {spec(op, i)}, place_, {{{tensors}}}, {{{lists}}}, {exact}"
+        given = f"op::{tag}::entry, {name}, {spec(op, i)}, place_, {{{tensors}}}, {{{lists}}}"
         lines.append(f"const OutTarget {name}_target({given});")
     call = kernel_call(op, tag, [f"{name}_target.tensor()" for name in names], args)
     for name in names:

@@ -186,7 +186,7 @@ TAEDA_API void check_distinct(const OpEntry& op, std::initializer_list<const Ten
 class TAEDA_API OutTarget {
  public:
   OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place,
-            std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists, bool exact);
+            std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists);
   const Tensor& tensor() const { return temporary_.defined() ? temporary_ : out_; }
   void finish() const;
 
@@ -212,11 +212,7 @@ inline void settle(const std::tuple<T...>& results) {
   std::apply([](const T&... each) { (settle(each), ...); }, results);
 }
 
-/// Stores a computed result into an out= tensor, which with `exact` has the result's dtype.
-TAEDA_API void store_out(const OpEntry& op, const Tensor& out, const Tensor& result, bool exact);
-
-/// Dtype and device of what an operator without tensors makes for out=; what else is asked for is an error.
-TAEDA_API DType dtype_for_out(const OpEntry& op, const Tensor& out, std::optional<DType> asked);
-TAEDA_API Device device_for_out(const OpEntry& op, const Tensor& out, std::optional<Device> asked);
+/// Stores a computed result into an out= tensor.
+TAEDA_API void store_out(const OpEntry& op, const Tensor& out, const Tensor& result);
 
 }  // namespace taeda::stub

@@ -132,9 +132,10 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
   const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
   const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
   const int64_t size = from.size(d);
-  check(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size),
-        ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ", size,
-        " elements, got ", describe(repeats));
+  if (!is_integral(repeats.dtype()) || repeats.dim() > 1 || (repeats.numel() != 1 && repeats.numel() != size))
+      [[unlikely]]
+    fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ",
+         size, " elements, got ", describe(repeats));
   const Tensor counts =
       on_host(ops::expand(ops::reshape(ops::to_dtype(repeats, DType::Int64), Shape{-1}), Shape{size}));
   Count sum = 0;
@@ -157,25 +158,6 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
                          std::optional<int64_t> output_size) {
   check(repeats >= 0, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must not be negative, got ", repeats);
   return repeat_interleave_Tensor(self, ops::full(Shape{1}, repeats, DType::Int64), dim, output_size);
-}
-
-namespace {
-/// What `scatter` calls 'add' and 'multiply'.
-std::string_view combination(std::string_view reduce) {
-  check(reduce == "add" || reduce == "multiply", ErrorKind::Runtime, "scatter: argument 'reduce' is '", reduce,
-        "', expected 'add' or 'multiply'");
-  return reduce == "add" ? "sum" : "prod";
-}
-}  // namespace
-
-Tensor scatter_src_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                          std::string_view reduce) {
-  return ops::scatter_reduce(self, dim, index, src, combination(reduce), true);
-}
-Tensor scatter_value_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
-                            std::string_view reduce) {
-  const Tensor src = ops::full(index.sizes(), value, self.dtype(), self.device());
-  return ops::scatter_reduce(self, dim, index, src, combination(reduce), true);
 }
 
 }  // namespace taeda::impl

@@ -16,8 +16,8 @@ using Dims = std::optional<IntSpan>;
 
 Tensor max(const Tensor& self) { return ops::amax(self); }
 Tensor min(const Tensor& self) { return ops::amin(self); }
-Tensor max_Tensor(const Tensor& self, const Tensor& other) { return ops::maximum(self, other); }
-Tensor min_Tensor(const Tensor& self, const Tensor& other) { return ops::minimum(self, other); }
+Tensor max_other(const Tensor& self, const Tensor& other) { return ops::maximum(self, other); }
+Tensor min_other(const Tensor& self, const Tensor& other) { return ops::minimum(self, other); }
 std::tuple<Tensor, Tensor> aminmax(const Tensor& self, Dims dim, bool keepdim) {
   infer::extremum("aminmax", self, dim, keepdim);
   return {ops::amin(self, dim, keepdim), ops::amax(self, dim, keepdim)};

@@ -72,26 +72,19 @@ ApartList::ApartList(TensorList inputs, const Tensor& target, bool elementwise) 
 void check_distinct(const OpEntry& op, std::initializer_list<const Tensor*> outputs) {
   for (auto a = outputs.begin(); a != outputs.end(); ++a)
     for (auto b = a + 1; b != outputs.end(); ++b)
-      check((*a)->impl() != (*b)->impl() && !overlaps(**a, **b), ErrorKind::Runtime, op.name,
-            ": argument 'out' has two tensors that share memory, ", describe(**a), " and ", describe(**b));
+      if ((*a)->impl() == (*b)->impl() || overlaps(**a, **b)) [[unlikely]]
+        fail(ErrorKind::Runtime, op.name, ": argument 'out' has two tensors that share memory, ", describe(**a),
+             " and ", describe(**b));
 }
-
-namespace {
-/// The result's own dtype, or one that holds its numbers where the operator lets it be another.
-void check_out_dtype(const OpEntry& op, const Tensor& out, DType result, bool exact) {
-  check(exact ? out.dtype() == result : can_cast(result, out.dtype()), ErrorKind::Runtime, op.name,
-        ": the result has dtype ", name(result), " and cannot be stored into argument 'out' of dtype ",
-        name(out.dtype()));
-}
-}  // namespace
 
 OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place,
-                     std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists, bool exact)
+                     std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists)
     : op_(op), out_(out) {
   if (out.device() != place.device) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(out.device()), ", expected ",
          to_string(place.device));
-  check_out_dtype(op, out, spec.dtype, exact);
+  check(can_cast(spec.dtype, out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(spec.dtype),
+        " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
   check_writable(op, out, "out");
   bool apart = out.dtype() == spec.dtype;
   // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe,
@@ -113,20 +106,9 @@ void OutTarget::finish() const {
   }
 }
 
-DType dtype_for_out(const OpEntry& op, const Tensor& out, std::optional<DType> asked) {
-  check(!asked || *asked == out.dtype(), ErrorKind::Runtime, op.name, ": argument 'out' has dtype ", name(out.dtype()),
-        ", expected that of argument 'dtype', ", name(asked.value_or(out.dtype())));
-  return out.dtype();
-}
-Device device_for_out(const OpEntry& op, const Tensor& out, std::optional<Device> asked) {
-  check(!asked || *asked == out.device(), ErrorKind::Runtime, op.name, ": argument 'out' is on ",
-        to_string(out.device()), ", expected the device of argument 'device', ",
-        to_string(asked.value_or(out.device())));
-  return out.device();
-}
-
-void store_out(const OpEntry& op, const Tensor& out, const Tensor& result, bool exact) {
-  check_out_dtype(op, out, result.dtype(), exact);
+void store_out(const OpEntry& op, const Tensor& out, const Tensor& result) {
+  check(can_cast(result.dtype(), out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ",
+        name(result.dtype()), " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
   resize_output(out, result.sizes(), op.name);
   ops::copy_(out, result);
   blame(op, out);

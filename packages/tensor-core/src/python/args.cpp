@@ -110,7 +110,7 @@ bool matches(ArgKind kind, PyObject* o) {
   switch (kind) {
     case ArgKind::Tensor:
     case ArgKind::OptTensor: return is_tensor_like(o);
-    case ArgKind::Operand: return is_number(o) || is_tensor_like(o);
+    case ArgKind::Operand: return is_plain(o) || is_number(o) || is_tensor_like(o);
     case ArgKind::TensorList: return is_tensor_sequence(o, false);
     case ArgKind::OptTensorList: return is_tensor_sequence(o, true);
     case ArgKind::Scalar:
@@ -318,15 +318,6 @@ const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots) {
   if (o && overrides(o)) throw Overridden();
   if (!o || !is_tensor(o)) wrong_type(sig, i, o);
   return tensor_of(o);
-}
-void check_operands(const Signature& sig, const Slots& slots, std::initializer_list<int> operands) {
-  for (const int i : operands) {
-    PyObject* o = slots.values[i];
-    if (!o || is_tensor(o) || may_override(o) || !is_number(o)) return;
-  }
-  const int first = *operands.begin();
-  fail(ErrorKind::Type, sig.name, ": argument '", sig.specs[first].name,
-       "' must be a Tensor where the others are numbers, found ", type_text(slots.values[first]));
 }
 const Tensor& opt_tensor_arg(const Signature& sig, int i, Slots& slots) {
   static const Tensor none;

@@ -78,15 +78,6 @@ PyObject* run_as(const char* name, Signature* signatures, int count, PyObject* s
 [[noreturn]] void wrong_type(const Signature& sig, int i, PyObject* found);
 
 const Tensor& tensor_slow(const Signature& sig, int i, Slots& slots);
-
-/// TypeError when all of the operands are numbers.
-void check_operands(const Signature& sig, const Slots& slots, std::initializer_list<int> operands);
-inline void need_tensor(const Signature& sig, const Slots& slots, std::initializer_list<int> operands) {
-  for (const int i : operands)
-    if (slots.values[i] && is_plain(slots.values[i])) [[likely]]
-      return;
-  check_operands(sig, slots, operands);
-}
 inline const Tensor& tensor_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
   if (o && is_plain(o)) [[likely]]
