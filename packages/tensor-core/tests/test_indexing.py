@@ -282,3 +282,18 @@ def test_tensors_without_dimensions_have_one_element_along_dimension_0():
     assert taeda.repeat_interleave(number, 2, 0).tolist() == [7.0, 7.0]
     assert taeda.movedim(number, 0, -1).tolist() == 7.0
     assert taeda.scatter(taeda.zeros(3), 0, taeda.tensor([2]), number).tolist() == [0.0, 0.0, 7.0]
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
+def test_many_addends_into_a_tensor_of_another_layout(shape):
+    """They are summed beside the result, which lies otherwise than what is beside it."""
+    rng = np.random.default_rng(5)
+    rows, columns = rng.integers(-shape[0], shape[0], 500), rng.integers(-shape[1], shape[1], 500)
+    values = rng.random(500).astype(np.float32)
+    expected = np.ones(shape)
+    np.add.at(expected, (rows, columns), values)
+    for x in (taeda.ones(shape), taeda.ones(shape[::-1]).t(), taeda.ones(shape[0], 2 * shape[1])[:, ::2]):
+        x.index_put_(
+            (taeda.from_numpy(rows), taeda.from_numpy(columns)), taeda.from_numpy(values), accumulate=True
+        )
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)

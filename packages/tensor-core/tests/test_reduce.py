@@ -208,3 +208,32 @@ def test_counts_and_moments():
     low, high = taeda.aminmax(tensor(a), dim=0)
     np.testing.assert_array_equal(low.numpy(), a.min(0))
     np.testing.assert_array_equal(high.numpy(), a.max(0))
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [
+        *itertools.product(("sum", "prod", "amax", "amin"), ("float32", "float64", "int32")),
+        ("sum", "complex64"),
+        ("prod", "complex64"),
+    ],
+)
+def test_columns_of_any_number_of_rows(op, dtype):
+    """Rows are joined some at a time, in bands: numbers of rows about both, and columns about a tile."""
+    for rows in (1, 2, 3, 4, 5, 6, 8, 9, 63, 64, 65, 66, 69, 130):
+        for columns in (8, 255, 258):
+            x = np.random.default_rng(rows).normal(size=(rows, columns))
+            x = (1 + x / 40 if op == "prod" else x * 9).astype(dtype)
+            wide = {"float32": np.float64, "complex64": np.complex128}.get(dtype, dtype)
+            expected = REDUCTIONS[op](x.astype(wide), axis=0)
+            np.testing.assert_allclose(getattr(tensor(x), op)(0).numpy(), expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "amax", "amin"])
+def test_nan_in_any_row_of_a_column_stays(op):
+    for rows in (5, 66):
+        for row in range(rows):
+            x = np.ones((rows, 8), np.float32)
+            x[row, 3] = np.nan
+            found = getattr(tensor(x), op)(0).isnan().tolist()
+            assert found == [column == 3 for column in range(8)], row

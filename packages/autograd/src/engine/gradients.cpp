@@ -28,14 +28,15 @@ Tensor fit_slow(Tensor grad, const OutputInfo& info, const char* who, size_t ind
           " or a shape that this broadcasts to");
     grad = formulas::sum_to(grad, info.sizes);
   }
-  check(grad.device() == info.device || grad.dim() == 0, ErrorKind::Runtime, who,
-        " returned an invalid gradient for input ", index, ": it is ", describe(grad), ", expected a tensor on ",
-        to_string(info.device));
+  if (grad.device() != info.device && grad.dim() != 0) [[unlikely]]
+    fail(ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ", describe(grad),
+         ", expected a tensor on ", to_string(info.device));
   // Of a number on the cpu that was combined with tensors elsewhere.
   if (grad.device() != info.device) grad = ops::to_device(grad, info.device);
   if (grad.dtype() == info.dtype) return grad;
-  check(is_differentiable(grad.dtype()), ErrorKind::Runtime, who, " returned an invalid gradient for input ", index,
-        ": it is ", describe(grad), ", expected dtype ", name(info.dtype));
+  if (!is_differentiable(grad.dtype())) [[unlikely]]
+    fail(ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ", describe(grad),
+         ", expected dtype ", name(info.dtype));
   if (is_complex(grad.dtype()) && !is_complex(info.dtype)) grad = ops::real(grad);
   return grad.dtype() == info.dtype ? grad : ops::to_dtype(grad, info.dtype);
 }

@@ -63,32 +63,35 @@ void set_view_history(const Tensor& result, const Tensor& self, Node* node, uint
 
 void check_inplace_grad(const OpEntry& op, const Tensor& self) {
   const TensorImpl* impl = self.impl();
-  check(!(impl->flags & kInference), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
-        ") was made under inference_mode and cannot be recorded; clone() it first");
+  if (impl->flags & kInference) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+         ") was made under inference_mode and cannot be recorded; clone() it first");
   const AutogradMeta* meta = meta_of(impl);
-  check(!(impl->flags & kRequiresGrad) || (meta && meta->grad_fn), ErrorKind::Runtime, op.name, ": argument 'self' (",
-        describe(self),
-        ") is a leaf that requires grad: it cannot be used in an in-place operation while gradients are recorded; use "
-        "no_grad() or clone() it first");
-  check(impl->base || !(impl->flags & kUntrackedView), ErrorKind::Runtime, op.name, ": argument 'self' (",
-        describe(self),
-        ") was returned by a Function and shows one of its inputs, which must not be modified in place through it; "
-        "clone() it first");
+  if ((impl->flags & kRequiresGrad) && (!meta || !meta->grad_fn)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+         ") is a leaf that requires grad: it cannot be used in an in-place operation while gradients are recorded; use "
+         "no_grad() or clone() it first");
+  if (!impl->base && (impl->flags & kUntrackedView)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+         ") was returned by a Function and shows one of its inputs, which must not be modified in place through it; "
+         "clone() it first");
   if (!impl->base) return;
   const TensorImpl* base = impl->base.get();
-  check(!(base->flags & kRequiresGrad) || (meta_of(base) && meta_of(base)->grad_fn), ErrorKind::Runtime, op.name,
-        ": argument 'self' (", describe(self),
-        ") is a view of a leaf that requires grad: it cannot be used in an in-place operation while gradients are "
-        "recorded; use no_grad() or clone() it first");
-  check(impl->storage == base->storage, ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
-        ") is a view of a tensor that shows other memory by now (by set_, resize_ or .data), so that the write cannot "
-        "be recorded; clone() it first");
-  check(!(impl->flags & kUntrackedView), ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
-        ") is a view made under no_grad and is modified while gradients are recorded; make the view outside no_grad, "
-        "or modify it inside");
-  check(base->dtype == impl->dtype, ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
-        ") is a view of dtype ", name(impl->dtype), " of a tensor of dtype ", name(base->dtype),
-        "; recorded in-place operations need the same dtype");
+  if ((base->flags & kRequiresGrad) && (!meta_of(base) || !meta_of(base)->grad_fn)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+         ") is a view of a leaf that requires grad: it cannot be used in an in-place operation while gradients are "
+         "recorded; use no_grad() or clone() it first");
+  if (impl->storage != base->storage) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+         ") is a view of a tensor that shows other memory by now (by set_, resize_ or .data), so that the write cannot "
+         "be recorded; clone() it first");
+  if (impl->flags & kUntrackedView) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
+         ") is a view made under no_grad and is modified while gradients are recorded; make the view outside no_grad, "
+         "or modify it inside");
+  if (base->dtype != impl->dtype) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self), ") is a view of dtype ", name(impl->dtype),
+         " of a tensor of dtype ", name(base->dtype), "; recorded in-place operations need the same dtype");
 }
 
 void refuse_out(const OpEntry& op) {

@@ -15,7 +15,8 @@ void erase_id(List& list, uint64_t id) noexcept {
 }
 
 void require_tracked(const Tensor& t, const char* op) {
-  check(tracked(t), ErrorKind::Runtime, op, ": the tensor (", describe(t), ") does not require gradients");
+  if (!tracked(t)) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": the tensor (", describe(t), ") does not require gradients");
 }
 
 }  // namespace
@@ -45,8 +46,9 @@ uint64_t add_tensor_hook(const Tensor& t, TensorHook hook, void* python) {
 
 uint64_t add_leaf_hook(const Tensor& leaf, LeafHook hook, void* python) {
   require_tracked(leaf, "register_post_accumulate_grad_hook");
-  check(!grad_fn_of(leaf), ErrorKind::Runtime,
-        "register_post_accumulate_grad_hook: only leaves accumulate gradients, got ", describe(leaf));
+  if (grad_fn_of(leaf)) [[unlikely]]
+    fail(ErrorKind::Runtime, "register_post_accumulate_grad_hook: only leaves accumulate gradients, got ",
+         describe(leaf));
   AutogradMeta& meta = ensure_meta(leaf.impl());
   if (!meta.hooks) meta.hooks = new HookList;
   const uint64_t id = next_hook_id();

@@ -114,16 +114,18 @@ void set_requires_grad(const Tensor& t, bool value) {
   TensorImpl* impl = t.impl();
   const bool has_history = grad_fn_of(t) != nullptr;
   if (has_history) {
-    check(value, ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t), ") is the result of ",
-          grad_fn_of(t)->name(), " and no leaf; use detach() to get one that needs no gradient");
+    if (!value) [[unlikely]]
+      fail(ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t), ") is the result of ",
+           grad_fn_of(t)->name(), " and no leaf; use detach() to get one that needs no gradient");
     return;
   }
-  check(!value || is_differentiable(t.dtype()), ErrorKind::Runtime,
-        "requires_grad_: only tensors of floating-point or complex dtype can require gradients, got ", describe(t));
+  if (value && !is_differentiable(t.dtype())) [[unlikely]]
+    fail(ErrorKind::Runtime,
+         "requires_grad_: only tensors of floating-point or complex dtype can require gradients, got ", describe(t));
   if (value) {
-    check(!(impl->flags & kInference) || thread_state.inference_mode, ErrorKind::Runtime,
-          "requires_grad_: the tensor (", describe(t),
-          ") was made under inference_mode; clone() it outside to record gradients");
+    if ((impl->flags & kInference) && !thread_state.inference_mode) [[unlikely]]
+      fail(ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t),
+           ") was made under inference_mode; clone() it outside to record gradients");
     ensure_meta(impl);
     impl->flags |= kRequiresGrad;
     impl->keys = impl->keys | KeySet::of(Layer::Autograd);

@@ -91,8 +91,9 @@ void SavedTensor::pack() {
     const GradMode unrecorded(false);
     packed->unpack = pack_values(detached_alias(tensor_));
   }
-  check(tensor_.version() == version_, ErrorKind::Runtime, "saved_tensors_hooks: the pack hook modified its argument (",
-        describe(tensor_), ") in place; work on a clone() of it");
+  if (tensor_.version() != version_) [[unlikely]]
+    fail(ErrorKind::Runtime, "saved_tensors_hooks: the pack hook modified its argument (", describe(tensor_),
+         ") in place; work on a clone() of it");
   Tensor holder = empty(Shape{0}, DType::Bool);
   holder.impl()->grad = packed.release();
   tensor_ = std::move(holder);

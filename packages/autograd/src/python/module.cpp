@@ -107,8 +107,9 @@ PyObject* keeps_grad(PyObject*, PyObject* self) {
 PyObject* grad_edge(PyObject*, PyObject* self) {
   return guarded([&] {
     const Edge edge = collect_edge(tensor_argument(self, "get_gradient_edge"));
-    check(bool(edge.node), ErrorKind::Runtime, "get_gradient_edge: the tensor (", describe(tensor_of(self)),
-          ") does not require gradients");
+    if (!edge.node) [[unlikely]]
+      fail(ErrorKind::Runtime, "get_gradient_edge: the tensor (", describe(tensor_of(self)),
+           ") does not require gradients");
     return Py_BuildValue("NI", wrap(edge.node), edge.output);
   });
 }
@@ -116,8 +117,9 @@ PyObject* grad_edge(PyObject*, PyObject* self) {
 PyObject* detach_inplace(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_argument(self, "detach_");
-    check(!t.is_view(), ErrorKind::Runtime, "detach_: the tensor (", describe(t),
-          ") is a view; use detach() to get a tensor without history");
+    if (t.is_view()) [[unlikely]]
+      fail(ErrorKind::Runtime, "detach_: the tensor (", describe(t),
+           ") is a view; use detach() to get a tensor without history");
     if (AutogradMeta* meta = meta_of(t)) {
       forget_retained(*meta);
       meta->grad_fn.reset();
@@ -146,8 +148,9 @@ PyObject* run_number(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(
 PyObject* bump_version(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_argument(self, "increment_version");
-    check(!(t.impl()->flags & kInference), ErrorKind::Runtime, "increment_version: the tensor (", describe(t),
-          ") was made under inference_mode, which counts no versions");
+    if (t.impl()->flags & kInference) [[unlikely]]
+      fail(ErrorKind::Runtime, "increment_version: the tensor (", describe(t),
+           ") was made under inference_mode, which counts no versions");
     t.bump_version(0);
     Py_RETURN_NONE;
   });
@@ -174,8 +177,9 @@ void set_grad(const Tensor& self, const Tensor& grad) {
         shape_text(grad.sizes()));
   check(grad.dtype() == self.dtype(), ErrorKind::Runtime, "grad: expected a tensor of dtype ", name(self.dtype()),
         ", found ", name(grad.dtype()));
-  check(grad.device() == self.device(), ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()),
-        ", found ", to_string(grad.device()));
+  if (grad.device() != self.device()) [[unlikely]]
+    fail(ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()), ", found ",
+         to_string(grad.device()));
   replace_grad(self, grad);
 }
 

@@ -89,8 +89,9 @@ int32_t tensor_view(taeda_tensor tensor, int32_t ndim, const int64_t* sizes, con
     const int64_t room = storage ? int64_t(storage->nbytes) : 0;
     const Count first = Count(offset) * item + before, low = first + reach.low, high = first + reach.high;
     const bool inside = low.fits() && high.fits() && low.of("tensor_view") >= 0 && high.of("tensor_view") <= room;
-    check(inside || reach.high == 0, ErrorKind::Value, "tensor_view: a view of shape ", shape_text(shape),
-          " and strides ", shape_text(steps), " at offset ", offset, " leaves the memory of ", describe(self));
+    if (!inside && reach.high != 0) [[unlikely]]
+      fail(ErrorKind::Value, "tensor_view: a view of shape ", shape_text(shape), " and strides ", shape_text(steps),
+           " at offset ", offset, " leaves the memory of ", describe(self));
     // By the operator, so that it is differentiated.
     const bool plain = !self.keys().has_layers() || !storage || before % item != 0;
     out = given_away(plain ? alias(self, shape, steps, offset)
@@ -122,8 +123,9 @@ int32_t tensor_wrap(void* data, size_t nbytes, taeda_device device, int32_t ndim
 namespace {
 Tensor over(void* memory, size_t nbytes, const Tensor& like, bool readonly) {
   const size_t needed = size_t(like.numel() * like.item_bytes());
-  check(nbytes == needed && (memory || !needed), ErrorKind::Value, "taeda ABI: elements of ", describe(like), " take ",
-        needed, " bytes, found room for ", nbytes);
+  if (nbytes != needed || (!memory && needed)) [[unlikely]]
+    fail(ErrorKind::Value, "taeda ABI: elements of ", describe(like), " take ", needed, " bytes, found room for ",
+         nbytes);
   return from_storage(borrow_storage(memory, nbytes, Device{}, readonly, nullptr, nullptr), like.sizes(),
                       contiguous_strides(like.sizes()), 0, like.dtype());
 }

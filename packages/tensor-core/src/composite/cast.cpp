@@ -80,8 +80,9 @@ void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.numel() == 0) return;
   if (self.device() == src.device()) return ops::copy_same_(self, src);
   if (!backend(self.device().backend).has_memory()) return;
-  check(backend(src.device().backend).has_memory(), ErrorKind::NotImplemented, "copy_: argument 'src' is on device '",
-        to_string(src.device()), "', whose tensors have no data");
+  if (!backend(src.device().backend).has_memory()) [[unlikely]]
+    fail(ErrorKind::NotImplemented, "copy_: argument 'src' is on device '", to_string(src.device()),
+         "', whose tensors have no data");
   const Tensor typed = ops::to_dtype(src, self.dtype());
   const Tensor plain = alike(self, typed) ? typed : ops::contiguous(typed);
   const bool direct = alike(self, plain);

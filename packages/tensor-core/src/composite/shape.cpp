@@ -132,9 +132,10 @@ std::vector<Tensor> tensor_split_indices(const Tensor& self, IntSpan indices, in
   return out;
 }
 std::vector<Tensor> tensor_split_Tensor(const Tensor& self, const Tensor& tensor_indices_or_sections, int64_t dim) {
-  check(tensor_indices_or_sections.dtype() == DType::Int64 && tensor_indices_or_sections.dim() <= 1, ErrorKind::Runtime,
-        "tensor_split: argument 'tensor_indices_or_sections' must be an int64 tensor of at most one dimension, got ",
-        describe(tensor_indices_or_sections));
+  if (tensor_indices_or_sections.dtype() != DType::Int64 || tensor_indices_or_sections.dim() > 1) [[unlikely]]
+    fail(ErrorKind::Runtime,
+         "tensor_split: argument 'tensor_indices_or_sections' must be an int64 tensor of at most one dimension, got ",
+         describe(tensor_indices_or_sections));
   const Tensor host = on_host(tensor_indices_or_sections);
   const int64_t* const values = host.data<int64_t>();
   return host.dim() == 0 ? tensor_split(self, *values, dim)

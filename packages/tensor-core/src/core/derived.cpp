@@ -36,6 +36,7 @@ std::shared_ptr<const Derived> detail::take_derived(StorageRecord& record) noexc
   if (!record.derived) return nullptr;
   kept().bytes -= record.derived->nbytes;
   kept().by_age.erase(record.place);
+  record.has_derived = false;
   return std::exchange(record.derived, nullptr);
 }
 
@@ -63,6 +64,11 @@ void keep_derived(const Tensor& source, std::shared_ptr<const Derived> derived) 
   StorageRecord& record = detail::recorded(storage);
   gone.push_back(detail::take_derived(record));
   for (auto& old : make_room(derived->nbytes)) gone.push_back(std::move(old));
+  record.has_derived = true;
+  if (record.exports.load() != 0) {  // made meanwhile, without the lock
+    record.has_derived = false;
+    return;
+  }
   kept().bytes += derived->nbytes;
   record.derived = std::move(derived);
   record.place = kept().by_age.insert(kept().by_age.end(), &record);

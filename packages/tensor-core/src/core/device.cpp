@@ -176,7 +176,8 @@ Device parse_device(std::string_view text) {
     discover_backend(name);
     id = find_backend(name);
   }
-  check(id >= 0, ErrorKind::Runtime, "device: unknown device '", text, "'; known devices: ", known_names());
+  if (id < 0) [[unlikely]]
+    fail(ErrorKind::Runtime, "device: unknown device '", text, "'; known devices: ", known_names());
   check(index < backend(BackendId(id)).device_count(), ErrorKind::Runtime, "device: index ", index, " of '", text,
         "' is out of range; '", name, "' has ", backend(BackendId(id)).device_count(), " device(s)");
   return Device{BackendId(id), int8_t(index)};

@@ -59,6 +59,13 @@ void release_exported(void* data, size_t nbytes, void* record) {
 
 Exported::Exported(Ref<Storage> storage) : storage_(std::move(storage)) {
   if (!storage_) return;
+  // Counted before it is looked for what is derived, which is kept before it is looked for exports (keep_derived()):
+  // one of the two sees the other.
+  if (StorageRecord* record = record_of(*storage_)) {
+    record->exports.fetch_add(1);
+    if (record->has_derived.load()) drop_derived(*storage_);
+    return;
+  }
   std::shared_ptr<const Derived> gone;
   const std::lock_guard guard(detail::record_lock());
   StorageRecord& record = detail::recorded(*storage_);

@@ -42,20 +42,21 @@ void check_shape(const ResultsOf& made, size_t i, const Tensor& result, std::str
   for (size_t a = 0; a < made.schema.arguments.size() && a < made.arguments.size(); ++a) {
     const Tensor& wanted = made.arguments[a];
     if (made.schema.arguments[a].name != like || !wanted.defined()) continue;
-    check(std::ranges::equal(result.sizes(), wanted.sizes()), ErrorKind::Value, result_text(made, i),
-          " must have the shape of argument '", like, "', ", shape_text(wanted.sizes()), ", found ",
-          shape_text(result.sizes()));
+    if (!std::ranges::equal(result.sizes(), wanted.sizes())) [[unlikely]]
+      fail(ErrorKind::Value, result_text(made, i), " must have the shape of argument '", like, "', ",
+           shape_text(wanted.sizes()), ", found ", shape_text(result.sizes()));
   }
 }
 
 void check_known(const ResultsOf& made, size_t i, const Tensor& result, const Known& known) {
   if (known.type != Known::Type::Any && !made.arguments.empty() && made.arguments[0].defined()) {
     const DType wanted = known.type == Known::Type::Int64 ? DType::Int64 : made.arguments[0].dtype();
-    check(result.dtype() == wanted, ErrorKind::Type, result_text(made, i), " must have dtype ", name(wanted),
-          ", found ", name(result.dtype()));
+    if (result.dtype() != wanted) [[unlikely]]
+      fail(ErrorKind::Type, result_text(made, i), " must have dtype ", name(wanted), ", found ", name(result.dtype()));
   }
-  check(known.rank < 0 || result.dim() == known.rank, ErrorKind::Value, result_text(made, i), " must have ", known.rank,
-        " dimension(s), found shape ", shape_text(result.sizes()));
+  if (known.rank >= 0 && result.dim() != known.rank) [[unlikely]]
+    fail(ErrorKind::Value, result_text(made, i), " must have ", known.rank, " dimension(s), found shape ",
+         shape_text(result.sizes()));
   if (!known.shape_of.empty()) check_shape(made, i, result, known.shape_of);
 }
 

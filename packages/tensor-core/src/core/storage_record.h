@@ -14,6 +14,7 @@ struct StorageRecord {
   std::atomic<uint32_t> exports{0};
   std::atomic<bool> address_known{false};  // somebody may write through it as long as the storage lives
   std::shared_ptr<const Derived> derived;
+  std::atomic<bool> has_derived{false};       // for those without the lock; true while `derived` may be there
   std::list<StorageRecord*>::iterator place;  // among those with derived data
 };
 

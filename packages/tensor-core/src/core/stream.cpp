@@ -48,14 +48,16 @@ void destroy(EventImpl* event) noexcept {
 
 Stream new_stream(Device device, int priority) {
   Backend& owner = backend(device.backend);
-  check(owner.has_streams(), ErrorKind::NotImplemented, "Stream: device '", to_string(device), "' has no streams");
+  if (!owner.has_streams()) [[unlikely]]
+    fail(ErrorKind::NotImplemented, "Stream: device '", to_string(device), "' has no streams");
   return wrap(device, owner.stream_create(device, priority), priority);
 }
 Stream default_stream(Device device) { return wrap(device, nullptr, 0); }
 
 Event new_event(Device device, bool timing) {
-  check(!timing || backend(device.backend).has_event_timing(), ErrorKind::NotImplemented, "Event: device '",
-        to_string(device), "' does not measure the time between events (enable_timing=True)");
+  if (timing && !backend(device.backend).has_event_timing()) [[unlikely]]
+    fail(ErrorKind::NotImplemented, "Event: device '", to_string(device),
+         "' does not measure the time between events (enable_timing=True)");
   auto* event = new EventImpl;
   Event owner = Event::adopt(event);
   event->device = device;
@@ -75,14 +77,16 @@ void check_recorded(const Event& event, const char* which) {
 }  // namespace
 
 void record_event(const Event& event, const Stream& stream) {
-  check(event->device == stream->device, ErrorKind::Runtime, "Event.record: the event is of device '",
-        to_string(event->device), "', the stream of '", to_string(stream->device), "'");
+  if (event->device != stream->device) [[unlikely]]
+    fail(ErrorKind::Runtime, "Event.record: the event is of device '", to_string(event->device), "', the stream of '",
+         to_string(stream->device), "'");
   owner_of(event).event_record(event->device, event->handle, stream->handle);
   event->recorded = true;
 }
 void wait_event(const Event& event, const Stream& stream) {
-  check(event->device.backend == stream->device.backend, ErrorKind::Runtime, "Event.wait: the event is of device '",
-        to_string(event->device), "', the stream of '", to_string(stream->device), "'");
+  if (event->device.backend != stream->device.backend) [[unlikely]]
+    fail(ErrorKind::Runtime, "Event.wait: the event is of device '", to_string(event->device), "', the stream of '",
+         to_string(stream->device), "'");
   if (event->recorded) owner_of(event).event_wait(stream->device, event->handle, stream->handle);
 }
 void synchronize_event(const Event& event) {
@@ -95,8 +99,9 @@ double elapsed_time(const Event& from, const Event& to) {
   check(from->timing && to->timing, ErrorKind::Value,
         "Event.elapsed_time: both events must be made with enable_timing=True; the ", from->timing ? "end" : "start",
         " event was not");
-  check(from->device == to->device, ErrorKind::Runtime, "Event.elapsed_time: the start event is of device '",
-        to_string(from->device), "', the end event of '", to_string(to->device), "'");
+  if (from->device != to->device) [[unlikely]]
+    fail(ErrorKind::Runtime, "Event.elapsed_time: the start event is of device '", to_string(from->device),
+         "', the end event of '", to_string(to->device), "'");
   check_recorded(from, "start");
   check_recorded(to, "end");
   return owner_of(from).event_elapsed(from->device, from->handle, to->handle);
@@ -236,8 +241,8 @@ void PinnedUse::queued() {
 }
 
 Tensor pinned_copy(const Tensor& tensor, BackendId id) {
-  check(tensor.device().backend == kCPU, ErrorKind::Runtime, "pin_memory: expected a tensor on cpu, found ",
-        describe(tensor));
+  if (tensor.device().backend != kCPU) [[unlikely]]
+    fail(ErrorKind::Runtime, "pin_memory: expected a tensor on cpu, found ", describe(tensor));
   if (is_pinned(tensor)) return tensor;
   Backend& owner = backend(id);
   check(owner.has_pinned_memory(), ErrorKind::NotImplemented, "pin_memory: device '", owner.name(),

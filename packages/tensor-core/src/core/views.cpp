@@ -335,13 +335,14 @@ void t_(const Tensor& self) {
 void swapaxes_(const Tensor& self, int64_t axis0, int64_t axis1) { ops::transpose_(self, axis0, axis1); }
 void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
   // Other views of the same tensor find their gradients through what it shows.
-  check(!self.requires_grad(), ErrorKind::Runtime,
-        "as_strided_: a tensor that requires grad cannot be given another layout in place, found ", describe(self));
+  if (self.requires_grad()) [[unlikely]]
+    fail(ErrorKind::Runtime, "as_strided_: a tensor that requires grad cannot be given another layout in place, found ",
+         describe(self));
   become(self, as_strided(self, size, stride, storage_offset));
 }
 void set_(const Tensor& self, const Tensor& source) {
-  check(self.dtype() == source.dtype() && self.device() == source.device(), ErrorKind::Runtime,
-        "set_: expected a source like ", describe(self), ", found ", describe(source));
+  if (self.dtype() != source.dtype() || self.device() != source.device()) [[unlikely]]
+    fail(ErrorKind::Runtime, "set_: expected a source like ", describe(self), ", found ", describe(source));
   assign_storage(self, source);
 }
 

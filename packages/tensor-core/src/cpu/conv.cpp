@@ -27,34 +27,46 @@ using infer::ConvPlan;
 /// The output columns whose input column, for kernel column j, lies inside the image.
 struct Columns {
   int64_t begin, end, first;  // of the output; the input column of output column 0
-  Columns(const ConvPlan& s, int64_t j) : first(j * s.dw - s.pw) {
-    begin = std::min(s.ow, first < 0 ? (-first + s.sw - 1) / s.sw : 0);
-    end = std::max(begin, std::min(s.ow, first < s.w ? (s.w - 1 - first) / s.sw + 1 : 0));
-  }
 };
+Columns columns_of(const ConvPlan& s, int64_t j) {
+  const int64_t first = j * s.dw - s.pw;
+  if (first >= 0 && first + (s.ow - 1) * s.sw < s.w) return {0, s.ow, first};  // all, without a division
+  const int64_t begin = std::min(s.ow, first < 0 ? (-first + s.sw - 1) / s.sw : 0);
+  return {begin, std::max(begin, std::min(s.ow, first < s.w ? (s.w - 1 - first) / s.sw + 1 : 0)), first};
+}
 
-/// Calls `body(columns, image row or null, patch row)` for every row of the patch matrix of one image's group.
+/// Calls `body(columns, image row or null)` for every row of the patch matrix of one image's group.
 template <class T, class Body>
 void for_patch_rows(const ConvPlan& s, T* image, const Body& body) {
-  for (int64_t c = 0; c < s.c / s.groups; ++c)
+  for (int64_t c = 0, channels = s.in_group(s.c); c < channels; ++c)
     for (int64_t i = 0; i < s.kh; ++i)
       for (int64_t j = 0; j < s.kw; ++j) {
-        const Columns inside(s, j);
-        for (int64_t y = 0; y < s.oh; ++y) {
-          const int64_t row = y * s.sh - s.ph + i * s.dh;
-          body(inside, row >= 0 && row < s.h ? image + (c * s.h + row) * s.w + inside.first : nullptr);
-        }
+        const Columns inside = columns_of(s, j);
+        int64_t at = i * s.dh - s.ph, place = (c * s.h + at) * s.w + inside.first;
+        for (int64_t y = 0; y < s.oh; ++y, at += s.sh, place += s.sh * s.w)
+          body(inside, at >= 0 && at < s.h ? image + place : nullptr);
       }
 }
 /// One image's patches as a matrix (c / groups * kh * kw, oh * ow) of one group.
 template <class T>
 void unfold_patches(const ConvPlan& s, const T* image, T* columns) {
-  for_patch_rows(s, image, [&s, &columns](const Columns& inside, const T* from) {
-    const int64_t begin = from ? inside.begin : s.ow, end = from ? inside.end : s.ow;
+  const int64_t n = s.ow;
+  if (s.ph == 0 && s.pw == 0 && s.sw == 1) {  // nothing but runs of the image
+    for (int64_t c = 0, channels = s.in_group(s.c); c < channels; ++c)
+      for (int64_t i = 0; i < s.kh; ++i)
+        for (int64_t j = 0; j < s.kw; ++j) {
+          const T* from = image + (c * s.h + i * s.dh) * s.w + j * s.dw;
+          for (int64_t y = 0; y < s.oh; ++y, from += s.sh * s.w, columns += n)
+            for (int64_t x = 0; x < n; ++x) columns[x] = from[x];
+        }
+    return;
+  }
+  for_patch_rows(s, image, [&s, &columns, n](const Columns& inside, const T* from) {
+    const int64_t begin = from ? inside.begin : n, end = from ? inside.end : n;
     for (int64_t x = 0; x < begin; ++x) columns[x] = T(0);
     for (int64_t x = begin; x < end; ++x) columns[x] = from[x * s.sw];
-    for (int64_t x = end; x < s.ow; ++x) columns[x] = T(0);
-    columns += s.ow;
+    for (int64_t x = end; x < n; ++x) columns[x] = T(0);
+    columns += n;
   });
 }
 /// The adjoint: adds each patch back to its place.
@@ -70,7 +82,7 @@ void fold_patches(const ConvPlan& s, const T* columns, T* image) {
 struct Group {
   int64_t channels, outputs, patch, pixels;
   explicit Group(const ConvPlan& s)
-      : channels(s.c / s.groups), outputs(s.o / s.groups), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
+      : channels(s.in_group(s.c)), outputs(s.in_group(s.o)), patch(channels * s.kh * s.kw), pixels(s.oh * s.ow) {}
   /// Room for the patches of one image.
   template <class T>
   std::unique_ptr<T[]> columns() const {
@@ -85,7 +97,7 @@ void plain_forward(const ConvPlan& s, const T* x, const T* weight, const T* bias
     const auto columns = g.columns<T>();
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
-        poll_signals();
+        if (n > begin || group > 0) poll_signals();
         T* const to = y + (n * s.o + group * g.outputs) * g.pixels;
         for (int64_t o = 0; bias && o < g.outputs; ++o)
           std::fill_n(to + o * g.pixels, g.pixels, bias[group * g.outputs + o]);
@@ -103,7 +115,7 @@ void plain_backward_data(const ConvPlan& s, const T* grad, const T* weight, T* g
     const auto columns = g.columns<T>();
     for (int64_t n = begin; n < end; ++n)
       for (int64_t group = 0; group < s.groups; ++group) {
-        poll_signals();
+        if (n > begin || group > 0) poll_signals();
         const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
         blas::gemm<T>(g.patch, g.pixels, g.outputs, T(1), {weight + group * g.outputs * g.patch, g.patch, true},
                       {from, g.pixels}, T(0), columns.get(), g.pixels);
@@ -118,7 +130,7 @@ void plain_backward_weights(const ConvPlan& s, const T* x, const T* grad, T* gra
   const auto columns = g.columns<T>();
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t group = 0; group < s.groups; ++group) {
-      poll_signals();
+      if (n > 0 || group > 0) poll_signals();
       const T* const from = grad + (n * s.o + group * g.outputs) * g.pixels;
       unfold_patches(s, x + (n * s.c + group * g.channels) * s.h * s.w, columns.get());
       blas::gemm<T>(g.outputs, g.patch, g.pixels, T(1), {from, g.pixels}, {columns.get(), g.pixels, true}, T(1),

@@ -58,7 +58,7 @@ void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& valu
     if (!cpu::sums_apart(self, wide.numel())) return put_sums(self, plan, wide);
     return cpu::summed_apart(self, [&](const Tensor& sums) {
       ops::copy_(sums, self);
-      put_sums(sums, cpu::plan_index("index_put_", sums, indices), wide);
+      put_sums(sums, self.contiguous() ? plan : cpu::plan_index("index_put_", sums, indices), wide);
     });
   }
   const ResultStrides strides(plan, wide.strides());

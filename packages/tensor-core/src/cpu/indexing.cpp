@@ -36,19 +36,30 @@ std::vector<Picked> resolve(TensorList indices) {
   return out;
 }
 
+/// Adds `step` times each entry, checked and wrapped into [0, size), to `offsets`, which grows to their number.
+void add_offsets(std::vector<int64_t>& offsets, const char* op, const Tensor& index, int64_t size, int64_t dim,
+                 int64_t step) {
+  const Tensor plain = ops::contiguous(ops::to_dtype(index, DType::Int64));
+  const int64_t* const from = plain.data<int64_t>();
+  offsets.reserve(size_t(plain.numel()));
+  in_blocks(plain.numel(), [&](int64_t begin, int64_t end) {
+    if (offsets.size() < size_t(end)) offsets.resize(size_t(end));
+    int64_t* const to = offsets.data();
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t v = from[i];
+      if (v < -size || v >= size) [[unlikely]]
+        fail(ErrorKind::Index, op, ": argument 'index' holds ", v, " at position ", i, ", out of range for dimension ",
+             dim, " of size ", size);
+      to[i] += (v < 0 ? v + size : v) * step;
+    }
+  });
+}
+
 }  // namespace
 
 std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim) {
-  const Tensor plain = ops::contiguous(ops::to_dtype(index, DType::Int64));
-  std::vector<int64_t> out(size_t(plain.numel()));
-  const int64_t* from = plain.data<int64_t>();
-  for (size_t i = 0; i < out.size(); ++i) {
-    const int64_t v = from[i];
-    if (v < -size || v >= size) [[unlikely]]
-      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, " at position ", i, ", out of range for dimension ",
-           dim, " of size ", size);
-    out[i] = v < 0 ? v + size : v;
-  }
+  std::vector<int64_t> out;
+  add_offsets(out, op, index, size, dim, 1);
   return out;
 }
 
@@ -72,12 +83,9 @@ IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
   for (int64_t d = 0; d < plan.picked_at; ++d) plan.result.push_back(plan.rest_sizes[d]);
   for (int64_t size : plan.picked) plan.result.push_back(size);
   for (size_t d = size_t(plan.picked_at); d < plan.rest_sizes.size(); ++d) plan.result.push_back(plan.rest_sizes[d]);
-  plan.offsets.assign(size_t(product(plan.picked)), 0);
-  for (const Picked& p : picked) {
-    const std::vector<int64_t> values = checked_indices(op, ops::expand(p.index, plan.picked), self.size(p.dim), p.dim);
-    const int64_t step = self.stride(p.dim);
-    for (size_t i = 0; i < values.size(); ++i) plan.offsets[i] += values[i] * step;
-  }
+  if (picked.empty()) plan.offsets.push_back(0);
+  for (const Picked& p : picked)
+    add_offsets(plan.offsets, op, ops::expand(p.index, plan.picked), self.size(p.dim), p.dim, self.stride(p.dim));
   return plan;
 }
 

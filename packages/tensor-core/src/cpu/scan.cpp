@@ -20,8 +20,13 @@ Tensor rows_of(const Tensor& t, int64_t dim, DType d) {
   copy_elements(copy, moved);
   return copy;
 }
+/// Where rows like `in` are written: `out` itself where it has their form and is not what they are read from.
+Tensor rows_for(const Tensor& out, const Tensor& in, const Tensor& self, int64_t dim, DType d) {
+  const bool last = out.dim() < 2 || dim == out.dim() - 1;
+  return last && out.contiguous() && out.dtype() == d && !out.same(self) ? out : empty(in.sizes(), d);
+}
 void put_back(const Tensor& out, const Tensor& rows, int64_t dim) {
-  copy_elements(out, out.dim() < 2 || dim == out.dim() - 1 ? rows : ops::transpose(rows, dim, -1));
+  if (!rows.same(out)) copy_elements(out, out.dim() < 2 || dim == out.dim() - 1 ? rows : ops::transpose(rows, dim, -1));
 }
 template <class Body>
 void for_rows(const Tensor& rows, const Body& body) {
@@ -38,7 +43,7 @@ void scan(const char* op, const Tensor& out, const Tensor& self, int64_t dim, co
   const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(out.dtype());
   const Tensor in = rows_of(self, axis, d);
-  const Tensor result = empty(in.sizes(), d);
+  const Tensor result = rows_for(out, in, self, axis, d);
   visit_dtype(d, [&]<class T>() {
     if constexpr (!is_half_v<T>)
       for_rows(in, [&](int64_t at, int64_t n) {
@@ -75,7 +80,7 @@ void cumulative_extremum(const Tensor& values, const Tensor& indices, const Tens
   const int64_t axis = infer::axis_of(dim, self.dim());
   const DType d = compute_dtype(self.dtype());
   const Tensor in = rows_of(self, axis, d);
-  const Tensor result = empty(in.sizes(), d), index = empty(in.sizes(), DType::Int64);
+  const Tensor result = rows_for(values, in, self, axis, d), index = rows_for(indices, in, self, axis, DType::Int64);
   visit_dtype(d, [&]<class T>() {
     if constexpr (!is_half_v<T> && !is_complex_v<T>)
       for_rows(in, [&](int64_t at, int64_t n) {

@@ -18,8 +18,9 @@ ConvPlan conv_plan(const Tensor& input, const Tensor& weight, IntSpan stride, In
   plan.o = weight.size(0), plan.kh = weight.size(2), plan.kw = weight.size(3);
   plan.sh = s[0], plan.sw = s[1], plan.ph = p[0], plan.pw = p[1], plan.dh = d[0], plan.dw = d[1];
   plan.groups = groups;
-  plan.oh = window_room(plan.h, plan.kh, p[0], d[0]) / s[0] + 1;
-  plan.ow = window_room(plan.w, plan.kw, p[1], d[1]) / s[1] + 1;
+  const auto places = [](int64_t room, int64_t step) { return (step == 1 ? room : room / step) + 1; };
+  plan.oh = places(window_room(plan.h, plan.kh, p[0], d[0]), s[0]);
+  plan.ow = places(window_room(plan.w, plan.kw, p[1], d[1]), s[1]);
   return plan;
 }
 
@@ -36,7 +37,7 @@ ConvPlan checked_plan(const char* op, const Tensor& input, const Tensor& weight,
   check(channels == in.c, ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()),
         ", expected ", channels, " channels to fit 'weight' of shape ", shape_text(weight.sizes()),
         " with groups=", groups);
-  check(weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
+  check(groups == 1 || weight.size(0) % groups == 0, ErrorKind::Runtime, op, ": argument 'groups' is ", groups,
         ", expected a divisor of ", weight.size(0), ", the output channels of 'weight' ", shape_text(weight.sizes()));
   check(weight.size(2) > 0 && weight.size(3) > 0, ErrorKind::Runtime, op, ": argument 'weight' has shape ",
         shape_text(weight.sizes()), ", expected a kernel of at least 1 x 1");

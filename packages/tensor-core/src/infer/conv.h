@@ -15,8 +15,10 @@ struct ConvPlan {
   int64_t sh, sw, ph, pw, dh, dw;
   int64_t groups;
   friend bool operator==(const ConvPlan& a, const ConvPlan& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+  /// Of `channels`, those in one group; most convolutions have one, and a division is slow.
+  int64_t in_group(int64_t channels) const { return groups == 1 ? channels : channels / groups; }
   /// Multiply-adds of the whole convolution.
-  int64_t work() const { return n * o * oh * ow * (c / groups) * kh * kw; }
+  int64_t work() const { return n * o * oh * ow * in_group(c) * kh * kw; }
 };
 
 /// Of arguments that inference has let through: arithmetic alone.

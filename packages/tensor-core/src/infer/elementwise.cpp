@@ -159,16 +159,21 @@ Spec close(const char* op, const Tensor& self, const Tensor& other, double rtol,
   check_exact(op, "other", other, dtype);
   return out;
 }
+namespace {
+Shape broadcast_of(const char* op, const Tensor& a, const Tensor& b, const Tensor& c) {
+  if (same_shape(a, b) && same_shape(a, c)) return Shape(a.sizes());
+  return broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), op), c.sizes(), op);
+}
+}  // namespace
 Spec ternary(const char* op, const Tensor& a, const Tensor& b, const Tensor& c) {
   const Tensor all[] = {a, b, c};
   const DType dtype = result_type(all);
-  if (same_shape(a, b) && same_shape(a, c)) return with_layout(Shape(a.sizes()), dtype, {&a, &b, &c});
-  return with_layout(broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), op), c.sizes(), op), dtype, {&a, &b, &c});
+  return with_layout(broadcast_of(op, a, b, c), dtype, {&a, &b, &c});
 }
 Spec where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check(condition.dtype() == DType::Bool || condition.dtype() == DType::UInt8, ErrorKind::Runtime,
         "where: argument 'condition' has dtype ", name(condition.dtype()), ", expected bool");
-  const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), "where"), condition.sizes(), "where");
+  const Shape sizes = broadcast_of("where", a, b, condition);
   const DType dtype = common_dtype(a, b);
   check_number("where", "self", a, dtype);
   check_number("where", "other", b, dtype);

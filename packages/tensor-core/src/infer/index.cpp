@@ -102,8 +102,9 @@ void index_tensors(const char* op, const Tensor& self, TensorList indices) {
           shape_text(self.sizes()));
     ++dim;
     if (!index.defined()) continue;
-    check(is_integral(index.dtype()), ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ",
-          describe(index), " at position ", i);
+    if (!is_integral(index.dtype())) [[unlikely]]
+      fail(ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ", describe(index),
+           " at position ", i);
     common = index_shapes(common, index.sizes(), op);
   }
 }
@@ -171,8 +172,8 @@ Shape indexed_shape(const char* op, const Tensor& self, TensorList indices) {
     check(index.dtype() != DType::Bool, ErrorKind::NotImplemented, op,
           ": a mask of dtype bool picks as many elements as it holds true, which is not known on meta; use integer "
           "indices");
-    check(is_integral(index.dtype()), ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ",
-          describe(index));
+    if (!is_integral(index.dtype())) [[unlikely]]
+      fail(ErrorKind::Index, op, ": index tensors must be of integer or bool dtype, found ", describe(index));
     check(dim < self.dim(), ErrorKind::Index, op, ": too many indices for a tensor of shape ",
           shape_text(self.sizes()));
     picked = broadcast_shapes(picked, index.sizes(), op);

@@ -75,9 +75,9 @@ void check_classes(const char* op, const Tensor& input, const Tensor& target, co
   check(is_integral(target.dtype()) && target.dtype() != DType::Bool, ErrorKind::Runtime, op,
         ": argument 'target' has dtype ", name(target.dtype()), ", expected an integer dtype for class indices");
   const int64_t classes = class_plan(input).c;
-  check(!weight.defined() || (weight.dim() == 1 && weight.size(0) == classes), ErrorKind::Runtime, op,
-        ": argument 'weight' has shape ", weight.defined() ? shape_text(weight.sizes()) : std::string(), ", expected (",
-        classes, ",), one for each class");
+  if (weight.defined() && (weight.dim() != 1 || weight.size(0) != classes)) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (", classes,
+         ",), one for each class");
 }
 /// The gradient of a loss over classes, and the sum of weights that its mean divided by.
 void expect_class_grad(const char* op, const Tensor& grad, const Tensor& target, int64_t reduction,

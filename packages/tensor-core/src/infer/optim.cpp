@@ -16,9 +16,9 @@ void check_list(const char* op, const char* argument, TensorList list, TensorLis
   check(list.size() == params.size(), ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(),
         " tensors, expected ", params.size());
   for (size_t i = 0; i < params.size(); ++i)
-    check(same_shape(list[i], params[i]) && list[i].dtype() == params[i].dtype(), ErrorKind::Runtime, op,
-          ": argument '", argument, "' has ", describe(list[i]), " at position ", i,
-          ", expected the shape and dtype of the parameter, ", describe(params[i]));
+    if (!same_shape(list[i], params[i]) || list[i].dtype() != params[i].dtype()) [[unlikely]]
+      fail(ErrorKind::Runtime, op, ": argument '", argument, "' has ", describe(list[i]), " at position ", i,
+           ", expected the shape and dtype of the parameter, ", describe(params[i]));
 }
 
 }  // namespace

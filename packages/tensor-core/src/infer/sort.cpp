@@ -17,8 +17,8 @@ void check_ordered(const char* op, const Tensor& self) {
 }  // namespace
 
 void bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  check(self.dim() == 1 && is_integral(self.dtype()), ErrorKind::Runtime,
-        "bincount: argument 'self' must be 1-d and of integer dtype, got ", describe(self));
+  if (self.dim() != 1 || !is_integral(self.dtype())) [[unlikely]]
+    fail(ErrorKind::Runtime, "bincount: argument 'self' must be 1-d and of integer dtype, got ", describe(self));
   check(minlength >= 0, ErrorKind::Runtime, "bincount: argument 'minlength' must not be negative, got ", minlength);
   if (!weights.defined()) return;
   check(std::ranges::equal(weights.sizes(), self.sizes()), ErrorKind::Runtime,

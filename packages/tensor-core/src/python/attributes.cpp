@@ -87,10 +87,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
     const auto has_memory = [](const Tensor& t) {
       return t.device().backend == kMeta || backend(t.device().backend).has_memory();
     };
-    check(to.device() == from.device() || (!to.is_view() && has_memory(to) && has_memory(from)), ErrorKind::Runtime,
-          "data: expected a tensor on ", to_string(to.device()), ", found ", describe(from));
-    check(!to.requires_grad() || is_differentiable(from.dtype()), ErrorKind::Runtime,
-          "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
+    if (to.device() != from.device() && (to.is_view() || !has_memory(to) || !has_memory(from))) [[unlikely]]
+      fail(ErrorKind::Runtime, "data: expected a tensor on ", to_string(to.device()), ", found ", describe(from));
+    if (to.requires_grad() && !is_differentiable(from.dtype())) [[unlikely]]
+      fail(ErrorKind::Runtime, "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
     if (!same_place(to, from)) {
       assign_storage(to, from);
       to.bump_version(0);

@@ -107,8 +107,9 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     check(!t.requires_grad(), ErrorKind::Runtime,
           "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()");
     check_has_memory(t, "numpy");
-    check(t.device().backend == kCPU, ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ",
-          describe(t), "; use tensor.cpu()");
+    if (t.device().backend != kCPU) [[unlikely]]
+      fail(ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ", describe(t),
+           "; use tensor.cpu()");
     check(t.dtype() != DType::BFloat16, ErrorKind::Type, "numpy: NumPy has no bfloat16; use tensor.float().numpy()");
     return array_over(t);
   });
@@ -191,8 +192,8 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     view->obj = nullptr;
     const bool readonly = t.impl()->storage && t.impl()->storage->readonly;
     check_has_memory(t, "buffer");
-    check(t.device().backend == kCPU, ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ",
-          describe(t));
+    if (t.device().backend != kCPU) [[unlikely]]
+      fail(ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ", describe(t));
     check(!t.requires_grad(), ErrorKind::Buffer,
           "buffer: a tensor that requires grad does not share its memory; use detach()");
     check(*buffer_format(t.dtype()), ErrorKind::Buffer,

@@ -100,8 +100,8 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     check_has_memory(t, "__dlpack__");
     check(!t.requires_grad(), ErrorKind::Buffer,
           "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
-    check(t.device().backend == kCPU, ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ",
-          describe(t));
+    if (t.device().backend != kCPU) [[unlikely]]
+      fail(ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ", describe(t));
     check_stream(given, 0);
     check_target(given, 2, "__dlpack__");
     const bool copied = given.truth(3, false);
@@ -123,8 +123,9 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
 
 PyObject* device_pair(PyObject* self, PyObject*) {
   return guarded([&] {
-    check(tensor_of(self).device().backend == kCPU, ErrorKind::Buffer,
-          "__dlpack_device__: only tensors on cpu can be exported, found ", describe(tensor_of(self)));
+    if (tensor_of(self).device().backend != kCPU) [[unlikely]]
+      fail(ErrorKind::Buffer, "__dlpack_device__: only tensors on cpu can be exported, found ",
+           describe(tensor_of(self)));
     return Py_BuildValue("(ii)", int(dlpack::kCPU), 0);
   });
 }

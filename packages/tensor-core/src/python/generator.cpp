@@ -74,10 +74,11 @@ PyObject* set_state(PyObject* self, PyObject* state) {
     if (!is_tensor(state))
       fail(ErrorKind::Type, "Generator.set_state: argument 'new_state' must be a Tensor, found ", type_name(state));
     const Tensor bytes = ops::to_device(tensor_of(state), Device{});
-    check(
-        bytes.dtype() == DType::UInt8 && bytes.numel() == 16 && bytes.contiguous(), ErrorKind::Value,
-        "Generator.set_state: argument 'new_state' must be the uint8 tensor of 16 elements that get_state gave, found ",
-        describe(bytes));
+    if (bytes.dtype() != DType::UInt8 || bytes.numel() != 16 || !bytes.contiguous()) [[unlikely]]
+      fail(ErrorKind::Value,
+           "Generator.set_state: argument 'new_state' must be the uint8 tensor of 16 elements that get_state gave, "
+           "found ",
+           describe(bytes));
     uint64_t at[2];
     std::memcpy(at, bytes.bytes(), sizeof at);
     set_generator(value_of(self), at[0], at[1]);

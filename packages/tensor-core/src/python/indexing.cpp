@@ -133,8 +133,8 @@ Tensor index_tensor(PyObject* o) {
   // An empty list has no dtype of its own.
   if (!is_tensor(o) && index.numel() == 0 && is_floating(index.dtype()) && (PyList_Check(o) || PyTuple_Check(o)))
     index = ops::to_dtype(index, DType::Int64);
-  check(is_integral(index.dtype()), ErrorKind::Index,
-        "index: tensors used as indices must be of integer or bool dtype, found ", describe(index));
+  if (!is_integral(index.dtype())) [[unlikely]]
+    fail(ErrorKind::Index, "index: tensors used as indices must be of integer or bool dtype, found ", describe(index));
   return index;
 }
 

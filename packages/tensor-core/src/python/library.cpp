@@ -412,8 +412,8 @@ PyObject* host_array(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(o)) fail(ErrorKind::Type, "array: argument 'tensor' must be a Tensor, found ", type_name(o));
     const Device device = tensor_of(o).device();
-    check(device.backend == kCPU || is_host_backend(device.backend), ErrorKind::Runtime,
-          "array: the memory of device '", to_string(device), "' cannot be read by the host");
+    if (device.backend != kCPU && !is_host_backend(device.backend)) [[unlikely]]
+      fail(ErrorKind::Runtime, "array: the memory of device '", to_string(device), "' cannot be read by the host");
     if (tensor_of(o).dtype() != DType::BFloat16) return array_over(tensor_of(o));
     // NumPy has no such type: the bits, as uint16.
     Tensor bits = detached_alias(tensor_of(o));

@@ -179,8 +179,8 @@ PyObject* as_index(PyObject* self) noexcept {
     return override_operator("__index__", {self});
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
-    check(is_integral(t.dtype()) && t.numel() == 1, ErrorKind::Type,
-          "index: only integer tensors of one element can be used as an index, found ", describe(t));
+    if (!is_integral(t.dtype()) || t.numel() != 1) [[unlikely]]
+      fail(ErrorKind::Type, "index: only integer tensors of one element can be used as an index, found ", describe(t));
     return as_int(self);
   });
 }

@@ -2,6 +2,7 @@
 #include "python/numpy_bridge.h"
 
 #include <cstring>
+#include <utility>
 
 #include "python/internal.h"
 #include "taeda/exported.h"
@@ -36,15 +37,37 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
   return std::nullopt;
 }
 
-constexpr const char* kHeld = "taeda.memory";
+/// What an array has as its base: memory of a tensor.
+struct PyMemory {
+  PyObject_HEAD Exported memory;
+};
+PyTypeObject* memory_type = nullptr;
+PyMemory* spare = nullptr;  // of the array that was dropped last: most live shortly
 
-/// An object that stands for the tensor's memory: an array's base.
+void drop_memory(PyObject* self) {
+  auto* dying = reinterpret_cast<PyMemory*>(self);
+  dying->memory.~Exported();
+  if (!spare) spare = dying;  // with its reference to the type
+  else {
+    PyObject_Free(dying);
+    Py_DECREF(memory_type);
+  }
+}
+void make_memory_type() {
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(drop_memory)}, {0, nullptr}};
+  static PyType_Spec spec{"taeda_tensor_core._C._Memory", sizeof(PyMemory), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  memory_type = reinterpret_cast<PyTypeObject*>(own(PyType_FromSpec(&spec)).release());
+}
 Object hold(const Tensor& t) {
-  auto* memory = new Exported(t.impl()->storage);
-  PyObject* made = PyCapsule_New(
-      memory, kHeld, [](PyObject* capsule) { delete static_cast<Exported*>(PyCapsule_GetPointer(capsule, kHeld)); });
-  if (!made) delete memory;
-  return own(made);
+  if (!memory_type) make_memory_type();
+  Exported memory(t.impl()->storage);
+  PyMemory* made = std::exchange(spare, nullptr);
+  if (made) _Py_NewReference(reinterpret_cast<PyObject*>(made));
+  else
+    made = reinterpret_cast<PyMemory*>(own(reinterpret_cast<PyObject*>(PyObject_New(PyMemory, memory_type))).release());
+  new (&made->memory) Exported(std::move(memory));
+  return own(reinterpret_cast<PyObject*>(made));
 }
 
 }  // namespace

@@ -160,8 +160,9 @@ PyObject* backend_capabilities(PyObject*, PyObject* name) {
 
 Backend& sharing_backend(const char* function, Device device) {
   Backend& owner = backend(device.backend);
-  check(owner.can_share_memory(), ErrorKind::NotImplemented, function, ": device '", to_string(device),
-        "' cannot share its memory with other processes");
+  if (!owner.can_share_memory()) [[unlikely]]
+    fail(ErrorKind::NotImplemented, function, ": device '", to_string(device),
+         "' cannot share its memory with other processes");
   return owner;
 }
 /// (bytes of the storage, description) of the memory that a tensor shows a part of.

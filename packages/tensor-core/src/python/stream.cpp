@@ -85,8 +85,9 @@ PyObject* stream_uses(PyObject*, PyObject* const* args, Py_ssize_t) {
   return guarded([&] {
     const Tensor& t = tensor_of(args[0]);
     const Stream s = stream_of(args[1]);
-    check(t.device() == s->device, ErrorKind::Runtime, "record_stream: expected a stream of device '",
-          to_string(t.device()), "', found one of '", to_string(s->device), "'");
+    if (t.device() != s->device) [[unlikely]]
+      fail(ErrorKind::Runtime, "record_stream: expected a stream of device '", to_string(t.device()),
+           "', found one of '", to_string(s->device), "'");
     if (t.impl()->storage && t.impl()->storage->data)
       owner(s->device).stream_uses(s->device, t.impl()->storage->data, s->handle);
     return Py_NewRef(Py_None);

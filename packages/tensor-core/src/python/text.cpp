@@ -39,8 +39,8 @@ PyObject* shortest_texts(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check(count == 2 && is_tensor(args[0]), ErrorKind::Type, "_shortest: expected a Tensor and a bool");
     const Tensor& t = tensor_of(args[0]);
-    check(t.dim() == 1 && is_floating(t.dtype()) && t.device().backend == kCPU, ErrorKind::Value,
-          "_shortest: expected a 1-d floating tensor on cpu, found ", describe(t));
+    if (t.dim() != 1 || !is_floating(t.dtype()) || t.device().backend != kCPU) [[unlikely]]
+      fail(ErrorKind::Value, "_shortest: expected a 1-d floating tensor on cpu, found ", describe(t));
     const bool scientific = PyObject_IsTrue(args[1]);
     Object list = own(PyList_New(Py_ssize_t(t.numel())));
     visit_dtype(t.dtype(), [&]<class T>() {

@@ -25,6 +25,9 @@ if(CCACHE)
   add_compile_options(-fpch-preprocess)
 endif()
 
+if(TAEDA_SANITIZE)
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")  # instrumented code takes long to compile
+endif()
 if(TAEDA_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -Wno-tsan -fno-omit-frame-pointer -g1)  # -Wno-tsan: a fence it does not model
   add_link_options(-fsanitize=thread)

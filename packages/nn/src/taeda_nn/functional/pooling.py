@@ -108,11 +108,11 @@ avg_pool1d = op("avg_pool1d")
 avg_pool2d = op("avg_pool2d")
 
 
-def _full_output(output_size: Any, input: Tensor, n: int) -> tuple[int, ...]:
-    """Replaces None by the input's size."""
-    if type(output_size) is int:
-        return (output_size,) * n
-    sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+def _full_output(output_size: Any, input: Tensor, n: int) -> Any:
+    """Replaces None by the input's size; one number stands for all dimensions, as in the operators."""
+    if isinstance(output_size, int):
+        return output_size
+    sizes = (output_size,) * n if output_size is None else tuple(output_size)
     if len(sizes) == n and None not in sizes:
         return sizes
     try:

@@ -167,12 +167,29 @@ void row(void* acc_, const char* in, int64_t stride, int64_t n) {
   acc = F::join(acc, total);
 }
 
+/// Joins `Rows` rows with each other and the result into `acc`: what is read and written again for each step is `acc`.
+template <class F, int Rows, class T>
+inline void join_rows(typename F::Acc* acc, const char* in, int64_t row_stride, int64_t count) {
+  const auto row = [=](int r) { return reinterpret_cast<const T*>(in + r * row_stride); };
+  if constexpr (Rows == 4) {
+    const T *const a = row(0), *const b = row(1), *const c = row(2), *const d = row(3);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < count; ++j)
+      acc[j] = F::join(acc[j], F::join(F::join(F::map(a[j]), F::map(b[j])), F::join(F::map(c[j]), F::map(d[j]))));
+  } else {
+    static_assert(Rows == 1);
+    const T* const a = row(0);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < count; ++j) acc[j] = F::join(acc[j], F::map(a[j]));
+  }
+}
 template <class F, class T>
 void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64_t count) {
   using Acc = typename F::Acc;
   Acc* acc = static_cast<Acc*>(acc_);
   // Bands of rows, joined pairwise: level by level of a binary counter.
   constexpr int64_t tile = 256, band = 64, levels = 26;
+  constexpr int together = std::is_floating_point_v<T> ? 4 : 1;
   alignas(64) char room[levels * tile * sizeof(Acc)];
   Acc* const parts = reinterpret_cast<Acc*>(room);
   const auto join_tiles = [](Acc* to, const Acc* from, int64_t m) {
@@ -184,13 +201,13 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
     for (int64_t r0 = 0; r0 < rows; r0 += band) {
       const int64_t last = rows - r0 < band ? rows : r0 + band;
       Acc* const local = parts + depth * tile;
-      const T* x = reinterpret_cast<const T*>(in + r0 * row_stride) + c;
+      const auto at = [&](int64_t r) { return in + r * row_stride + c * int64_t(sizeof(T)); };
+      const T* const x = reinterpret_cast<const T*>(at(r0));
       for (int64_t j = 0; j < m; ++j) local[j] = F::map(x[j]);
-      for (int64_t r = r0 + 1; r < last; ++r) {
-        x = reinterpret_cast<const T*>(in + r * row_stride) + c;
-#pragma GCC ivdep
-        for (int64_t j = 0; j < m; ++j) local[j] = F::join(local[j], F::map(x[j]));
-      }
+      int64_t r = r0 + 1;
+      for (; together > 1 && r + together <= last; r += together)
+        join_rows<F, together, T>(local, at(r), row_stride, m);
+      for (; r < last; ++r) join_rows<F, 1, T>(local, at(r), row_stride, m);
       for (int64_t k = taken++; k & 1; k >>= 1, --depth)
         join_tiles(parts + (depth - 1) * tile, parts + depth * tile, m);
       ++depth;
