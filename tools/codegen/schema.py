@@ -17,7 +17,7 @@ RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
-    "steps": bool, "exact_out": bool, "called_inside": dict, "doc": str,
+    "steps": bool, "called_inside": dict, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 NAMESPACES = ("linalg", "masked", "special")  # Python modules beside the top level that operators may stand in
@@ -100,7 +100,6 @@ class Operator:
     steps: bool = False
     one_value: bool = False
     elementwise: bool = False
-    exact_out: bool = False
     called_inside: tuple[tuple[str, str], ...] = ()
     where: str = field(default="", compare=False)
 
@@ -284,8 +283,6 @@ def _check_effects(op: Operator) -> None:
         raise DeclarationError(
             f"{op.where}: names end in '_' where the first argument is written, 'Tensor(a!)', and the result is '()'"
         )
-    if op.exact_out and "out" not in op.forms:
-        raise DeclarationError(f"{op.where}: 'exact_out' is for operators with the form 'out'")
     if op.one_value and not op.in_place_only:
         raise DeclarationError(f"{op.where}: 'one_value' is for operators that exist only in place")
 
@@ -382,7 +379,6 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         steps=bool(record.get("steps", False)),
         one_value=bool(record.get("one_value", False)),
         elementwise=bool(record.get("elementwise", False)),
-        exact_out=bool(record.get("exact_out", False)),
         called_inside=tuple(record.get("called_inside", {}).items()),
         where=where,
     )

@@ -60,30 +60,6 @@ Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, s
   return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})),
                    requires_grad);
 }
-Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType> dtype, std::optional<Device> device,
-                      bool requires_grad) {
-  const size_t n = size.size();
-  check(n == physical_layout.size(), ErrorKind::Runtime, "empty_permuted: argument 'physical_layout' has ",
-        physical_layout.size(), " items, expected ", n);
-  check_sizes("empty_permuted", size);
-  count_of(size, "empty_permuted");
-  Shape strides(n, 0);
-  int64_t step = 1;
-  for (size_t i = n; i-- > 0;) {
-    const int64_t d = physical_layout[i];
-    check(d >= 0 && d < int64_t(n) && strides[size_t(d)] == 0, ErrorKind::Runtime,
-          "empty_permuted: argument 'physical_layout' is ", shape_text(physical_layout),
-          ", expected each dimension once");
-    strides[size_t(d)] = step;
-    step *= std::max<int64_t>(size[size_t(d)], 1);
-  }
-  return with_grad(taeda::empty_strided(size, strides, dtype.value_or(default_dtype()), device.value_or(Device{})),
-                   requires_grad);
-}
-Tensor new_empty_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optional<DType> dtype,
-                         std::optional<Device> device, bool requires_grad) {
-  return empty_strided(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()), requires_grad);
-}
 Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
             bool requires_grad) {
   const DType type = dtype.value_or(dtype_of_value(fill_value));
