@@ -429,10 +429,16 @@ Tensor points_of(const Tensor& self, const Tensor& weight) {
   check_histogram("histogramdd", self, weight, self.sizes().first(size_t(self.dim() - 1)));
   return ops::reshape(ops::detach(self), Shape{self.size(-1) ? self.numel() / self.size(-1) : 0, self.size(-1)});
 }
+/// One list of both.
+std::vector<Tensor> joined(std::tuple<Tensor, std::vector<Tensor>> found) {
+  auto& [hist, edges] = found;
+  edges.insert(edges.begin(), hist);
+  return std::move(edges);
+}
 }  // namespace
 
-std::tuple<Tensor, std::vector<Tensor>> histogramdd(const Tensor& self, IntSpan bins, std::span<const double> range,
-                                                    const Tensor& weight, bool density) {
+std::vector<Tensor> histogramdd(const Tensor& self, IntSpan bins, std::span<const double> range, const Tensor& weight,
+                                bool density) {
   const Tensor points = points_of(self, weight);
   const size_t axes = size_t(points.size(1));
   check(bins.size() == axes || bins.size() == 1, ErrorKind::Runtime, "histogramdd: argument 'bins' has ", bins.size(),
@@ -443,10 +449,9 @@ std::tuple<Tensor, std::vector<Tensor>> histogramdd(const Tensor& self, IntSpan 
   for (size_t d = 0; d < axes; ++d)
     edges.push_back(even_edges("histogramdd", ops::select(points, 1, int64_t(d)), bins[bins.size() == 1 ? 0 : d],
                                range.empty() ? range : range.subspan(2 * d, 2)));
-  return counted("histogramdd", points, std::move(edges), weight, density);
+  return joined(counted("histogramdd", points, std::move(edges), weight, density));
 }
-std::tuple<Tensor, std::vector<Tensor>> histogramdd_edges(const Tensor& self, TensorList bins, const Tensor& weight,
-                                                          bool density) {
+std::vector<Tensor> histogramdd_edges(const Tensor& self, TensorList bins, const Tensor& weight, bool density) {
   const Tensor points = points_of(self, weight);
   check(int64_t(bins.size()) == points.size(1), ErrorKind::Runtime, "histogramdd: argument 'bins' has ", bins.size(),
         " tensors, expected one for each of the ", points.size(1), " coordinates");
@@ -455,7 +460,7 @@ std::tuple<Tensor, std::vector<Tensor>> histogramdd_edges(const Tensor& self, Te
     check_edges("histogramdd", self, b);
     edges.push_back(ops::clone(b));
   }
-  return counted("histogramdd", points, std::move(edges), weight, density);
+  return joined(counted("histogramdd", points, std::move(edges), weight, density));
 }
 
 namespace {

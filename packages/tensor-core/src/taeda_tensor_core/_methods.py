@@ -261,6 +261,7 @@ def install() -> None:
         setattr(Tensor, name, _mover(name))
     Tensor.is_same_size = _functions.is_same_size
     Tensor.storage = storage
+    Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.type = type_
     Tensor.__array_priority__ = 1000  # NumPy then leaves operators to the tensor

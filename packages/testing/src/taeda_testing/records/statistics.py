@@ -99,7 +99,7 @@ def _histogramdd(x, bins, range=None, weight=None, density=False):
     pairs = None if range is None else [tuple(range[2 * d : 2 * d + 2]) for d in np.arange(axes)]
     weight = None if weight is None else weight.reshape(-1).astype(np.float64)
     hist, edges = np.histogramdd(points, bins, pairs, density=density, weights=weight)
-    return hist.astype(x.dtype), [e.astype(x.dtype) for e in edges]
+    return [hist.astype(x.dtype), *(e.astype(x.dtype) for e in edges)]
 
 
 def _frequent(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
@@ -254,7 +254,7 @@ RECORDS = [
         *misfit("histogram", (3,), np.zeros(3, np.float64), words=("bins", "float64", "float32")),
         *misfit("histogram", np.zeros(3, np.int64), 2, words=("int64",)),
     )),
-    OpRecord("histogramdd", _histogramdd, _points, FLOATS, half="", errors=(
+    OpRecord("histogramdd", _histogramdd, _points, FLOATS, namespace="ops", half="", errors=(
         *misfit("histogramdd", (3,), [2], words=("self", "(3,)")),
         *misfit("histogramdd", (4, 2), [2, 2, 2], words=("bins", "3", "2")),
     )),
