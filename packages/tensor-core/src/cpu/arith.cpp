@@ -6,6 +6,7 @@
 
 #include "cpu/lines.h"
 #include "infer/numbers.h"
+#include "taeda/ops/cast.h"
 
 namespace taeda::cpu {
 namespace {

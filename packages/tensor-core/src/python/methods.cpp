@@ -153,7 +153,8 @@ PyObject* as_type(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObj
   return guarded([&] {
     Tensor made = converted(tensor_of(self), D, std::nullopt);
     if (count || names) [[unlikely]] {
-      static Names known{name(D), 0, {"memory_format"}};
+      static const std::string dtype(name(D));
+      static Names known{dtype.c_str(), 0, {"memory_format"}};
       const Given given(known, args, count, names);
       if (given.has(0)) made = ops::contiguous(made, given.text(0, "preserve_format"));
     }
