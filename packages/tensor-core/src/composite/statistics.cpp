@@ -276,17 +276,26 @@ Shape gradient_dims(const Tensor& self, std::optional<IntSpan> dim, int64_t edge
   }
   return dims;
 }
-/// What is differenced: integers as numbers of the default dtype.
+/// What is differenced: integers as numbers of the default dtype, halves in float32.
 Tensor samples_of(const Tensor& self) {
   check(self.dtype() != DType::UInt8, ErrorKind::Runtime,
-        "gradient: argument 'self' has dtype uint8, which differences leave");
-  return is_integral(self.dtype()) ? ops::to_dtype(self, default_dtype()) : self;
+        "gradient: argument 'self' has dtype uint8, which has no "
+        "negative differences");
+  if (is_integral(self.dtype())) return ops::to_dtype(self, default_dtype());
+  return item_size(self.dtype()) == 2 ? ops::to_dtype(self, DType::Float32) : self;
+}
+/// In the dtype of the samples.
+Tensor rounded(const Tensor& found, const Tensor& self) {
+  return is_integral(self.dtype()) ? found : ops::to_dtype(found, self.dtype());
 }
 std::vector<Tensor> with_steps(const Tensor& self, const Shape& dims, std::span<const double> steps,
                                int64_t edge_order) {
   const Tensor f = samples_of(self);
   std::vector<Tensor> out;
-  for (size_t i = 0; i < dims.size(); ++i) out.push_back(derivative(f, Tensor(steps[i]), dims[i], edge_order));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const Tensor step = ops::full(Shape{}, steps[i], real_of(f.dtype()), f.device());
+    out.push_back(rounded(derivative(f, step, dims[i], edge_order), self));
+  }
   return out;
 }
 
@@ -318,7 +327,7 @@ std::vector<Tensor> gradient_coordinates(const Tensor& self, TensorList spacing,
           shape_text(x.sizes()), " at ", i, ", expected the coordinates of ", f.size(dims[i]), " samples");
     Shape along(size_t(f.dim()), 1);
     along[size_t(dims[i])] = x.numel() - 1;
-    out.push_back(derivative(f, ops::reshape(ops::diff(x), along), dims[i], edge_order));
+    out.push_back(rounded(derivative(f, ops::reshape(ops::diff(x), along), dims[i], edge_order), self));
   }
   return out;
 }

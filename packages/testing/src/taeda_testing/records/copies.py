@@ -55,7 +55,7 @@ RECORDS = [
     OpRecord("alias_copy", np.copy, calls(((),), ((3,),), ((2, 3),), ((0, 2),)), ALL,
              differentiable=True, out=True),
     _copy_of("as_strided_copy", "as_strided"),
-    OpRecord("as_strided_scatter", _replaced, _parts, ALL, differentiable=True, out=True, row_major=True, errors=(
+    OpRecord("as_strided_scatter", _replaced, _parts, ALL, differentiable=True, row_major=True, errors=(
         wrong_call(REFUSED, "as_strided_scatter src", zeros(4), zeros(3), (2,), (1,)),
         wrong_call(REFUSED, "as_strided", zeros(4), zeros(3), (3,), (2,)),
     )),

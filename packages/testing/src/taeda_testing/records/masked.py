@@ -15,13 +15,12 @@ _SHAPES = ((5,), (3, 4), (2, 3, 4))
 
 
 def _masks(rng: np.random.Generator, shape: tuple[int, ...], some: int | None) -> Iterator[np.ndarray]:
-    """Masks of the shape and of its last dimension; along dimension `some` each leaves an element."""
-    for size in (shape, shape[-1:]):
-        mask = rng.uniform(size=size) < 0.6
-        mask[..., 0] = True
-        if some is not None and size == shape:
-            np.moveaxis(mask, some, 0)[0] = True
-        yield mask
+    """Masks of the shape, and of its last dimension: along dimension `some` (None: in all) each leaves an element."""
+    mask = rng.uniform(size=shape) < 0.6
+    np.moveaxis(mask, some or 0, 0)[0] = True
+    yield mask
+    if some in (None, -1, len(shape) - 1):
+        yield np.arange(shape[-1]) % 3 != 1
 
 
 def _reduced(low: float = -4, high: float = 4, several: bool = True, none: bool = True) -> Callable[..., Any]:
@@ -42,13 +41,18 @@ def _reduced(low: float = -4, high: float = 4, several: bool = True, none: bool 
     return samples
 
 
-def _along(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for shape in _SHAPES:
-        x = random_array(rng, shape, dtype, -2, 2)
-        for dim in range(-1, len(shape)):
-            yield Sample((x, dim))
-            for mask in _masks(rng, shape, dim):
-                yield Sample((x, dim), {"mask": mask})
+def _along(note: str = "") -> Callable[..., Any]:
+    """Calls along every dimension; with a `note`, those with a mask are not for gradients."""
+
+    def samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape in _SHAPES:
+            x = random_array(rng, shape, dtype, -2, 2)
+            for dim in range(-1, len(shape)):
+                yield Sample((x, dim))
+                for mask in _masks(rng, shape, dim):
+                    yield Sample((x, dim), {"mask": mask}, note)
+
+    return samples
 
 
 def _full(x: np.ndarray, mask: Any) -> np.ndarray:
@@ -114,7 +118,7 @@ def _norms(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _normalised(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
-    for sample in _along(dtype, rng):
+    for sample in _along()(dtype, rng):
         yield Sample((sample.args[0], 2.0, sample.args[1]), sample.kwargs)
 
 
@@ -188,11 +192,11 @@ RECORDS = [
     _record("masked_amin", _with(np.amin, _most), _reduced(), _SIGNED, differentiable=True),
     _record("masked_argmax", _place(np.argmax, _least), _reduced(several=False), FLOATS),
     _record("masked_argmin", _place(np.argmin, _most), _reduced(several=False), FLOATS),
-    _record("masked_cumprod", lambda x, dim, mask=None: np.cumprod(np.where(_full(x, mask), x, 1), dim), _along,
+    _record("masked_cumprod", lambda x, dim, mask=None: np.cumprod(np.where(_full(x, mask), x, 1), dim), _along(),
             FLOATS_AND_COMPLEX, differentiable=True),
-    _record("masked_cumsum", lambda x, dim, mask=None: np.cumsum(np.where(_full(x, mask), x, 0), dim), _along,
+    _record("masked_cumsum", lambda x, dim, mask=None: np.cumsum(np.where(_full(x, mask), x, 0), dim), _along(),
             FLOATS_AND_COMPLEX, differentiable=True),
-    _record("masked_log_softmax", _softmax(1, log=True), _along, FLOATS, differentiable=True, errors=()),
+    _record("masked_log_softmax", _softmax(1, log=True), _along("what is masked is -inf"), FLOATS, differentiable=True, errors=()),
     _record("masked_logaddexp", _logaddexp, _pairs, FLOATS, differentiable=True, errors=()),
     _record("masked_logsumexp", _logsumexp, _reduced(), FLOATS, differentiable=True),
     _record("masked_mean", _with(np.mean), _reduced(), FLOATS_AND_COMPLEX, differentiable=True),
@@ -202,8 +206,8 @@ RECORDS = [
         _norm(x, ord, dim, True, mask), 1e-12
     ), _normalised, FLOATS, differentiable=True, errors=()),
     _record("masked_prod", _summed(np.prod), _reduced(0.5, 2), NUMBERS[2:4] + FLOATS, differentiable=True),
-    _record("masked_softmax", _softmax(1), _along, FLOATS, differentiable=True, errors=()),
-    _record("masked_softmin", _softmax(-1), _along, FLOATS, differentiable=True, errors=()),
+    _record("masked_softmax", _softmax(1), _along(), FLOATS, differentiable=True, errors=()),
+    _record("masked_softmin", _softmax(-1), _along(), FLOATS, differentiable=True, errors=()),
     _record("masked_std", _spread(True), _spreads, FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_sum", _summed(np.sum), _reduced(), REALS[:4] + FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_var", _spread(False), _spreads, FLOATS_AND_COMPLEX, differentiable=True),

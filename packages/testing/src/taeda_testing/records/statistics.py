@@ -231,23 +231,23 @@ def _segment_reduce(x, reduce, lengths=None, offsets=None, axis=0, initial=None)
 
 
 RECORDS = [
-    OpRecord("combinations", _combined, calls(((5,),), ((4,), 3), ((4,), 3, True), ((3,), 1), ((3,), 4), ((3,), 0),
+    OpRecord("combinations", _combined, calls(((5,),), ((4,), 3), ((4,), 3, True), ((3,), 1), ((3,), 4),
                                               ((0,), 2), ((2,), 3, True)),
-             ("bool", *_ORDERED), differentiable=True, errors=(
+             ("bool", *_ORDERED), differentiable=True, half="", errors=(
         *misfit("combinations", (2, 3), words=("self", "(2, 3)")),
         *misfit("combinations", (3,), -1, words=("r", "-1")),
     )),
-    OpRecord("frexp", _frexp, _powers, FLOATS, differentiable=True, out=True, errors=misfit(
+    OpRecord("frexp", _frexp, _powers, FLOATS, differentiable=True, errors=misfit(
         "frexp", np.zeros(3, np.int64), words=("int64",)
     )),
-    OpRecord("gradient", _gradient, _differences, FLOATS, differentiable=True, errors=(
+    OpRecord("gradient", _gradient, _differences, FLOATS, differentiable=True, half="largest", errors=(
         *misfit("gradient", (3,), edge_order=3, words=("edge_order", "3")),
         *misfit("gradient", (1, 3), words=("0", "(1, 3)")),
         *misfit("gradient", (3, 3), dim=(0, 0), words=("dim", "0")),
         *misfit("gradient", (3, 3), spacing=[1.0], words=("spacing", "1", "2")),
         *misfit("", (3, 3), dim=2, words=("2",), error=IndexError),
     )),
-    OpRecord("histogram", _histogram, _counted, FLOATS, out=True, half="", errors=(
+    OpRecord("histogram", _histogram, _counted, FLOATS, half="", errors=(
         *misfit("histogram", (3,), 0, words=("bins", "0")),
         *misfit("histogram", (3,), 2, range=(3.0, 1.0), words=("range", "3", "1")),
         *misfit("histogram", (3,), 2, weight=np.zeros(2, np.float32), words=("weight", "(2,)", "(3,)")),
@@ -258,12 +258,12 @@ RECORDS = [
         *misfit("histogramdd", (3,), [2], words=("self", "(3,)")),
         *misfit("histogramdd", (4, 2), [2, 2, 2], words=("bins", "3", "2")),
     )),
-    differentiable("mode", _mode, _frequent, _ORDERED, out=True, errors=(
+    differentiable("mode", _mode, _frequent, _ORDERED, errors=(
         *misfit("", (2, 3), 2, words=("2",), error=IndexError),
         *misfit("mode", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError)),
     )),
     differentiable("nanmedian", _middle, _holed_all, _ORDERED),
-    differentiable("nanmedian", _nanmedian, _holed_medians, _ORDERED, out=True, errors=misfit(
+    differentiable("nanmedian", _nanmedian, _holed_medians, _ORDERED, errors=misfit(
         "nanmedian", (2, 0), 1, words=("1", "(2, 0)"), error=(IndexError, RuntimeError)
     )),
     differentiable("nanquantile", _quantile_by(np.nanquantile), _quantiles, FLOATS, out=True, constant=(1,),
