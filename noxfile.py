@@ -13,6 +13,7 @@ nox.options.default_venv_backend = "virtualenv"
 nox.needs_version = ">=2024.4.15"
 
 ROOT = Path(__file__).parent
+ARRAY_API_SUITE = "https://github.com/data-apis/array-api-tests"
 RIVAL = "torch==2.13.0"
 FORMATTER = "ruff==0.17.5"
 NATIVE_FORMATTER = "clang-format==23.1.5"
@@ -53,6 +54,28 @@ def parity(session: nox.Session) -> None:
     # Its report tells what differs; the tests below are what fails.
     session.run("python", "tests/parity/operators.py", "--jobs=2", "--write", success_codes=[0, 1])
     session.run("python", "-m", "pytest", "tests/parity", *session.posargs)
+
+
+@nox.session
+def array_api(session: nox.Session) -> None:
+    """Run the array API standard's own suite on `taeda.array_api`.
+
+    It is fetched with git, or lies in a folder: `-- FOLDER`; further arguments go to pytest.
+    """
+    install(session)
+    folder, *more = session.posargs or [str(Path(session.create_tmp()) / "array-api-tests")]
+    if not Path(folder).is_dir():
+        session.run("git", "clone", "--recurse-submodules", ARRAY_API_SUITE, folder, external=True)
+    session.install("-r", f"{folder}/requirements.txt")
+    with session.chdir(folder):
+        session.run(
+            "python",
+            "-m",
+            "pytest",
+            "array_api_tests",
+            *more,
+            env={"ARRAY_API_TESTS_MODULE": "taeda.array_api"},
+        )
 
 
 @nox.session

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from _measure import failure, load, parser, ratio, statements_in_turn, table
 
+from taeda_testing import all_records
+
 SIDES = (32, 128, 512, 2048)
 SQUARES = "a, b = torch.randn({n}, {n}), torch.randn({n}, {n})"
 MATMUL_SIDES = (32, 128, 512, 1024)
@@ -117,19 +119,6 @@ ELEMENTWISE = {
     "fmod": "torch.fmod(a, b)",
     "power": "a ** b",
     "power float64": "a.double() ** b.double()",
-    "log": "a.log()",
-    "sin": "a.sin()",
-    "sigmoid": "a.sigmoid()",
-    "erf": "a.erf()",
-    "asin": "a.asin()",
-    "acos": "a.acos()",
-    "atan": "a.atan()",
-    "asinh": "a.asinh()",
-    "acosh": "(a + 1).acosh()",
-    "atanh": "a.atanh()",
-    "lgamma": "a.lgamma()",
-    "hypot": "torch.hypot(a, b)",
-    "atan2": "torch.atan2(a, b)",
     "clamp": "a.clamp(0.2, 0.8)",
     "masked_fill": "a.masked_fill(k, 0.0)",
     "boolean mask": "a[k]",
@@ -147,6 +136,13 @@ ELEMENTWISE = {
 ELEMENTS = """
 a, b = torch.rand({n}, {n}) * 0.9 + 0.05, torch.rand({n}, {n}) * 0.9 + 0.05
 k, i, h = a > 0.5, torch.randint({n}, ({n}, {n})), a.bfloat16()
+"""
+# Functions of each element as their records have them: operands within their domains.
+FUNCTION = """
+import numpy
+rng = numpy.random.default_rng(3)
+operands = [torch.from_numpy(rng.uniform(low, high, ({n}, {n})).astype("float32")) for low, high, _ in {domains}]
+function = getattr(torch, "{name}", None) or getattr(F, "{name}")
 """
 MODULES = [
     ("linear 64x512", "nn.Linear(512, 512)", "64, 512"),
@@ -174,6 +170,10 @@ def training_cases() -> Iterator[tuple[str, str, str]]:
     for label, call in ELEMENTWISE.items():
         for n in (128, 1024):
             yield f"{label}, {n}", ELEMENTS.format(n=n), call.format(n=n)
+    for record in {r.name: r for r in all_records() if r.domains and "float32" in r.dtypes}.values():
+        for n in (128, 1024):
+            made = FUNCTION.format(n=n, domains=record.domains, name=record.name)
+            yield f"{record.name} of its record, {n}", made, "function(*operands)"
     for label, layer, shape in MODULES:
         setup = LAYERS.format(layer=layer, shape=shape)
         yield label, setup, "layer(x)"

@@ -75,6 +75,8 @@ def contents(folder: Path) -> dict[str, str]:
         ({"core": "maybe"}, "core"),
         ({"kind": "magic"}, "kind"),
         ({"module": "elsewhere"}, "module"),
+        ({"aliases": "[elsewhere.plus]"}, "names no namespace of"),
+        ({"aliases": "[signal.plus]"}, "names no namespace of"),
         ({"forms": "[function, macro]"}, "forms"),
         ({"schema": '"plus(Matrix self) -> Tensor"'}, "Matrix self"),
         ({"schema": '"minus(Tensor self) -> Tensor"'}, "minus"),
@@ -162,6 +164,29 @@ def test_every_form_reaches_every_output(tmp_path: Path) -> None:
     assert "def plus_(" in written["_ops.pyi"]
     compile(written["_ops.pyi"], "_ops.pyi", "exec")
     assert [op["name"] for op in json.loads(written["ops.json"])] == ["mirror.dims", "plus"]
+
+
+@pytest.mark.parametrize(
+    "namespace", ["fft", "linalg", "masked", "nn.functional", "signal.windows", "special"]
+)
+def test_a_namespace_is_made_of_what_is_declared_to_stand_there(tmp_path: Path, namespace: str) -> None:
+    path = namespace.replace(".", "_")
+    own = {"op": f"{path}_turn", "schema": f'"{path}_turn(Tensor self) -> Tensor"', "module": namespace}
+    own |= {"forms": "[function, out]", "kind": "composite", "doc": "Turned."}
+    done = generate(tmp_path, sums=yaml_of(ADD | {"aliases": f"[{namespace}.total]"}), turns=yaml_of(own))
+    assert done.returncode == 0, done.stderr
+    written = contents(tmp_path / "out")
+    tables = written["bind_tables.cpp"]
+    assert f"PyMethodDef* const all_{path}[] = {{sums_{path}, turns_{path}, nullptr}};" in tables
+    assert f'all_namespaces[] = {{\n    {{"{namespace}", all_{path}}},\n    {{nullptr' in tables
+    for family, name, group in (("sums", "total", "plus"), ("turns", "turn", f"{path}_turn")):
+        table = written[f"bind_{family}.cpp"].partition(f"PyMethodDef {family}_{path}[] = {{")[2]
+        assert f'{{"{name}", reinterpret_cast<PyCFunction>(fn_{group})' in table.partition("};")[0]
+    assert f'"{path}_turn", ' in written["bind_turns.cpp"].partition("turns_nn_functions")[2]
+    stub = written["_ops.pyi"]
+    compile(stub, "_ops.pyi", "exec")
+    classes = [f"{'    ' * depth}class {part}:" for depth, part in enumerate(namespace.split("."))]
+    assert ("\n".join(classes) + "\n" in stub) == (namespace != "nn.functional")
 
 
 def test_inference_by_the_name_of_a_function_alone_gets_the_operator_and_all_arguments(

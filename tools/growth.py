@@ -20,10 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("packages/registry", "packages/tensor-core", "packages/testing", "tools/codegen", "tools/checks")
 HEADER = "packages/registry/src/taeda_registry/include/taeda/abi.h"
-PLUGINS = ("kernels", "observer", "operators", "probe", "device")
+PLUGINS = ("kernels", "observer", "operators", "probe", "device", "watcher")
 TESTS = [
     f"packages/tensor-core/tests/test_{name}.py"
-    for name in ("abi_kernels", "abi_layers", "abi_operators", "abi_values", "fallback")
+    for name in ("abi_kernels", "abi_layers", "abi_observers", "abi_operators", "abi_values", "fallback")
 ]
 # Its name comes before all others, so that the numbers of all operators move.
 OPERATOR = """- op: aaa_grown
@@ -62,7 +62,7 @@ for call in (
     assert taeda.allclose(call(y).cpu(), call(x)), call
 taeda.manual_seed(3)
 assert (taeda.rand(1000).to("sim").mean() - 0.5).abs().item() < 0.1
-print(f"a device built for {major}.0 works on {{version[0]}}.{{version[1]}}")
+print(f"a device built for {major}.{before} works on {{version[0]}}.{{version[1]}}")
 """
 
 
@@ -107,7 +107,7 @@ def grow(copy: Path) -> tuple[int, int, int]:
             f"}} {struct};", f"  void (*later_{struct})(void);\n  int64_t later_too;\n}} {struct};"
         )
     header.write_text(text)
-    table = int(re.search(r"offsetof\(taeda_api, \w+\) == (\d+)", text).group(1)) + 8 + 16
+    table = max(map(int, re.findall(r"offsetof\(taeda_api, \w+\) == (\d+)", text))) + 8 + 16
     family = copy / "packages/tensor-core/ops/unary.yaml"
     family.write_text(family.read_text().replace("- op: ", OPERATOR + "- op: ", 1))
     return major, minor + 1, table
@@ -161,7 +161,7 @@ def main() -> None:
         run(sys.executable, copy / "tools/checks/abi.py", "--record")
         build(copy)
         path = import_path(copy, COPIED)
-        program = PROGRAM.format(major=major, minor=minor, size=size)
+        program = PROGRAM.format(major=major, minor=minor, before=minor - 1, size=size)
         run(sys.executable, "-c", program, folder / "plugins" / "libsim.so", PYTHONPATH=path)
         tests = [copy / name for name in TESTS]
         rootdir = copy / "packages/tensor-core"

@@ -223,25 +223,43 @@ def emit(family: str, ops: list[Operator]) -> str:
     all_groups, tables = groups(ops)
     text = fill(HEAD, family=family) + "".join(group.emit() for group in all_groups) + "}  // namespace\n\n"
     for kind, names in tables.items():
+        if kind in NAMESPACES and not names:
+            continue
         prefix = "method" if kind == "methods" else "fn"
         # A namespace shows the function of the top level, under which it is known to overrides.
         rows = [
             fill(METHOD, text=literal(n), name=g if kind in NAMESPACES else n, prefix=prefix, group=g)
             for n, g in names.items()
         ]
-        text += fill(TABLE, family=family, kind=kind, rows=indented(rows, 4))
+        text += fill(TABLE, family=family, kind=_identifier(kind), rows=indented(rows, 4))
     return text + "}  // namespace taeda::py\n"
 
 
-def emit_tables(families: list[str]) -> str:
+def _identifier(kind: str) -> str:
+    """A kind of table, or a namespace, as part of a C++ name."""
+    return kind.replace(".", "_")
+
+
+def emit_tables(families: dict[str, list[Operator]]) -> str:
     """The lists of all families' tables that python/bindings.h declares."""
-    kinds = (*KINDS, *NAMESPACES)
-    names = {kind: [f"{family}_{kind}" for family in families] for kind in kinds}
+    used = {
+        space: [family for family, ops in families.items() if any(op.names_in(space) for op in ops)]
+        for space in NAMESPACES
+    }
+    kinds = {kind: list(families) for kind in KINDS} | {
+        space: there for space, there in used.items() if there
+    }
+    names = {
+        _identifier(kind): [f"{family}_{_identifier(kind)}" for family in there]
+        for kind, there in kinds.items()
+    }
     declarations = "".join(
-        f"extern PyMethodDef {', '.join(n + '[]' for n in names[kind])};\n" for kind in kinds
+        f"extern PyMethodDef {', '.join(n + '[]' for n in each)};\n" for each in names.values()
     )
     lists = "".join(
-        f"PyMethodDef* const all_{kind}[] = {{{', '.join(names[kind])}, nullptr}};\n" for kind in kinds
+        f"PyMethodDef* const all_{kind}[] = {{{', '.join(each)}, nullptr}};\n" for kind, each in names.items()
     )
-    namespaces = indented([f"{{{literal(name)}, all_{name}}}," for name in NAMESPACES], 4)
+    namespaces = indented(
+        [f"{{{literal(space)}, all_{_identifier(space)}}}," for space in kinds if space in NAMESPACES], 4
+    )
     return fill(TABLES, declarations=declarations, lists=lists, namespaces=namespaces)

@@ -166,12 +166,18 @@ def _namespace(families: dict[str, list[Operator]], namespace: str) -> str:
     for op in (op for ops in families.values() for op in ops):
         for name in op.names_in(namespace):
             rows.setdefault(name, []).extend(_signatures(op, False, False))
-    return f"class {namespace}:\n" + (_lines(rows, "    ", "@staticmethod\n    ") or "    ...\n")
+    text, indent = "", ""
+    for part in namespace.split("."):
+        text += f"{indent}class {part}:\n"
+        indent += "    "
+    return text + _lines(rows, indent, f"@staticmethod\n{indent}") + "\n" if rows else ""
 
 
 def emit(families: dict[str, list[Operator]]) -> str:
     """The stub's text."""
     functions = _lines(_collect(families, "function"), "")
     methods = _lines(_collect(families, "method"), "    ")
-    namespaces = "".join(_namespace(families, name) + "\n" for name in NAMESPACES)
+    # What stands in nn.functional is typed by the package nn.
+    shown = (name for name in NAMESPACES if not name.startswith("nn."))
+    namespaces = "".join(_namespace(families, name) for name in shown)
     return f"{HEAD}\n{_tuples(families)}{functions}\n{namespaces}{TENSOR_METHODS}{methods}"

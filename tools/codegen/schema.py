@@ -20,7 +20,8 @@ FIELDS = {
     "steps": bool, "called_inside": dict, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
-NAMESPACES = ("linalg", "masked", "special")  # Python modules beside the top level that operators may stand in
+NAMESPACES = ("fft", "linalg", "masked", "special")  # Python modules beside the top level that operators may stand in
+# Python modules beside the top level that operators may stand in; each is there once an operator is in it.
 MODULES = {"both", "nn", *NAMESPACES}
 FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
@@ -120,8 +121,9 @@ class Operator:
 
     def names_in(self, namespace: str) -> tuple[str, ...]:
         """The Python names in a namespace: `linalg_inv` of module linalg is `inv`, as is the alias `linalg.inv`."""
-        own = (self.python_name.removeprefix(f"{namespace}_"),) if self.module == namespace else ()
-        dotted = (alias.partition(".") for alias in self.aliases)
+        own = self.python_name.removeprefix(namespace.replace(".", "_") + "_")
+        own = (own,) if self.module == namespace else ()
+        dotted = (alias.rpartition(".") for alias in self.aliases)
         return (*own, *(name for place, dot, name in dotted if dot and place == namespace))
 
     @property
@@ -336,7 +338,7 @@ def _check_meaning(op: Operator) -> None:
     if op.module not in MODULES:
         raise DeclarationError(f"{op.where}: module must be of {sorted(MODULES)}, found {op.module!r}")
     for alias in op.aliases:
-        namespace, dot, _ = alias.partition(".")
+        namespace, dot, _ = alias.rpartition(".")
         if dot and namespace not in NAMESPACES:
             raise DeclarationError(
                 f"{op.where}: alias {alias!r} names no namespace of {', '.join(NAMESPACES)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import pytest
 import taeda_tensor_core as taeda
 from taeda_autograd import grad
 from taeda_tensor_core import ops
+from taeda_testing import all_records
+from taeda_testing.record import OpRecord
+from taeda_testing.runner import function_of
 
 NAN, INF = math.nan, math.inf
 
@@ -32,32 +36,29 @@ def test_xlogy_of_a_nan_has_a_nan_slope():
 
 
 _GELU_AT_MINUS_6 = math.erfc(6 / math.sqrt(2)) / 2 - 6 * math.exp(-18) / math.sqrt(2 * math.pi)
-
-# The slope of each function at points where its pieces meet, where it is flat, and at NaN.
-KINKS = {
-    "hardswish": (ops.hardswish, [-3.0, 3.0, -INF, INF, NAN], [0, 1, 0, 1, NAN]),
-    "hardsigmoid": (ops.hardsigmoid, [-3.0, 3.0, NAN], [0, 0, 0]),
-    "hardtanh": (ops.hardtanh, [-1.0, 1.0, 0.5, NAN], [0, 0, 1, 0]),
-    "relu6": (ops.relu6, [0.0, 6.0, 1.0, NAN], [0, 0, 1, 0]),
-    "hardshrink": (ops.hardshrink, [-0.5, 0.5, 0.6, NAN], [0, 0, 1, 0]),
-    "softshrink": (ops.softshrink, [-0.5, 0.5, 0.6, NAN], [0, 0, 1, 0]),
-    "relu": (taeda.relu, [0.0, -0.0, 1.0], [0, 0, 1]),
-    "leaky_relu": (lambda x: ops.leaky_relu(x, 0.25), [0.0, 1.0, NAN], [0.25, 1, 0.25]),
-    "elu": (lambda x: ops.elu(x, 2.0), [0.0, 1.0, NAN, -INF], [2, 1, NAN, 0]),
-    "threshold": (lambda x: ops.threshold(x, 1.0, 9.0), [1.0, 2.0, 0.0], [0, 1, 0]),
-    "gelu": (ops.gelu, [-6.0, 0.0, -40.0], [_GELU_AT_MINUS_6, 0.5, 0]),
-    "mish": (ops.mish, [0.0, -800.0, 800.0], [0.6, 0, 1]),
-    "acosh": (taeda.acosh, [-2.0, 2.0], [3**-0.5, 3**-0.5]),
-    "logit": (taeda.logit, [-1.0, 2.0, 0.5], [NAN, NAN, 4]),
-}
+KNOWN = [(r, k) for r in all_records() for k in r.kinks if k.slope is not None]
+SMOOTH = [r for r in all_records() if r.accuracy and r.differentiable and "float64" in r.dtypes]
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize("name", KINKS)
-def test_slope_at_a_kink(name, create_graph):
-    function, points, expected = KINKS[name]
-    (found,) = slopes(function, points, create_graph=create_graph)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-30)
+@pytest.mark.parametrize(
+    ("record", "kink"), KNOWN, ids=lambda v: v.name if isinstance(v, OpRecord) else str(v.at)
+)
+def test_slope_at_a_kink(record, kink, create_graph):
+    function = partial(function_of(record), **kink.options)
+    (found,) = slopes(function, [kink.at] * 20, create_graph=create_graph)  # whole vectors, and a rest
+    np.testing.assert_allclose(found, kink.slope, rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("record", SMOOTH, ids=lambda r: r.name)
+def test_slope_between_kinks(record):
+    low, high, _ = record.domains[0] if record.domains else (-6.03, 6.07, True)
+    # No round numbers, at which pieces meet; and room for the step.
+    x, step = np.linspace(max(low + 0.0137, -6.03), min(high - 0.0211, 6.07), 97), 1e-6
+    with np.errstate(all="ignore"):
+        difference = (record.reference(x + step) - record.reference(x - step)) / (2 * step)
+    (found,) = slopes(function_of(record), x)
+    np.testing.assert_allclose(found, difference, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("create_graph", [False, True])

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from pathlib import Path
 
 import pytest
 
+import taeda_registry
 import taeda_tensor_core as taeda
 from taeda_tensor_core import backends
 
-VERSION_TEXT = r"version 1\.0"
+HEADER = (Path(taeda_registry.include_dir()) / "taeda" / "abi.h").read_text()
+MINOR = int(re.search(r"TAEDA_ABI_MINOR (\d+)u", HEADER)[1])
+VERSION_TEXT = rf"version 1\.{MINOR}"
 
 
 def test_a_plugin_of_the_same_version_starts(plugin):
     backends.load(plugin("handshake"))
+
+
+@pytest.mark.parametrize("minor", range(MINOR))
+def test_a_plugin_of_an_earlier_minor_version_starts(plugin, minor):
+    backends.load(plugin("handshake", f"-DSTATED_MINOR={minor}u"))
 
 
 def test_starting_twice_does_nothing(plugin):
@@ -27,7 +36,7 @@ def test_starting_twice_does_nothing(plugin):
     ("major", "minor", "remedy"),
     [
         (2, 0, "pip install --upgrade taeda-tensor-core"),
-        (1, 1, "pip install --upgrade taeda-tensor-core"),
+        (1, MINOR + 1, "pip install --upgrade taeda-tensor-core"),
         (1, 4000000000, "pip install --upgrade taeda-tensor-core"),
         (0, 9, "pip install --upgrade taeda-handshake"),
     ],
@@ -78,11 +87,11 @@ def pointer_in(capsule: object) -> int:
 
 def test_the_capsule_holds_the_table():
     head = Head.from_address(pointer_in(taeda.abi_capsule()))
-    assert (head.major, head.minor) == (1, 0)
-    assert head.size >= 240
+    assert (head.major, head.minor) == (1, MINOR)
+    assert head.size >= 264
 
 
-@pytest.mark.parametrize(("major", "minor"), [(2, 0), (1, 1), (0, 5)])
+@pytest.mark.parametrize(("major", "minor"), [(2, 0), (1, MINOR + 1), (0, 5)])
 def test_the_capsule_is_refused_to_other_versions(major, minor):
     with pytest.raises(
         RuntimeError, match=rf"'mine' was built for version {major}\.{minor}.*{VERSION_TEXT}; try: pip"

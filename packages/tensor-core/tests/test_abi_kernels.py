@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 
 import numpy as np
 import pytest
@@ -213,3 +214,33 @@ def test_a_direct_kernel_may_give_its_argument_retained(kernels):
     with pytest.raises(TypeError, match="call tensor_retain before storing it"):
         taeda.poisson(x)
     assert x.tolist() == BASE.tolist()
+
+
+@pytest.fixture
+def deterministic():
+    yield taeda.use_deterministic_algorithms
+    taeda.use_deterministic_algorithms(False)
+
+
+def test_a_kernel_that_sums_in_any_order_says_so(kernels, deterministic):
+    assert kernels.put("exp", "unordered") == 0
+    assert BASE.exp()[0, 0].item() == 101
+    deterministic(True)
+    with pytest.raises(RuntimeError, match="exp_plus: has no deterministic implementation"):
+        BASE.exp()
+    deterministic(True, warn_only=True)
+    with pytest.warns(UserWarning, match="exp_plus: has no deterministic"):
+        assert BASE.exp()[0, 0].item() == 101
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="exp_plus"):
+            BASE.exp()
+
+
+def test_a_kernel_with_a_choice_asks(kernels, deterministic):
+    kernels.library.last_choice.restype = ctypes.c_int64
+    assert kernels.put("exp", "choosing") == 0
+    for wanted in (False, True):
+        deterministic(wanted)
+        BASE.exp()
+        assert kernels.library.last_choice() == wanted

@@ -14,7 +14,8 @@ import taeda_tensor_core as taeda
 from taeda_tensor_core import backends
 
 TYPE, VALUE, INDEX, RUNTIME, MISSING, MEMORY, OVERFLOW = 1, 2, 3, 4, 5, 6, 8
-RECORD = (Path(taeda_registry.include_dir()) / "taeda" / "abi-1.0.txt").read_text()
+RECORDS = (Path(taeda_registry.include_dir()) / "taeda").glob("abi-1.*.txt")
+RECORD = max(RECORDS, key=lambda path: int(path.stem.split(".")[1])).read_text()
 
 
 def members(struct: str) -> list[str]:
@@ -133,6 +134,9 @@ BAD = Device(99, 0)
         ("call_below", (byref(Spare(72)),), VALUE, "expected the call that a layer was given"),
         ("generator_reserve", (NULL, CPU, c_uint64(1), NULL, NULL), VALUE, "place of the result is null"),
         ("generator_reserve", (NULL, BAD, c_uint64(1), OUT, OUT), VALUE, "no backend number 99"),
+        ("observer_add", (NULL, OUT), VALUE, "taeda_observer is null or its size is not set"),
+        ("observer_add", (byref(Spare(32)), NULL), VALUE, "place of the result is null"),
+        ("observed_tensors", (NULL, NULL, NULL), VALUE, "expected the call that an observer was given"),
         ("value_tensors", (NULL, c_int64(2), byref(Value())), VALUE, "value_tensors"),
         ("value_tensors", (OUT, c_int64(-1), byref(Value())), VALUE, "value_tensors"),
         ("value_tensors", (NULL, c_int64(0), NULL), VALUE, "value_tensors"),
@@ -149,6 +153,8 @@ def test_what_may_be_null():
     api.host_acquire(NULL)
     assert api.stream_current(BAD) is None and api.stream_current(Device(-1, 500)) is None
     assert api.registration_remove(c_uint64(2**63)) == 0
+    assert api.observer_remove(c_uint64(2**63)) == 0
+    assert api.alert_not_deterministic(NULL) == api.deterministic() == 0
     assert api.set_error(TYPE, NULL) == TYPE and api.error == ""
 
 

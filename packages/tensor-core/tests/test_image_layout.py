@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+
 import pytest
 
 import taeda_tensor_core as taeda
@@ -21,9 +24,11 @@ def device(request):
     build = request.getfixturevalue("shared_plugin")
 
     def get(name, *options):
+        path = build("device", f'-DDEVICE_NAME="{name}"', *options)
         if name not in backends.names():
-            backends.load(build("device", f'-DDEVICE_NAME="{name}"', *options))
+            backends.load(path)
             backends.fallback(name, "cpu")
+        get.library = ctypes.CDLL(str(path))
         return f"{name}:1"
 
     return get
@@ -51,3 +56,88 @@ def test_without_an_answer_results_lie_as_their_input(device, name, channels_las
 def test_meta_answers_as_the_cpu_does(name, dtype, shape, channels_last):
     x = images(shape, channels_last, dtype)
     assert OPERATORS[name](x.to("meta")).stride() == OPERATORS[name](x).stride()
+
+
+class Question(ctypes.Structure):
+    """taeda_image_result."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("op", ctypes.c_char_p),
+        ("dtype", ctypes.c_int32),
+        ("input_layout", ctypes.c_int32),
+        ("input", ctypes.c_int64 * 4),
+        ("sizes", ctypes.c_int64 * 4),
+        ("kernel", ctypes.c_int64 * 2),
+        ("groups", ctypes.c_int64),
+    ]
+
+
+ROW_MAJOR, CHANNELS_LAST, OTHER = range(3)
+
+
+@pytest.fixture
+def answering(device):
+    """A device of the C ABI that wants what it is told to want: `answering(layout)` gives its name."""
+    name = device("answering", "-DLAYOUT")
+    library = device.library
+    library.last_question.restype = ctypes.POINTER(Question)
+
+    @contextlib.contextmanager
+    def wants(layout):
+        library.want_layout(layout)
+        try:
+            yield name
+        finally:
+            library.want_layout(ROW_MAJOR)
+
+    wants.question = lambda: library.last_question().contents
+    return wants
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("wanted", [ROW_MAJOR, CHANNELS_LAST])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_device_in_c_answers_for_itself(answering, name, wanted, channels_last):
+    x = images(channels_last=channels_last)
+    with answering(wanted) as there:
+        y = OPERATORS[name](x.to(there))
+    assert y.is_contiguous(memory_format=taeda.channels_last) == (wanted == CHANNELS_LAST)
+    assert y.is_contiguous() == (wanted == ROW_MAJOR)
+    assert taeda.equal(y.cpu(), OPERATORS[name](x))
+
+
+def test_what_a_device_in_c_is_asked(answering):
+    x = images((2, 6, 20, 24), dtype=taeda.float64)
+    with answering(ROW_MAJOR) as there:
+        taeda.conv2d(x.to(there), taeda.ones(9, 2, 3, 5, dtype=taeda.float64).to(there), groups=3)
+        asked = answering.question()
+        assert (asked.size, asked.op, asked.dtype) == (ctypes.sizeof(Question), b"conv2d", 12)
+        assert asked.input_layout == ROW_MAJOR
+        assert [list(part) for part in (asked.input, asked.sizes, asked.kernel)] == [
+            [2, 6, 20, 24],
+            [2, 9, 18, 20],
+            [3, 5],
+        ]
+        assert asked.groups == 3
+        taeda.avg_pool2d(x.to(there)[:, ::2], 2)
+        assert (asked.input_layout, asked.groups) == (OTHER, 1)
+
+
+def test_an_answer_that_is_none_and_an_error(answering):
+    x = images()
+    with (
+        answering(OTHER) as there,
+        pytest.raises(RuntimeError, match="answering: image_layout gave 2, expected"),
+    ):
+        OPERATORS["conv2d"](x.to(there))
+    with answering(-1) as there, pytest.raises(NotImplementedError, match="no images today"):
+        OPERATORS["max_pool2d"](x.to(there))
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_a_binary_of_1_0_is_not_asked(device, channels_last):
+    x = images(channels_last=channels_last)
+    there = device("older", "-DBUILT_FOR_1_0", "-DSTATED_MINOR=0u")
+    y = taeda.max_pool2d(x.to(there), 2)
+    assert y.is_contiguous(memory_format=taeda.channels_last) == channels_last

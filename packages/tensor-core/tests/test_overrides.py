@@ -407,3 +407,27 @@ def test_every_member_of_tensor_asks(name):
     assert got, f"Tensor.{name} did not ask"
     assert got[0][1] == (Answer,)
     assert overrides.resolve_name(got[0][0]) in (f"taeda.Tensor.{name}", f"taeda.Tensor.{name}.__get__")
+
+
+def test_variables_of_a_function_that_asks_can_be_read():
+    """Whoever walks a traceback reads the variables of every frame, those of closures too."""
+    from taeda_tensor_core import _overridable
+
+    def make(name):
+        def method(x):
+            return name, x
+
+        return method
+
+    method = make("free")
+    _overridable.overridable([method])
+
+    class Refusing(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        method(taeda.ones(1).as_subclass(Refusing))
+    assert "free" in [entry.frame.f_locals.get("name") for entry in caught.traceback]
+    assert method(1) == ("free", 1)

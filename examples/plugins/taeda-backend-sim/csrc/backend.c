@@ -23,6 +23,11 @@ TAEDA_PLUGIN_EXPORT int32_t sim_fail(const char* what, int64_t nth) {
   return -1;
 }
 
+static atomic_bool races;
+
+bool sim_races(void) { return atomic_load(&races); }
+TAEDA_PLUGIN_EXPORT void sim_race(int32_t on) { atomic_store(&races, on != 0); }
+
 /* From the environment: TAEDA_SIM_FAIL="kernel:5". */
 static void read_failures(void) {
   const char* text = getenv("TAEDA_SIM_FAIL");
@@ -77,6 +82,13 @@ static int32_t copy_peer(void* context, int32_t to_index, void* to, int32_t from
   return status;
 }
 
+/* Products of matrices make whole rows of images; all else goes from element to element of what it is given. */
+static int32_t image_layout(void* context, int32_t index, const taeda_image_result* result, int32_t* layout) {
+  const bool rows = strncmp(result->op, "conv", 4) == 0 || result->input_layout != TAEDA_IMAGE_CHANNELS_LAST;
+  *layout = rows ? TAEDA_IMAGE_ROW_MAJOR : TAEDA_IMAGE_CHANNELS_LAST;
+  return TAEDA_OK;
+}
+
 static const taeda_lack kLacks[] = {
     {"complex", "the simulated processor has no complex numbers"},
     {"bfloat16", "the simulated processor has no such numbers"},
@@ -98,6 +110,7 @@ static int32_t start(const taeda_api* given) {
       .copy_from_host = copy_from_host,
       .copy_to_host = copy_to_host,
       .copy_peer = copy_peer,
+      .image_layout = image_layout,
   };
   sim_offer_streams(&backend);
   int32_t status = sim_offer_memory(&backend);

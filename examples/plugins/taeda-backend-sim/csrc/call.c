@@ -97,9 +97,11 @@ static void leave_call(Job* job) {} /* to the thread that waits */
 static int32_t launch(void* context, const taeda_call* from) {
   const Kernel* kernel = context;
   if (sim_must_fail(FAIL_LAUNCH)) return api->set_error(TAEDA_E_RUNTIME, "a launch failed on request");
+  int32_t status = kernel->table == kAdds && sim_races() ? api->alert_not_deterministic(kernel->name) : TAEDA_OK;
+  if (status != TAEDA_OK) return status;
   Call* call = malloc(sizeof *call);
   if (!call) return api->set_error(TAEDA_E_MEMORY, "out of host memory");
-  int32_t status = copy_call(kernel, from, call);
+  status = copy_call(kernel, from, call);
   if (status != TAEDA_OK) return end_call(&call->job), status;
   Stream* stream = sim_stream(from->device.index, from->stream);
   if (from->result_count) call->job.end = leave_call;

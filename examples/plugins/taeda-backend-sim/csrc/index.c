@@ -1,4 +1,6 @@
 /* Picking and placing elements along a dimension, and finding those that are not zero. */
+#include <stdatomic.h>
+
 #include "sim.h"
 
 static int32_t check_places(Call* call, Array places, int64_t size) {
@@ -34,6 +36,7 @@ static int32_t gather(Call* call) {
   for (int64_t j = 0; j < places.n; ++j) found.i[j] = elements.i[j / where.length * from.length + places.i[j]];
   return store(&to.view, found), TAEDA_OK;
 }
+const char kAdds[] = "adds";
 static int32_t scatter(Call* call) { /* a copy of self with elements of src written or, with a table, added */
   const Argument* in = call->a + 1;  /* self, dim, index, src */
   const View* out = call->a[0].view;
@@ -45,7 +48,10 @@ static int32_t scatter(Call* call) { /* a copy of self with elements of src writ
   const Lines source = lines_like(in[3].view, in[2].view, in[1].i);
   const View narrow = sliced(&source.view, source.view.ndim - 1, 0, where.length);
   const Array from = load(call, &narrow, out->dtype), all = load(call, &to.view, out->dtype);
-  for (int64_t j = 0; j < places.n; ++j) {
+  static atomic_uint turn;
+  const bool backwards = call->table && sim_races() && atomic_fetch_add(&turn, 1) % 2;
+  for (int64_t k = 0; k < places.n; ++k) {
+    const int64_t j = backwards ? places.n - 1 - k : k;
     const int64_t at = j / where.length * to.length + places.i[j];
     if (!call->table) all.i[at] = from.i[j];
     else if (all.real) all.f[at] += from.f[j];
@@ -69,4 +75,4 @@ static int32_t nonzero(Call* call) {
 }
 
 const Kernel kIndexKernels[] = {
-    {"gather", gather, NULL}, {"scatter", scatter, NULL}, {"scatter_add", scatter, "adds"}, {"nonzero", nonzero, NULL}, {0}};
+    {"gather", gather, NULL}, {"scatter", scatter, NULL}, {"scatter_add", scatter, kAdds}, {"nonzero", nonzero, NULL}, {0}};

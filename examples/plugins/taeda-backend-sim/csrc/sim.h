@@ -46,6 +46,7 @@ void sim_offer_streams(taeda_backend* backend);
 /* --- backend.c: failures on request. */
 enum { FAIL_ALLOCATE, FAIL_COPY, FAIL_LAUNCH, FAIL_KERNEL, FAIL_SYNCHRONIZE, FAIL_KINDS };
 bool sim_must_fail(int what); /* counts; true for the one that was asked to fail */
+bool sim_races(void);         /* whether sums are to come in any order, as where many processors add to one place */
 
 /* --- call.c: kernels, and calls of them that wait in a stream. */
 /* A tensor as a worker sees it. */
@@ -111,6 +112,9 @@ static inline int wrap_dim(int64_t dim, int ndim) { return ndim == 0 ? 0 : (int)
 bool less(Array a, int64_t j, int64_t k);
 int64_t extreme(Array a, bool largest);
 void sort_places(Array a, bool descending, int64_t* places); /* stable */
+
+/* --- index.c: the table of kernels that add to places, in whatever order where the device races. */
+extern const char kAdds[];
 
 extern const Kernel kLineKernels[], kIndexKernels[], kProductKernels[], kPoolKernels[], kRandomKernels[];
 int32_t sim_register_elementwise(void);

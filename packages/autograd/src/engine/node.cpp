@@ -5,27 +5,23 @@
 #include "taeda/autograd/cycles.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/saved.h"
+#include "taeda/thread_end.h"
 
 namespace taeda::autograd {
 
 Pool::State* Pool::arm() noexcept {
-  struct AtExit {
-    bool gone = false;
-    ~AtExit() {
-      gone = true;
-      State* s = std::exchange(state, nullptr);
-      if (!s) return;
-      for (Block*& list : s->free)
-        while (Block* block = list) {
-          list = block->next;
-          ::operator delete(block);
-        }
-      delete s;
-    }
-  };
-  static thread_local AtExit at_exit;
-  if (!at_exit.gone) state = new State;
+  if (at_thread_end<drop>()) state = new State;
   return state;
+}
+void Pool::drop() noexcept {
+  State* s = std::exchange(state, nullptr);
+  if (!s) return;
+  for (Block*& list : s->free)
+    while (Block* block = list) {
+      list = block->next;
+      ::operator delete(block);
+    }
+  delete s;
 }
 
 Node::~Node() { delete extras; }

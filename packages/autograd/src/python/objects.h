@@ -8,8 +8,8 @@
 
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/hooks.h"
-#include "taeda/host_exit.h"
 #include "taeda/python_api.h"
+#include "taeda/python_lock.h"
 
 namespace taeda::autograd::py {
 
@@ -33,17 +33,6 @@ inline Object share(PyObject* o) { return Object(Py_NewRef(o)); }
 inline void ensure(bool ok) {
   if (!ok) raise();
 }
-
-/// The interpreter's lock for a scope; cheap when it is held already.
-class Gil {
- public:
-  Gil() : state_(not_unwound([] { return PyGILState_Ensure(); })) {}
-  ~Gil() { PyGILState_Release(state_); }
-  Gil(const Gil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 /// A Python object that C++ closures share and may drop on any thread.
 using Shared = std::shared_ptr<PyObject>;

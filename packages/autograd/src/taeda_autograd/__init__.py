@@ -41,5 +41,24 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("anomaly_mode", "checkpoint", "grad_mode", "profiler"):
+        from importlib import import_module
+
+        return import_module(f"taeda_autograd.{name}")
+    if name == "set_multithreading_enabled":
+        from taeda_autograd.grad_mode import set_multithreading_enabled
+
+        return set_multithreading_enabled
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_multithreading_enabled() -> bool:
+    """True: a backward may use a thread for each device."""
+    return True
+
+
 __version__ = "0.1.0"
 __taeda_interface__ = {"autograd": "1.0"}

@@ -1,5 +1,9 @@
 """``autograd.function``: where programs import Function from."""
 
-from taeda_autograd._function import Function, FunctionCtx, once_differentiable
+from taeda_autograd._function import Function, FunctionCtx, _FunctionMeta, once_differentiable
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+FunctionMeta = _FunctionMeta
+#: In-place Functions mark their arguments with `mark_dirty`, as all Functions do.
+InplaceFunction = Function
+
+__all__ = ["Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]

@@ -54,6 +54,14 @@ def op(name: str) -> Callable[..., Any]:
     return missing
 
 
+def placed(namespace: str) -> dict[str, Callable[..., Any]]:
+    """The operators that the provider's declarations place in one of nn's modules ("nn.functional"), by their names."""
+    place: Any = tensor
+    for part in namespace.split("."):
+        place = getattr(place, part, None)
+    return {name: value for name, value in vars(place).items() if name[0] != "_"} if place else {}
+
+
 def overridable(functions: Iterable[Callable[..., Any]]) -> None:
     """Lets classes of tensors answer for these functions, where the provider has such classes."""
     getattr(tensor, "overridable", list)(functions)
@@ -70,6 +78,7 @@ __all__ = [
     "no_grad",
     "op",
     "overridable",
+    "placed",
     "provided",
     "tensor",
 ]

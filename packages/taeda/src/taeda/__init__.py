@@ -3,11 +3,12 @@
 Importing this package loads no provider. The first use of a name loads the tensor slot, and with it automatic
 differentiation; ``taeda.nn``, ``taeda.optim``, ``taeda.autograd``, ``taeda.multiprocessing`` and
 ``taeda.utils.data`` load when used.
+
+Programs written for PyTorch run after ``import taeda as torch``. Libraries that say ``import torch`` themselves find
+taeda after ``sys.modules["torch"] = taeda``, with every submodule.
 """
 
 from taeda import _aliases, _names
-
-__version__ = "0.1.0"
 
 _aliases.install()
 

@@ -1,4 +1,8 @@
-"""Import hook: ``taeda.nn.functional`` is the very module object of the slot's provider."""
+"""Import hook: ``taeda.nn.functional`` is the very module object of the slot's provider.
+
+A second name for the whole is honoured too: after ``sys.modules["torch"] = taeda`` the import of ``torch.nn`` gives
+the module ``taeda.nn``, never a copy of it.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,15 @@ SLOTS = {
     "taeda.data": "data",
     "taeda.multiprocessing": "multiprocessing",
 }
-# Import path under taeda, and the submodule of the tensor slot that stands there.
-PARTS = {"taeda.utils._python_dispatch": "python_dispatch"}
-OWN = frozenset({"taeda.utils", "taeda._names", "taeda._aliases"})
+# Import path under taeda, the slot that has the module that stands there, and its name in it.
+PARTS = {
+    "taeda.utils._python_dispatch": ("tensor", "python_dispatch"),
+    "taeda.utils.checkpoint": ("autograd", "checkpoint"),
+}
+# Import path under taeda, and the package outside the slots that stands there.
+PACKAGES = {"taeda.distributions": "taeda_distributions"}
+# Files of this package that programs do not import.
+FILES = frozenset({"_absent", "_aliases", "_checks", "_names"})
 
 
 class _Alias:
@@ -55,13 +65,19 @@ def _announce(name: str, module: ModuleType) -> None:
 
 
 class _Finder:
-    """Answers imports below ``taeda.`` that belong to a slot."""
+    """Answers imports below ``taeda.``, and below any other name that `sys.modules` gives to taeda."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if not name.startswith("taeda.") or name in OWN:
+        head, _, rest = name.partition(".")
+        if not rest:
             return None
-        module = _module_for(name)
+        if head == "taeda":
+            module = None if _is_own(name) else _module_for(name)
+        elif sys.modules.get(head) is sys.modules["taeda"]:
+            module = _imported(f"taeda.{rest}")
+        else:
+            return None
         if module is None:
             return None
         from importlib.machinery import ModuleSpec
@@ -69,11 +85,34 @@ class _Finder:
         return ModuleSpec(name, _Alias(name, module), is_package=hasattr(module, "__path__"))
 
 
+def _is_own(name: str) -> bool:
+    """Whether the module is a file of this package."""
+    if name in SLOTS or name in PARTS or any(name.startswith(f"{slot}.") for slot in SLOTS):
+        return False
+    first = name.split(".", 2)[1]
+    return first in _names.OWN or first in FILES
+
+
+def _imported(name: str) -> ModuleType | None:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            return None
+        raise
+
+
 def _module_for(name: str) -> ModuleType | None:
     from taeda_registry.resolution import resolve
 
     if name in PARTS:
-        return _below(resolve("tensor"), PARTS[name])
+        slot, part = PARTS[name]
+        return _below(resolve(slot), part)
+    for prefix, package in PACKAGES.items():
+        if name == prefix or name.startswith(prefix + "."):
+            return _package(package + name[len(prefix) :])
     for prefix, slot in SLOTS.items():
         if name == prefix:
             return resolve(slot)
@@ -81,7 +120,29 @@ def _module_for(name: str) -> ModuleType | None:
             return _below(resolve(slot), name[len(prefix) + 1 :])
     tensor, rest = resolve("tensor"), name[len("taeda.") :]
     found = _below(tensor, rest)
-    return _names.device_module(tensor, rest) if found is None and "." not in rest else found
+    return _below_device(tensor, rest) if found is None else found
+
+
+def _package(name: str) -> ModuleType | None:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec(name.partition(".")[0]) is None:
+        raise ModuleNotFoundError(
+            f"{name} is not installed; try: pip install {name.partition('.')[0].replace('_', '-')}", name=name
+        )
+    return import_module(name)
+
+
+def _below_device(tensor: ModuleType, dotted: str) -> ModuleType | None:
+    """A kind of device, or a module that it has."""
+    from types import ModuleType
+
+    kind, *parts = dotted.split(".")
+    module: object = _names.device_module(tensor, kind)
+    for part in parts:
+        module = getattr(module, part, None)
+    return module if isinstance(module, ModuleType) else None
 
 
 def _below(module: ModuleType | None, dotted: str) -> ModuleType | None:

@@ -19,6 +19,24 @@ MODULES = {
     "data": "data",
 }
 
+# Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
+OWN = frozenset({
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_prims_common", "ao", "compiler",
+    "distributed", "export", "func", "functional", "futures", "fx",
+    "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
+})  # fmt: skip
+# Packages outside the slots.
+PACKAGES = frozenset({"distributions"})
+# Top-level names that modules of this package have.
+OWN_NAMES = {
+    "__version__": "version", "_assert": "_checks", "_check": "_checks", "_check_index": "_checks",
+    "_check_is_size": "_checks",
+    "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks",
+    "_check_with": "_checks",
+    "compile": "compiler",
+    "fork": "jit", "wait": "jit", "typename": "_checks", "vmap": "func",
+}  # fmt: skip
+
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
 NAMESPACES = ("tensor", "autograd", "nn")
 # The only names that a slot further down contributes; everything else there stays in its own module.
@@ -31,10 +49,16 @@ def lookup(name: str) -> object:
     Raises:
         AttributeError: No slot offers it.
     """
-    if name in MODULES or name == "utils":
+    if name in MODULES or name in OWN:
         from importlib import import_module
 
         return import_module(f"taeda.{name}")
+    if name in PACKAGES:
+        return _package(name)
+    if name in OWN_NAMES:
+        from importlib import import_module
+
+        return getattr(import_module(f"taeda.{OWN_NAMES[name]}"), name)
     if name == "__all__":
         return [item for item in listing() if not item.startswith("_")]
     if name.startswith("__"):
@@ -58,6 +82,17 @@ def lookup(name: str) -> object:
     )
 
 
+def _package(name: str) -> ModuleType:
+    from importlib import import_module
+
+    try:
+        return import_module(f"taeda.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"taeda_{name}":
+            raise
+        raise AttributeError(f"module 'taeda' has no attribute {name!r}: {error}") from error
+
+
 def device_module(tensor: ModuleType, name: str) -> ModuleType | None:
     """The tensor slot's module of a kind of device; None for names of no device."""
     if name.startswith("_") or not hasattr(tensor, "get_device_module"):
@@ -71,7 +106,15 @@ def device_module(tensor: ModuleType, name: str) -> ModuleType | None:
 def listing() -> list[str]:
     """All top-level names that are known without loading more than the tensor slot."""
     offered = (name for name in dir(_tensor()) if not name.startswith("_"))
-    return sorted({*offered, *MODULES, "utils", "save", "load", "__version__"})
+    own = (item for item in (*OWN, *OWN_NAMES) if not item.startswith("_"))
+    packages = (name for name in PACKAGES if _is_installed(f"taeda_{name}"))
+    return sorted({*offered, *MODULES, *packages, *own, "save", "load", "__version__"})
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(package) is not None
 
 
 def _tensor() -> ModuleType:

@@ -17,6 +17,9 @@ struct ImageResult {
   int64_t groups = 1;    // of convolutions
 };
 
+/// The answer of backends that have none of their own.
+inline bool lies_as_input(const ImageResult& result) { return result.input_layout == ImageLayout::ChannelsLast; }
+
 /// What a Backend also is that answers for its devices; the others get the layout of the input.
 class TAEDA_API ImageLayouts {
  public:

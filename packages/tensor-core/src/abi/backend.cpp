@@ -1,17 +1,39 @@
 // A backend whose functions are a plug-in's.
 #include "taeda/backend.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "abi/bridge.h"
 #include "taeda/generator_state.h"
+#include "taeda/image_layout.h"
 #include "taeda/parallel.h"
 #include "taeda/stream.h"
 
 namespace taeda::abi {
 namespace {
 
-class PluginBackend final : public Backend {
+static_assert(int(ImageLayout::RowMajor) == TAEDA_IMAGE_ROW_MAJOR &&
+              int(ImageLayout::ChannelsLast) == TAEDA_IMAGE_CHANNELS_LAST &&
+              int(ImageLayout::Other) == TAEDA_IMAGE_OTHER);
+
+/// The question as C sees it.
+taeda_image_result to_c(const ImageResult& r) {
+  taeda_image_result out{.size = sizeof out,
+                         .op = r.op,
+                         .dtype = int32_t(r.dtype),
+                         .input_layout = int32_t(r.input_layout),
+                         .input = {},
+                         .sizes = {},
+                         .kernel = {},
+                         .groups = r.groups};
+  std::ranges::copy(r.input, out.input);
+  std::ranges::copy(r.sizes, out.sizes);
+  std::ranges::copy(r.kernel, out.kernel);
+  return out;
+}
+
+class PluginBackend final : public Backend, public ImageLayouts {
  public:
   explicit PluginBackend(const taeda_backend& given) : c_(given), name_(given.name) {
     for (uint32_t i = 0; given.lacks && i < given.lack_count; ++i)
@@ -171,6 +193,15 @@ class PluginBackend final : public Backend {
   }
   void empty_cache(Device device) override {
     if (c_.empty_cache) ask("empty_cache", c_.empty_cache(c_.context, device.index));
+  }
+  bool wants_channels_last(Device device, const ImageResult& result) const override {
+    if (!c_.image_layout) return lies_as_input(result);
+    const taeda_image_result question = to_c(result);
+    int32_t layout = TAEDA_IMAGE_OTHER;
+    ask("image_layout", c_.image_layout(c_.context, device.index, &question, &layout));
+    check(layout == TAEDA_IMAGE_ROW_MAJOR || layout == TAEDA_IMAGE_CHANNELS_LAST, ErrorKind::Runtime,
+          what("image_layout"), " gave ", layout, ", expected TAEDA_IMAGE_ROW_MAJOR or TAEDA_IMAGE_CHANNELS_LAST");
+    return layout == TAEDA_IMAGE_CHANNELS_LAST;
   }
   std::map<std::string, std::string> lacks() const override { return lacks_; }
 

@@ -141,6 +141,11 @@ void host_acquire(void*);
 int32_t kernel_replace(const char*, int32_t, taeda_call_fn, void*, const char*, uint64_t*);
 int32_t value_tensors(const taeda_tensor*, int64_t, taeda_value*);
 void value_release(taeda_value*);
+int32_t alert_not_deterministic(const char*);
+int32_t deterministic();
+int32_t observer_add(const taeda_observer*, uint64_t*);
+int32_t observer_remove(uint64_t);
+int32_t observed_tensors(const taeda_observed*, int32_t (*)(void*, taeda_tensor), void*);
 
 /// Copies as much of a growing struct as both sides know, the rest zero.
 template <class T>

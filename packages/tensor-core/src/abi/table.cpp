@@ -48,6 +48,11 @@ constexpr taeda_api kTable = {
     .kernel_replace = abi::kernel_replace,
     .value_tensors = abi::value_tensors,
     .value_release = abi::value_release,
+    .alert_not_deterministic = abi::alert_not_deterministic,
+    .deterministic = abi::deterministic,
+    .observer_add = abi::observer_add,
+    .observer_remove = abi::observer_remove,
+    .observed_tensors = abi::observed_tensors,
 };
 
 std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }

@@ -1,6 +1,7 @@
 // Convolutions written in terms of conv2d and its gradient.
 #include "taeda/ops/conv.h"
 
+#include "composite/lists.h"
 #include "infer/windows.h"
 #include "taeda/checked.h"
 #include "taeda/ops.h"
@@ -11,12 +12,6 @@ namespace {
 void expect_rank(const char* op, const char* argument, const Tensor& t, int64_t low, int64_t high) {
   check(t.dim() >= low && t.dim() <= high, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ",
         shape_text(t.sizes()), ", expected ", low, low == high ? "" : detail::concat(" or ", high), " dimensions");
-}
-/// The lists of a one-dimensional operator for a height of one.
-Shape widened(const char* op, const char* argument, IntSpan list, int64_t first) {
-  check(list.size() == 1, ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(),
-        " numbers, expected 1");
-  return Shape{first, list[0]};
 }
 
 /// Of all groups, where `weight` has those of one in its second dimension.

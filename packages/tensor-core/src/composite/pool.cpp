@@ -1,6 +1,7 @@
 // Pooling over one dimension by that over two, and the choice of how maxima are remembered.
 #include "taeda/ops/pool.h"
 
+#include "composite/lists.h"
 #include "infer/pool.h"
 #include "taeda/ops.h"
 
@@ -16,12 +17,6 @@ Tensor heightened(const char* op, const Tensor& input) {
 /// Mistakes are found here, where the operator that was called can be named.
 void expect_floating(const char* op, const Tensor& input) {
   check(is_floating(input.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(input.dtype()));
-}
-Shape widened(const char* op, const char* argument, IntSpan list, int64_t first) {
-  if (list.empty()) return {};
-  check(list.size() == 1, ErrorKind::Runtime, op, ": argument '", argument, "' has ", list.size(),
-        " numbers, expected 1");
-  return Shape{first, list[0]};
 }
 Tensor flattened(const Tensor& t) { return ops::squeeze_dims(t, Shape{-2}); }
 

@@ -149,7 +149,7 @@ void Backend::memory_import(Storage&, size_t, std::string_view) { missing("memor
 
 bool wants_channels_last(Device device, const ImageResult& result) {
   const ImageLayouts* asked = table().layouts[device.backend].load(std::memory_order_acquire);
-  return asked ? asked->wants_channels_last(device, result) : result.input_layout == ImageLayout::ChannelsLast;
+  return asked ? asked->wants_channels_last(device, result) : lies_as_input(result);
 }
 
 Backend& backend(BackendId id) { return *table().backends[id].load(std::memory_order_acquire); }

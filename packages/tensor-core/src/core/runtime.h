@@ -1,6 +1,7 @@
 // Internals that the files of src/core share.
 #pragma once
 #include "taeda/tensor.h"
+#include "taeda/thread_end.h"
 
 namespace taeda {
 struct ImageResult;
@@ -38,19 +39,14 @@ class FreeList {
   };
   /// Creates the thread's state and its clean-up; null once the thread is ending.
   [[gnu::noinline]] static State* arm() noexcept {
-    struct AtExit {
-      bool gone = false;
-      ~AtExit() {
-        gone = true;
-        State* s = std::exchange(state, nullptr);
-        if (!s) return;
-        while (s->count) ::operator delete(s->blocks[--s->count]);
-        delete s;
-      }
-    };
-    static thread_local AtExit at_exit;
-    if (!at_exit.gone) state = new State;
+    if (at_thread_end<drop>()) state = new State;
     return state;
+  }
+  static void drop() noexcept {
+    State* s = std::exchange(state, nullptr);
+    if (!s) return;
+    while (s->count) ::operator delete(s->blocks[--s->count]);
+    delete s;
   }
   static inline thread_local constinit State* state __attribute__((tls_model("initial-exec"))) = nullptr;
 };

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/fork.h"
+#include "taeda/thread_end.h"
 
 namespace taeda::detail {
 namespace {
@@ -84,21 +85,17 @@ All& all() {
   return *caches;
 }
 
+void drop_cache() noexcept {
+  SmallCache* cache = std::exchange(small_cache, nullptr);
+  if (!cache) return;
+  all().remove(cache);
+  cache->clear();
+  delete cache;
+}
+
 /// Creates the thread's cache and its clean-up; null once the thread is ending, when blocks go straight to free().
 [[gnu::noinline]] SmallCache* arm_cache() {
-  struct AtExit {
-    bool gone = false;
-    ~AtExit() {
-      gone = true;
-      SmallCache* cache = std::exchange(small_cache, nullptr);
-      if (!cache) return;
-      all().remove(cache);
-      cache->clear();
-      delete cache;
-    }
-  };
-  static thread_local AtExit at_exit;
-  if (at_exit.gone) return nullptr;
+  if (!at_thread_end<drop_cache>()) return nullptr;
   small_cache = new SmallCache;
   all().add(small_cache);
   return small_cache;

@@ -9,6 +9,7 @@
 #include "taeda/backend.h"
 #include "taeda/exported.h"
 #include "taeda/ops/cast.h"
+#include "taeda/thread_end.h"
 
 namespace taeda {
 namespace {
@@ -16,9 +17,7 @@ namespace {
 /// Streams that this thread has chosen, one per device at most; empty on nearly every thread.
 thread_local std::vector<Stream>* chosen = nullptr;
 
-struct AtExit {
-  ~AtExit() { delete std::exchange(chosen, nullptr); }
-};
+void forget_chosen() noexcept { delete std::exchange(chosen, nullptr); }
 
 const StreamImpl* find_chosen(Device device) noexcept {
   if (chosen)
@@ -113,7 +112,7 @@ Stream current_stream(Device device) {
 }
 
 void set_current_stream(const Stream& stream) {
-  static thread_local AtExit at_exit;
+  if (!at_thread_end<forget_chosen>()) return;
   if (!chosen) chosen = new std::vector<Stream>;
   std::erase_if(*chosen, [&](const Stream& s) { return s->device == stream->device; });
   if (stream->handle) chosen->push_back(stream);

@@ -17,8 +17,6 @@ void copy_kernel(const Tensor& self, const Tensor& src) {
 
 void fill_kernel(const Tensor& self, const Tensor& value) {
   if (self.numel() == 0) return;
-  check(!is_complex(value.dtype()) || is_complex(self.dtype()), ErrorKind::Runtime, "fill_: argument 'value' of dtype ",
-        name(value.dtype()), " cannot be stored into dtype ", name(self.dtype()));
   char zero[16] = {}, bytes[16] = {};
   const int64_t none[2] = {0, 0};
   char* const pair[2] = {bytes, value.bytes()};

@@ -281,7 +281,7 @@ std::tuple<Tensor, Tensor, Tensor> conv2d_backward_kernel(const Tensor& grad, co
 }  // namespace
 
 bool detail::cpu_wants_channels_last(const ImageResult& r) {
-  if (std::string_view(r.op) != "conv2d") return r.input_layout == ImageLayout::ChannelsLast;
+  if (std::string_view(r.op) != "conv2d") return lies_as_input(r);
   if (!onednn::available() || compute_dtype(r.dtype) != DType::Float32) return false;
   const double patches =
       double(r.sizes[0]) * double(r.sizes[2] * r.sizes[3]) * double(r.kernel[0] * r.kernel[1]) * double(r.input[1]);

@@ -79,9 +79,7 @@ void fill_below(Distribution kind, DType made, const Tensor& self, const LoopPar
   });
   if (!place.same(self)) copy_elements(self, place);
 }
-void fill_floating(const char* op, Distribution single, const Tensor& self, const LoopParams& p,
-                   const Generator& generator) {
-  check(is_floating(self.dtype()), ErrorKind::NotImplemented, op, ": not implemented for dtype ", name(self.dtype()));
+void fill_floating(Distribution single, const Tensor& self, const LoopParams& p, const Generator& generator) {
   const bool wide = self.dtype() == DType::Float64;
   fill(wide ? Distribution(single + 1) : single, wide ? DType::Float64 : DType::Float32, self, p, generator);
 }
@@ -99,16 +97,16 @@ void uniform(const Tensor& self, double low, double high, const Generator& gener
   const LoopParams p{Scalar(low), Scalar(high)};
   if (is_half(self) && high > low && self.numel())
     return fill_below(kUniformFloat, DType::Float32, self, p, generator, high);
-  fill_floating("uniform_", kUniformFloat, self, p, generator);
+  fill_floating(kUniformFloat, self, p, generator);
 }
 void normal(const Tensor& self, double mean, double std, const Generator& generator) {
   // A complex normal number has half the variance in each part.
   if (is_complex(self.dtype()) && self.contiguous())
     return normal(pairs(self), mean, std * 0.70710678118654752440, generator);
-  fill_floating("normal_", kNormalFloat, self, {Scalar(mean), Scalar(std)}, generator);
+  fill_floating(kNormalFloat, self, {Scalar(mean), Scalar(std)}, generator);
 }
 void exponential(const Tensor& self, double rate, const Generator& generator) {
-  fill_floating("exponential_", kExponentialFloat, self, {Scalar(rate)}, generator);
+  fill_floating(kExponentialFloat, self, {Scalar(rate)}, generator);
   if (self.dtype() == DType::Float16) ops::clamp_min_(self, Tensor(0x1p-24));  // never 0, as in the wider dtypes
 }
 void bernoulli(const Tensor& self, double p, const Generator& generator) {

@@ -338,14 +338,7 @@ Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bo
                               self.is_wrapped_number() && !is_integral(self.dtype()) ? default_dtype() : self.dtype());
   const Tensor edges = ops::contiguous(ops::to_dtype(sorted_sequence, dtype)),
                wanted = ops::contiguous(ops::to_dtype(self, dtype));
-  check(edges.dim() > 0, ErrorKind::Runtime, "searchsorted: argument 'sorted_sequence' must have a dimension");
   const bool shared = edges.dim() == 1;
-  if (!shared) {
-    bool fits = wanted.dim() == edges.dim();
-    for (int64_t k = 0; fits && k + 1 < edges.dim(); ++k) fits = edges.size(k) == wanted.size(k);
-    check(fits, ErrorKind::Runtime, "searchsorted: argument 'self' of shape ", shape_text(wanted.sizes()),
-          " must agree with 'sorted_sequence' of shape ", shape_text(edges.sizes()), " in all but the last dimension");
-  }
   const Tensor out = empty(wanted.sizes(), DType::Int64);
   const int64_t length = edges.size(-1), per_row = shared ? wanted.numel() : wanted.size(-1);
   visit_ordered(dtype, "searchsorted", [&]<class T>() {

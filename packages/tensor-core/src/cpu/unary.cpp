@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/lines.h"
+#include "infer/dtypes.h"
 
 namespace taeda::cpu {
 namespace {
@@ -16,11 +17,8 @@ void rounding(const Tensor& out, const Tensor& self) {
 }
 void round_kernel(const Tensor& out, const Tensor& self, int64_t decimals) {
   if (decimals == 0) return rounding<op::round, Unary::round>(out, self);
-  const DType d = compute_dtype(self.dtype());
-  check(!is_integral(d), ErrorKind::NotImplemented, "round: argument 'decimals' must be 0 for dtype ",
-        name(self.dtype()));
   const LoopParams p{Scalar(std::pow(10.0, std::abs(double(decimals)))), Scalar(decimals < 0)};
-  run_line(row(Unary::round_decimals), "round", d, out, self, &p);
+  run_line(row(Unary::round_decimals), "round", compute_dtype(self.dtype()), out, self, &p);
 }
 void conj_kernel(const Tensor& out, const Tensor& self) {
   if (!is_complex(self.dtype())) return copy_elements(out, self);
@@ -30,20 +28,12 @@ void logit_kernel(const Tensor& out, const Tensor& self, std::optional<double> e
   const LoopParams p{Scalar(eps.value_or(-1.0))};
   run_line(row(Unary::logit), "logit", dtype_for(Operands::AsFloat, self.dtype()), out, self, &p);
 }
-double largest(DType d) {
-  switch (real_of(d)) {
-    case DType::Float16: return 65504;
-    case DType::BFloat16: return 0x1.fep127;
-    case DType::Float32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
-}
 void nan_to_num_kernel(const Tensor& out, const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                        std::optional<double> neginf) {
   if (is_integral(self.dtype())) return copy_elements(out, self);
   const DType d = compute_dtype(self.dtype());
-  const LoopParams p{Scalar(nan.value_or(0)), Scalar(posinf.value_or(largest(self.dtype()))),
-                     Scalar(neginf.value_or(-largest(self.dtype())))};
+  const double largest = infer::largest_number(self.dtype());
+  const LoopParams p{Scalar(nan.value_or(0)), Scalar(posinf.value_or(largest)), Scalar(neginf.value_or(-largest))};
   run_line(row(Unary::nan_to_num), "nan_to_num", d, out, self, &p);
 }
 

@@ -254,12 +254,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool right) {
   const Tensor& edges = sorted_sequence;
   const Tensor wanted = ops::to_device(self, edges.device());
-  check(edges.dim() > 0, ErrorKind::Runtime, "searchsorted: argument 'sorted_sequence' must have a dimension");
   const bool shared = edges.dim() == 1;
-  bool fits = shared || wanted.dim() == edges.dim();
-  for (int64_t d = 0; fits && d + 1 < edges.dim(); ++d) fits = edges.size(d) == wanted.size(d);
-  check(fits, ErrorKind::Runtime, "searchsorted: argument 'self' of shape ", shape_text(wanted.sizes()),
-        " must agree with 'sorted_sequence' of shape ", shape_text(edges.sizes()), " in all but the last dimension");
   const auto before = [](const Tensor& a, const Tensor& b) {  // NaN is last
     return ops::logical_or(ops::lt(a, b), ops::logical_and(ops::ne(b, b), ops::eq(a, a)));
   };

@@ -1,5 +1,7 @@
 // Dtypes that follow from a dtype: of results, and of what is kept for gradients.
 #pragma once
+#include <cfloat>
+
 #include "taeda/tensor.h"
 
 namespace taeda::infer {
@@ -15,5 +17,15 @@ constexpr DType accumulated(DType d) noexcept {
 
 /// Of sums and moments kept for the gradient: never a half, whose rounding would come back multiplied.
 constexpr DType statistics_dtype(DType d) noexcept { return d == DType::Float64 ? DType::Float64 : DType::Float32; }
+
+/// The largest finite number of a floating dtype, of each part of a complex one.
+constexpr double largest_number(DType d) noexcept {
+  switch (real_of(d)) {
+    case DType::Float16: return 65504;
+    case DType::BFloat16: return 0x1.fep127;
+    case DType::Float32: return FLT_MAX;
+    default: return DBL_MAX;
+  }
+}
 
 }  // namespace taeda::infer

@@ -77,6 +77,11 @@ Spec negation(const char* op, const Tensor& self) {
         ": argument 'self' is bool, which has no negative; use logical_not");
   return like(self, self.dtype());
 }
+Spec round(const Tensor& self, int64_t decimals) {
+  check(decimals == 0 || !is_integral(self.dtype()), ErrorKind::NotImplemented,
+        "round: argument 'decimals' must be 0 for dtype ", name(self.dtype()), ", got ", decimals);
+  return unary_ordered("round", self);
+}
 Spec activation(const char* op, const Tensor& self) {
   if (!is_floating(self.dtype())) unsupported(op, self.dtype());
   return like(self, self.dtype());

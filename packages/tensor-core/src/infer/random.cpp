@@ -1,10 +1,11 @@
 // Arguments of distributions: bounds, rates, chances and dtypes.
 #include "infer/random.h"
 
-#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <utility>
+
+#include "infer/dtypes.h"
 
 namespace taeda::infer {
 namespace {
@@ -17,16 +18,8 @@ void check_differentiable(const char* op, const Tensor& self) {
   check_dtype(is_differentiable(self.dtype()), op, self.dtype());
 }
 
-double largest_number(DType dtype) {
-  switch (real_of(dtype)) {
-    case DType::Float16: return 65504;
-    case DType::BFloat16: return 0x1.fep127;
-    case DType::Float32: return FLT_MAX;
-    default: return DBL_MAX;
-  }
-}
 int64_t smallest_integer(DType dtype) {
-  if (dtype == DType::Float16) return -65504;
+  if (dtype == DType::Float16) return -largest_integer(dtype);
   if (is_floating(dtype)) return std::numeric_limits<int64_t>::min();
   return is_signed(dtype) ? -largest_integer(dtype) - 1 : 0;
 }
@@ -35,7 +28,7 @@ int64_t smallest_integer(DType dtype) {
 
 int64_t largest_integer(DType dtype) {
   if (dtype == DType::Bool) return 1;
-  if (dtype == DType::Float16) return 65504;
+  if (dtype == DType::Float16) return int64_t(largest_number(dtype));
   const int64_t bits = item_size(dtype) * 8 - (is_signed(dtype) ? 1 : 0);
   return is_floating(dtype) || bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t(1) << bits) - 1;
 }

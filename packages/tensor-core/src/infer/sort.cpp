@@ -9,9 +9,9 @@
 namespace taeda::infer {
 namespace {
 
-void check_ordered(const char* op, const Tensor& self) {
-  check(!is_complex(self.dtype()), ErrorKind::Type, op, ": argument 'self' has dtype ", name(self.dtype()),
-        "; complex numbers have no order");
+void check_ordered(const char* op, const Tensor& tensor, const char* argument = "self") {
+  check(!is_complex(tensor.dtype()), ErrorKind::Type, op, ": argument '", argument, "' has dtype ",
+        name(tensor.dtype()), "; complex numbers have no order");
 }
 
 }  // namespace
@@ -41,6 +41,18 @@ void histogram_range(double& low, double& high) {
       "histc: arguments 'min' and 'max', or the elements where they are equal, must be finite, ordered and no further "
       "apart than the largest number, got ",
       low, " and ", high);
+}
+
+void searchsorted(const Tensor& sorted_sequence, const Tensor& self) {
+  check_ordered("searchsorted", sorted_sequence, "sorted_sequence");
+  check_ordered("searchsorted", self);
+  const int64_t last = sorted_sequence.dim() - 1;
+  check(last >= 0, ErrorKind::Runtime, "searchsorted: argument 'sorted_sequence' must have a dimension");
+  check(last == 0 || (self.dim() == last + 1 && std::ranges::equal(self.sizes().first(size_t(last)),
+                                                                   sorted_sequence.sizes().first(size_t(last)))),
+        ErrorKind::Runtime, "searchsorted: argument 'self' of shape ", shape_text(self.sizes()),
+        " must agree with 'sorted_sequence' of shape ", shape_text(sorted_sequence.sizes()),
+        " in all but the last dimension");
 }
 
 std::array<Spec, 2> sort(const Tensor& self, int64_t dim, bool, bool) {

@@ -9,4 +9,6 @@ void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& ma
 /// The range of a histogram, opened where it is a single value; finite and in order.
 void histogram_range(double& low, double& high);
 
+void searchsorted(const Tensor& sorted_sequence, const Tensor& self);
+
 }  // namespace taeda::infer

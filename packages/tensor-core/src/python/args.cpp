@@ -386,7 +386,6 @@ DType dtype_arg(const Signature& sig, int i, Slots& slots) {
 
 Device device_arg(const Signature& sig, int i, Slots& slots) {
   PyObject* o = slots.values[i];
-  if (o && is_device(o)) return reinterpret_cast<PyDevice*>(o)->value;
   if (o)
     if (const std::optional<Device> found = as_device(o)) return *found;
   wrong_type(sig, i, o);

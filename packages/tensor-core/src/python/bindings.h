@@ -7,7 +7,8 @@ extern PyMethodDef* const all_functions[];     // top-level and `ops`
 extern PyMethodDef* const all_nn_functions[];  // `ops` only
 extern PyMethodDef* const all_methods[];       // methods of Tensor
 
-/// A Python module beside the top level (`linalg`, `special`) with its functions; the list ends with a null name.
+/// A Python module beside the top level (`linalg`, `signal.windows`) with its functions; the list ends with a null
+/// name.
 struct Namespace {
   const char* name;
   PyMethodDef* const* functions;

@@ -1,6 +1,9 @@
-// device objects: a backend's name and an index.
+// device objects: a backend's name and an index; of reserved names also where there is no such backend.
+#include <charconv>
+
 #include "python/internal.h"
 #include "taeda/backend.h"
+#include "taeda/reserved.h"
 
 namespace taeda::py {
 
@@ -10,8 +13,49 @@ namespace {
 
 PyObject* host = nullptr;  // device("cpu"), the one asked for most
 
+// Note [Devices that are not there]: programs name reserved devices before they ask whether there is one, in defaults
+// of arguments for instance. Such an object has a backend number from `kAbsent` on, which stands for the name, and
+// index -1 where none was given. Whoever takes a device from Python gets what the name means then, or the usual error.
+constexpr BackendId kAbsent = 0xF0;
+static_assert(kAbsent >= kMaxBackends);
+
+bool is_absent(Device device) { return device.backend >= kAbsent; }
+std::string_view reserved_name(Device device) { return kReservedDevices[device.backend - kAbsent].name; }
+std::string spelled(Device device) {
+  if (!is_absent(device)) return to_string(device);
+  const std::string name(reserved_name(device));
+  return device.index < 0 ? name : name + ":" + std::to_string(device.index);
+}
+
 Device value_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->value; }
-std::string type_of(Device device) { return backend(device.backend).name(); }
+std::string type_of(Device device) {
+  return is_absent(device) ? std::string(reserved_name(device)) : backend(device.backend).name();
+}
+/// The same for objects of one device that were made before and after its plug-in was loaded.
+Device comparable(Device device) {
+  if (!is_absent(device)) return device;
+  const int8_t index = device.index < 0 ? int8_t(0) : device.index;
+  const int there = find_backend(reserved_name(device));
+  return there < 0 ? Device{device.backend, index} : Device{BackendId(there), index};
+}
+
+/// A reserved device that nobody has loaded; nothing for other texts.
+std::optional<Device> absent_device(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  for (size_t i = 0; i < std::size(kReservedDevices); ++i) {
+    if (name != kReservedDevices[i].name || find_backend(name) >= 0) continue;
+    int index = -1;
+    if (colon != std::string_view::npos) {
+      const std::string_view digits = text.substr(colon + 1);
+      const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+      if (status != std::errc() || end != digits.data() + digits.size() || index < 0 || index > 127)
+        return std::nullopt;
+    }
+    return Device{BackendId(kAbsent + i), int8_t(index)};
+  }
+  return std::nullopt;
+}
 
 PyObject* make(Device device) {
   PyDevice* object = PyObject_New(PyDevice, DeviceType);
@@ -35,28 +79,33 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       ensure(i != -1 || !PyErr_Occurred());
       text += ":" + std::to_string(i);
     }
+    if (const std::optional<Device> absent = absent_device(text)) return make(*absent);
     return wrap(parse_device(text));
   });
 }
 
 PyObject* repr(PyObject* self) {
   const Device device = value_of(self);
-  if (device.backend <= kMeta) return PyUnicode_FromFormat("device(type='%s')", type_of(device).c_str());
+  if (device.backend <= kMeta || device.index < 0)
+    return PyUnicode_FromFormat("device(type='%s')", type_of(device).c_str());
   return PyUnicode_FromFormat("device(type='%s', index=%d)", type_of(device).c_str(), int(device.index));
 }
-PyObject* str(PyObject* self) { return PyUnicode_FromString(to_string(value_of(self)).c_str()); }
-Py_hash_t hash(PyObject* self) { return Py_hash_t(value_of(self).backend) * 256 + value_of(self).index + 1; }
+PyObject* str(PyObject* self) { return PyUnicode_FromString(spelled(value_of(self)).c_str()); }
+Py_hash_t hash(PyObject* self) {
+  const Device device = comparable(value_of(self));
+  return Py_hash_t(device.backend) * 256 + device.index + 1;
+}
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !is_device(a) || !is_device(b)) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((value_of(a) == value_of(b)) == (op == Py_EQ));
+  return PyBool_FromLong((comparable(value_of(a)) == comparable(value_of(b))) == (op == Py_EQ));
 }
 PyObject* get_type(PyObject* self, void*) { return PyUnicode_FromString(type_of(value_of(self)).c_str()); }
 PyObject* get_index(PyObject* self, void*) {
-  if (value_of(self).backend <= kMeta) Py_RETURN_NONE;
+  if (value_of(self).backend <= kMeta || value_of(self).index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(value_of(self).index);
 }
 PyObject* reduce(PyObject* self, PyObject*) {
-  return Py_BuildValue("O(s)", reinterpret_cast<PyObject*>(DeviceType), to_string(value_of(self)).c_str());
+  return Py_BuildValue("O(s)", reinterpret_cast<PyObject*>(DeviceType), spelled(value_of(self)).c_str());
 }
 
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
@@ -72,10 +121,13 @@ PyType_Slot slots[] = {
     {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
-    {Py_tp_doc, const_cast<char*>("device(type, index=None)\n\nPlace of a tensor's elements: 'cpu', 'meta', or what an "
-                                  "installed backend offers.\n\n"
-                                  "Raises:\n    RuntimeError: The name is unknown; the known ones are listed.\n\n"
-                                  "Example:\n    >>> taeda.device('cpu')\n    device(type='cpu')")},
+    {Py_tp_doc,
+     const_cast<char*>("device(type, index=None)\n\nPlace of a tensor's elements: 'cpu', 'meta', or what an "
+                       "installed backend offers.\n\n"
+                       "Names that are reserved for accelerators can be used without one; what they are used\n"
+                       "for then fails.\n\n"
+                       "Raises:\n    RuntimeError: The name is unknown; the known ones are listed.\n\n"
+                       "Example:\n    >>> taeda.device('cpu')\n    device(type='cpu')")},
     {0, nullptr}};
 PyType_Spec spec{"taeda_tensor_core.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, slots};
 
@@ -87,7 +139,10 @@ PyObject* wrap(Device device) {
 }
 
 std::optional<Device> as_device(PyObject* o) {
-  if (is_device(o)) return value_of(o);
+  if (is_device(o)) {
+    const Device device = value_of(o);
+    return is_absent(device) ? parse_device(spelled(device)) : device;
+  }
   if (PyUnicode_Check(o)) return parse_device(text_of(o, "device"));
   return std::nullopt;
 }

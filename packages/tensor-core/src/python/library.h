@@ -1,8 +1,8 @@
 // Between boxed values and Python objects, by the types of a schema.
 #pragma once
 #include "python/internal.h"
-#include "taeda/host_exit.h"
 #include "taeda/library.h"
+#include "taeda/python_lock.h"
 
 namespace taeda::py {
 
@@ -20,17 +20,6 @@ PyObject* results_to_python(const Values& results);
 /// A text of a plug-in's: what is no UTF-8 in it is shown as a replacement character. May fail as Python's functions
 /// do.
 PyObject* shown_text(std::string_view text) noexcept;
-
-/// Holds the interpreter's lock for a scope, on any thread.
-class Gil {
- public:
-  Gil() : state_(not_unwound([] { return PyGILState_Ensure(); })) {}
-  ~Gil() { PyGILState_Release(state_); }
-  Gil(const Gil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 /// A Python callable that C++ may copy and drop on any thread.
 class Callback {

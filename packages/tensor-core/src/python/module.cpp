@@ -1,4 +1,5 @@
 // The extension module taeda_tensor_core._C: types, functions, and the lock that kernels give up.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -99,10 +100,28 @@ bool add_ops(PyObject* module) {
   return PyModule_AddObject(module, "ops", ops) == 0 && ok;
 }
 
+/// The module of a dotted name below `module`, made where it is not there yet. One with modules in it counts as a
+/// package.
+Object namespace_module(PyObject* module, const std::string& name) {
+  Object place(Py_NewRef(module));
+  for (size_t begin = 0, end; begin < name.size(); begin = end + 1) {
+    end = std::min(name.find('.', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    if (!PyObject_HasAttrString(place.get(), part.c_str())) {
+      const Object made(PyModule_New(("taeda_tensor_core." + name.substr(0, end)).c_str()));
+      if (!made || PyModule_AddObjectRef(place.get(), part.c_str(), made.get()) < 0) return Object();
+      const Object path(end < name.size() ? PyList_New(0) : nullptr);
+      if (path && PyModule_AddObjectRef(made.get(), "__path__", path.get()) < 0) return Object();
+    }
+    place = Object(PyObject_GetAttrString(place.get(), part.c_str()));
+  }
+  return place;
+}
+
 bool add_namespaces(PyObject* module) {
   for (const Namespace* space = all_namespaces; space->name; ++space) {
-    PyObject* made = PyModule_New((std::string("taeda_tensor_core.") + space->name).c_str());
-    if (!made || !add_tables(made, space->functions) || PyModule_AddObject(module, space->name, made) < 0) return false;
+    const Object made = namespace_module(module, space->name);
+    if (!made || !add_tables(made.get(), space->functions)) return false;
   }
   return true;
 }

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taeda_tensor_core._C import *  # noqa: F403
 
-from taeda_tensor_core import _methods, _overridable  # noqa: E402
+from taeda_tensor_core import _lazy, _methods, _overridable  # noqa: E402
 from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops_dir  # noqa: E402
 from taeda_tensor_core._functions import (  # noqa: E402
     are_deterministic_algorithms_enabled,
@@ -36,7 +36,19 @@ from taeda_tensor_core._functions import (  # noqa: E402
     tensordot,
     use_deterministic_algorithms,
 )
-from taeda_tensor_core._info import finfo, iinfo, memory_format  # noqa: E402
+from taeda_tensor_core._info import (  # noqa: E402
+    finfo,
+    iinfo,
+    jagged,
+    layout,
+    memory_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from taeda_tensor_core._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
 from taeda_tensor_core._overridable import overridable  # noqa: E402
 from taeda_tensor_core._printing import set_printoptions  # noqa: E402
@@ -61,13 +73,22 @@ def abi_capsule(major: int = 1, minor: int = 0, distribution: str = "") -> objec
     return _C._abi_capsule(major, minor, distribution)
 
 
-# `ops` and the namespaces that operators declare (`linalg`, `special`) can be imported as modules.
-_sys.modules.update(
-    {f"{__name__}.{_name}": _value for _name, _value in vars(_C).items() if isinstance(_value, type(_sys))}
-)
+def _announce(place: object) -> None:
+    """`ops` and the namespaces that operators declare (`linalg`, `signal.windows`) can be imported as modules."""
+    for module in list(vars(place).values()):
+        if isinstance(module, type(_sys)):
+            _sys.modules[module.__name__] = module
+            _announce(module)
+
+
+_announce(_C)
 
 
 def _more_ops(name: str):
+    if name == "load_library":
+        from taeda_tensor_core._extension_names import load_library
+
+        return load_library
     if name.startswith("_"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.library._operators import find_package
@@ -77,6 +98,17 @@ def _more_ops(name: str):
 
 # Packages whose operators are defined by compiled plug-ins are found when they are asked for.
 ops.__getattr__ = _more_ops
+
+
+def _more_extension(name: str):
+    if name.startswith("__"):
+        raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
+    from taeda_tensor_core import _extension_names
+
+    return _extension_names.find(name)
+
+
+_C.__getattr__ = _more_extension
 
 
 def _discover(name: str) -> None:
@@ -96,6 +128,8 @@ overridable((
 
 contiguous_format = memory_format("contiguous_format")
 channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+legacy_contiguous_format = contiguous_format
 preserve_format = memory_format("preserve_format")
 
 e = 2.718281828459045
@@ -110,16 +144,8 @@ __taeda_interface__ = {"tensor": "1.0"}
 
 def __getattr__(name: str) -> object:
     # Loaded when used: checkpoints need NumPy, tensors do not.
-    if name in ("save", "load", "CheckpointError"):
-        from taeda_tensor_core import serialization
+    return _lazy.find(name, globals())
 
-        return globals().setdefault(name, getattr(serialization, name))
-    if name == "get_device_module":
-        from taeda_tensor_core import device_module
 
-        return globals().setdefault(name, device_module.get_device_module)
-    if name in ("library", "backends", "accelerator", "overrides"):
-        import importlib
-
-        return importlib.import_module(f"taeda_tensor_core.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_lazy.names()})

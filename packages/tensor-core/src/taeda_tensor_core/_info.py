@@ -24,6 +24,27 @@ def _named_format(name: str) -> memory_format:
     return getattr(taeda_tensor_core, name)
 
 
+class layout(str):
+    """How the elements of a tensor are kept: ``strided``, or one of the sparse ways."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"taeda.{self!s}"
+
+    def __reduce__(self) -> tuple:
+        return _named_format, (str(self),)
+
+
+strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
+jagged = layout("jagged")
+
+
 # bits of the mantissa, largest exponent, smallest normal exponent, digits that always survive
 _FLOATS = {
     "float16": (10, 15, -14, 3),

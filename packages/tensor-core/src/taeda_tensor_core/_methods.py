@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core import _C, _copies, _functions, _overridable, _printing, _unique
+from taeda_tensor_core import _C, _copies, _functions, _info, _overridable, _printing, _unique
 from taeda_tensor_core._C import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-_LEGACY = {
-    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
-    "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
-    "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
-}  # fmt: skip
 
 
 # --- NumPy ---
@@ -50,18 +44,29 @@ def __format__(self: Tensor, spec: str) -> str:
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """Name of the tensor's type without `dtype`, else the tensor in that dtype."""
+    """Name of the tensor's type without `dtype`, else the tensor in that dtype, on the device that a type names.
+
+    Args:
+        dtype: A dtype, a type such as ``taeda.FloatTensor``, or its name.
+        non_blocking: As in `to`.
+
+    Example:
+        >>> taeda.ones(2).type()
+        'torch.FloatTensor'
+    """
+    from taeda_tensor_core import legacy_types
+
     if dtype is None:
-        return f"taeda.{_LEGACY.get(self.dtype.name, self.dtype.name)}"
+        return legacy_types.type_name(self)
+    if isinstance(dtype, _C.dtype):
+        return self.to(dtype, non_blocking=non_blocking)
     if isinstance(dtype, str):
-        names = {text: name for name, text in _LEGACY.items()}
-        name = names.get(dtype.rpartition(".")[2])
-        if name is None:
-            raise ValueError(
-                f"type: unknown type {dtype!r}; expected a dtype or one of {', '.join(sorted(names))}"
-            )
-        dtype = getattr(_C, name)
-    return self.to(dtype)
+        wanted, kind = legacy_types.target_of(dtype)
+    elif isinstance(dtype, type) and hasattr(dtype, "device_type"):
+        wanted, kind = dtype.dtype, dtype.device_type  # type: ignore[attr-defined]
+    else:
+        raise TypeError(f"type: argument 'dtype' must be a dtype, a tensor type or its name, found {dtype!r}")
+    return self.to(kind if kind != self.device.type else self.device, wanted, non_blocking=non_blocking)
 
 
 type_.__name__ = "type"
@@ -108,51 +113,129 @@ def __reversed__(self: Tensor) -> Tensor:
     return self if self.dim() == 0 else _C.flip(self, (0,))
 
 
-class UntypedStorage:
-    """The memory of a tensor: facts about it. The tensor may show other memory later."""
+def untyped_storage(self: Tensor) -> Any:
+    """The memory that the tensor shows, as bytes."""
+    from taeda_tensor_core import storage
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor.detach()
-
-    def data_ptr(self) -> int:
-        """Address of the first byte."""
-        self._tensor.data_ptr()  # tells the storage that an address is known
-        return self._tensor._storage_facts()[0]
-
-    def nbytes(self) -> int:
-        """Number of bytes."""
-        return self._tensor._storage_facts()[1]
-
-    size = __len__ = nbytes
-
-    @property
-    def device(self) -> Any:
-        """Where the memory is."""
-        return self._tensor.device
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, UntypedStorage)
-            and self._tensor._storage_facts()[0] == other._tensor._storage_facts()[0]
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._tensor._storage_facts()[0])
+    return storage.UntypedStorage(self)
 
 
-def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory that the tensor shows."""
-    return UntypedStorage(self)
+def storage(self: Tensor) -> Any:
+    """The memory that the tensor shows, as elements of its dtype."""
+    from taeda_tensor_core import storage as _storage
+
+    return _storage.typed_storage(self)
 
 
-def storage(self: Tensor) -> UntypedStorage:
-    """The same as untyped_storage."""
-    return UntypedStorage(self)
+def storage_type(self: Tensor) -> type:
+    """The older class of the tensor's memory."""
+    from taeda_tensor_core import storage as _storage
+
+    return getattr(_storage, _storage.STORAGE_NAMES[self.dtype.name])
+
+
+_set = Tensor.set_
+
+
+def set_(
+    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+) -> Tensor:
+    """Let the tensor show other memory, in place.
+
+    Args:
+        source: A tensor, whose memory, shape and strides it gets; a storage; nothing for an empty tensor.
+        storage_offset: Where it begins in the storage, in elements.
+        size: Its shape; by default all of the storage in one dimension.
+        stride: Its strides; by default row-major.
+
+    Raises:
+        RuntimeError: A source of another dtype or device, or a storage that ends too soon.
+    """
+    if source is None:
+        return _set(self, _C.empty((0,), dtype=self.dtype, device=self.device))
+    if isinstance(source, Tensor):
+        if size is None and storage_offset == 0:
+            return _set(self, source)
+        source = storage(source)
+    from taeda_tensor_core import storage as _storage
+
+    return _set(self, _storage.shown(source, self.dtype, storage_offset, size, stride))
+
+
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this one's dtype and device from sizes, a sequence or a tensor."""
+    from taeda_tensor_core import legacy_types
+
+    return legacy_types.make("new", self.dtype, device or self.device, *args)
+
+
+def is_conj(self: Tensor) -> bool:
+    """False: conj() computes at once."""
+    return False
+
+
+def is_neg(self: Tensor) -> bool:
+    """False: neg() computes at once."""
+    return False
+
+
+def is_distributed(self: Tensor) -> bool:
+    """False: tensors belong to one process."""
+    return False
+
+
+def _sparse_way(name: str) -> Callable[..., Any]:
+    """A method of dense tensors that leads to sparse ones; what it does is loaded when it is called."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from taeda_tensor_core.sparse import _making
+
+        return getattr(_making, f"dense_{name}")(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"See `taeda.sparse`: {name.replace('_', ' ')}."
+    return method
+
+
+_SPARSE_WAYS = ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_mask", "to_dense")
+
+
+def is_coalesced(self: Tensor) -> bool:
+    """Whether a sparse tensor names no place twice; only sparse tensors have an answer."""
+    raise RuntimeError(f"is_coalesced: expected a sparse tensor, found layout {self.layout!r}")
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replace every element by what a Python function makes of it and of another tensor's (slow, cpu only)."""
+    pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist(), strict=True)
+    return self.copy_(_C.tensor([callable(a, b) for a, b in pairs], dtype=self.dtype).reshape(self.shape))
+
+
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the slowest to the fastest, as they lie in memory."""
+    strides = self.stride()
+    return tuple(sorted(range(self.dim()), key=lambda dim: (-strides[dim], dim)))
+
+
+def new_empty_strided(
+    self: Tensor, size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of unspecified elements with a shape and strides, of this one's dtype and device unless given."""
+    made = _C.empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+    return made.requires_grad_() if requires_grad else made
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The tensor on another device, as the array API standard names it."""
     return self.to(device)
+
+
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """`taeda.array_api`: functions of the Python array API standard that take and give arrays."""
+    from taeda_tensor_core.array_api._array import namespace
+
+    return namespace(api_version)
 
 
 def _mover(name: str) -> Callable[..., Tensor]:
@@ -239,9 +322,30 @@ def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
 METHODS = [
     __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
-    resize_as_, __reversed__, untyped_storage, to_device,
+    resize_as_, __reversed__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
+    storage_type, set_, new, is_conj, is_neg, is_distributed, is_coalesced, map_, dim_order, new_empty_strided,
 ]  # fmt: skip
+
+
+def _enter_device(self: Any) -> Any:
+    """The device of tensors that the block makes without saying where."""
+    from taeda_tensor_core.default_device import enter
+
+    return enter(self)
+
+
+def _leave_device(self: Any, *exception: object) -> None:
+    from taeda_tensor_core.default_device import leave
+
+    leave(self, *exception)
+
+
+def _decorate_with_device(self: Any, function: Callable) -> Callable:
+    """The function in a block of this device."""
+    from taeda_tensor_core.default_device import decorate
+
+    return decorate(self, function)
 
 
 def install() -> None:
@@ -260,10 +364,28 @@ def install() -> None:
     for name in _C._reserved_devices():
         setattr(Tensor, name, _mover(name))
     Tensor.is_same_size = _functions.is_same_size
+    _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device
+    _C.device.__call__ = _decorate_with_device
     Tensor.storage = storage
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.type = type_
+    for name in _SPARSE_WAYS:
+        setattr(Tensor, name, _sparse_way(name))
+    Tensor.layout = property(lambda self: _info.strided, doc="How the elements are kept: ``taeda.strided``.")
+    for name in (
+        "is_mkldnn",
+        "is_nested",
+        "is_vulkan",
+        "is_xla",
+        "is_mtia",
+        "is_ipu",
+        "is_maia",
+        "is_hpu",
+        "is_sparse_csr",
+    ):
+        setattr(Tensor, name, property(lambda self: False, doc="False."))
+    Tensor.name = property(lambda self: None, doc="None.")
     Tensor.__array_priority__ = 1000  # NumPy then leaves operators to the tensor
     Tensor.__module__ = "taeda_tensor_core"
     # Reduction reads the object's own class and state, which no other class can answer for.

@@ -8,6 +8,7 @@ for one that asks first; the function object, which programs hold and compare, s
 
 from __future__ import annotations
 
+import functools
 import types
 
 from taeda_tensor_core import _C
@@ -31,8 +32,25 @@ class _Ask:
         return _C._call_overridable(self._public, self._inner, args, kwargs)
 
 
-def _template(*args: Any, **kwargs: Any) -> Any:
-    return (...).call(args, kwargs)
+@functools.cache
+def _template(free: int) -> types.CodeType:
+    """The code of a function that asks, for one with so many free variables.
+
+    It must take them into its frame as any closure does: whoever looks at the frame's variables reads them there.
+    """
+    names = [f"free{i}" for i in range(free)]
+    source = f"""
+def closure({", ".join(names)}):
+    def template(*args, **kwargs):
+        if 0:
+            {"; ".join(names) or "pass"}
+        return (...).call(args, kwargs)
+    return template
+"""
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    code: types.CodeType = scope["closure"](*names).__code__
+    return code
 
 
 def _ask_first(function: types.FunctionType) -> None:
@@ -42,9 +60,10 @@ def _ask_first(function: types.FunctionType) -> None:
     )
     inner.__kwdefaults__, inner.__annotations__ = function.__kwdefaults__, function.__annotations__
     ask = _Ask(function, inner)
-    constants = tuple(ask if item is ... else item for item in _template.__code__.co_consts)
+    template = _template(len(code.co_freevars))
+    constants = tuple(ask if item is ... else item for item in template.co_consts)
     function.__wrapped__ = inner  # by which `inspect` knows the signature
-    function.__code__ = _template.__code__.replace(
+    function.__code__ = template.replace(
         co_consts=constants,
         co_name=code.co_name,
         co_qualname=code.co_qualname,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,12 @@ class DeviceModule(ModuleType):
     def __init__(self, name: str) -> None:
         super().__init__(f"taeda.{name}", f"Devices of the kind {name!r}.")
         self._device = name
+        self.__path__: list[str] = []  # it has modules, such as `amp`
+
+    def __getattr__(self, name: str) -> Any:
+        from taeda_tensor_core import _device_names
+
+        return _device_names.find(self, name)
 
     def __repr__(self) -> str:
         return f"<devices {self._device!r}>"
@@ -37,9 +44,41 @@ class DeviceModule(ModuleType):
         """How many there are; 0 without a working plug-in."""
         return backends.device_count(self._device) if _works(self._device) else 0
 
+    def is_initialized(self) -> bool:
+        """Whether the kind's plug-in has been loaded, and works."""
+        return self._device in backends.names()
+
+    def init(self) -> None:
+        """Load the kind's plug-in.
+
+        Raises:
+            RuntimeError: There is none, or it fails.
+        """
+        _C._device_count(self._device)
+
+    def set_device(self, device: Any) -> None:
+        """Make one the current device; index 0 is, and the only one until a backend has more.
+
+        Raises:
+            RuntimeError: There is no such device.
+        """
+        index = device if isinstance(device, int) else _C.device(device).index or 0
+        if index < 0:
+            return
+        if index >= self.device_count():
+            raise RuntimeError(
+                f"{self.__name__}.set_device: there is no device '{self._device}:{index}', of {self.device_count()}"
+            )
+        if index != self.current_device():
+            raise NotImplementedError(
+                f"{self.__name__}.set_device: the current device stays '{self._device}:{self.current_device()}'; say "
+                f"device='{self._device}:{index}' where tensors are made"
+            )
+
     def current_device(self) -> int:
         """Index of the device that the kind's bare name stands for."""
-        return _C.device(self._device).index or 0
+        _C._device_count(self._device)
+        return 0
 
     def get_device_properties(self, device: Any = None) -> dict[str, Any]:
         """Facts about one of them, as `taeda.backends.properties`."""
@@ -65,17 +104,37 @@ class DeviceModule(ModuleType):
 
     manual_seed_all = manual_seed
 
+    def seed(self) -> None:
+        """Start the default generator's numbers from the system's entropy."""
+        if self.is_available():
+            self.default_generator().seed()
+
+    seed_all = seed
+
+    def initial_seed(self) -> int:
+        """Seed of the default generator."""
+        return self.default_generator().initial_seed()
+
+    def get_rng_state_all(self) -> list[Tensor]:
+        """States of the default generators of all devices of the kind."""
+        return [random.get_rng_state(f"{self._device}:{i}") for i in range(self.device_count())]
+
+    def set_rng_state_all(self, new_states: Iterable[Tensor]) -> None:
+        """Go back to states that get_rng_state_all gave."""
+        for index, state in enumerate(new_states):
+            random.set_rng_state(state, f"{self._device}:{index}")
+
     def default_generator(self) -> Generator:
         """The generator that operators on the device use when none is given."""
         return random.default_generator(self._device)
 
-    def get_rng_state(self) -> Tensor:
+    def get_rng_state(self, device: Any = None) -> Tensor:
         """State of the default generator, a uint8 tensor."""
-        return random.get_rng_state(self._device)
+        return random.get_rng_state(self._one(device))
 
-    def set_rng_state(self, new_state: Tensor) -> None:
+    def set_rng_state(self, new_state: Tensor, device: Any = None) -> None:
         """Go back to a state that get_rng_state gave."""
-        random.set_rng_state(new_state, self._device)
+        random.set_rng_state(new_state, self._one(device))
 
     def Stream(self, device: Any = None, priority: int = 0) -> streams.Stream:
         """A new queue of work."""
@@ -127,7 +186,7 @@ def get_device_module(device: Any = None) -> DeviceModule:
     name = str(device).partition(":")[0]
     if name not in _modules:
         if not _known(name):
-            _C.device(name)  # raises, with the names that are known
+            _C._device_count(name)  # raises, with the names that are known
         _modules[name] = DeviceModule(name)
     return _modules[name]
 
@@ -143,7 +202,7 @@ def _known(name: str) -> bool:
 def _works(name: str) -> bool:
     """Whether the device's plug-in is there and loads; `backends.failures` keeps what went wrong."""
     try:
-        _C.device(name)
+        _C._device_count(name)
     except RuntimeError:
         return False
     return True

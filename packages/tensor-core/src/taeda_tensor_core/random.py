@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
+
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Generator, Tensor, manual_seed
 
@@ -45,17 +48,50 @@ def initial_seed() -> int:
     return default_generator().initial_seed()
 
 
-class fork_rng:
-    """Context in which random numbers may be drawn without changing the default generator's state outside."""
+@contextlib.contextmanager
+def fork_rng(
+    devices: Iterable[object] | None = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str | None = None,
+) -> Iterator[None]:
+    """Context in which random numbers may be drawn without changing the default generators' states outside.
 
-    def __init__(self, devices: object = None, enabled: bool = True) -> None:
-        self._enabled = enabled
-        self._states: list[Tensor] = []
+    Args:
+        devices: Devices, or indices of `device_type`, whose generators are kept beside the cpu's; by default all of
+            that type that there are.
+        enabled: False changes nothing.
+        device_type: Kind of the devices; by default that of the accelerator, if there is one.
 
-    def __enter__(self) -> None:
-        self._states.append(get_rng_state())
+    Example:
+        >>> with taeda.random.fork_rng():
+        ...     noise = taeda.randn(3)
+    """
+    if not enabled:
+        yield
+        return
+    places = ["cpu", *_places(devices, device_type)]
+    states = [get_rng_state(place) for place in places]
+    try:
+        yield
+    finally:
+        for place, state in zip(places, states, strict=True):
+            set_rng_state(state, place)
 
-    def __exit__(self, *exception: object) -> None:
-        state = self._states.pop()
-        if self._enabled:
-            set_rng_state(state)
+
+def _places(devices: Iterable[object] | None, device_type: str | None) -> list[object]:
+    if device_type in ("cpu", "meta"):
+        return []
+    if device_type is None:
+        from taeda_tensor_core import accelerator
+
+        found = accelerator.current_accelerator()
+        if found is None:
+            return [one for one in devices or () if not isinstance(one, int)]
+        device_type = found.type
+    if devices is None:
+        from taeda_tensor_core.device_module import get_device_module
+
+        devices = range(get_device_module(device_type).device_count())
+    return [f"{device_type}:{one}" if isinstance(one, int) else one for one in devices]

@@ -50,6 +50,38 @@ static int32_t synchronize(void* context, int32_t index) {
   return TAEDA_OK;
 }
 
+#ifdef BUILT_FOR_1_0
+/* As a binary made with the header of 1.0: it knows nothing of what lies behind its struct. */
+#define BACKEND_SIZE offsetof(taeda_backend, image_layout)
+static int32_t image_layout(void* context, int32_t index, const taeda_image_result* result, int32_t* layout) {
+  (void)context, (void)index, (void)result, (void)layout;
+  abort();
+}
+#else
+#define BACKEND_SIZE sizeof(taeda_backend)
+#endif
+#ifdef LAYOUT
+/* What it wants is set by the test; a negative number is an error. Keeps the last question. */
+static int32_t wanted;
+static taeda_image_result asked;
+static char asked_op[32];
+TAEDA_PLUGIN_EXPORT void want_layout(int32_t layout);
+TAEDA_PLUGIN_EXPORT void want_layout(int32_t layout) { wanted = layout; }
+TAEDA_PLUGIN_EXPORT const taeda_image_result* last_question(void);
+TAEDA_PLUGIN_EXPORT const taeda_image_result* last_question(void) {
+  asked.op = asked_op;
+  return &asked;
+}
+static int32_t image_layout(void* context, int32_t index, const taeda_image_result* result, int32_t* layout) {
+  (void)context, (void)index;
+  asked = *result;
+  strncpy(asked_op, result->op, sizeof asked_op - 1);
+  if (wanted < 0) return api->set_error(TAEDA_E_NOT_IMPLEMENTED, "no images today");
+  *layout = wanted;
+  return TAEDA_OK;
+}
+#endif
+
 TAEDA_PLUGIN_EXPORT int64_t live_blocks(void);
 TAEDA_PLUGIN_EXPORT int64_t live_blocks(void) { return live; }
 
@@ -96,7 +128,7 @@ static int32_t properties(void* context, int32_t index, taeda_device_properties*
 
 static int32_t start(const taeda_api* given) {
   static const taeda_lack lacks[] = {{"streams", "one queue"}, {"complex", "reals only"}};
-  static const taeda_backend backend = {.size = sizeof backend,
+  static const taeda_backend backend = {.size = BACKEND_SIZE,
                                         .name = DEVICE_NAME,
                                         .distribution = "taeda-test-" DEVICE_NAME,
                                         .lacks = lacks,
@@ -108,6 +140,9 @@ static int32_t start(const taeda_api* given) {
                                         .copy_to_host = copy_to_host,
 #ifdef MORE
                                         .properties = properties,
+#endif
+#if defined(LAYOUT) || defined(BUILT_FOR_1_0)
+                                        .image_layout = image_layout,
 #endif
                                         .synchronize = synchronize};
   static const taeda_operator sum = {

@@ -47,6 +47,19 @@ static int32_t forgetful(void* context, const taeda_call* call) {
   return TAEDA_OK;
 }
 
+/* Adds up in any order, which the user may not want; or has a choice, and says what it chose. */
+static int32_t unordered(void* context, const taeda_call* call) {
+  TRY(api->alert_not_deterministic("exp_plus"));
+  return exp_plus(context, call);
+}
+static int64_t chosen;
+static int32_t choosing(void* context, const taeda_call* call) {
+  chosen = api->deterministic();
+  return exp_plus(context, call);
+}
+TAEDA_PLUGIN_EXPORT int64_t last_choice(void);
+TAEDA_PLUGIN_EXPORT int64_t last_choice(void) { return chosen; }
+
 /* Fails on the way in a function of the table, and goes on all the same. */
 static int32_t probing(void* context, const taeda_call* call) {
   taeda_op op;
@@ -116,7 +129,7 @@ static const struct {
                {"forgetful", forgetful, NULL},     {"probing", probing, NULL},     {"crossed", crossed, &status},
                {"latin", latin, &status},          {"borrowing", borrowing, NULL}, {"sharing", sharing, NULL},
                {"null_handle", null_handle, NULL}, {"cube", cube, NULL},           {"halves", halves, NULL},
-               {"elsewhere", elsewhere, NULL}};
+               {"elsewhere", elsewhere, NULL},     {"unordered", unordered, NULL}, {"choosing", choosing, NULL}};
 
 /* Controls of the test; each gives the status of the table's function. */
 TAEDA_PLUGIN_EXPORT int32_t put(const char* op, const char* kernel, int32_t replace, int32_t with_status);

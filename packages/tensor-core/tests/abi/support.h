@@ -7,6 +7,10 @@
 
 static const taeda_api* api;
 
+#ifndef STATED_MINOR
+#define STATED_MINOR TAEDA_ABI_MINOR
+#endif
+
 /* Leaves the function with the status of `expression` unless that is TAEDA_OK. */
 #define TRY(expression)                      \
   do {                                       \
@@ -46,7 +50,7 @@ static inline int32_t call1(const char* name, const taeda_value* arguments, uint
 #define DESCRIBE(plugin_name)                                                         \
   static const taeda_plugin description = {.size = sizeof(taeda_plugin),              \
                                            .abi_major = TAEDA_ABI_MAJOR,              \
-                                           .abi_minor = TAEDA_ABI_MINOR,              \
+                                           .abi_minor = STATED_MINOR,                 \
                                            .name = plugin_name,                       \
                                            .distribution = "taeda-test-" plugin_name, \
                                            .start = start};                           \

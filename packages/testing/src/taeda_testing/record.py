@@ -49,6 +49,21 @@ class ErrorSample:
 
 
 @dataclass(frozen=True)
+class Kink:
+    """A point of a function of each element at which its pieces meet, it is flat, saturates or ends.
+
+    Attributes:
+        at: the element.
+        slope: the derivative there; None where it is what PyTorch chose.
+        options: keyword arguments of the call.
+    """
+
+    at: float
+    slope: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class OpRecord:
     """An operator and its independent reference.
 
@@ -74,6 +89,9 @@ class OpRecord:
         cancels: gradients are sums whose terms may cancel: their error is measured at the size of the terms.
         row_major: the first argument is given in row-major order only, not in other layouts.
         errors: wrong calls.
+        kinks: of a function of each element, the points at which derivatives are compared whatever they are.
+        accuracy: of a function of each element, by dtype name its largest error, relative and absolute; empty where it
+            is not held to any.
         family: of the operator; the name of the module that the record stands in.
     """
 
@@ -99,6 +117,8 @@ class OpRecord:
     row_major: bool = False
     writes: tuple[int, ...] = ()
     errors: tuple[ErrorSample, ...] = ()
+    kinks: tuple[Kink, ...] = ()
+    accuracy: dict[str, tuple[float, float]] = field(default_factory=dict)
     family: str = ""
 
     @property

@@ -12,6 +12,8 @@ Samples, in ``taeda_testing.sampling``: ``unary`` and ``binary`` give arrays of 
 ``lists`` the same with lists of arrays. Each returns a function ``(dtype, rng) -> samples`` that makes its arrays only
 when it is called. ``with_axis`` and ``float_result`` turn functions of NumPy into references.
 
+``kinks`` tells of points at which derivatives are special, ``NEARLY_EXACT`` how exact values usually are.
+
 Wrong calls, in ``taeda_testing.wrong``: ``wrong_call(error, words, *args)`` one call, ``misfit(name, *shapes)`` one
 with zeros of these shapes, ``broadcast(name)``, ``dimension(name)`` and ``inner(name, ...)`` the usual ones.
 
@@ -29,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from taeda_testing.record import COMPLEX, FLOATS, NUMBERS, OpRecord
+from taeda_testing.record import COMPLEX, FLOATS, NUMBERS, Kink, OpRecord
 from taeda_testing.sampling import binary, float_result, unary
 from taeda_testing.wrong import broadcast
 
@@ -38,6 +40,15 @@ WITH_FLOAT_RESULT = ("bool", "int32", "int64", "uint8", *FLOATS)
 WITH_INEXACT_RESULT = (*WITH_FLOAT_RESULT, *COMPLEX)
 
 differentiable = partial(OpRecord, differentiable=True)
+
+#: How exact functions of one argument are, as a rule.
+NEARLY_EXACT = {"float32": (2e-6, 1e-7), "float64": (2e-14, 0.0)}
+
+
+def kinks(slopes: dict[float, float], *others: float, **options: Any) -> tuple[Kink, ...]:
+    """Points of a function with their derivatives, and others at which PyTorch is followed; under the options."""
+    known = tuple(Kink(at, slope, options) for at, slope in slopes.items())
+    return known + tuple(Kink(at, None, options) for at in others)
 
 
 def rounded(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +80,7 @@ def function_of_one(
         special: whether it is defined at zeros, infinities and NaN too.
         more: further facts, as for `OpRecord`.
     """
-    facts = {"differentiable": True, "in_place": True, "out": True, **more}
+    facts = {"differentiable": True, "in_place": True, "out": True, "accuracy": NEARLY_EXACT, **more}
     return OpRecord(name, rounded(function), unary(low, high, special=special), dtypes, **facts)
 
 

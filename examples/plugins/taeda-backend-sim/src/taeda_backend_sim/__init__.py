@@ -34,6 +34,16 @@ def fail(what: str, nth: int = 1) -> None:
 
 
 @contextlib.contextmanager
+def racing() -> Iterator[None]:
+    """Inside, `scatter_add` adds up in an order that differs from call to call, as where many processors do it."""
+    _library().sim_race(1)
+    try:
+        yield
+    finally:
+        _library().sim_race(0)
+
+
+@contextlib.contextmanager
 def held(index: int = 0) -> Iterator[None]:
     """The current stream of a device stands still inside: what is put there waits."""
     _library().sim_hold(index)

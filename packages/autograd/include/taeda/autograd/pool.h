@@ -41,6 +41,7 @@ class Pool {
   };
   /// Creates the thread's lists and their clean-up; null once the thread is ending.
   [[gnu::noinline]] static State* arm() noexcept;
+  static void drop() noexcept;
   static inline thread_local constinit State* state __attribute__((tls_model("initial-exec"))) = nullptr;
 };
 

@@ -4,6 +4,7 @@ Each family's module says which names are public.
 """
 
 from taeda_nn._bind import overridable as _overridable
+from taeda_nn._bind import placed as _placed
 from taeda_nn.functional.activation import *
 from taeda_nn.functional.activation import __all__ as _activation
 from taeda_nn.functional.conv import *
@@ -20,4 +21,10 @@ from taeda_nn.functional.pooling import *
 from taeda_nn.functional.pooling import __all__ as _pooling
 
 __all__ = [*_activation, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling]
+# Operators that are declared to stand here need no function around them.
+_declared = {
+    _name: _function for _name, _function in _placed("nn.functional").items() if _name not in __all__
+}
+globals().update(_declared)
+__all__.extend(_declared)
 _overridable(globals()[name] for name in __all__)

@@ -1,9 +1,30 @@
-"""Home of ``taeda.utils.data``, the provider of slot ``data``, and of parts of the tensor slot."""
+"""Home of ``taeda.utils.data``, the provider of slot ``data``, of parts of other slots, and of small tools."""
+
+from __future__ import annotations
+
+_MODULES = frozenset({
+    "_device", "_python_dispatch", "_pytree", "_triton", "benchmark", "checkpoint", "collect_env",
+    "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "tensorboard", "weak",
+})  # fmt: skip
+_NAMES = {"swap_tensors": "_swap"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in ("data", "_python_dispatch"):
-        raise AttributeError(f"module 'taeda.utils' has no attribute {name!r}")
     from importlib import import_module
 
-    return import_module(f"taeda.utils.{name}")
+    if name in _MODULES:
+        return import_module(f"taeda.utils.{name}")
+    if name in _NAMES:
+        return globals().setdefault(name, getattr(import_module(f"taeda.utils.{_NAMES[name]}"), name))
+    raise AttributeError(f"module 'taeda.utils' has no attribute {name!r}")
+
+
+def set_module(obj: object, mod: str) -> None:
+    """Set `obj.__module__`."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in _MODULES if not name.startswith("_")), "set_module", "swap_tensors"})

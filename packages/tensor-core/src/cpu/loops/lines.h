@@ -121,9 +121,10 @@ struct Loops {
     one_by_one(F(params), p, s, n, Index());
   }
 
-  /// Contiguous elements; of an expression that is not right everywhere, at most a block.
+  /// Contiguous elements; of an expression that is not right everywhere, at most a block. Flattened, since a loop with
+  /// a call of a long expression in it would not vectorise.
   template <size_t... K>
-  static void contiguous(const F& f, char* const* p, int64_t n, std::index_sequence<K...>) {
+  [[gnu::flatten]] static void contiguous(const F& f, char* const* p, int64_t n, std::index_sequence<K...>) {
     R* out = reinterpret_cast<R*>(p[0]);
     n &= -kMultiple;  // as it is: so the compiler knows
     if constexpr (guarded) {

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.library._operators import Library, NewOperator, defined
+from taeda_tensor_core.library._operators import Library, NewOperator, awaited, defined
 from taeda_tensor_core.library._schemas import infer_schema, split_name, translated
 from taeda_tensor_core.library._table import Operator, Overload, op
 
@@ -313,9 +313,20 @@ def register_kernel(
 
 
 def register_fake(op: Any, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
-    """Give an operator's function for tensors without elements; with `func` None a decorator."""
+    """Give an operator's function for tensors without elements; with `func` None a decorator.
+
+    The operator, when given as "package::name", may be defined afterwards.
+    """
+
+    def give(made: NewOperator, function: Callable) -> None:
+        made.kernel("meta")(as_kernel(made.op, function))
+
+    if isinstance(op, str) and "::" in op and defined(op) is None:
+        return _decorated(
+            lambda function: awaited.setdefault(op, []).append(lambda made: give(made, function)), func
+        )
     made = _made(op, "register_fake")
-    return _decorated(lambda function: made.kernel("meta")(as_kernel(made.op, function)), func)
+    return _decorated(lambda function: give(made, function), func)
 
 
 def register_autograd(

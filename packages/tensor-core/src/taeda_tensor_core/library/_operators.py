@@ -16,6 +16,10 @@ from taeda_tensor_core.library._table import Operator, op
 _defined: dict[str, NewOperator] = {}
 
 
+#: What is to be done to operators that are not defined yet, by name.
+awaited: dict[str, list[Callable[[NewOperator], Any]]] = {}
+
+
 def defined(name: str) -> NewOperator | None:
     """The operator of this name that Python has defined."""
     return _defined.get(name)
@@ -43,6 +47,8 @@ class NewOperator(Registration):
         self._set("composite", composite)
         _publish(self.name, self.op)
         _defined[self.name] = self
+        for act in awaited.pop(self.name, ()):
+            act(self)
 
     def _set(self, part: str, function: Callable | None) -> Callable | None:
         self._functions[part] = function

@@ -11,6 +11,7 @@ from scipy import special
 from taeda_testing.arrays import SHAPES, random_array, widest
 from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, INTEGERS, REALS, ErrorSample, OpRecord, Sample
 from taeda_testing.sampling import PAIRS, Sampler, sized, unary
+from taeda_testing.vocabulary import kinks
 from taeda_testing.wrong import dimension, misfit
 
 
@@ -124,6 +125,10 @@ def _halves(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 _OUT = {"out": True}
+# Sums that cancel near zeros of a function keep their absolute accuracy.
+_EVEN = {"accuracy": {"float32": (2e-6, 2e-6), "float64": (1e-13, 1e-13)}}
+INF, NAN = np.inf, np.nan
+_GELU_AT_MINUS_6 = special.ndtr(-6.0) - 6 * np.exp(-18) / np.sqrt(2 * np.pi)
 
 _SIGNED = {"dtypes": (*INTEGERS[:4], *FLOATS), "out": True}
 
@@ -252,20 +257,23 @@ _CERTAIN = sized(
 RECORDS = [
     _record(
         "relu", lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)), namespace="", in_place=True, **_ORDERED,
-            half="largest"
+            half="largest", kinks=kinks({0.0: 0, 1.0: 1}, -0.0, INF, -INF), **_EVEN
     ),
-    _record("relu6", lambda x: np.clip(x, 0, 6)),
-    _record("elu", _elu, _calls((), (0.7,), (0.7, 1.5, 2.0)), **_OUT, half="largest"),
+    _record("relu6", lambda x: np.clip(x, 0, 6), kinks=kinks({0.0: 0, 6.0: 0, 1.0: 1, NAN: 0}, INF, -INF), **_EVEN),
+    _record("elu", _elu, _calls((), (0.7,), (0.7, 1.5, 2.0)), **_OUT, half="largest", **_EVEN,
+            kinks=kinks({0.0: 2, 1.0: 1, NAN: NAN, -INF: 0}, INF, alpha=2.0)),
     _record(
         "celu",
         lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha)),
         _calls((), (0.7,)),
         "",
         half="largest",
+        kinks=kinks({}, NAN, INF, alpha=0.5),
+        **_EVEN,
     ),
     _record(
         "selu", lambda x: _SELU[1] * np.where(x > 0, x, _SELU[0] * np.expm1(np.minimum(x, 0))), unary(), "",
-            half="largest"
+            half="largest", kinks=kinks({}, NAN, INF), **_EVEN
     ),
     _record(
         "gelu",
@@ -273,16 +281,23 @@ RECORDS = [
         unary(),
         cancels=True,
         errors=(_wrong((2,), ("gelu", "approximate", "sigmoid"), approximate="sigmoid"),),
+        kinks=kinks({-6.0: _GELU_AT_MINUS_6, 0.0: 0.5, -40.0: 0}, 6.0, 3.0, -3.0),
         **_OUT,
+        **_EVEN,
     ),
-    _record("gelu", _gelu, unary(approximate="tanh"), cancels=True, **_OUT),
-    _record("silu", lambda x: x * special.expit(x), unary(), cancels=True, **_OUT),
-    _record("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), unary(), cancels=True, **_OUT),
-    _record("softplus", _softplus, _calls((), (2.0,), (2.0, 3.0)), **_OUT, half="largest"),
-    _record("softsign", lambda x: x / (1 + np.abs(x)), unary(), dtypes=FLOATS_AND_COMPLEX),
-    _record("tanhshrink", lambda x: x - np.tanh(x), unary(), dtypes=FLOATS_AND_COMPLEX),
-    _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary(), **_OUT),
-    _record("leaky_relu", lambda x, slope=0.01: np.where(x > 0, x, slope * x), _calls((), (0.3,)), **_OUT),
+    _record("gelu", _gelu, unary(approximate="tanh"), cancels=True, **_OUT,
+            kinks=kinks({}, 6.0, -6.0, 3.0, -3.0, approximate="tanh")),
+    _record("silu", lambda x: x * special.expit(x), unary(), cancels=True, **_OUT, **_EVEN,
+            kinks=kinks({}, 20.0, -20.0)),
+    _record("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), unary(), cancels=True, **_OUT, **_EVEN,
+            kinks=kinks({0.0: 0.6, -800.0: 0, 800.0: 1}, 20.0, -20.0)),
+    _record("softplus", _softplus, _calls((), (2.0,), (2.0, 3.0)), **_OUT, half="largest", **_EVEN,
+            kinks=kinks({}, 20.0, INF, beta=2.0, threshold=4.0)),
+    _record("softsign", lambda x: x / (1 + np.abs(x)), unary(), dtypes=FLOATS_AND_COMPLEX, **_EVEN),
+    _record("tanhshrink", lambda x: x - np.tanh(x), unary(), dtypes=FLOATS_AND_COMPLEX, **_EVEN),
+    _record("logsigmoid", lambda x: -np.logaddexp(0, -x), unary(), kinks=kinks({}, INF, -INF), **_OUT, **_EVEN),
+    _record("leaky_relu", lambda x, slope=0.01: np.where(x > 0, x, slope * x), _calls((), (0.3,)), **_OUT, **_EVEN,
+            kinks=kinks({0.0: 0.25, 1.0: 1, NAN: 0.25}, INF, -INF, negative_slope=0.25)),
     _record(
         "hardtanh",
         lambda x, low=-1.0, high=1.0: np.clip(x, low, high),
@@ -291,16 +306,24 @@ RECORDS = [
             ErrorSample((np.uint8([0, 1, 3]),), {}, (RuntimeError,), ("hardtanh", "min_val", "uint8")),
             ErrorSample((np.float32([0, 1]), 2, 1), {}, (ValueError,), ("hardtanh", "min_val", "2")),
         ),
+        kinks=kinks({-1.0: 0, 1.0: 0, 0.5: 1, NAN: 0})
+        + kinks({}, -0.25, 2.0, NAN, INF, -INF, min_val=-0.25, max_val=2.0),
         **_SIGNED,
+        **_EVEN,
     ),
     _record("hardtanh", lambda x, low, high: np.clip(x, low, high), _calls((1, 3)), **_ORDERED),
-    _record("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
-    _record("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT),
-    _record("hardshrink", lambda x, at=0.5: np.where(np.abs(x) > at, x, 0), _calls((), (1.0,))),
+    _record("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT, **_EVEN,
+            kinks=kinks({-3.0: 0, 3.0: 0, NAN: 0}, INF, -INF)),
+    _record("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), unary(), **_OUT, **_EVEN,
+            kinks=kinks({-3.0: 0, 3.0: 1, -INF: 0, INF: 1, NAN: NAN})),
+    _record("hardshrink", lambda x, at=0.5: np.where(np.abs(x) <= at, 0, x), _calls((), (1.0,)), **_EVEN,
+            kinks=kinks({-0.5: 0, 0.5: 0, 0.6: 1, NAN: 0}, INF, -INF)),
     _record(
-        "softshrink", lambda x, at=0.5: np.sign(x) * np.maximum(np.abs(x) - at, 0), _calls((), (1.0,)), **_OUT
+        "softshrink", lambda x, at=0.5: np.sign(x) * np.maximum(np.abs(x) - at, 0), _calls((), (1.0,)), **_OUT, **_EVEN,
+        kinks=kinks({-0.5: 0, 0.5: 0, 0.6: 1, NAN: 0}, INF, -INF)
     ),
-    _record("threshold", lambda x, at, value: np.where(x > at, x, value), _calls((1, 9)), **_ORDERED),
+    _record("threshold", lambda x, at, value: np.where(x > at, x, value), _calls((1, 9)), **_ORDERED,
+            kinks=kinks({1.0: 0, 2.0: 1, 0.0: 0}, NAN, INF, -INF, threshold=1.0, value=9.0)),
     _record("prelu", _prelu, _channels, "", errors=(_wrong((2, 3), (2,), ("prelu", "weight", "2", "3")),),
             half="largest"),
     *_softmaxes("softmax", special.softmax, half="largest", errors=dimension("softmax")),

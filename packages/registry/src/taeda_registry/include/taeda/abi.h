@@ -15,6 +15,8 @@
  * old ones.
  *  4. A plug-in states the version it was built for. Another major version, or a minor version newer than the running
  * one, is refused by name, with the command that helps.
+ *     Members say since which minor version they are there; a plug-in that does without the newer ones may state an
+ *     older version than that of the header it was compiled with.
  *  5. A null function pointer in a struct that a plug-in fills means "I do not have this". taeda then does without, or
  * the call that needs it raises NotImplementedError naming the device and the function.
  *
@@ -45,7 +47,7 @@ extern "C" {
 #endif
 
 #define TAEDA_ABI_MAJOR 1u
-#define TAEDA_ABI_MINOR 0u
+#define TAEDA_ABI_MINOR 1u
 
 /* Name of the Python capsule that holds a `const taeda_api*`. */
 #define TAEDA_API_CAPSULE "taeda.abi"
@@ -153,6 +155,13 @@ enum {
 /* Flags of event_create. */
 enum { TAEDA_EVENT_TIMING = 1 };
 
+/* How the elements of images (N, C, H, W) lie in memory. Since 1.1. */
+enum {
+  TAEDA_IMAGE_ROW_MAJOR = 0,
+  TAEDA_IMAGE_CHANNELS_LAST = 1,
+  TAEDA_IMAGE_OTHER = 2 /* with gaps, or in another order */
+};
+
 /* --- Handles and values ------------------------------------------------------------------------------------------ */
 
 typedef struct taeda_tensor_object* taeda_tensor;       /* opaque, counted */
@@ -251,6 +260,26 @@ typedef struct taeda_call {
  * point. After an error the elements of outputs are unspecified, and results that were stored already are given back by
  * taeda. */
 typedef int32_t (*taeda_call_fn)(void* context, const taeda_call* call);
+
+/* A convolution or pooling whose result is about to be allocated. Since 1.1. */
+typedef struct taeda_image_result {
+  size_t size;
+  const char* op; /* "conv2d" */
+  int32_t dtype;
+  int32_t input_layout; /* TAEDA_IMAGE_* */
+  int64_t input[4];     /* (N, C, H, W) of the input */
+  int64_t sizes[4];     /* and of the result */
+  int64_t kernel[2];    /* height and width of the window; 0 where windows differ */
+  int64_t groups;       /* of convolutions */
+} taeda_image_result;
+
+/* A call that an observer sees. Since 1.1. */
+typedef struct taeda_observed {
+  size_t size;
+  taeda_op op;
+  int32_t failed; /* 1: it ended with an error. 0 while it begins */
+  uint32_t reserved;
+} taeda_observed;
 
 /* --- What plug-ins fill ------------------------------------------------------------------------------------------ */
 
@@ -396,6 +425,11 @@ typedef struct taeda_backend {
   int32_t (*properties)(void* context, int32_t index, taeda_device_properties* properties);
   /* Optional: gives memory that is kept but not in use back to the system; may wait for work that uses it. */
   int32_t (*empty_cache)(void* context, int32_t index);
+
+  /* Since 1.1. Optional: stores in which layout the result of a convolution or pooling is to be allocated,
+   * TAEDA_IMAGE_ROW_MAJOR or TAEDA_IMAGE_CHANNELS_LAST. Asked before each such call, so it answers at once, from what
+   * it is told alone. Kernels still fill both: `out=` may give them either. Without it results lie as their input. */
+  int32_t (*image_layout)(void* context, int32_t index, const taeda_image_result* result, int32_t* layout);
 } taeda_backend;
 
 /* A new operator. `schema` is required; either kernels (with or without `infer`) or `composite` make it work. Its
@@ -415,6 +449,16 @@ typedef struct taeda_operator {
   int32_t (*derivative)(void* context, const taeda_call* call, const taeda_value* outputs,
                         const taeda_value* gradients);
 } taeda_operator;
+
+/* Watches every operator call of a thread without being part of it. Since 1.1. Both functions are optional; they give
+ * no status, and nothing that they call is observed. A call that a layer passes on is seen once, the operators of a
+ * composite and those of a backward are calls of their own. Calls end in the reverse order of their beginning. */
+typedef struct taeda_observer {
+  size_t size;
+  void* context;
+  void (*begin)(void* context, const taeda_observed* call);
+  void (*end)(void* context, const taeda_observed* call);
+} taeda_observer;
 
 /* --- What taeda offers ------------------------------------------------------------------------------------------- */
 
@@ -538,6 +582,26 @@ typedef struct taeda_api {
   /* Gives back what a result holds and leaves none in its place. Not for arguments: those are borrowed. Null is let
    * through. */
   void (*value_release)(taeda_value* result);
+
+  /* Since 1.1. For kernels whose sums come in an order that differs from run to run, before they compute: TAEDA_OK, or
+   * TAEDA_E_RUNTIME when the user asked for deterministic algorithms, to be passed on. Where the user wants a warning
+   * only, it is given, which may itself be an error. `op` stands in the text. */
+  int32_t (*alert_not_deterministic)(const char* op);
+  /* Since 1.1. 1 when the user asked for deterministic algorithms, by error or by warning, else 0: kernels that have a
+   * choice take the way whose results are the same bits in every run. */
+  int32_t (*deterministic)(void);
+
+  /* Since 1.1. Puts an observer on the calling thread; the struct is copied. `registration` is for `observer_remove`.
+   * It sees calls that begin from now on, until it is taken away or the thread ends. VALUE: null, or no size. */
+  int32_t (*observer_add)(const taeda_observer* observer, uint64_t* registration);
+  /* Takes an observer off the calling thread; calls that it saw begin end unseen. A number that stands for nothing on
+   * this thread is let through. */
+  int32_t (*observer_remove)(uint64_t registration);
+  /* Hands the tensors among the arguments to `visit`, lists item by item, in the order of the schema, borrowed and none
+   * null. Only within `begin` and `end`, with the call that these were given. A status of `visit` other than TAEDA_OK
+   * ends it and is given back. */
+  int32_t (*observed_tensors)(const taeda_observed* call, int32_t (*visit)(void* context, taeda_tensor tensor),
+                              void* context);
 } taeda_api;
 
 /* --- Getting in touch -------------------------------------------------------------------------------------------- */
@@ -585,6 +649,12 @@ TAEDA_ABI_ASSERT(offsetof(taeda_backend, empty_cache) == 272);
 TAEDA_ABI_ASSERT(offsetof(taeda_operator, derivative) == 48);
 TAEDA_ABI_ASSERT(offsetof(taeda_api, value_release) == 256);
 TAEDA_ABI_ASSERT(offsetof(taeda_plugin, start) == 32);
+/* The place of the last member of 1.1, of structs that grew or are new. */
+TAEDA_ABI_ASSERT(offsetof(taeda_backend, image_layout) == 280);
+TAEDA_ABI_ASSERT(offsetof(taeda_image_result, groups) == 104);
+TAEDA_ABI_ASSERT(offsetof(taeda_observed, failed) == 16);
+TAEDA_ABI_ASSERT(offsetof(taeda_observer, end) == 24);
+TAEDA_ABI_ASSERT(offsetof(taeda_api, observed_tensors) == 296);
 #undef TAEDA_ABI_ASSERT
 #endif
 

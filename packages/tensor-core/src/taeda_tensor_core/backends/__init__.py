@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import sys
-import types
 from typing import Any
 
 from taeda_tensor_core import _C, _plugins
@@ -31,17 +30,21 @@ __all__ = [
     "retry",
 ]
 
-#: Settings that programs make for one vendor's library of layers; no operator of this package reads them.
-cudnn = types.SimpleNamespace(enabled=True, benchmark=False, deterministic=False, allow_tf32=True)
+#: The precision of float32 products that programs ask for; all of theirs is kept.
+fp32_precision = "none"
 
 _watched: list[str] = []
 
 
 def __getattr__(name: str) -> object:
-    if name in _C._reserved_devices():
-        from taeda_tensor_core.device_module import get_device_module
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from taeda_tensor_core.backends import _settings
 
-        return get_device_module(name)
+    if name in _settings.DEVICE_INDEPENDENT:
+        return _settings.settings(name)
+    if name in _C._reserved_devices():
+        return _settings.device_settings(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -90,7 +93,7 @@ def retry(device: str) -> None:
     """
     name = device.partition(":")[0]
     _plugins.forget(name)
-    _C.device(name)
+    _C._device_count(name)
 
 
 def fallback(device: str, policy: str) -> None:

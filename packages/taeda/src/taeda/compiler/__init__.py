@@ -1,0 +1,212 @@
+"""Questions about compiling, and marks for a compiler that is not there: functions run as they are."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from taeda import _absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling",
+    "is_exporting", "keep_portable_guards_unsafe", "list_backends", "load_cache_artifacts", "reset",
+    "save_cache_artifacts", "set_enable_guard_collectives",
+    "set_stance", "skip_all_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe", "substitute_in_graph",
+    "wrap_numpy",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    **others: Any,
+) -> Any:
+    """The function or module itself: what is compiled elsewhere runs as it is here, with the same results.
+
+    Args:
+        model: Function or module; without it the result is a decorator.
+        fullgraph: Accepted and of no effect, as are the further arguments.
+
+    Raises:
+        RuntimeError: `model` cannot be called, or both `mode` and `options` are given.
+
+    Example:
+        >>> @taeda.compile
+        ... def f(x):
+        ...     return x * 2
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if model is None:
+        return _itself
+    if not callable(model):
+        raise RuntimeError(f"compile: expected a function or a module, found {type(model).__name__}")
+    return model
+
+
+def _itself(obj: T) -> T:
+    return obj
+
+
+def is_compiling() -> bool:
+    """Whether this code is being compiled: False."""
+    return False
+
+
+def is_dynamo_compiling() -> bool:
+    """Whether this code is being compiled: False."""
+    return False
+
+
+def is_exporting() -> bool:
+    """Whether this code is being exported: False."""
+    return False
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Mark of a function that is not to be compiled: the function itself, used with or without parentheses."""
+    return _itself if fn is None else fn
+
+
+def allow_in_graph(fn: T) -> T:
+    """Mark of a function that a compiler takes as it is: the function itself."""
+    return fn
+
+
+def assume_constant_result(fn: T) -> T:
+    """Mark of a function that always gives the same: the function itself."""
+    return fn
+
+
+def nested_compile_region(fn: Any = None, **_: Any) -> Any:
+    """Mark of a part that is compiled once: the function itself."""
+    return _itself if fn is None else fn
+
+
+def substitute_in_graph(
+    original_fn: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
+) -> Callable[[T], T]:
+    """Decorator for what a compiler takes in the place of `original_fn`: it gives the function itself."""
+    return _itself
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy arrays as one of tensors; no gradients go through it.
+
+    Example:
+        >>> taeda.compiler.wrap_numpy(lambda a: a + 1)(taeda.ones(2))
+        tensor([2., 2.])
+    """
+    import functools
+
+    import numpy
+
+    from taeda.utils._pytree import tree_map
+    from taeda_registry.slots import tensor
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map(
+            lambda item: item.numpy() if isinstance(item, tensor.Tensor) else item, (args, kwargs)
+        )
+        return tree_map(
+            lambda item: tensor.from_numpy(item) if isinstance(item, numpy.ndarray) else item,
+            fn(*args, **kwargs),
+        )
+
+    return wrapped
+
+
+def reset() -> None:
+    """Forget what was compiled: nothing was."""
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """Compilers that are there: none."""
+    return []
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Mark of a step; nothing is replayed."""
+
+
+class set_stance:
+    """How calls of compiled functions run: as Python, whatever the stance."""
+
+    def __init__(
+        self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None
+    ) -> None:
+        self.stance = stance
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, fn: T) -> T:
+        return fn
+
+
+@contextlib.contextmanager
+def set_enable_guard_collectives(enabled: bool) -> Iterator[None]:
+    """A block that runs as it would without."""
+    yield
+
+
+def _all_true(guard_entries: list[Any]) -> list[bool]:
+    return [True] * len(guard_entries)
+
+
+def keep_portable_guards_unsafe(guard_entries: list[Any]) -> list[bool]:
+    """Which guards are kept: all."""
+    return _all_true(guard_entries)
+
+
+skip_all_guards_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = keep_portable_guards_unsafe
+
+globals().update(
+    _absent.functions(
+        "taeda.compiler",
+        "save_cache_artifacts load_cache_artifacts",
+        "there is no compiler, and nothing to keep",
+    )
+)
+
+
+class _Config:
+    """Settings that programs make for a compiler; nothing reads them."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+    @contextlib.contextmanager
+    def patch(self, *args: Any, **changes: Any) -> Iterator[None]:
+        """A block with other settings; as a decorator too."""
+        before = dict(self.__dict__)
+        self.__dict__.update({**(args[0] if args and isinstance(args[0], dict) else {}), **changes})
+        try:
+            yield
+        finally:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+
+
+config = _Config()

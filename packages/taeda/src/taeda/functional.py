@@ -1,0 +1,18 @@
+"""Where PyTorch keeps functions that it writes in Python; they are those of the top level."""
+
+from __future__ import annotations
+
+from taeda import _names
+
+_NAMES = frozenset({
+    "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
+    "broadcast_tensors", "cartesian_prod", "cdist",
+    "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split", "stft", "tensordot", "unique",
+    "unique_consecutive", "unravel_index",
+})  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'taeda.functional' has no attribute {name!r}")
+    return _names.lookup(name)

@@ -1,0 +1,213 @@
+"""Questions about scripting and tracing, and marks for a compiler that is not there.
+
+Programs run as Python. What only marks code for the compiler gives the function back; `script` gives back what it is
+given too, since the script of a function, class or module means what its Python means. What has to produce another
+program (`trace`, `save`, `load`, `freeze`) raises NotImplementedError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from taeda import _absent
+from taeda.futures import Future
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction",
+    "ScriptModule", "ScriptWarning", "TracedModule",
+    "TracerWarning", "TracingCheckError", "annotate", "enable_onednn_fusion", "export", "export_opnames",
+    "fork", "freeze", "fuser", "ignore",
+    "interface", "is_scripting", "is_tracing", "isinstance", "last_executed_optimized_graph", "load",
+    "onednn_fusion_enabled", "optimize_for_inference",
+    "optimized_execution", "run_frozen_optimizations", "save", "script", "script_if_tracing", "script_method",
+    "set_fusion_strategy", "set_module",
+    "strict_fusion", "trace", "trace_module", "unused", "wait",
+]  # fmt: skip
+
+T = TypeVar("T")
+_REASON = "there is no compiler of Python programs; run the function or module itself"
+
+CompilationUnit = _absent.cls("taeda.jit.CompilationUnit", _REASON)
+ScriptFunction = _absent.cls("taeda.jit.ScriptFunction", _REASON)
+ScriptModule = _absent.cls("taeda.jit.ScriptModule", _REASON)
+RecursiveScriptModule = _absent.cls("taeda.jit.RecursiveScriptModule", _REASON, ScriptModule)
+TracedModule = _absent.cls("taeda.jit.TracedModule", _REASON)
+TopLevelTracedModule = _absent.cls("taeda.jit.TopLevelTracedModule", _REASON, ScriptModule)
+
+globals().update(
+    _absent.functions(
+        "taeda.jit",
+        "export_opnames freeze last_executed_optimized_graph load optimize_for_inference run_frozen_optimizations save "
+        "trace trace_module",
+        _REASON,
+    )
+)
+
+
+class Error(RuntimeError):
+    """What compiled programs raise."""
+
+
+class TracingCheckError(Exception):
+    """A trace that does not repeat what the function did."""
+
+
+class TracerWarning(Warning):
+    """Warning of a tracer."""
+
+
+class ScriptWarning(Warning):
+    """Warning of a compiler."""
+
+
+def is_scripting() -> bool:
+    """Whether this code is being compiled: False."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether this code is being traced: False."""
+    return False
+
+
+def script(
+    obj: T, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+) -> T:
+    """`obj` itself, a function, class or module: it runs as the Python that it is."""
+    return obj
+
+
+def script_if_tracing(fn: T) -> T:
+    """The function itself: nothing is traced."""
+    return fn
+
+
+_script_if_tracing = script_if_tracing
+
+
+def script_method(fn: T, _rcb: Any = None) -> T:
+    """The method itself."""
+    return fn
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Mark of a function that a compiler leaves to Python: the function itself, used with or without parentheses."""
+    return drop if callable(drop) else _itself
+
+
+def unused(fn: T) -> T:
+    """Mark of a function that a compiler replaces by an error: the function itself."""
+    return fn
+
+
+def export(fn: T) -> T:
+    """Mark of a method that a compiler takes too: the method itself."""
+    return fn
+
+
+def interface(obj: T) -> T:
+    """Mark of a class that is an interface: the class itself."""
+    return obj
+
+
+def _itself(obj: T) -> T:
+    return obj
+
+
+_overload = _overload_method = _itself
+
+
+def annotate(the_type: Any, the_value: T) -> T:
+    """The value."""
+    return the_value
+
+
+class Attribute(tuple):
+    """A value and its type, as (`value`, `type`)."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: Any, type: Any) -> Attribute:
+        return super().__new__(cls, (value, type))
+
+    value = property(lambda self: self[0])
+    type = property(lambda self: self[1])
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """`isinstance` that knows containers by what they contain, such as `List[int]`."""
+    from taeda.jit._types import matches
+
+    return matches(obj, target_type)
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+    """A future of `func(*args, **kwargs)`, which is called at once."""
+    future = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+_fork = fork
+
+
+def wait(future: Future) -> Any:
+    """The value of a future."""
+    return future.wait()
+
+
+_wait = wait
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Set `obj.__module__`."""
+    if not _python_isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
+def _python_isinstance(obj: Any, cls: type) -> bool:
+    return issubclass(type(obj), cls)
+
+
+# --- settings of the compiler: none is there to read them ---
+
+
+@contextlib.contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """A block that runs as it would without."""
+    yield
+
+
+@contextlib.contextmanager
+def fuser(name: str) -> Iterator[None]:
+    """A block that runs as it would without."""
+    yield
+
+
+class strict_fusion:
+    """A block that runs as it would without."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Nothing is fused; returns the strategy so far, an empty list."""
+    return []
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Nothing is fused, so there is nothing to switch."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False."""
+    return False

@@ -1,0 +1,5 @@
+"""Operators of ONNX, opset 13: none, as there is no exporter."""
+
+from taeda.onnx._opset import absent_operator as __getattr__
+
+__all__ = ["__getattr__"]

@@ -1,0 +1,74 @@
+"""Facts about this installation, for reports of faults: ``python -m taeda.utils.collect_env``."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import metadata
+from typing import NamedTuple
+
+
+class SystemEnv(NamedTuple):
+    """What a report says."""
+
+    torch_version: str
+    taeda_version: str
+    python_version: str
+    python_platform: str
+    os: str
+    cpu_info: str
+    cpu_capability: str
+    threads: int
+    devices: list[str]
+    pip_packages: list[str]
+
+
+_WORTH_NAMING = ("taeda", "numpy", "scipy", "torchvision", "timm", "einops", "opt-einsum", "safetensors")
+
+
+def get_env_info() -> SystemEnv:
+    """Collect the facts."""
+    from taeda import version
+    from taeda_registry.slots import tensor
+
+    return SystemEnv(
+        str(version.__version__),
+        version.taeda,
+        sys.version.replace("\n", " "),
+        platform.platform(),
+        platform.system(),
+        platform.processor() or platform.machine(),
+        tensor.backends.cpu.get_cpu_capability(),
+        tensor.get_num_threads(),
+        tensor.backends.names(),
+        _packages(),
+    )
+
+
+def _packages() -> list[str]:
+    found = {
+        (dist.metadata["Name"] or "", dist.version)
+        for dist in metadata.distributions()
+        if (dist.metadata["Name"] or "").lower().startswith(_WORTH_NAMING)
+    }
+    return [f"{name}=={version}" for name, version in sorted(found)]
+
+
+def pretty_str(envinfo: SystemEnv) -> str:
+    """The facts, one a line."""
+    return "\n".join(f"{name}: {value}" for name, value in envinfo._asdict().items())
+
+
+def get_pretty_env_info() -> str:
+    """The facts of this installation, one a line."""
+    return pretty_str(get_env_info())
+
+
+def main() -> None:
+    """Print them."""
+    print("Collecting environment information...")
+    print(get_pretty_env_info())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Handles of hooks, and marks of hooks that are not stored."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from taeda_registry.slots import autograd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+
+T = TypeVar("T", bound="Callable[..., Any]")
+RemovableHandle = autograd.RemovableHandle
+
+
+def unserializable_hook(f: T) -> T:
+    """Mark of a hook that pickling leaves out with a warning."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn that a tensor's hooks are not stored with it."""
+    hooks = getattr(tensor, "_backward_hooks", None)
+    for hook in (hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate "
+                "the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )

@@ -1,0 +1,89 @@
+// Observers from C, and what kernels in C ask about deterministic algorithms.
+#include "taeda/observer.h"
+
+#include <atomic>
+#include <map>
+
+#include "abi/bridge.h"
+#include "taeda/deterministic.h"
+
+namespace taeda::abi {
+namespace {
+
+/// What an observer of this thread is being told right now.
+struct Told {
+  const taeda_observed* handed;
+  const ObservedCall* call;
+};
+constinit thread_local Told told{};
+
+class CObserver final : public Observer {
+ public:
+  explicit CObserver(const taeda_observer& given) : c_(given) {}
+  void begin(const ObservedCall& call) noexcept override { tell(c_.begin, call, false); }
+  void end(const ObservedCall& call, bool failed) noexcept override { tell(c_.end, call, failed); }
+
+ private:
+  using Function = void (*)(void*, const taeda_observed*);
+  /// The function may take this observer away: nothing of it is used afterwards.
+  void tell(Function function, const ObservedCall& call, bool failed) const noexcept {
+    if (!function) return;
+    const taeda_observed handed{sizeof handed, handle(call.op), failed, 0};
+    const Told outer = std::exchange(told, {&handed, &call});
+    const uint32_t before = errors_noted;
+    function(c_.context, &handed);
+    if (errors_noted != before) forget_exception();
+    told = outer;
+  }
+  taeda_observer c_;
+};
+
+/// The observers that were put on a thread, by their numbers.
+struct Mine {
+  std::map<uint64_t, CObserver> observers;
+  /// What still runs on a thread that ends is not observed.
+  ~Mine() { thread_state.included &= ~KeySet::of(Layer::Observer).bits(); }
+};
+thread_local Mine mine;
+
+}  // namespace
+
+int32_t observer_add(const taeda_observer* observer, uint64_t* registration) {
+  static std::atomic<uint64_t> last = 0;
+  return guarded([&] {
+    const taeda_observer known = known_part(observer, "taeda_observer");
+    uint64_t& number = place(registration, "observer_add");
+    const uint64_t made = ++last;
+    add_observer(&mine.observers.try_emplace(made, known).first->second);
+    number = made;
+  });
+}
+
+int32_t observer_remove(uint64_t registration) {
+  return guarded([&] {
+    const auto found = mine.observers.find(registration);
+    if (found == mine.observers.end()) return;
+    remove_observer(&found->second);
+    mine.observers.erase(found);
+  });
+}
+
+int32_t observed_tensors(const taeda_observed* call, int32_t (*visit)(void*, taeda_tensor), void* context) {
+  int32_t visited = TAEDA_OK;
+  const int32_t status = guarded([&] {
+    check(call && call == told.handed, ErrorKind::Value,
+          "observed_tensors: expected the call that an observer was given, within its function");
+    check(visit != nullptr, ErrorKind::Value, "observed_tensors: the function to visit is null");
+    told.call->each_tensor([&](const Tensor& t) {
+      if (visited == TAEDA_OK) visited = visit(context, handle(t));
+    });
+  });
+  return status == TAEDA_OK ? visited : status;
+}
+
+int32_t alert_not_deterministic(const char* op) {
+  return guarded([&] { taeda::alert_not_deterministic(op ? op : "a kernel"); });
+}
+int32_t deterministic() { return taeda::deterministic(); }
+
+}  // namespace taeda::abi

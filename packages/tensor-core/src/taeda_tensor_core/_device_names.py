@@ -1,0 +1,130 @@
+"""Further names of a kind of device, found when they are asked for: older types, memory statistics, modules."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from taeda_tensor_core import _C, legacy_types
+
+#: Questions that have one answer without such devices, and without a backend that says more.
+_ANSWERS: dict[str, Any] = {
+    "is_bf16_supported": False, "is_tf32_supported": False, "get_arch_list": [], "get_gencode_flags": "",
+    "is_current_stream_capturing": False, "get_sync_debug_mode": 0, "can_device_access_peer": False,
+    "has_half": False, "has_magma": False,
+}  # fmt: skip
+#: Statistics that are numbers of bytes or calls; a backend that keeps none has none.
+_COUNTS = frozenset({
+    "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
+    "max_memory_cached", "current_allocated_memory", "driver_allocated_memory", "recommended_max_memory",
+})  # fmt: skip
+#: What changes statistics, or settings that nothing reads.
+_NOTHING = frozenset({
+    "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "ipc_collect", "set_sync_debug_mode", "empty_host_cache",
+})  # fmt: skip
+_CONSTANTS = frozenset({"has_half", "has_magma"})
+
+
+class _DeviceBlock:
+    """Context in which a device of the kind would be the current one; a negative index, or None, changes nothing."""
+
+    def __init__(self, kind: ModuleType, device: Any) -> None:
+        index = -1 if device is None else device if isinstance(device, int) else _C.device(device).index
+        self.idx = -1 if index is None else index
+        self._kind: Any = kind
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self._kind.set_device(self.idx)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def find(module: Any, name: str) -> Any:
+    """The value of a name of a kind of device.
+
+    Raises:
+        AttributeError: There is no such name.
+    """
+    value = _value(module, name)
+    if value is _MISSING:
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+    module.__dict__[name] = value
+    return value
+
+
+_MISSING = object()
+
+
+def _value(module: Any, name: str) -> Any:
+    kind = module._device
+    if name in legacy_types.NAMES.values():
+        return legacy_types.legacy_type(name, kind)
+    if name in _CONSTANTS:
+        return _ANSWERS[name]
+    if name in _ANSWERS:
+        return _named(
+            name, lambda *args, **kwargs: _ANSWERS[name], "What is true without a backend that says more."
+        )
+    if name in _COUNTS:
+        return _named(name, lambda device=None: 0, "Bytes that the backend counts: 0, as none is counted.")
+    if name in _NOTHING:
+        return _named(name, lambda *args, **kwargs: None, "Nothing is counted or set.")
+    return _more(module, kind, name)
+
+
+def _more(module: Any, kind: str, name: str) -> Any:
+    made = {
+        "device": lambda: functools.partial(_DeviceBlock, module),
+        "device_of": lambda: (
+            lambda obj: _DeviceBlock(module, obj.get_device() if obj.device.type == kind else None)
+        ),
+        "StreamContext": lambda: module.stream,
+        "default_stream": lambda: module.current_stream,
+        "default_generators": lambda: tuple(
+            _C._default_generator(f"{kind}:{index}") for index in range(module.device_count())
+        ),
+        "OutOfMemoryError": lambda: _of_package("OutOfMemoryError"),
+        "amp": lambda: _amp(module),
+        "memory_stats": lambda: lambda device=None: {},
+        "memory_summary": lambda: lambda device=None, abbreviated=False: "",
+        "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),
+        "get_device_capability": lambda: (
+            lambda device=None: module.get_device_properties(device).get("capability")
+        ),
+        "random": lambda: module,
+        "memory": lambda: module,
+        "streams": lambda: module,
+    }
+    return made[name]() if name in made else _MISSING
+
+
+def _named(name: str, function: Any, doc: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _of_package(name: str) -> Any:
+    import sys
+
+    return getattr(sys.modules[__package__], name)
+
+
+def _free_and_total(module: Any, device: Any) -> tuple[int, int]:
+    facts = module.get_device_properties(device)
+    return facts["free_memory"], facts["total_memory"]
+
+
+def _amp(module: Any) -> ModuleType:
+    """The module `amp` of a kind: `autocast` and `GradScaler` for it."""
+    from taeda_tensor_core import amp
+
+    made = ModuleType(f"{module.__name__}.amp", f"Mixed precision on devices of the kind {module._device!r}.")
+    vars(made).update(amp.for_device(module._device))
+    made.__dict__["__path__"] = []
+    return made

@@ -1,0 +1,130 @@
+"""Names of the compiled module that libraries ask for although they are private elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_tensor_core import _C
+
+#: Questions with one answer here, whatever the arguments.
+_ANSWERS: dict[str, Any] = {
+    "_get_tracing_state": None, "_is_tracing": False, "_log_api_usage_once": None,
+    "_get_privateuse1_backend_name": "privateuseone",
+    "_jit_set_profiling_executor": False, "_jit_set_profiling_mode": False,
+    "_jit_set_texpr_fuser_enabled": None, "_jit_set_nvfuser_enabled": False,
+    "_jit_set_nvfuser_guard_mode": False, "_jit_can_fuse_on_cpu": False, "_jit_can_fuse_on_gpu": False,
+    "_jit_override_can_fuse_on_cpu": None,
+    "_jit_override_can_fuse_on_gpu": None, "_has_mps": False, "_has_xpu": False,
+    "_are_functorch_transforms_active": False,
+    "_functorch_is_batchedtensor": False, "_dispatch_has_kernel_for_dispatch_key": False,
+}  # fmt: skip
+_FLAGS: dict[str, bool] = {
+    "has_lapack": True,
+    "has_mkl": False,
+    "has_mkldnn": True,
+    "has_openmp": True,
+    "has_spectral": True,
+}
+
+
+class _KeyNames(type):
+    """Every name is a key."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return cls(name)
+
+
+class DispatchKey(str, metaclass=_KeyNames):
+    """Name of a layer or a backend in PyTorch's dispatcher; here layers have positions (`taeda.library.POSITIONS`)."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return str(self)
+
+
+class DispatchKeySet(frozenset):
+    """A set of such names.
+
+    Args:
+        key: A name.
+    """
+
+    def __new__(cls, key: Any = ()) -> DispatchKeySet:
+        return super().__new__(cls, (key,) if isinstance(key, str) else key)
+
+    def __or__(self, other: Any) -> DispatchKeySet:
+        return DispatchKeySet(frozenset.__or__(self, other))
+
+    def has(self, key: str) -> bool:
+        """Whether a name is in it."""
+        return key in self
+
+
+class ExcludeDispatchKeyGuard:
+    """Context in which layers of those names are off; autocast is the only one that counts.
+
+    Args:
+        keys: Their set.
+    """
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        self._autocast = any(key.startswith("Autocast") for key in keys)
+
+    def __enter__(self) -> None:
+        from taeda_tensor_core.library._layers import below
+
+        self._below = below("autocast") if self._autocast else None
+        if self._below is not None:
+            self._below.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._below is not None:
+            self._below.__exit__(*exception)
+
+
+_CLASSES = {
+    "DispatchKey": DispatchKey,
+    "DispatchKeySet": DispatchKeySet,
+    "_ExcludeDispatchKeyGuard": ExcludeDispatchKeyGuard,
+}
+
+
+def find(name: str) -> Any:
+    """The value of a name of the compiled module that it does not have itself.
+
+    Raises:
+        AttributeError: There is no such name.
+    """
+    if name in _FLAGS:
+        return _FLAGS[name]
+    if name in _ANSWERS:
+        answer = _ANSWERS[name]
+        function = lambda *args, **kwargs: answer  # noqa: E731 (a name of its own is given below)
+        function.__name__ = function.__qualname__ = name
+        return function
+    if name == "_nn":
+        return _C.ops
+    if name in ("TensorBase", "_TensorBase"):
+        return _C.Tensor
+    if name in _CLASSES:
+        return _CLASSES[name]
+    raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
+
+
+def load_library(path: Any) -> None:
+    """Load a plug-in of taeda, so that its operators are found under ``taeda.ops``.
+
+    Raises:
+        OSError: It is none, or cannot be loaded: libraries for PyTorch's C++ API cannot.
+    """
+    from taeda_tensor_core import backends
+
+    try:
+        backends.load(str(path))
+    except RuntimeError as error:
+        raise OSError(f"load_library: {path}: {error}") from error

@@ -1,0 +1,65 @@
+"""Where the names of the package are that are loaded when they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+#: Modules of the package.
+MODULES = frozenset({
+    "accelerator", "amp", "array_api", "backends", "default_device", "library", "overrides", "random", "return_types",
+    "serialization", "sparse", "storage", "testing",
+})  # fmt: skip
+#: Names by the module that has them.
+NAMES = {
+    "serialization": "save load CheckpointError",
+    "device_module": "get_device_module",
+    "default_device": "set_default_device get_default_device",
+    "legacy_types": "set_default_tensor_type",
+    "storage": "UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage "
+    "BFloat16Storage ByteStorage "
+    "CharStorage ShortStorage IntStorage LongStorage BoolStorage ComplexFloatStorage ComplexDoubleStorage",
+    "program_names": "is_inference is_signed is_conj is_neg is_distributed is_vulkan_available get_device "
+    "get_float32_matmul_precision set_float32_matmul_precision set_warn_always is_warn_always_enabled "
+    "get_num_interop_threads set_num_interop_threads init_num_threads set_flush_denormal set_deterministic_debug_mode "
+    "get_deterministic_debug_mode compiled_with_cxx11_abi prepare_multiprocessing_environment sym_int "
+    "sym_float sym_not "
+    "sym_max sym_min sym_sum sym_ite sym_sqrt SymInt SymFloat SymBool ScriptObject OutOfMemoryError AcceleratorError "
+    "to_dlpack resize_as_ detach_ range",
+    "amp": "GradScaler autocast get_autocast_dtype set_autocast_dtype is_autocast_enabled set_autocast_enabled "
+    "is_autocast_cpu_enabled set_autocast_cpu_enabled get_autocast_cpu_dtype set_autocast_cpu_dtype "
+    "get_autocast_gpu_dtype set_autocast_gpu_dtype is_autocast_cache_enabled set_autocast_cache_enabled "
+    "autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache is_autocast_available",
+    "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "sparse": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
+}
+_HOMES = {name: module for module, names in NAMES.items() for name in names.split()}
+
+
+def find(name: str, package: dict[str, Any]) -> Any:
+    """The value of a name; it stays in the package, so that its next use is a plain attribute.
+
+    Raises:
+        AttributeError: There is no such name.
+    """
+    if name in MODULES:
+        return import_module(f"{__package__}.{name}")
+    if name in _HOMES:
+        return package.setdefault(name, getattr(import_module(f"{__package__}.{_HOMES[name]}"), name))
+    if name == "default_generator":
+        from taeda_tensor_core import _C
+
+        return package.setdefault(name, _C._default_generator("cpu"))
+    if name.endswith("Tensor"):
+        from taeda_tensor_core import legacy_types
+
+        if name in legacy_types.NAMES.values():
+            return package.setdefault(name, legacy_types.legacy_type(name))
+    raise AttributeError(f"module {__package__!r} has no attribute {name!r}")
+
+
+def names() -> list[str]:
+    """All such names."""
+    from taeda_tensor_core import legacy_types
+
+    return [*MODULES, *_HOMES, "default_generator", *legacy_types.NAMES.values()]

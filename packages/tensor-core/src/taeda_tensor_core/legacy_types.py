@@ -1,0 +1,148 @@
+"""FloatTensor and its kin: one name for a dtype and a device, from before tensors had these as attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Tensor
+
+#: Names by dtype.
+NAMES = {
+    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
+    "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
+    "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+}  # fmt: skip
+_DTYPES = {name: dtype for dtype, name in NAMES.items()}
+
+
+class _LegacyType(type):
+    """Calls make plain tensors; `isinstance` asks for dtype and device."""
+
+    dtype: Any
+    device_type: str
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return (
+            isinstance(instance, Tensor)
+            and instance.dtype is cls.dtype
+            and instance.device.type == cls.device_type
+        )
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        if device is not None and _C.device(device).type != cls.device_type:
+            raise RuntimeError(
+                f"legacy constructor expects device type: {cls.device_type} but device type: {device} was passed"
+            )
+        return make(cls.__name__, cls.dtype, device or cls.device_type, *args)
+
+    @property
+    def layout(cls) -> Any:
+        """Dense."""
+        from taeda_tensor_core._info import strided
+
+        return strided
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+def _asks(kind: str) -> property:
+    return property(
+        lambda cls: cls.device_type == kind, doc=f"Whether its tensors are on devices of the kind {kind!r}."
+    )
+
+
+for _kind in _C._reserved_devices():
+    setattr(_LegacyType, f"is_{_kind}", _asks(_kind))
+
+
+def make(name: str, dtype: Any, device: Any, *args: Any) -> Tensor:
+    """A tensor from a sequence, of a size with unspecified elements, or over another's memory.
+
+    Raises:
+        TypeError: Arguments of another form, or a tensor of another dtype.
+    """
+    if not args:
+        return _C.empty((0,), dtype=dtype, device=device)
+    first = args[0]
+    if all(isinstance(size, int) and not isinstance(size, bool) for size in args):
+        return _C.empty(args, dtype=dtype, device=device)
+    if len(args) > 1:
+        raise TypeError(f"{name}: expected sizes, one sequence or one tensor, found {len(args)} arguments")
+    if isinstance(first, _C.Size):
+        return _C.empty(first, dtype=dtype, device=device)
+    if isinstance(first, Tensor):
+        if first.dtype is not dtype:
+            raise TypeError(f"{name}: expected a tensor of {dtype}, found one of {first.dtype}")
+        return first.detach()
+    if isinstance(first, (float, bool, complex)) or first is None:
+        raise TypeError(f"{name}: expected sizes, a sequence or a tensor, found {type(first).__name__}")
+    from taeda_tensor_core import storage
+
+    if storage.is_storage(first):
+        return storage.shown(first, dtype, 0, None, None)
+    return _C.tensor(first, dtype=dtype, device=device)
+
+
+_types: dict[tuple[str, str], _LegacyType] = {}
+
+
+def legacy_type(name: str, device_type: str = "cpu") -> Any:
+    """The type of a name, for a kind of device."""
+    key = name, device_type
+    if key not in _types:
+        home = "torch" if device_type == "cpu" else f"torch.{device_type}"
+        dtype = getattr(_C, _DTYPES[name])
+        namespace = {
+            "dtype": dtype,
+            "device_type": device_type,
+            "__module__": home,
+            "__doc__": f"Tensors of {dtype}.",
+        }
+        _types[key] = _LegacyType(name, (), namespace)
+    return _types[key]
+
+
+def type_name(tensor: Tensor) -> str:
+    """What `Tensor.type()` says, in the words that programs compare it with."""
+    kind = tensor.device.type
+    home = "torch" if kind in ("cpu", "meta") else f"torch.{kind}"
+    name = NAMES.get(tensor.dtype.name)
+    return f"{home}.{name}" if name else f"{home}.{tensor.dtype.name}"
+
+
+def target_of(text: str) -> tuple[Any, str]:
+    """dtype and kind of device that the name of a type stands for.
+
+    Raises:
+        ValueError: There is no such type.
+    """
+    home, _, name = text.rpartition(".")
+    package, _, kind = home.partition(".")
+    if name not in _DTYPES or package not in ("", "torch", "taeda"):
+        raise ValueError(
+            f"type: unknown type {text!r}; expected a dtype or one of {', '.join(sorted(_DTYPES))}"
+        )
+    return getattr(_C, _DTYPES[name]), kind or "cpu"
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Let new tensors be of the dtype, and on the device, of a legacy type or its name.
+
+    Raises:
+        TypeError: It is no floating type.
+    """
+    from taeda_tensor_core.default_device import set_default_device
+
+    if isinstance(t, str):
+        dtype, kind = target_of(t)
+    elif isinstance(t, _LegacyType):
+        dtype, kind = t.dtype, t.device_type
+    else:
+        raise TypeError(f"invalid type object: {t!r}; expected a type such as taeda.FloatTensor, or its name")
+    if not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _C.set_default_dtype(dtype)
+    if kind != "cpu":
+        set_default_device(kind)

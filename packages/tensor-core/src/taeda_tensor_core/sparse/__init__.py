@@ -1,0 +1,67 @@
+"""Sparse tensors: those of coordinates (COO) and those of compressed rows or columns (CSR, CSC).
+
+A sparse tensor keeps its places as integer tensors and its elements as one tensor of values. What it computes is put
+together of taeda's operators, so that gradients flow to values and to the dense tensors that meet them, on any device.
+Whatever is not defined for sparse tensors is refused by name; `to_dense` always helps.
+
+Example:
+    >>> edges = taeda.tensor([[0, 1, 2], [1, 2, 0]])
+    >>> graph = taeda.sparse_coo_tensor(edges, taeda.ones(3), (3, 3))
+    >>> (graph @ taeda.arange(3.0).unsqueeze(1)).flatten()
+    tensor([1., 2., 0.])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_tensor_core.sparse._functions import addmm, log_softmax, mm, sampled_addmm, softmax, spdiags, sum
+from taeda_tensor_core.sparse._making import (
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
+from taeda_tensor_core.sparse._tensor import SparseTensor
+
+__all__ = [
+    "SparseTensor",
+    "addmm",
+    "check_sparse_tensor_invariants",
+    "log_softmax",
+    "mm",
+    "sampled_addmm",
+    "softmax",
+    "sparse_compressed_tensor",
+    "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
+    "spdiags",
+    "sum",
+]
+
+
+class check_sparse_tensor_invariants:
+    """Context in which sparse tensors are checked when they are made; here they always are."""
+
+    def __init__(self, enable: bool = True) -> None:
+        self.enable_ = enable
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """True: places are always checked."""
+        return True
+
+    @staticmethod
+    def enable() -> None:
+        """Nothing is to be done."""
+
+    @staticmethod
+    def disable() -> None:
+        """Nothing is done: places stay checked."""
+
+    def __enter__(self) -> check_sparse_tensor_invariants:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return None

@@ -1,0 +1,628 @@
+"""What sparse tensors compute."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import taeda_tensor_core as core
+from taeda_tensor_core.sparse._making import _flat, _unflat, coalesced, coo, to_dense, to_layout
+from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _with, sparse
+
+Tensor = core.Tensor
+
+
+# Parts and facts
+
+
+@sparse("coalesce")
+def _coalesce(self: Any) -> Any:
+    return coalesced(self)
+
+
+@sparse("is_coalesced")
+def _is_coalesced(self: Any) -> bool:
+    return self._way == "sparse_coo" and self._ordered
+
+
+@sparse("indices")
+def _indices(self: Any) -> Any:
+    if not _is_coalesced(self):
+        raise RuntimeError("indices: found a sparse tensor that is not coalesced; call coalesce() first")
+    return self._places[0]
+
+
+@sparse("values")
+def _values_of(self: Any) -> Any:
+    if self._way == "sparse_coo" and not self._ordered:
+        raise RuntimeError("values: found a sparse tensor that is not coalesced; call coalesce() first")
+    return self._elements
+
+
+@sparse("_indices")
+def _raw_indices(self: Any) -> Any:
+    return coo(self)._places[0]
+
+
+@sparse("_values")
+def _raw_values(self: Any) -> Any:
+    return self._elements
+
+
+def _part(name: str, way: str, place: int) -> None:
+    @sparse(name)
+    def part(self: Any) -> Any:
+        if self._way != way:
+            raise RuntimeError(f"{name}: found layout {self._way}, expected {way}")
+        return self._places[place]
+
+
+for _row in (("crow_indices", "sparse_csr", 0), ("col_indices", "sparse_csr", 1),
+             ("ccol_indices", "sparse_csc", 0), ("row_indices", "sparse_csc", 1)):  # fmt: skip
+    _part(*_row)
+
+
+@sparse("_nnz")
+def _nnz(self: Any) -> int:
+    return int(self._elements.shape[0])
+
+
+@sparse("sparse_dim", "_dimI")
+def _sparse_dim(self: Any) -> int:
+    return int(self._places[0].shape[0]) if self._way == "sparse_coo" else 2
+
+
+@sparse("dense_dim", "_dimV")
+def _dense_dim(self: Any) -> int:
+    return int(self._elements.ndim - 1)
+
+
+@sparse("is_sparse")
+def _is_sparse(self: Any) -> bool:
+    return self._way == "sparse_coo"
+
+
+@sparse("is_sparse_csr")
+def _is_sparse_csr(self: Any) -> bool:
+    return self._way == "sparse_csr"
+
+
+@sparse("layout")
+def _layout(self: Any) -> Any:
+    return getattr(core, self._way)
+
+
+@sparse("size")
+def _size(self: Any, dim: int | None = None) -> Any:
+    return self.shape if dim is None else self.shape[dim]
+
+
+def _attribute(name: str) -> None:
+    @sparse(name)
+    def attribute(self: Any) -> Any:
+        return getattr(self._elements, name)
+
+
+for _fact in ("requires_grad", "is_leaf", "grad_fn"):
+    _attribute(_fact)
+
+
+@sparse("grad")
+def _grad(self: Any) -> Any:
+    return None if self._elements.grad is None else _with(self, self._elements.grad)
+
+
+@sparse("grad__set__")
+def _set_grad(self: Any, grad: Any) -> None:
+    self._elements.grad = grad if grad is None else grad._elements
+
+
+@sparse("requires_grad_")
+def _requires_grad(self: Any, requires_grad: bool = True) -> Any:
+    self._elements.requires_grad_(requires_grad)
+    return self
+
+
+@sparse("requires_grad__set__")
+def _set_requires_grad(self: Any, requires_grad: bool) -> None:
+    self._elements.requires_grad = requires_grad
+
+
+@sparse("detach", "detach_")
+def _detach(self: Any) -> Any:
+    return _with(self, self._elements.detach())
+
+
+@sparse("clone")
+def _clone(self: Any, *, memory_format: Any = None) -> Any:
+    return _with(self, self._elements.clone(), tuple(p.clone() for p in self._places))
+
+
+@sparse("to")
+def _to(self: Any, *args: Any, **kwargs: Any) -> Any:
+    values = self._elements.to(*args, **kwargs)
+    return _with(self, values, tuple(p.to(values.device) for p in self._places))
+
+
+def _as_dtype(name: str) -> None:
+    @sparse(name)
+    def convert(self: Any) -> Any:
+        return _with(self, getattr(self._elements, name)())
+
+
+for _cast in (
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "long",
+    "int",
+    "short",
+    "bool",
+    "cfloat",
+    "cdouble",
+    "cpu",
+):
+    _as_dtype(_cast)
+
+
+@sparse("type_as")
+def _type_as(self: Any, other: Any) -> Any:
+    return _with(self, self._elements.to(other.dtype))
+
+
+@sparse("to_sparse")
+def _to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, **_: Any) -> Any:
+    return self if layout is None and sparse_dim is None else to_layout(self, layout or "sparse_coo")
+
+
+@sparse("to_sparse_coo")
+def _to_coo(self: Any) -> Any:
+    return to_layout(self, "sparse_coo")
+
+
+@sparse("to_sparse_csr")
+def _to_csr(self: Any, dense_dim: int | None = None) -> Any:
+    return to_layout(self, "sparse_csr")
+
+
+@sparse("to_sparse_csc")
+def _to_csc(self: Any, dense_dim: int | None = None) -> Any:
+    return to_layout(self, "sparse_csc")
+
+
+# Places
+
+
+@sparse("transpose", "swapaxes", "swapdims")
+def _transpose(self: Any, dim0: int, dim1: int) -> Any:
+    dims = list(range(self.dim()))
+    dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
+    return _permute(self, dims)
+
+
+@sparse("t")
+def _t(self: Any) -> Any:
+    if self.dim() > 2:
+        raise RuntimeError(f"t: found {self.dim()} dimensions, expected at most 2")
+    return _transpose(self, 0, 1) if self.dim() == 2 else self
+
+
+@sparse("T", "mT", "adjoint")
+def _matrix_transpose(self: Any) -> Any:
+    return _transpose(self, -2, -1)
+
+
+@sparse("permute")
+def _permute(self: Any, *dims: Any) -> Any:
+    order = [d % self.dim() for d in (dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)]
+    x = coo(self)
+    count = x._places[0].shape[0]
+    if sorted(order) != list(range(self.dim())):
+        raise RuntimeError(
+            f"permute: argument 'dims' is {tuple(order)}, expected each of {self.dim()} dimensions once"
+        )
+    if sorted(order[:count]) != list(range(count)):
+        raise RuntimeError("permute: sparse and dense dimensions cannot change places")
+    values = x._elements.permute(0, *(d - count + 1 for d in order[count:]))
+    shape = tuple(self.shape[d] for d in order)
+    made = SparseTensor.around((x._places[0][order[:count]],), values, shape, "sparse_coo", False)
+    return made if self._way == "sparse_coo" else to_layout(made, self._way)
+
+
+@sparse("select", "__getitem__")
+def _select(self: Any, dim: Any, index: Any = None) -> Any:
+    if index is None:
+        if not isinstance(dim, int):
+            raise NotImplementedError("indexing of sparse tensors: expected an int; use to_dense() first")
+        dim, index = 0, dim
+    dim %= self.dim()
+    if not -self.shape[dim] <= index < self.shape[dim]:
+        raise IndexError(
+            f"select: index {index} is out of range for dimension {dim} of size {self.shape[dim]}"
+        )
+    x = coo(self)
+    places, count = x._places[0], x._places[0].shape[0]
+    shape = (*self.shape[:dim], *self.shape[dim + 1 :])
+    if dim >= count:
+        return SparseTensor.around(
+            (places,), x._elements.select(dim - count + 1, index), shape, "sparse_coo", x._ordered
+        )
+    here = (places[dim] == index % self.shape[dim]).nonzero().flatten()
+    kept = [d for d in range(count) if d != dim]
+    values = x._elements[here]
+    if not kept:
+        return values.sum(0)
+    return SparseTensor.around((places[kept][:, here],), values, shape, "sparse_coo", x._ordered)
+
+
+@sparse("index_select")
+def _index_select(self: Any, dim: int, index: Any) -> Any:
+    dim %= self.dim()
+    x = coo(self)
+    places, count = x._places[0], x._places[0].shape[0]
+    shape = (*self.shape[:dim], index.shape[0], *self.shape[dim + 1 :])
+    if dim >= count:
+        values = x._elements.index_select(dim - count + 1, index)
+        return SparseTensor.around((places,), values, shape, "sparse_coo", x._ordered)
+    wanted, element = (places[dim].unsqueeze(0) == index.unsqueeze(1)).nonzero().unbind(1)
+    chosen = places[:, element].clone()
+    chosen[dim] = wanted
+    return SparseTensor.around((chosen,), x._elements[element], shape, "sparse_coo", False)
+
+
+@sparse("cat", "concat", "concatenate")
+def _cat(tensors: Any, dim: int = 0) -> Any:
+    if not all(isinstance(x, SparseTensor) for x in tensors):
+        raise TypeError("cat: found dense among sparse tensors, expected sparse ones")
+    parts = [coo(x) for x in tensors]
+    dim, count = dim % parts[0].dim(), parts[0]._places[0].shape[0]
+    if dim >= count:
+        raise NotImplementedError("cat: sparse tensors are joined along sparse dimensions")
+    places, shift = [], 0
+    for x in parts:
+        moved = x._places[0].clone()
+        moved[dim] += shift
+        shift += x.shape[dim]
+        places.append(moved)
+    shape = (*parts[0].shape[:dim], shift, *parts[0].shape[dim + 1 :])
+    values = core.cat([x._elements for x in parts])
+    return SparseTensor.around((core.cat(places, 1),), values, shape, "sparse_coo", False)
+
+
+# Products
+
+
+def _rows(x: Any) -> tuple[Any, Any, Any]:
+    """Rows, columns and values of a sparse matrix."""
+    if x.dim() != 2:
+        raise RuntimeError(f"mm: found a sparse tensor of shape {tuple(x.shape)}, expected a matrix")
+    x = coo(x)
+    return x._places[0][0], x._places[0][1], x._elements
+
+
+def _fits(name: str, a: Any, b: Any) -> None:
+    if a.shape[-1] != b.shape[-2 if b.dim() > 1 else 0]:
+        raise RuntimeError(f"{name}: shapes {tuple(a.shape)} and {tuple(b.shape)} cannot be multiplied")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"{name}: found dtypes {a.dtype} and {b.dtype}, expected one")
+
+
+def _sparse_dense(a: Any, b: Any) -> Any:
+    rows, columns, values = _rows(a)
+    out = core.zeros((a.shape[0], b.shape[1]), dtype=values.dtype, device=values.device)
+    return out.index_add(0, rows, values.unsqueeze(1) * b.index_select(0, columns))
+
+
+def _sparse_sparse(a: Any, b: Any) -> Any:
+    """Each element of ``a`` meets the row of ``b`` that its column names."""
+    rows, columns, values = _rows(a)
+    lines = to_layout(b, "sparse_csr")
+    starts, inner = lines._places
+    counts = (starts[1:] - starts[:-1])[columns]
+    element = core.repeat_interleave(core.arange(columns.shape[0], device=columns.device), counts)
+    first = counts.cumsum(0) - counts
+    partner = core.arange(element.shape[0], device=element.device) - first[element] + starts[columns][element]
+    places = core.stack([rows[element], inner[partner]])
+    product = values[element] * lines._elements[partner]
+    made = SparseTensor.around((places,), product, (a.shape[0], b.shape[1]), "sparse_coo", False)
+    made = coalesced(made)
+    return made if a._way == "sparse_coo" else to_layout(made, a._way)
+
+
+@sparse("mm", "spmm", "hspmm", "smm")
+def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
+    """The product of two matrices, of which one or both are sparse; both give a sparse one.
+
+    Raises:
+        RuntimeError: shapes or dtypes that do not fit.
+    """
+    if reduce != "sum":
+        raise NotImplementedError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum'")
+    _fits("mm", mat1, mat2)
+    if mat1.dim() != 2 or mat2.dim() != 2:
+        raise RuntimeError(f"mm: found shapes {tuple(mat1.shape)} and {tuple(mat2.shape)}, expected matrices")
+    if not isinstance(mat2, SparseTensor):
+        return _sparse_dense(mat1, mat2)
+    if not isinstance(mat1, SparseTensor):
+        return _sparse_dense(_t(mat2), mat1.t()).t()
+    return _sparse_sparse(mat1, mat2)
+
+
+@sparse("mv")
+def _mv(self: Any, vec: Any) -> Any:
+    _fits("mv", self, vec)
+    return _sparse_dense(self, vec.unsqueeze(1)).squeeze(1)
+
+
+@sparse("bmm")
+def _bmm(input: Any, mat2: Any) -> Any:
+    _fits("bmm", input, mat2)
+    if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
+        raise NotImplementedError("bmm: expected a sparse first and a dense second argument")
+    x = coo(input)
+    batch, rows, columns = x._places[0]
+    count, height, width = input.shape
+    flat = core.stack([batch * height + rows, batch * width + columns])
+    whole = SparseTensor.around((flat,), x._elements, (count * height, count * width), "sparse_coo", False)
+    return _sparse_dense(whole, mat2.reshape(count * width, -1)).reshape(count, height, -1)
+
+
+@sparse("matmul", "__matmul__", "__rmatmul__")
+def _matmul(input: Any, other: Any) -> Any:
+    if other.dim() == 1:
+        return _mv(input, other)
+    return _bmm(input, other) if input.dim() == 3 else mm(input, other)
+
+
+def _reversed_matmul(self: Any, other: Any) -> Any:
+    return _matmul(other, self)
+
+
+_table["__rmatmul__"] = _reversed_matmul
+
+
+@sparse("addmm", "sspaddmm")
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * (mat1 @ mat2), where ``mat1`` is sparse."""
+    product = mm(mat1, mat2)
+    if alpha != 1:
+        product = product * alpha
+    return product + (input if beta == 1 else input * beta)
+
+
+def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
+    """beta * input + alpha * (mat1 @ mat2) at the places of the sparse ``input``; nothing else is computed."""
+    _fits("sampled_addmm", mat1, mat2)
+    rows, columns, values = _rows(input)
+    product = (mat1.index_select(-2, rows) * mat2.transpose(-2, -1).index_select(-2, columns)).sum(-1)
+    return _with(input, values * beta + product * alpha)
+
+
+# Element by element
+
+
+@sparse("add", "__add__", "__radd__")
+def _add(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    if isinstance(other, SparseTensor) and isinstance(input, SparseTensor):
+        a, b = coo(input), coo(other)
+        if tuple(a.shape) != tuple(b.shape) or a._places[0].shape[0] != b._places[0].shape[0]:
+            raise RuntimeError(f"add: found shapes {tuple(a.shape)} and {tuple(b.shape)}, expected one")
+        values = core.cat([a._elements, b._elements * alpha if alpha != 1 else b._elements])
+        made = SparseTensor.around(
+            (core.cat([a._places[0], b._places[0]], 1),), values, tuple(a.shape), "sparse_coo", False
+        )
+        return coalesced(made) if input._way == "sparse_coo" else to_layout(made, input._way)
+    if not isinstance(input, Tensor) or not isinstance(other, Tensor):
+        raise TypeError("add: a number added to a sparse tensor would fill it; use to_dense() first")
+    dense_other = to_dense(other) if isinstance(other, SparseTensor) else other
+    dense_input = to_dense(input) if isinstance(input, SparseTensor) else input
+    return core.add(dense_input, dense_other, alpha=alpha)
+
+
+@sparse("sub", "subtract", "__sub__")
+def _sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    return _add(input, other, alpha=-alpha)
+
+
+@sparse("__rsub__", "rsub")
+def _rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    return _add(other, input, alpha=-alpha)
+
+
+@sparse("mul", "multiply", "__mul__", "__rmul__")
+def _mul(input: Any, other: Any) -> Any:
+    if not isinstance(input, SparseTensor):
+        input, other = other, input
+    if not isinstance(other, Tensor) or other.dim() == 0:
+        return _with(input, input._elements * other)
+    x = coalesced(input)
+    if isinstance(other, SparseTensor):
+        return _common(x, coalesced(other))
+    spread = core.broadcast_to(other, tuple(x.shape))
+    made = _with(x, x._elements * spread[tuple(x._places[0])])
+    return made if input._way == "sparse_coo" else to_layout(made, input._way)
+
+
+def _common(a: Any, b: Any) -> Any:
+    """Products where both have a place."""
+    if tuple(a.shape) != tuple(b.shape):
+        raise RuntimeError(f"mul: found shapes {tuple(a.shape)} and {tuple(b.shape)}, expected one")
+    sizes = tuple(a.shape[: a._places[0].shape[0]])
+    mine, other = _flat(a._places[0], sizes), _flat(b._places[0], sizes)
+    at = core.searchsorted(other, mine).clamp(max=builtins.max(other.shape[0] - 1, 0))
+    both = (
+        ((other[at] == mine) if other.shape[0] else core.zeros_like(mine, dtype=core.bool))
+        .nonzero()
+        .flatten()
+    )
+    values = a._elements[both] * b._elements[at[both]]
+    return SparseTensor.around((_unflat(mine[both], sizes),), values, tuple(a.shape), "sparse_coo", True)
+
+
+@sparse("div", "divide", "true_divide", "__truediv__")
+def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    if isinstance(other, Tensor) and other.dim() > 0:
+        raise NotImplementedError(
+            "div: expected a number or a tensor of 0 dimensions as divisor of a sparse tensor"
+        )
+    return _with(input, core.div(input._elements, other, rounding_mode=rounding_mode))
+
+
+@sparse("pow", "__pow__")
+def _pow(input: Any, exponent: Any) -> Any:
+    if isinstance(exponent, Tensor) or exponent <= 0:
+        raise NotImplementedError("pow: expected a positive number as exponent of a sparse tensor")
+    x = coalesced(input)
+    return _with(x, x._elements**exponent)
+
+
+def _of_zero(name: str) -> None:
+    """A function of each element that is zero at zero, so that places stay."""
+
+    @sparse(name)
+    def apply(input: Any) -> Any:
+        x = coalesced(input) if input._way == "sparse_coo" else input
+        return _with(x, getattr(core, name)(x._elements))
+
+
+for _function in (
+    "abs", "absolute", "asin", "asinh", "atan", "atanh", "ceil", "erf", "expm1", "floor", "isinf", "isnan", "log1p",
+    "neg", "negative", "rad2deg", "deg2rad", "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan",
+    "tanh", "trunc",
+):  # fmt: skip
+    _of_zero(_function)
+_table["__neg__"], _table["__abs__"] = _table["neg"], _table["abs"]
+
+
+@sparse("zero_")
+def _zero(self: Any) -> Any:
+    self._elements, self._ordered = self._elements[:0].detach(), True
+    self._places = (
+        (self._places[0][:, :0],) if self._way == "sparse_coo" else (self._places[0] * 0, self._places[1][:0])
+    )
+    return self
+
+
+# Sums, norms, softmax
+
+
+@sparse("sum")
+def sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Sums over all elements or over dimensions; what is left of sparse dimensions stays sparse.
+
+    Args:
+        input: a sparse tensor.
+        dim: an int or several; all by default, which gives a dense tensor of 0 dimensions.
+        dtype: of the result.
+    """
+    if not isinstance(input, SparseTensor):
+        raise TypeError(f"sparse.sum: argument 'input' is a {type(input).__name__}, expected a sparse tensor")
+    x = coo(input)
+    values = x._elements if dtype is None else x._elements.to(dtype)
+    if dim is None:
+        return values.sum()
+    count = x._places[0].shape[0]
+    dims = {d % x.dim() for d in ((dim,) if isinstance(dim, int) else tuple(dim))}
+    dense = tuple(d - count + 1 for d in dims if d >= count)
+    values = values.sum(dense) if dense else values
+    kept = [d for d in range(count) if d not in dims]
+    shape = tuple(n for d, n in enumerate(x.shape) if d not in dims)
+    if not kept:
+        result: Any = values.sum(0)
+    else:
+        result = coalesced(SparseTensor.around((x._places[0][kept],), values, shape, "sparse_coo", False))
+    if not keepdim:
+        return result
+    whole = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
+    dense_result = to_dense(result) if isinstance(result, SparseTensor) else result
+    from taeda_tensor_core.sparse._making import dense_to_sparse
+
+    return dense_to_sparse(dense_result.reshape(whole), count)
+
+
+@sparse("mean")
+def _mean(input: Any, *, dtype: Any = None) -> Any:
+    return sum(input, dtype=dtype) / input.numel()
+
+
+@sparse("norm")
+def _norm(input: Any, p: Any = "fro", *_: Any, **__: Any) -> Any:
+    return coalesced(input)._elements.norm() if p in ("fro", 2) else coalesced(input)._elements.norm(p)
+
+
+@sparse("any")
+def _any(input: Any) -> Any:
+    return coalesced(input)._elements.any()
+
+
+def _normalized(input: Any, dim: int, dtype: Any, logarithm: bool) -> Any:
+    x = coalesced(input)
+    values = x._elements if dtype is None else x._elements.to(dtype)
+    places, count = x._places[0], x._places[0].shape[0]
+    dim %= x.dim()
+    if dim >= count:
+        change = core.log_softmax if logarithm else core.softmax
+        return _with(x, change(values, dim - count + 1))
+    others = [d for d in range(count) if d != dim]
+    group = _flat(places[others], tuple(x.shape[d] for d in others)) if others else core.zeros_like(places[0])
+    _, line = core.unique(group, return_inverse=True)
+    lines = int(line.max()) + 1 if line.numel() else 0
+    spread = line.reshape(-1, *(1,) * (values.ndim - 1)).expand_as(values)
+    least = core.full((lines, *values.shape[1:]), -float("inf"), dtype=values.dtype, device=values.device)
+    shifted = values - least.scatter_reduce(0, spread, values.detach(), "amax")[line]
+    powers = core.exp(shifted)
+    total = core.zeros_like(least).index_add(0, line, powers)[line]
+    return _with(x, shifted - core.log(total) if logarithm else powers / total)
+
+
+@sparse("softmax")
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Softmax along ``dim`` of the elements that are there: the others count as minus infinity."""
+    return _normalized(input, dim, dtype, False)
+
+
+@sparse("log_softmax")
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The logarithm of `softmax`."""
+    return _normalized(input, dim, dtype, True)
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """A sparse matrix with rows of ``diagonals`` (n, length) on the diagonals ``offsets`` (n,).
+
+    Raises:
+        ValueError: parts that do not fit together, an offset twice.
+    """
+    diagonals, offsets = core.atleast_2d(diagonals), core.atleast_1d(offsets)
+    if diagonals.shape[0] != offsets.shape[0] or len(set(offsets.tolist())) != offsets.shape[0]:
+        raise ValueError(
+            f"spdiags: found {diagonals.shape[0]} diagonals and offsets {offsets.tolist()}, expected one each"
+        )
+    columns = core.arange(diagonals.shape[1]).expand(diagonals.shape)
+    rows = columns - offsets.unsqueeze(1)
+    there = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
+    places = core.stack([rows[there], columns[there]])
+    made = SparseTensor.around((places,), diagonals[there], tuple(shape), "sparse_coo", False)
+    return coalesced(made) if layout is None else to_layout(made, layout)
+
+
+_PROPERTIES = frozenset(
+    {"layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "T", "mT"}
+)
+
+
+def _bind() -> None:
+    """Make everything in the table a method or property of sparse tensors: those of dense ones would not ask."""
+    for name, function in _table.items():
+        if name.endswith("__set__"):
+            continue
+        if name in _PROPERTIES:
+            setattr(
+                SparseTensor, name, property(function, _table.get(f"{name}__set__"), doc=function.__doc__)
+            )
+        else:
+            setattr(SparseTensor, name, function)
+
+
+_bind()

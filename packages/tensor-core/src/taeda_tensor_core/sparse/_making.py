@@ -1,0 +1,342 @@
+"""Making sparse tensors, and turning one kind into another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda_tensor_core as core
+from taeda_tensor_core.sparse._tensor import SparseTensor, _with, sparse
+
+Tensor = core.Tensor
+
+
+def _values(name: str, values: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    given = isinstance(values, Tensor)
+    tensor = values if given else core.tensor(values, dtype=dtype, device=device)
+    if dtype is not None or device is not None:
+        tensor = tensor.to(device or tensor.device, dtype or tensor.dtype)
+    return tensor.detach().requires_grad_() if requires_grad else tensor
+
+
+def _integers(name: str, argument: str, places: Any, like: Any) -> Any:
+    tensor = places if isinstance(places, Tensor) else core.tensor(places)
+    if tensor.numel() == 0:
+        tensor = tensor.to(core.int64)
+    if tensor.dtype not in (core.int64, core.int32, core.int16, core.int8, core.uint8):
+        raise TypeError(f"{name}: argument {argument!r} has dtype {tensor.dtype}, expected an integer one")
+    return tensor.detach().to(like.device, core.int64)
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> SparseTensor:
+    """A sparse tensor of coordinates; what stands at one place several times is added up.
+
+    Args:
+        indices: (sparse dims, nnz) integers, or a shape alone for a tensor of zeros.
+        values: (nnz, dense dims...).
+        size: the shape; by default the least that holds all places.
+        dtype, device: of the values; by default their own.
+        requires_grad: whether the values are a leaf of their own that takes a gradient.
+        is_coalesced: whether every place is named once, in order, which is not checked.
+
+    Raises:
+        ValueError: parts that do not fit together.
+        IndexError: a place outside of ``size``.
+
+    Example:
+        >>> taeda.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
+        tensor([[0., 0., 3.],
+                [4., 0., 0.]])
+    """
+    name = "sparse_coo_tensor"
+    if values is None:
+        shape = tuple(indices if indices is not None else size)
+        empty = core.empty((0,), dtype=dtype, device=device)
+        return SparseTensor.around(
+            (core.empty((len(shape), 0), dtype=core.int64),), empty, shape, "sparse_coo", True
+        )
+    elements = _values(name, values, dtype, device, requires_grad)
+    places = _integers(name, "indices", indices, elements)
+    if places.ndim != 2 or elements.ndim == 0 or places.shape[1] != elements.shape[0]:
+        raise ValueError(
+            f"{name}: found indices of shape {tuple(places.shape)} and values of shape {tuple(elements.shape)}, "
+            "expected (sparse dims, nnz) and (nnz, dense dims...)"
+        )
+    dims = places.shape[0]
+    least = [int(n) + 1 for n in places.amax(1).tolist()] if places.shape[1] else [0] * dims
+    shape = tuple(size) if size is not None else (*least, *elements.shape[1:])
+    if len(shape) != dims + elements.ndim - 1 or tuple(shape[dims:]) != tuple(elements.shape[1:]):
+        raise ValueError(
+            f"{name}: argument 'size' is {tuple(shape)}, expected {dims} sizes and {tuple(elements.shape[1:])}"
+        )
+    outside = next((d for d in range(dims) if least[d] > shape[d]), None)
+    if outside is not None:
+        raise IndexError(
+            f"{name}: found index {least[outside] - 1} in dimension {outside} of size {shape[outside]}"
+        )
+    if places.numel() and int(places.min()) < 0:
+        raise IndexError(f"{name}: found a negative index, {int(places.min())}")
+    return SparseTensor.around((places,), elements, shape, "sparse_coo", bool(is_coalesced))
+
+
+def _compressed(
+    name: str,
+    way: str,
+    outer: Any,
+    inner: Any,
+    values: Any,
+    size: Any,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> SparseTensor:
+    elements = _values(name, values, dtype, device, requires_grad)
+    names = ("crow_indices", "col_indices") if way == "sparse_csr" else ("ccol_indices", "row_indices")
+    starts, places = (_integers(name, n, p, elements) for n, p in zip(names, (outer, inner), strict=True))
+    if starts.ndim != 1 or places.ndim != 1 or starts.shape[0] < 1 or elements.shape[0] != places.shape[0]:
+        raise ValueError(
+            f"{name}: found {names[0]} of shape {tuple(starts.shape)}, {names[1]} of shape {tuple(places.shape)} and "
+            f"values of shape {tuple(elements.shape)}, expected (n + 1,), (nnz,) and (nnz, ...)"
+        )
+    lines, widest = starts.shape[0] - 1, int(places.max()) + 1 if places.numel() else 0
+    least = (lines, widest) if way == "sparse_csr" else (widest, lines)
+    shape = tuple(size) if size is not None else (*least, *elements.shape[1:])
+    line, across = (0, 1) if way == "sparse_csr" else (1, 0)
+    if len(shape) != 1 + elements.ndim or shape[line] != lines:
+        raise ValueError(f"{name}: argument 'size' is {shape}, expected {lines} in dimension {line}")
+    if widest > shape[across] or (places.numel() and int(places.min()) < 0):
+        raise IndexError(f"{name}: found {names[1]} up to {widest - 1}, expected 0 to {shape[across] - 1}")
+    rising = bool((starts[1:] >= starts[:-1]).all()) if lines else True
+    if int(starts[0]) != 0 or int(starts[-1]) != places.shape[0] or not rising:
+        raise ValueError(
+            f"{name}: argument {names[0]!r} must rise from 0 to the number of values, {places.shape[0]}"
+        )
+    return SparseTensor.around((starts, places), elements, shape, way, True)
+
+
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+) -> SparseTensor:  # fmt: skip
+    """A matrix of compressed rows: where each row begins, the column of each element, its value.
+
+    Args:
+        crow_indices: (rows + 1,) rising from 0 to nnz.
+        col_indices: (nnz,).
+        values: (nnz,).
+        size: the shape; by default the least that holds all places.
+        dtype, device, requires_grad: as in `sparse_coo_tensor`.
+
+    Raises:
+        ValueError: parts that do not fit together.
+        IndexError: a column outside of ``size``.
+    """
+    return _compressed(
+        "sparse_csr_tensor",
+        "sparse_csr",
+        crow_indices,
+        col_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+    )
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+) -> SparseTensor:  # fmt: skip
+    """As `sparse_csr_tensor`, with columns and rows exchanged."""
+    return _compressed(
+        "sparse_csc_tensor",
+        "sparse_csc",
+        ccol_indices,
+        row_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+    )
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
+    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> SparseTensor:  # fmt: skip
+    """`sparse_csr_tensor` or `sparse_csc_tensor`, by ``layout``.
+
+    Raises:
+        ValueError: another layout.
+    """
+    way = str(layout).rpartition(".")[2]
+    if way not in ("sparse_csr", "sparse_csc"):
+        raise ValueError(
+            f"sparse_compressed_tensor: argument 'layout' is {layout}, expected sparse_csr or sparse_csc"
+        )
+    return _compressed(
+        "sparse_compressed_tensor",
+        way,
+        compressed_indices,
+        plain_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+    )
+
+
+# Of dense tensors
+
+
+def dense_to_sparse(
+    self: Any, sparse_dim: int | None = None, *, layout: Any = None, **_: Any
+) -> SparseTensor:
+    """The elements that are not zero, with their places.
+
+    Args:
+        sparse_dim: how many of the first dimensions are sparse; all by default.
+        layout: sparse_coo by default.
+    """
+    dims = self.ndim if sparse_dim is None else sparse_dim
+    if not 0 <= dims <= self.ndim:
+        raise RuntimeError(f"to_sparse: argument 'sparse_dim' is {sparse_dim}, expected 0 to {self.ndim}")
+    there = self.detach() != 0
+    if dims < self.ndim:
+        there = there.flatten(dims).any(-1)
+    places = there.nonzero().t().contiguous()
+    values = self[tuple(places)] if dims else self.unsqueeze(0)
+    made = SparseTensor.around((places,), values, tuple(self.shape), "sparse_coo", True)
+    return made if layout is None else to_layout(made, layout)
+
+
+def dense_to_sparse_coo(self: Any) -> SparseTensor:
+    """The elements that are not zero, with their places."""
+    return dense_to_sparse(self)
+
+
+def _matrix(name: str, x: Any) -> Any:
+    if x.ndim != 2:
+        raise RuntimeError(f"{name}: found shape {tuple(x.shape)}, expected a matrix")
+    return x
+
+
+def dense_to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+    """The tensor itself, or in ``dtype``: it is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
+def dense_to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
+    """The elements of a matrix that are not zero, by rows."""
+    return to_layout(dense_to_sparse(_matrix("to_sparse_csr", self), 2), "sparse_csr")
+
+
+def dense_to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseTensor:
+    """The elements of a matrix that are not zero, by columns."""
+    return to_layout(dense_to_sparse(_matrix("to_sparse_csc", self), 2), "sparse_csc")
+
+
+@sparse("sparse_mask")
+def dense_sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
+    """The elements of a dense tensor at the places of ``mask``."""
+    if not isinstance(mask, SparseTensor):
+        raise TypeError(f"sparse_mask: argument 'mask' is a {type(mask).__name__}, expected a sparse tensor")
+    ordered = coalesced(mask)
+    return _with(ordered, self[tuple(ordered._places[0])])
+
+
+# Of sparse tensors
+
+
+def _flat(places: Any, sizes: tuple[int, ...]) -> Any:
+    """Places (dims, nnz) as one number each."""
+    result = core.zeros(places.shape[1], dtype=core.int64, device=places.device)
+    for part, size in zip(places, sizes, strict=True):
+        result = result * size + part
+    return result
+
+
+def _unflat(flat: Any, sizes: tuple[int, ...]) -> Any:
+    parts = []
+    for size in reversed(sizes):
+        parts.append(flat % max(size, 1))
+        flat = flat // max(size, 1)
+    return core.stack(parts[::-1]) if parts else core.empty((0, flat.shape[0]), dtype=core.int64)
+
+
+def coo(x: SparseTensor) -> SparseTensor:
+    """``x`` as coordinates."""
+    if x._way == "sparse_coo":
+        return x
+    starts, inner = x._places
+    lines = core.repeat_interleave(
+        core.arange(starts.shape[0] - 1, device=starts.device), starts[1:] - starts[:-1]
+    )
+    places = core.stack([lines, inner] if x._way == "sparse_csr" else [inner, lines])
+    return SparseTensor.around((places,), x._elements, tuple(x.shape), "sparse_coo", False)
+
+
+def coalesced(x: SparseTensor) -> SparseTensor:
+    """``x`` as coordinates in order, every place once."""
+    x = coo(x)
+    if x._ordered:
+        return x
+    places, values = x._places[0], x._elements
+    sizes = tuple(x.shape[: places.shape[0]])
+    found, inverse = core.unique(_flat(places, sizes), return_inverse=True)
+    total = core.zeros((found.shape[0], *values.shape[1:]), dtype=values.dtype, device=values.device)
+    return SparseTensor.around(
+        (_unflat(found, sizes),), total.index_add(0, inverse, values), tuple(x.shape), "sparse_coo", True
+    )
+
+
+def to_layout(x: SparseTensor, layout: Any) -> Any:
+    """``x`` in another layout; "strided" is a dense tensor."""
+    way = str(layout).rpartition(".")[2]
+    if way == x._way:
+        return x
+    if way == "strided":
+        return to_dense(x)
+    if way == "sparse_coo":
+        return coalesced(x)
+    if way not in ("sparse_csr", "sparse_csc"):
+        raise NotImplementedError(
+            f"to_sparse: layout {layout} is not there; there are sparse_coo, sparse_csr, sparse_csc"
+        )
+    ordered = coalesced(x)
+    if ordered._places[0].shape[0] != 2:
+        raise RuntimeError(f"to_sparse: {way} is for matrices, found shape {tuple(x.shape)}")
+    line, inner = ordered._places[0] if way == "sparse_csr" else ordered._places[0].flip(0)
+    values = ordered._elements
+    if way == "sparse_csc":
+        order = core.argsort(line, stable=True)
+        line, inner, values = line[order], inner[order], values[order]
+    lines = x.shape[0 if way == "sparse_csr" else 1]
+    starts = core.zeros(lines + 1, dtype=core.int64, device=values.device)
+    starts[1:] = core.bincount(line, minlength=lines).cumsum(0)
+    return SparseTensor.around((starts, inner.contiguous()), values, tuple(x.shape), way, True)
+
+
+@sparse("to_dense")
+def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+    """All elements, zeros too."""
+    x = coo(self)
+    places, values = x._places[0], x._elements if dtype is None else x._elements.to(dtype)
+    sizes = tuple(x.shape[: places.shape[0]])
+    empty = core.zeros((math.prod(sizes), *values.shape[1:]), dtype=values.dtype, device=values.device)
+    return empty.index_add(0, _flat(places, sizes), values).reshape(tuple(x.shape))

@@ -1,0 +1,146 @@
+"""The tensor that wraps places and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import taeda_tensor_core as core
+from taeda_tensor_core import _C
+from taeda_tensor_core.overrides import resolve_name
+
+Tensor = core.Tensor
+
+#: What each function or method computes with sparse arguments, by its name without underscores of operators.
+_table: dict[str, Callable[..., Any]] = {}
+# Facts that the wrapper itself knows.
+_PLAIN = frozenset({
+    "shape", "dtype", "device", "ndim", "dim", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
+    "ndimension", "itemsize", "is_cpu", "names", "result_type", "can_cast", "is_tensor", "is_signed", "get_device",
+})  # fmt: skip
+
+
+def sparse(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: what functions of these names compute where a sparse tensor is among their arguments."""
+
+    def put(function: Callable[..., Any]) -> Callable[..., Any]:
+        _table.update(dict.fromkeys(names, function))
+        return function
+
+    return put
+
+
+class SparseTensor(Tensor):
+    """A tensor of few elements that are not zero. Made by `sparse_coo_tensor`, `sparse_csr_tensor` and `to_sparse`.
+
+    Attributes:
+        layout: "sparse_coo", "sparse_csr" or "sparse_csc".
+        dense_dim: the last dimensions, which values have as a whole.
+    """
+
+    _places: tuple[Tensor, ...]
+    _elements: Tensor
+    _way: str
+    _ordered: bool
+
+    @staticmethod
+    def around(
+        places: tuple[Any, ...], values: Any, shape: tuple[int, ...], way: str, ordered: bool
+    ) -> SparseTensor:
+        """The sparse tensor of parts that fit together: indices (sparse dims, nnz), or (compressed, plain) ones."""
+        made = Tensor._make_wrapper_subclass(
+            SparseTensor, tuple(shape), dtype=values.dtype, device=values.device
+        )
+        made._places, made._elements, made._way, made._ordered = places, values, way, ordered
+        return made
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = _name(func)
+        known = _table.get(name)
+        if known is not None:
+            return known(*args, **(kwargs or {}))
+        if name in _PLAIN:
+            with _C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        raise NotImplementedError(f"{name}: not defined for sparse tensors; use to_dense() first")
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Operators that are met by another way than a public function: none reads memory that is not there."""
+        raise NotImplementedError(f"{func.name()}: not defined for sparse tensors; use to_dense() first")
+
+    # Python would find the methods of dense tensors here.
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+    __str__ = __repr__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _restore, (self._places, self._elements, tuple(self.shape), self._way, self._ordered)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        import copy
+
+        return _with(self, copy.deepcopy(self._elements, memo), tuple(p.clone() for p in self._places))
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise RuntimeError(
+                f"bool: found a sparse tensor of shape {tuple(self.shape)}, expected one element"
+            )
+        return bool(_table["to_dense"](self))
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(self.shape[0]))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len: found a sparse tensor of 0 dimensions")
+        return int(self.shape[0])
+
+    __hash__ = Tensor.__hash__
+
+
+def _name(func: Any) -> str:
+    """``matmul`` of ``taeda.matmul``, ``Tensor.matmul``, ``Tensor.__rmatmul__`` alike; of attributes their name."""
+    with _C.DisableTorchFunctionSubclass():
+        parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+    name = parts[-1]
+    if name in ("__get__", "__set__", "__delete__"):
+        return parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
+    return name
+
+
+def _restore(
+    places: tuple[Any, ...], values: Any, shape: tuple[int, ...], way: str, ordered: bool
+) -> SparseTensor:
+    return SparseTensor.around(places, values, shape, way, ordered)
+
+
+def _with(x: SparseTensor, values: Any, places: tuple[Any, ...] | None = None) -> SparseTensor:
+    """The same places with other values."""
+    return SparseTensor.around(
+        x._places if places is None else places, values, tuple(x.shape), x._way, x._ordered
+    )
+
+
+def _text(x: SparseTensor) -> str:
+    names = {
+        "sparse_coo": ("indices",),
+        "sparse_csr": ("crow_indices", "col_indices"),
+        "sparse_csc": ("ccol_indices", "row_indices"),
+    }
+    parts = [f"{name}={part!r}" for name, part in zip(names[x._way], x._places, strict=True)]
+    if x._way == "sparse_coo":
+        parts = [repr(x._places[0])]
+    size = tuple(x.shape)
+    opening = "indices=" if x._way == "sparse_coo" else ""
+    return (
+        f"tensor({opening}{parts[0]},\n       "
+        + "".join(f"{part},\n       " for part in parts[1:])
+        + f"values={x._elements!r},\n       size={size}, nnz={x._elements.shape[0]}, layout=taeda.{x._way})"
+    )

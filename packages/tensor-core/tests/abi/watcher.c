@@ -1,0 +1,106 @@
+/* Observers: one writes down what it sees, others call operators, take themselves away, or go wrong. */
+#include <stdio.h>
+
+#include "support.h"
+
+static uint64_t registrations[4];
+static char journal[1 << 14];
+static size_t written;
+static int32_t last_status;
+static taeda_observed kept;
+
+static void note(const char* text) {
+  const size_t length = strlen(text);
+  if (written + length + 1 > sizeof journal) return;
+  memcpy(journal + written, text, length + 1);
+  written += length;
+}
+
+static int32_t note_tensor(void* context, taeda_tensor tensor) {
+  taeda_tensor_info info;
+  char line[32];
+  (void)context;
+  TRY(read_tensor(tensor, &info));
+  snprintf(line, sizeof line, " %d", (int)info.numel);
+  note(line);
+  return TAEDA_OK;
+}
+static void note_call(const char* how, const taeda_observed* call) {
+  taeda_op_info info = {.size = sizeof info};
+  api->op_read(call->op, &info);
+  note(how);
+  note(info.name);
+  last_status = api->observed_tensors(call, note_tensor, NULL);
+  note(call->failed ? " failed\n" : "\n");
+}
+static void begin(void* context, const taeda_observed* call) {
+  (void)context;
+  kept = *call;
+  note_call("+", call);
+}
+static void end(void* context, const taeda_observed* call) {
+  (void)context;
+  note_call("-", call);
+}
+
+/* Calls an operator of its own for each call, and one that fails. */
+static void busy(void* context, const taeda_observed* call) {
+  taeda_op op;
+  taeda_value numbers[] = {int_value(2), int_value(3)}, sum;
+  (void)context, (void)call;
+  if (call1("add", numbers, 2, &sum) == TAEDA_OK) api->value_release(&sum);
+  api->op_find("nobody_has_this", &op);
+  note("busy\n");
+}
+/* Takes itself away at the first call. */
+static void once(void* context, const taeda_observed* call) {
+  (void)call;
+  note("once\n");
+  last_status = api->observer_remove(*(uint64_t*)context);
+}
+static int32_t stop(void* context, taeda_tensor tensor) {
+  (void)context, (void)tensor;
+  note("stop\n");
+  return 4321;
+}
+static void stopping(void* context, const taeda_observed* call) {
+  (void)context;
+  last_status = api->observed_tensors(call, stop, NULL);
+}
+
+TAEDA_PLUGIN_EXPORT int32_t put(const char* name);
+TAEDA_PLUGIN_EXPORT int32_t put(const char* name) {
+  if (strcmp(name, "journal") == 0)
+    return api->observer_add(&(taeda_observer){sizeof(taeda_observer), NULL, begin, end}, &registrations[0]);
+  if (strcmp(name, "busy") == 0)
+    return api->observer_add(&(taeda_observer){sizeof(taeda_observer), NULL, busy, busy}, &registrations[1]);
+  if (strcmp(name, "once") == 0)
+    return api->observer_add(&(taeda_observer){sizeof(taeda_observer), &registrations[2], once, once},
+                             &registrations[2]);
+  return api->observer_add(&(taeda_observer){sizeof(taeda_observer), NULL, stopping, NULL}, &registrations[3]);
+}
+TAEDA_PLUGIN_EXPORT int32_t take(int32_t which);
+TAEDA_PLUGIN_EXPORT int32_t take(int32_t which) { return api->observer_remove(registrations[which]); }
+TAEDA_PLUGIN_EXPORT int32_t get_status(void);
+TAEDA_PLUGIN_EXPORT int32_t get_status(void) { return last_status; }
+/* Asks for the tensors of a call that has ended, and of none. */
+TAEDA_PLUGIN_EXPORT int32_t ask_late(void);
+TAEDA_PLUGIN_EXPORT int32_t ask_late(void) {
+  const int32_t status = api->observed_tensors(&kept, note_tensor, NULL);
+  return status == api->observed_tensors(NULL, note_tensor, NULL) ? status : -1;
+}
+TAEDA_PLUGIN_EXPORT const char* read_journal(void);
+TAEDA_PLUGIN_EXPORT const char* read_journal(void) {
+  static char out[sizeof journal];
+  memcpy(out, journal, written + 1);
+  journal[written = 0] = 0;
+  return out;
+}
+TAEDA_PLUGIN_EXPORT const char* error_text(void);
+TAEDA_PLUGIN_EXPORT const char* error_text(void) { return api->last_error(); }
+
+static int32_t start(const taeda_api* given) {
+  api = given;
+  return TAEDA_OK;
+}
+DESCRIBE("watcher")

@@ -1,0 +1,175 @@
+"""Mixed precision: dtypes by operator, nesting, threads, casts that are kept, scaled gradients."""
+
+import threading
+
+import pytest
+
+import taeda_tensor_core as tc
+from taeda_tensor_core import amp
+from taeda_tensor_core.amp import policies
+from taeda_tensor_core.library import operators
+
+
+@pytest.fixture
+def x():
+    tc.manual_seed(0)
+    return tc.rand(4, 4)
+
+
+@pytest.mark.parametrize("dtype", [tc.bfloat16, tc.float16])
+def test_policies(x, dtype):
+    low = x.to(dtype)
+    with amp.autocast("cpu", dtype=dtype):
+        assert (
+            (x @ x).dtype is dtype and tc.addmm(x, x, x).dtype is dtype and tc.ops.linear(x, x).dtype is dtype
+        )
+        assert low.prod().dtype is tc.float32 and tc.ops.mse_loss(low, low).dtype is tc.float32
+        assert tc.cat([low, x]).dtype is tc.float32 and tc.cat([low, low]).dtype is dtype
+        assert x.exp().dtype is tc.float32 and (low + 1).dtype is dtype
+        assert (x.double() @ x.double()).dtype is tc.float64 and tc.mm(x.long(), x.long()).dtype is tc.int64
+    assert (x @ x).dtype is tc.float32
+
+
+def test_values_are_those_of_explicit_casts(x):
+    with amp.autocast("cpu"):
+        got = x @ x
+    assert (got == x.bfloat16() @ x.bfloat16()).all()
+
+
+def test_blocks_nest_and_end(x):
+    with amp.autocast("cpu", dtype=tc.float16):
+        with amp.autocast("cpu", enabled=False):
+            assert (x @ x).dtype is tc.float32 and not amp.is_autocast_enabled("cpu")
+            with amp.autocast("cpu", dtype=tc.bfloat16):
+                assert (x @ x).dtype is tc.bfloat16
+            assert (x @ x).dtype is tc.float32
+        assert (x @ x).dtype is tc.float16 and amp.get_autocast_dtype("cpu") is tc.float16
+    assert not amp.is_autocast_enabled("cpu") and amp.get_autocast_dtype("cpu") is tc.bfloat16
+    with pytest.raises(KeyError), amp.autocast("cpu"):
+        raise KeyError
+    assert (x @ x).dtype is tc.float32
+
+
+def test_only_its_own_thread(x):
+    found = []
+    with amp.autocast("cpu"):
+        thread = threading.Thread(target=lambda: found.append((x @ x).dtype))
+        thread.start()
+        thread.join()
+    assert found == [tc.float32]
+
+
+def test_decorator_and_single_settings(x):
+    @amp.autocast("cpu", dtype=tc.bfloat16)
+    def product(a):
+        return a @ a
+
+    assert product(x).dtype is tc.bfloat16
+    tc.set_autocast_enabled("cpu", True)
+    try:
+        assert tc.is_autocast_cpu_enabled() and (x @ x).dtype is tc.bfloat16
+    finally:
+        tc.set_autocast_enabled("cpu", False)
+    assert (x @ x).dtype is tc.float32
+
+
+def test_out_and_in_place_forms_are_left_alone(x):
+    out = tc.empty(4, 4)
+    with amp.autocast("cpu"):
+        tc.mm(x, x, out=out)
+    assert (out == x @ x).all()
+
+
+def test_what_cannot_be():
+    with pytest.raises(RuntimeError, match="unsupported autocast device_type 'meta'"):
+        amp.autocast("meta")
+    with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
+        amp.autocast(tc.device("cpu"))
+    with pytest.warns(UserWarning, match="only supports dtype of bfloat16, float16"):
+        assert not amp.autocast("cpu", dtype=tc.float64)._enabled
+    with pytest.warns(UserWarning, match="there is no such device"):
+        assert not amp.autocast("xpu")._enabled
+
+
+def test_operators_with_a_policy_exist_once():
+    assert not policies.LOWER & policies.FLOAT32 and not policies.WIDEST & (policies.LOWER | policies.FLOAT32)
+    known = {each.name.partition(".")[0] for each in operators()}
+    core = {"matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "conv2d", "prod", "mse_loss", "cat", "stack"}
+    assert core <= known & (policies.LOWER | policies.FLOAT32 | policies.WIDEST)
+
+
+class FakeOptimizer:
+    """What a scaler needs of an optimizer."""
+
+    def __init__(self, *parameters):
+        self.param_groups = [{"params": list(parameters)}]
+        self.steps = 0
+
+    def step(self):
+        self.steps += 1
+        return "stepped"
+
+
+def with_grad(*values):
+    parameter = tc.zeros(len(values)).requires_grad_()
+    parameter.grad = tc.tensor(values)
+    return parameter
+
+
+def test_scaler_scales_unscales_and_grows():
+    scaler = amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    parameter = with_grad(8.0, 4.0)
+    optimizer = FakeOptimizer(parameter)
+    assert scaler.scale([tc.ones(1), (tc.ones(1) * 2,)])[1][0].item() == 8.0
+    assert scaler.step(optimizer) == "stepped" and parameter.grad.tolist() == [2.0, 1.0]
+    scaler.update()
+    assert scaler.get_scale() == 4.0
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 8.0 and optimizer.steps == 2
+
+
+def test_scaler_leaves_out_steps_with_infinite_gradients():
+    scaler = amp.GradScaler("cpu", init_scale=4.0)
+    good, bad = FakeOptimizer(with_grad(1.0)), FakeOptimizer(with_grad(1.0, float("nan")))
+    scaler.scale(tc.ones(1))
+    assert scaler.step(bad) is None and scaler.step(good) == "stepped"
+    scaler.update()
+    assert (bad.steps, good.steps, scaler.get_scale()) == (0, 1, 2.0)
+
+
+def test_scaler_refuses_calls_in_the_wrong_order():
+    scaler = amp.GradScaler("cpu")
+    optimizer = FakeOptimizer(with_grad(1.0))
+    with pytest.raises(AssertionError, match="the scale is None"):
+        scaler.step(optimizer)
+    scaler.scale(tc.ones(1))
+    with pytest.raises(AssertionError, match="No inf checks"):
+        scaler.update()
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match="step\\(\\) has already been called"):
+        scaler.step(optimizer)
+    half = FakeOptimizer(with_grad(1.0))
+    half.param_groups[0]["params"][0] = tc.zeros(1, dtype=tc.float16).requires_grad_()
+    half.param_groups[0]["params"][0].grad = tc.ones(1, dtype=tc.float16)
+    with pytest.raises(ValueError, match="Attempting to unscale FP16"):
+        scaler.unscale_(half)
+
+
+def test_scaler_state_and_identity_when_off():
+    scaler = amp.GradScaler("cpu", init_scale=8.0)
+    other = amp.GradScaler("cpu")
+    other.load_state_dict(scaler.state_dict())
+    assert other.get_scale() == 8.0
+    with pytest.raises(RuntimeError, match="source state dict is empty"):
+        other.load_state_dict({})
+    off = amp.GradScaler("cpu", enabled=False)
+    value, optimizer = tc.ones(1), FakeOptimizer()
+    assert off.scale(value) is value and off.step(optimizer) == "stepped" and off.get_scale() == 1.0
+    off.update()
+    assert off.state_dict() == {}
+    with pytest.warns(UserWarning, match="there is no device of the kind 'xpu'"):
+        assert not amp.GradScaler("xpu").is_enabled()

@@ -1,0 +1,159 @@
+"""Older types, memory as an object, settings and questions that programs use beside operators."""
+
+import pytest
+
+import taeda_tensor_core as tc
+
+
+def test_legacy_types_make_tensors_and_answer_isinstance():
+    assert tc.FloatTensor([1, 2]).dtype is tc.float32 and tc.LongTensor(2, 3).shape == (2, 3)
+    assert tc.ByteTensor().numel() == 0 and tc.DoubleTensor(tc.Size((2,))).shape == (2,)
+    assert isinstance(tc.ones(1), tc.FloatTensor) and not isinstance(tc.ones(1), tc.DoubleTensor)
+    assert not isinstance(3, tc.LongTensor) and not isinstance(tc.ones(1, device="meta"), tc.FloatTensor)
+    source = tc.ones(2)
+    assert tc.FloatTensor(source).data_ptr() == source.data_ptr()
+    assert tc.FloatTensor(source.storage()).data_ptr() == source.data_ptr()
+    with pytest.raises(TypeError, match=r"expected a tensor of taeda.int64, found one of taeda.float32"):
+        tc.LongTensor(source)
+    with pytest.raises(TypeError, match="expected sizes, a sequence or a tensor, found float"):
+        tc.FloatTensor(1.5)
+    assert tc.get_device_module("xpu").FloatTensor is not tc.FloatTensor
+
+
+def test_type_names_and_conversions():
+    x = tc.ones(2)
+    assert x.type() == "torch.FloatTensor" and x.long().type() == "torch.LongTensor"
+    for wanted in (tc.LongTensor, "torch.LongTensor", "taeda.LongTensor", tc.int64):
+        assert x.type(wanted).dtype is tc.int64
+    assert x.type("torch.FloatTensor") is x
+    with pytest.raises(ValueError, match=r"unknown type 'torch.NoTensor'"):
+        x.type("torch.NoTensor")
+    with pytest.raises(TypeError, match="must be a dtype, a tensor type or its name"):
+        x.type(3)
+    assert x.new([3, 4]).tolist() == [3.0, 4.0] and x.new(2, 2).dtype is tc.float32
+
+
+def test_default_tensor_type_and_device():
+    try:
+        tc.set_default_tensor_type(tc.DoubleTensor)
+        assert tc.tensor([1.5]).dtype is tc.float64
+        tc.set_default_tensor_type("torch.FloatTensor")
+        assert tc.tensor([1.5]).dtype is tc.float32
+        with pytest.raises(TypeError, match="only floating-point types"):
+            tc.set_default_tensor_type(tc.LongTensor)
+        tc.set_default_device("meta")
+        assert tc.ones(2).device.type == "meta" and tc.get_default_device().type == "meta"
+        assert tc.ones(2, device="cpu").device.type == "cpu" and tc.tensor([1]).device.type == "meta"
+    finally:
+        tc.set_default_device(None)
+        tc.set_default_dtype(tc.float32)
+    assert tc.ones(2).device.type == "cpu" and tc.get_default_device().type == "cpu"
+
+
+def test_a_device_is_a_context_and_a_decorator():
+    with tc.device("meta") as device:
+        assert tc.zeros(3).device == device and tc.arange(3).device == device
+        with tc.device("cpu"):
+            assert tc.zeros(3).device.type == "cpu"
+    assert tc.zeros(3).device.type == "cpu"
+
+    @tc.device("meta")
+    def make():
+        return tc.rand(2)
+
+    assert make().device.type == "meta"
+
+
+def test_storages_show_the_memory():
+    x = tc.arange(6).reshape(2, 3)
+    typed, untyped = x[1].storage(), x[1].untyped_storage()
+    assert typed.size() == len(typed) == 6 and untyped.nbytes() == untyped.size() == 48
+    assert typed.tolist() == [0, 1, 2, 3, 4, 5] and typed[2] == 2 and list(typed)[-1] == 5
+    typed[0] = 9
+    assert x[0, 0].item() == 9 and untyped[0] == 9
+    assert typed.data_ptr() == x.data_ptr() == untyped.data_ptr() and typed.dtype is tc.int64
+    assert isinstance(typed, tc.LongStorage) and not isinstance(typed, tc.FloatStorage)
+    assert tc.is_storage(typed) and tc.is_storage(untyped) and not tc.is_storage(x)
+    assert typed == x.storage() and untyped == x.untyped_storage() and typed != tc.ones(6).storage()
+    assert (
+        typed.clone() != typed
+        and typed.clone().tolist() == typed.tolist()
+        and typed.float().dtype is tc.float32
+    )
+    assert x.storage_type() is tc.LongStorage and typed.type() == "torch.LongStorage"
+    assert tc.FloatStorage([1, 2]).tolist() == [1.0, 2.0] and tc.UntypedStorage(3).nbytes() == 3
+    with pytest.raises(RuntimeError, match="memory keeps its size of 48 bytes"):
+        untyped.resize_(0)
+    untyped.resize_(48)
+    view = tc.empty(0, dtype=tc.int64).set_(typed, 1, (2, 2), (3, 1))
+    assert view.tolist() == [[1, 2], [4, 5]]
+    view.fill_(0)
+    assert x.tolist() == [[9, 0, 0], [3, 0, 0]]
+    assert tc.ones(2).set_().numel() == 0
+
+
+def test_settings_are_checked_and_given_back():
+    assert tc.get_float32_matmul_precision() == "highest"
+    tc.set_float32_matmul_precision("high")
+    assert tc.get_float32_matmul_precision() == "high"
+    tc.set_float32_matmul_precision("highest")
+    with pytest.raises(RuntimeError, match="must be one of highest, high, medium, found 'low'"):
+        tc.set_float32_matmul_precision("low")
+    for mode, number in (("warn", 1), (2, 2), ("default", 0)):
+        tc.set_deterministic_debug_mode(mode)
+        assert tc.get_deterministic_debug_mode() == number
+    with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+        tc.set_deterministic_debug_mode("loud")
+    assert tc.set_flush_denormal(True) is False and tc.get_num_interop_threads() >= 1
+    assert not tc.is_warn_always_enabled() and tc.compiled_with_cxx11_abi()
+
+
+def test_facts_of_tensors():
+    x = tc.ones(2, 3)
+    assert (
+        x.layout is tc.strided and repr(tc.strided) == "taeda.strided" and not x.is_nested and not x.is_mkldnn
+    )
+    assert not tc.is_conj(x) and not x.is_neg() and tc.is_signed(x) and not tc.is_inference(x)
+    assert tc.get_device(x) == -1 and x.T.dim_order() == (1, 0)
+    assert x.new_empty_strided((2, 2), (1, 2)).stride() == (1, 2)
+    assert tc.sym_int(2.7) == 2 and tc.sym_int(-2.7) == -2 and tc.sym_max(1, 2.0) == 2.0 and tc.sym_not(0)
+    with pytest.warns(UserWarning, match=r"torch\.range is deprecated"):
+        assert tc.range(1, 4).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_return_types_are_those_of_operators():
+    assert type(tc.ones(2).max(0)) is tc.return_types.max and type(tc.ones(2).sort()) is tc.return_types.sort
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        tc.return_types.nothing  # noqa: B018
+
+
+def test_fork_rng_keeps_the_numbers():
+    tc.manual_seed(3)
+    expected = tc.rand(2)
+    tc.manual_seed(3)
+    with tc.random.fork_rng():
+        tc.rand(100)
+    assert (tc.rand(2) == expected).all()
+    with tc.random.fork_rng(enabled=False):
+        tc.rand(1)
+    assert tc.default_generator.initial_seed() == 3 == tc.initial_seed()
+
+
+def test_functions_for_tensors_without_elements_may_come_first():
+    lib = tc.library.Library("laterpkg", "DEF")
+
+    @tc.library.register_fake("laterpkg::grow")
+    def grow(x):
+        return x.new_empty((x.shape[0] * 2,))
+
+    made = lib.define("grow(Tensor x) -> Tensor")
+    try:
+        assert tc.ops.laterpkg.grow(tc.ones(3, device="meta")).shape == (6,)
+    finally:
+        made.remove()
+
+
+def test_what_load_library_cannot_load(tmp_path):
+    (tmp_path / "other.so").write_bytes(b"no library")
+    with pytest.raises(OSError, match=r"load_library: .*other\.so"):
+        tc.ops.load_library(tmp_path / "other.so")

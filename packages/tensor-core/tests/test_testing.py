@@ -1,0 +1,104 @@
+"""`assert_close` and `make_tensor`."""
+
+import numpy as np
+import pytest
+
+import taeda_tensor_core as tc
+from taeda_tensor_core.testing import assert_allclose, assert_close, make_tensor
+
+nan, inf = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "options"),
+    [
+        (tc.tensor([1.0]), tc.tensor([1.0 + 1e-6]), {}),
+        (tc.tensor([inf, -inf]), tc.tensor([inf, -inf]), {}),
+        (tc.tensor([nan]), tc.tensor([nan]), {"equal_nan": True}),
+        (tc.ones(2), tc.ones(2).double(), {"check_dtype": False}),
+        (tc.tensor([1.0]), tc.tensor([1.4]), {"rtol": 0, "atol": 0.5}),
+        ([1, {"a": tc.ones(2)}], [1, {"a": tc.ones(2)}], {}),
+        (None, None, {}),
+        (True, True, {}),
+        (1.0, 1.0 + 1e-8, {}),
+        (np.ones(2), np.ones(2), {}),
+        (tc.empty(0), tc.empty(0), {}),
+        (tc.tensor([1 + 2j]), tc.tensor([1 + 2j]), {}),
+    ],
+)
+def test_what_is_close(actual, expected, options):
+    assert_close(actual, expected, **options)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "options", "text"),
+    [
+        (
+            tc.tensor([1.0, 2.0, 3.0]), tc.tensor([1.0, 2.0, 4.0]), {},
+            r"Mismatched elements: 1 / 3 \(33\.3%\)\nGreatest absolute difference: 1\.0 at index \(2,\) "
+            r"\(up to 1e-05 allowed\)\nGreatest relative difference: 0\.25 at index \(2,\)",
+        ),
+        (tc.tensor([1]), tc.tensor([2]), {}, "Tensor-likes are not equal"),
+        (tc.tensor(1.0), tc.tensor(2.0), {}, r"Scalars are not close!\n\nExpected 2.0 but got 1.0"),
+        (tc.tensor([nan]), tc.tensor([nan]), {}, "Mismatched elements: 1 / 1"),
+        (tc.tensor([inf]), tc.tensor([-inf]), {}, "Mismatched elements: 1 / 1"),
+        (tc.ones(2), tc.ones(3), {}, "attribute 'shape' do not match"),
+        (tc.ones(2), tc.ones(2).double(), {}, "attribute 'dtype' do not match"),
+        (tc.ones(2, 3), tc.ones(3, 2).T, {"check_stride": True}, r"attribute 'stride\(\)' do not match"),
+        (tc.ones(2), tc.ones(2, device="meta"), {}, "attribute 'device' do not match"),
+        ([1], [1, 2], {}, "length of the sequences mismatch: 1 != 2"),
+        ({"a": 1}, {"b": 1}, {}, r"Missing keys in the actual mapping: \['b'\]"),
+        ({"a": [1, 2]}, {"a": [1, 3]}, {}, r"failure occurred for item \['a'\]\[1\]"),
+        (None, 1, {}, "None mismatch"),
+        (True, False, {}, "Booleans mismatch"),
+        (1, 1.0, {}, r"\(d\)types do not match"),
+        (1.0, 2.0, {}, "Scalars are not close"),
+        (tc.ones(1), tc.zeros(1), {"msg": "mine"}, "^mine$"),
+        (tc.ones(1), tc.zeros(1), {"msg": lambda text: f"mine: {text}"}, "^mine: Tensor-likes are not close"),
+    ],
+)  # fmt: skip
+def test_what_is_not_close_is_told(actual, expected, options, text):
+    with pytest.raises(AssertionError, match=text):
+        assert_close(actual, expected, **options)
+
+
+def test_wrong_calls():
+    with pytest.raises(ValueError, match="Both 'rtol' and 'atol' must be either specified or omitted"):
+        assert_close(tc.ones(1), tc.ones(1), rtol=1.0)
+    with pytest.raises(TypeError, match="No comparison pair was able to handle"):
+        assert_close(tc.ones(1), [1.0])
+    with pytest.raises(TypeError, match="No comparison pair"):
+        assert_close("a", "a")
+    assert_allclose(tc.ones(1), tc.ones(1).double() + 1e-7, rtol=1e-5, atol=0)
+
+
+DTYPES = [tc.bool, tc.uint8, tc.int8, tc.int64, tc.float16, tc.bfloat16, tc.float32, tc.float64, tc.complex64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_random_tensors_are_within_limits(dtype):
+    tc.manual_seed(0)
+    made = make_tensor(
+        (20, 30), dtype=dtype, device="cpu", noncontiguous=True, exclude_zero=dtype is not tc.bool
+    )
+    assert made.shape == (20, 30) and made.dtype is dtype and not made.is_contiguous()
+    parts = [made.real, made.imag] if dtype.is_complex else [made.to(tc.float64)]
+    assert all(part.min() >= -9 and part.max() < 10 for part in parts)
+    assert dtype is tc.bool or not (made == 0).any()
+    within = make_tensor(50, dtype=dtype, device="cpu", low=0, high=2) if not dtype.is_complex else made.abs()
+    assert within.to(tc.float64).min() >= 0 and (dtype.is_complex or within.to(tc.float64).max() < 2)
+
+
+def test_random_tensors_wrong_limits():
+    with pytest.raises(ValueError, match="`low` must be less than `high`"):
+        make_tensor(2, dtype=tc.float32, device="cpu", low=2, high=1)
+    with pytest.raises(ValueError, match="cannot be NaN"):
+        make_tensor(2, dtype=tc.float32, device="cpu", low=nan)
+    with pytest.raises(ValueError, match="out of the dtype's range"):
+        make_tensor(2, dtype=tc.uint8, device="cpu", low=300, high=400)
+    with pytest.raises(ValueError, match="not supported for boolean and integral"):
+        make_tensor(2, dtype=tc.int64, device="cpu", requires_grad=True)
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        make_tensor(2, dtype=tc.float32, device="cpu", noncontiguous=True, memory_format=tc.contiguous_format)
+    whole = make_tensor(100, dtype=tc.float32, device="cpu", low=-1e39, high=1e39)
+    assert whole.isfinite().all()

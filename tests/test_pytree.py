@@ -1,0 +1,77 @@
+"""Containers taken apart and put together again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import pytest
+
+import taeda
+from taeda.utils import _pytree as pytree
+
+Point = namedtuple("Point", "x y")
+
+TREES = [
+    3,
+    None,
+    [],
+    [1, (2, 3), {"a": [4], "b": ()}],
+    OrderedDict(b=1, a=2),
+    defaultdict(list, a=[1]),
+    deque([1, 2], maxlen=3),
+    Point(1, [2]),
+]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=repr)
+def test_round_trip(tree):
+    leaves, spec = pytree.tree_flatten(tree)
+    again = pytree.tree_unflatten(leaves, spec)
+    assert again == tree and type(again) is type(tree)
+    assert spec == pytree.tree_structure(tree) and spec.num_leaves == len(leaves)
+    assert pytree.tree_leaves(tree) == leaves
+
+
+def test_results_of_operators_are_containers():
+    result = taeda.ones(2, 2).max(0)
+    doubled = pytree.tree_map(lambda t: t * 2, result)
+    assert type(doubled) is type(result) and doubled.values.tolist() == [2.0, 2.0]
+
+
+def test_map_over_several_trees():
+    assert pytree.tree_map(lambda a, b: a + b, {"x": 1, "y": 2}, {"y": 20, "x": 10}) == {"x": 11, "y": 22}
+    with pytest.raises(ValueError, match="arity mismatch"):
+        pytree.tree_map(lambda a, b: a, [1, 2], [1])
+    assert pytree.tree_map_only(int, lambda i: -i, [1, "a", 2.0]) == [-1, "a", 2.0]
+    assert pytree.tree_map(
+        len, [[1, 2], [3]], is_leaf=lambda t: isinstance(t, list) and t and t[0] in (1, 3)
+    ) == [2, 1]
+    assert (
+        pytree.tree_all(bool, [1, 2]) and pytree.tree_any(bool, [0, 1]) and not pytree.tree_all(bool, [0, 1])
+    )
+
+
+def test_ways_to_leaves():
+    keyed, _ = pytree.tree_flatten_with_path({"a": [1, Point(2, 3)]})
+    assert [pytree.keystr(way) for way, _ in keyed] == ["['a'][0]", "['a'][1].x", "['a'][1].y"]
+    assert pytree.key_get({"a": [1, Point(2, 3)]}, keyed[2][0]) == 3
+
+
+def test_own_classes():
+    @dataclasses.dataclass
+    class Pair:
+        first: int
+        second: int
+
+    pytree.register_dataclass(Pair)
+    assert pytree.tree_map(lambda i: i + 1, Pair(1, 2)) == Pair(2, 3)
+    with pytest.raises(ValueError, match="already registered"):
+        pytree.register_dataclass(Pair)
+
+
+def test_forms_as_text():
+    spec = pytree.tree_structure([1, {"a": (2,)}])
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    with pytest.raises(ValueError, match="length 1 but the spec"):
+        spec.unflatten([1])

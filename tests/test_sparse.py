@@ -1,0 +1,236 @@
+"""Sparse tensors against the dense tensors and SciPy's matrices that they stand for, values and gradients."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import taeda as t
+
+SEED = 13
+SHAPE = (5, 7)
+
+
+def numbers():
+    random = np.random.default_rng(SEED)
+    return random.integers(0, [[5], [7]], (2, 12)), random.normal(size=12)
+
+
+def pair(requires_grad=False):
+    """A sparse tensor of coordinates, some of them named twice, with its values; and the dense one."""
+    places, elements = numbers()
+    values = t.tensor(elements, requires_grad=requires_grad)
+    dense = t.tensor(scipy.sparse.coo_array((elements, places), SHAPE).toarray())
+    return t.sparse_coo_tensor(t.tensor(places), values, SHAPE), values, dense
+
+
+def weights(shape):
+    return t.tensor(np.random.default_rng(SEED + 1).normal(size=tuple(shape)))
+
+
+RIGHT, LEFT, LIKE = weights((7, 3)), weights((4, 5)), weights(SHAPE)
+
+
+def dense(x):
+    return x.to_dense() if x.layout != t.strided else x
+
+
+PROGRAMS = {
+    "to_dense": lambda x: x,
+    "coalesce": lambda x: x.coalesce() if x.layout != t.strided else x,
+    "mm": lambda x: t.mm(x, RIGHT),
+    "sparse.mm": lambda x: t.sparse.mm(x, RIGHT) if x.layout != t.strided else x @ RIGHT,
+    "matmul": lambda x: x @ RIGHT,
+    "from the left": lambda x: LEFT @ x,
+    "mv": lambda x: x @ RIGHT[:, 0],
+    "addmm": lambda x: t.addmm(t.ones(5, 3, dtype=t.float64), x, RIGHT, beta=2, alpha=3),
+    "sparse @ sparse": lambda x: x @ x.t(),
+    "add": lambda x: x + x,
+    "add alpha": lambda x: t.add(x, x, alpha=3),
+    "add dense": lambda x: LIKE + x,
+    "sub": lambda x: x - x * 2,
+    "mul": lambda x: x * 2.5,
+    "mul sparse": lambda x: x * x,
+    "mul dense": lambda x: x * LIKE,
+    "div": lambda x: x / 3,
+    "pow": lambda x: x**2,
+    "neg": lambda x: -x,
+    "sin": t.sin,
+    "sqrt": lambda x: x.abs().sqrt() if not x.requires_grad else x.sin(),
+    "t": lambda x: x.t(),
+    "transpose": lambda x: x.transpose(-1, 0),
+    "sum": lambda x: x.sum(),
+    "sum of a dimension": lambda x: t.sparse.sum(x, 1) if x.layout != t.strided else x.sum(1),
+    "select": lambda x: x[2],
+    "index_select": lambda x: x.index_select(0, t.tensor([1, 1, 4])),
+    "cat": lambda x: t.cat([x, x], 1),
+    "csr": lambda x: x.to_sparse_csr() @ RIGHT if x.layout != t.strided else x @ RIGHT,
+    "csc": lambda x: x.to_sparse_csc() @ RIGHT if x.layout != t.strided else x @ RIGHT,
+    "csr and back": lambda x: x.to_sparse_csr().to_sparse_coo() if x.layout != t.strided else x,
+    "sum of csr": lambda x: x.to_sparse_csr() + x.to_sparse_csr() if x.layout != t.strided else x + x,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_are_those_of_dense_tensors(name):
+    sparse, _, whole = pair()
+    found, expected = dense(PROGRAMS[name](sparse)), PROGRAMS[name](whole)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_those_of_dense_tensors(name):
+    sparse, values, whole = pair(requires_grad=True)
+    whole.requires_grad_()
+    found, expected = dense(PROGRAMS[name](sparse)), PROGRAMS[name](whole)
+    weight = weights(expected.shape)
+    (found * weight).sum().backward()
+    (expected * weight).sum().backward()
+    places, _ = numbers()
+    np.testing.assert_allclose(values.grad.numpy(), whole.grad.numpy()[tuple(places)], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("logarithm", [False, True])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_softmax_counts_what_is_there(logarithm, dim):
+    sparse, _, whole = pair()
+    change = t.sparse.log_softmax if logarithm else t.sparse.softmax
+    there = whole != 0
+    exact = t.softmax(t.where(there, whole, -t.inf), dim)
+    found = change(sparse, dim).coalesce().values()
+    expected = exact.log()[there] if logarithm else exact[there]
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
+
+
+def test_compressed_parts_are_those_of_scipy():
+    places, elements = numbers()
+    sparse, _, _ = pair()
+    for way, reference in (("csr", scipy.sparse.csr_array), ("csc", scipy.sparse.csc_array)):
+        expected = reference((elements, places), SHAPE)
+        expected.sum_duplicates()
+        found = getattr(sparse, f"to_sparse_{way}")()
+        outer, inner = ("crow", "col") if way == "csr" else ("ccol", "row")
+        assert getattr(found, f"{outer}_indices")().tolist() == expected.indptr.tolist()
+        assert getattr(found, f"{inner}_indices")().tolist() == expected.indices.tolist()
+        np.testing.assert_allclose(found.values().numpy(), expected.data)
+        again = t.sparse_compressed_tensor(
+            expected.indptr, expected.indices, expected.data, SHAPE, layout=found.layout
+        )
+        np.testing.assert_allclose(again.to_dense().numpy(), expected.toarray())
+
+
+def test_facts():
+    sparse, _, whole = pair()
+    assert (
+        sparse.is_sparse
+        and not sparse.is_sparse_csr
+        and not whole.is_sparse
+        and sparse.layout == t.sparse_coo
+    )
+    assert (sparse.shape, sparse.dtype, sparse.dim(), sparse.size(1)) == (SHAPE, t.float64, 2, 7)
+    assert (sparse._nnz(), sparse.sparse_dim(), sparse.dense_dim()) == (12, 2, 0)
+    assert not sparse.is_coalesced() and sparse.coalesce().is_coalesced()
+    assert isinstance(sparse, t.Tensor) and sparse.to(t.float32).dtype == sparse.float().dtype == t.float32
+    back = whole.to_sparse()
+    assert back.is_coalesced() and back.to_dense().equal(whole)
+    np.testing.assert_array_equal(back.indices().numpy(), np.stack(np.nonzero(whole.numpy())))
+    assert "layout=taeda.sparse_coo" in repr(sparse) and "nnz=12" in repr(sparse)
+    for other in (pickle.loads(pickle.dumps(sparse)), copy.deepcopy(sparse), sparse.clone(), sparse.detach()):
+        assert other.to_dense().equal(sparse.to_dense())
+
+
+def test_dense_dimensions():
+    values = t.arange(6.0).reshape(3, 2)
+    sparse = t.sparse_coo_tensor([[0, 2, 0]], values)
+    assert sparse.to_dense().tolist() == [[4.0, 6.0], [0.0, 0.0], [2.0, 3.0]]
+    assert t.sparse.sum(sparse, 0).tolist() == [6.0, 9.0] and t.sparse.sum(sparse, 1).to_dense().tolist() == [
+        10.0,
+        0.0,
+        5.0,
+    ]
+    assert sparse.to_dense().to_sparse(1).indices().tolist() == [[0, 2]]
+
+
+def test_batches_of_products():
+    sparse = t.sparse_coo_tensor([[0, 1, 1], [0, 1, 0], [1, 2, 0]], [1.0, 2.0, 3.0], (2, 2, 3))
+    right = weights((2, 3, 4)).float()
+    np.testing.assert_allclose(t.bmm(sparse, right).numpy(), (sparse.to_dense() @ right).numpy(), rtol=1e-6)
+
+
+def test_a_sparse_leaf_takes_a_sparse_gradient():
+    leaf = t.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2), requires_grad=True)
+    (leaf @ t.tensor([[1.0], [10.0]])).sum().backward()
+    assert leaf.grad.layout == t.sparse_coo and leaf.grad.to_dense().tolist() == [[0.0, 10.0], [1.0, 0.0]]
+
+
+def test_samples_of_a_product():
+    mask = (weights(SHAPE) > 0).to(t.float64).to_sparse_csr()
+    a, b = weights((5, 3)), weights((3, 7))
+    found = t.sparse.sampled_addmm(mask, a, b, beta=0.5, alpha=2.0).to_dense()
+    expected = (0.5 + 2 * (a @ b)) * mask.to_dense()
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
+
+
+def test_diagonals():
+    rows = np.arange(9.0).reshape(3, 3)
+    found = t.sparse.spdiags(t.tensor(rows), t.tensor([0, 1, -2]), (3, 4)).to_dense()
+    np.testing.assert_array_equal(found.numpy(), scipy.sparse.spdiags(rows, [0, 1, -2], 3, 4).toarray())
+
+
+def test_masks():
+    sparse, _, _ = pair()
+    there = sparse.coalesce().to_dense() != 0
+    np.testing.assert_array_equal(
+        LIKE.sparse_mask(sparse.coalesce()).to_dense().numpy(), (LIKE * there).numpy()
+    )
+
+
+def test_training_a_graph_network():
+    """Two graph convolutions (Kipf, Welling 2017) learn the two halves of a ring."""
+    t.manual_seed(SEED)
+    n = 12
+    ring = t.stack([t.arange(n).repeat(2), t.cat([(t.arange(n) + 1) % n, (t.arange(n) - 1) % n])])
+    graph = t.sparse_coo_tensor(ring, t.full((2 * n,), 0.5), (n, n)).coalesce()
+    first, second = t.nn.Linear(n, 8), t.nn.Linear(8, 2)
+    labels = (t.arange(n) >= n // 2).long()
+    optimizer = t.optim.Adam([*first.parameters(), *second.parameters()], lr=0.05)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = t.nn.functional.cross_entropy(graph @ second(t.relu(graph @ first(t.eye(n)))), labels)
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: t.exp(pair()[0]), NotImplementedError, "exp: not defined for sparse tensors; use to_dense"),
+        (lambda: pair()[0] + 1, TypeError, "would fill it"),
+        (lambda: pair()[0].indices(), RuntimeError, "call coalesce"),
+        (lambda: pair()[0] @ t.ones(3, 2, dtype=t.float64), RuntimeError, "cannot be multiplied"),
+        (lambda: pair()[0] @ t.ones(7, 2), RuntimeError, "expected one"),
+        (
+            lambda: t.sparse_coo_tensor([[0, 9]], [1.0, 2.0], (3,)),
+            IndexError,
+            "found index 9 in dimension 0 of size 3",
+        ),
+        (lambda: t.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)), IndexError, "negative index, -1"),
+        (lambda: t.sparse_coo_tensor([[0]], [1.0, 2.0]), ValueError, r"indices of shape \(1, 1\)"),
+        (lambda: t.sparse_coo_tensor([[0.5]], [1.0]), TypeError, "expected an integer one"),
+        (lambda: t.sparse_coo_tensor([[0]], [1.0], (3, 2)), ValueError, "argument 'size'"),
+        (lambda: t.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0]), ValueError, "must rise from 0"),
+        (
+            lambda: t.sparse_csr_tensor([0, 1, 2], [0, 5], [1.0, 2.0], (2, 3)),
+            IndexError,
+            "col_indices up to 5",
+        ),
+        (lambda: pair()[0].to_sparse_csr().indices(), RuntimeError, "indices"),
+        (lambda: t.ones(2, 2, 2).to_sparse_csr(), RuntimeError, "expected a matrix"),
+    ],
+)
+def test_wrong_calls(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

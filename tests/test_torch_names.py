@@ -1,0 +1,269 @@
+"""Names that programs use beside operators, and taeda under another name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import taeda
+
+
+def run(source: str) -> list[str]:
+    """Lines that a program prints in a fresh interpreter."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(source)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def test_submodules_are_found_under_the_other_name_and_are_the_same():
+    shown = run(
+        """
+        import sys, taeda
+        sys.modules["torch"] = taeda
+        import torch, torch.nn as nn, torch.nn.functional as F, torch.backends.cudnn as cudnn
+        import torch.utils.data, torch.cuda.amp, torch.optim.lr_scheduler, torch.jit.annotations
+        from torch.utils.checkpoint import checkpoint
+        from torch.autograd.function import Function
+        from torch.utils._pytree import tree_map
+        from torch.onnx import symbolic_opset11
+        print(torch is taeda, nn is taeda.nn, F is taeda.nn.functional, checkpoint is taeda.utils.checkpoint.checkpoint)
+        print(Function is taeda.autograd.Function, torch.jit is taeda.jit, sys.modules["torch.jit"] is taeda.jit)
+        print(sys.modules["torch.cuda.amp"] is taeda.cuda.amp, cudnn is taeda.backends.cudnn)
+        print([name for name in sys.modules if name.startswith("torch.") and sys.modules[name].__name__ == name])
+        """
+    )
+    assert shown == ["True True True True", "True True True", "True True", "[]"]
+
+
+def test_what_is_missing_is_missing_under_the_other_name():
+    shown = run(
+        """
+        import sys, taeda
+        sys.modules["torch"] = taeda
+        for name in ("torch.nothing", "torch.nn.nothing", "torch.jit.nothing", "torch.cuda.nothing"):
+            try:
+                __import__(name)
+            except ModuleNotFoundError as error:
+                print(error.name)
+        """
+    )
+    assert shown == ["torch.nothing", "torch.nn.nothing", "torch.jit.nothing", "torch.cuda.nothing"]
+
+
+def test_version_compares_as_libraries_compare_it():
+    assert taeda.__version__ >= (2, 0) and taeda.__version__ > "1.13.1" and taeda.__version__ < "3"
+    assert taeda.__version__ == "2.13.0" and taeda.__version__ != "2.12" and taeda.__version__ != "no version"
+    assert not taeda.__version__ < "2.13"
+    major, minor = taeda.__version__.split(".")[:2]
+    assert (int(major), int(minor)) == (2, 13)
+    assert taeda.__version__.endswith(f"+taeda{taeda.version.taeda}")
+    with pytest.raises(ValueError, match="is no version"):
+        assert taeda.__version__ < "soon"
+    packaging = pytest.importorskip(
+        "packaging.version", reason="packaging is what libraries parse versions by"
+    )
+    assert packaging.parse(taeda.__version__) >= packaging.parse("2.0")
+    assert packaging.parse(taeda.__version__).release == (2, 13, 0)
+
+
+def test_version_is_that_of_the_distribution():
+    from importlib.metadata import version
+
+    assert taeda.version.taeda == version("taeda")
+
+
+def f(x):
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        taeda.jit.script,
+        taeda.jit.ignore,
+        taeda.jit.ignore(),
+        taeda.jit.ignore(drop=True),
+        taeda.jit.unused,
+        taeda.jit.export,
+        taeda.jit.interface,
+        taeda.jit.script_if_tracing,
+        taeda.jit._script_if_tracing,
+        taeda.jit._overload_method,
+        taeda.fx.wrap,
+        taeda.compile,
+        taeda.compile(mode="max-autotune"),
+        taeda.compiler.disable,
+        taeda.compiler.disable(recursive=False),
+        taeda.compiler.allow_in_graph,
+        taeda._dynamo.disable,
+        taeda._dynamo.optimize("inductor"),
+        taeda.onnx.symbolic_helper.parse_args("v"),
+    ],
+)
+def test_marks_give_the_function_itself(mark):
+    assert mark(f) is f
+
+
+def test_compile_takes_modules_and_refuses_what_cannot_be_called():
+    module = taeda.nn.Linear(2, 2)
+    assert taeda.compile(module) is module and taeda.jit.script(module) is module
+    with pytest.raises(RuntimeError, match="mode or options"):
+        taeda.compile(f, mode="default", options={})
+    with pytest.raises(RuntimeError, match="expected a function or a module, found int"):
+        taeda.compile(3)
+
+
+def test_questions_have_true_answers():
+    assert not taeda.jit.is_scripting() and not taeda.jit.is_tracing()
+    assert not taeda.compiler.is_compiling() and not taeda.compiler.is_exporting()
+    assert not taeda.distributed.is_available() and not taeda.distributed.is_initialized()
+    assert not taeda.onnx.is_in_onnx_export()
+    assert (
+        not taeda.cuda.is_available() and taeda.cuda.device_count() == 0 and not taeda.cuda.is_initialized()
+    )
+    assert not taeda.backends.mps.is_available() and not taeda.backends.cuda.is_built()
+    assert taeda.version.cuda is None and taeda.backends.cudnn.version() is None
+    assert taeda.cuda.memory_allocated() == 0 and not taeda.cuda.is_bf16_supported()
+    with pytest.raises(ValueError, match="has not been initialized"):
+        taeda.distributed.get_rank()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: taeda.jit.trace(f, 1),
+        lambda: taeda.jit.load("file"),
+        lambda: taeda.fx.Tracer(),
+        lambda: taeda.fx.symbolic_trace(f),
+        lambda: taeda.onnx.export(f, 1, "file"),
+        lambda: taeda.distributed.init_process_group("gloo"),
+        lambda: taeda.distributed.tensor.DTensor(),
+        lambda: taeda.export.export(f, ()),
+        lambda: taeda.ao.quantization.prepare(f),
+        lambda: taeda.utils.cpp_extension.load("name", []),
+        lambda: taeda.func.vmap(f),
+    ],
+)
+def test_what_would_have_to_act_says_that_it_is_not_there(use):
+    with pytest.raises(
+        NotImplementedError, match=r"taeda\.\S+ is not there: there |functions|extensions|transforms"
+    ):
+        use()
+
+
+def test_nothing_is_of_the_classes_that_are_not_there():
+    module = taeda.nn.Linear(1, 1)
+    for cls in (
+        taeda.jit.ScriptModule, taeda.fx.GraphModule, taeda.distributed.tensor.DTensor, taeda._dynamo.OptimizedModule,
+        taeda.SymInt,
+    ):  # fmt: skip
+        assert not isinstance(module, cls) and not isinstance(taeda.ones(1), cls)
+
+
+def test_settings_are_kept_and_flags_are_for_a_block():
+    cudnn = taeda.backends.cudnn
+    cudnn.benchmark = True
+    with cudnn.flags(enabled=False, benchmark=False):
+        assert not cudnn.enabled and not cudnn.benchmark
+    assert cudnn.enabled and cudnn.benchmark
+    cudnn.benchmark = False
+    taeda.backends.cuda.matmul.allow_tf32 = True
+    assert taeda.backends.cuda.matmul.allow_tf32
+    taeda.backends.cuda.matmul.allow_tf32 = False
+    taeda.backends.cuda.enable_flash_sdp(False)
+    assert not taeda.backends.cuda.flash_sdp_enabled()
+    taeda.backends.cuda.enable_flash_sdp(True)
+    with pytest.raises(TypeError, match="unknown setting 'speed'"):
+        cudnn.set_flags(speed=1)
+
+
+def test_reserved_devices_can_be_named_but_not_used():
+    device = taeda.device("cuda:1")
+    assert (device.type, device.index, str(device)) == ("cuda", 1, "cuda:1")
+    assert taeda.device("cuda").index is None and taeda.device("cuda") == taeda.device("cuda", 0)
+    assert hash(taeda.device("cuda")) == hash(taeda.device("cuda:0")) and device != taeda.device("xpu:1")
+    assert repr(taeda.device("mps")) == "device(type='mps')"
+    import pickle
+
+    assert pickle.loads(pickle.dumps(device)) == device
+    for use in (
+        lambda: taeda.ones(1, device=device),
+        lambda: taeda.ones(1).to(device),
+        lambda: taeda.ones(1).cuda(),
+    ):
+        with pytest.raises(RuntimeError, match="unknown device 'cuda"):
+            use()
+    with pytest.raises(RuntimeError, match="unknown device 'gpu'"):
+        taeda.device("gpu")
+
+
+def test_hub_loads_from_a_folder(tmp_path):
+    (tmp_path / "hubconf.py").write_text(
+        'dependencies = ["sys"]\ndef model(width, bias=True):\n    """A model."""\n    return width, bias\n'
+    )
+    assert taeda.hub.load(tmp_path, "model", 3, source="local", bias=False) == (3, False)
+    assert taeda.hub.list(tmp_path) == ["model"] and taeda.hub.help(tmp_path, "model") == "A model."
+    with pytest.raises(RuntimeError, match="Cannot find callable other"):
+        taeda.hub.load(tmp_path, "other", source="local")
+    with pytest.raises(RuntimeError, match="is not offered; clone it"):
+        taeda.hub.load("owner/repository", "model")
+    (tmp_path / "hubconf.py").write_text('dependencies = ["no_such_package"]')
+    with pytest.raises(RuntimeError, match="Missing dependencies: no_such_package"):
+        taeda.hub.load(tmp_path, "model", source="local")
+
+
+def test_hub_finds_files_that_are_there(tmp_path):
+    taeda.save({"weight": taeda.ones(2)}, tmp_path / "model-abc.pth")
+    found = taeda.hub.load_state_dict_from_url("https://host/path/model-abc.pth", model_dir=str(tmp_path))
+    assert found["weight"].tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="invalid hash value"):
+        taeda.hub.load_state_dict_from_url("https://host/model-abc.pth", str(tmp_path), check_hash=True)
+    with pytest.raises(RuntimeError, match="is not fetched; download it yourself"):
+        taeda.hub.load_state_dict_from_url("https://host/other.pth", model_dir=str(tmp_path))
+
+
+def test_future():
+    future = taeda.futures.Future()
+    after = future.then(lambda done: done.value() + 1)
+    assert not future.done()
+    future.set_result(1)
+    assert after.wait() == 2
+    with pytest.raises(RuntimeError, match="only be marked completed once"):
+        future.set_result(2)
+    failed = taeda.futures.Future()
+    failed.set_exception(KeyError("gone"))
+    with pytest.raises(KeyError, match="gone"):
+        failed.wait()
+    assert taeda.futures.wait_all([future, after]) == [1, 2]
+    assert taeda.jit.wait(taeda.jit.fork(f, 1)) == 2
+
+
+def test_checks_and_names_of_types():
+    taeda._assert(True, "fine")
+    with pytest.raises(AssertionError, match="wrong"):
+        taeda._assert(False, "wrong")
+    with pytest.raises(RuntimeError, match="bad"):
+        taeda._check(False, lambda: "bad")
+    with pytest.raises(ValueError, match="Expected cond to be True"):
+        taeda._check_value(False)
+    assert taeda.typename(taeda.ones(1)) == "torch.FloatTensor" and taeda.typename(3) == "int"
+    assert taeda.jit.isinstance([1, 2], list[int]) and not taeda.jit.isinstance([1, "a"], list[int])
+
+
+def test_import_stays_light():
+    shown = run(
+        """
+        import sys, taeda
+        print([name for name in sys.modules if name.startswith("taeda")])
+        """
+    )
+    assert "_tensor_core" not in shown[0] and "taeda.jit" not in shown[0]
