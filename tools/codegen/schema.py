@@ -20,8 +20,8 @@ FIELDS = {
     "steps": bool, "called_inside": dict, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
-NAMESPACES = ("fft", "linalg", "masked", "special")  # Python modules beside the top level that operators may stand in
 # Python modules beside the top level that operators may stand in; each is there once an operator is in it.
+NAMESPACES = ("fft", "linalg", "masked", "nn.functional", "signal.windows", "special")
 MODULES = {"both", "nn", *NAMESPACES}
 FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
