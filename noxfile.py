@@ -48,11 +48,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """Compare operators, gradients and training with PyTorch; `docs/parity.md` is written anew."""
+    """Compare operators, names, gradients and training with PyTorch; docs/parity*.md are written anew."""
     install(session, "--with", "test")
     session.install("-r", "tests/requirements.txt", RIVAL)
     # Its report tells what differs; the tests below are what fails.
     session.run("python", "tests/parity/operators.py", "--jobs=2", "--write", success_codes=[0, 1])
+    session.run("python", "tests/parity/names.py", "--write")
     session.run("python", "-m", "pytest", "tests/parity", *session.posargs)
 
 

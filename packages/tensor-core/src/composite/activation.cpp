@@ -54,6 +54,8 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
 }
 
 Tensor rrelu(const Tensor& self, double lower, double upper, bool training, const Generator& generator) {
+  check(lower <= upper, ErrorKind::Runtime, "rrelu: argument 'lower' (", lower, ") must not exceed 'upper' (", upper,
+        ")");
   if (!training) return ops::leaky_relu(self, (lower + upper) / 2);
   infer::uniform_bounds("rrelu", self, lower, upper, "lower", "upper");
   const Tensor slope = ops::empty_like(self);

@@ -130,32 +130,45 @@ int64_t steps_between(const Scalar& first, const Scalar& last, const Scalar& ste
         first.to_double(), " and end ", last.to_double(), " do not fit one integer dtype");
   return whole_steps(first.to<int64_t>(), last.to<int64_t>(), step.to<int64_t>());
 }
+
+void check_ascent(double first, double last, double width) {
+  const double span = last - first;
+  check(width != 0, ErrorKind::Value, "arange: argument 'step' must not be 0");
+  check(std::isfinite(span) && std::isfinite(width), ErrorKind::Value, "arange: arguments must be finite, got start ",
+        first, ", end ", last, ", step ", width);
+  check(span == 0 || (span > 0) == (width > 0), ErrorKind::Value, "arange: argument 'step' is ", width,
+        ", which does not lead from start ", first, " to end ", last);
+}
+
+/// What a number is as a bound of integers.
+Scalar whole(const Scalar& number) {
+  return number.is_integral() ? number : Scalar(int64_t(std::trunc(number.to_double())));
+}
 }  // namespace
 
 Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, std::optional<DType> dtype,
               std::optional<Device> device, bool requires_grad) {
-  const Scalar first = end ? start : Scalar(0);
-  const Scalar last = end ? *end : start;
-  check(!first.is_complex() && !last.is_complex() && !step.is_complex(), ErrorKind::Type,
+  Scalar first = end ? start : Scalar(0), last = end ? *end : start, width = step;
+  check(!first.is_complex() && !last.is_complex() && !width.is_complex(), ErrorKind::Type,
         "arange: arguments must be real numbers");
-  const bool integral = first.is_integral() && last.is_integral() && step.is_integral();
-  const double span = last.to_double() - first.to_double(), width = step.to_double();
-  check(width != 0, ErrorKind::Value, "arange: argument 'step' must not be 0");
-  check(std::isfinite(span) && std::isfinite(width), ErrorKind::Value, "arange: arguments must be finite, got start ",
-        first.to_double(), ", end ", last.to_double(), ", step ", width);
-  check(span == 0 || (span > 0) == (width > 0), ErrorKind::Value, "arange: argument 'step' is ", width,
-        ", which does not lead from start ", first.to_double(), " to end ", last.to_double());
+  const bool given_whole = first.is_integral() && last.is_integral() && width.is_integral();
+  const DType type = dtype.value_or(given_whole ? DType::Int64 : default_dtype());
+  check_ascent(first.to_double(), last.to_double(), width.to_double());
+  const double exact = std::ceil((last.to_double() - first.to_double()) / width.to_double());
+  if (is_integral(type) && !given_whole) {  // the numbers are whole; shorter integers keep the count of the others
+    first = whole(first), width = whole(width);
+    if (type == DType::Int64) last = whole(last);
+    check_ascent(first.to_double(), type == DType::Int64 ? last.to_double() : first.to_double(), width.to_double());
+  }
   int64_t count;
-  if (integral) {
-    count = steps_between(first, last, step);
+  if (given_whole || type == DType::Int64) {
+    count = steps_between(first, last, width);
   } else {
-    const double exact = std::ceil(span / width);
     check(exact < 9e15, ErrorKind::Memory, "arange: ", exact, " elements are too many");
     count = int64_t(exact);
   }
-  const Tensor out =
-      taeda::empty(Shape{count}, dtype.value_or(integral ? DType::Int64 : default_dtype()), device.value_or(Device{}));
-  if (count > 0) ops::arange_fill_(out, first, step);
+  const Tensor out = taeda::empty(Shape{count}, type, device.value_or(Device{}));
+  if (count > 0) ops::arange_fill_(out, first, width);
   return with_grad(out, requires_grad);
 }
 
@@ -166,7 +179,7 @@ Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, DType dtype
   const T a = start.to<T>(), b = end.to<T>(), width = steps > 1 ? (b - a) / double(steps - 1) : T(0);
   // From both ends, so that the last element is `end` itself and the row is symmetric.
   for (int64_t i = 0; i < steps; ++i)
-    out.data<T>()[i] = i < (steps + 1) / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
+    out.data<T>()[i] = i < steps / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
   return out;
 }
 }  // namespace
@@ -180,8 +193,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
         ", expected a complex one for complex ends");
   infer::check_number("linspace", "start", start, type);
   infer::check_number("linspace", "end", end, type);
-  const Tensor exact = complex ? spaced<std::complex<double>>(start, end, steps, DType::Complex128)
-                               : spaced<double>(start, end, steps, DType::Float64);
+  const bool integral = is_integral(type);
+  const Scalar first = integral ? whole(start) : start, last = integral ? whole(end) : end;
+  const Tensor exact = complex ? spaced<std::complex<double>>(first, last, steps, DType::Complex128)
+                               : spaced<double>(first, last, steps, DType::Float64);
   const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);
   return with_grad(out, requires_grad);
@@ -189,7 +204,9 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
 
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<DType> dtype,
                 std::optional<Device> device, bool requires_grad) {
-  const Tensor exact = linspace(start, end, steps, DType::Float64, std::nullopt, false);
+  const bool integral = is_integral(dtype.value_or(default_dtype()));
+  const Tensor exact = linspace(integral ? whole(start) : start, integral ? whole(end) : end, steps, DType::Float64,
+                                std::nullopt, false);
   for (int64_t i = 0; i < steps; ++i) exact.data<double>()[i] = std::pow(base, exact.data<double>()[i]);
   const Tensor out = taeda::empty(Shape{steps}, dtype.value_or(default_dtype()), device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);

@@ -42,10 +42,11 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
   check(self.dim() > 0, ErrorKind::Runtime, "diff: argument 'input' has no dimension, expected at least one");
   check(n >= 0, ErrorKind::Runtime, "diff: argument 'n' must not be negative, found ", n);
   const int64_t d = wrap_dim(dim, self.dim(), "diff");
+  if (n == 0) return ops::clone(self);
   std::vector<Tensor> parts;
   for (const Tensor& part : {prepend, self, append})
     if (part.defined()) parts.push_back(part);
-  Tensor result = parts.size() > 1 ? ops::cat(parts, d) : n == 0 ? ops::clone(self) : self;
+  Tensor result = parts.size() > 1 ? ops::cat(parts, d) : self;
   for (; n > 0 && result.size(d) > 0; --n) {
     const auto [later, earlier] = neighbours(result, d);
     result = result.dtype() == DType::Bool ? ops::logical_xor(later, earlier) : ops::sub(later, earlier);

@@ -53,6 +53,8 @@ double machine_epsilon(DType dtype) {
 }  // namespace
 
 Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight, std::optional<double> eps) {
+  check(!normalized_shape.empty(), ErrorKind::Runtime,
+        "rms_norm: argument 'normalized_shape' is empty, expected at least one size");
   Shape dims;
   for (size_t d = 0; d < normalized_shape.size(); ++d) {
     const int64_t at = input.dim() - int64_t(normalized_shape.size() - d);

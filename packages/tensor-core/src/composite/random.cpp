@@ -120,6 +120,7 @@ Tensor normal_Tensor(const Tensor& mean, const Tensor& std, const Generator& gen
 }
 void log_normal_(const Tensor& self, double mean, double std, const Generator& generator) {
   infer::normal_spread("log_normal_", self, std);
+  check(std > 0, ErrorKind::Runtime, "log_normal_: argument 'std' must be positive, got ", std);
   ops::normal_(self, mean, std, generator);
   ops::exp_(self);
 }

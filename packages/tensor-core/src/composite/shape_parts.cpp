@@ -134,6 +134,7 @@ Tensor sum_to_size(const Tensor& self, IntSpan size) {
   }
   check(fits, ErrorKind::Runtime, "sum_to_size: shape ", shape_text(self.sizes()), " was not broadcast from ",
         shape_text(size));
+  if (size.empty()) return ops::sum(self);
   return dims.empty() ? self : ops::reshape(ops::sum(self, IntSpan(dims), true), size);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cpu/lines.h"
 #include "infer/numbers.h"
+#include "taeda/ops/cast.h"
 
 namespace taeda::cpu {
 namespace {
@@ -45,6 +46,7 @@ LoopParams negated(const Scalar& alpha) {
 void add_kernel(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
   const DType d = operands_dtype(a, b);
   if (alpha.equal(1)) return run_line(row(Arith::add), "add", d, out, a, b);
+  if (d == DType::Bool) return ops::copy_(out, a);  // alpha is False
   const LoopParams p{alpha};
   run_line(row(Arith::add_alpha), "add", d, out, a, b, &p);
 }

@@ -149,8 +149,17 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
 }
 
 template <DType D>
-PyObject* as_type(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap_or_self(self, converted(tensor_of(self), D, std::nullopt)); });
+PyObject* as_type(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    Tensor made = converted(tensor_of(self), D, std::nullopt);
+    if (count || names) [[unlikely]] {
+      static const std::string dtype(name(D));
+      static Names known{dtype.c_str(), 0, {"memory_format"}};
+      const Given given(known, args, count, names);
+      if (given.has(0)) made = ops::contiguous(made, given.text(0, "preserve_format"));
+    }
+    return wrap_or_self(self, std::move(made));
+  });
 }
 PyObject* cpu(PyObject* self, PyObject*) {
   return guarded([&] { return wrap_or_self(self, converted(tensor_of(self), std::nullopt, Device{})); });
@@ -210,9 +219,9 @@ PyObject* resize_to(PyObject* self, PyObject* size) {
 }  // namespace
 
 #define TAEDA_FAST(FUNCTION) reinterpret_cast<PyCFunction>(method_fast<FUNCTION>), METH_FASTCALL | METH_KEYWORDS
-#define TAEDA_CAST(NAME, DTYPE)                       \
-  {NAME, method0<as_type<DType::DTYPE>>, METH_NOARGS, \
-   NAME "() -> Tensor\n\nThe tensor in dtype " #DTYPE "; itself when it has it."}
+#define TAEDA_CAST(NAME, DTYPE)             \
+  {NAME, TAEDA_FAST(as_type<DType::DTYPE>), \
+   NAME "(*, memory_format=preserve_format) -> Tensor\n\nThe tensor in dtype " #DTYPE "; itself when it has it."}
 PyMethodDef tensor_methods[] = {
     {"item", method0<item>, METH_NOARGS,
      "item() -> bool | int | float | complex\n\nThe one element as a Python number.\n\nRaises:\n    RuntimeError: "

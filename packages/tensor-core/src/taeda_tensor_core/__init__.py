@@ -21,6 +21,8 @@ from taeda_tensor_core._build_facts import get_include, get_library_dir, get_ops
 from taeda_tensor_core._functions import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     broadcast_shapes,
+    einsum,
+    histogramdd,
     is_complex,
     is_deterministic_algorithms_warn_only_enabled,
     is_floating_point,
@@ -121,7 +123,7 @@ _overridable.install()
 _methods.install()
 overridable((
     *(is_complex, is_floating_point, is_nonzero, is_same_size, nonzero, numel, resolve_conj, resolve_neg),
-    *(tensordot, unique, unique_consecutive),
+    *(einsum, histogramdd, tensordot, unique, unique_consecutive),
 ))  # fmt: skip
 
 contiguous_format = memory_format("contiguous_format")

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Size, Tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor."""
@@ -115,6 +119,104 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, 
         tensor([3, 5])
     """
     return _C.where(input) if as_tuple else _C.nonzero(input)
+
+
+def einsum(*args: Any) -> Tensor:
+    """Sum of products in Einstein's notation.
+
+    Args:
+        args: An equation such as ``"ij,jk->ik"`` and the tensors; or in turn each tensor and the list of numbers (below
+            52, or ``...``) of its dimensions, and last the list of those of the result.
+
+    Returns: A tensor of the result's dimensions; without a result named, of those that occur once, in order.
+
+    Raises:
+        RuntimeError: An equation that cannot be read, or sizes that do not fit each other.
+        TypeError: Arguments of another form.
+
+    Example:
+        >>> x, y = taeda.ones(2, 3), taeda.ones(3, 4)
+        >>> taeda.einsum("ij,jk->ik", x, y).shape
+        Size([2, 4])
+        >>> taeda.einsum(x, [0, 1], y, [1, 2], [0, 2]).shape
+        Size([2, 4])
+    """
+    if not args or isinstance(args[0], str) or len(args) < 2:
+        return _C.einsum(*args)
+    pairs, last = args[: len(args) - len(args) % 2], args[-1] if len(args) % 2 else None
+    terms = ",".join(_letters(labels) for labels in pairs[1::2])
+    return _C.einsum(terms if last is None else f"{terms}->{_letters(last)}", *pairs[::2])
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _letters(labels: Any) -> str:
+    """The dimensions' numbers of an operand as einsum's letters."""
+    if not isinstance(labels, (list, tuple)):
+        raise TypeError(
+            f"einsum: expected a list of dimensions behind each tensor, found {type(labels).__name__}"
+        )
+    for label in labels:
+        if label is not ... and not (isinstance(label, int) and 0 <= label < len(_LETTERS)):
+            raise RuntimeError(
+                f"einsum: {label!r} is no dimension's number, expected 0 to {len(_LETTERS) - 1} or ..."
+            )
+    return "".join("..." if label is ... else _LETTERS[label] for label in labels)
+
+
+class _Histogram(tuple):
+    """Result of histogramdd."""
+
+    @property
+    def hist(self) -> Tensor:
+        """What lies in each cell."""
+        return self[0]
+
+    @property
+    def bin_edges(self) -> tuple[Tensor, ...]:
+        """The bounds of each coordinate's intervals."""
+        return self[1]
+
+
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> _Histogram:
+    """Histogram of points.
+
+    Args:
+        input: (..., D): points of D coordinates.
+        bins: How many intervals each coordinate is cut into, one number for all, or the ascending bounds of each.
+        range: Two bounds for each coordinate; by default the least and the largest of the points'.
+        weight: What each point counts, of the shape of `input` without its last dimension.
+        density: Divide by the sum and by the intervals' sizes.
+
+    Returns: `hist` of D dimensions and `bin_edges`, the bounds of each coordinate's intervals.
+
+    Raises:
+        RuntimeError: Shapes or dtypes that do not fit, bounds that do not ascend or are not finite.
+
+    Example:
+        >>> points = taeda.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [2.0, 2.0]])
+        >>> taeda.histogramdd(points, bins=[3, 3]).hist
+        tensor([[0., 1., 0.],
+                [1., 0., 0.],
+                [0., 0., 2.]])
+    """
+    if isinstance(bins, (list, tuple)) and bins and isinstance(bins[0], Tensor):
+        if range is not None:
+            raise TypeError(
+                "histogramdd: argument 'range' is for numbers of intervals, found tensors as 'bins'"
+            )
+        hist, *edges = _C.ops.histogramdd(input, bins, weight=weight, density=density)
+    else:
+        hist, *edges = _C.ops.histogramdd(input, bins, range=range, weight=weight, density=density)
+    return _Histogram((hist, tuple(edges)))
 
 
 def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2) -> Tensor:
