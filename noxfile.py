@@ -13,6 +13,8 @@ nox.options.default_venv_backend = "virtualenv"
 nox.needs_version = ">=2024.4.15"
 
 ROOT = Path(__file__).parent
+# What a build needs beside the vendor libraries.
+BUILDING = ("setuptools>=77", "cmake>=3.22", "ninja", "pyyaml>=6", "numpy>=1.26", "pythran>=0.15")
 ARRAY_API_SUITE = "https://github.com/data-apis/array-api-tests"
 RIVAL = "torch==2.13.0"
 FORMATTER = "ruff==0.17.5"
@@ -152,7 +154,7 @@ def sanitize_threads(session: nox.Session) -> None:
 @nox.session
 def growth(session: nox.Session) -> None:
     """Run today's plug-in binaries on a build of taeda whose operators and C ABI have grown."""
-    session.install("setuptools>=77", "cmake>=3.22", "ninja", "pyyaml>=6", "numpy>=1.26", "pytest>=8")
+    session.install(*BUILDING, "pytest>=8")
     # Vendor libraries change nothing here and would have to be fetched.
     environment = {"TAEDA_WITHOUT": "onednn,openblas"}
     session.run("python", "tools/growth.py", *session.posargs, env=environment)
@@ -171,9 +173,7 @@ def budget(session: nox.Session) -> None:
 @nox.session
 def operators(session: nox.Session) -> None:
     """Follow the guide to adding an operator in a copy, build it and hold the new operators to their records."""
-    session.install(
-        "setuptools>=77", "cmake>=3.22", "ninja", "pyyaml>=6", "numpy>=1.26", "scipy", "pytest>=8"
-    )
+    session.install(*BUILDING, "scipy", "pytest>=8")
     session.run(
         "python", "tools/try_operators.py", *session.posargs, env={"TAEDA_WITHOUT": "onednn,openblas"}
     )
