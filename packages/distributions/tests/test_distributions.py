@@ -304,7 +304,8 @@ def test_transforms_keep_the_last_pair():
     "constraint",
     [
         d.constraints.real, d.constraints.positive, d.constraints.greater_than(2.0), d.constraints.less_than(-1.0),
-        d.constraints.unit_interval, d.constraints.interval(-2.0, 5.0), d.constraints.simplex, d.constraints.real_vector,
+        d.constraints.unit_interval, d.constraints.interval(-2.0, 5.0), d.constraints.simplex,
+        d.constraints.real_vector,
         d.constraints.lower_cholesky, d.constraints.nonnegative,
     ],
     ids=repr,
