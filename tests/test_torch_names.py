@@ -267,3 +267,13 @@ def test_import_stays_light():
         """
     )
     assert "_tensor_core" not in shown[0] and "taeda.jit" not in shown[0]
+
+
+def test_plan_of_a_profiler():
+    plan = taeda.profiler.schedule(wait=1, warmup=1, active=2, repeat=1, skip_first=1)
+    names = [plan(step).name for step in range(7)]
+    assert names == ["NONE", "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE", "NONE"]
+    with taeda.profiler.record_function("step"):
+        pass
+    with pytest.raises(NotImplementedError, match="there is no profiler yet"):
+        taeda.profiler.profile()

@@ -23,7 +23,7 @@ MODULES = {
 OWN = frozenset({
     "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_prims_common", "ao", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
-    "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
+    "hub", "jit", "onnx", "profiler", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
 # Packages outside the slots.
 PACKAGES = frozenset({"distributions"})
