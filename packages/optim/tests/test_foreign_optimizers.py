@@ -213,3 +213,22 @@ def test_recorded_steps_can_be_differentiated(name, make):
             moved[i] += sign * 1e-5
             ends.append(float(after(moved.requires_grad_(True)).detach()))
         assert float(start.grad[i]) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_sparse_adam_moves_only_what_gradients_hold(make):
+    """Sparse gradients are given to the update itself: a leaf's ``grad`` takes dense tensors alone."""
+    param, dense = make[0](np.ones((4, 2))), make[0](np.ones((2, 2)))
+    # Adam adds eps at another place.
+    optimizer, adam = optim.SparseAdam([param], lr=0.1, eps=0), optim.Adam([dense], lr=0.1, eps=0)
+    for k in (1.0, -0.5, 2.0):
+        rows = torch.tensor([[1.0, 2.0], [3.0, -4.0]], dtype=torch.float64) * k
+        gradient = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), rows, (4, 2))
+        with torch.no_grad():
+            optimizer._update(optimizer.param_groups[0], [param], [gradient])
+        dense.grad = rows
+        adam.step()
+    np.testing.assert_allclose(param.detach()[[0, 2]].tolist(), dense.detach().tolist(), rtol=1e-12)
+    assert param.detach()[[1, 3]].tolist() == [[1, 1], [1, 1]]
+    param.grad = torch.ones_like(param)
+    with pytest.raises(RuntimeError, match="does not support dense gradients"):
+        optimizer.step()

@@ -21,7 +21,7 @@ def _of_input(rank: int) -> Callable[..., Tensor]:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        recorded = tensor.is_grad_enabled()
+        recorded = tensor.is_grad_enabled() and (weight.requires_grad or grad_output.requires_grad)
         with tensor.enable_grad():
             input = tensor.zeros(tuple(input_size), dtype=weight.dtype, device=weight.device).requires_grad_()
             result = getattr(F, f"conv{rank}d")(input, weight, None, stride, padding, dilation, groups)
@@ -42,7 +42,7 @@ def _of_weight(rank: int) -> Callable[..., Tensor]:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        recorded = tensor.is_grad_enabled()
+        recorded = tensor.is_grad_enabled() and (input.requires_grad or grad_output.requires_grad)
         with tensor.enable_grad():
             weight = tensor.zeros(tuple(weight_size), dtype=input.dtype, device=input.device).requires_grad_()
             result = getattr(F, f"conv{rank}d")(input, weight, None, stride, padding, dilation, groups)

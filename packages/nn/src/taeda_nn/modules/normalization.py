@@ -184,7 +184,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """`LocalResponseNorm` of (N, C, H, W), under the name that it has in old models."""
+    """`LocalResponseNorm` of (N, C, H, W), under the name that it has in old models.
+
+    PyTorch's counts the first channel in the window of every later one; this one keeps to the definition.
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
