@@ -420,7 +420,7 @@ RECORDS = [
     )),
     _record("scatter", _scatter, _scattered(False), NUMBERS, in_place=True),
     _record("put_along_axis", lambda x, i, v, dim: _scatter(x, dim, i, v), _axis_last, errors=misfit(
-        "", (3,), np.int64([4]), 1, 0, words=("indices", "4", "3"), error=IndexError
+        "", (3,), np.int64([4]), 1, 0, words=("4", "3"), error=IndexError
     )),
     _record("scatter_add", _scatter_add, _added, NUMBERS, in_place=True, errors=misfit(
         "scatter_add", (3,), 0, np.int64([-4]), (1,), words=("index", "-4"), error=IndexError
