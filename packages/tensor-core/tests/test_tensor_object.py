@@ -260,7 +260,7 @@ def test_to():
     )
     assert t.to(taeda.float32, copy=True) is not t
     assert t.double().dtype is taeda.float64 and t.float() is t and t.long().dtype is taeda.int64
-    assert t.type() == "taeda.FloatTensor" and t.type(taeda.float64).dtype is taeda.float64
+    assert t.type() == "torch.FloatTensor" and t.type(taeda.float64).dtype is taeda.float64
     with pytest.raises(TypeError, match="to: expected"):
         t.to(3)
 
