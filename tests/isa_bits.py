@@ -19,7 +19,7 @@ from taeda_testing.record import OpRecord, Sample
 from taeda_testing.runner import function_of, to_tensors
 
 # Those whose loops are lines of scalar arithmetic, and the copies between dtypes around them.
-FAMILIES = ("activation", "arith", "cast", "compare", "unary")
+FAMILIES = ("activation", "arith", "cast", "compare", "special", "unary")
 LENGTH = 700  # elements at least: several blocks and a rest
 
 

@@ -7,9 +7,6 @@
 #include "infer/dtypes.h"
 #include "taeda/arithmetic.h"
 #include "taeda/ops/cast.h"
-#include "taeda/ops/creation.h"
-#include "taeda/ops/reduce.h"
-#include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
 
 namespace taeda::impl {
@@ -20,8 +17,8 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   check(p >= 1, ErrorKind::Runtime, "mvlgamma: argument 'p' is ", p, ", expected at least 1");
   infer::unary_float_ordered("mvlgamma", self);
   const Tensor x = is_integral(self.dtype()) ? ops::cast(self, default_dtype()) : self;
-  const Tensor halves = ops::arange(-0.5 * double(p - 1), Scalar(0.25), 0.5, x.dtype(), x.device());
-  const Tensor sum = ops::sum(ops::lgamma(ops::unsqueeze(x, -1) + halves), Shape{-1});
+  Tensor sum = ops::lgamma(x);
+  for (int64_t k = 1; k < p; ++k) sum = sum + ops::lgamma(x - Tensor(double(k) / 2));
   return sum + Tensor(double(p) * double(p - 1) / 4 * std::log(std::numbers::pi));
 }
 

@@ -49,9 +49,21 @@ inline double zeta_of(double s, double q) {
   return sum + tail;
 }
 
+/// The derivative of digamma above 0: upwards to where the asymptotic series holds.
+inline double trigamma_of(double x) {
+  double sum = 0;
+  for (; x < 12; ++x) sum += 1 / (x * x);
+  const double v = 1 / x, w = v * v;
+  // Bernoulli numbers.
+  constexpr double b[] = {1. / 6, -1. / 30, 1. / 42, -1. / 30, 5. / 66, -691. / 2730, 7. / 6};
+  double series = 0;
+  for (int k = 6; k >= 0; --k) series = (series + b[k]) * w;
+  return sum + (v + (0.5 * w + v * series));
+}
 /// Derivative n of digamma.
 inline double polygamma_of(double n, double x) {
   if (n == 0) return digamma_of(x);
+  if (n == 1 && x > 0) return trigamma_of(x);
   const double sign = std::fmod(n, 2) == 0 ? -1 : 1;
   return sign * std::tgamma(n + 1) * zeta_of(n + 1, x);
 }
