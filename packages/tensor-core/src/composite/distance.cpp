@@ -65,7 +65,13 @@ Tensor pdist(const Tensor& input, double p) {
 
 Tensor pdist_backward(const Tensor& grad, const Tensor& input, double p, const Tensor& distances) {
   // As if all pairs had been computed, with gradients for those above the diagonal.
+  check(input.dim() == 2, ErrorKind::Runtime, "pdist_backward: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (N, M)");
   const int64_t n = input.size(0);
+  for (const auto& [argument, t] : {std::pair<const char*, const Tensor&>{"grad", grad}, {"distances", distances}})
+    check(t.dim() == 1 && t.size(0) == n * (n - 1) / 2, ErrorKind::Runtime, "pdist_backward: argument '", argument,
+          "' has shape ", shape_text(t.sizes()), ", expected (", n * (n - 1) / 2,
+          ",), one for each two rows of 'input' ", shape_text(input.sizes()));
   const Tensor places = ops::triu_indices(n, n, 1, DType::Int64, input.device());
   const Tensor at = ops::select(places, 0, 0) * Tensor(n) + ops::select(places, 0, 1);
   const auto spread = [&](const Tensor& t) {
