@@ -18,6 +18,11 @@ MODULES = {
     "taeda_optim": "taeda.optim",
     "taeda_optim.lr_scheduler": "taeda.optim.lr_scheduler",
     "taeda_data": "taeda.utils.data",
+    "taeda_data.readers": "taeda.data.readers",
+    "taeda_data.transforms": "taeda.data.transforms",
+    "taeda_distributions": "taeda.distributions",
+    "taeda_multiprocessing": "taeda.multiprocessing",
+    "taeda_tensor_core.sparse": "taeda.sparse",
     "taeda_autograd": "taeda.autograd",
     "taeda_registry": "taeda_registry",
 }

@@ -116,6 +116,19 @@ def test_batches_of_indices():
     assert list(data.BatchSampler(range(7), 3, True)) == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_epochs_longer_than_memory():
+    """Programs that count steps instead of epochs ask for 1e10 draws."""
+    sampler = data.RandomSampler(
+        Squares(7), replacement=True, num_samples=int(1e10), generator=tt.Generator().manual_seed(3)
+    )
+    drawn = [index for index, _ in zip(sampler, range(5000), strict=False)]
+    assert len(sampler) == 10**10 and set(drawn) == set(range(7))
+    counts = np.bincount(drawn)
+    assert abs(counts - 5000 / 7).max() < 120  # 4.8 deviations
+    short = data.RandomSampler(Squares(7), replacement=True, num_samples=2500)
+    assert len(list(short)) == 2500
+
+
 @pytest.mark.parametrize(
     ("error", "build"),
     [

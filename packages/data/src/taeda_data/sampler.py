@@ -63,6 +63,9 @@ class _Seeded(Sampler[int]):
         self._again = state["seed"]
 
 
+_DRAWN = 1024  # how many indices are drawn at a time
+
+
 class RandomSampler(_Seeded):
     """A random permutation, or draws with replacement.
 
@@ -99,8 +102,9 @@ class RandomSampler(_Seeded):
     def _order(self, source: Any) -> Iterator[int]:
         n, wanted = len(self.data_source), self.num_samples
         if self.replacement:
-            if n:
-                yield from tensor.randint(0, n, (wanted,), generator=source, dtype=tensor.int64).tolist()
+            for start in range(0, wanted if n else 0, _DRAWN):  # an epoch may have more draws than memory
+                count = min(_DRAWN, wanted - start)
+                yield from tensor.randint(0, n, (count,), generator=source, dtype=tensor.int64).tolist()
             return
         while wanted > 0 and n:
             order = tensor.randperm(n, generator=source).tolist()
