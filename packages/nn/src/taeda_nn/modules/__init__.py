@@ -1,7 +1,7 @@
 """The layers, by family: each family's module says which names are public."""
 
 from taeda_nn.modules._lazy_conv import *
-from taeda_nn.modules._lazy_conv import __all__ as _lazy_conv
+from taeda_nn.modules._lazy_conv import __all__ as _lazy_convolutions
 from taeda_nn.modules.activation import *
 from taeda_nn.modules.activation import __all__ as _activation
 from taeda_nn.modules.adaptive import *
@@ -54,7 +54,7 @@ from taeda_nn.modules.upsampling import *
 from taeda_nn.modules.upsampling import __all__ as _upsampling
 
 __all__ = [
-    *_lazy_conv,
+    *_lazy_convolutions,
     *_activation,
     *_adaptive,
     *_attention,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda_nn._bind import Tensor
+from taeda_nn.modules import conv as _layers
 from taeda_nn.modules.conv import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.parameter import UninitializedParameter, is_lazy
@@ -126,3 +127,18 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):  # type: ignore[
     """`ConvTranspose2d` whose ``in_channels`` are those of its first input; arguments as there."""
 
     cls_to_become = ConvTranspose2d
+
+
+if hasattr(_layers, "Conv3d"):  # layers over volumes
+
+    class LazyConv3d(_LazyConv, _layers.Conv3d):  # type: ignore[misc, name-defined]
+        """`Conv3d` whose ``in_channels`` are those of its first input; arguments as there."""
+
+        cls_to_become = _layers.Conv3d
+
+    class LazyConvTranspose3d(_LazyConvTranspose, _layers.ConvTranspose3d):  # type: ignore[misc, name-defined]
+        """`ConvTranspose3d` whose ``in_channels`` are those of its first input; arguments as there."""
+
+        cls_to_become = _layers.ConvTranspose3d
+
+    __all__ += ["LazyConv3d", "LazyConvTranspose3d"]

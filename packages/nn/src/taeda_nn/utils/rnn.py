@@ -85,11 +85,11 @@ class PackedSequence(_Packed):
 
     def short(self) -> PackedSequence:
         """Converts the data to int16."""
-        return self.to(dtype=self.data[:0].short().dtype)
+        return type(self)(self.data.short(), *self[1:])
 
     def char(self) -> PackedSequence:
         """Converts the data to int8."""
-        return self.to(dtype=self.data[:0].char().dtype)
+        return type(self)(self.data.char(), *self[1:])
 
     def byte(self) -> PackedSequence:
         """Converts the data to uint8."""

@@ -1,0 +1,146 @@
+"""The public names of torch.nn and torch.optim, with their arguments and defaults: present, or listed with a reason."""
+
+import importlib
+import inspect
+import types
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the reference is PyTorch")
+
+import taeda  # noqa: E402, F401
+
+FAMILIES = [f"torch.nn.modules.{name}" for name in (
+    "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout", "flatten",
+    "fold", "instancenorm", "lazy", "linear", "linear_cross_entropy_options", "loss", "module", "normalization",
+    "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling",
+)]  # fmt: skip
+MODULES = [
+    "torch.nn", "torch.nn.attention", "torch.nn.attention.bias", "torch.nn.functional", "torch.nn.init",
+    "torch.nn.modules", *FAMILIES, "torch.nn.parallel", "torch.nn.parameter", "torch.nn.utils",
+    "torch.nn.utils.clip_grad", "torch.nn.utils.convert_parameters", "torch.nn.utils.fusion", "torch.nn.utils.init",
+    "torch.nn.utils.memory_format", "torch.nn.utils.parametrizations", "torch.nn.utils.parametrize",
+    "torch.nn.utils.prune", "torch.nn.utils.rnn", "torch.nn.utils.spectral_norm", "torch.nn.utils.stateless",
+    "torch.nn.utils.weight_norm", "torch.optim", "torch.optim.lr_scheduler", "torch.optim.optimizer",
+    "torch.optim.swa_utils",
+]  # fmt: skip
+
+# What is not there, and why.
+ABSENT: dict[str, str] = {
+    "torch.nn.attention.SDPAParams": "describes a call to PyTorch's choice among kernels",
+    "torch.nn.attention.can_use_efficient_attention": "asks PyTorch's choice among CUDA kernels",
+    "torch.nn.attention.can_use_flash_attention": "asks PyTorch's choice among CUDA kernels",
+    "torch.nn.attention.bias.SDPAParams": "describes a call to PyTorch's choice among kernels",
+    "torch.nn.attention.bias.can_use_efficient_attention": "asks PyTorch's choice among CUDA kernels",
+    "torch.nn.attention.bias.can_use_flash_attention": "asks PyTorch's choice among CUDA kernels",
+    "torch.nn.attention.bias.is_flash_attention_available": "asks PyTorch's choice among CUDA kernels",
+    "torch.nn.functional.ScalingType": "of matrices in eight bits with scales",
+    "torch.nn.functional.SwizzleType": "of matrices in eight bits with scales",
+    "torch.nn.functional.scaled_grouped_mm": "of matrices in eight bits with scales",
+    "torch.nn.functional.scaled_mm": "of matrices in eight bits with scales",
+    "torch.nn.functional.grouped_mm": "of experts on CUDA devices",
+    "torch.nn.functional.assert_int_or_pair": "a check for PyTorch's compiler",
+    "torch.nn.modules.rnn.apply_permutation": "deprecated: Tensor.index_select",
+    "torch.nn.utils.rnn.PackedSequence_": "the tuple below PackedSequence, an implementation's",
+    "torch.nn.utils.rnn.bind": "a helper of PyTorch's implementation",
+    "torch.optim.swap_in_optimizer_params_and_state": "exchanges what torch.compile traced",
+}
+# Names that are still to come, by their last part.
+PENDING = {
+    "AdaptiveAvgPool3d", "AdaptiveMaxPool3d", "AvgPool3d", "CTCLoss", "Conv3d", "ConvTranspose3d", "EmbeddingBag",
+    "Fold", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "adaptive_avg_pool3d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices", "affine_grid", "ctc_loss", "embedding_bag", "fold", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "grid_sample",
+    "interpolate", "linear_cross_entropy", "lp_pool3d", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d", "multilabel_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
+}  # fmt: skip
+# Arguments that PyTorch alone has.
+OTHER_ARGUMENTS = {"_stacklevel", "destination", "out"}
+
+
+def is_public(module, name, value):
+    """Whether a name is the module's own, rather than something that it imports from Python or from torch."""
+    if name.startswith("_") or inspect.ismodule(value):
+        return False
+    listed = getattr(module, "__all__", None)
+    if listed is not None and name in listed:
+        return True
+    home = getattr(value, "__module__", None) or ""
+    if not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return False
+    return home.startswith(module.__name__) and home.startswith(("torch.nn", "torch.optim"))
+
+
+def public_names():
+    found = []
+    for path in MODULES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = importlib.import_module(path)
+            found += [
+                f"{path}.{name}"
+                for name in sorted(vars(module))
+                if is_public(module, name, getattr(module, name))
+            ]
+    return found
+
+
+def ours(qualified):
+    path, _, name = qualified.rpartition(".")
+    try:
+        module = importlib.import_module("taeda" + path.removeprefix("torch"))
+    except ModuleNotFoundError:
+        return None
+    return getattr(module, name, None)
+
+
+def theirs(qualified):
+    path, _, name = qualified.rpartition(".")
+    return getattr(importlib.import_module(path), name)
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_every_name_is_there_or_has_a_reason(path):
+    missing = {q for q in public_names() if q.rpartition(".")[0] == path and ours(q) is None}
+    assert {q for q in missing if q.rpartition(".")[2] not in PENDING} <= set(ABSENT)
+
+
+def arguments(function):
+    """Names and defaults; None where they cannot be told."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    return {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
+
+
+def plain(value):
+    return value is None or isinstance(value, (bool, int, float, str, tuple))
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_arguments_and_defaults_are_pytorchs(path):
+    problems = []
+    for qualified in public_names():
+        mine = ours(qualified)
+        if qualified.rpartition(".")[0] != path or mine is None or not callable(mine):
+            continue
+        given, expected = arguments(mine), arguments(theirs(qualified))
+        if given is None or expected is None:
+            continue
+        names = [name for name in expected if name not in OTHER_ARGUMENTS]
+        kept = [name for name in given if name in expected and name not in OTHER_ARGUMENTS]
+        if kept != names:
+            problems.append(f"{qualified}: arguments {list(given)}, expected {names}")
+        for name in kept:
+            one, other = given[name], expected[name]
+            if plain(one) and plain(other) and one != other:
+                problems.append(f"{qualified}: {name}={one!r}, expected {other!r}")
+    assert not problems, "\n".join(problems)
