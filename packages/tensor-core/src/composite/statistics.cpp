@@ -108,8 +108,9 @@ Tensor quantile_of(const char* op, const Tensor& self, const Tensor& q, std::opt
   check(q.is_wrapped_number() || q.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'q' has dtype ",
         name(q.dtype()), ", expected that of 'self', ", name(self.dtype()));
   check(self.numel() > 0, ErrorKind::Runtime, op, ": argument 'self' is empty, expected at least one element");
-  check(q.is_wrapped_number() || q.device() == self.device(), ErrorKind::Runtime, op,
-        ": arguments 'self' and 'q' must be on the same device, found ", describe(self), " and ", describe(q));
+  if (!(q.is_wrapped_number() || q.device() == self.device())) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": arguments 'self' and 'q' must be on the same device, found ", describe(self),
+         " and ", describe(q));
   check_chances(op, q);
   const int64_t d = dim ? wrap_dim(*dim, self.dim(), op) : 0;
   const Tensor rows = dim && self.dim() ? ops::movedim(self, Shape{d}, Shape{-1}) : ops::reshape(self, Shape{-1});
@@ -517,14 +518,15 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
         "'lengths' or 'offsets'");
   check(lengths.defined() != offsets.defined(), ErrorKind::Runtime,
         "segment_reduce: expected one of the arguments 'lengths' and 'offsets'");
-  check(data.dim() > 0 && is_floating(data.dtype()), ErrorKind::Runtime, "segment_reduce: argument 'data' is ",
-        describe(data), ", expected floating-point numbers of at least one dimension");
+  if (!(data.dim() > 0 && is_floating(data.dtype()))) [[unlikely]]
+    fail(ErrorKind::Runtime, "segment_reduce: argument 'data' is ", describe(data),
+         ", expected floating-point numbers of at least one dimension");
   const Tensor& given = lengths.defined() ? lengths : offsets;
   const int64_t d = wrap_dim(axis, data.dim(), "segment_reduce", "axis");
-  check(given.dim() == d + 1 && is_integral(given.dtype()) &&
-            std::ranges::equal(given.sizes().first(size_t(d)), data.sizes().first(size_t(d))),
-        ErrorKind::Runtime, "segment_reduce: argument '", lengths.defined() ? "lengths" : "offsets", "' is ",
-        describe(given), ", expected integers of the sizes of 'data' before axis ", d, " and one more dimension");
+  if (!(given.dim() == d + 1 && is_integral(given.dtype()) &&
+        std::ranges::equal(given.sizes().first(size_t(d)), data.sizes().first(size_t(d))))) [[unlikely]]
+    fail(ErrorKind::Runtime, "segment_reduce: argument '", lengths.defined() ? "lengths" : "offsets", "' is ",
+         describe(given), ", expected integers of the sizes of 'data' before axis ", d, " and one more dimension");
   check(lengths.defined() || given.size(-1) > 0, ErrorKind::Runtime, "segment_reduce: argument 'offsets' is empty");
   const Tensor sizes = ops::to_dtype(lengths.defined() ? lengths : ops::diff(offsets), DType::Int64);
   Tensor numbers = segments_of(data, sizes, d, unsafe), weights = sizes;
