@@ -1,6 +1,7 @@
 // Views in memory of their own, and copies with a part replaced.
 #include "taeda/ops/copies.h"
 
+#include "taeda/dims.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
@@ -24,7 +25,8 @@ Tensor as_strided_copy(const Tensor& self, IntSpan size, IntSpan stride, std::op
 }
 Tensor detach_copy(const Tensor& self) { return copied(ops::detach(self)); }
 Tensor diagonal_copy(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  return copied(ops::diagonal(self, offset, dim1, dim2));
+  return copied(ops::diagonal(self, offset, wrap_dim(dim1, self.dim(), "diagonal_copy", "dim1"),
+                              wrap_dim(dim2, self.dim(), "diagonal_copy", "dim2")));
 }
 Tensor expand_copy(const Tensor& self, IntSpan size, bool implicit) {
   return copied(ops::expand(self, size, implicit));
@@ -45,7 +47,8 @@ Tensor squeeze_copy(const Tensor& self) { return copied(ops::squeeze(self)); }
 Tensor squeeze_copy_dims(const Tensor& self, IntSpan dim) { return copied(ops::squeeze_dims(self, dim)); }
 Tensor t_copy(const Tensor& self) { return copied(ops::t(self)); }
 Tensor transpose_copy(const Tensor& self, int64_t dim0, int64_t dim1) {
-  return copied(ops::transpose(self, dim0, dim1));
+  return copied(ops::transpose(self, wrap_dim(dim0, self.dim(), "transpose_copy", "dim0"),
+                               wrap_dim(dim1, self.dim(), "transpose_copy", "dim1")));
 }
 std::vector<Tensor> unbind_copy(const Tensor& self, int64_t dim) { return copied(ops::unbind(self, dim)); }
 Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {

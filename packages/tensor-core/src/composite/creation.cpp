@@ -1,6 +1,7 @@
 // Tensors from sizes and numbers, in terms of empty tensors and fills.
 #include "taeda/ops/creation.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "infer/numbers.h"
@@ -178,8 +179,9 @@ Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, DType dtype
   const Tensor out = taeda::empty(Shape{steps}, dtype, Device{});
   const T a = start.to<T>(), b = end.to<T>(), width = steps > 1 ? (b - a) / double(steps - 1) : T(0);
   // From both ends, so that the last element is `end` itself and the row is symmetric.
+  const int64_t half = std::max<int64_t>(steps / 2, 1);
   for (int64_t i = 0; i < steps; ++i)
-    out.data<T>()[i] = i < steps / 2 ? a + width * double(i) : b - width * double(steps - 1 - i);
+    out.data<T>()[i] = i < half ? a + width * double(i) : b - width * double(steps - 1 - i);
   return out;
 }
 }  // namespace

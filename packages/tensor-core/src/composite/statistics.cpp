@@ -108,7 +108,7 @@ Tensor quantile_of(const char* op, const Tensor& self, const Tensor& q, std::opt
   check(q.is_wrapped_number() || q.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'q' has dtype ",
         name(q.dtype()), ", expected that of 'self', ", name(self.dtype()));
   check(self.numel() > 0, ErrorKind::Runtime, op, ": argument 'self' is empty, expected at least one element");
-  if (!q.is_wrapped_number() && q.device() != self.device())
+  if (!(q.is_wrapped_number() || q.device() == self.device())) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": arguments 'self' and 'q' must be on the same device, found ", describe(self),
          " and ", describe(q));
   check_chances(op, q);
@@ -518,13 +518,13 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
         "'lengths' or 'offsets'");
   check(lengths.defined() != offsets.defined(), ErrorKind::Runtime,
         "segment_reduce: expected one of the arguments 'lengths' and 'offsets'");
-  if (data.dim() == 0 || !is_floating(data.dtype()))
+  if (!(data.dim() > 0 && is_floating(data.dtype()))) [[unlikely]]
     fail(ErrorKind::Runtime, "segment_reduce: argument 'data' is ", describe(data),
          ", expected floating-point numbers of at least one dimension");
   const Tensor& given = lengths.defined() ? lengths : offsets;
   const int64_t d = wrap_dim(axis, data.dim(), "segment_reduce", "axis");
-  if (given.dim() != d + 1 || !is_integral(given.dtype()) ||
-      !std::ranges::equal(given.sizes().first(size_t(d)), data.sizes().first(size_t(d))))
+  if (!(given.dim() == d + 1 && is_integral(given.dtype()) &&
+        std::ranges::equal(given.sizes().first(size_t(d)), data.sizes().first(size_t(d))))) [[unlikely]]
     fail(ErrorKind::Runtime, "segment_reduce: argument '", lengths.defined() ? "lengths" : "offsets", "' is ",
          describe(given), ", expected integers of the sizes of 'data' before axis ", d, " and one more dimension");
   check(lengths.defined() || given.size(-1) > 0, ErrorKind::Runtime, "segment_reduce: argument 'offsets' is empty");

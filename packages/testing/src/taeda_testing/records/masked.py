@@ -198,15 +198,16 @@ RECORDS = [
             FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_log_softmax", _softmax(1, log=True), _along("what is masked is -inf"), FLOATS,
             differentiable=True, errors=()),
-    _record("masked_logaddexp", _logaddexp, _pairs, FLOATS, differentiable=True, errors=()),
+    # The second derivatives of logaddexp are NaN where an operand, masked, is -inf.
+    _record("masked_logaddexp", _logaddexp, _pairs, FLOATS, differentiable=True, second=False, errors=()),
     _record("masked_logsumexp", _logsumexp, _reduced(), FLOATS, differentiable=True),
     _record("masked_mean", _with(np.mean), _reduced(), FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_median", _median, _reduced(several=False, none=False), FLOATS, differentiable=True),
-    _record("masked_norm", _norm, _norms, FLOATS, differentiable=True),
+    _record("masked_norm", _norm, _norms, FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_normalize", lambda x, ord, dim, mask=None: np.where(_full(x, mask), x, 0) / np.maximum(
         _norm(x, ord, dim, True, mask), 1e-12
-    ), _normalised, FLOATS, differentiable=True, errors=()),
-    _record("masked_prod", _summed(np.prod), _reduced(0.5, 2), NUMBERS[2:4] + FLOATS, differentiable=True),
+    ), _normalised, FLOATS_AND_COMPLEX, differentiable=True, errors=()),
+    _record("masked_prod", _summed(np.prod), _reduced(0.5, 2), NUMBERS[2:4] + FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_softmax", _softmax(1), _along(), FLOATS, differentiable=True, errors=()),
     _record("masked_softmin", _softmax(-1), _along(), FLOATS, differentiable=True, errors=()),
     _record("masked_std", _spread(True), _spreads, FLOATS_AND_COMPLEX, differentiable=True),

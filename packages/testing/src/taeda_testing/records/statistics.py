@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from taeda_testing.arrays import random_array
-from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, REALS, OpRecord, Sample
+from taeda_testing.record import COMPLEX, FLOATS, FLOATS_AND_COMPLEX, REALS, OpRecord, Sample
 from taeda_testing.sampling import calls
 from taeda_testing.vocabulary import differentiable
 from taeda_testing.wrong import misfit
@@ -172,7 +172,7 @@ def _quantiles(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 def _quantile_by(function):
     def reference(x, q, dim=None, keepdim=False, interpolation="linear"):
-        q = np.asarray(q, x.dtype)
+        q, dim = np.asarray(q, x.dtype), dim if x.ndim else None
         return np.asarray(function(x, q, axis=dim, keepdims=keepdim, method=interpolation)).astype(x.dtype)
 
     return reference
@@ -233,7 +233,7 @@ def _segment_reduce(x, reduce, lengths=None, offsets=None, axis=0, initial=None)
 RECORDS = [
     OpRecord("combinations", _combined, calls(((5,),), ((4,), 3), ((4,), 3, True), ((3,), 1), ((3,), 4),
                                               ((0,), 2), ((2,), 3, True)),
-             ("bool", *_ORDERED), differentiable=True, half="", errors=(
+             ("bool", *_ORDERED, *COMPLEX), differentiable=True, half="", errors=(
         *misfit("combinations", (2, 3), words=("self", "(2, 3)")),
         *misfit("combinations", (3,), -1, words=("r", "-1")),
     )),
