@@ -186,7 +186,7 @@ def test_specials():
         close(taeda.sqrt(x), np.sqrt(a))
         close(taeda.abs(x), np.abs(a))
         close(taeda.square(x), np.square(a))
-        close(taeda.fmax(x, 1), np.fmax(a, 1))
+        close(taeda.fmax(x, taeda.ones(())), np.fmax(a, 1))
         close(taeda.hypot(x, tensor(np.ones(7))), np.hypot(a, 1))
         close(taeda.logaddexp(x, tensor(np.ones(7))), np.logaddexp(a, 1))
         close(taeda.copysign(taeda.ones(7, dtype=taeda.float64), x), np.copysign(1, a))

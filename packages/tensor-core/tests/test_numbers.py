@@ -152,7 +152,7 @@ def test_comparisons_beyond_the_range_are_right(dtype):
         assert (x <= number).tolist() == [v <= number for v in (low, 0, high)]
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "bitwise_and", "bitwise_or", "pow", "maximum", "gcd"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "bitwise_and", "bitwise_or", "pow", "maximum"])
 def test_integers_from_2_to_the_63_need_uint64(name):
     operator = getattr(taeda, name)
     with pytest.raises(OverflowError, match=f"{name}: argument .* is {2**63}, out of range for dtype int64"):
@@ -163,7 +163,7 @@ def test_integers_from_2_to_the_63_need_uint64(name):
     assert (taeda.tensor([2]) / 2**63).item() == 2.0**-62
 
 
-@pytest.mark.parametrize("name", ["maximum", "fmin", "floor_divide", "remainder", "gcd", "lcm"])
+@pytest.mark.parametrize("name", ["maximum", "floor_divide", "remainder"])
 def test_operators_that_are_not_modular_refuse_numbers_beyond_the_range(name):
     for number in (256, -1):
         with pytest.raises(

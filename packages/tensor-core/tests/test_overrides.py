@@ -394,12 +394,13 @@ def test_every_member_of_tensor_asks(name):
         ("cpu",), (one, 0, 1), (one > 0, 1.0), (one > 0, one), (one, one, one), (0, 1, 1), (0.5, 0), ((one.long(),),
         one), (0, 1, one),
     ]  # fmt: skip
-    for args in fills:
+    calls = [*((args, {}) for args in fills), ((), {"size": 2})]
+    for args, named in calls:
         try:
             value = getattr(x, name)
             if isinstance(member, overrides.types.GetSetDescriptorType):
                 break
-            value(*args)
+            value(*args, **named)
         except (TypeError, RuntimeError, ValueError):
             continue
         if got:

@@ -33,5 +33,5 @@ def _on_copy(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def in_place(input: Any, *args: Any) -> Any:
         return input.copy_(plain(input.clone(), *args))
 
-    in_place.__name__ = name
+    in_place.__name__, in_place.__module__ = name, "taeda_nn.functional"  # where programs find it
     return in_place
