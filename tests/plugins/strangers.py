@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "plugins"
+
+
+def abi_version() -> tuple[int, int]:
+    """The major and minor version of the C ABI that its header states."""
+    import taeda_registry
+
+    header = (Path(taeda_registry.include_dir()) / "taeda" / "abi.h").read_text()
+    found = dict(re.findall(r"#define TAEDA_ABI_(MAJOR|MINOR) (\d+)u", header))
+    return int(found["MAJOR"]), int(found["MINOR"])
 
 
 @dataclass

@@ -18,7 +18,7 @@ def test_its_binary_has_c_symbols_only(built):
     ).stdout
     symbols = [line.split()[-1].partition("@")[0] for line in listed.splitlines()]
     ours = sorted(s for s in symbols if "taeda" in s or s.startswith("sim_"))
-    assert ours == ["sim_fail", "sim_hold", "sim_resume", "taeda_plugin_describe"]
+    assert ours == ["sim_fail", "sim_hold", "sim_race", "sim_resume", "taeda_plugin_describe"]
     assert not [line for line in listed.splitlines() if "::" in line or "(" in line]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from strangers import compile_plugin
+from strangers import abi_version, compile_plugin
 
+MAJOR, MINOR = abi_version()
+OFFERS = f"offers version {MAJOR}.{MINOR}"
 NAME = '-DDEVICE_NAME="mydev"'
 LIBRARY = "__taeda_plugin__ = {path!r}"
 
@@ -42,21 +44,21 @@ FAULTS = {
     "other_name": (LIBRARY, ("device", '-DDEVICE_NAME="yourdev"'), "RuntimeError", ["registered no device"]),
     "old_major": (
         LIBRARY,
-        ("handshake", "-DSTATED_MAJOR=0u", "-DSTATED_MINOR=9u"),
+        ("handshake", f"-DSTATED_MAJOR={MAJOR - 1}u", "-DSTATED_MINOR=9u"),
         "RuntimeError",
-        ["built for version 0.9", "offers version 1.0", "pip install --upgrade taeda-handshake"],
+        [f"built for version {MAJOR - 1}.9", OFFERS, "pip install --upgrade taeda-handshake"],
     ),
     "new_major": (
         LIBRARY,
-        ("handshake", "-DSTATED_MAJOR=2u"),
+        ("handshake", f"-DSTATED_MAJOR={MAJOR + 1}u", "-DSTATED_MINOR=0u"),
         "RuntimeError",
-        ["built for version 2.0", "offers version 1.0", "pip install --upgrade taeda-tensor-core"],
+        [f"built for version {MAJOR + 1}.0", OFFERS, "pip install --upgrade taeda-tensor-core"],
     ),
     "new_minor": (
         LIBRARY,
-        ("handshake", "-DSTATED_MINOR=7u"),
+        ("handshake", f"-DSTATED_MINOR={MINOR + 1}u"),
         "RuntimeError",
-        ["built for version 1.7", "offers version 1.0", "pip install --upgrade taeda-tensor-core"],
+        [f"built for version {MAJOR}.{MINOR + 1}", OFFERS, "pip install --upgrade taeda-tensor-core"],
     ),
 }
 

@@ -13,6 +13,7 @@ int32_t sim_number;
 
 static const char* const kNames[FAIL_KINDS] = {"allocate", "copy", "launch", "kernel", "synchronize"};
 static atomic_llong countdown[FAIL_KINDS]; /* 0: never */
+static atomic_bool races;
 
 bool sim_must_fail(int what) { return atomic_load(&countdown[what]) > 0 && atomic_fetch_sub(&countdown[what], 1) == 1; }
 
@@ -22,9 +23,6 @@ TAEDA_PLUGIN_EXPORT int32_t sim_fail(const char* what, int64_t nth) {
     if (strcmp(what, kNames[i]) == 0) return atomic_store(&countdown[i], nth), 0;
   return -1;
 }
-
-static atomic_bool races;
-
 bool sim_races(void) { return atomic_load(&races); }
 TAEDA_PLUGIN_EXPORT void sim_race(int32_t on) { atomic_store(&races, on != 0); }
 
@@ -55,7 +53,6 @@ static int32_t run_copy(Job* job) {
   memcpy(self->to, self->from, self->nbytes);
   return TAEDA_OK;
 }
-
 static int32_t copy(int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream, int32_t blocking) {
   Copy* made = malloc(sizeof *made);
   if (!made) return api->set_error(TAEDA_E_MEMORY, "out of host memory");

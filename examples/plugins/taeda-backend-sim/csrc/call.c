@@ -18,7 +18,6 @@ void give_up(Call* call) {
     free(block);
   }
 }
-
 static void end_call(Job* job) {
   give_up((Call*)job);
   free(job);
@@ -41,7 +40,6 @@ static int32_t see(Call* call, taeda_tensor tensor, View* view) {
   view->data = here ? worker_view(info.data) : memcpy(take(call, 16), info.data, info.item_size);
   return TAEDA_OK;
 }
-
 static int32_t copy_argument(Call* call, const taeda_value* from, Argument* to) {
   int32_t status = TAEDA_OK;
   *to = (Argument){.kind = from->kind, .count = from->count};
@@ -50,15 +48,12 @@ static int32_t copy_argument(Call* call, const taeda_value* from, Argument* to) 
   } else if (from->kind == TAEDA_VALUE_INTS) {
     to->ints = memcpy(take(call, (size_t)from->count * 8), from->as.integers, (size_t)from->count * 8);
   } else if (from->kind == TAEDA_VALUE_FLOAT) {
-    to->f = from->as.real;
-    to->i = (int64_t)to->f;
+    to->i = (int64_t)(to->f = from->as.real);
   } else {
-    to->i = from->as.integer;
-    to->f = (double)to->i;
+    to->f = (double)(to->i = from->as.integer);
   }
   return status;
 }
-
 static int32_t copy_call(const Kernel* kernel, const taeda_call* from, Call* call) {
   *call = (Call){.job = {.run = run_call, .end = end_call}, .kernel = kernel, .table = kernel->table};
   taeda_generator generator = NULL;
@@ -93,7 +88,6 @@ static int32_t deliver(const Call* call, const taeda_call* to) {
   return TAEDA_OK;
 }
 static void leave_call(Job* job) {} /* to the thread that waits */
-
 static int32_t launch(void* context, const taeda_call* from) {
   const Kernel* kernel = context;
   if (sim_must_fail(FAIL_LAUNCH)) return api->set_error(TAEDA_E_RUNTIME, "a launch failed on request");
@@ -112,7 +106,6 @@ static int32_t launch(void* context, const taeda_call* from) {
   end_call(&call->job);
   return status;
 }
-
 int32_t sim_register(const Kernel* kernels) {
   int32_t status = TAEDA_OK;
   for (const Kernel* k = kernels; k->name && status == TAEDA_OK; ++k)

@@ -42,7 +42,6 @@ static int common_dtype(const View* const* views, int count) {
   }
   return real >= 0 ? real : out;
 }
-
 static int32_t run_elementwise(Call* call) {
   const Operator* op = call->table;
   const Formula* formula = &op->by_class;
@@ -72,7 +71,6 @@ static int32_t run_elementwise(Call* call) {
   store(out, to);
   return TAEDA_OK;
 }
-
 static int32_t copy_same(Call* call) {
   const View *to = call->a[0].view, from = broadcast(call->a[1].view, to);
   return store(to, load(call, &from, from.dtype)), TAEDA_OK;

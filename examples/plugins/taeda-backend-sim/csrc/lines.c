@@ -90,7 +90,6 @@ static void argmax_line(const Line* l) { *l->out.i = extreme(l->in, true); }
 static void argmin_line(const Line* l) { *l->out.i = extreme(l->in, false); }
 static void amax_line(const Line* l) { *l->out.i = l->in.i[extreme(l->in, true)]; }
 static void amin_line(const Line* l) { *l->out.i = l->in.i[extreme(l->in, false)]; }
-
 static void running_line(const Line* l, bool largest) { /* the last of equal ones; a NaN stays */
   int64_t best = 0;
   EACH(l) {
@@ -102,7 +101,6 @@ static void running_line(const Line* l, bool largest) { /* the last of equal one
 }
 static void cummax_line(const Line* l) { running_line(l, true); }
 static void cummin_line(const Line* l) { running_line(l, false); }
-
 void sort_places(Array a, bool descending, int64_t* places) { /* merges from the bottom */
   int64_t *from = places, *to = malloc((size_t)a.n * 8 + 8), *spare = to;
   for (int64_t j = 0; j < a.n; ++j) from[j] = j;

@@ -44,7 +44,6 @@ static Block* find_room(int32_t index, uint32_t size_class) {
   pthread_mutex_unlock(&lock);
   return found;
 }
-
 static int32_t allocate(void* context, int32_t index, size_t nbytes, taeda_stream stream, void** data) {
   uint32_t size_class = 0;
   while (size_class < kClasses - 1 && bytes_of(size_class) < nbytes + kHeader) ++size_class;
@@ -65,7 +64,6 @@ static int32_t allocate(void* context, int32_t index, size_t nbytes, taeda_strea
   *data = (char*)block + kHeader - sim_shift;
   return TAEDA_OK;
 }
-
 static void give_back(void* context) {
   Block* block = context;
   Block** list = unused + block->size_class;
@@ -85,13 +83,11 @@ static int32_t stream_uses(void* context, int32_t index, void* data, taeda_strea
   }
   return user == block->home ? TAEDA_OK : sim_wait(user); /* more users than there is room for */
 }
-
 static int32_t pinned_allocate(void* context, size_t nbytes, void** data) {
   *data = aligned_alloc(64, (nbytes + 63) / 64 * 64);
   return *data ? TAEDA_OK : api->set_error(TAEDA_E_MEMORY, "out of pinned memory");
 }
 static void pinned_release(void* context, void* data, size_t nbytes) { free(data); }
-
 static int32_t properties(void* context, int32_t index, taeda_device_properties* facts) {
   snprintf(facts->name, sizeof facts->name, "simulated device %d", index);
   facts->total_memory = kPerDevice;

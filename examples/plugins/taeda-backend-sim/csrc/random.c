@@ -19,7 +19,6 @@ static uint64_t bits_at(const Call* call, int64_t element, uint32_t turn) {
 static double unit_at(const Call* call, int64_t element, uint32_t turn) { /* in [0, 1) */
   return (double)(bits_at(call, element, turn) >> 11) * 0x1p-53;
 }
-
 static int32_t uniform(Call* call) { /* with as many bits as the type keeps, so that rounding never gives the end */
   const View* to = call->a[0].view;
   const int bits = to->dtype == TAEDA_FLOAT64 ? 53 : to->dtype == TAEDA_FLOAT32 ? 24 : to->dtype == TAEDA_FLOAT16 ? 11 : 8;

@@ -18,8 +18,7 @@ enum { kDevices = 2, kMaxArguments = 16, kMaxResults = 4, kErrorText = 200 };
 extern const taeda_api* api;
 extern int32_t sim_number; /* the backend's, given at registration */
 
-/* --- memory.c: one file in memory, mapped twice. The host gets addresses that it cannot read; workers add `sim_shift`.
- */
+/* --- memory.c: one file in memory, mapped twice. The host's addresses are unreadable; workers add `sim_shift`. */
 extern ptrdiff_t sim_shift;
 static inline char* worker_view(const void* data) { return (char*)data + sim_shift; }
 int32_t sim_offer_memory(taeda_backend* backend); /* maps it, and fills in the functions on memory */

@@ -35,7 +35,6 @@ int32_t fail(Job* job, int32_t status, const char* format, ...) {
   va_end(rest);
   return status;
 }
-
 static void* serve(void* context) {
   Stream* self = context;
   for (;;) {
@@ -67,13 +66,11 @@ Stream* sim_stream(int32_t index, taeda_stream handle) {
   if (!handle) LOCKED(if (!defaults[index]) defaults[index] = start(index); handle = defaults[index]);
   return handle;
 }
-
 void sim_submit(Stream* stream, Job* job) {
   job->next = NULL;
   LOCKED(*(stream->first ? &stream->last->next : &stream->first) = job; stream->last = job; ++stream->submitted;
          pthread_cond_broadcast(&changed));
 }
-
 int32_t sim_wait(Stream* stream) {
   void* token = api->host_release();
   pthread_mutex_lock(&lock);
@@ -85,7 +82,6 @@ int32_t sim_wait(Stream* stream) {
   api->host_acquire(token);
   return status;
 }
-
 int32_t sim_synchronize(void* context, int32_t index) {
   if (sim_must_fail(FAIL_SYNCHRONIZE)) return api->set_error(TAEDA_E_RUNTIME, "failed on request");
   Stream* s;
@@ -120,7 +116,6 @@ void sim_submit_call(Stream* stream, void (*run)(void*), void* context) {
   made->run = run;
   sim_submit(stream, &made->job);
 }
-
 static int32_t stream_create(void* context, int32_t index, int32_t priority, taeda_stream* stream) {
   LOCKED(*stream = start(index));
   return *stream ? TAEDA_OK : api->set_error(TAEDA_E_RUNTIME, "cannot start a thread");

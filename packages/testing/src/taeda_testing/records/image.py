@@ -356,7 +356,15 @@ RECORDS = [
             words=("random_samples", "3"),
         ),
     ),
-    _record("grid_sampler", _sampled, _grids, namespace="", errors=_GRID_ERRORS, **_TOLERANCE),
+    _record(
+        "grid_sampler",
+        _sampled,
+        _grids,
+        namespace="",
+        cancels=True,
+        errors=_GRID_ERRORS,
+        **_TOLERANCE,
+    ),
     _record(
         "grid_sampler_backward",
         _sampled_backward,

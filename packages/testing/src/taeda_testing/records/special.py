@@ -17,6 +17,10 @@ from taeda_testing.wrong import REFUSED, broadcast, wrong_call, zeros
 _ANY = {"in_place": False, "namespace": "ops", "half": "largest"}
 #: Of functions that PyTorch differentiates not at all, or once by an argument that has no derivative of its own.
 _FLAT = {**_ANY, "differentiable": False}
+#: Of functions that oscillate: next to their zeros the absolute error stays small, SciPy's 1.3e-15, and no other.
+_WAVES = {"accuracy": {"float32": (2e-6, 1e-7), "float64": (2e-14, 2e-15)}}
+#: SciPy is 3e-14 off in the far tail.
+_TAIL = {"accuracy": {"float32": (2e-6, 1e-7), "float64": (4e-14, 0.0)}}
 
 
 def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,21 +108,21 @@ def _polygamma(x: np.ndarray, n: int) -> np.ndarray:
 
 
 RECORDS = [
-    function_of_one("special_airy_ai", lambda x: special.airy(x)[0], -9, 9, special=False, **_FLAT),
-    function_of_one("special_bessel_j0", special.j0, -9, 9, special=False, **_ANY),
-    function_of_one("special_bessel_j1", special.j1, -9, 9, special=False, **_ANY),
-    function_of_one("special_bessel_y0", special.y0, 0.5, 9, special=False, **_ANY),
-    function_of_one("special_bessel_y1", special.y1, 0.5, 9, special=False, **_ANY),
+    function_of_one("special_airy_ai", lambda x: special.airy(x)[0], -9, 9, special=False, **_FLAT, **_WAVES),
+    function_of_one("special_bessel_j0", special.j0, -9, 9, special=False, **_ANY, **_WAVES),
+    function_of_one("special_bessel_j1", special.j1, -9, 9, special=False, **_ANY, **_WAVES),
+    function_of_one("special_bessel_y0", special.y0, 0.5, 9, special=False, **_ANY, **_WAVES),
+    function_of_one("special_bessel_y1", special.y1, 0.5, 9, special=False, **_ANY, **_WAVES),
     function_of_one("special_entr", special.entr, 0.2, 4, special=False, **_ANY),
     function_of_one("special_erfcx", special.erfcx, -3, 9, special=False, **_ANY),
     function_of_one("special_log_ndtr", special.log_ndtr, -9, 4, special=False, **_ANY),
     function_of_one("special_modified_bessel_k0", special.k0, 0.2, 9, special=False, **_ANY),
     function_of_one("special_modified_bessel_k1", special.k1, 0.2, 9, special=False, **_ANY),
-    function_of_one("special_ndtr", special.ndtr, -6, 4, **_ANY),
+    function_of_one("special_ndtr", special.ndtr, -6, 4, **_ANY, **_TAIL),
     function_of_one("special_ndtri", special.ndtri, 0.05, 0.95, special=False, **_ANY),
     function_of_one("special_scaled_modified_bessel_k0", special.k0e, 0.2, 9, special=False, **_ANY),
     function_of_one("special_scaled_modified_bessel_k1", special.k1e, 0.2, 9, special=False, **_ANY),
-    function_of_one("special_spherical_bessel_j0", lambda x: np.sinc(x / np.pi), -9, 9, special=False, **_ANY),
+    function_of_one("special_spherical_bessel_j0", lambda x: special.spherical_jn(0, x), -9, 9, special=False, **_ANY),
     differentiable("igamma", _wide(special.gammainc), binary(0.5, 9), WITH_FLOAT_RESULT, constant=(0,), out=True,
                    half="largest", errors=broadcast("igamma")),
     differentiable("igammac", _wide(special.gammaincc), binary(0.5, 9), WITH_FLOAT_RESULT, constant=(0,), out=True,
