@@ -202,10 +202,11 @@ Tensor powers_of(const char* op, const Tensor& x, int64_t n) {
 }  // namespace
 
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
-  check(x.dim() >= 1, ErrorKind::Runtime, "linalg_vander: argument 'x' has no dimension, expected at least 1");
+  check(x.dim() >= 1 || N, ErrorKind::Runtime,
+        "linalg_vander: argument 'x' has no dimension, expected at least 1 where 'N' is not given");
   check(x.dtype() != DType::Bool, ErrorKind::Runtime, "linalg_vander: argument 'x' has dtype bool, expected numbers");
   check(!N || *N > 1, ErrorKind::Runtime, "linalg_vander: argument 'N' is ", N.value_or(0), ", expected at least 2");
-  return powers_of("linalg_vander", x, N.value_or(x.size(-1)));
+  return powers_of("linalg_vander", x, N ? *N : x.size(-1));
 }
 Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
   check(x.dim() == 1, ErrorKind::Runtime, "vander: argument 'x' has shape ", shape_text(x.sizes()),

@@ -131,6 +131,11 @@ def _powers(x, N=None):
     return found.astype(np.int64 if x.dtype.kind in "iu" else x.dtype)
 
 
+def _numbers_and_powers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    yield from sized(((3,),), ((2, 3),))(dtype, rng)
+    yield Sample((np.asarray(3, dtype),), {"N": 3})
+
+
 def _vander(x, N=None, increasing=False):
     found = _powers(x, N)
     return found if increasing else np.ascontiguousarray(found[:, ::-1])
@@ -249,7 +254,7 @@ RECORDS = [
     OpRecord(
         "linalg_vander",
         _powers,
-        sized(((3,),), ((2, 3),)),
+        _numbers_and_powers,
         _INEXACT,
         **_FREE,
         half="largest",
