@@ -128,7 +128,7 @@ def of_record(record: OpRecord) -> Iterator[tuple[str, str]]:
         ]
         for r in results:
             if r.requires_grad:
-                r.sum().backward(retain_graph=True)
+                (r.abs() if r.is_complex() else r).sum().backward(retain_graph=True)
         yield (
             f"{record.family} {record.name} {i}",
             digest([*results, *(place.of(args).grad for place in places)]),
