@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 from scipy import linalg
 
+from taeda_testing.arrays import random_array
 from taeda_testing.matrices import batched, exact, matrices, refused
 from taeda_testing.record import COMPLEX, FLOATS, FLOATS_AND_COMPLEX, NUMBERS, OpRecord, Sample
 from taeda_testing.sampling import lists, sized
@@ -132,8 +133,14 @@ def _powers(x, N=None):
 
 
 def _numbers_and_powers(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
+    for shape in (
+        (3,),
+        (2, 3),
+        (),
+        (0,),
+    ):  # the first of a record are made long elsewhere: not as many powers
+        yield Sample((random_array(rng, shape, dtype, -3, 3),), {"N": 3}, "" if 0 not in shape else "empty")
     yield from sized(((3,),), ((2, 3),))(dtype, rng)
-    yield Sample((np.asarray(3, dtype),), {"N": 3})
 
 
 def _vander(x, N=None, increasing=False):
@@ -279,7 +286,7 @@ RECORDS = [
     OpRecord(
         "vander",
         _vander,
-        sized(((3,),), ((3,), 2), ((2,), 4, True), ((3,), 1)),
+        sized(((3,), 2), ((2,), 4, True), ((3,), 1), ((3,), 3), ((3,),)),
         _INEXACT,
         **_FREE,
         half="largest",
