@@ -220,9 +220,10 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """
 
     cls_to_become = Parameter
-    __torch_function__ = UninitializedTensorMixin.__dict__["__torch_function__"]
+    __torch_function__ = disabled_torch_function  # until there is one: see _let_answer
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        _let_answer()
         return _rebuild(cls, tensor.empty(0, device=device, dtype=dtype), requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -246,11 +247,12 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Buffer
     persistent: bool
-    __torch_function__ = UninitializedTensorMixin.__dict__["__torch_function__"]
+    __torch_function__ = disabled_torch_function  # until there is one: see _let_answer
 
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
+        _let_answer()
         buffer = _rebuild(cls, tensor.empty(0, device=device, dtype=dtype), requires_grad)
         buffer.persistent = persistent
         return buffer
@@ -266,6 +268,15 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     def _settings(self) -> tuple[Any, ...]:
         return self.requires_grad, self.data.device, self.data.dtype, self.persistent
+
+
+def _let_answer() -> None:
+    """Let the classes answer for functions, from their first instance on: Python functions of programs without one go
+    on without asking anybody."""
+    answer = UninitializedTensorMixin.__dict__["__torch_function__"]
+    for cls in (UninitializedParameter, UninitializedBuffer):
+        if cls.__dict__["__torch_function__"] is not answer:
+            cls.__torch_function__ = answer  # type: ignore[method-assign]
 
 
 def is_lazy(param: Any) -> bool:

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/arguments.h"
+#include "taeda/host_exit.h"
 #include "taeda/ops.h"
 
 namespace taeda::py {
@@ -147,6 +148,11 @@ void arm_once() {
   if (arm) own(PyObject_CallNoArgs(arm));
 }
 
+/// Calls what may be a Python function: a thread that the end of the interpreter finds in it is not unwound from here.
+PyObject* call_function(PyObject* function, PyObject* args, PyObject* kwargs) {
+  return not_unwound([&] { return PyObject_Call(function, args, kwargs); });
+}
+
 /// What the first one answers that does not return NotImplemented. `partner`: where all of them do, the operand on the
 /// other side of a Python operator may know more, so that this is returned instead of an error.
 PyObject* answered(PyObject* function, const Answering& all, PyObject* args, PyObject* kwargs, bool partner = false) {
@@ -157,13 +163,13 @@ PyObject* answered(PyObject* function, const Answering& all, PyObject* args, PyO
   if (modes.in_force()) {
     const ModeAnswers taken;
     given[0] = taken.mode();
-    Object result = own(PyObject_VectorcallMethod(spelling(0), given, 5, nullptr));
+    Object result = own(not_unwound([&] { return PyObject_VectorcallMethod(spelling(0), given, 5, nullptr); }));
     if (result.get() != Py_NotImplemented) return result.release();
     asked = "mode " + std::string(type_name(taken.mode())) + (all.empty() ? "" : ", ");
   }
   for (const Object& o : all) {
     const Object method = own(PyObject_GetAttr(o.get(), spelling(answers_of(Py_TYPE(o.get())) == kTaeda)));
-    Object result = own(PyObject_Vectorcall(method.get(), given + 1, 4, nullptr));
+    Object result = own(not_unwound([&] { return PyObject_Vectorcall(method.get(), given + 1, 4, nullptr); }));
     if (result.get() != Py_NotImplemented) return result.release();
   }
   if (partner) Py_RETURN_NOTIMPLEMENTED;
@@ -281,7 +287,7 @@ PyObject* torch_function(PyObject* cls, PyObject* const* args, Py_ssize_t count,
     Object result;
     {
       const ClassesOff off;
-      result = own(PyObject_Call(given.need(0), arguments.get(), given.has(3) ? given[3] : nullptr));
+      result = own(call_function(given.need(0), arguments.get(), given.has(3) ? given[3] : nullptr));
     }
     if (keeps_class(given[0])) return result.release();
     return converted_result(std::move(result), type).release();
@@ -327,7 +333,7 @@ PyObject* disabled_impl(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     const Object arguments = own(given.has(2) ? PySequence_Tuple(given[2]) : PyTuple_New(0));
     if (given.has(3) && !PyDict_Check(given[3])) given.wrong(3, "a dict or None");
     const ClassesOff off;
-    return PyObject_Call(given.need(0), arguments.get(), given.has(3) ? given[3] : nullptr);
+    return call_function(given.need(0), arguments.get(), given.has(3) ? given[3] : nullptr);
   });
 }
 
@@ -366,7 +372,7 @@ PyObject* call_overridable(PyObject*, PyObject* const* args, Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i) all.look_at(PyTuple_GET_ITEM(args[2], i));
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(args[3], &at, &key, &value);) all.look_at(value);
-    if (all.empty() && !modes.in_force()) return PyObject_Call(args[1], args[2], args[3]);
+    if (all.empty() && !modes.in_force()) return call_function(args[1], args[2], args[3]);
     return answered(args[0], all, args[2], args[3]);
   });
 }
