@@ -143,6 +143,10 @@ def einsum(*args: Any) -> Tensor:
     """
     if not args or isinstance(args[0], str) or len(args) < 2:
         return _C.einsum(*args)
+    if not hasattr(args[0], "shape"):
+        raise TypeError(
+            f"einsum: argument 'equation' must be a str or a tensor, found {type(args[0]).__name__}"
+        )
     pairs, last = args[: len(args) - len(args) % 2], args[-1] if len(args) % 2 else None
     terms = ",".join(_letters(labels) for labels in pairs[1::2])
     return _C.einsum(terms if last is None else f"{terms}->{_letters(last)}", *pairs[::2])

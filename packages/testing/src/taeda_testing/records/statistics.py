@@ -240,7 +240,7 @@ RECORDS = [
     OpRecord("frexp", _frexp, _powers, FLOATS, differentiable=True, errors=misfit(
         "frexp", np.zeros(3, np.int64), words=("int64",)
     )),
-    OpRecord("gradient", _gradient, _differences, FLOATS, differentiable=True, half="largest", errors=(
+    OpRecord("gradient", _gradient, _differences, FLOATS_AND_COMPLEX, differentiable=True, half="largest", errors=(
         *misfit("gradient", (3,), edge_order=3, words=("edge_order", "3")),
         *misfit("gradient", (1, 3), words=("0", "(1, 3)")),
         *misfit("gradient", (3, 3), dim=(0, 0), words=("dim", "0")),
