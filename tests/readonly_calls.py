@@ -74,7 +74,10 @@ def forms(record: OpRecord, sample: Sample) -> Iterator[Form]:
         yield record.name, place, lambda args, _: function(*args)
     if "_" in WRITING[record.name]:
         name = record.name + "_"
-        yield name, 0, lambda args, _: getattr(owner(name), name)(*args, **kwargs)
+        if isinstance(sample.args[0], int):  # a function whose number comes first: `x.polygamma_(n)`
+            yield name, 1, lambda args, _: getattr(args[1], name)(args[0], *args[2:], **kwargs)
+        else:
+            yield name, 0, lambda args, _: getattr(owner(name), name)(*args, **kwargs)
     if ".out" in WRITING[record.name]:
         for k in range(len(results(record, sample))):
             yield record.name + ".out", -1 - k, lambda args, out: function(*args, out=out)
