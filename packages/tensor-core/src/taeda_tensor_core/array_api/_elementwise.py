@@ -141,7 +141,7 @@ def _shift_right(a: Any, b: Any) -> Any:
 
 def _sign(x: Any) -> Any:
     if x.dtype.is_complex:
-        return core.sgn(x)
+        return core.where(x == 0, core.zeros((), dtype=x.dtype), core.sgn(x))
     result = core.sign(x)
     return core.where(core.isnan(x), x, result) if x.dtype.is_floating_point else result
 
@@ -152,6 +152,18 @@ def _round(x: Any) -> Any:
         if x.dtype.is_complex
         else core.round(x)
     )
+
+
+def _tanh(x: Any) -> Any:
+    """Of complex numbers with an infinite real part the zero has the sign of the imaginary part, not of its sine."""
+    result = core.tanh(x)
+    if not x.dtype.is_complex:
+        return result
+    real, imaginary = core.real(x), core.imag(x)
+    far = core.complex(
+        core.copysign(core.ones_like(real), real), core.copysign(core.zeros_like(real), imaginary)
+    )
+    return core.where(core.isinf(real) & core.isfinite(imaginary), far, result)
 
 
 def _clone(x: Any) -> Any:
@@ -196,7 +208,7 @@ sinh = _unary("sinh", _FLOATING, core.sinh, "Hyperbolic sine.")
 sqrt = _unary("sqrt", _FLOATING, core.sqrt, "Square roots.")
 square = _unary("square", _NUMERIC, core.square, "x * x.")
 tan = _unary("tan", _FLOATING, core.tan, "Tangent.")
-tanh = _unary("tanh", _FLOATING, core.tanh, "Hyperbolic tangent.")
+tanh = _unary("tanh", _FLOATING, _tanh, "Hyperbolic tangent.")
 trunc = _unary("trunc", _REAL, core.trunc, "The nearest integers towards zero.", integers=False)
 
 add = _binary("add", _NUMERIC, core.add, "x1 + x2.")

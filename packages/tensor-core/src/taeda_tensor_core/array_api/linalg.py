@@ -47,7 +47,9 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Cross products of vectors of 3 elements along ``axis``."""
     a, b = both("cross", array_argument("cross", "x1", x1), array_argument("cross", "x2", x2))
     _check("cross", a.dtype, _NUMERIC)
-    return as_array(core.linalg.cross(a, b, dim=axis))
+    if a.shape[axis] != 3 or b.shape[axis] != 3:
+        raise ValueError(f"cross: found axes of {a.shape[axis]} and {b.shape[axis]} elements, expected 3")
+    return as_array(core.linalg.cross(*core.broadcast_tensors(a, b), dim=axis))
 
 
 def det(x: Array, /) -> Array:
