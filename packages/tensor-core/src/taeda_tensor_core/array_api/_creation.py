@@ -57,10 +57,10 @@ def arange(
     """start, start + step, ... before stop; of one number, 0 to it."""
     if stop is None:
         start, stop = 0, start
-    if math.copysign(1, step) * (stop - start) <= 0 and step != 0:
-        stop = start
     if dtype is None and not all(isinstance(v, int) for v in (start, stop, step)):
         dtype = core.get_default_dtype()
+    if math.copysign(1, step) * (stop - start) <= 0 and step != 0:
+        stop = start
     return as_array(core.arange(start, stop, step, dtype=dtype, device=device))
 
 
