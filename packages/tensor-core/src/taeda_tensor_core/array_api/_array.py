@@ -97,6 +97,14 @@ class Array(Tensor):
     # Elements
 
     def __getitem__(self, key: Any) -> Array:  # type: ignore[override]
+        if (
+            isinstance(key, Tensor)
+            and key.dtype == _C.bool
+            and 0 in Tensor.shape.__get__(key)
+            and key.ndim <= self.ndim
+        ):
+            # A mask may have size 0 where the array has another: it chooses nothing.
+            return as_array(_C.zeros((0, *self.shape[key.ndim :]), dtype=self.dtype, device=self.device))
         return as_array(Tensor.__getitem__(self, _key(key)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
