@@ -14,6 +14,7 @@ namespace taeda::impl {
 Tensor polygamma(int64_t n, const Tensor& self) { return ops::polygamma_method(self, n); }
 
 Tensor mvlgamma(const Tensor& self, int64_t p) {
+  check(p <= 1'000'000, ErrorKind::Runtime, "mvlgamma: argument 'p' is ", p, ", expected at most 1000000");
   check(p >= 1, ErrorKind::Runtime, "mvlgamma: argument 'p' is ", p, ", expected at least 1");
   infer::unary_float_ordered("mvlgamma", self);
   const Tensor x = is_integral(self.dtype()) ? ops::cast(self, default_dtype()) : self;
