@@ -6,12 +6,16 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 # Requests for absurd sizes fail at once instead of filling the machine. A sanitizer reserves terabytes of addresses for
 # itself and has a limit of its own.
 MEMORY = 8 << 30
+#: Seconds after which a call counts as one that does not come back.
+PATIENCE = 90
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 LIMITED = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":max_allocation_size_mb=2048"}
 
@@ -25,7 +29,8 @@ def crashes(program: Sequence[str], log: Path) -> list[str]:
         log: That file.
 
     Returns:
-        A line for each call: what was called, how the process ended and what it said last.
+        A line for each call: what was called, how the process ended and what it said last. A call that has not come
+        back after `PATIENCE` seconds is among them, and its process killed.
 
     Raises:
         RuntimeError: The program ended badly before its first call.
@@ -39,18 +44,48 @@ def crashes(program: Sequence[str], log: Path) -> list[str]:
     while True:
         log.write_text("")
         command = [sys.executable, *program, str(log), str(first)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=os.environ | LIMITED, preexec_fn=_limit, check=False
-        )
-        if done.returncode == 0:
+        status, said = _run(command, log)
+        if status == 0:
             return found
         at, _, call = log.read_text().partition(" ")
         if not call:
-            raise RuntimeError(
-                f"{program}: ended with {done.returncode} before the first call: {done.stderr[-2000:]}"
-            )
-        found.append(f"{call}: ended with {done.returncode}: {done.stderr[-300:]}")
+            raise RuntimeError(f"{program}: {status} before the first call: {said[-2000:]}")
+        found.append(f"{call}: {status}: {said[-300:]}")
         first = int(at) + 1
+
+
+def _run(command: list[str], log: Path) -> tuple[int | str, str]:
+    """0 or how the process ended, and what it wrote to its standard error."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env=os.environ | LIMITED,
+            preexec_fn=_limit,
+        )
+        try:
+            status = _watched(process, log)
+        finally:
+            process.kill()
+            process.wait()
+        said.seek(0)
+        return status, said.read()
+
+
+def _watched(process: subprocess.Popen[bytes], log: Path) -> int | str:
+    """How the process ended by itself, or that its call under way did not."""
+    call, since = log.read_text(), time.monotonic()
+    while True:
+        try:
+            status = process.wait(1)
+            return f"ended with {status}" if status else 0
+        except subprocess.TimeoutExpired:
+            if (now := log.read_text()) != call:
+                call, since = now, time.monotonic()
+            elif time.monotonic() - since > PATIENCE:
+                return f"did not end within {PATIENCE} s"
 
 
 def _limit() -> None:
