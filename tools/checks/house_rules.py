@@ -1,5 +1,5 @@
 """Check of small rules: purpose lines, equal licence copies, no machine's own paths, no accelerator's name in the core,
-no backend beneath inference.
+no backend beneath inference, no file that is too long to be one room.
 
 Run as `python tools/checks/house_rules.py`; prints one line per violation and fails when there is any.
 """
@@ -23,6 +23,9 @@ HEADS = {
     ".toml": None,
     ".md": None,
 }
+# Code of more lines than this holds two things (a declaration per line is no such thing).
+LONGEST = 900
+CODE = {".py", ".cpp", ".h", ".c"}
 # Homes, temporary folders and working folders of some machine.
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|tmp|work|Users)/[\w.]+")
 # The core knows devices by what their backends say, so no file of it names one, the list of reserved names apart.
@@ -48,6 +51,8 @@ def check_file(path: Path) -> list[str]:
     head = HEADS[path.suffix]
     if head is not None and text.strip() and not head.match(text):
         complaints.append("no purpose line at its head")
+    if path.suffix in CODE and (lines := text.count("\n")) > LONGEST:
+        complaints.append(f"{lines} lines are more than {LONGEST}: split it")
     if found := MACHINE_PATH.search(text):
         complaints.append(f"names a path of one machine: {found.group()}")
     name = path.relative_to(ROOT).as_posix()
