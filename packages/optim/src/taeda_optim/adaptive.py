@@ -138,11 +138,12 @@ class Adagrad(Optimizer):
         return self.state[param]
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        lr = number(group)
         for param, gradient in zip(params, grads, strict=True):
             state = self.state[param] or self._begin(param)
             param = real_view(param)
             grad = directed(group, param, real_view(gradient))
-            rate = number(group) / (1 + state["step"] * group["lr_decay"])
+            rate = lr / (1 + state["step"] * group["lr_decay"])
             total = real_view(state["sum"]).addcmul_(grad, grad, value=1)
             add_quotient(param, grad, total.sqrt().add(group["eps"]), -rate)
             state["step"] += 1

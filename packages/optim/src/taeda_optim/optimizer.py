@@ -399,25 +399,25 @@ def check_rate(kind: str, lr: Any, foreach: bool | None = None, capturable: bool
 def number(group: dict[str, Any], name: str = "lr") -> Any:
     """An option as a number; where steps are recorded, a tensor stays one."""
     value = group[name]
-    if isinstance(value, tensor.Tensor):
-        return value if group.get("differentiable") else float(value)
-    return value
+    if isinstance(value, float) or not isinstance(value, tensor.Tensor):
+        return value
+    return value if group.get("differentiable") else float(value)
 
 
 def add_scaled(param: Any, x: Any, factor: Any) -> None:
     """param += factor * x."""
-    if isinstance(factor, tensor.Tensor):
-        param.add_(x * factor)
-    else:
+    if isinstance(factor, float) or not isinstance(factor, tensor.Tensor):
         param.add_(x, alpha=factor)
+    else:
+        param.add_(x * factor)
 
 
 def add_quotient(param: Any, a: Any, b: Any, factor: Any) -> None:
     """param += factor * a / b."""
-    if isinstance(factor, tensor.Tensor):
-        param.add_(a / b * factor)
-    else:
+    if isinstance(factor, float) or not isinstance(factor, tensor.Tensor):
         param.addcdiv_(a, b, value=factor)
+    else:
+        param.add_(a / b * factor)
 
 
 def real_view(x: Any) -> Any:
@@ -430,7 +430,7 @@ def directed(group: dict[str, Any], param: Any, grad: Any) -> Any:
     if group["maximize"]:
         grad = -grad
     decay = group["weight_decay"]
-    if isinstance(decay, tensor.Tensor):
+    if not isinstance(decay, (float, int)) and isinstance(decay, tensor.Tensor):
         return grad + param * decay
     return grad.add(param, alpha=decay) if decay else grad
 
