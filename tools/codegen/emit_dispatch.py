@@ -59,6 +59,8 @@ $body} catch (const Error& error_) {
   in_terms_of(op::$tag::entry, error_, $names);
 }
 """
+# Kinds of operators that backends have kernels of.
+BY_BACKEND = ("structured", "direct")
 PLACE = "const Place place_ = place_of(op::$tag::entry, keys_, tensors_$lists);"
 KERNEL = "if (auto* kernel_ = kernel_of<op::$op>(op::$tag::entry, place_)) kernel_($arguments);"
 
@@ -268,7 +270,7 @@ class FormText:
             form=self.form,
             kind=op.kind.capitalize(),
             core=truth(op.core),
-            kernels=f"kernels_{op.cxx}" if op.kind == "structured" else "nullptr",
+            kernels=f"&kernels_{op.cxx}" if op.kind in BY_BACKEND else "nullptr",
             result=self.result,
             params=self.params,
             keys=keys(op, self.outputs),
@@ -291,8 +293,8 @@ def emit(family: str, ops: list[Operator]) -> str:
     all_forms = [(op, forms(op)) for op in ops]
     text = fill(HEAD, family=family)
     for op, written in all_forms:
-        if op.kind == "structured":
-            text += f"void* kernels_{op.cxx}[kMaxBackends];\n"
+        if op.kind in BY_BACKEND:
+            text += f"constinit Kernels kernels_{op.cxx};\n"
         text += "".join(form.compute() for form in written) + "\n"
     text += "}  // namespace\n\n" + "\n".join(form.stub() for _, written in all_forms for form in written)
     declarations = [

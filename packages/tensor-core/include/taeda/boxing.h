@@ -188,7 +188,7 @@ template <class R, class... A>
 struct ToBoxedKernel<R(A...)> {
   [[gnu::noinline, gnu::cold]] static R call(A... arguments, const OpEntry& op) {
     const BackendId id = abi::device_among(arguments...).backend;
-    return Results<R>::get((*op.boxed_kernels[id])(op, KeySet::backend(id), box_all(arguments...)));
+    return Results<R>::get((*op.kernels->boxed[id])(op, KeySet::backend(id), box_all(arguments...)));
   }
 };
 template <class Op, class Kernel = typename Op::Kernel>

@@ -30,6 +30,14 @@ struct CKernel {
   void* context;
 };
 
+/// What the backends have for one operator; its forms share it.
+struct Kernels {
+  void* typed[kMaxBackends] = {};                // full-signature functions of Direct operators, else typed kernels
+  BoxedFn* boxed[kMaxBackends] = {};             // Structured: arguments are outputs first, then inputs; Direct: inputs
+  const CKernel* c[kMaxBackends] = {};           // those behind the C ABI
+  const char* registered_by[kMaxBackends] = {};  // for messages: who registered which kernel
+};
+
 enum class Form : uint8_t { Function, InPlace, Out };
 enum class Kind : uint8_t { Structured, Direct, View, Composite };
 
@@ -41,23 +49,19 @@ struct OpEntry {
   const char* schema;  // "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
   Form form;
   Kind kind;
-  bool core;                        // a backend must implement it
-  uint16_t id = 0;                  // position in the table; 0 is "none"
-  void* layers[kLayerSlots] = {};   // typed entries by slot_of(layer), null: the call goes through to the next
-  void* direct[kMaxBackends] = {};  // Direct operators: typed full-signature functions per backend
-  void** kernels = nullptr;         // Structured: kMaxBackends typed kernels, shared by the three forms
-  void* compute = nullptr;          // typed like a layer's entry: what stands below all of them
+  bool core;                       // a backend must implement it
+  uint16_t id = 0;                 // position in the table; 0 is "none"
+  void* layers[kLayerSlots] = {};  // typed entries by slot_of(layer), null: the call goes through to the next
+  Kernels* kernels = nullptr;      // null for views and composites, which work on every backend by what they call
+  void* compute = nullptr;         // typed like a layer's entry: what stands below all of them
   Values (*call_boxed)(Values arguments) = nullptr;  // calls the operator from its top
   /// Goes on with the layers of `rest` and, below them, with `compute`.
   Values (*go_on_boxed)(const OpEntry& op, KeySet rest, const Values& arguments) = nullptr;
   void* boxed_layer_adapter = nullptr;  // typed entry that boxes and calls boxed_layers[its layer]
   BoxedFn* boxed_layers[kLayerSlots] = {};
   void* boxed_kernel_adapter =
-      nullptr;  // typed kernel (or direct function) that boxes for boxed_kernels[backend of the output]
-  BoxedFn* boxed_kernels[kMaxBackends] = {};     // Structured: arguments are outputs first, then inputs; Direct: inputs
-  const char* registered_by[kMaxBackends] = {};  // for messages: who registered which kernel
-  void* c_kernel_adapter = nullptr;              // typed kernel that packs for c_kernels[backend of the output]
-  const CKernel* c_kernels[kMaxBackends] = {};
+      nullptr;  // typed kernel (or direct function) that boxes for kernels->boxed[backend of the output]
+  void* c_kernel_adapter = nullptr;  // typed kernel that packs for kernels->c[backend of the output]
 };
 
 /// Adds to the table at load time; duplicate names are an error.

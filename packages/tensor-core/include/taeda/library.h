@@ -81,7 +81,7 @@ struct RuntimeFunctions {
 struct TAEDA_API RuntimeOp : OpEntry {
   Schema parsed;
   std::string who;
-  void* kernel_room[kMaxBackends] = {};
+  Kernels own_kernels;
   bool live = true;
   RuntimeOp(Schema schema, std::string who);
   std::shared_ptr<const RuntimeFunctions> functions() const;

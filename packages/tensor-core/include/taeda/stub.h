@@ -54,14 +54,14 @@ inline Tensor make(const Spec& spec, Place place) {
 /// The typed kernel; null (nothing to do) for backends without memory.
 template <class Op>
 inline typename Op::Kernel* kernel_of(const OpEntry& op, Place place) {
-  void* found = op.kernels[place.device.backend];
+  void* found = op.kernels->typed[place.device.backend];
   if (!found) [[unlikely]]
     found = missing_kernel(op, Op::entry, place.device.backend);
   return reinterpret_cast<typename Op::Kernel*>(found);
 }
 template <class Op>
 inline typename Op::Kernel* direct_of(const OpEntry& op, Place place) {
-  void* found = op.direct[place.device.backend];
+  void* found = op.kernels->typed[place.device.backend];
   if (!found) [[unlikely]] {
     found = missing_kernel(op, Op::entry, place.device.backend);
     if (!found) no_kernel(op, place.device.backend);
@@ -72,7 +72,7 @@ inline typename Op::Kernel* direct_of(const OpEntry& op, Place place) {
 /// Function of an operator that only writes to its first argument: for backends without memory there is nothing to do.
 template <class Op>
 inline typename Op::Kernel* writer_of(const OpEntry& op, Place place) {
-  void* found = op.direct[place.device.backend];
+  void* found = op.kernels->typed[place.device.backend];
   if (!found) [[unlikely]]
     found = missing_kernel(op, Op::entry, place.device.backend);
   return reinterpret_cast<typename Op::Kernel*>(found);

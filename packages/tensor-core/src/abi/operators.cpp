@@ -78,11 +78,11 @@ Device device_of(const Values& arguments) {
 void run(const OpEntry& op, Device device, const taeda_value* arguments, size_t count, size_t outputs,
          taeda_value* results, size_t result_count) {
   const taeda_call call = make_call(op, device, arguments, count, outputs, results, result_count);
-  const CKernel& kernel = *op.c_kernels[device.backend];
+  const CKernel& kernel = *op.kernels->c[device.backend];
   const uint32_t before = errors_noted;
   finish(kernel.fn(kernel.context, &call), op, before);
   if (result_count == 0) return;
-  const char* owner = op.registered_by[device.backend];
+  const char* owner = op.kernels->registered_by[device.backend];
   const std::string who = "the kernel of " + std::string(owner ? owner : "a plug-in");
   check_direct({op, schema_of(op), who, {arguments, count}, false, {results, result_count}}, device);
 }

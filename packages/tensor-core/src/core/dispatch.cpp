@@ -34,17 +34,14 @@ bool& by_hand(OpEntry* op, BackendId backend) {
   return (*known)[{op, backend}];
 }
 
-/// Where the typed function of a backend stands for this kind of operator.
-void*& kernel_slot(OpEntry* op, BackendId backend) { return op->kernels ? op->kernels[backend] : op->direct[backend]; }
-
 void set_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who) {
   check(backend < kMaxBackends, ErrorKind::Value, "register_kernel: backend number ", int(backend), " is out of range");
   bool& taken = by_hand(op, backend);
   check(!taken, ErrorKind::Runtime, "register_kernel: operator '", op->name, "' has a kernel for backend ",
-        int(backend), " already, registered by ", op->registered_by[backend]);
+        int(backend), " already, registered by ", op->kernels->registered_by[backend]);
   taken = true;
-  kernel_slot(op, backend) = kernel;
-  op->registered_by[backend] = strdup(who.c_str());  // lives as long as the process
+  op->kernels->typed[backend] = kernel;
+  op->kernels->registered_by[backend] = strdup(who.c_str());  // lives as long as the process
 }
 
 /// Lowest and highest byte that a strided tensor touches.
@@ -147,10 +144,9 @@ BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor
 void no_kernel(const OpEntry& op, BackendId id) {
   std::string have;
   for (int b = 0; b < backend_count(); ++b)
-    if (op.kernels ? op.kernels[b] : op.direct[b])
-      // Only the function form knows who registered the kernel that all forms share.
+    if (op.kernels && op.kernels->typed[b])
       have += (have.empty() ? "" : ", ") + backend(BackendId(b)).name() +
-              (op.registered_by[b] ? std::string(" (by ") + op.registered_by[b] + ")" : "");
+              (op.kernels->registered_by[b] ? std::string(" (by ") + op.kernels->registered_by[b] + ")" : "");
   fail(ErrorKind::NotImplemented, op.name, ": backend '", backend(id).name(),
        "' has no kernel for this operator; backends that have one: ", have.empty() ? "none" : have);
 }

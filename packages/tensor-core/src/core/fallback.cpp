@@ -175,13 +175,13 @@ void reset_fallback_counts(BackendId id) {
 void* missing_kernel(const OpEntry& called, OpEntry& owner, BackendId id) {
   if (!backend(id).has_memory()) return nullptr;
   if (const BoxedFn* kernel = decomposed_kernel(owner)) {
-    owner.boxed_kernels[id] = const_cast<BoxedFn*>(kernel);
+    owner.kernels->boxed[id] = const_cast<BoxedFn*>(kernel);
     return owner.boxed_kernel_adapter;
   }
   if (fallback_of(id) != Fallback::Cpu || !owner.boxed_kernel_adapter) no_kernel(called, id);
   static auto* fallback = new BoxedFn(on_cpu);
   // The slot of the kernel stays empty: only the adapter's function is put down, where the adapter looks for it.
-  owner.boxed_kernels[id] = fallback;
+  owner.kernels->boxed[id] = fallback;
   return owner.boxed_kernel_adapter;
 }
 

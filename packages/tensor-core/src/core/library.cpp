@@ -96,7 +96,7 @@ class Targets {
 Values compute_plain(const RuntimeOp& op, KeySet keys, Values arguments) {
   const std::shared_ptr<const RuntimeFunctions> fn = op.functions();
   const Device device = device_of(op, keys, arguments);
-  BoxedFn* kernel = op.kernels[device.backend] ? op.boxed_kernels[device.backend] : nullptr;
+  BoxedFn* kernel = op.kernels->typed[device.backend] ? op.kernels->boxed[device.backend] : nullptr;
   const bool memory = backend(device.backend).has_memory();
   if (kernel || (!memory && fn->infer)) {
     if (!fn->infer) {
@@ -112,7 +112,7 @@ Values compute_plain(const RuntimeOp& op, KeySet keys, Values arguments) {
     return outputs;
   }
   if (!fn->composite) {
-    const bool falls_back = memory && op.kernels[kCPU] && fallback_of(device.backend) == Fallback::Cpu;
+    const bool falls_back = memory && op.kernels->typed[kCPU] && fallback_of(device.backend) == Fallback::Cpu;
     if (!falls_back) no_kernel(op, device.backend);
     return compute_on_cpu(op, device, std::move(arguments));
   }
@@ -140,7 +140,7 @@ RuntimeOp::RuntimeOp(Schema schema, std::string owner) : OpEntry(), parsed(std::
   form = Form::Function;
   kind = Kind::Structured;
   core = false;
-  kernels = kernel_room;
+  kernels = &own_kernels;
   boxed_layer_adapter = boxed_kernel_adapter = &boxed_only;
   new HeldAtFork(lock_);  // operators are never destroyed
 }

@@ -36,8 +36,6 @@ Registrations& registrations() {
   return *instance;
 }
 
-void** kernel_slots(OpEntry* op) { return op->kernels ? op->kernels : op->direct; }
-
 uint64_t enter(Registration registration) {
   const uint64_t id = registrations().next++;
   registrations().all.emplace(id, std::move(registration));
@@ -47,10 +45,11 @@ uint64_t enter(Registration registration) {
 // Functions that are taken away stay allocated, and in their places where nothing else comes back: another thread may
 // be inside one, or on its way.
 void restore_kernel(const Registration& r) {
-  kernel_slots(r.op)[r.place] = r.former;
-  if (r.former_boxed) r.op->boxed_kernels[r.place] = r.former_boxed;
-  if (r.former_c) r.op->c_kernels[r.place] = r.former_c;
-  r.op->registered_by[r.place] = r.former_who;
+  Kernels& kernels = *r.op->kernels;
+  kernels.typed[r.place] = r.former;
+  if (r.former_boxed) kernels.boxed[r.place] = r.former_boxed;
+  if (r.former_c) kernels.c[r.place] = r.former_c;
+  kernels.registered_by[r.place] = r.former_who;
 }
 void restore_layer(const Registration& r) { r.op->layers[r.place] = nullptr; }
 
@@ -82,15 +81,15 @@ uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) 
   check(op->boxed_kernel_adapter != nullptr && (op->kind == Kind::Structured || op->kind == Kind::Direct),
         ErrorKind::Value, op->name,
         ": operators of kind view and composite have no kernels; they work on every backend by what they call");
-  void** slots = kernel_slots(op);
-  check(!slots[id] || replace, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '",
+  Kernels& kernels = *op->kernels;
+  check(!kernels.typed[id] || replace, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '",
         backend(id).name(), "', which has one already, registered by ",
-        op->registered_by[id] ? op->registered_by[id] : "taeda-tensor-core",
+        kernels.registered_by[id] ? kernels.registered_by[id] : "taeda-tensor-core",
         "; replace=True (in C kernel_replace) puts it aside");
   Registration made{
-      op, id, false, slots[id], op->boxed_kernels[id], op->c_kernels[id], op->registered_by[id], std::move(who)};
+      op, id, false, kernels.typed[id], kernels.boxed[id], kernels.c[id], kernels.registered_by[id], std::move(who)};
   const uint64_t number = enter(std::move(made));
-  op->registered_by[id] = registrations().all.at(number).who.c_str();
+  kernels.registered_by[id] = registrations().all.at(number).who.c_str();
   return number;
 }
 
@@ -99,16 +98,16 @@ uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) 
 uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
   std::lock_guard guard(registrations().lock);
   const uint64_t number = enter_kernel(op, id, std::move(who), replace);
-  op->boxed_kernels[id] = new BoxedFn(std::move(fn));
-  kernel_slots(op)[id] = op->boxed_kernel_adapter;
+  op->kernels->boxed[id] = new BoxedFn(std::move(fn));
+  op->kernels->typed[id] = op->boxed_kernel_adapter;
   return number;
 }
 
 uint64_t add_c_kernel(OpEntry* op, BackendId id, CKernel kernel, std::string who, bool replace) {
   std::lock_guard guard(registrations().lock);
   const uint64_t number = enter_kernel(op, id, std::move(who), replace);
-  op->c_kernels[id] = new CKernel(kernel);
-  kernel_slots(op)[id] = op->c_kernel_adapter;
+  op->kernels->c[id] = new CKernel(kernel);
+  op->kernels->typed[id] = op->c_kernel_adapter;
   return number;
 }
 

@@ -402,8 +402,9 @@ PyObject* kernel_owner(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const OpEntry& op = entry_of(name);
     const BackendId id = backend_of(device);
-    if (!(op.kernels ? op.kernels[id] : op.direct[id])) Py_RETURN_NONE;
-    return shown_text(op.registered_by[id] ? op.registered_by[id] : "taeda-tensor-core");
+    if (!op.kernels || !op.kernels->typed[id]) Py_RETURN_NONE;
+    const char* owner = op.kernels->registered_by[id];
+    return shown_text(owner ? owner : "taeda-tensor-core");
   });
 }
 

@@ -20,8 +20,11 @@ Example:
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
@@ -32,30 +35,45 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _window(
-    name: str,
-    M: int,
-    sym: bool,
-    shape: Callable[[Tensor, float], Tensor],
-    dtype: _C.dtype | None,
-    layout: object,
-    device: object,
-    requires_grad: bool,
-) -> Tensor:
-    """shape(k, n) of the places k = 0, ..., M - 1 of a window that is symmetric about n / 2."""
-    if not isinstance(M, int):
-        raise TypeError(f"{name}: argument 'M' must be an int, found {type(M).__name__}")
-    if M < 0:
-        raise ValueError(f"{name}: argument 'M' must not be negative, got {M}")
-    if layout is not None and not str(layout).endswith("strided"):
-        raise ValueError(f"{name}: argument 'layout' is {layout}, expected strided")
-    dtype = _C.get_default_dtype() if dtype is None else dtype
-    if dtype not in (_C.float32, _C.float64):
-        raise ValueError(f"{name}: argument 'dtype' is {dtype}, expected float32 or float64")
-    places = _C.arange(M, dtype=_C.float64, device=device)
-    # A single number is the middle of its window.
-    values = shape(places, float(M - 1 if sym or M == 1 else M)) if M else places
-    return values.to(dtype).requires_grad_(requires_grad)
+def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The public function of `shape(k, n, **own)`: the places k = 0, ..., M - 1 of a window symmetric about n / 2."""
+    name = shape.__name__
+    own = [p for p in inspect.signature(shape).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    wants_sym = any(p.name == "sym" for p in own)
+
+    @functools.wraps(shape)
+    def window(
+        M: int,
+        *,
+        sym: bool = True,
+        dtype: _C.dtype | None = None,
+        layout: object = None,
+        device: object = None,
+        requires_grad: bool = False,
+        **options: Any,
+    ) -> Tensor:
+        if not isinstance(M, int):
+            raise TypeError(f"{name}: argument 'M' must be an int, found {type(M).__name__}")
+        if M < 0:
+            raise ValueError(f"{name}: argument 'M' must not be negative, got {M}")
+        if layout is not None and not str(layout).endswith("strided"):
+            raise ValueError(f"{name}: argument 'layout' is {layout}, expected strided")
+        dtype = _C.get_default_dtype() if dtype is None else dtype
+        if dtype not in (_C.float32, _C.float64):
+            raise ValueError(f"{name}: argument 'dtype' is {dtype}, expected float32 or float64")
+        if wants_sym:
+            options["sym"] = sym
+        # A single number is the middle of its window.
+        n = 0.0 if M < 2 else float(M - 1 if sym else M)
+        values = shape(_C.arange(M, dtype=_C.float64, device=device), n, **options)
+        return values.to(dtype).requires_grad_(requires_grad)
+
+    common = list(inspect.signature(window, follow_wrapped=False).parameters.values())[:-1]
+    own = [p for p in own if p.name != "sym"]
+    window.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [common[0], *own, *common[1:]], return_annotation="Tensor"
+    )
+    return window
 
 
 def _from_middle(k: Tensor, n: float) -> Tensor:
@@ -68,87 +86,37 @@ def _positive(name: str, argument: str, value: float) -> None:
         raise ValueError(f"{name}: argument {argument!r} must be positive, got {value}")
 
 
-def _cosines(name: str, M: int, a: Iterable[float], sym: bool, *options: object) -> Tensor:
-    terms = list(a)
-
-    def shape(k: Tensor, n: float) -> Tensor:
-        if not n:
-            return _C.ones_like(k)
-        total = _C.zeros_like(k)
-        for i, amplitude in enumerate(terms):
-            total += (-1) ** i * amplitude * (k * (2 * math.pi * i / n)).cos()
-        return total
-
-    return _window(name, M, sym, shape, *options)  # type: ignore[arg-type]
+def _cosines(k: Tensor, n: float, *amplitudes: float) -> Tensor:
+    """a[0] - a[1] cos(2 pi k / n) + a[2] cos(4 pi k / n) - ..."""
+    if not n:
+        return _C.ones_like(k)
+    total = _C.zeros_like(k)
+    for i, amplitude in enumerate(amplitudes):
+        total += (-1) ** i * amplitude * (k * (2 * math.pi * i / n)).cos()
+    return total
 
 
-def bartlett(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def bartlett(k: Tensor, n: float) -> Tensor:
     """Triangle: 1 - |2 k / n - 1|."""
-    return _window(
-        "bartlett",
-        M,
-        sym,
-        lambda k, n: 1 - _from_middle(k, n).abs(),
-        dtype,
-        layout,
-        device,
-        requires_grad,
-    )
+    return 1 - _from_middle(k, n).abs()
 
 
-def blackman(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def blackman(k: Tensor, n: float) -> Tensor:
     """Blackman's window: general_cosine with 0.42, 0.5, 0.08."""
-    return _cosines("blackman", M, (0.42, 0.5, 0.08), sym, dtype, layout, device, requires_grad)
+    return _cosines(k, n, 0.42, 0.5, 0.08)
 
 
-def cosine(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def cosine(k: Tensor, n: float) -> Tensor:
     """Half a wave of the sine: sin(pi (k + 1/2) / (n + 1))."""
-    return _window(
-        "cosine",
-        M,
-        sym,
-        lambda k, n: ((k + 0.5) * (math.pi / (n + 1))).sin(),
-        dtype,
-        layout,
-        device,
-        requires_grad,
-    )
+    return ((k + 0.5) * (math.pi / (n + 1))).sin()
 
 
+@_window
 def exponential(
-    M: int,
-    *,
-    center: float | None = None,
-    tau: float = 1.0,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
+    k: Tensor, n: float, *, center: float | None = None, tau: float = 1.0, sym: bool = True
 ) -> Tensor:
     """Poisson's window: exp(-|k - center| / tau).
 
@@ -159,52 +127,18 @@ def exponential(
     _positive("exponential", "tau", tau)
     if sym and center is not None:
         raise ValueError(f"exponential: argument 'center' is {center}, expected None for a symmetric window")
-    return _window(
-        "exponential",
-        M,
-        sym,
-        lambda k, n: ((k - (n / 2 if center is None else center)).abs() * (-1 / tau)).exp(),
-        dtype,
-        layout,
-        device,
-        requires_grad,
-    )
+    return ((k - (n / 2 if center is None else center)).abs() * (-1 / tau)).exp()
 
 
-def gaussian(
-    M: int,
-    *,
-    std: float = 1.0,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def gaussian(k: Tensor, n: float, *, std: float = 1.0) -> Tensor:
     """The normal distribution's bell, exp(-x**2 / 2) of x = (k - n / 2) / std; ValueError unless `std` is positive."""
     _positive("gaussian", "std", std)
-    return _window(
-        "gaussian",
-        M,
-        sym,
-        lambda k, n: (((k - n / 2) / std) ** 2 * -0.5).exp(),
-        dtype,
-        layout,
-        device,
-        requires_grad,
-    )
+    return (((k - n / 2) / std) ** 2 * -0.5).exp()
 
 
-def general_cosine(
-    M: int,
-    *,
-    a: Iterable[float],
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def general_cosine(k: Tensor, n: float, *, a: Iterable[float]) -> Tensor:
     """a[0] - a[1] cos(2 pi k / n) + a[2] cos(4 pi k / n) - ...
 
     Raises:
@@ -213,83 +147,41 @@ def general_cosine(
     """
     if not isinstance(a, Iterable):
         raise TypeError(f"general_cosine: argument 'a' must be a list of numbers, found {type(a).__name__}")
-    terms = list(a)
-    if not terms:
+    amplitudes = list(a)
+    if not amplitudes:
         raise ValueError("general_cosine: argument 'a' is empty, expected at least one number")
-    return _cosines("general_cosine", M, terms, sym, dtype, layout, device, requires_grad)
+    return _cosines(k, n, *amplitudes)
 
 
-def general_hamming(
-    M: int,
-    *,
-    alpha: float = 0.54,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def general_hamming(k: Tensor, n: float, *, alpha: float = 0.54) -> Tensor:
     """alpha - (1 - alpha) cos(2 pi k / n)."""
-    return _cosines("general_hamming", M, (alpha, 1 - alpha), sym, dtype, layout, device, requires_grad)
+    return _cosines(k, n, alpha, 1 - alpha)
 
 
-def hamming(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def hamming(k: Tensor, n: float) -> Tensor:
     """Hamming's window: 0.54 - 0.46 cos(2 pi k / n)."""
-    return _cosines("hamming", M, (0.54, 0.46), sym, dtype, layout, device, requires_grad)
+    return _cosines(k, n, 0.54, 0.46)
 
 
-def hann(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def hann(k: Tensor, n: float) -> Tensor:
     """Hann's window, the raised cosine: (1 - cos(2 pi k / n)) / 2."""
-    return _cosines("hann", M, (0.5, 0.5), sym, dtype, layout, device, requires_grad)
+    return _cosines(k, n, 0.5, 0.5)
 
 
-def kaiser(
-    M: int,
-    *,
-    beta: float = 12.0,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def kaiser(k: Tensor, n: float, *, beta: float = 12.0) -> Tensor:
     """Kaiser's window: i0(beta sqrt(1 - (2 k / n - 1)**2)) / i0(beta); ValueError for a negative `beta`."""
     if beta < 0:
         raise ValueError(f"kaiser: argument 'beta' must not be negative, got {beta}")
-
-    def shape(k: Tensor, n: float) -> Tensor:
-        root = (1 - _from_middle(k, n) ** 2).clamp(min=0).sqrt()
-        # Scaled functions, since i0 itself overflows.
-        return _C.i0e(root * beta) / _C.i0e(_C.full_like(k[:1], beta)) * ((root - 1) * beta).exp()
-
-    return _window("kaiser", M, sym, shape, dtype, layout, device, requires_grad)
+    root = (1 - _from_middle(k, n) ** 2).clamp(min=0).sqrt()
+    # Scaled functions, since i0 itself overflows.
+    return _C.i0e(root * beta) / _C.i0e(_C.full_like(k[:1], beta)) * ((root - 1) * beta).exp()
 
 
-def nuttall(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: _C.dtype | None = None,
-    layout: object = None,
-    device: object = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def nuttall(k: Tensor, n: float) -> Tensor:
     """Nuttall's window with four cosines. "Some windows with very good sidelobe behavior", 1981."""
-    terms = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
-    return _cosines("nuttall", M, terms, sym, dtype, layout, device, requires_grad)
+    return _cosines(k, n, 0.3635819, 0.4891775, 0.1365995, 0.0106411)
