@@ -16,16 +16,6 @@ import taeda  # noqa: E402
 
 MODULES = database("common_modules", "module_db")
 TOLERANCE = {"float32": (2e-4, 2e-5), "float64": (1e-7, 1e-9)}
-# Names that are still to come.
-PENDING = {
-    "AdaptiveAvgPool3d", "AdaptiveMaxPool3d", "AvgPool3d", "CTCLoss", "Conv3d", "ConvTranspose3d",
-    "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool3d", "LazyConv3d", "LazyConvTranspose3d",
-    "LinearCrossEntropyLoss", "MaxPool3d", "MultiLabelMarginLoss",
-}  # fmt: skip
-FUNCTIONS = {
-    "LinearCrossEntropyLoss": "linear_cross_entropy",
-    "MultiLabelMarginLoss": "multilabel_margin_loss",
-}
 # Results that are drawn at random: their shapes are compared.
 RANDOM = {"FractionalMaxPool2d", "FractionalMaxPool3d", "RReLU"}
 
@@ -65,16 +55,10 @@ def settings(value):
 def samples():
     for info in MODULES:
         name = info.name.removeprefix("nn.")
-        if name in PENDING and not is_there(name):
-            continue
         for dtype in (torch.float32, torch.float64):
             for training in (True, False):
                 short = f"{name}-{str(dtype)[6:]}-{'train' if training else 'eval'}"
                 yield pytest.param(info, name, dtype, training, id=short)
-
-
-def is_there(name):
-    return hasattr(taeda.nn, name) and hasattr(taeda.nn.functional, FUNCTIONS.get(name, "relu"))
 
 
 def build(space, name, args, kwargs):
