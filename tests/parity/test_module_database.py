@@ -1,5 +1,6 @@
 """taeda-nn against PyTorch's own database of modules: state names, text, outputs and all gradients of every sample."""
 
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
@@ -48,7 +49,8 @@ def settings(value):
     if value is torch.nn.functional.gelu or value is torch.nn.functional.relu:
         return getattr(taeda.nn.functional, value.__name__)
     if type(value).__name__ == "LinearCrossEntropyOptions":
-        return taeda.nn.LinearCrossEntropyOptions()
+        given = {field.name: settings(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return taeda.nn.LinearCrossEntropyOptions(**given)
     return convert(value, [])
 
 
@@ -129,3 +131,35 @@ def compare_gradients(mine, other, what, rtol, atol):
             assert given is None or not np.any(given.detach().numpy()), f"{what}: gradient {k}"
         else:
             close(a, b, f"{what}: gradient {k}", rtol * 10, atol * 10)
+
+
+def wrong_samples():
+    for info in MODULES:
+        if info.module_error_inputs_func is not None:
+            yield pytest.param(info, id=info.name.removeprefix("nn."))
+
+
+@pytest.mark.parametrize("info", list(wrong_samples()))
+def test_wrong_inputs_are_refused(info):
+    """What PyTorch refuses, in the constructor or in the call, is refused there with an error of that class."""
+    name = info.name.removeprefix("nn.")
+    for training in (True, False):
+        given = info.module_error_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+        )
+        for case in given:
+            wrong = case.module_error_input
+            made = wrong.constructor_input
+            what = f"{name}{made.args}{made.kwargs}"
+            if case.error_on.name == "CONSTRUCTION_ERROR":
+                with pytest.raises(case.error_type):
+                    build(taeda, name, settings(made.args), settings(made.kwargs))
+                continue
+            module = build(taeda, name, settings(made.args), settings(made.kwargs)).train(training)
+            call_args = convert((wrong.forward_input.args, wrong.forward_input.kwargs), [])
+            try:
+                call(module, *call_args)
+            except Exception as error:
+                assert isinstance(error, case.error_type), f"{what}: {error!r}"
+            else:
+                pytest.fail(f"{what}: no error")
