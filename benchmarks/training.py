@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from _measure import failure, load, parser, ratio, table
 
-MODELS = ("mlp", "digits", "alexnet", "vgg19", "resnet50", "mobilenet_v1", "gnmt", "ncf")
+MODELS = (
+    "mlp", "digits", "alexnet", "vgg19", "resnet50", "mobilenet_v1", "gnmt", "ncf", "vit_tiny", "gpt2", "bert_layer",
+    "lstm",
+)  # fmt: skip
 SEED = 1
 
 
@@ -50,8 +53,6 @@ def make_steps(
         model = program.build(torch, **options)
         if first is None:
             first = model
-            if hasattr(program, "initialize"):
-                program.initialize(torch, model)
         else:
             copy_weights(first, model, torch)
         model = model.to(getattr(torch, dtype)).train()

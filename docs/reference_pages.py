@@ -21,6 +21,7 @@ MODULES = {
     "taeda_data.readers": "taeda.data.readers",
     "taeda_data.transforms": "taeda.data.transforms",
     "taeda_distributions": "taeda.distributions",
+    "taeda_models": "taeda.models",
     "taeda_multiprocessing": "taeda.multiprocessing",
     "taeda_tensor_core.sparse": "taeda.sparse",
     "taeda_autograd": "taeda.autograd",

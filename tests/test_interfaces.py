@@ -17,3 +17,22 @@ def test_first_party_provider_is_complete(slot):
 def test_first_party_provider_states_its_interface(slot):
     module = taeda_registry.resolve(slot)
     assert module.__taeda_interface__[slot] == taeda_registry.get_slot(slot).interface_text
+
+
+def test_the_stubs_name_every_family_of_nn():
+    """What type checkers see of taeda.nn and taeda.nn.functional is what their packages gather."""
+    import re
+    from pathlib import Path
+
+    import taeda
+    import taeda_nn
+
+    ours, theirs = (Path(module.__file__).parent for module in (taeda, taeda_nn))
+    pairs = {
+        ours / "nn/__init__.pyi": theirs / "modules/__init__.py",
+        ours / "nn/functional.pyi": theirs / "functional/__init__.py",
+    }
+    for stub, package in pairs.items():
+        lines = re.findall(r"^from .* import \*$", package.read_text(encoding="utf-8"), re.MULTILINE)
+        assert lines
+        assert set(lines) <= set(stub.read_text(encoding="utf-8").splitlines())

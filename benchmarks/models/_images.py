@@ -24,14 +24,3 @@ def cross_entropy(torch: Any, output: Any, target: Any) -> Any:
 def sgd(torch: Any, model: Any, lr: float = 1e-3) -> Any:
     """SGD with momentum and weight decay."""
     return torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9, weight_decay=1e-4)
-
-
-def initialize(torch: Any, model: Any) -> None:
-    """Weights as He et al., "Delving Deep into Rectifiers", 2015, draw them; small ones for the classifier."""
-    init = torch.nn.init
-    for module in model.modules():
-        if isinstance(module, torch.nn.Conv2d):
-            init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-        elif isinstance(module, torch.nn.Linear):
-            init.normal_(module.weight, 0.0, 0.01)
-            init.zeros_(module.bias)

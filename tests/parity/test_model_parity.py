@@ -25,6 +25,10 @@ SMALL = {
     "mobilenet_v1": {"BATCH": 2, "SIDE": 64},
     "gnmt": {"BATCH": 2},
     "ncf": {},
+    "vit_tiny": {"BATCH": 2, "SIDE": 32, "LAYERS": 2},
+    "gpt2": {"VOCABULARY": 500, "FEATURES": 48, "LAYERS": 2, "LENGTH": 16},
+    "bert_layer": {"LENGTH": 16},
+    "lstm": {"BATCH": 2, "LENGTH": 8, "FEATURES": 64},
 }
 
 

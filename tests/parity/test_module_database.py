@@ -1,5 +1,6 @@
 """taeda-nn against PyTorch's own database of modules: state names, text, outputs and all gradients of every sample."""
 
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
@@ -16,16 +17,6 @@ import taeda  # noqa: E402
 
 MODULES = database("common_modules", "module_db")
 TOLERANCE = {"float32": (2e-4, 2e-5), "float64": (1e-7, 1e-9)}
-# Names that are still to come.
-PENDING = {
-    "AdaptiveAvgPool3d", "AdaptiveMaxPool3d", "AvgPool3d", "CTCLoss", "Conv3d", "ConvTranspose3d",
-    "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool3d", "LazyConv3d", "LazyConvTranspose3d",
-    "LinearCrossEntropyLoss", "MaxPool3d", "MultiLabelMarginLoss",
-}  # fmt: skip
-FUNCTIONS = {
-    "LinearCrossEntropyLoss": "linear_cross_entropy",
-    "MultiLabelMarginLoss": "multilabel_margin_loss",
-}
 # Results that are drawn at random: their shapes are compared.
 RANDOM = {"FractionalMaxPool2d", "FractionalMaxPool3d", "RReLU"}
 
@@ -58,23 +49,18 @@ def settings(value):
     if value is torch.nn.functional.gelu or value is torch.nn.functional.relu:
         return getattr(taeda.nn.functional, value.__name__)
     if type(value).__name__ == "LinearCrossEntropyOptions":
-        return taeda.nn.LinearCrossEntropyOptions()
+        given = {field.name: settings(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return taeda.nn.LinearCrossEntropyOptions(**given)
     return convert(value, [])
 
 
 def samples():
     for info in MODULES:
         name = info.name.removeprefix("nn.")
-        if name in PENDING and not is_there(name):
-            continue
         for dtype in (torch.float32, torch.float64):
             for training in (True, False):
                 short = f"{name}-{str(dtype)[6:]}-{'train' if training else 'eval'}"
                 yield pytest.param(info, name, dtype, training, id=short)
-
-
-def is_there(name):
-    return hasattr(taeda.nn, name) and hasattr(taeda.nn.functional, FUNCTIONS.get(name, "relu"))
 
 
 def build(space, name, args, kwargs):
@@ -145,3 +131,35 @@ def compare_gradients(mine, other, what, rtol, atol):
             assert given is None or not np.any(given.detach().numpy()), f"{what}: gradient {k}"
         else:
             close(a, b, f"{what}: gradient {k}", rtol * 10, atol * 10)
+
+
+def wrong_samples():
+    for info in MODULES:
+        if info.module_error_inputs_func is not None:
+            yield pytest.param(info, id=info.name.removeprefix("nn."))
+
+
+@pytest.mark.parametrize("info", list(wrong_samples()))
+def test_wrong_inputs_are_refused(info):
+    """What PyTorch refuses, in the constructor or in the call, is refused there with an error of that class."""
+    name = info.name.removeprefix("nn.")
+    for training in (True, False):
+        given = info.module_error_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+        )
+        for case in given:
+            wrong = case.module_error_input
+            made = wrong.constructor_input
+            what = f"{name}{made.args}{made.kwargs}"
+            if case.error_on.name == "CONSTRUCTION_ERROR":
+                with pytest.raises(case.error_type):
+                    build(taeda, name, settings(made.args), settings(made.kwargs))
+                continue
+            module = build(taeda, name, settings(made.args), settings(made.kwargs)).train(training)
+            call_args = convert((wrong.forward_input.args, wrong.forward_input.kwargs), [])
+            try:
+                call(module, *call_args)
+            except Exception as error:
+                assert isinstance(error, case.error_type), f"{what}: {error!r}"
+            else:
+                pytest.fail(f"{what}: no error")

@@ -46,19 +46,6 @@ ABSENT: dict[str, str] = {
     "torch.nn.utils.rnn.bind": "a helper of PyTorch's implementation",
     "torch.optim.swap_in_optimizer_params_and_state": "exchanges what torch.compile traced",
 }
-# Names that are still to come, by their last part.
-PENDING = {
-    "AdaptiveAvgPool3d", "AdaptiveMaxPool3d", "AvgPool3d", "CTCLoss", "Conv3d", "ConvTranspose3d", "EmbeddingBag",
-    "Fold", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
-    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
-    "MaxUnpool3d", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "adaptive_avg_pool3d",
-    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d",
-    "adaptive_max_pool3d_with_indices", "affine_grid", "ctc_loss", "embedding_bag", "fold", "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "grid_sample",
-    "interpolate", "linear_cross_entropy", "lp_pool3d", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d",
-    "max_unpool2d", "max_unpool3d", "multilabel_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
-    "upsample_bilinear", "upsample_nearest",
-}  # fmt: skip
 # Arguments that PyTorch alone has.
 OTHER_ARGUMENTS = {"_stacklevel", "destination", "out"}
 
@@ -107,7 +94,7 @@ def theirs(qualified):
 @pytest.mark.parametrize("path", MODULES)
 def test_every_name_is_there_or_has_a_reason(path):
     missing = {q for q in public_names() if q.rpartition(".")[0] == path and ours(q) is None}
-    assert {q for q in missing if q.rpartition(".")[2] not in PENDING} <= set(ABSENT)
+    assert missing <= set(ABSENT)
 
 
 def arguments(function):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special
 
 import taeda_tensor_core as taeda
 from taeda_testing import all_records
@@ -98,6 +99,11 @@ def test_inverse_functions():
     x = np.linspace(-0.999, 0.999, 101)
     erf = np.vectorize(math.erf)
     np.testing.assert_allclose(erf(taeda.erfinv(tensor(x)).numpy()), x, atol=1e-15)
+    ends = np.concatenate(
+        [10.0 ** -np.arange(1, 300, 7), 1 - 10.0 ** -np.arange(1, 16), [0.85, np.nextafter(0.85, 1)]]
+    )
+    np.testing.assert_allclose(taeda.erfinv(tensor(ends)).numpy(), special.erfinv(ends), rtol=1e-14)
+    np.testing.assert_array_equal(taeda.erfinv(tensor(-ends)).numpy(), -taeda.erfinv(tensor(ends)).numpy())
     np.testing.assert_allclose(taeda.logit(taeda.sigmoid(tensor(x))).numpy(), x, atol=1e-14)
     assert taeda.erfinv(taeda.tensor([1.0, -1.0])).tolist() == [math.inf, -math.inf]
     assert math.isnan(taeda.erfinv(taeda.tensor([1.5])).item())

@@ -30,7 +30,7 @@ PARTS = {
     "taeda.utils.checkpoint": ("autograd", "checkpoint"),
 }
 # Import path under taeda, and the package outside the slots that stands there.
-PACKAGES = {"taeda.distributions": "taeda_distributions"}
+PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
 # Files of this package that programs do not import.
 FILES = frozenset({"_absent", "_aliases", "_checks", "_names"})
 

@@ -26,7 +26,7 @@ OWN = frozenset({
     "hub", "jit", "onnx", "profiler", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
 # Packages outside the slots.
-PACKAGES = frozenset({"distributions"})
+PACKAGES = frozenset({"distributions", "models"})
 # Top-level names that modules of this package have.
 OWN_NAMES = {
     "__version__": "version", "_assert": "_checks", "_check": "_checks", "_check_index": "_checks",

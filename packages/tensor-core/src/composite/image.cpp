@@ -138,9 +138,10 @@ std::tuple<Tensor, Tensor> fractional(const char* op, const Tensor& input, IntSp
   const int64_t n = batch.size(0), c = batch.size(1);
   check(samples.dtype() == input.dtype(), ErrorKind::Runtime, op, ": argument 'random_samples' has dtype ",
         name(samples.dtype()), ", expected ", name(input.dtype()), ", the dtype of 'input'");
-  check(std::ranges::equal(samples.sizes(), Shape{n, c, rank}), ErrorKind::Runtime, op,
-        ": argument 'random_samples' has shape ", shape_text(samples.sizes()), ", expected (", n, ", ", c, ", ", rank,
-        ")");
+  check(samples.dim() == 3 && samples.size(0) >= n && samples.size(1) == c && samples.size(2) == rank,
+        ErrorKind::Runtime, op, ": argument 'random_samples' has shape ", shape_text(samples.sizes()), ", expected (",
+        n, " or more, ", c, ", ", rank, ")");
+  const Tensor drawn = ops::narrow(samples, 0, 0, n);
   Tensor at;  // (N, C, the window, the positions), dimension by dimension
   for (size_t d = 0; d < N; ++d) {
     const int64_t size = batch.size(int64_t(d) + 2);
@@ -148,7 +149,7 @@ std::tuple<Tensor, Tensor> fractional(const char* op, const Tensor& input, IntSp
           " and output_size ", shape_text(out), " are too large for 'input' of shape ", shape_text(input.sizes()));
     // Along images the first sample is for the width.
     const int64_t sample = N == 2 ? 1 - int64_t(d) : int64_t(d);
-    const Tensor starts = window_starts(ops::select(samples, -1, sample), size, out[d], kernel[d]);
+    const Tensor starts = window_starts(ops::select(drawn, -1, sample), size, out[d], kernel[d]);
     Shape of_starts(2 * N + 2, 1), of_window(2 * N + 2, 1);
     of_starts[0] = n, of_starts[1] = c, of_starts[2 + N + d] = out[d], of_window[2 + d] = kernel[d];
     const Tensor inside =

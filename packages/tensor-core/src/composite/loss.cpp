@@ -19,15 +19,18 @@ Tensor reduced(const char* op, const Tensor& loss, int64_t reduction) {
 
 /// Target of class probabilities: -sum over classes of target * log_softmax(input) * weight.
 Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
-                          double label_smoothing) {
+                          int64_t ignore_index, double label_smoothing) {
   check(is_floating(target.dtype()), ErrorKind::Runtime, "cross_entropy_loss: argument 'target' has dtype ",
         name(target.dtype()), ", expected a floating dtype for class probabilities of the shape of 'input'");
+  check(ignore_index < 0, ErrorKind::Runtime, "cross_entropy_loss: argument 'ignore_index' is ", ignore_index,
+        ", which is not supported for class probabilities, expected a negative one");
   check(label_smoothing >= 0 && label_smoothing <= 1, ErrorKind::Runtime,
         "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ", label_smoothing);
   if (any_half(input, target, weight)) {
     const Tensor operands[] = {input, target, weight};
     const Tensor loss =
-        soft_cross_entropy(in_float32(input), in_float32(target), in_float32(weight), reduction, label_smoothing);
+        soft_cross_entropy(in_float32(input), in_float32(target), in_float32(weight), reduction, ignore_index,
+                           label_smoothing);
     return from_float32(loss, joint_dtype({operands}));
   }
   const int64_t dim = input.dim() > 1 ? 1 : 0;
@@ -59,7 +62,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
 Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
                           int64_t ignore_index, double label_smoothing) {
   if (input.dim() > 0 && std::ranges::equal(input.sizes(), target.sizes()))
-    return soft_cross_entropy(input, target, weight, reduction, label_smoothing);
+    return soft_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);
   return std::get<0>(ops::cross_entropy_forward(input, target, weight, reduction, ignore_index, label_smoothing));
 }
 

@@ -69,8 +69,9 @@ void check_classes(const char* op, const Tensor& input, const Tensor& target, co
         ": argument 'input' has no dimension, expected (C), (N, C) or (N, C, d1, ...)");
   const Shape expected = target_shape(input);
   check(std::ranges::equal(target.sizes(), IntSpan(expected)),
-        input.dim() > 1 && target.dim() == input.dim() - 1 ? ErrorKind::Value : ErrorKind::Runtime, op,
-        ": argument 'target' has shape ", shape_text(target.sizes()), ", expected ", shape_text(expected),
+        // Batches that differ are an error of another kind in PyTorch.
+        input.dim() > 1 && target.dim() > 0 && target.size(0) != input.size(0) ? ErrorKind::Value : ErrorKind::Runtime,
+        op, ": argument 'target' has shape ", shape_text(target.sizes()), ", expected ", shape_text(expected),
         " to fit 'input' of shape ", shape_text(input.sizes()));
   check(is_integral(target.dtype()) && target.dtype() != DType::Bool, ErrorKind::Runtime, op,
         ": argument 'target' has dtype ", name(target.dtype()), ", expected an integer dtype for class indices");
@@ -78,6 +79,9 @@ void check_classes(const char* op, const Tensor& input, const Tensor& target, co
   if (weight.defined() && (weight.dim() != 1 || weight.size(0) != classes)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (", classes,
          ",), one for each class");
+  if (weight.defined() && weight.dtype() != input.dtype()) [[unlikely]]
+    fail(ErrorKind::Runtime, op, ": argument 'weight' has dtype ", name(weight.dtype()), ", expected ",
+         name(input.dtype()), ", the dtype of 'input'");
 }
 /// The gradient of a loss over classes, and the sum of weights that its mean divided by.
 void expect_class_grad(const char* op, const Tensor& grad, const Tensor& target, int64_t reduction,

@@ -30,18 +30,20 @@ inline double log_ndtr_of(double x) {
   if (y > 0.70710678118654752440) return std::log(erfcx_of(y) / 2) - x * x / 2;
   return std::log1p(-ndtr_of(-x));
 }
-/// The inverse of ndtr. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", 1988.
-inline double ndtri_of(double p) {
-  if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
-  const double q = p - 0.5;
-  const auto ratio = [](double r, const double (&a)[8], const double (&b)[8]) {
-    double above = 0, below = 0;
-    for (int k = 7; k >= 0; --k) {
-      above = above * r + a[k];
-      below = below * r + b[k];
-    }
-    return above / below;
-  };
+/// A quotient of polynomials of degree 7.
+TAEDA_HD inline double ratio_of_sevenths(double r, const double (&a)[8], const double (&b)[8]) {
+  double above = a[7], below = b[7];
+#pragma GCC unroll 8
+  for (int k = 6; k >= 0; --k) {
+    above = above * r + a[k];
+    below = below * r + b[k];
+  }
+  return above / below;
+}
+/// Where the normal distribution has reached 0.5 + q, for |q| <= 0.425 (kCentral) and for the rest, whose smaller tail
+/// is given. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", 1988.
+inline constexpr double kCentral = 0.425;
+TAEDA_HD inline double central_point(double q) {
   constexpr double a[8] = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
                            1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
                            3.3430575583588128105e4, 2.5090809287301226727e3};
@@ -53,6 +55,9 @@ inline double ndtri_of(double p) {
                            3.9307895800092710610e4,
                            2.8729085735721942674e4,
                            5.2264952788528545610e3};
+  return q * ratio_of_sevenths(0.180625 - q * q, a, b);
+}
+inline double outer_point(double q, double tail) {
   constexpr double c[8] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
                            3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
                            2.27238449892691845833e-2, 7.74545014278341407640e-4};
@@ -75,10 +80,20 @@ inline double ndtri_of(double p) {
                            1.84631831751005468180e-5,
                            1.42151175831644588870e-7,
                            2.04426310338993978564e-15};
-  if (std::abs(q) <= 0.425) return q * ratio(0.180625 - q * q, a, b);
-  const double r = std::sqrt(-std::log(q < 0 ? p : 1 - p));
-  const double x = r <= 5 ? ratio(r - 1.6, c, d) : ratio(r - 5, e, f);
-  return q < 0 ? -x : x;
+  const double r = std::sqrt(-std::log(tail));
+  return std::copysign(r <= 5 ? ratio_of_sevenths(r - 1.6, c, d) : ratio_of_sevenths(r - 5, e, f), q);
+}
+/// The inverse of ndtr.
+inline double ndtri_of(double p) {
+  if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
+  const double q = p - 0.5;
+  return std::abs(q) <= kCentral ? central_point(q) : outer_point(q, q < 0 ? p : 1 - p);
+}
+/// The inverse of erf where the quotient in the middle holds, and beyond.
+TAEDA_HD inline double central_error_inverse(double y) { return central_point(y / 2) * 0.70710678118654752440; }
+inline double outer_error_inverse(double y) {
+  if (!(y > -1 && y < 1)) return y == 1 ? INFINITY : y == -1 ? -INFINITY : NAN;
+  return outer_point(y, (1 - std::abs(y)) / 2) * 0.70710678118654752440;
 }
 
 template <class T>

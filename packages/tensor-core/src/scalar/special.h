@@ -8,19 +8,6 @@ namespace taeda::loops::TAEDA_ISA {
 
 inline constexpr double kPi = 3.14159265358979323846;
 
-inline double error_inverse(double y) {
-  if (!(y > -1 && y < 1)) return y == 1 ? INFINITY : y == -1 ? -INFINITY : NAN;
-  // Winitzki's closed form, then Newton's method on erf (erfc near the ends).
-  const double a = 0.147, l = std::log1p(-y * y), h = 2 / (kPi * a) + l / 2;
-  double x = std::copysign(std::sqrt(std::sqrt(h * h - l / a) - h), y);
-  for (int i = 0; i < 3; ++i) {
-    const double gap =
-        std::abs(y) < 0.5 ? std::erf(x) - y : ((1 - std::abs(y)) - std::erfc(std::abs(x))) * (y < 0 ? -1 : 1);
-    const double step = gap / (2 / std::sqrt(kPi) * std::exp(-x * x));
-    x -= step / (1 + x * step);
-  }
-  return x;
-}
 inline double log_gamma_of(double x) {
   int sign;
   return lgamma_r(x, &sign);

@@ -2,6 +2,7 @@
 #pragma once
 #include "scalar/arith.h"
 #include "scalar/gamma.h"
+#include "scalar/normal.h"
 #include "scalar/special.h"
 
 namespace taeda::loops::TAEDA_ISA {

@@ -541,6 +541,10 @@ def linear_cross_entropy(
     scores_shape = (*input.shape[:-1], classes, *between)
     if tuple(target.shape) == scores_shape and ignore_index is not None:
         raise RuntimeError(f"{name}: ignore_index cannot be specified when target contains probabilities")
+    if input.dim() == 2 and target.dim() and target.shape[0] != input.shape[0]:
+        raise ValueError(
+            f"{name}: Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]})"
+        )
     left_out = -100 if ignore_index is None else ignore_index
     if options is not None:
         from taeda_nn.functional._chunked import chunked_cross_entropy

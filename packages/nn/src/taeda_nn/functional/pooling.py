@@ -217,21 +217,21 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: Ints, return_indices: bool = True
+    input: Tensor, output_size: Ints, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """``adaptive_max_pool1d`` with ``return_indices=True``."""
     return adaptive_max_pool1d(input, output_size, True)
 
 
 def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = True
+    input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """``adaptive_max_pool2d`` with ``return_indices=True``."""
     return adaptive_max_pool2d(input, output_size, True)
 
 
 def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = True
+    input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """``adaptive_max_pool3d`` with ``return_indices=True``."""
     return adaptive_max_pool3d(input, output_size, True)

@@ -1,7 +1,5 @@
 """The layers, by family: each family's module says which names are public."""
 
-from taeda_nn.modules._lazy_conv import *
-from taeda_nn.modules._lazy_conv import __all__ as _lazy_convolutions
 from taeda_nn.modules.activation import *
 from taeda_nn.modules.activation import __all__ as _activation
 from taeda_nn.modules.adaptive import *
@@ -16,8 +14,6 @@ from taeda_nn.modules.container import *
 from taeda_nn.modules.container import __all__ as _container
 from taeda_nn.modules.conv import *
 from taeda_nn.modules.conv import __all__ as _conv
-from taeda_nn.modules.ctc import *
-from taeda_nn.modules.ctc import __all__ as _ctc
 from taeda_nn.modules.distance import *
 from taeda_nn.modules.distance import __all__ as _distance
 from taeda_nn.modules.dropout import *
@@ -54,7 +50,6 @@ from taeda_nn.modules.upsampling import *
 from taeda_nn.modules.upsampling import __all__ as _upsampling
 
 __all__ = [
-    *_lazy_convolutions,
     *_activation,
     *_adaptive,
     *_attention,
@@ -62,7 +57,6 @@ __all__ = [
     *_channelshuffle,
     *_container,
     *_conv,
-    *_ctc,
     *_distance,
     *_dropout,
     *_flatten,

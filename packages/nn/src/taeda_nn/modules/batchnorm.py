@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
-from taeda_nn.functional.norm import _need_several_values
+from taeda_nn.functional.norm import _need_several_values, _not_positive
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter, is_lazy
@@ -100,6 +100,8 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
+        if self.eps <= 0:
+            raise _not_positive(self.eps)
         momentum = self.momentum
         mean, var = self.running_mean, self.running_var
         if not self.training:

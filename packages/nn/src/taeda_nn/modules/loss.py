@@ -17,6 +17,7 @@ from taeda_nn.modules.module import Module
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CTCLoss",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "GaussianNLLLoss",
@@ -174,6 +175,15 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         super().__init__(weight, reduction=reduction)
+        name = type(self).__name__
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(
+                f"{name}: expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                f"{name}: expected label_smoothing to be in range [0, 1], got {label_smoothing}"
+            )
         self.in_features = in_features
         self.num_classes = num_classes
         self.out_features = tuple(out_features)
@@ -243,6 +253,8 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"HuberLoss: delta must be a float or int, got {type(delta).__name__}")
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -465,3 +477,33 @@ class TripletMarginWithDistanceLoss(_Loss):
             far = far - (far - other).clamp(min=0)
         loss = (near - far + self.margin).clamp(min=0)
         return loss.mean() if self.reduction == "mean" else loss.sum() if self.reduction == "sum" else loss
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification; arguments of the call as ``functional.ctc_loss``.
+
+    Args:
+        blank: Class of the blank.
+        reduction: 'mean' (losses over target lengths, then their mean), 'sum' or 'none'.
+        zero_infinity: Whether infinite losses, of targets too long for their input, and their gradients become 0.
+
+    Example:
+        >>> probabilities = torch.randn(50, 16, 20).log_softmax(2)
+        >>> targets = torch.randint(1, 20, (16, 30))
+        >>> nn.CTCLoss()(probabilities, targets, (50,) * 16, (25,) * 16).shape
+        Size([])
+
+    Source: Graves et al., "Connectionist Temporal Classification", 2006.
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(  # type: ignore[override]
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )

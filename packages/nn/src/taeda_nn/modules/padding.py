@@ -143,6 +143,14 @@ class ReplicationPad3d(_ReplicationPadNd):
 class _CircularPadNd(_PadNd):
     mode = "circular"
 
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (self.rank + 1, self.rank + 2):
+            raise ValueError(
+                f"{type(self).__name__}: expected {self.rank + 1}D or {self.rank + 2}D input "
+                f"(got {input.dim()}D input)"
+            )
+        return super().forward(input)
+
 
 class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with its other end."""

@@ -26,6 +26,8 @@ __all__ = [
 
 _CELLS = {mode: op(f"{mode.lower()}_cell") for mode in STEPS}
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+# Whether dtypes are chosen by autocast; providers without it have none.
+_autocasts = getattr(tensor, "is_autocast_enabled", lambda _device_type: False)
 _lstm_cell = _CELLS["LSTM"]
 
 
@@ -80,8 +82,12 @@ class RNNBase(Module):
             value = getattr(self, setting)
             if not isinstance(value, int):
                 raise TypeError(f"{name}: {setting} must be an int, got {type(value).__name__}")
-            if value < (0 if setting == "input_size" else 1):
+            if value < 1:
                 raise ValueError(f"{name}: {setting} must be positive, got {value}")
+        for setting in ("bias", "batch_first"):
+            value = getattr(self, setting)
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: {setting} must be a bool, got {type(value).__name__}")
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout must be a number between 0 and 1, got {dropout!r}")
         if not 0 <= self.proj_size < self.hidden_size:
@@ -132,6 +138,11 @@ class RNNBase(Module):
             raise RuntimeError(
                 f"{type(self).__name__}: last dimension of input {tuple(input.shape)} must be input_size "
                 f"{self.input_size}"
+            )
+        if input.dtype != self.weight_ih_l0.dtype and not _autocasts(input.device.type):
+            raise ValueError(
+                f"{type(self).__name__}: RNN input dtype ({input.dtype}) does not match weight dtype "
+                f"({self.weight_ih_l0.dtype}); convert one of them"
             )
         single = input.dim() == 2
         batch_at = 0 if self.batch_first else 1
@@ -354,14 +365,16 @@ class RNNCellBase(Module):
     def _zeros(self, input: Tensor) -> Tensor:
         return tensor.zeros((input.shape[0], self.hidden_size), dtype=input.dtype, device=input.device)
 
-    def _check(self, input: Tensor) -> None:
-        if input.dim() not in (1, 2):
+    def _check(self, name: str, value: Tensor) -> None:
+        if value.dim() not in (1, 2):
             raise ValueError(
-                f"{type(self).__name__}: input must have 1 or 2 dimensions, got shape {tuple(input.shape)}"
+                f"{type(self).__name__}: {name} must have 1 or 2 dimensions, got shape {tuple(value.shape)}"
             )
 
     def _forward(self, mode: str, input: Tensor, hx: Tensor | None) -> Tensor:
-        self._check(input)
+        self._check("input", input)
+        if hx is not None:
+            self._check("hx", hx)
         single = input.dim() == 1
         x = input.unsqueeze(0) if single else input
         if hx is None:
@@ -414,8 +427,11 @@ class LSTMCell(RNNCellBase):
             if hx is None:
                 zeros = self._zeros(input)
                 hx = (zeros, zeros)
+            elif hx[0].dim() not in (1, 2) or hx[1].dim() not in (1, 2):
+                self._check("hx[0]", hx[0])
+                self._check("hx[1]", hx[1])
             return _lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        self._check(input)
+        self._check("input", input)
         hx = hx if hx is None else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
         h, c = self.forward(input.unsqueeze(0), hx)
         return h.squeeze(0), c.squeeze(0)

@@ -62,6 +62,22 @@ def _detect_is_causal_mask(
     return bool((mask == causal).all())
 
 
+def _attended(
+    attention: Module, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
+) -> Tensor:
+    """What ``x`` finds in ``memory``."""
+    found, _ = attention(
+        x, memory, memory, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal
+    )
+    return found
+
+
+def _batch_first(layers: ModuleList) -> bool:
+    """Whether the first of the layers says that batches come first."""
+    attention = getattr(layers[0], "self_attn", None) if len(layers) else None
+    return bool(getattr(attention, "batch_first", False))
+
+
 class _Layer(Module):
     """What encoder and decoder layers share: self-attention, the feed-forward part, where norms stand."""
 
@@ -97,6 +113,11 @@ class _Layer(Module):
         super().__setstate__(state)
         if "activation" not in self.__dict__:
             self.activation = F.relu
+
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        return self.dropout1(_attended(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
@@ -174,15 +195,6 @@ class TransformerEncoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        attended, _ = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False,
-            is_causal=is_causal,
-        )  # fmt: skip
-        return self.dropout1(attended)
-
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self._feed(x))
 
@@ -258,15 +270,6 @@ class TransformerDecoderLayer(_Layer):
         x = self.norm2(x + self._mha_block(x, memory, *across))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        attended, _ = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
-            need_weights=False,
-        )  # fmt: skip
-        return self.dropout1(attended)
-
     def _mha_block(
         self,
         x: Tensor,
@@ -275,11 +278,7 @@ class TransformerDecoderLayer(_Layer):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        attended, _ = self.multihead_attn(
-            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
-            need_weights=False,
-        )  # fmt: skip
-        return self.dropout2(attended)
+        return self.dropout2(_attended(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal))
 
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout3(self._feed(x))
@@ -368,7 +367,7 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """Returns the encoded sequence; arguments as the layers', ``is_causal`` found from the mask by default."""
         leaves_out = self._leaves_out(src, mask, src_key_padding_mask)
-        causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, self._batch_first()))
+        causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, _batch_first(self.layers)))
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
@@ -376,10 +375,6 @@ class TransformerEncoder(Module):
             assert src_key_padding_mask is not None
             output = output.masked_fill(src_key_padding_mask.unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
-
-    def _batch_first(self) -> bool:
-        attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        return bool(getattr(attention, "batch_first", False))
 
 
 class TransformerDecoder(Module):
@@ -414,8 +409,7 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         """Returns the decoded sequence; arguments as the layers', ``tgt_is_causal`` found from the mask by default."""
-        attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        size = _get_seq_len(tgt, bool(getattr(attention, "batch_first", False)))
+        size = _get_seq_len(tgt, _batch_first(self.layers))
         causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, size)
         output = tgt
         for layer in self.layers:

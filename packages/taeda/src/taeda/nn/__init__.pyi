@@ -8,7 +8,6 @@ from taeda_nn import common_types as common_types
 from taeda_nn import factory_kwargs as factory_kwargs
 from taeda_nn import parallel as parallel
 from taeda_nn._summary import summary as summary
-from taeda_nn.modules._lazy_conv import *
 from taeda_nn.modules.activation import *
 from taeda_nn.modules.adaptive import *
 from taeda_nn.modules.attention import *
@@ -19,6 +18,7 @@ from taeda_nn.modules.conv import *
 from taeda_nn.modules.distance import *
 from taeda_nn.modules.dropout import *
 from taeda_nn.modules.flatten import *
+from taeda_nn.modules.fold import *
 from taeda_nn.modules.instancenorm import *
 from taeda_nn.modules.linear import *
 from taeda_nn.modules.linear_cross_entropy_options import *
@@ -31,6 +31,7 @@ from taeda_nn.modules.pooling import *
 from taeda_nn.modules.rnn import *
 from taeda_nn.modules.sparse import *
 from taeda_nn.modules.transformer import *
+from taeda_nn.modules.upsampling import *
 from taeda_nn.parallel import DataParallel as DataParallel
 from taeda_nn.parameter import Buffer as Buffer
 from taeda_nn.parameter import Parameter as Parameter

@@ -1,5 +1,6 @@
 # What type checkers and editors see: the first-party provider.
 from taeda_nn.functional.activation import *
+from taeda_nn.functional.attention import *
 from taeda_nn.functional.conv import *
 from taeda_nn.functional.dropout import *
 from taeda_nn.functional.linear import *
