@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 #include <vector>
 
 namespace taeda {
+
+constinit thread_local uint64_t recorded_sequence = 0;
+
 namespace {
 
 constexpr uint64_t kBit = KeySet::of(Layer::Observer).bits();
@@ -15,6 +19,7 @@ struct Watched {
   const Observation* innermost = nullptr;
 };
 thread_local Watched watched;
+constinit thread_local uint64_t ended_sequence = 0;
 
 /// Observers may call operators; these are not observed.
 class Unobserved {
@@ -27,9 +32,29 @@ class Unobserved {
   uint64_t saved_;
 };
 
+template <class Tell>
+void tell_all(const Tell& tell) noexcept {
+  if (!observed()) return;
+  const Unobserved unobserved;
+  for (size_t i = 0; i < watched.observers.size(); ++i)
+    if (Observer* observer = watched.observers[i]) tell(*observer);
+}
+
 }  // namespace
 
 Observer::~Observer() = default;
+
+void tell_begin(const Span& span) noexcept {
+  tell_all([&](Observer& observer) { observer.span_begin(span); });
+}
+void tell_end(const Span& span) noexcept {
+  tell_all([&](Observer& observer) { observer.span_end(span); });
+}
+void tell_memory(const MemoryUse& use) noexcept {
+  tell_all([&](Observer& observer) { observer.memory(use); });
+}
+
+uint64_t call_sequence() noexcept { return ended_sequence; }
 
 void add_observer(Observer* observer) {
   if (!watched.innermost) std::erase(watched.observers, nullptr);
@@ -47,7 +72,11 @@ void remove_observer(Observer* observer) noexcept {
 }
 
 Observation::Observation(const ObservedCall& call) noexcept
-    : call_(call), outer_(watched.innermost), excluded_(thread_state.excluded), errors_(std::uncaught_exceptions()) {
+    : call_(call),
+      outer_(watched.innermost),
+      excluded_(thread_state.excluded),
+      sequence_(std::exchange(recorded_sequence, 0)),
+      errors_(std::uncaught_exceptions()) {
   // The same operator straight below, with more layers off: a layer passed the call on.
   const bool passed_on =
       outer_ && &outer_->call_.op == &call.op && (excluded_ & ~outer_->excluded_) && !(outer_->excluded_ & ~excluded_);
@@ -62,6 +91,12 @@ Observation::Observation(const ObservedCall& call) noexcept
 
 Observation::~Observation() {
   watched.innermost = outer_;
+  const uint64_t recorded = std::exchange(recorded_sequence, sequence_);
+  if (count_ == 0) {  // a call that was passed on: what it has recorded belongs to the one around it
+    if (recorded) recorded_sequence = recorded;
+    return;
+  }
+  ended_sequence = recorded;
   const Unobserved unobserved;
   const bool failed = std::uncaught_exceptions() > errors_;
   for (size_t i = count_; i-- > 0;)
