@@ -24,6 +24,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "taeda_multiprocessing": frozenset({"taeda_registry"}),
     "taeda_testing": frozenset({"taeda_registry"}),
     "taeda_distributions": frozenset({"taeda_registry"}),
+    "taeda_profiler": frozenset({"taeda_registry"}),
     "taeda": frozenset({"taeda_registry"}),
 }
 FORBIDDEN = frozenset({"torch", "tensorflow", "jax"})
