@@ -9,6 +9,7 @@ import time
 import pytest
 
 import taeda
+import taeda_registry.spans
 from taeda.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
 
 
@@ -256,6 +257,36 @@ def test_steps_of_optimizers_are_blocks():
     with profile() as prof:
         optimizer.step()
     assert rows(prof)["Optimizer.step#SGD.step"].count == 1
+
+
+class Slow(taeda.utils.data.Dataset):
+    """Samples that take some milliseconds each."""
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        return taeda.full((2,), float(index))
+
+
+@pytest.mark.parametrize(("workers", "kind"), [(0, "SingleProcess"), (2, "MultiProcessing")])
+def test_waits_for_data_are_spans(workers, kind):
+    loader = taeda.utils.data.DataLoader(Slow(), batch_size=2, num_workers=workers)
+    waited = 0.0
+    with profile() as prof:
+        batches, found = iter(loader), 0
+        while True:
+            start = time.perf_counter()
+            batch = next(batches, None)
+            waited += time.perf_counter() - start
+            if batch is None:
+                break
+            found += 1
+    row = rows(prof)[f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__"]
+    assert found == 3 and row.count == 4  # the last finds the end
+    assert row.cpu_time_total == pytest.approx(waited * 1e6, rel=0.05, abs=2000)
+    assert taeda_registry.spans.watcher is None
 
 
 def test_floating_point_operations():

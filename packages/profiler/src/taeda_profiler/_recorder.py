@@ -10,6 +10,7 @@ from typing import Any
 
 from taeda_profiler import _C, module_names
 from taeda_profiler.trace import Trace
+from taeda_registry import spans
 from taeda_registry.slots import nn, tensor
 
 # Kinds of spans, as the C ABI numbers them.
@@ -81,6 +82,7 @@ class Recording:
         connect()
         _C.start(*self._options)
         self._invite_new_threads()
+        self._watch_waits()
         self._watch_optimizers()
         if self._modules:
             self._watch_modules()
@@ -106,6 +108,10 @@ class Recording:
 
             threading.setprofile(join)
         self._undo.append(lambda: threading.setprofile(before))  # type: ignore[arg-type]
+
+    def _watch_waits(self) -> None:
+        before, spans.watcher = spans.watcher, _Watcher
+        self._undo.append(lambda: setattr(spans, "watcher", before))
 
     def _watch_optimizers(self) -> None:
         module = getattr(_loaded("optim"), "optimizer", None)
@@ -133,6 +139,13 @@ class Recording:
         hooks = nn.modules.module
         self._undo.append(hooks.register_module_forward_pre_hook(before).remove)
         self._undo.append(hooks.register_module_forward_hook(after, always_call=True).remove)
+
+
+class _Watcher:
+    """Takes the spans that parts mark."""
+
+    begin = staticmethod(_C.span_begin)
+    end = staticmethod(_C.span_end)
 
 
 def _loaded(slot: str) -> Any:
