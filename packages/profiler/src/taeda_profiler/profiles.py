@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from taeda_profiler import chrome, memory_line
+from taeda_profiler import chrome, memory_line, pages
 from taeda_profiler._recorder import DEFAULT_MB, Recording
 from taeda_profiler.averages import EventList
 from taeda_profiler.flop_counter import flop_registry
@@ -147,6 +147,21 @@ class Recorded:
             OSError: The file cannot be written.
         """
         chrome.export(self._found("export_chrome_trace"), path, self._facts)
+
+    def export_html(self, path: str, title: str = "taeda profile") -> None:
+        """Writes one page that needs nothing else: lanes, memory, flame graph and table, for any browser.
+
+        Raises:
+            AssertionError: Nothing was recorded.
+            OSError: The file cannot be written.
+        """
+        text = pages.page(self._found("export_html"), title)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def _repr_html_(self) -> str | None:
+        """What notebooks show; None before the end."""
+        return None if self._results is None else pages.frame(self._results)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Writes places of the program with what was spent there, for flame graphs: "outer;inner 12" in microseconds.
