@@ -1,4 +1,6 @@
 // taeda_profiler._C: starts and stops recordings, hands over what they hold, and marks spans.
+#include <algorithm>
+
 #include "places.h"
 #include "recorder.h"
 
@@ -147,7 +149,7 @@ struct Nesting {
 };
 
 /// {begin, length, name, kind, failed, sequence, detail, parent, depth} as bytes.
-PyObject* events_of(const Thread& thread, int64_t until, size_t& details) {
+PyObject* events_of(const Thread& thread, int64_t until, double tick, size_t& details) {
   const size_t count = thread.events.size();
   Column<int64_t> begin(count), length(count);
   Column<int32_t> name(count), detail(count), parent(count), depth(count);
@@ -158,8 +160,9 @@ PyObject* events_of(const Thread& thread, int64_t until, size_t& details) {
   size_t i = 0;
   thread.events.each([&](const Event& event) {
     if (i == count) return;
-    begin.items[i] = int64_t(event.start());
-    length.items[i] = event.length() == Event::kOpen ? until - begin.items[i] : int64_t(event.length());
+    begin.items[i] = int64_t(double(event.start()) * tick);
+    const int64_t end = event.length() == Event::kOpen ? until : int64_t(double(event.start() + event.length()) * tick);
+    length.items[i] = std::max(end - begin.items[i], int64_t(0));
     name.items[i] = int32_t(event.name());
     kind.items[i] = uint8_t(event.kind());
     failed.items[i] = event.failed();
@@ -175,7 +178,7 @@ PyObject* events_of(const Thread& thread, int64_t until, size_t& details) {
                        parent.bytes.get(), "depth", depth.bytes.get());
 }
 
-PyObject* memory_of(const Thread& thread) {
+PyObject* memory_of(const Thread& thread, double tick) {
   const size_t count = thread.memory.size();
   Column<int64_t> at(count), bytes(count);
   Column<uint64_t> address(count);
@@ -184,7 +187,7 @@ PyObject* memory_of(const Thread& thread) {
   size_t i = 0;
   thread.memory.each([&](const MemoryEvent& use) {
     if (i == count) return;
-    at.items[i] = use.at;
+    at.items[i] = int64_t(double(use.at) * tick);
     bytes.items[i] = use.bytes;
     address.items[i] = use.address;
     event.items[i] = int32_t(use.event);
@@ -195,10 +198,10 @@ PyObject* memory_of(const Thread& thread) {
                        address.bytes.get(), "event", event.bytes.get(), "device", device.bytes.get());
 }
 
-PyObject* thread_of(const Thread& thread, int64_t until) {
+PyObject* thread_of(const Thread& thread, int64_t until, double tick) {
   size_t details = 1;
-  Owned events(events_of(thread, until, details));
-  Owned memory(events ? memory_of(thread) : nullptr);
+  Owned events(events_of(thread, until, tick, details));
+  Owned memory(events ? memory_of(thread, tick) : nullptr);
   Owned detail(memory ? details_of(thread.details, details) : nullptr);
   if (!detail) return nullptr;
   return Py_BuildValue("{s:I,s:K,s:K,s:O,s:O,s:O}", "number", thread.number, "id",
@@ -220,9 +223,10 @@ PyObject* names_of(const Session& session) {
 
 PyObject* collected(const Session& session) {
   const auto threads = session.threads();
+  const double tick = tick_length();
   Owned list(PyList_New(0));
   for (const auto& thread : threads) {
-    const Owned one(thread_of(*thread, session.stopped - session.started));
+    const Owned one(thread_of(*thread, session.stopped - session.started, tick));
     if (!one || !list || PyList_Append(list.get(), one.get()) != 0) return nullptr;
   }
   Owned names(names_of(session)), stacks(session.stacks.list());

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace profiler {
@@ -68,6 +69,34 @@ int64_t now() noexcept {
   return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
+namespace {
+
+bool kernel_trusts_counter() noexcept {
+  char name[16] = {};
+  if (FILE* file = std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r")) {
+    if (!std::fgets(name, sizeof name, file)) name[0] = 0;
+    std::fclose(file);
+  }
+  return std::strcmp(name, "tsc\n") == 0;
+}
+
+}  // namespace
+
+#ifdef __x86_64__
+const bool counts_ticks = kernel_trusts_counter();
+#else
+const bool counts_ticks = false;
+#endif
+
+namespace {
+const int64_t loaded = now(), loaded_ticks = ticks();
+}
+
+double tick_length() noexcept {
+  const int64_t passed = ticks() - loaded_ticks;
+  return counts_ticks && passed > 0 ? double(now() - loaded) / double(passed) : 1.0;
+}
+
 void join(const std::shared_ptr<Session>& session) {
   if (mine && mine->session == session) return;
   leave();
@@ -121,13 +150,13 @@ void Thread::begins(const Open& open, uint32_t detail) noexcept {
     }
     open_.back().event = event;
     open_.back().index = uint32_t(events.size());
-    event->begin(now() - session->started, open.name, open.kind, detail);
+    event->begin(ticks() - session->started_ticks, open.name, open.kind, detail);
     events.publish();
   });
 }
 
 void Thread::close(int64_t at, uint32_t sequence, bool failed) noexcept {
-  if (Event* event = open_.back().event) event->end(at - session->started, sequence, failed);
+  if (Event* event = open_.back().event) event->end(at - session->started_ticks, sequence, failed);
   open_.pop_back();
 }
 
@@ -214,7 +243,7 @@ void Thread::call_begins(const taeda_observed* call) noexcept {
 }
 
 void Thread::call_ends(const taeda_observed* call) noexcept {
-  const int64_t at = now();
+  const int64_t at = ticks();
   if (!open_.empty()) close(at, uint32_t(call->sequence), call->failed);
 }
 
@@ -231,7 +260,7 @@ void Thread::span_begins(const taeda_span* span) noexcept {
 }
 
 void Thread::span_ends(const taeda_span* span) noexcept {
-  const int64_t at = now();
+  const int64_t at = ticks();
   quietly(*this, [&] {
     const uint32_t name = span_name(span->name), kind = uint32_t(span->kind) + 1;
     // Spans of generators and of blocks that an error has left may end in another order; one that nobody saw begin is
@@ -252,7 +281,7 @@ void Thread::use(const taeda_memory_use* use) noexcept {
     dropped.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  *event = {now() - session->started, reinterpret_cast<uint64_t>(use->data), use->bytes,
+  *event = {ticks() - session->started_ticks, reinterpret_cast<uint64_t>(use->data), use->bytes,
             open_.empty() ? kNone : open_.back().index,
             uint32_t(use->device.backend) << 16 | uint32_t(use->device.index)};
   memory.publish();
@@ -260,7 +289,7 @@ void Thread::use(const taeda_memory_use* use) noexcept {
 
 // --- the session ---
 
-Session::Session(const Options& given) : options(given), started(now()), left(given.max_bytes) {
+Session::Session(const Options& given) : options(given), started(now()), started_ticks(ticks()), left(given.max_bytes) {
   names_.push_back({"(unnamed)", ""});
 }
 
