@@ -15,7 +15,7 @@ struct Told {
   const taeda_observed* handed;
   const ObservedCall* call;
 };
-constinit thread_local Told told{};
+constinit thread_local Told told __attribute__((tls_model("initial-exec"))) = {};
 
 class CObserver final : public Observer {
  public:
