@@ -119,7 +119,7 @@ Thread::Thread(std::shared_ptr<Session> of, uint32_t numbered)
 
 bool Thread::over() const noexcept { return !session->recording.load(std::memory_order_relaxed); }
 
-Thread::Operator Thread::operator_of(taeda_op op) {
+Thread::Operator Thread::look_up(taeda_op op) {
   if (const auto found = operators_.find(op); found != operators_.end()) return found->second;
   taeda_op_info info{};
   info.size = sizeof info;
@@ -131,13 +131,29 @@ Thread::Operator Thread::operator_of(taeda_op op) {
   return operators_[op] = {session->name(name, info.schema), whole};
 }
 
-uint32_t Thread::span_name(const char* name) {
-  // A loop may name its steps; their names are kept once, by the session, when there are many.
-  std::string text = name;
-  if (const auto found = spans_.find(text); found != spans_.end()) return found->second;
-  const uint32_t made = session->name(text, "");
-  if (spans_.size() < 4096) spans_.emplace(std::move(text), made);
+Thread::Operator Thread::operator_of(taeda_op op) {
+  NearOperator& last = near_operators_[near(op)];
+  if (last.op != op) last = {op, look_up(op)};
+  return last.found;
+}
+
+uint32_t Thread::look_up(const std::string& name) {
+  // A loop may name its steps: names that nobody uses again are kept by the session alone.
+  if (const auto found = spans_.find(name); found != spans_.end()) return found->second;
+  const uint32_t made = session->name(name, "");
+  if (spans_.size() < 4096) spans_.emplace(name, made);
   return made;
+}
+
+uint32_t Thread::span_name(const char* name) {
+  NearSpan& last = near_spans_[near(name)];
+  // An address may get another text.
+  if (last.address != name || last.text != name) {
+    last.text = name;
+    last.name = look_up(last.text);
+    last.address = name;
+  }
+  return last.name;
 }
 
 void Thread::begins(const Open& open, uint32_t detail) noexcept {

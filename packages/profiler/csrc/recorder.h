@@ -174,7 +174,9 @@ class Thread {
     bool whole;
   };
   Operator operator_of(taeda_op op);
+  Operator look_up(taeda_op op);
   uint32_t span_name(const char* name);
+  uint32_t look_up(const std::string& name);
   uint32_t detail_of(const taeda_observed* call, bool whole, uint32_t stack);
   uint32_t keep_detail();
   uint32_t stack_here() const noexcept;
@@ -186,6 +188,20 @@ class Thread {
   bool details_full_ = false;
   std::unordered_map<const void*, Operator> operators_;
   std::unordered_map<std::string, uint32_t> spans_;
+  // What was looked up last, by address: most calls and spans find their names here.
+  struct NearOperator {
+    taeda_op op = nullptr;
+    Operator found{};
+  };
+  struct NearSpan {
+    const char* address = nullptr;
+    std::string text;
+    uint32_t name = 0;
+  };
+  static constexpr size_t kNear = 256;
+  static size_t near(const void* address) noexcept { return (reinterpret_cast<uintptr_t>(address) >> 4) % kNear; }
+  NearOperator near_operators_[kNear];
+  NearSpan near_spans_[kNear];
 };
 
 /// Places in Python programs, a tree of (caller, code, instruction); number 0 is no place. Needs Python's lock.

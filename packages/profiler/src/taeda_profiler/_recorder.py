@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -119,10 +120,10 @@ class Recording:
             return
 
         def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-            _C.span_begin(f"Optimizer.step#{type(optimizer).__name__}.step", STEP)
+            _C.span_begin(_step_name(type(optimizer)), STEP)
 
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            _C.span_end(f"Optimizer.step#{type(optimizer).__name__}.step", STEP)
+            _C.span_end(_step_name(type(optimizer)), STEP)
 
         self._undo.append(module.register_optimizer_step_pre_hook(before).remove)
         self._undo.append(module.register_optimizer_step_post_hook(after).remove)
@@ -139,6 +140,11 @@ class Recording:
         hooks = nn.modules.module
         self._undo.append(hooks.register_module_forward_pre_hook(before).remove)
         self._undo.append(hooks.register_module_forward_hook(after, always_call=True).remove)
+
+
+@functools.cache
+def _step_name(kind: type) -> str:
+    return f"Optimizer.step#{kind.__name__}.step"
 
 
 class _Watcher:
