@@ -9,6 +9,7 @@ from __future__ import annotations
 from taeda_profiler.averages import DeviceType
 from taeda_profiler.chrome import merge as merge_traces
 from taeda_profiler.marks import record_function
+from taeda_profiler.memory import leaks
 from taeda_profiler.profiles import kineto_available, profile, supported_activities, tensorboard_trace_handler
 from taeda_profiler.schedules import ProfilerAction, ProfilerActivity, schedule
 
@@ -19,6 +20,7 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "kineto_available",
+    "leaks",
     "merge_traces",
     "profile",
     "record_function",

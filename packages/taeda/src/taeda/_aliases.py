@@ -27,6 +27,7 @@ SLOTS = {
 }
 # Import path under taeda, the slot that has the module that stands there, and its name in it.
 PARTS = {
+    "taeda.memory": ("profiler", "memory"),
     "taeda.utils._python_dispatch": ("tensor", "python_dispatch"),
     "taeda.autograd.profiler": ("profiler", "autograd_profiler"),
     "taeda.utils.benchmark": ("profiler", "benchmark"),

@@ -18,6 +18,7 @@ MODULES = {
     "multiprocessing": "multiprocessing",
     "data": "data",
     "profiler": "profiler",
+    "memory": "profiler",
 }
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
