@@ -1,4 +1,4 @@
-"""Runs all benchmarks, or those named: overhead, operators, accuracy, training, footprint, plugin_kernel."""
+"""Runs all benchmarks, or those named: overhead, operators, accuracy, training, footprint, plugin_kernel, profiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from _measure import LIBRARIES, machine
 
-ALL = ("footprint", "overhead", "operators", "accuracy", "training", "plugin_kernel")
+ALL = ("footprint", "overhead", "operators", "accuracy", "training", "plugin_kernel", "profiler")
 
 
 def main() -> int:

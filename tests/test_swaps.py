@@ -109,6 +109,25 @@ def test_swapped_multiprocessing_serves_loaders():
     assert active["multiprocessing"] == "plain_multiprocessing" and "taeda_multiprocessing" not in modules
 
 
+def test_swapped_profiler_serves_programs():
+    lines, active, modules = run(
+        """
+        import taeda
+        from taeda.profiler import profile, record_function
+        def work():
+            return taeda.ones(2).exp()
+        with profile() as prof:
+            with record_function("block"):
+                work()
+        print("work 1" in prof.key_averages().table(sort_by="self_cpu_time_total"))
+        print(taeda.autograd.profiler.profile is profile, taeda.profiler.__name__)
+        """,
+        TAEDA_PROFILER="plain_profiler",
+    )
+    assert lines == ["True", "True plain_profiler"]
+    assert active["profiler"] == "plain_profiler" and "taeda_profiler" not in modules
+
+
 def test_swapped_tensor_serves_the_first_party_loader():
     lines, active, modules = run(
         """

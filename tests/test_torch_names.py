@@ -275,5 +275,5 @@ def test_plan_of_a_profiler():
     assert names == ["NONE", "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE", "NONE"]
     with taeda.profiler.record_function("step"):
         pass
-    with pytest.raises(NotImplementedError, match="there is no profiler yet"):
-        taeda.profiler.profile()
+    with pytest.raises(AssertionError, match="Invalid profiler schedule"):
+        taeda.profiler.schedule(wait=0, warmup=0, active=0)

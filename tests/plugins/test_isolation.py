@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-SLOTS = ("tensor", "autograd", "nn", "optim", "data", "multiprocessing")
+SLOTS = ("tensor", "autograd", "nn", "optim", "data", "multiprocessing", "profiler")
 
 # What is wrong: the module's source (None: there is none), and words that the error must have.
 FAULTS = {
@@ -179,6 +179,8 @@ MISSING = [
         "taeda.ones(1).share_memory_()",
         "pip install taeda-multiprocessing",
     ),
+    ("profiler", "taeda_profiler", "taeda.profiler", "pip install taeda-profiler"),
+    ("profiler", "taeda_profiler", "taeda.autograd.profiler", "pip install taeda-profiler"),
     ("autograd", "taeda_autograd", "taeda.autograd.grad", "pip install taeda-autograd"),
     ("autograd", "taeda_autograd", "taeda.ones(1).requires_grad_()", "pip install taeda-autograd"),
     ("autograd", "taeda_autograd", "taeda.ones(1).backward()", "pip install taeda-autograd"),

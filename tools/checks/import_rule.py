@@ -25,6 +25,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "taeda_testing": frozenset({"taeda_registry"}),
     "taeda_distributions": frozenset({"taeda_registry"}),
     "taeda_models": frozenset({"taeda_registry"}),
+    "taeda_profiler": frozenset({"taeda_registry"}),
     "taeda": frozenset({"taeda_registry"}),
 }
 FORBIDDEN = frozenset({"torch", "tensorflow", "jax"})

@@ -42,7 +42,8 @@ def test_stand_in_is_one_object_and_resolves_to_the_real_module(sandbox):
         """
     )
     assert (
-        shown == "True True True ['autograd', 'data', 'multiprocessing', 'nn', 'optim', 'resolve', 'tensor']"
+        shown
+        == "True True True ['autograd', 'data', 'multiprocessing', 'nn', 'optim', 'profiler', 'resolve', 'tensor']"
     )
 
 

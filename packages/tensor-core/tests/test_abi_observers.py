@@ -126,6 +126,42 @@ def test_other_threads_are_not_seen_and_end_with_their_observers(watcher):
     assert watcher.journal == ["+exp 4", "-exp 4"]
 
 
+def test_spans_and_memory_are_told_to_those_who_ask(watcher):
+    watcher.put("wide")
+    assert watcher.library.tell_span(b"waiting") == 0
+    y = X + X
+    taeda.zeros(100)
+    del y
+    assert watcher.journal == [
+        *("(waiting 4 0", ")waiting 4 0"),
+        *("memory 16", "add 1 1 3"),
+        *("memory 400", "zeros 10 0 0 2", "memory -400"),
+        "memory -16",
+    ]
+    assert watcher.take(JOURNAL) == 0
+    assert watcher.library.tell_span(b"unseen") == 0
+    assert watcher.journal == []
+
+
+def test_wrong_spans_are_refused(watcher):
+    assert watcher.library.tell_span(None) == VALUE
+    assert b"taeda_span has no name" in watcher.library.error_text()
+
+
+def test_arguments_are_told_within_the_call_alone(watcher):
+    watcher.put("journal")
+    X.exp()
+    assert watcher.library.ask_late_for_all() == VALUE
+    assert b"observed_arguments: expected the call" in watcher.library.error_text()
+
+
+def test_an_observer_that_asks_for_calls_alone_gets_no_more(watcher):
+    watcher.put("journal")
+    assert watcher.library.tell_span(b"unseen") == 0
+    taeda.zeros(100)
+    assert not any("memory" in line or "unseen" in line for line in watcher.journal)
+
+
 def test_operators_of_libraries_are_seen(watcher):
     from taeda_tensor_core import library
 

@@ -12,6 +12,7 @@
 #include "taeda/autograd/streams.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops.h"
+#include "taeda/spans.h"
 
 namespace taeda::autograd {
 namespace {
@@ -277,6 +278,7 @@ void Run::after(Node* node, Gradients& results, Gradients& grads) {
 }
 
 void Run::execute(Node* node) {
+  const Within span({node->name(), SpanKind::Backward, node->sequence});
   Gradients grads(node->output_count);
   take_buffer(node, grads.data());
   if (node->extras || (node->flags & kAccumulates) || !captures_.empty()) [[unlikely]]

@@ -5,6 +5,7 @@
 #include "taeda/autograd/cycles.h"
 #include "taeda/autograd/hooks.h"
 #include "taeda/autograd/saved.h"
+#include "taeda/spans.h"
 #include "taeda/thread_end.h"
 
 namespace taeda::autograd {
@@ -28,7 +29,7 @@ Node::~Node() { delete extras; }
 
 uint64_t Node::next_sequence() noexcept {
   static std::atomic<uint64_t> counter{0};
-  return counter.fetch_add(1, std::memory_order_relaxed) + 1;
+  return recorded_sequence = counter.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 void DynamicNode::reserve(size_t edge_total, size_t output_total) {

@@ -44,7 +44,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("anomaly_mode", "checkpoint", "grad_mode", "profiler"):
+    if name == "profiler":
+        from taeda_registry.slots import profiler
+
+        return profiler.autograd_profiler
+    if name in ("anomaly_mode", "checkpoint", "grad_mode"):
         from importlib import import_module
 
         return import_module(f"taeda_autograd.{name}")

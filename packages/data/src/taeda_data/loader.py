@@ -16,6 +16,7 @@ from taeda_data.randomness import Source, draw_seed, seed_all, sources
 from taeda_data.reading import Reader
 from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
+from taeda_registry.spans import waited_for
 
 
 class DataLoader:
@@ -202,8 +203,10 @@ class DataLoader:
 
     def _batches(self, groups: Iterator[Any], seed: int, pin: Callable[[Any], Any] | None) -> Iterator[Any]:
         read = self._read_here(groups, seed) if self.num_workers == 0 else self._read_by_workers(groups, seed)
+        kind = "_SingleProcessDataLoaderIter" if self.num_workers == 0 else "_MultiProcessingDataLoaderIter"
+        read = waited_for(read if pin is None else map(pin, read), f"enumerate(DataLoader)#{kind}.__next__")
         # No name holds the batch here: its memory is free as soon as the caller lets go of it.
-        for batch in read if pin is None else map(pin, read):
+        for batch in read:
             self._position += 1
             held = [batch]
             del batch

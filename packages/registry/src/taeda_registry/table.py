@@ -60,6 +60,7 @@ _slots: dict[str, Slot] = {
             "taeda-multiprocessing",
             "processes that share tensors",
         ),
+        Slot("profiler", (1, 0), "taeda_profiler", "taeda-profiler", "where time and memory go"),
     )
 }
 

@@ -3,6 +3,7 @@ from taeda import autograd as autograd
 from taeda import multiprocessing as multiprocessing
 from taeda import nn as nn
 from taeda import optim as optim
+from taeda import profiler as profiler
 from taeda import utils as utils
 from taeda_autograd import *
 from taeda_tensor_core import *

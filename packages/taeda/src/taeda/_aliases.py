@@ -23,11 +23,17 @@ SLOTS = {
     "taeda.utils.data": "data",
     "taeda.data": "data",
     "taeda.multiprocessing": "multiprocessing",
+    "taeda.profiler": "profiler",
 }
 # Import path under taeda, the slot that has the module that stands there, and its name in it.
 PARTS = {
+    "taeda.memory": ("profiler", "memory"),
     "taeda.utils._python_dispatch": ("tensor", "python_dispatch"),
+    "taeda.autograd.profiler": ("profiler", "autograd_profiler"),
+    "taeda.utils.benchmark": ("profiler", "benchmark"),
+    "taeda.utils.bottleneck": ("profiler", "bottleneck"),
     "taeda.utils.checkpoint": ("autograd", "checkpoint"),
+    "taeda.utils.flop_counter": ("profiler", "flop_counter"),
 }
 # Import path under taeda, and the package outside the slots that stands there.
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}

@@ -17,13 +17,15 @@ MODULES = {
     "autograd": "autograd",
     "multiprocessing": "multiprocessing",
     "data": "data",
+    "profiler": "profiler",
+    "memory": "profiler",
 }
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
     "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_prims_common", "ao", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
-    "hub", "jit", "onnx", "profiler", "quantization", "torch_version", "types", "utils", "version",
+    "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
 # Packages outside the slots.
 PACKAGES = frozenset({"distributions", "models"})

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "taeda/dispatch.h"
+#include "taeda/spans.h"
 
 namespace taeda {
 
@@ -34,11 +35,17 @@ struct TAEDA_API Observer {
   virtual void begin(const ObservedCall& call) noexcept = 0;
   /// `failed`: the call ended with an error. Calls end in the reverse order of their beginning.
   virtual void end(const ObservedCall& call, bool failed) noexcept = 0;
+  /// Spans may begin before the observer was put on and end while it is there, and the other way round.
+  virtual void span_begin(const Span&) noexcept {}
+  virtual void span_end(const Span&) noexcept {}
+  virtual void memory(const MemoryUse&) noexcept {}
 };
 /// For this thread; calls that run already are not seen. The caller keeps the observer until it is taken away.
 TAEDA_API void add_observer(Observer* observer);
 /// Nothing happens when it is not there.
 TAEDA_API void remove_observer(Observer* observer) noexcept;
+/// Within `end`: the number of the node that the call itself recorded, not one of the calls within it; 0: none.
+TAEDA_API uint64_t call_sequence() noexcept;
 
 /// The length of an observed call.
 class TAEDA_API Observation {
@@ -51,6 +58,7 @@ class TAEDA_API Observation {
   const ObservedCall& call_;
   const Observation* outer_;
   uint64_t excluded_;  // layers that were off when it began
+  uint64_t sequence_;  // what the call around this one has recorded so far
   size_t count_ = 0;   // observers that saw it begin
   int errors_;
 };

@@ -146,6 +146,9 @@ int32_t deterministic();
 int32_t observer_add(const taeda_observer*, uint64_t*);
 int32_t observer_remove(uint64_t);
 int32_t observed_tensors(const taeda_observed*, int32_t (*)(void*, taeda_tensor), void*);
+int32_t observed_arguments(const taeda_observed*, int32_t (*)(void*, const taeda_value*, uint32_t), void*);
+int32_t span_begin(const taeda_span*);
+int32_t span_end(const taeda_span*);
 
 /// Copies as much of a growing struct as both sides know, the rest zero.
 template <class T>

@@ -53,6 +53,9 @@ constexpr taeda_api kTable = {
     .observer_add = abi::observer_add,
     .observer_remove = abi::observer_remove,
     .observed_tensors = abi::observed_tensors,
+    .observed_arguments = abi::observed_arguments,
+    .span_begin = abi::span_begin,
+    .span_end = abi::span_end,
 };
 
 std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }

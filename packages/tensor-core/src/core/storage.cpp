@@ -3,6 +3,7 @@
 
 #include "core/runtime.h"
 #include "taeda/backend.h"
+#include "taeda/spans.h"
 
 namespace taeda {
 namespace {
@@ -13,6 +14,12 @@ constexpr size_t kInlineLimit = Storage::kInlineBytes;
 #endif
 using StorageMemory = detail::FreeList<Storage, 256>;
 Storage* fresh() { return new (StorageMemory::take()) Storage; }
+
+/// `sign`: 1 when memory was taken, -1 when it is given back.
+void tell(const Storage& storage, int sign) noexcept {
+  if (observed() && storage.data) [[unlikely]]
+    tell_memory({storage.data, sign * int64_t(storage.nbytes), storage.device});
+}
 }  // namespace
 
 Ref<Storage> new_storage(size_t nbytes, Device device) {
@@ -22,6 +29,7 @@ Ref<Storage> new_storage(size_t nbytes, Device device) {
   if (device.backend == kCPU && nbytes <= kInlineLimit) {
     storage->data = storage->inline_bytes;
     detail::count_inline_bytes(int64_t(nbytes));
+    tell(*storage, 1);
     return Ref<Storage>::adopt(storage);
   }
   Ref<Storage> owner = Ref<Storage>::adopt(storage);
@@ -32,6 +40,7 @@ Ref<Storage> new_storage(size_t nbytes, Device device) {
   } else {
     backend(device.backend).allocate(*storage, nbytes);
   }
+  tell(*storage, 1);
   return owner;
 }
 
@@ -49,6 +58,7 @@ Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool reado
 }
 
 void destroy(Storage* storage) noexcept {
+  if (storage->growable) tell(*storage, -1);  // foreign memory was never taken
   if (storage->data == storage->inline_bytes) detail::count_inline_bytes(-int64_t(storage->nbytes));
   if (storage->release)  // of inline bytes too, once they were exported
     storage->release(storage->data, storage->nbytes, storage->context);

@@ -43,6 +43,45 @@ static void end(void* context, const taeda_observed* call) {
   note_call("-", call);
 }
 
+/* Writes down what is told beside calls: spans, memory, the numbers of recorded calls and whole arguments. */
+static void note_span(const char* how, const taeda_span* span) {
+  char line[128];
+  snprintf(line, sizeof line, "%s%s %d %d\n", how, span->name, (int)span->kind, span->sequence != 0);
+  note(line);
+}
+static void span_begin(void* context, const taeda_span* span) {
+  (void)context;
+  note_span("(", span);
+}
+static void span_end(void* context, const taeda_span* span) {
+  (void)context;
+  note_span(")", span);
+}
+static void memory(void* context, const taeda_memory_use* use) {
+  char line[64];
+  (void)context;
+  snprintf(line, sizeof line, "memory %d\n", (int)use->bytes);
+  note(line);
+}
+static int32_t note_kinds(void* context, const taeda_value* arguments, uint32_t count) {
+  char line[32];
+  uint32_t i;
+  (void)context;
+  for (i = 0; i < count; ++i) {
+    snprintf(line, sizeof line, " %d", (int)arguments[i].kind);
+    note(line);
+  }
+  return TAEDA_OK;
+}
+static void wide_end(void* context, const taeda_observed* call) {
+  taeda_op_info info = {.size = sizeof info};
+  (void)context;
+  api->op_read(call->op, &info);
+  note(info.name);
+  last_status = api->observed_arguments(call, note_kinds, NULL);
+  note(call->sequence ? " recorded\n" : "\n");
+}
+
 /* Calls an operator of its own for each call, and one that fails. */
 static void busy(void* context, const taeda_observed* call) {
   taeda_op op;
@@ -70,14 +109,24 @@ static void stopping(void* context, const taeda_observed* call) {
 
 TAEDA_PLUGIN_EXPORT int32_t put(const char* name);
 TAEDA_PLUGIN_EXPORT int32_t put(const char* name) {
-  if (strcmp(name, "journal") == 0)
-    return api->observer_add(&(taeda_observer){sizeof(taeda_observer), NULL, begin, end}, &registrations[0]);
-  if (strcmp(name, "busy") == 0)
-    return api->observer_add(&(taeda_observer){sizeof(taeda_observer), NULL, busy, busy}, &registrations[1]);
-  if (strcmp(name, "once") == 0)
-    return api->observer_add(&(taeda_observer){sizeof(taeda_observer), &registrations[2], once, once},
-                             &registrations[2]);
-  return api->observer_add(&(taeda_observer){sizeof(taeda_observer), NULL, stopping, NULL}, &registrations[3]);
+  taeda_observer observer = {.size = sizeof observer};
+  int which = 0;
+  if (strcmp(name, "journal") == 0) {
+    observer.begin = begin, observer.end = end;
+  } else if (strcmp(name, "wide") == 0) {
+    observer.end = wide_end, observer.span_begin = span_begin, observer.span_end = span_end, observer.memory = memory;
+  } else if (strcmp(name, "busy") == 0) {
+    which = 1;
+    observer.begin = observer.end = busy;
+  } else if (strcmp(name, "once") == 0) {
+    which = 2;
+    observer.begin = observer.end = once;
+    observer.context = &registrations[2];
+  } else {
+    which = 3;
+    observer.begin = stopping;
+  }
+  return api->observer_add(&observer, &registrations[which]);
 }
 TAEDA_PLUGIN_EXPORT int32_t take(int32_t which);
 TAEDA_PLUGIN_EXPORT int32_t take(int32_t which) { return api->observer_remove(registrations[which]); }
@@ -88,6 +137,15 @@ TAEDA_PLUGIN_EXPORT int32_t ask_late(void);
 TAEDA_PLUGIN_EXPORT int32_t ask_late(void) {
   const int32_t status = api->observed_tensors(&kept, note_tensor, NULL);
   return status == api->observed_tensors(NULL, note_tensor, NULL) ? status : -1;
+}
+TAEDA_PLUGIN_EXPORT int32_t ask_late_for_all(void);
+TAEDA_PLUGIN_EXPORT int32_t ask_late_for_all(void) { return api->observed_arguments(&kept, note_kinds, NULL); }
+/* A span of this library's own; no name is none. */
+TAEDA_PLUGIN_EXPORT int32_t tell_span(const char* name);
+TAEDA_PLUGIN_EXPORT int32_t tell_span(const char* name) {
+  const taeda_span span = {sizeof span, name, TAEDA_SPAN_WAIT, 0, 0};
+  TRY(api->span_begin(&span));
+  return api->span_end(&span);
 }
 TAEDA_PLUGIN_EXPORT const char* read_journal(void);
 TAEDA_PLUGIN_EXPORT const char* read_journal(void) {

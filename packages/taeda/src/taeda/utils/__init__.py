@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 _MODULES = frozenset({
-    "_device", "_python_dispatch", "_pytree", "_triton", "benchmark", "checkpoint", "collect_env",
-    "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "tensorboard", "weak",
+    "_device", "_python_dispatch", "_pytree", "_triton", "benchmark", "bottleneck", "checkpoint", "collect_env",
+    "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks", "model_zoo", "tensorboard", "weak",
 })  # fmt: skip
 _NAMES = {"swap_tensors": "_swap"}
 

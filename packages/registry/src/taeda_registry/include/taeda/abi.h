@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define TAEDA_ABI_MAJOR 1u
-#define TAEDA_ABI_MINOR 1u
+#define TAEDA_ABI_MINOR 2u
 
 /* Name of the Python capsule that holds a `const taeda_api*`. */
 #define TAEDA_API_CAPSULE "taeda.abi"
@@ -279,7 +279,37 @@ typedef struct taeda_observed {
   taeda_op op;
   int32_t failed; /* 1: it ended with an error. 0 while it begins */
   uint32_t reserved;
+  /* Since 1.2. At the end: the number under which the call was recorded for its backward, 0 when it was not. Those of
+   * calls within it are not its own. */
+  uint64_t sequence;
 } taeda_observed;
+
+/* Kinds of spans. Since 1.2. */
+enum {
+  TAEDA_SPAN_USER = 0,     /* a block of a program */
+  TAEDA_SPAN_BACKWARD = 1, /* the backward of one recorded call */
+  TAEDA_SPAN_MODULE = 2,   /* the forward of a module */
+  TAEDA_SPAN_STEP = 3,     /* a step of an optimizer */
+  TAEDA_SPAN_WAIT = 4,     /* for data, for a device */
+  TAEDA_SPAN_FUNCTION = 5  /* a function of Python */
+};
+
+/* A stretch of time on one thread; spans and calls nest. Since 1.2. */
+typedef struct taeda_span {
+  size_t size;
+  const char* name; /* looked at within the call alone */
+  int32_t kind;     /* TAEDA_SPAN_* */
+  uint32_t reserved;
+  uint64_t sequence; /* of a backward: the number that its call was recorded under; else 0 */
+} taeda_span;
+
+/* Memory of a tensor that was taken, or is about to be given back. Since 1.2. */
+typedef struct taeda_memory_use {
+  size_t size;
+  const void* data;
+  int64_t bytes; /* negative: given back */
+  taeda_device device;
+} taeda_memory_use;
 
 /* --- What plug-ins fill ------------------------------------------------------------------------------------------ */
 
@@ -458,6 +488,12 @@ typedef struct taeda_observer {
   void* context;
   void (*begin)(void* context, const taeda_observed* call);
   void (*end)(void* context, const taeda_observed* call);
+  /* Since 1.2, optional. Spans of the thread; one that began before the observer was there may end under its eyes, and
+   * one that it saw begin may end unseen. */
+  void (*span_begin)(void* context, const taeda_span* span);
+  void (*span_end)(void* context, const taeda_span* span);
+  /* Memory that the thread takes and gives back, foreign memory apart. */
+  void (*memory)(void* context, const taeda_memory_use* use);
 } taeda_observer;
 
 /* --- What taeda offers ------------------------------------------------------------------------------------------- */
@@ -602,6 +638,16 @@ typedef struct taeda_api {
    * ends it and is given back. */
   int32_t (*observed_tensors)(const taeda_observed* call, int32_t (*visit)(void* context, taeda_tensor tensor),
                               void* context);
+
+  /* Since 1.2. Hands all arguments, in the order of the schema, to `visit`: borrowed, packed now, and only for the time
+   * of that call. Rules and errors are those of `observed_tensors`. */
+  int32_t (*observed_arguments)(const taeda_observed* call,
+                                int32_t (*visit)(void* context, const taeda_value* arguments, uint32_t count),
+                                void* context);
+  /* Since 1.2. Tells the observers of the calling thread that a span begins. VALUE: null, no size or no name. */
+  int32_t (*span_begin)(const taeda_span* span);
+  /* Tells them that it ends: with the name and the kind that it began with. */
+  int32_t (*span_end)(const taeda_span* span);
 } taeda_api;
 
 /* --- Getting in touch -------------------------------------------------------------------------------------------- */
@@ -655,6 +701,12 @@ TAEDA_ABI_ASSERT(offsetof(taeda_image_result, groups) == 104);
 TAEDA_ABI_ASSERT(offsetof(taeda_observed, failed) == 16);
 TAEDA_ABI_ASSERT(offsetof(taeda_observer, end) == 24);
 TAEDA_ABI_ASSERT(offsetof(taeda_api, observed_tensors) == 296);
+/* And of 1.2. */
+TAEDA_ABI_ASSERT(offsetof(taeda_observed, sequence) == 24);
+TAEDA_ABI_ASSERT(offsetof(taeda_span, sequence) == 24);
+TAEDA_ABI_ASSERT(offsetof(taeda_memory_use, device) == 24);
+TAEDA_ABI_ASSERT(offsetof(taeda_observer, memory) == 48);
+TAEDA_ABI_ASSERT(offsetof(taeda_api, span_end) == 320);
 #undef TAEDA_ABI_ASSERT
 #endif
 

@@ -1,35 +1,15 @@
-"""Marks for a profiler, and the names of one that is not there yet."""
+"""What a profiler does in each step of a program."""
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from taeda import _absent
-from taeda_registry.slots import autograd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = [
-    "ProfilerAction",
-    "ProfilerActivity",
-    "kineto_available",
-    "profile",
-    "record_function",
-    "schedule",
-    "supported_activities",
-    "tensorboard_trace_handler",
-]
-
-record_function = autograd.profiler.record_function
-_REASON = "there is no profiler yet; time with time.perf_counter"
-profile = _absent.cls("taeda.profiler.profile", _REASON)
-tensorboard_trace_handler = _absent.function("taeda.profiler.tensorboard_trace_handler", _REASON)
+__all__ = ["ProfilerAction", "ProfilerActivity", "schedule"]
 
 
 class ProfilerActivity(enum.Enum):
-    """Whose work a profiler would record."""
+    """Whose work is recorded."""
 
     CPU = 0
     XPU = 1
@@ -40,7 +20,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profiler would do in a step."""
+    """What a profiler does in a step."""
 
     NONE = 0
     WARMUP = 1
@@ -48,20 +28,15 @@ class ProfilerAction(enum.Enum):
     RECORD_AND_SAVE = 3
 
 
-def kineto_available() -> bool:
-    """False."""
-    return False
-
-
-def supported_activities() -> set[ProfilerActivity]:
-    """What can be recorded: nothing yet."""
-    return set()
+def always(_step: int) -> ProfilerAction:
+    """Record every step."""
+    return ProfilerAction.RECORD
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """A function from the number of a step to what a profiler would do in it.
+    """A function from the number of a step to what a profiler does in it.
 
     Args:
         wait: Steps at the beginning of a cycle in which nothing is recorded.
@@ -70,6 +45,9 @@ def schedule(
         repeat: Cycles; 0 for no end.
         skip_first: Steps before the first cycle.
         skip_first_wait: Not 0: the first cycle does not wait.
+
+    Raises:
+        AssertionError: A negative number, or no active step.
 
     Example:
         >>> plan = taeda.profiler.schedule(wait=1, warmup=1, active=1)
