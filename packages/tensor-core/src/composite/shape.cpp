@@ -162,13 +162,24 @@ Tensor stack(TensorList tensors, int64_t dim) {
   }
   return ops::cat(parts, dim);
 }
-Tensor hstack(TensorList tensors) {
-  const auto parts = map(tensors, ops::atleast_1d);
-  return ops::cat(parts, !parts.empty() && parts[0].dim() > 1 ? 1 : 0);
+static void expect_some(const char* op, TensorList tensors) {
+  check(!tensors.empty(), ErrorKind::Runtime, op, ": argument 'tensors' is empty, expected at least one tensor");
 }
-Tensor vstack(TensorList tensors) { return ops::cat(map(tensors, ops::atleast_2d), 0); }
-Tensor dstack(TensorList tensors) { return ops::cat(map(tensors, ops::atleast_3d), 2); }
+Tensor hstack(TensorList tensors) {
+  expect_some("hstack", tensors);
+  const auto parts = map(tensors, ops::atleast_1d);
+  return ops::cat(parts, parts[0].dim() > 1 ? 1 : 0);
+}
+Tensor vstack(TensorList tensors) {
+  expect_some("vstack", tensors);
+  return ops::cat(map(tensors, ops::atleast_2d), 0);
+}
+Tensor dstack(TensorList tensors) {
+  expect_some("dstack", tensors);
+  return ops::cat(map(tensors, ops::atleast_3d), 2);
+}
 Tensor column_stack(TensorList tensors) {
+  expect_some("column_stack", tensors);
   std::vector<Tensor> parts;
   for (const Tensor& t : tensors) parts.push_back(t.dim() <= 1 ? ops::reshape(t, Shape{t.numel(), 1}) : t);
   return ops::cat(parts, 1);
