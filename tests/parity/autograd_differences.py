@@ -10,7 +10,8 @@ RANDOM = {
     "log_normal", "multinomial", "new_empty", "new_empty_strided", "uniform",
     "nn.functional.alpha_dropout",
     "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
-    "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "normal", "rand_like", "randint", "randint_like",
+    "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "rand_like", "randint", "randint_like",
     "randn", "randn_like", "resize_", "resize_as_",
 }  # fmt: skip
 

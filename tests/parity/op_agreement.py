@@ -25,7 +25,7 @@ class Differs(AssertionError):
 def as_torch(value: Any) -> Any:
     """A result of taeda as one of PyTorch, with the same structure."""
     if isinstance(value, taeda.Tensor):
-        value = value.detach()
+        value = dense(value.detach())
         if value.dtype == taeda.bfloat16:
             return torch.from_numpy(value.view(taeda.int16).numpy().copy()).view(torch.bfloat16)
         return torch.from_numpy(value.numpy().copy())
@@ -34,6 +34,11 @@ def as_torch(value: Any) -> Any:
     if isinstance(value, taeda.dtype):
         return getattr(torch, str(value).rpartition(".")[2])
     return value
+
+
+def dense(t: Any) -> Any:
+    """The elements of a sparse tensor of either library, in memory one after the other."""
+    return t if str(t.layout).endswith("strided") else t.to_dense()
 
 
 def flat(value: Any) -> list[Any]:
@@ -62,6 +67,7 @@ def check(
     reference: Callable[[], Any] | None = None,
     *,
     values: bool = True,
+    made: list[torch.dtype] | None = None,
 ) -> None:
     """`Differs` unless both results are alike.
 
@@ -70,8 +76,9 @@ def check(
         expected: PyTorch's.
         reference: Gives PyTorch's result in double precision; ours may be as far from it as PyTorch's own.
         values: Whether values count, or dtypes and shapes alone.
+        made: The dtypes that the results were computed in, if they were cast.
     """
-    a, b = flat(as_torch(found)), flat(expected)
+    a, b = flat(as_torch(found)), [dense(t) if isinstance(t, torch.Tensor) else t for t in flat(expected)]
     if len(a) != len(b):
         raise Differs(f"{len(a)} results, expected {len(b)}")
     exact: list[Any] | None = None
@@ -84,7 +91,7 @@ def check(
             raise Differs(f"{which}{describe(ours)}, expected {describe(theirs)}")
         if not values or not ours.numel():
             continue
-        where = disagreement(ours, theirs)
+        where = disagreement(ours, theirs, made[i] if made else theirs.dtype)
         if where is None:
             continue
         if reference is not None and exact is None:
@@ -120,13 +127,13 @@ def bits(ours: torch.Tensor, theirs: torch.Tensor) -> str | None:
     return f"at {place}: {ours[place].item()}, expected {theirs[place].item()}"
 
 
-def disagreement(ours: torch.Tensor, theirs: torch.Tensor) -> str | None:
-    """Where two tensors of one dtype and shape differ beyond the tolerance."""
+def disagreement(ours: torch.Tensor, theirs: torch.Tensor, made: torch.dtype) -> str | None:
+    """Where two tensors of one dtype and shape differ beyond the tolerance of the dtype they were computed in."""
     if theirs.dtype not in TOLERANCE:
         if theirs.dtype in (torch.uint16, torch.uint32, torch.uint64):
             ours, theirs = ours.view(SIGNED[ours.dtype]), theirs.contiguous().view(SIGNED[theirs.dtype])
         return bits(ours, theirs)
-    rtol, atol = TOLERANCE[theirs.dtype]
+    rtol, atol = max(TOLERANCE[theirs.dtype], TOLERANCE.get(made, (0.0, 0.0)))
     a, b = wide(ours), wide(theirs)
     good = torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
     if a.is_complex():

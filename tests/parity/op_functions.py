@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -61,6 +62,8 @@ def counterpart(function: Any) -> Any:
         made = named("nn." + type(function).__name__)()
         made.__dict__.update({k: v for k, v in vars(function).items() if not k.startswith("_")})
         return made
+    if isinstance(function, operator.itemgetter):
+        return function
     module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__name__", "")
     if isinstance(function, types.FunctionType) and module.startswith(OF_TESTS):
@@ -74,6 +77,11 @@ def counterpart(function: Any) -> Any:
     return named(name)
 
 
+def is_record(value: Any) -> bool:
+    """Whether it is one of PyTorch's operator records, which can be called too."""
+    return hasattr(value, "sample_inputs_func")
+
+
 def rebound(function: types.FunctionType) -> types.FunctionType:
     """The same function in whose text `torch` is taeda."""
     known = dict(function.__globals__)
@@ -83,8 +91,8 @@ def rebound(function: types.FunctionType) -> types.FunctionType:
         if isinstance(value, types.FunctionType) and value.__module__.startswith(OF_TESTS):
             known[name] = counterpart(value) if value is not function else value
     closure = tuple(
-        types.CellType(counterpart(c.cell_contents) if callable(c.cell_contents) else c.cell_contents)
-        for c in function.__closure__ or ()
+        types.CellType(counterpart(value) if callable(value) and not is_record(value) else value)
+        for value in (c.cell_contents for c in function.__closure__ or ())
     )
     made = types.FunctionType(
         function.__code__, known, function.__name__, function.__defaults__, closure or None

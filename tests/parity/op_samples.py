@@ -17,6 +17,8 @@ import taeda
 
 DTYPES = {getattr(torch, n): getattr(taeda, n) for n in (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")}  # fmt: skip
+# NumPy, which values go through, has no more.
+MOST_DIMENSIONS = 64
 DTYPES |= {torch.float16: taeda.float16, torch.bfloat16: taeda.bfloat16}
 DTYPES |= {getattr(torch, n): getattr(taeda, n) for n in ("uint16", "uint32", "uint64")}
 
@@ -57,6 +59,15 @@ def convert(value: Any, leaves: list[Any]) -> Any:
     if isinstance(value, torch.Tensor):
         if value.dtype not in DTYPES or value.layout != torch.strided:
             raise NoCounterpart(value.dtype if value.layout == torch.strided else value.layout)
+        if value.device.type == "meta":
+            return taeda.empty_strided(
+                tuple(value.shape), value.stride(), dtype=DTYPES[value.dtype], device="meta"
+            )
+        if value.dim() > MOST_DIMENSIONS:
+            raise NoCounterpart(f"{value.dim()} dimensions")
+        if not value.numel() and not value.requires_grad:
+            # Memory of NumPy's cannot grow, as a target may have to.
+            return taeda.empty(tuple(value.shape), dtype=DTYPES[value.dtype])
         requires_grad, value = value.requires_grad, value.detach().resolve_conj().resolve_neg()
         whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
         source = value if whole else value.as_strided(*_all_memory(value))

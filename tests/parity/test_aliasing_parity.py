@@ -22,7 +22,6 @@ RECORDS = [r for r in op_records() if known(r) and r.name not in RANDOM]
 # Here a real tensor is copied where PyTorch gives the tensor itself, or the other way round.
 DIFFERENT = {
     "conj": "the conjugate of real numbers is a copy",
-    "conj_physical": "the conjugate of real numbers is a copy",
     "sum_to_size": "without anything to sum the result is a view",
 }
 

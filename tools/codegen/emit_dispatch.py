@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import types_ as t
 from emit_header import out_names, outs
 from schema import Operator
@@ -200,31 +202,68 @@ def inplace_body(op: Operator) -> list[str]:
             f"check_writable(op::{tag}::entry, {target}, {literal(target)});",
             f"const Tensor result_ = {made};",
             f"check_inplace(op::{tag}::entry, {target}, result_.sizes(), result_.dtype());",
+            *same_dtype(op, tag, target, "result_.dtype()"),
             f"copy_into({target}, result_);",
             f"blame(op::{tag}::entry, {target});",
         ]
     lines = [*pick(op, tag, []), infer(op)]
     lines.append(f"check_inplace(op::{tag}::entry, {target}, {spec(op, 0)}.sizes, {spec(op, 0)}.dtype);")
+    lines += same_dtype(op, tag, target, f"{spec(op, 0)}.dtype")
     apart, given = inputs_apart(op)
     lines += [*apart, *writing(tag, target, kernel_call(op, tag, [target], joined(target, given)))]
     return [*lines, f"bump(op::{tag}::entry, {target});"]
 
 
+def out_arguments(op: Operator) -> tuple[list[str], str]:
+    """Statements before the computation of an out= form, and the arguments that it then has.
+
+    A dtype that is left out is the target's; what a factory makes, it makes where the target is.
+    """
+    given = {a.name: a.name for a in op.arguments}
+    if op.is_factory:
+        device = "device" if "device" in given else "std::nullopt"
+        grad = "requires_grad" if "requires_grad" in given else "false"
+        lines = [f"check_made(op::{op.cxx}_out::entry, out, dtype, {device}, {grad});"]
+        given |= {"dtype": "out.dtype()", "device": "out.device()", "requires_grad": "false"}
+    elif op.out_dtype == "asked":
+        lines = [
+            "const std::optional<DType> dtype_ = dtype.value_or(out.dtype());",
+            f"check_same(op::{op.cxx}_out::entry, out, *dtype_);",
+        ]
+        given["dtype"] = "dtype_"
+    else:
+        lines = []
+    return lines, joined(*(given[a.name] for a in op.arguments))
+
+
+def same_dtype(op: Operator, tag: str, name: str, dtype: str) -> list[str]:
+    """Refuses a target of another dtype, where the operator casts no result."""
+    return [f"check_same(op::{tag}::entry, {name}, {dtype});"] if op.out_dtype == "same" else []
+
+
 def out_body(op: Operator) -> list[str]:
-    tag, args, names = op.cxx + "_out", t.names(op.arguments), out_names(op)
+    tag, names = op.cxx + "_out", out_names(op)
     lines = [f"check_writable(op::{tag}::entry, {name}, {literal(name)});" for name in names]
     if len(names) > 1:
         lines.append(f"check_distinct(op::{tag}::entry, {{{', '.join(f'&{name}' for name in names)}}});")
+    before, args = out_arguments(op)
+    lines += before
     if op.kind != "structured":
         lines.append(f"const auto result_ = compute_{op.cxx}({joined(f'active({keys(op, [])})', args)});")
         items = ["result_"] if len(names) == 1 else [f"std::get<{i}>(result_)" for i in range(len(names))]
-        return [
-            *lines,
-            *(f"store_out(op::{tag}::entry, {n}, {i});" for n, i in zip(names, items, strict=True)),
-        ]
-    lines += [*pick(op, tag, names), infer(op)]
+        for name, item in zip(names, items, strict=True):
+            lines += same_dtype(op, tag, name, f"{item}.dtype()")
+        stored = zip(names, items, strict=True)
+        return [*lines, *(f"store_out(op::{tag}::entry, {name}, {item});" for name, item in stored)]
+    call = infer(op)
+    lines += [
+        *pick(op, tag, names),
+        re.sub(r"(?<!\.)\bdtype\b", "dtype_", call) if "dtype_" in args else call,
+    ]
     tensors = ", ".join(f"&{a.name}" for a in op.arguments if a.is_tensor)
     lists = ", ".join(a.name for a in op.arguments if a.is_tensor_list)
+    for i, name in enumerate(names):
+        lines += same_dtype(op, tag, name, f"{spec(op, i)}.dtype")
     for i, name in enumerate(names):
         given = f"op::{tag}::entry, {name}, {spec(op, i)}, place_, {{{tensors}}}, {{{lists}}}"
         lines.append(f"const OutTarget {name}_target({given});")

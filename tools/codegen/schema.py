@@ -17,7 +17,7 @@ RESULT_TYPES = ("Tensor", "Tensor[]", "bool", "int", "float", "Scalar", "DType")
 FIELDS = {
     "op": str, "schema": str, "forms": list, "aliases": list, "kind": str, "core": bool, "infer": str, "module": str,
     "check": str, "operands": dict, "varargs": str, "impl_inplace": bool, "one_value": bool, "elementwise": bool,
-    "steps": bool, "called_inside": dict, "doc": str,
+    "steps": bool, "out_dtype": str, "called_inside": dict, "doc": str,
 }  # fmt: skip
 REQUIRED = {"op", "schema", "forms", "kind", "doc"}
 # Python modules beside the top level that operators may stand in; each is there once an operator is in it.
@@ -25,6 +25,9 @@ NAMESPACES = ("fft", "linalg", "masked", "nn.functional", "signal.windows", "spe
 MODULES = {"both", "nn", *NAMESPACES}
 FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
+# What dtype an out= tensor may have: one that the result's can be cast to, the result's alone, or any, which is then
+# what the argument `dtype` is when it is left out.
+OUT_DTYPES = {"cast", "same", "asked"}
 
 
 RESERVED = {
@@ -101,6 +104,7 @@ class Operator:
     steps: bool = False
     one_value: bool = False
     elementwise: bool = False
+    out_dtype: str = "cast"
     called_inside: tuple[tuple[str, str], ...] = ()
     where: str = field(default="", compare=False)
 
@@ -135,6 +139,13 @@ class Operator:
     def in_place_only(self) -> bool:
         """It gives nothing but what it writes into its first argument."""
         return not self.results and bool(self.arguments) and self.arguments[0].written
+
+    @property
+    def is_factory(self) -> bool:
+        """It makes a tensor from sizes and numbers, in a dtype that may be said."""
+        return "DType?" in {a.type for a in self.arguments} and not any(
+            a.is_tensor or a.is_tensor_list for a in self.arguments
+        )
 
     @property
     def plain_schema(self) -> str:
@@ -326,6 +337,12 @@ def _check_meaning(op: Operator) -> None:
                 f"{op.where}: 'called_inside' of a composite maps an inner argument's name to one of its own, "
                 f"found {own!r}"
             )
+    if op.out_dtype not in OUT_DTYPES or (op.out_dtype != "cast" and "out" not in op.forms):
+        raise DeclarationError(
+            f"{op.where}: 'out_dtype' is for form out and of {sorted(OUT_DTYPES)}, found {op.out_dtype!r}"
+        )
+    if op.out_dtype == "asked" and "dtype" not in {a.name for a in op.arguments if a.type == "DType?"}:
+        raise DeclarationError(f"{op.where}: 'out_dtype' is 'asked', and there is no argument 'DType? dtype'")
     for name, _ in op.operands:
         if name not in {a.name for a in op.arguments if a.type == "Operand"}:
             raise DeclarationError(f"{op.where}: 'operands' names {name!r}, which is no Operand argument")
@@ -381,6 +398,7 @@ def parse_record(record: dict, family: str, path: Path) -> Operator:
         steps=bool(record.get("steps", False)),
         one_value=bool(record.get("one_value", False)),
         elementwise=bool(record.get("elementwise", False)),
+        out_dtype=record.get("out_dtype", "cast"),
         called_inside=tuple(record.get("called_inside", {}).items()),
         where=where,
     )

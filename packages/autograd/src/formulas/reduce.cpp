@@ -93,17 +93,17 @@ Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& r
   if (self.dim() == 0 || self.numel() == 0) return grad;
   const int64_t d = wrap_dim(dim, self.dim(), "logcumsumexp"), n = self.size(d);
   // Each sum is of grad[j] exp(result[i] - result[j]) over j >= i, twice as many in each turn. As results never fall,
-  // nothing overflows.
+  // nothing overflows. (Of complex numbers the real parts of results hardly ever fall.)
   Tensor sums = grad;
   for (int64_t reach = 1; reach < n; reach *= 2) {
     const Tensor near = ops::slice(result, d, 0, n - reach), far = ops::slice(result, d, reach, n);
     const Tensor level = ops::logical_and(ops::isinf(near), ops::eq(near, far));
     const Tensor weight = ops::exp(ops::where(level, Tensor(0), near - far));
-    const Tensor parts[] = {ops::slice(sums, d, 0, n - reach) + weight * ops::slice(sums, d, reach, n),
+    const Tensor parts[] = {ops::slice(sums, d, 0, n - reach) + conj_of(weight) * ops::slice(sums, d, reach, n),
                             ops::slice(sums, d, n - reach, n)};
     sums = ops::cat(parts, d);
   }
-  return ops::exp(self - result) * sums;
+  return conj_of(ops::exp(self - result)) * sums;
 }
 
 Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim, bool keepdim) {

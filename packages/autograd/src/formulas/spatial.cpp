@@ -16,6 +16,12 @@ Two euclidean_grads(const Tensor& grad, const Tensor& x1, const Tensor& x2, cons
           wanted[1] ? side(ops::transpose(ratio, -1, -2), x2, x1) : Tensor()};
 }
 
+/// The row that is left out, from the start; -1: none.
+static int64_t row_left_out(std::optional<int64_t> padding_idx, int64_t rows) {
+  if (!padding_idx) return -1;
+  return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+}
+
 Tensor embedding_bag_grad(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
                           const Tensor& max_indices, int64_t rows, bool scale_grad_by_freq, int64_t mode,
                           const Tensor& per_sample_weights, std::optional<int64_t> padding_idx) {
@@ -27,7 +33,7 @@ Tensor embedding_bag_grad(const Tensor& grad, const Tensor& indices, const Tenso
   if (mode == 1) each = each / ops::unsqueeze(ops::to_dtype(ops::clamp_min(bag_size, 1), grad.dtype()), -1);
   each = ops::index_select(each, 0, offset2bag);
   if (per_sample_weights.defined()) each = each * ops::unsqueeze(per_sample_weights, -1);
-  return ops::embedding_backward(each, indices, rows, padding_idx.value_or(-1), scale_grad_by_freq);
+  return ops::embedding_backward(each, indices, rows, row_left_out(padding_idx, rows), scale_grad_by_freq);
 }
 
 Tensor embedding_bag_factor_grad(const Tensor& grad, const Tensor& weight, const Tensor& indices,
@@ -35,7 +41,8 @@ Tensor embedding_bag_factor_grad(const Tensor& grad, const Tensor& weight, const
   const int64_t last = -1;
   const Tensor products = ops::index_select(grad, 0, offset2bag) * ops::embedding(weight, indices);
   const Tensor sums = ops::sum(products, IntSpan(&last, 1));
-  return padding_idx ? masked(sums, ops::ne(indices, *padding_idx)) : sums;
+  const int64_t padding = row_left_out(padding_idx, weight.size(0));
+  return padding >= 0 ? masked(sums, ops::ne(indices, padding)) : sums;
 }
 
 }  // namespace taeda::formulas

@@ -182,6 +182,12 @@ class TAEDA_API ApartList {
 /// RuntimeError when two outputs share memory.
 TAEDA_API void check_distinct(const OpEntry& op, std::initializer_list<const Tensor*> outputs);
 
+/// RuntimeError unless the target has exactly the result's dtype.
+TAEDA_API void check_same(const OpEntry& op, const Tensor& target, DType dtype);
+/// RuntimeError when a factory is asked for another dtype or device than its out= tensor has, or for a leaf.
+TAEDA_API void check_made(const OpEntry& op, const Tensor& out, std::optional<DType> dtype,
+                          std::optional<Device> device, bool requires_grad);
+
 /// Where an out= form computes: the given tensor, or a temporary when dtype or memory do not allow that.
 class TAEDA_API OutTarget {
  public:

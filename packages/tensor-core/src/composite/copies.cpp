@@ -55,6 +55,8 @@ Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t 
   return copied(ops::unfold(self, dimension, size, step));
 }
 Tensor unsqueeze_copy(const Tensor& self, int64_t dim) { return copied(ops::unsqueeze(self, dim)); }
+Tensor view_as_complex_copy(const Tensor& self) { return copied(ops::view_as_complex(self)); }
+Tensor view_as_real_copy(const Tensor& self) { return copied(ops::view_as_real(self)); }
 Tensor view_copy(const Tensor& self, IntSpan size) { return copied(ops::view(self, size)); }
 Tensor view_copy_dtype(const Tensor& self, DType dtype) { return copied(ops::view_dtype(self, dtype)); }
 

@@ -61,6 +61,22 @@ Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, s
   return with_grad(taeda::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device{})),
                    requires_grad);
 }
+Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType> dtype, std::optional<Device> device,
+                      bool requires_grad) {
+  check(size.size() == physical_layout.size(), ErrorKind::Runtime, "empty_permuted: argument 'physical_layout' has ",
+        physical_layout.size(), " items, expected ", size.size());
+  check_sizes("empty_permuted", size);
+  Shape outermost_first, back(size.size(), -1);
+  for (size_t place = 0; place < size.size(); ++place) {
+    const int64_t d = physical_layout[place];
+    check(d >= 0 && d < int64_t(size.size()) && back[size_t(d)] < 0, ErrorKind::Runtime,
+          "empty_permuted: argument 'physical_layout' is ", shape_text(physical_layout),
+          ", expected each dimension once");
+    back[size_t(d)] = int64_t(place);
+    outermost_first.push_back(size[size_t(d)]);
+  }
+  return with_grad(ops::permute(empty(outermost_first, dtype, device, false), back), requires_grad);
+}
 Tensor full(IntSpan size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device,
             bool requires_grad) {
   const DType type = dtype.value_or(dtype_of_value(fill_value));
@@ -134,10 +150,10 @@ int64_t steps_between(const Scalar& first, const Scalar& last, const Scalar& ste
 
 void check_ascent(double first, double last, double width) {
   const double span = last - first;
-  check(width != 0, ErrorKind::Value, "arange: argument 'step' must not be 0");
-  check(std::isfinite(span) && std::isfinite(width), ErrorKind::Value, "arange: arguments must be finite, got start ",
+  check(width != 0, ErrorKind::Runtime, "arange: argument 'step' must not be 0");
+  check(std::isfinite(span) && std::isfinite(width), ErrorKind::Runtime, "arange: arguments must be finite, got start ",
         first, ", end ", last, ", step ", width);
-  check(span == 0 || (span > 0) == (width > 0), ErrorKind::Value, "arange: argument 'step' is ", width,
+  check(span == 0 || (span > 0) == (width > 0), ErrorKind::Runtime, "arange: argument 'step' is ", width,
         ", which does not lead from start ", first, " to end ", last);
 }
 
@@ -262,7 +278,7 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DTyp
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  check(real.dtype() == imag.dtype() && is_floating(real.dtype()), ErrorKind::Type,
+  check(real.dtype() == imag.dtype() && is_floating(real.dtype()), ErrorKind::Runtime,
         "complex: arguments 'real' and 'imag' must have one floating dtype, got ", name(real.dtype()), " and ",
         name(imag.dtype()));
   const Shape sizes = broadcast_shapes(real.sizes(), imag.sizes(), "complex");

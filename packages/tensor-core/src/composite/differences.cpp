@@ -16,11 +16,11 @@ std::pair<Tensor, Tensor> neighbours(const Tensor& self, int64_t dim) {
   return {ops::narrow(self, dim, skipped, rest), ops::narrow(self, dim, 0, rest)};
 }
 
-/// Areas between neighbours: the mean of both times their distance.
+/// Twice the areas between neighbours: the sum of both times their distance.
 Tensor areas(const char* op, const Tensor& y, const Tensor& x, const std::optional<Scalar>& dx, int64_t dim) {
   check(!x.defined() || !dx, ErrorKind::Runtime, op, ": arguments 'x' and 'dx' exclude each other");
   const auto [later, earlier] = neighbours(y, dim);
-  const Tensor heights = ops::div(ops::add(later, earlier), Tensor(2));
+  const Tensor heights = ops::add(later, earlier);
   if (!x.defined()) return dx ? ops::mul(heights, Tensor(*dx)) : heights;
   const int64_t along = x.dim() == y.dim() ? dim : x.dim() - 1;
   check(x.dim() > 0 && x.size(along) == y.size(dim), ErrorKind::Runtime, op, ": argument 'x' has shape ",
@@ -57,13 +57,13 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
 Tensor trapezoid(const Tensor& y, const Tensor& x, const std::optional<Scalar>& dx, int64_t dim) {
   const int64_t d = wrap_dim(dim, y.dim(), "trapezoid");
   check(y.dim() > 0, ErrorKind::Runtime, "trapezoid: argument 'y' has no dimension, expected at least one");
-  return ops::sum(areas("trapezoid", y, x, dx, d), Shape{d}, false);
+  return ops::div(ops::sum(areas("trapezoid", y, x, dx, d), Shape{d}, false), Tensor(2));
 }
 
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, const std::optional<Scalar>& dx, int64_t dim) {
   const int64_t d = wrap_dim(dim, y.dim(), "cumulative_trapezoid");
   check(y.dim() > 0, ErrorKind::Runtime, "cumulative_trapezoid: argument 'y' has no dimension, expected at least one");
-  return ops::cumsum(areas("cumulative_trapezoid", y, x, dx, d), d);
+  return ops::div(ops::cumsum(areas("cumulative_trapezoid", y, x, dx, d), d), Tensor(2));
 }
 
 }  // namespace taeda::impl

@@ -84,8 +84,8 @@ Term make_term(std::string_view equation, const Tensor& tensor, const std::vecto
   return term;
 }
 
-/// Sums out labels that nobody else needs.
-void reduce(Term& term, const std::vector<char>& needed) {
+/// Sums out labels that nobody else needs: in the dtype given, else in that of sums.
+void reduce(Term& term, const std::vector<char>& needed, std::optional<DType> dtype) {
   Shape dims;
   std::vector<int> kept;
   for (size_t d = 0; d < term.labels.size(); ++d) {
@@ -93,7 +93,7 @@ void reduce(Term& term, const std::vector<char>& needed) {
     else dims.push_back(int64_t(d));
   }
   if (dims.empty()) return;
-  term.tensor = ops::sum(term.tensor, IntSpan(dims), false, term.tensor.dtype());
+  term.tensor = ops::sum(term.tensor, IntSpan(dims), false, dtype);
   term.labels = kept;
 }
 
@@ -208,15 +208,15 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
     for (size_t j = i + 1; j < terms.size(); ++j)
       for (int label : terms[j].labels) needed[size_t(label)] = 1;
     if (i == 0) {
-      reduce(result, needed);
+      reduce(result, needed, terms.size() > 1 ? std::optional(dtype) : std::nullopt);
       continue;
     }
     std::vector<char> with_result = needed;
     for (int label : result.labels) with_result[size_t(label)] = 1;
-    reduce(terms[i], with_result);
+    reduce(terms[i], with_result, dtype);
     std::vector<char> with_term = needed;
     for (int label : terms[i].labels) with_term[size_t(label)] = 1;
-    reduce(result, with_term);
+    reduce(result, with_term, dtype);
     result = contract(result, terms[i], needed, sizes);
   }
 

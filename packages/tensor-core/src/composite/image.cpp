@@ -180,4 +180,17 @@ std::tuple<Tensor, Tensor> fractional_max_pool3d(const Tensor& input, IntSpan ke
   return fractional<3>("fractional_max_pool3d", input, kernel_size, output_size, random_samples);
 }
 
+Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners) {
+  check(input.dim() == 4, ErrorKind::Runtime, "grid_sampler_2d: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected 4 dimensions");
+  return ops::grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners);
+}
+Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners) {
+  check(input.dim() == 5, ErrorKind::Runtime, "grid_sampler_3d: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected 5 dimensions");
+  return ops::grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners);
+}
+
 }  // namespace taeda::impl

@@ -127,6 +127,20 @@ Tensor put_along_axis(const Tensor& self, const Tensor& indices, const Tensor& v
   return ops::scatter(into, d, wrapped(places, into.dim() ? into.size(d) : 1), ops::expand(given, places.sizes()));
 }
 
+Tensor scatter_combined(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce) {
+  check(reduce == "add" || reduce == "multiply", ErrorKind::Runtime, "scatter: argument 'reduce' is '", reduce,
+        "', expected 'add' or 'multiply'");
+  if (reduce == "add") return ops::scatter_add(self, dim, index, src);
+  return ops::scatter_reduce(self, dim, index, src, "prod", true);
+}
+Tensor scatter_value_combined(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                              std::string_view reduce) {
+  infer::check_number("scatter", "value", value, self.dtype());
+  const Tensor same = ops::full(Shape{}, value, self.dtype(), self.device());
+  return scatter_combined(self, dim, index, ops::expand(same, index.sizes()), reduce);
+}
+
 Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
                                 std::optional<int64_t> output_size) {
   const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});

@@ -30,19 +30,19 @@ void expect_dims(const char* op, const char* argument, const Tensor& t, int64_t 
   check(t.dim() == dims, ErrorKind::Runtime, op, ": argument '", argument, "' has shape ", shape_text(t.sizes()),
         ", expected ", dims, dims == 1 ? " dimension" : " dimensions");
 }
-/// beta * self + alpha * product in the dtype of both: whole factors for integers, and bool stays bool.
-Tensor weighted(const char* op, const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+/// beta * self + alpha * product in the dtype of both: the whole part of factors for integers, and bool stays bool.
+Tensor weighted(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
   const Tensor both[] = {self, product};
   const DType dtype = result_type(both);
-  const auto scaled = [&](const char* argument, const Tensor& t, const Scalar& factor) {
-    check(!is_integral(dtype) || factor.is_integral(), ErrorKind::Runtime, op, ": argument '", argument, "' is ",
-          factor.to_double(), ", expected a whole number for dtype ", name(dtype));
+  const auto scaled = [&](const Tensor& t, const Scalar& factor) {
     const Tensor typed = ops::to_dtype(t, dtype);
     if (factor.equal(1)) return typed;
-    return ops::mul(typed, Tensor(dtype == DType::Bool ? Scalar(!factor.equal(0)) : factor));
+    if (dtype == DType::Bool) return ops::mul(typed, Tensor(Scalar(!factor.equal(0))));
+    const bool cut = is_integral(dtype) && !factor.is_integral();
+    return ops::mul(typed, Tensor(cut ? Scalar(factor.to<int64_t>()) : factor));
   };
-  const Tensor right = scaled("alpha", product, alpha);
-  return beta.equal(0) ? right : ops::add(scaled("beta", self, beta), right);  // with beta 0 self is not read
+  const Tensor right = scaled(product, alpha);
+  return beta.equal(0) ? right : ops::add(scaled(self, beta), right);  // with beta 0 self is not read
 }
 
 Tensor batched_matmul(const Tensor& self, const Tensor& other) {
@@ -82,7 +82,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
   expect_dims("addr", "vec1", vec1, 1);
   expect_dims("addr", "vec2", vec2, 1);
-  return weighted("addr", self, ops::outer(vec1, vec2), beta, alpha);
+  return weighted(self, ops::outer(vec1, vec2), beta, alpha);
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   expect_dims("addbmm", "batch1", batch1, 3);
@@ -90,7 +90,7 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
   check(batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1), ErrorKind::Runtime,
         "addbmm: argument 'batch2' has shape ", shape_text(batch2.sizes()), ", expected (", batch1.size(0), ", ",
         batch1.size(2), ", p) to fit 'batch1' of shape ", shape_text(batch1.sizes()));
-  return weighted("addbmm", self, ops::sum(ops::bmm(batch1, batch2), Shape{0}, false, batch1.dtype()), beta, alpha);
+  return weighted(self, ops::sum(ops::bmm(batch1, batch2), Shape{0}, false, batch1.dtype()), beta, alpha);
 }
 
 Tensor vdot(const Tensor& self, const Tensor& other) {

@@ -119,7 +119,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
-  check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Value,
+  check(std::ranges::equal(input.sizes(), target.sizes()), ErrorKind::Runtime,
         "soft_margin_loss: argument 'target' has shape ", shape_text(target.sizes()), ", expected that of 'input', ",
         shape_text(input.sizes()));
   return reduced("soft_margin_loss", ops::softplus(-target * input), reduction);
@@ -137,23 +137,27 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, double margin, const Tensor& weight,
                          int64_t reduction) {
   check(p == 1 || p == 2, ErrorKind::Value, "multi_margin_loss: argument 'p' must be 1 or 2, got ", p);
-  check(input.dim() <= 2, ErrorKind::Runtime, "multi_margin_loss: argument 'input' has shape ",
-        shape_text(input.sizes()), ", expected (N, C), (C,) or ()");
+  check(input.dim() <= 2 && (input.dim() < 1 || input.size(-1) > 0), ErrorKind::Runtime,
+        "multi_margin_loss: argument 'input' has shape ", shape_text(input.sizes()),
+        ", expected (N, C), (C,) or () with classes");
   const bool single = input.dim() < 2;
   const Tensor scores = single ? ops::reshape(input, Shape{1, input.numel()}) : input;
   const int64_t samples = scores.size(0), classes = scores.size(1);
   check(target.numel() == samples, ErrorKind::Runtime, "multi_margin_loss: argument 'target' has shape ",
         shape_text(target.sizes()), ", expected ", samples, " class indices for 'input' of shape ",
         shape_text(input.sizes()));
+  check(!weight.defined() || weight.dim() == 1, ErrorKind::Value, "multi_margin_loss: argument 'weight' has shape ",
+        shape_text(weight.defined() ? weight.sizes() : IntSpan()), ", expected 1 dimension");
+  check(!weight.defined() || weight.numel() == classes, ErrorKind::Runtime,
+        "multi_margin_loss: argument 'weight' has shape ", shape_text(weight.defined() ? weight.sizes() : IntSpan()),
+        ", expected (", classes, ",), one for each class");
+  check(target.dtype() == DType::Int64, ErrorKind::Runtime, "multi_margin_loss: argument 'target' has dtype ",
+        name(target.dtype()), ", expected int64");
   const Tensor chosen = ops::reshape(target, Shape{samples, 1});
   Tensor gaps = ops::relu(Tensor(margin) - ops::gather(scores, 1, chosen) + scores);
   if (p == 2) gaps = gaps * gaps;
-  if (weight.defined()) {
-    check(weight.dim() == 1 && weight.size(0) == classes, ErrorKind::Runtime,
-          "multi_margin_loss: argument 'weight' has shape ", shape_text(weight.sizes()), ", expected (", classes,
-          ",), one for each class");
+  if (weight.defined())
     gaps = gaps * ops::unsqueeze(ops::index_select(weight, 0, ops::reshape(chosen, Shape{samples})), 1);
-  }
   const Tensor others = ops::scatter_value(ops::ones_like(gaps), 1, chosen, Scalar(int64_t(0)));
   const Tensor loss = ops::sum(gaps * others, Shape{1}) / Tensor(double(std::max<int64_t>(1, classes)));
   return reduced("multi_margin_loss", single && reduction == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss, reduction);

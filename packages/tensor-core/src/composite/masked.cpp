@@ -68,10 +68,10 @@ Tensor masked_prod(const Tensor& input, Dims dim, std::optional<bool> keepdim, O
   return ops::prod(x, dim, keepdim.value_or(false), dtype);
 }
 Tensor masked_cumsum(const Tensor& input, int64_t dim, OptionalDType dtype, const Tensor& mask) {
-  return ops::cumsum(replaced("cumsum", input, mask, std::nullopt, Tensor(0)), dim, dtype);
+  return ops::cumsum(replaced("cumsum", input, mask, std::nullopt, Tensor(0)), dim, dtype.value_or(input.dtype()));
 }
 Tensor masked_cumprod(const Tensor& input, int64_t dim, OptionalDType dtype, const Tensor& mask) {
-  return ops::cumprod(replaced("cumprod", input, mask, std::nullopt, Tensor(1)), dim, dtype);
+  return ops::cumprod(replaced("cumprod", input, mask, std::nullopt, Tensor(1)), dim, dtype.value_or(input.dtype()));
 }
 Tensor masked_amax(const Tensor& input, Dims dim, std::optional<bool> keepdim, OptionalDType dtype,
                    const Tensor& mask) {
@@ -86,12 +86,14 @@ Tensor masked_amin(const Tensor& input, Dims dim, std::optional<bool> keepdim, O
 Tensor masked_argmax(const Tensor& input, std::optional<int64_t> dim, std::optional<bool> keepdim, OptionalDType dtype,
                      const Tensor& mask) {
   const DType type = dtype.value_or(input.dtype());
-  return ops::argmax(replaced("argmax", input, mask, dtype, extreme(type, -1)), dim, keepdim.value_or(false));
+  const Tensor x = replaced("argmax", input, mask, dtype, extreme(type, -1));
+  return ops::to_dtype(ops::argmax(x, dim, keepdim.value_or(false)), type);
 }
 Tensor masked_argmin(const Tensor& input, std::optional<int64_t> dim, std::optional<bool> keepdim, OptionalDType dtype,
                      const Tensor& mask) {
   const DType type = dtype.value_or(input.dtype());
-  return ops::argmin(replaced("argmin", input, mask, dtype, extreme(type, 1)), dim, keepdim.value_or(false));
+  const Tensor x = replaced("argmin", input, mask, dtype, extreme(type, 1));
+  return ops::to_dtype(ops::argmin(x, dim, keepdim.value_or(false)), type);
 }
 
 Tensor masked_mean(const Tensor& input, Dims dim, std::optional<bool> keepdim, OptionalDType dtype,
@@ -130,14 +132,15 @@ Tensor masked_var(const Tensor& input, Dims dim, std::optional<bool> unbiased, c
   const bool keep = keepdim.value_or(false);
   const Scalar lost = correction ? *correction : Scalar(int64_t(unbiased.value_or(true)));
   const Tensor x = ops::to_dtype(input, type);
-  if (!mask.defined()) return ops::var(x, dim, true, keep, lost);
+  if (!mask.defined()) return ops::to_dtype(ops::var(x, dim, true, keep, lost), type);
   const Tensor count = count_of(input, mask, dim, true);
   const Tensor mean = ops::sum(replaced("var", x, mask, std::nullopt, Tensor(0)), dim, true) / count;
   const Tensor deviation = ops::where(mask, x - mean, Tensor(0));
   const Tensor squares = is_complex(type) ? ops::real(deviation * ops::conj(deviation)) : deviation * deviation;
   const Tensor sum = ops::sum(squares, dim, keep);
   const Tensor divisor = ops::clamp_min(count - Tensor(lost), Tensor(0));
-  return sum / ops::to_dtype(keep ? divisor : ops::reshape(divisor, sum.sizes()), sum.dtype());
+  const Tensor variance = sum / ops::to_dtype(keep ? divisor : ops::reshape(divisor, sum.sizes()), sum.dtype());
+  return ops::to_dtype(variance, type);
 }
 Tensor masked_std(const Tensor& input, Dims dim, std::optional<bool> unbiased, const std::optional<Scalar>& correction,
                   std::optional<bool> keepdim, OptionalDType dtype, const Tensor& mask) {
@@ -158,7 +161,8 @@ Tensor masked_logsumexp(const Tensor& input, Dims dim, std::optional<bool> keepd
   const Tensor x = replaced("logsumexp", input, mask, dtype, Tensor(-kInf));
   Shape all;
   for (int64_t d = 0; d < x.dim(); ++d) all.push_back(d);
-  return ops::logsumexp(x, dim ? *dim : IntSpan(all), keepdim.value_or(false));
+  const Tensor sum = ops::logsumexp(x, dim ? *dim : IntSpan(all), keepdim.value_or(false));
+  return ops::to_dtype(sum, dtype.value_or(input.dtype()));
 }
 Tensor masked_logaddexp(const Tensor& input, const Tensor& other, OptionalDType dtype, const Tensor& input_mask,
                         const Tensor& other_mask) {

@@ -206,7 +206,7 @@ Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
         "linalg_vander: argument 'x' has no dimension, expected at least 1 where 'N' is not given");
   check(x.dtype() != DType::Bool, ErrorKind::Runtime, "linalg_vander: argument 'x' has dtype bool, expected numbers");
   check(!N || *N > 1, ErrorKind::Runtime, "linalg_vander: argument 'N' is ", N.value_or(0), ", expected at least 2");
-  return powers_of("linalg_vander", x, N ? *N : x.size(-1));
+  return powers_of("linalg_vander", x.dim() ? x : ops::unsqueeze(x, 0), N ? *N : x.size(-1));
 }
 Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
   check(x.dim() == 1, ErrorKind::Runtime, "vander: argument 'x' has shape ", shape_text(x.sizes()),

@@ -67,7 +67,7 @@ std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, IntSpan 
 }
 Tensor avg_pool1d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
                   bool count_include_pad) {
-  expect_floating("avg_pool1d", input);
+  if (input.dtype() != DType::Int64) expect_floating("avg_pool1d", input);
   const Flat f("avg_pool1d", input, kernel_size, stride, padding, Shape{1}, ceil_mode);
   return flattened(ops::avg_pool2d(f.input, f.kernel, f.stride, f.padding, ceil_mode, count_include_pad, std::nullopt));
 }

@@ -125,6 +125,13 @@ std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& input, IntSpan 
 }
 Tensor avg_pool3d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
                   bool count_include_pad, std::optional<int64_t> divisor_override) {
+  if (input.dtype() == DType::Int64) {
+    const Tensor mean = avg_pool3d(ops::to_dtype(input, DType::Float64), kernel_size, stride, padding, ceil_mode,
+                                   count_include_pad, divisor_override);
+    const Triple kernel = infer::several<3>("avg_pool3d", "kernel_size", kernel_size, 1);
+    const int64_t most = divisor_override.value_or(kernel[0] * kernel[1] * kernel[2]);
+    return ops::to_dtype(infer::whole_means(mean, most), DType::Int64);
+  }
   expect_dtype("avg_pool3d", input);
   check(!divisor_override || *divisor_override != 0, ErrorKind::Value,
         "avg_pool3d: argument 'divisor_override' must not be 0");

@@ -77,7 +77,7 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   for (int64_t d : dim) wrap_dim(d, self.dim(), "logsumexp");
   const Tensor x = is_integral(self.dtype()) ? ops::cast(self, default_dtype()) : self;
   if (x.numel() == 0) return ops::log(ops::sum(ops::exp(x), dim, keepdim));
-  const Tensor top = ops::amax(ops::detach(x), dim, true);
+  const Tensor top = ops::amax(ops::real(ops::detach(x)), dim, true);
   // Infinite maxima are not subtracted: inf - inf would be NaN.
   const Tensor shift = ops::where(ops::isinf(top), Tensor(0.0), top);
   const Tensor sums = ops::sum(ops::exp(ops::sub(x, shift)), dim, keepdim);

@@ -142,7 +142,7 @@ std::vector<Tensor> tensor_split_Tensor(const Tensor& self, const Tensor& tensor
                          : tensor_split_indices(self, Shape(IntSpan(values, size_t(host.numel()))), dim);
 }
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  check(self.dim() > 0, ErrorKind::Runtime, "unbind: argument 'self' is 0-dimensional");
+  check(self.dim() > 0, ErrorKind::Index, "unbind: argument 'self' is 0-dimensional");
   dim = wrap_dim(dim, self.dim(), "unbind");
   std::vector<Tensor> out;
   for (int64_t i = 0; i < self.size(dim); ++i) out.push_back(ops::select(self, dim, i));
@@ -162,13 +162,24 @@ Tensor stack(TensorList tensors, int64_t dim) {
   }
   return ops::cat(parts, dim);
 }
-Tensor hstack(TensorList tensors) {
-  const auto parts = map(tensors, ops::atleast_1d);
-  return ops::cat(parts, !parts.empty() && parts[0].dim() > 1 ? 1 : 0);
+static void expect_some(const char* op, TensorList tensors) {
+  check(!tensors.empty(), ErrorKind::Runtime, op, ": argument 'tensors' is empty, expected at least one tensor");
 }
-Tensor vstack(TensorList tensors) { return ops::cat(map(tensors, ops::atleast_2d), 0); }
-Tensor dstack(TensorList tensors) { return ops::cat(map(tensors, ops::atleast_3d), 2); }
+Tensor hstack(TensorList tensors) {
+  expect_some("hstack", tensors);
+  const auto parts = map(tensors, ops::atleast_1d);
+  return ops::cat(parts, parts[0].dim() > 1 ? 1 : 0);
+}
+Tensor vstack(TensorList tensors) {
+  expect_some("vstack", tensors);
+  return ops::cat(map(tensors, ops::atleast_2d), 0);
+}
+Tensor dstack(TensorList tensors) {
+  expect_some("dstack", tensors);
+  return ops::cat(map(tensors, ops::atleast_3d), 2);
+}
 Tensor column_stack(TensorList tensors) {
+  expect_some("column_stack", tensors);
   std::vector<Tensor> parts;
   for (const Tensor& t : tensors) parts.push_back(t.dim() <= 1 ? ops::reshape(t, Shape{t.numel(), 1}) : t);
   return ops::cat(parts, 1);
@@ -230,6 +241,8 @@ Tensor fliplr(const Tensor& self) {
 Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
   check(dims.size() == 2, ErrorKind::Runtime, "rot90: argument 'dims' must name two dimensions, got ",
         shape_text(dims));
+  check(self.dim() >= 2, ErrorKind::Runtime, "rot90: argument 'self' has shape ", shape_text(self.sizes()),
+        ", expected at least 2 dimensions");
   check(wrap_dim(dims[0], self.dim(), "rot90", "dims") != wrap_dim(dims[1], self.dim(), "rot90", "dims"),
         ErrorKind::Runtime, "rot90: argument 'dims' ", shape_text(dims), " must name two different dimensions");
   switch (((k % 4) + 4) % 4) {
@@ -247,6 +260,8 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   }
   check(shifts.size() == dims.size(), ErrorKind::Runtime, "roll: arguments 'shifts' ", shape_text(shifts),
         " and 'dims' ", shape_text(dims), " must have the same length");
+  check(self.dim() > 0, ErrorKind::Index, "roll: argument 'dims' is ", shape_text(dims),
+        ", but 'self' has no dimensions");
   Tensor out = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], self.dim(), "roll", "dims");

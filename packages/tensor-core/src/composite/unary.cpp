@@ -46,6 +46,7 @@ Tensor imag(const Tensor& self) {
         ", expected a complex dtype");
   return ops::select(ops::view_as_real(self), -1, 1);
 }
+Tensor conj_physical(const Tensor& self) { return is_complex(self.dtype()) ? ops::conj(self) : self; }
 Tensor polar(const Tensor& abs, const Tensor& angle) {
   return ops::complex(ops::mul(abs, ops::cos(angle)), ops::mul(abs, ops::sin(angle)));
 }

@@ -77,6 +77,21 @@ void check_distinct(const OpEntry& op, std::initializer_list<const Tensor*> outp
              " and ", describe(**b));
 }
 
+void check_same(const OpEntry& op, const Tensor& target, DType dtype) {
+  check(target.dtype() == dtype, ErrorKind::Runtime, op.name, ": the result has dtype ", name(dtype),
+        ", and the tensor it goes to ", name(target.dtype()), ", expected the same");
+}
+void check_made(const OpEntry& op, const Tensor& out, std::optional<DType> dtype, std::optional<Device> device,
+                bool requires_grad) {
+  check(!dtype || *dtype == out.dtype(), ErrorKind::Runtime, op.name, ": argument 'dtype' is ",
+        name(dtype.value_or(out.dtype())), ", expected that of argument 'out', ", name(out.dtype()));
+  if (device && *device != out.device()) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": argument 'device' is ", to_string(*device),
+         ", expected that of argument 'out', ", to_string(out.device()));
+  check(!requires_grad, ErrorKind::Runtime, op.name,
+        ": argument 'requires_grad' is for new tensors, and 'out' is given; call out.requires_grad_()");
+}
+
 OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place,
                      std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists)
     : op_(op), out_(out) {

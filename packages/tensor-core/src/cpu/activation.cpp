@@ -46,7 +46,7 @@ void gradient_of_output(const Tensor& out, const Tensor& grad, const Tensor& y) 
 }
 void dropout_backward(const Tensor& out, const Tensor& grad, const Tensor& mask, double scale) {
   const LoopParams p{Scalar(scale)};
-  const DType d = compute_dtype(grad.dtype());
+  const DType d = compute_dtype(out.dtype());
   if (is_complex(d)) {
     run_line(row(Arith::mul), "native_dropout_backward", d, out, grad, mask);
     return run_line(row(Arith::mul), "native_dropout_backward", d, out, out, Tensor(Scalar(scale)));

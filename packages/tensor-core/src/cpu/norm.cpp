@@ -211,6 +211,13 @@ void native_batch_norm_kernel(const Tensor& result, const Tensor& save_mean, con
                               const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                               const Tensor& running_var, bool training, double momentum, double eps) {
   const DType dtype = statistics_dtype(input.dtype());
+  if (!save_mean.contiguous() || !save_invstd.contiguous()) [[unlikely]] {
+    const Tensor mean = empty(save_mean.sizes(), dtype), invstd = empty(save_invstd.sizes(), dtype);
+    native_batch_norm_kernel(result, mean, invstd, input, weight, bias, running_mean, running_var, training, momentum,
+                             eps);
+    copy_elements(save_mean, mean);
+    return copy_elements(save_invstd, invstd);
+  }
   const Channels in(input, dtype);
   visit_norm(dtype, [&]<class T>() {
     batch_norm_typed<T>(result, save_mean, save_invstd, in, weight, bias, running_mean, running_var, training, momentum,

@@ -7,6 +7,7 @@
 #include "cpu/prepare.h"
 #include "infer/pool.h"
 #include "taeda/elementwise.h"
+#include "taeda/ops/cast.h"
 #include "taeda/parallel.h"
 #include "taeda/small_vec.h"
 
@@ -170,6 +171,13 @@ void avg_pool(const Geometry& g, const Scales& scale, const Tensor& out, const T
 
 void avg_pool2d_kernel(const Tensor& out, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                        bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+  if (input.dtype() == DType::Int64) {
+    const Tensor mean = empty(out.sizes(), DType::Float64);
+    avg_pool2d_kernel(mean, ops::cast(input, DType::Float64), kernel_size, stride, padding, ceil_mode,
+                      count_include_pad, divisor_override);
+    const Pair kernel = infer::both(kernel_size);
+    return copy_elements(out, infer::whole_means(mean, divisor_override.value_or(kernel[0] * kernel[1])));
+  }
   const Geometry g = window_geometry(input, kernel_size, stride, padding, {}, ceil_mode, count_include_pad);
   avg_pool(g, g.scales(divisor_override), out, input);
 }

@@ -1,5 +1,6 @@
 // CPU kernels of running sums, products and extrema.
 #include <cmath>
+#include <limits>
 
 #include "cpu/kernel.h"
 #include "cpu/loops/total.h"
@@ -64,14 +65,26 @@ void cumsum(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DT
 void cumprod(const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
   scan("cumprod", out, self, dim, []<class T>(T a, T b) { return T(a * b); });
 }
+template <class T>
+T log_sum_exp(T a, T b) {
+  const T high = a > b || a != a ? a : b, low = a > b || a != a ? b : a;
+  return std::isinf(high) && high == low ? high : high + std::log1p(std::exp(low - high));
+}
+/// The one with the larger real part is taken out, so that nothing overflows.
+Complex128 log_sum_exp(Complex128 a, Complex128 b) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  if (std::isnan(a.real()) || std::isnan(b.real())) return {nan, nan};
+  const Complex128 high = a.real() > b.real() ? a : b, low = a.real() > b.real() ? b : a;
+  if (std::isinf(high.real()) && high.real() == low.real())  // of nothing the angle is unknown
+    return high.real() < 0 ? high : std::log(std::exp(low) + std::exp(high));
+  const Complex128 z = std::exp(low - high);
+  const double beyond = z.real() * (2 + z.real()) + z.imag() * z.imag();
+  return high + Complex128(0.5 * std::log1p(beyond), std::atan2(z.imag(), 1 + z.real()));
+}
 void logcumsumexp(const Tensor& out, const Tensor& self, int64_t dim) {
   scan("logcumsumexp", out, self, dim, []<class T>(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-      const T high = a > b || a != a ? a : b, low = a > b || a != a ? b : a;
-      return std::isinf(high) && high == low ? high : high + std::log1p(std::exp(low - high));
-    } else {
-      return a;
-    }
+    if constexpr (std::is_floating_point_v<T> || is_complex_v<T>) return log_sum_exp(a, b);
+    else return a;
   });
 }
 template <bool Largest>

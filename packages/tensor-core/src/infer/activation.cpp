@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "infer/dtypes.h"
 #include "taeda/infer.h"
 
 namespace taeda::infer {
@@ -55,7 +56,9 @@ Spec native_dropout_backward(const Tensor& grad, const Tensor& mask, double) {
         shape_text(mask.sizes()), " must have the shape of 'grad', ", shape_text(grad.sizes()));
   check(mask.dtype() == DType::Bool, ErrorKind::Runtime, "native_dropout_backward: argument 'mask' has dtype ",
         name(mask.dtype()), ", expected bool");
-  return binary("native_dropout_backward", grad, grad);
+  Spec out = binary("native_dropout_backward", grad, grad);
+  out.dtype = float_of(out.dtype);
+  return out;
 }
 Spec softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim) {
   return gradient_along("softmax_backward", grad, output, dim);

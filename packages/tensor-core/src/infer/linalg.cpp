@@ -43,8 +43,6 @@ void expect_expandable(const char* op, const Tensor& self, IntSpan sizes) {
          ", expected one that broadcasts to the product's ", shape_text(sizes));
 }
 void expect_factor(const char* op, const char* argument, const Scalar& value, DType dtype) {
-  check(!is_integral(dtype) || value.is_integral(), ErrorKind::Runtime, op, ": argument '", argument,
-        "' must be an integer for dtype ", name(dtype));
   check(is_complex(dtype) || !value.is_complex(), ErrorKind::Runtime, op, ": argument '", argument,
         "' must be real for dtype ", name(dtype));
 }

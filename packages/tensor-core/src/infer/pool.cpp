@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "taeda/arithmetic.h"
+#include "taeda/ops/arith.h"
 #include "taeda/ops/pool.h"
+#include "taeda/ops/unary.h"
 
 namespace taeda::infer {
 namespace {
@@ -190,9 +193,13 @@ Spec max_pool2d_pick(const Tensor& input, IntSpan kernel_size, IntSpan stride, I
   return shaped(op, input, s, both(kernel_size));
 }
 
+Tensor whole_means(const Tensor& mean, int64_t most) {
+  // A quotient that is whole may lie an ulp below; one that is not is further away than this.
+  return ops::trunc(mean + ops::sign(mean) * Tensor(0.5 / std::abs(double(most))));
+}
 Spec avg_pool2d(const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode, bool,
                 std::optional<int64_t> divisor_override) {
-  expect_floating("avg_pool2d", input);
+  if (input.dtype() != DType::Int64) expect_floating("avg_pool2d", input);
   check(!divisor_override || *divisor_override != 0, ErrorKind::Value,
         "avg_pool2d: argument 'divisor_override' must not be 0");
   const PoolPlan s = checked_pool("avg_pool2d", input, kernel_size, stride, padding, Shape{1}, ceil_mode);

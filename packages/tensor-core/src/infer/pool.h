@@ -36,6 +36,8 @@ Ranges adaptive_ranges(int64_t size, int64_t out);
 void expect_ordered(const char* op, const Tensor& input);
 PoolPlan checked_pool(const char* op, const Tensor& input, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                       IntSpan dilation, bool ceil_mode);
+/// The quotients of whole numbers, rounded to 0, that means in float64 stand for; none was divided by more than `most`.
+Tensor whole_means(const Tensor& mean, int64_t most);
 /// Sizes asked for by an adaptive operator.
 Pair adaptive_size(const char* op, const Tensor& input, IntSpan output_size);
 

@@ -71,7 +71,9 @@ Spec arg_extremum(const char* op, const Tensor& self, std::optional<int64_t> dim
   return out;
 }
 Spec truth(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
-  return spec(reduced_shape(self, reduced_dims(op, self, dim), keepdim), DType::Bool);
+  // uint8 was the dtype of truth before there was bool.
+  const DType dtype = self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
+  return spec(reduced_shape(self, reduced_dims(op, self, dim), keepdim), dtype);
 }
 Spec vector_norm(const Tensor& self, const Scalar& ord, const Dims& dim, bool keepdim, std::optional<DType> dtype) {
   const DType in = dtype.value_or(self.dtype());
@@ -88,7 +90,7 @@ Spec scan(const char* op, const Tensor& self, int64_t dim, std::optional<DType> 
 }
 Spec scan_float(const char* op, const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim(), op);
-  if (!is_floating(self.dtype())) unsupported(op, self.dtype());
+  if (!is_differentiable(self.dtype())) unsupported(op, self.dtype());
   return same_layout(self, self.dtype());
 }
 std::array<Spec, 2> scan_indices(const char* op, const Tensor& self, int64_t dim) {

@@ -19,7 +19,7 @@ Spec triangle(const char* op, const Tensor& self) {
 }  // namespace
 
 Spec cat(TensorList tensors, int64_t dim) {
-  check(!tensors.empty(), ErrorKind::Runtime, "cat: argument 'tensors' is empty, expected at least one tensor");
+  check(!tensors.empty(), ErrorKind::Value, "cat: argument 'tensors' is empty, expected at least one tensor");
   const Tensor* first = nullptr;
   for (const Tensor& t : tensors) {
     check(t.dim() > 0, ErrorKind::Runtime,

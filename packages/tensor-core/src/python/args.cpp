@@ -3,6 +3,7 @@
 
 #include <structseq.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -183,6 +184,19 @@ int find_keyword(Signature& sig, PyObject* name) {
   return -1;
 }
 
+/// Keywords that ask a function which makes tensors for what is so in any case: dense memory that is not pinned, laid
+/// out like that of the argument.
+bool asks_nothing(const Signature& sig, PyObject* name, PyObject* value) {
+  const auto of_device = [](const ArgSpec& spec) { return spec.kind == ArgKind::OptDevice; };
+  if (std::none_of(sig.specs, sig.specs + sig.count, of_device)) return false;
+  const auto is = [](PyObject* o, const char* text) {
+    return PyUnicode_Check(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
+  };
+  if (is(name, "pin_memory")) return value == Py_False || value == Py_None;
+  if (is(name, "layout")) return value == Py_None || is(value, "strided");
+  return is(name, "memory_format") && (value == Py_None || is(value, "preserve_format"));
+}
+
 /// Fills the slots; on failure returns false with, when `loud`, a TypeError set.
 bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots,
           bool loud) {
@@ -214,6 +228,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   for (Py_ssize_t k = 0; k < keywords; ++k) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     const int i = find_keyword(sig, name);
+    if (i < 0 && asks_nothing(sig, name, args[nargs + k])) continue;
     if (i < 0 || slots.values[i]) {
       if (loud)
         PyErr_Format(PyExc_TypeError, "%s: %s argument '%U'; signature: %s", sig.name,
@@ -239,10 +254,15 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   return true;
 }
 
-bool fits(Signature& sig, Slots& slots) {
+bool of_tensors(ArgKind kind) { return kind <= ArgKind::OptTensorList || kind == ArgKind::Out; }
+
+/// Whether the arguments have the signature's types. A tensor of no dimension may stand for a number, but not if
+/// `strict`: an overload that takes tensors goes first.
+bool fits(Signature& sig, Slots& slots, bool strict) {
   for (int i = 0; i < sig.count; ++i) {
     PyObject* o = slots.values[i];
     if (!o || (slots.tail && i == sig.varargs)) continue;
+    if (strict && is_tensor(o) && !of_tensors(sig.specs[i].kind)) return false;
     if (o == Py_None && !sig.specs[i].required && list_kind(sig.specs[i].kind)) continue;
     if (!matches(sig.specs[i].kind, o)) return false;
   }
@@ -289,9 +309,10 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
       if (!bind(*signatures, self, args, nargs, kwnames, slots, true)) return nullptr;
       return signatures->call(*signatures, slots);
     }
-    for (int s = 0; s < count; ++s)
-      if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots))
-        return signatures[s].call(signatures[s], slots);
+    for (const bool strict : {true, false})
+      for (int s = 0; s < count; ++s)
+        if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots, strict))
+          return signatures[s].call(signatures[s], slots);
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
   } catch (const Overridden&) {

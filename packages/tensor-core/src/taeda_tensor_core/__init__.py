@@ -33,7 +33,10 @@ from taeda_tensor_core._functions import (  # noqa: E402
     numel,
     resolve_conj,
     resolve_neg,
+    split_copy,
+    split_with_sizes_copy,
     tensordot,
+    unbind_copy,
     use_deterministic_algorithms,
 )
 from taeda_tensor_core._info import (  # noqa: E402
@@ -124,6 +127,7 @@ _methods.install()
 overridable((
     *(is_complex, is_floating_point, is_nonzero, is_same_size, nonzero, numel, resolve_conj, resolve_neg),
     *(einsum, histogramdd, tensordot, unique, unique_consecutive),
+    *(split_copy, split_with_sizes_copy, unbind_copy),
 ))  # fmt: skip
 
 contiguous_format = memory_format("contiguous_format")

@@ -101,11 +101,14 @@ def broadcast_shapes(*shapes: tuple[int, ...] | int) -> Size:
     return _C.broadcast_tensors(*parts)[0].shape if parts else Size(())
 
 
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+def nonzero(
+    input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False
+) -> Tensor | tuple[Tensor, ...]:
     """Indices of the non-zero elements in row-major order.
 
     Args:
         input: Any tensor.
+        out: Where the matrix is written.
         as_tuple: Give one int64 tensor for each dimension (one for a number), fit for indexing, instead of a matrix.
 
     Returns: int64 of shape (n, ndim), or `ndim` tensors of shape (n,).
@@ -118,7 +121,9 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, 
         >>> t[taeda.nonzero(t, as_tuple=True)]
         tensor([3, 5])
     """
-    return _C.where(input) if as_tuple else _C.nonzero(input)
+    if as_tuple and out is not None:
+        raise TypeError("nonzero: argument 'out' takes a matrix, which as_tuple=True does not give")
+    return _C.where(input) if as_tuple else _C.nonzero(input, out=out)
 
 
 def einsum(*args: Any) -> Tensor:
@@ -223,7 +228,9 @@ def histogramdd(
     return _Histogram((hist, tuple(edges)))
 
 
-def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2) -> Tensor:
+def tensordot(
+    a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2, out: Tensor | None = None
+) -> Tensor:
     """Sum of products over dimensions of both.
 
     Args:
@@ -231,6 +238,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor
         b: A tensor of the same dtype.
         dims: How many of the last dimensions of `a` meet the first of `b`; or two lists: the dimensions of `a` and,
             in the same order, those of `b`.
+        out: Where the result is written.
 
     Returns: The other dimensions of `a`, then those of `b`.
 
@@ -245,10 +253,42 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
-        return _C.tensordot(a, b, dims)
+        return _C.tensordot(a, b, dims, out=out)
     if not isinstance(dims, (list, tuple)) or len(dims) != 2:
         raise TypeError(
             f"tensordot: argument 'dims' must be an int or a pair of lists of ints, found {dims!r}"
         )
     of_a, of_b = ([one] if isinstance(one, int) else one for one in dims)
-    return _C.tensordot(a, b, of_a, of_b)
+    return _C.tensordot(a, b, of_a, of_b, out=out)
+
+
+def _copies_into(name: str, parts: tuple[Tensor, ...], out: Sequence[Tensor] | None) -> Any:
+    """The parts, or nothing when they are written to the tensors of `out`."""
+    if out is None:
+        return parts
+    if not isinstance(out, (list, tuple)) or not all(isinstance(target, Tensor) for target in out):
+        raise TypeError(f"{name}: argument 'out' must be a sequence of Tensors, found {type(out).__name__}")
+    if len(out) != len(parts):
+        raise RuntimeError(f"{name}: argument 'out' has {len(out)} tensors, expected {len(parts)}")
+    for target, part in zip(out, parts, strict=True):
+        _C.alias_copy(part, out=target)
+    return None
+
+
+def split_copy(
+    input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...]:
+    """`split`, each part in memory of its own; with `out` written there, and nothing is given back."""
+    return _copies_into("split_copy", _C.split_copy(input, split_size, dim), out)
+
+
+def split_with_sizes_copy(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...]:
+    """`split_with_sizes`, each part in memory of its own; with `out` written there, and nothing is given back."""
+    return _copies_into("split_with_sizes_copy", _C.split_with_sizes_copy(input, split_sizes, dim), out)
+
+
+def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
+    """`unbind`, each part in memory of its own; with `out` written there, and nothing is given back."""
+    return _copies_into("unbind_copy", _C.unbind_copy(input, dim), out)

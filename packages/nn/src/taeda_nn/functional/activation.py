@@ -66,13 +66,15 @@ tanh = op("tanh")
 _gelu = op("gelu")
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """x times the normal distribution function of x; ``approximate="tanh"`` uses the cheaper formula.
 
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     """
     if approximate not in ("none", "tanh"):
         raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    if out is not None:
+        return _gelu(input, approximate=approximate, out=out)
     return _gelu(input, approximate=approximate)
 
 
@@ -81,7 +83,12 @@ _silu, silu_ = op("silu"), op("silu_")
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    return silu_(input) if inplace else _silu(input)
+    try:
+        return silu_(input) if inplace else _silu(input)
+    except NotImplementedError:
+        if not input.is_complex():
+            raise
+    return input.mul_(input.sigmoid()) if inplace else input * input.sigmoid()
 
 
 _leaky_relu, leaky_relu_ = op("leaky_relu"), op("leaky_relu_")
@@ -195,11 +202,11 @@ glu = op("glu")
 _softshrink = op("softshrink")
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x moved towards 0 by ``lambd``, 0 where it would pass it."""
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambd must not be negative, got {lambd}")
-    return _softshrink(input, lambd)
+    return _softshrink(input, lambd) if out is None else _softshrink(input, lambd, out=out)
 
 
 def _dim_by_rank(name: str, rank: int) -> int:

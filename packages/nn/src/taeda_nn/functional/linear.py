@@ -27,7 +27,7 @@ pdist = op("pdist")
 _embedding_bag = op("embedding_bag")
 _embedding = op("embedding")
 _embedding_renorm_ = op("embedding_renorm_")
-_vector_norm = op("vector_norm")
+_vector_norm, _div = op("vector_norm"), op("div")
 
 
 def embedding(
@@ -54,6 +54,10 @@ def embedding(
     """
     if sparse:
         raise NotImplementedError("embedding: sparse gradients are not supported; use sparse=False")
+    if weight.dim() != 2:
+        raise RuntimeError(
+            f"embedding: argument 'weight' must be 2-D, (rows, features), found {tuple(weight.shape)}"
+        )
     rows = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1
@@ -144,8 +148,11 @@ def embedding_bag(
     return _embedding_bag(weight, input, offsets, *settings)[0]
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """``input`` divided by its p-norm along ``dim``; norms below ``eps`` count as ``eps``."""
     if not isinstance(input, Tensor):
         raise not_tensors("normalize", input=input)
-    return input / _vector_norm(input, p, dim, True).clamp(min=eps)
+    norm = _vector_norm(input, p, dim, True).clamp(min=eps)
+    return input / norm if out is None else _div(input, norm, out=out)

@@ -169,6 +169,13 @@ def mse_loss(
     return _weighted("mse_loss", lambda code: _mse(input, target, code), weight, reduction)
 
 
+def _l1_of(input: Tensor, target: Tensor, code: int) -> Tensor:
+    """Absolute differences, reduced as the code says; of complex numbers in two steps."""
+    if not (input.is_complex() or target.is_complex()):
+        return _l1(input, target, code)
+    return reduced((input - target).abs(), code)
+
+
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -180,7 +187,7 @@ def l1_loss(
     """Absolute difference."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _warn_broadcast("l1_loss", input, target)
-    return _weighted("l1_loss", lambda code: _l1(input, target, code), weight, reduction)
+    return _weighted("l1_loss", lambda code: _l1_of(input, target, code), weight, reduction)
 
 
 def smooth_l1_loss(
@@ -294,6 +301,13 @@ def gaussian_nll_loss(
         raise ValueError("gaussian_nll_loss: var must not be negative")
     if var.dim() == input.dim() - 1 and tuple(var.shape) == tuple(input.shape[:-1]):
         var = var.unsqueeze(-1)
+    elif var.dim() != input.dim() or any(
+        n not in (1, m) for n, m in zip(var.shape, input.shape, strict=True)
+    ):
+        raise ValueError(
+            f"gaussian_nll_loss: argument 'var' has shape {tuple(var.shape)}, expected that of 'input', "
+            f"{tuple(input.shape)}, or 1 where it is the same for all"
+        )
     # The limit changes the value but lets the gradient pass.
     var = var + (var.detach().clamp(min=eps) - var.detach())
     loss = 0.5 * (var.log() + (input - target) * (input - target) / var)

@@ -142,21 +142,21 @@ def max_pool1d_with_indices(
     input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
     """``max_pool1d`` with ``return_indices=True``."""
-    return max_pool1d(input, kernel_size, *args, **kwargs, return_indices=True)
+    return max_pool1d(input, kernel_size, *args, **(kwargs | {"return_indices": True}))
 
 
 def max_pool2d_with_indices(
     input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
     """``max_pool2d`` with ``return_indices=True``."""
-    return max_pool2d(input, kernel_size, *args, **kwargs, return_indices=True)
+    return max_pool2d(input, kernel_size, *args, **(kwargs | {"return_indices": True}))
 
 
 def max_pool3d_with_indices(
     input: Tensor, kernel_size: Ints, *args: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
     """``max_pool3d`` with ``return_indices=True``."""
-    return max_pool3d(input, kernel_size, *args, **kwargs, return_indices=True)
+    return max_pool3d(input, kernel_size, *args, **(kwargs | {"return_indices": True}))
 
 
 # The operators themselves: their missing stride is the window's size, as users expect.

@@ -344,6 +344,8 @@ RECORDS = [
             errors=_refused("native_dropout", (2,), -1.0, words=("p", "-1")), behaviours=("dropout",)),
     OpRecord("native_dropout_backward", lambda grad, mask, scale: (grad * mask * scale).astype(grad.dtype), _masked,
             FLOATS_AND_COMPLEX, differentiable=True, namespace="ops"),
+    OpRecord("native_dropout_backward", lambda grad, mask, scale: (grad * mask * scale).astype(np.float32), _masked,
+             ("bool", "uint8", "int64"), namespace="ops"),
     _chance("rrelu", _leaky, _options((), (0.2, 0.4), (0.25, 0.25, True)), differentiable=True, errors=_refused(
         "rrelu", (2,), 0.5, 0.25, True, words=("lower", "upper", "0.5", "0.25")
     ), behaviours=("random slopes",)),

@@ -10,14 +10,14 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import ALL, OpRecord, Sample
-from taeda_testing.records import shape
+from taeda_testing.records import shape, unary
 from taeda_testing.sampling import calls
 from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
 
 def _copy_of(name: str, view: str, nth: int = 0, out: bool = True) -> OpRecord:
     """The record of a view, of which `name` gives a copy; `nth` of several of one name."""
-    record = [r for r in shape.RECORDS if r.name == view][nth]
+    record = [r for r in (*shape.RECORDS, *unary.RECORDS) if r.name == view][nth]
     return replace(record, name=name, out=out, in_place=False, namespace="", behaviours=())
 
 
@@ -77,5 +77,7 @@ RECORDS = [
     _split_copy("unsafe_split", int),
     _split_copy("unsafe_split_with_sizes", list),
     _copy_of("unsqueeze_copy", "unsqueeze"),
+    _copy_of("view_as_complex_copy", "view_as_complex"),
+    _copy_of("view_as_real_copy", "view_as_real"),
     _copy_of("view_copy", "view"),
 ]  # fmt: skip

@@ -89,6 +89,7 @@ def _tables(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 def _bags(table, rows, offsets, by_freq=False, mode=0, sparse=False, factors=None, last=False, padding=None):
     ends = [*offsets, *([] if last else [len(rows)])]
+    padding = None if padding is None else padding % len(table)
     bags = [[i for i in range(a, b) if rows[i] != padding] for a, b in itertools.pairwise(ends)]
     out = np.zeros((len(bags), table.shape[1]), table.dtype)
     owners, sizes = np.zeros(len(rows), np.int64), np.array([len(bag) for bag in bags], np.int64)
@@ -117,7 +118,11 @@ def _bag_samples(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((table, rows, np.array([0, 2, 4]), False, mode, False, None, False, 2), cut={0: cut})
         yield Sample((table, np.zeros(0, np.int64), np.array([0, 0]), False, mode))
     factors = random_array(rng, (6,), dtype)
-    yield Sample((random_array(rng, (5, 3), dtype), rows, np.array([0, 3]), False, 0, False, factors))
+    table = random_array(rng, (5, 3), dtype)
+    yield Sample((table, rows, np.array([0, 3]), False, 0, False, factors))
+    cut, out = np.zeros((5, 3), bool), rows == 2
+    cut[2] = True
+    yield Sample((table, rows, np.array([0, 3]), False, 0, False, factors, False, -3), cut={0: cut, 6: out})
 
 
 _BAG_ERRORS = _errors(

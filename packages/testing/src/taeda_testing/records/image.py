@@ -110,6 +110,11 @@ def _grids(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
         yield Sample((random_array(rng, image, dtype), points.astype(dtype), *how))
 
 
+def _of_rank(samples: Any, rank: int) -> Any:
+    """The samples whose first argument has so many dimensions."""
+    return lambda dtype, rng: (s for s in samples(dtype, rng) if s.args[0].ndim == rank)
+
+
 def _grid_gradients(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     for sample in _grids(dtype, rng):
         x, grid = sample.args[:2]
@@ -364,6 +369,24 @@ RECORDS = [
         cancels=True,
         errors=_GRID_ERRORS,
         **_TOLERANCE,
+    ),
+    _record(
+        "grid_sampler_2d",
+        _sampled,
+        _of_rank(_grids, 4),
+        namespace="",
+        cancels=True,
+        **_TOLERANCE,
+        errors=misfit("grid_sampler_2d", (1, 2, 3, 3, 3), (1, 2, 2, 2, 3), 0, 0, False, words=("input", "4")),
+    ),
+    _record(
+        "grid_sampler_3d",
+        _sampled,
+        _of_rank(_grids, 5),
+        namespace="",
+        cancels=True,
+        **_TOLERANCE,
+        errors=misfit("grid_sampler_3d", (1, 2, 3, 3), (1, 2, 2, 2), 0, 0, False, words=("input", "5")),
     ),
     _record(
         "grid_sampler_backward",

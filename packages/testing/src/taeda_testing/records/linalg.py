@@ -221,7 +221,13 @@ def _notations(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 def _einsum(equation, *tensors):
     given = tensors[0] if isinstance(tensors[0], list) else tensors
-    return np.einsum(equation, *given)
+    found = np.einsum(equation, *given)
+    if len(given) > 1 or found.dtype.kind != "i":
+        return found
+    # A sum alone is one of integers in int64; a product, or a diagonal, stays in their dtype.
+    labels, arrow, kept = equation.replace(" ", "").partition("->")
+    summed = set(labels) - set(kept) if arrow else {c for c in labels if labels.count(c) > 1 and c != "."}
+    return np.einsum(equation, given[0].astype(np.int64)) if summed else found
 
 
 def _chains(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:

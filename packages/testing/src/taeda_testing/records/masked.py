@@ -90,7 +90,7 @@ def _most(dtype: np.dtype) -> Any:
 def _place(function: Callable[..., Any], other: Callable[[np.dtype], Any]) -> Callable[..., Any]:
     def reference(x, dim=None, keepdim=False, mask=None):
         filled = np.where(_full(x, mask), x, np.asarray(other(x.dtype), x.dtype))
-        return np.asarray(function(filled, axis=dim, keepdims=keepdim))
+        return np.asarray(function(filled, axis=dim, keepdims=keepdim)).astype(x.dtype)
 
     return reference
 
@@ -126,7 +126,8 @@ def _spread(root: bool) -> Callable[..., Any]:
     def reference(x, dim=None, unbiased=None, correction=None, keepdim=False, mask=None):
         lost = correction if correction is not None else 0 if unbiased is False else 1
         function = np.std if root else np.var
-        return np.asarray(function(x, axis=dim, ddof=lost, keepdims=keepdim, where=_full(x, mask)))
+        found = function(x, axis=dim, ddof=lost, keepdims=keepdim, where=_full(x, mask))
+        return np.asarray(found).astype(x.dtype)
 
     return reference
 
@@ -157,7 +158,7 @@ def _softmax(sign: int, log: bool = False) -> Callable[..., Any]:
 
 
 def _logsumexp(x, dim=None, keepdim=False, mask=None):
-    kept = np.where(_full(x, mask), x.astype(np.float64), -np.inf)
+    kept = np.where(_full(x, mask), x.astype(np.result_type(x, np.float64)), -np.inf)
     return np.asarray(np.log(np.exp(kept).sum(dim, keepdims=keepdim))).astype(x.dtype)
 
 
@@ -200,7 +201,7 @@ RECORDS = [
             differentiable=True, errors=()),
     # The second derivatives of logaddexp are NaN where an operand, masked, is -inf.
     _record("masked_logaddexp", _logaddexp, _pairs, FLOATS, differentiable=True, second=False, errors=()),
-    _record("masked_logsumexp", _logsumexp, _reduced(), FLOATS, differentiable=True),
+    _record("masked_logsumexp", _logsumexp, _reduced(), FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_mean", _with(np.mean), _reduced(), FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_median", _median, _reduced(several=False, none=False), FLOATS, differentiable=True),
     _record("masked_norm", _norm, _norms, FLOATS_AND_COMPLEX, differentiable=True),

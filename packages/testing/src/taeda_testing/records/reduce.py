@@ -129,6 +129,19 @@ def _along(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
     return (s for s in _distinct(dtype, rng) if "keepdim" not in s.kwargs)
 
 
+def _log_sums(x: np.ndarray, dim: int) -> np.ndarray:
+    """Logarithms of running sums of exponentials; angles go on from those of the largest numbers."""
+    if x.dtype.kind != "c" or not x.size:
+        return np.logaddexp.accumulate(x, axis=dim) if x.dtype.kind != "c" else x.copy()
+    rows = np.moveaxis(np.atleast_1d(x).astype(np.complex128), dim, 0)
+    sums = [rows[0]]
+    for row in rows[1:]:
+        first = sums[-1].real > row.real
+        high, low = np.where(first, sums[-1], row), np.where(first, row, sums[-1])
+        sums.append(high + np.log1p(np.exp(low - high)))
+    return np.moveaxis(np.stack(sums), 0, dim).reshape(x.shape).astype(x.dtype)
+
+
 def _record(name, reference, samples, dtypes=ALL, differentiable=True, **more):
     return OpRecord(name, reference, samples, dtypes, differentiable=differentiable, **more)
 
@@ -331,6 +344,14 @@ def _cosine(a, b, dim=1, eps=1e-8):
 _ROW_PAIRS = (((4, 3), (4, 3)), ((2, 3), (3,)), ((2, 1, 3), (4, 3)))
 
 
+def _truth(function: Any) -> Any:
+    """With a dimension; of uint8 the result is uint8, as it was before there was bool."""
+    found = with_axis(function)
+    return lambda x, *args, **kwargs: np.asarray(found(x, *args, **kwargs)).astype(
+        np.uint8 if x.dtype == np.uint8 else bool
+    )
+
+
 RECORDS = [
     _reduce("sum", _summed(np.sum), reduction(), ALL, differentiable=True, out=True, atol={"float32": 1e-3},
             errors=dimension("sum")),
@@ -344,8 +365,8 @@ RECORDS = [
             errors=dimension("amax")),
     _reduce("amin", with_axis(np.amin), reduction(empty=False), REALS, differentiable=True, out=True, half="largest",
             errors=dimension("amin")),
-    _reduce("any", with_axis(np.any), reduction(), ALL, out=True, errors=dimension("any")),
-    _reduce("all", with_axis(np.all), reduction(), ALL, out=True, errors=dimension("all")),
+    _reduce("any", _truth(np.any), reduction(), ALL, out=True, errors=dimension("any")),
+    _reduce("all", _truth(np.all), reduction(), ALL, out=True, errors=dimension("all")),
     _reduce("argmax", _arg(np.argmax), reduction(tuples=False, empty=False), REALS, out=True,
             errors=dimension("argmax")),
     _reduce("argmin", _arg(np.argmin), reduction(tuples=False, empty=False), REALS, out=True,
@@ -360,7 +381,7 @@ RECORDS = [
             x.dtype
         ),
         lambda dtype, rng: (s for s in reduction(empty=False)(dtype, rng) if "dim" in s.kwargs),
-        FLOATS,
+        FLOATS_AND_COMPLEX,
         differentiable=True,
         out=True,
         half="largest",
@@ -397,7 +418,7 @@ RECORDS = [
              errors=misfit("cummax", (2, 3), -3, words=("dim", "-3"), error=IndexError)),
     differentiable("cummin", _running(np.less_equal), _along, REALS,
              errors=misfit("cummin", (2, 3), 2, words=("dim", "2"), error=IndexError)),
-    differentiable("logcumsumexp", lambda x, dim: np.logaddexp.accumulate(x, axis=dim), _along, FLOATS, out=True,
+    differentiable("logcumsumexp", _log_sums, _along, FLOATS_AND_COMPLEX, out=True,
              errors=misfit("logcumsumexp", (3,), 1, words=("dim", "1"), error=IndexError), half="largest"),
     _record("count_nonzero", _count_nonzero, _sparse, differentiable=False),
     _record("count_nonzero", _count_nonzero, _counted, differentiable=False, errors=misfit(

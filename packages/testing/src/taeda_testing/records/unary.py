@@ -79,6 +79,7 @@ RECORDS = [
     differentiable("trunc", np.trunc, unary(special=True), FLOATS, in_place=True, out=True),
     differentiable("round", np.round, unary(special=True), FLOATS, in_place=True, out=True),
     differentiable("conj", np.conj, unary(), (*FLOATS, *COMPLEX)),
+    differentiable("conj_physical", np.conj, unary(), (*FLOATS, *COMPLEX), in_place=True, out=True),
     differentiable("deg2rad", np.deg2rad, unary(), FLOATS, accuracy=NEARLY_EXACT),
     differentiable("sinc", np.sinc, unary(), FLOATS_AND_COMPLEX, accuracy=NEARLY_EXACT),
     function_of_two("atan2", np.arctan2, FLOATS),
