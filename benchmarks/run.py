@@ -1,4 +1,5 @@
-"""Runs all benchmarks, or those named: overhead, operators, accuracy, training, footprint, plugin_kernel."""
+"""Runs all benchmarks, or those named: overhead, operators, accuracy, training, footprint, plugin_kernel, loading,
+beside."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from _measure import LIBRARIES, machine
 
-ALL = ("footprint", "overhead", "operators", "accuracy", "training", "plugin_kernel")
+ALL = ("footprint", "overhead", "operators", "accuracy", "training", "plugin_kernel", "loading", "beside")
 
 
 def main() -> int:

@@ -1,0 +1,255 @@
+// The pool's threads: a queue of teams, waiting by looking and by sleeping, children of fork.
+#include "core/pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "core/quiet.h"
+#include "core/ticks.h"
+#include "taeda/work.h"
+
+namespace taeda {
+
+namespace {
+
+constinit thread_local Place here __attribute__((tls_model("initial-exec")));
+constinit thread_local int alone_here __attribute__((tls_model("initial-exec"))) = 0;
+
+constexpr uint32_t kCallerSleeps = uint32_t(1) << 31;
+// How long threads look before they sleep, in company and otherwise; a look that took longer than the third was no look
+// but a pause; and for how long such a pause is remembered.
+constexpr uint64_t kInCompany = kTicksPerMillisecond / 200, kInPeace = 3 * kTicksPerMillisecond / 2,
+                   kPause = kTicksPerMillisecond / 4, kMemory = 100 * kTicksPerMillisecond;
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void sleep_while(std::atomic<uint32_t>& word, uint32_t value, bool for_ever = true) {
+  const timespec some{0, 50'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, for_ever ? nullptr : &some, nullptr, 0);
+}
+void wake(std::atomic<uint32_t>* word, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+#if defined(__x86_64__)
+unsigned float_control() noexcept { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // without what has happened
+void set_float_control(unsigned value) noexcept { __builtin_ia32_ldmxcsr(value); }
+#else
+unsigned float_control() noexcept { return 0; }
+void set_float_control(unsigned) noexcept {}
+#endif
+
+class Pool {
+ public:
+  void offer(Team& team) {
+    team.float_control = float_control();
+    {
+      Guard guard(lock_);
+      start_threads(team.parts - 1);
+      *end_ = &team;
+      end_ = &team.following;
+    }
+    published_.fetch_add(1);
+    if (sleeping_.load() > 0) wake(&published_, team.parts - 1);
+  }
+
+  /// Threads that there are, after `wanted` were asked for.
+  int start(int wanted) {
+    if (const int there = threads_.load(std::memory_order_relaxed); there >= wanted) return there;
+    Guard guard(lock_);
+    return start_threads(wanted);
+  }
+
+  int take(Team& team) {
+    if (team.next.load(std::memory_order_relaxed) == team.parts) return -1;
+    Guard guard(lock_);
+    return next_of(team);
+  }
+
+  void withdraw(Team& team) {
+    if (team.next.load(std::memory_order_relaxed) == team.parts) return;
+    Guard guard(lock_);
+    if (team.next.load(std::memory_order_relaxed) == team.parts) return;
+    team.next.store(team.parts, std::memory_order_relaxed);
+    unlink(team);
+  }
+
+  /// Looks until `done`, for as long as it is worth it; says whether it is.
+  template <class Done>
+  bool look(const Done& done) {
+    uint64_t before = ticks();
+    const uint64_t end = before + (before < company_until_.load(std::memory_order_relaxed) ? kInCompany : kInPeace);
+    for (;;) {
+      for (int i = 0; i < 8; ++i) {
+        if (done()) return true;
+        pause_briefly();
+      }
+      const uint64_t now = ticks();
+      if (now - before > kPause) {
+        company_until_.store(now + kMemory, std::memory_order_relaxed);
+        return done();
+      }
+      if (now > end) return false;
+      before = now;
+    }
+  }
+
+  /// The only thread of a child of fork is the one that forked.
+  void begin_anew() { new (this) Pool; }
+
+ private:
+  /// Held for some nanoseconds; sleeping for it would take a thousand times as long.
+  class Guard {
+   public:
+    explicit Guard(std::mutex& lock) : lock_(lock) {
+      for (int i = 0; i < 100; ++i) {
+        if (lock_.try_lock()) return;
+        pause_briefly();
+      }
+      lock_.lock();
+    }
+    ~Guard() { lock_.unlock(); }
+    Guard(const Guard&) = delete;
+
+   private:
+    std::mutex& lock_;
+  };
+
+  int next_of(Team& team) {
+    const int part = team.next.load(std::memory_order_relaxed);
+    if (part == team.parts) return -1;
+    team.next.store(part + 1, std::memory_order_relaxed);
+    if (part + 1 == team.parts) unlink(team);
+    return part;
+  }
+
+  void unlink(Team& team) {
+    Team** link = &first_;
+    while (*link != &team) link = &(*link)->following;
+    *link = team.following;
+    if (end_ == &team.following) end_ = link;
+  }
+
+  int start_threads(int wanted) {
+    while (threads_.load(std::memory_order_relaxed) < wanted && start_thread()) {
+    }
+    return threads_.load(std::memory_order_relaxed);
+  }
+
+  bool start_thread() {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const Quiet quiet;  // which the new thread inherits: signals are for the program's threads
+    pthread_t thread;
+    const bool made = pthread_create(
+                          &thread, &attributes,
+                          [](void* pool) -> void* {
+                            static_cast<Pool*>(pool)->help();
+                            return nullptr;
+                          },
+                          this) == 0;
+    pthread_attr_destroy(&attributes);
+    threads_.fetch_add(made, std::memory_order_relaxed);
+    return made;
+  }
+
+  /// What a thread of the pool does all its life.
+  [[noreturn]] void help() {
+    for (;;) {
+      const uint32_t seen = published_.load();
+      if (help_one()) continue;
+      if (look([&] { return published_.load(std::memory_order_acquire) != seen; })) continue;
+      sleeping_.fetch_add(1);
+      sleep_while(published_, seen);
+      sleeping_.fetch_sub(1);
+    }
+  }
+
+  bool help_one() {
+    Team* team;
+    int part;
+    {
+      Guard guard(lock_);
+      team = first_;
+      if (!team) return false;
+      part = next_of(*team);
+      team->running.fetch_add(1, std::memory_order_relaxed);
+    }
+    threads_at_work.fetch_add(1);
+    if (host_ended) leave_work();
+    if (team->float_control != float_control()) set_float_control(team->float_control);
+    here = {team, part, team->parts};
+    team->body(team->context, part);
+    here = {};
+    threads_at_work.fetch_sub(1);
+    std::atomic<uint32_t>* const running = &team->running;
+    if (running->fetch_sub(1, std::memory_order_acq_rel) == kCallerSleeps + 1) wake(running, 1);
+    return true;
+  }
+
+  std::mutex lock_;
+  Team* first_ = nullptr;  // with parts to take, the oldest first
+  Team** end_ = &first_;
+  std::atomic<int> threads_{0};  // changes under the lock
+  std::atomic<uint32_t> published_{0};
+  std::atomic<int> sleeping_{0};
+  std::atomic<uint64_t> company_until_{0};
+};
+
+Pool& pool() {
+  static auto* only = new Pool;  // its threads outlive static destruction
+  return *only;
+}
+
+const bool fork_handler = [] {
+  pthread_atfork(nullptr, nullptr, [] {
+    pool().begin_anew();
+    here = {};
+  });
+  return true;
+}();
+
+}  // namespace
+
+int threads_together(int wanted) { return std::min(wanted, pool().start(wanted - 1) + 1); }
+void offer(Team& team) { pool().offer(team); }
+int take_part(Team& team) { return pool().take(team); }
+void withdraw(Team& team) { pool().withdraw(team); }
+
+void wait_for(Team& team) {
+  while (!pool().look([&] { return team.running.load(std::memory_order_acquire) == 0; })) {
+    const uint32_t left = team.running.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
+    if (left != kCallerSleeps) sleep_while(team.running, left, false);
+    team.running.fetch_and(~kCallerSleeps, std::memory_order_acq_rel);
+    // A thread that has left its part for good never ends it.
+    if (host_ended.load(std::memory_order_relaxed)) leave_work();
+  }
+}
+
+void meet(Team& team) {
+  const uint32_t generation = team.generation.load(std::memory_order_acquire);
+  if (team.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team.parts) {
+    team.arrived.store(0, std::memory_order_relaxed);
+    team.generation.fetch_add(1, std::memory_order_acq_rel);
+    wake(&team.generation, team.parts);
+    return;
+  }
+  const auto passed = [&] { return team.generation.load(std::memory_order_acquire) != generation; };
+  while (!pool().look(passed)) sleep_while(team.generation, generation);
+}
+
+Place& place() noexcept { return here; }
+int& alone() noexcept { return alone_here; }
+
+}  // namespace taeda
