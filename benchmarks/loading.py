@@ -92,10 +92,10 @@ def images(name: str, workers: int) -> float:
     return speed(data.DataLoader(Images(), batch_size=64, **options), 64)
 
 
-def tiny_samples(name: str) -> float:
+def tiny_samples(name: str, dataset: Any) -> float:
     """Samples a second, in batches of 32."""
     _, data, _ = parts(name)
-    return speed(data.DataLoader(range(100_000), batch_size=32), 32)
+    return speed(data.DataLoader(dataset, batch_size=32), 32)
 
 
 def small_batches(name: str) -> float:
@@ -186,7 +186,16 @@ def descriptors(name: str) -> float:
 ROWS: dict[str, tuple[Callable[[str], float], str, str]] = {
     "images, 0 workers": (lambda name: images(name, 0), "samples/s", ""),
     "images, 2 workers": (lambda name: images(name, WORKERS), "samples/s", ">= 1.3"),
-    "tiny samples, in-process": (tiny_samples, "samples/s", ">= 2"),
+    "tiny samples of a list, in-process": (
+        lambda name: tiny_samples(name, list(range(100_000))),
+        "samples/s",
+        ">= 2",
+    ),
+    "tiny samples of a class, in-process": (
+        lambda name: tiny_samples(name, Floats(100_000)),
+        "samples/s",
+        ">= 2",
+    ),
     "12-byte batches, 2 workers": (small_batches, "batches/s", ">= 4"),
     "first batch, spawn": (lambda name: first_batch(name, "spawn"), "ms", "<= 0.25"),
     "first batch, fork": (lambda name: first_batch(name, "fork"), "ms", ""),
