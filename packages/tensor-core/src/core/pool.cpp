@@ -22,10 +22,12 @@ constinit thread_local Place here __attribute__((tls_model("initial-exec")));
 constinit thread_local int alone_here __attribute__((tls_model("initial-exec"))) = 0;
 
 constexpr uint32_t kCallerSleeps = uint32_t(1) << 31;
-// How long threads look before they sleep, in company and otherwise; a look that took longer than the third was no look
-// but a pause; and for how long such a pause is remembered.
-constexpr uint64_t kInCompany = kTicksPerMillisecond / 200, kInPeace = 3 * kTicksPerMillisecond / 2,
-                   kPause = kTicksPerMillisecond / 4, kMemory = 100 * kTicksPerMillisecond;
+// How long threads look before they sleep, in peace and in company: helpers for their next part, callers for the last
+// one of others. A look that took longer than kPause was none but a time in which others ran; so will they for some
+// times as long.
+constexpr uint64_t kInPeace = 3 * kTicksPerMillisecond / 2, kHelperInCompany = kTicksPerMillisecond / 30,
+                   kCallerInCompany = kTicksPerMillisecond / 200, kPause = kTicksPerMillisecond / 10, kMemory = 12,
+                   kLongestMemory = 100 * kTicksPerMillisecond;
 
 void pause_briefly() noexcept {
 #if defined(__x86_64__)
@@ -86,9 +88,9 @@ class Pool {
 
   /// Looks until `done`, for as long as it is worth it; says whether it is.
   template <class Done>
-  bool look(const Done& done) {
+  bool look(uint64_t in_company, const Done& done) {
     uint64_t before = ticks();
-    const uint64_t end = before + (before < company_until_.load(std::memory_order_relaxed) ? kInCompany : kInPeace);
+    const uint64_t end = before + (before < company_until_.load(std::memory_order_relaxed) ? in_company : kInPeace);
     for (;;) {
       for (int i = 0; i < 8; ++i) {
         if (done()) return true;
@@ -96,7 +98,7 @@ class Pool {
       }
       const uint64_t now = ticks();
       if (now - before > kPause) {
-        company_until_.store(now + kMemory, std::memory_order_relaxed);
+        company_until_.store(now + std::min(kMemory * (now - before), kLongestMemory), std::memory_order_relaxed);
         return done();
       }
       if (now > end) return false;
@@ -169,7 +171,7 @@ class Pool {
     for (;;) {
       const uint32_t seen = published_.load();
       if (help_one()) continue;
-      if (look([&] { return published_.load(std::memory_order_acquire) != seen; })) continue;
+      if (look(kHelperInCompany, [&] { return published_.load(std::memory_order_acquire) != seen; })) continue;
       sleeping_.fetch_add(1);
       sleep_while(published_, seen);
       sleeping_.fetch_sub(1);
@@ -228,7 +230,7 @@ int take_part(Team& team) { return pool().take(team); }
 void withdraw(Team& team) { pool().withdraw(team); }
 
 void wait_for(Team& team) {
-  while (!pool().look([&] { return team.running.load(std::memory_order_acquire) == 0; })) {
+  while (!pool().look(kCallerInCompany, [&] { return team.running.load(std::memory_order_acquire) == 0; })) {
     const uint32_t left = team.running.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
     if (left != kCallerSleeps) sleep_while(team.running, left, false);
     team.running.fetch_and(~kCallerSleeps, std::memory_order_acq_rel);
@@ -246,7 +248,7 @@ void meet(Team& team) {
     return;
   }
   const auto passed = [&] { return team.generation.load(std::memory_order_acquire) != generation; };
-  while (!pool().look(passed)) sleep_while(team.generation, generation);
+  while (!pool().look(kCallerInCompany, passed)) sleep_while(team.generation, generation);
 }
 
 Place& place() noexcept { return here; }
