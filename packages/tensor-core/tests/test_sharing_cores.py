@@ -162,3 +162,10 @@ def test_a_child_of_fork_begins_with_one_thread_and_may_have_more():
         print(os.waitstatus_to_exitcode(os.wait()[1]), t.get_num_threads())
     """
     assert run(program) == ["1", "True", "1", "3", "0", "2"]
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_thousands_of_short_regions():
+    """Threads come when the caller has done everything itself: what they were called for may be gone."""
+    x = t.ones(150_000)
+    assert {float((x + x).sum()) for _ in range(3000)} == {300_000.0}

@@ -73,13 +73,13 @@ class Pool {
   }
 
   int take(Team& team) {
-    if (team.next.load(std::memory_order_relaxed) == team.parts) return -1;
+    if (team.next.load(std::memory_order_acquire) == team.parts) return -1;
     Guard guard(lock_);
     return next_of(team);
   }
 
   void withdraw(Team& team) {
-    if (team.next.load(std::memory_order_relaxed) == team.parts) return;
+    if (team.next.load(std::memory_order_acquire) == team.parts) return;
     Guard guard(lock_);
     if (team.next.load(std::memory_order_relaxed) == team.parts) return;
     team.next.store(team.parts, std::memory_order_relaxed);
@@ -130,7 +130,7 @@ class Pool {
   int next_of(Team& team) {
     const int part = team.next.load(std::memory_order_relaxed);
     if (part == team.parts) return -1;
-    team.next.store(part + 1, std::memory_order_relaxed);
+    team.next.store(part + 1, std::memory_order_release);
     if (part + 1 == team.parts) unlink(team);
     return part;
   }
@@ -185,8 +185,8 @@ class Pool {
       Guard guard(lock_);
       team = first_;
       if (!team) return false;
+      team->running.fetch_add(1, std::memory_order_relaxed);  // before the caller can see that no part is left
       part = next_of(*team);
-      team->running.fetch_add(1, std::memory_order_relaxed);
     }
     threads_at_work.fetch_add(1);
     if (host_ended) leave_work();
