@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,9 +36,12 @@ void pause_briefly() noexcept {
 #endif
 }
 
-void sleep_while(std::atomic<uint32_t>& word, uint32_t value, bool for_ever = true) {
-  const timespec some{0, 50'000'000};
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, for_ever ? nullptr : &some, nullptr, 0);
+constexpr long kMillisecond = 1'000'000;  // in nanoseconds
+
+/// Sleeps until it is woken, for the given number of nanoseconds at most (0: for ever).
+void sleep_while(std::atomic<uint32_t>& word, uint32_t value, long longest = 0) {
+  const timespec limit{longest / 1'000'000'000, longest % 1'000'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, longest == 0 ? nullptr : &limit, nullptr, 0);
 }
 void wake(std::atomic<uint32_t>* word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
@@ -51,6 +55,45 @@ unsigned float_control() noexcept { return 0; }
 void set_float_control(unsigned) noexcept {}
 #endif
 
+long nanoseconds(clockid_t clock) noexcept {
+  timespec now;
+  clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+/// How much of the time in which it wanted a core a thread had one.
+class Attendance {
+ public:
+  /// Goes on after a sleep.
+  void begin() {
+    from_ = nanoseconds(CLOCK_MONOTONIC);
+    from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  }
+
+  /// For how many nanoseconds the thread had better stay away, since others have its core; 0 when it is its own.
+  long away() {
+    const long now = nanoseconds(CLOCK_MONOTONIC);
+    if (now - from_ < kMillisecond / 4) return 0;
+    const long computed = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    wanted_ += now - from_;
+    had_ += computed - from_computed_;
+    from_ = now;
+    from_computed_ = computed;
+    if (wanted_ < 8 * kMillisecond) return 0;
+    const bool crowded = had_ < wanted_ / 4 * 3;
+    wanted_ = had_ = 0;
+    if (!crowded) return 0;
+    // Who comes back to find the same stays longer each time.
+    span_ = now - last_ < 2 * span_ + 100 * kMillisecond ? std::min(2 * span_, 400 * kMillisecond) : 25 * kMillisecond;
+    last_ = now;
+    return span_;
+  }
+
+ private:
+  long from_ = nanoseconds(CLOCK_MONOTONIC), from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  long wanted_ = 0, had_ = 0, span_ = 25 * kMillisecond, last_ = 0;
+};
+
 class Pool {
  public:
   void offer(Team& team) {
@@ -63,6 +106,9 @@ class Pool {
     }
     published_.fetch_add(1);
     if (sleeping_.load() > 0) wake(&published_, team.parts - 1);
+    if (!team.together) return;
+    called_.fetch_add(1);
+    if (threads_.load() - away_.load() < team.parts - 1) wake(&called_, team.parts - 1);
   }
 
   /// Threads that there are, after `wanted` were asked for.
@@ -168,22 +214,42 @@ class Pool {
 
   /// What a thread of the pool does all its life.
   [[noreturn]] void help() {
-    for (;;) {
+    for (Attendance attendance;;) {
       const uint32_t seen = published_.load();
-      if (help_one()) continue;
-      if (look(kHelperInCompany, [&] { return published_.load(std::memory_order_acquire) != seen; })) continue;
+      const bool helped = help_one(false);
+      if (const long away = attendance.away(); away > 0) {
+        stay_away(away);
+        attendance.begin();
+        continue;
+      }
+      if (helped || look(kHelperInCompany, [&] { return published_.load(std::memory_order_acquire) != seen; }))
+        continue;
       sleeping_.fetch_add(1);
       sleep_while(published_, seen);
       sleeping_.fetch_sub(1);
+      attendance.begin();
     }
   }
 
-  bool help_one() {
+  /// For some nanoseconds helps only where it is needed.
+  void stay_away(long duration) {
+    away_.fetch_add(1);
+    const long end = nanoseconds(CLOCK_MONOTONIC) + duration;
+    for (long left = duration; left > 0; left = end - nanoseconds(CLOCK_MONOTONIC)) {
+      const uint32_t seen = called_.load();
+      if (!help_one(true)) sleep_while(called_, seen, left);
+    }
+    away_.fetch_sub(1);
+  }
+
+  /// Takes a part of the oldest team, or of the oldest whose parts wait for each other.
+  bool help_one(bool together) {
     Team* team;
     int part;
     {
       Guard guard(lock_);
       team = first_;
+      while (team && together && !team->together) team = team->following;
       if (!team) return false;
       team->running.fetch_add(1, std::memory_order_relaxed);  // before the caller can see that no part is left
       part = next_of(*team);
@@ -205,7 +271,8 @@ class Pool {
   Team** end_ = &first_;
   std::atomic<int> threads_{0};  // changes under the lock
   std::atomic<uint32_t> published_{0};
-  std::atomic<int> sleeping_{0};
+  std::atomic<uint32_t> called_{0};  // teams that need all their threads
+  std::atomic<int> sleeping_{0}, away_{0};
   std::atomic<uint64_t> company_until_{0};
 };
 
@@ -232,7 +299,7 @@ void withdraw(Team& team) { pool().withdraw(team); }
 void wait_for(Team& team) {
   while (!pool().look(kCallerInCompany, [&] { return team.running.load(std::memory_order_acquire) == 0; })) {
     const uint32_t left = team.running.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
-    if (left != kCallerSleeps) sleep_while(team.running, left, false);
+    if (left != kCallerSleeps) sleep_while(team.running, left, 50 * kMillisecond);
     team.running.fetch_and(~kCallerSleeps, std::memory_order_acq_rel);
     // A thread that has left its part for good never ends it.
     if (host_ended.load(std::memory_order_relaxed)) leave_work();

@@ -52,7 +52,7 @@ void begin_region(void (*body)(void*), void* data, unsigned wanted) {
     const auto* const own = static_cast<Started*>(region);
     own->body(own->data);
   };
-  started = new Started{body, data, place(), started, {run, nullptr, parts}};
+  started = new Started{body, data, place(), started, {run, nullptr, parts, true}};
   started->team.context = started;
   if (parts > 1) offer(started->team);
   place() = {&started->team, 0, parts};
