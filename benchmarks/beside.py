@@ -27,7 +27,7 @@ CONDITIONS = {
     "1 busy process": (1, "alone"),
     "2 busy processes": (2, "alone"),
     "2 loader workers": (0, "loader"),
-    "2 models, 2 threads": (0, "threads"),
+    "2 training threads": (0, "threads"),
 }
 BATCH, SIDE = 16, 64
 

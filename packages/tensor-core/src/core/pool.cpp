@@ -66,15 +66,16 @@ class Attendance {
  public:
   /// Goes on after a sleep.
   void begin() {
+    looked_ = ticks();
     from_ = nanoseconds(CLOCK_MONOTONIC);
     from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
   }
 
   /// For how many nanoseconds the thread had better stay away, since others have its core; 0 when it is its own.
   long away() {
-    const long now = nanoseconds(CLOCK_MONOTONIC);
-    if (now - from_ < kMillisecond / 4) return 0;
-    const long computed = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    if (ticks() - looked_ < kTicksPerMillisecond / 2) return 0;  // asking the system takes long
+    looked_ = ticks();
+    const long now = nanoseconds(CLOCK_MONOTONIC), computed = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
     wanted_ += now - from_;
     had_ += computed - from_computed_;
     from_ = now;
@@ -91,6 +92,7 @@ class Attendance {
 
  private:
   long from_ = nanoseconds(CLOCK_MONOTONIC), from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  uint64_t looked_ = ticks();
   long wanted_ = 0, had_ = 0, span_ = 25 * kMillisecond, last_ = 0;
 };
 
