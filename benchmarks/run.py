@@ -1,4 +1,5 @@
-"""Runs all benchmarks, or those named: overhead, operators, accuracy, training, footprint, plugin_kernel, profiler."""
+"""Runs all benchmarks, or those named: overhead, operators, accuracy, training, footprint, plugin_kernel, profiler,
+loading, beside."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from pathlib import Path
 
 from _measure import LIBRARIES, machine
 
-ALL = ("footprint", "overhead", "operators", "accuracy", "training", "plugin_kernel", "profiler")
+ALL = (
+    "footprint", "overhead", "operators", "accuracy", "training", "plugin_kernel", "profiler", "loading", "beside",
+)  # fmt: skip
 
 
 def main() -> int:

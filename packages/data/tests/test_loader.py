@@ -4,6 +4,7 @@ import io
 import sys
 import weakref
 
+import numpy as np
 import pytest
 
 import taeda_data as data
@@ -320,3 +321,33 @@ def test_logs_are_not_filled_with_bars(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert len(list(data.DataLoader(Numbers(10), progress=True))) == 10
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize("left_over", [False, True])
+@pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64])
+def test_numpys_global_generator_goes_on_between_batches(kind, left_over):
+    """Also where a normal number is left over from a pair, and with a bit generator that the program has chosen."""
+    before = np.random.get_bit_generator()
+
+    class Noise(data.Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, i):
+            return np.random.normal()
+
+    def numbers(read):
+        np.random.set_bit_generator(kind(3))
+        drawn = [np.random.normal() for _ in range(1 + left_over)]
+        batches = iter(data.DataLoader(Noise(), batch_size=2))
+        next(batches)  # draws the epoch's number
+        for _ in range(2):
+            drawn.append(np.random.normal())
+            if read:
+                next(batches)
+        return [*drawn, np.random.normal(), np.random.randint(1 << 30)]
+
+    try:
+        assert numbers(read=True) == numbers(read=False)
+    finally:
+        np.random.set_bit_generator(before)

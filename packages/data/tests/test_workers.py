@@ -1,14 +1,10 @@
 """Loaders with workers: the batches and streams of one thread; what goes wrong ends in one error and nothing left."""
 
-import gc
-import multiprocessing
-import multiprocessing.resource_tracker
 import os
 import random
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
@@ -22,36 +18,6 @@ from taeda_registry.slots import tensor as tt
 pytest.importorskip("taeda_multiprocessing", reason="processes need taeda-multiprocessing")
 
 WORKERS = [{"num_workers": 1}, {"num_workers": 3}, {"num_workers": 2, "worker_type": "thread"}]
-
-
-def facts():
-    """What must not grow: children, threads, descriptors, names in /dev/shm."""
-    gc.collect()
-    children = len(multiprocessing.active_children())
-    return (
-        children,
-        threading.active_count(),
-        len(os.listdir("/proc/self/fd")),
-        {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")},
-    )
-
-
-@pytest.fixture
-def nothing_left():
-    """Fails when a test leaves a process, a thread, a descriptor or a name in /dev/shm."""
-    # What the first of them keeps: an arena for what is sent, Python's tracker of semaphores.
-    tt.ones(1).share_memory_()
-    multiprocessing.resource_tracker.ensure_running()
-    before = facts()
-    yield
-    end = time.monotonic() + 4
-    from taeda_multiprocessing import reductions
-
-    while (after := facts())[1:3] > before[1:3] and time.monotonic() < end:
-        time.sleep(0.1)
-        reductions.leave_dead()
-    assert after[0] == before[0] and after[1] <= before[1] and after[3] <= before[3]
-    assert after[2] <= before[2]
 
 
 def plain(value):

@@ -246,7 +246,12 @@ class Epoch:
             # Without an order, who was quick gets the next task.
             self._assign(None if self._in_order else worker)
             if answer[0] == workers.ERROR:
-                raise workers.unpacked(answer[3])
+                error = workers.unpacked(answer[3])
+                if isinstance(
+                    error, StopIteration
+                ):  # it would end the caller's loop, as if all had been read
+                    raise RuntimeError("DataLoader: the data set raised StopIteration") from error
+                raise error
             return answer[3]
         raise StopIteration
 

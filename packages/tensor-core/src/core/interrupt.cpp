@@ -4,12 +4,8 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#else
-#include <chrono>
-#endif
 
+#include "core/ticks.h"
 #include "taeda/work.h"
 
 namespace taeda {
@@ -26,13 +22,7 @@ constexpr uint64_t kNever = ~uint64_t(0);
 // The host's handlers need its lock, so a long kernel cannot look at every piece. It reads the processor's clock, which
 // costs no system call, and takes the lock some ten times a second. Only the thread that the process began with looks
 // (in a child of fork, the one that forked): others never run handlers and are left alone after their first question.
-#if defined(__x86_64__)
-uint64_t ticks() noexcept { return __rdtsc(); }
-constexpr uint64_t kInterval = uint64_t(1) << 28;  // 0.05 to 0.15 s
-#else
-uint64_t ticks() noexcept { return uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()); }
-constexpr uint64_t kInterval = 100'000'000;
-#endif
+constexpr uint64_t kInterval = 100 * kTicksPerMillisecond;
 
 constinit thread_local uint64_t next_look __attribute__((tls_model("initial-exec"))) = 0;
 

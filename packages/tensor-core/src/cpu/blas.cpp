@@ -15,7 +15,7 @@
 
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
-#include "cpu/quiet.h"
+#include "core/quiet.h"
 #endif
 #ifdef TAEDA_WITH_OPENBLAS
 extern "C" {
@@ -129,7 +129,7 @@ constexpr int64_t kSmallWork = 1'000'000, kStrip = 32;
 bool build_sgemm() {
   const std::unique_lock turn = onednn::building();
   const cpu::OneThread scope;
-  const cpu::Quiet quiet;
+  const Quiet quiet;
   const float one[4] = {};
   float sum[4];
   return dnnl_sgemm('N', 'N', 2, 2, 2, 1.f, one, 2, one, 2, 0.f, sum, 2) == dnnl_success;
@@ -159,7 +159,7 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
       static const bool built = build_sgemm();
       static_cast<void>(built);
       const cpu::OneThread scope;
-      const cpu::Quiet quiet;
+      const Quiet quiet;
       dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
                  c, ldc);
       return;

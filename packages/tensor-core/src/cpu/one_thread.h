@@ -1,22 +1,15 @@
-// A scope in which OpenMP code called from this thread stays on it.
+// A scope in which parallel code called from this thread stays on it.
 #pragma once
-#include <omp.h>
+#include "core/pool.h"
 
 namespace taeda::cpu {
 
-/// Vendor routines then neither start threads of their own nor split sums by their number.
+/// Vendor routines then neither use other threads nor split sums by their number.
 class OneThread {
  public:
-  OneThread() : before_(omp_get_max_threads()) {
-    if (before_ != 1) omp_set_num_threads(1);
-  }
-  ~OneThread() {
-    if (before_ != 1) omp_set_num_threads(before_);
-  }
+  OneThread() { ++alone(); }
+  ~OneThread() { --alone(); }
   OneThread(const OneThread&) = delete;
-
- private:
-  int before_;
 };
 
 }  // namespace taeda::cpu

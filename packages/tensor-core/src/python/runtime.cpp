@@ -1,5 +1,6 @@
 // Functions about the process and the thread: gradient mode, threads, defaults, randomness, memory, the operator table.
 #include "core/container.h"
+#include "core/pool.h"
 #include "python/arguments.h"
 #include "python/internal.h"
 #include "python/library.h"
@@ -31,6 +32,12 @@ PyObject* py_set_num_threads(PyObject*, PyObject* count) {
     set_num_threads(int(n));
     return nothing();
   });
+}
+/// For tests: cores by the quotas of control groups, from the text of /proc/self/cgroup and the folder of their mounts.
+PyObject* py_quota_cores(PyObject*, PyObject* args) {
+  const char *groups, *root;
+  if (!PyArg_ParseTuple(args, "ss:_quota_cores", &groups, &root)) return nullptr;
+  return guarded([&] { return PyFloat_FromDouble(quota_cores(groups, root)); });
 }
 PyObject* py_derivations(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(derivations()); }
 PyObject* py_derived_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(derived_bytes()); }
@@ -194,6 +201,7 @@ PyMethodDef runtime_functions[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads() -> int\n\nThreads that operators may use."},
     {"set_num_threads", py_set_num_threads, METH_O,
      "set_num_threads(count)\n\nLimits the threads that operators use; results do not depend on it."},
+    {"_quota_cores", py_quota_cores, METH_VARARGS, nullptr},
     {"_determinism", get_determinism, METH_NOARGS, nullptr},
     {"_set_determinism", py_set_determinism, METH_O, nullptr},
     {"empty_cache", empty_cache, METH_NOARGS,

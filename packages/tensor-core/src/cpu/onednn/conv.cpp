@@ -269,7 +269,6 @@ class Passage {
       : shape_(shape), pass_(pass), bias_(bias), fixed_(deterministic()), pieces_(pieces_of(shape, pass, fixed_)) {}
   /// False where oneDNN has no fast routine; nothing is computed then.
   bool prepare(Weights* weights) {
-    stream();  // primitives are made for as many threads as it sets
     if (prepare_pieces(weights)) return true;
     if (pieces_.front().plan.oh == shape_.oh || !has_row_pieces(shape_)) return false;
     pieces_ = cut(shape_, pass_, 1, shape_.oh);  // rows that reach far into the padding may be what is slow

@@ -2,15 +2,14 @@
 #include "cpu/onednn/engine.h"
 
 #ifdef TAEDA_WITH_ONEDNN
-#include <omp.h>
-
 #include "core/fork.h"
-#include "taeda/parallel.h"
+#include "cpu/onednn/threads.h"
 #include "taeda/storage.h"
 
 namespace taeda::onednn {
 
 const dnnl::engine& engine() {
+  join_threads();
   static auto* only = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // outlives static destruction
   return *only;
 }
@@ -19,12 +18,12 @@ std::unique_lock<std::mutex> building() {
   static auto* lock = new std::mutex;
   static auto* held = new HeldAtFork(*lock);
   static_cast<void>(held);
+  join_threads();
   return std::unique_lock(*lock);
 }
 
 dnnl::stream& stream() {
   thread_local dnnl::stream own(engine());
-  if (omp_get_max_threads() != num_threads() && !omp_in_parallel()) omp_set_num_threads(num_threads());
   return own;
 }
 

@@ -7,7 +7,7 @@
 namespace taeda::onednn {
 
 const dnnl::engine& engine();
-/// The calling thread's stream; also makes OpenMP use as many threads here as num_threads() says.
+/// The calling thread's stream.
 dnnl::stream& stream();
 
 /// Held while oneDNN builds primitives or its kernels for the first time, which it does under locks of its own; see

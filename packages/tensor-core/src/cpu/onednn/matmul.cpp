@@ -9,7 +9,7 @@
 
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
-#include "cpu/quiet.h"
+#include "core/quiet.h"
 
 namespace taeda::onednn {
 namespace {
@@ -93,7 +93,7 @@ bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool 
     const bool dense = ldc == n;
     const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense, halves});
     if (plan.by_gemm && !halves) return false;
-    std::optional<cpu::Quiet> quiet;
+    std::optional<Quiet> quiet;
     if (plan.by_gemm) quiet.emplace();
     const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
     float* const to = dense ? c : static_cast<float*>(block.data());

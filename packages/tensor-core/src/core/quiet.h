@@ -2,7 +2,7 @@
 #pragma once
 #include <signal.h>
 
-namespace taeda::cpu {
+namespace taeda {
 
 /// Signals that come meanwhile are delivered afterwards, or to another thread at once.
 class Quiet {
@@ -20,4 +20,4 @@ class Quiet {
   sigset_t before_;
 };
 
-}  // namespace taeda::cpu
+}  // namespace taeda

@@ -1,0 +1,326 @@
+// The pool's threads: a queue of teams, waiting by looking and by sleeping, children of fork.
+#include "core/pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "core/quiet.h"
+#include "core/ticks.h"
+#include "taeda/work.h"
+
+namespace taeda {
+
+namespace {
+
+constinit thread_local Place here __attribute__((tls_model("initial-exec")));
+constinit thread_local int alone_here __attribute__((tls_model("initial-exec"))) = 0;
+
+constexpr uint32_t kCallerSleeps = uint32_t(1) << 31;
+// How long threads look before they sleep, in peace and in company: helpers for their next part, callers for the last
+// one of others. A look that took longer than kPause was none but a time in which others ran; so will they for some
+// times as long.
+constexpr uint64_t kInPeace = 3 * kTicksPerMillisecond / 2, kHelperInCompany = kTicksPerMillisecond / 30,
+                   kCallerInCompany = kTicksPerMillisecond / 200, kPause = kTicksPerMillisecond / 10, kMemory = 12,
+                   kLongestMemory = 100 * kTicksPerMillisecond;
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+constexpr long kMillisecond = 1'000'000;  // in nanoseconds
+
+/// Sleeps until it is woken, for the given number of nanoseconds at most (0: for ever).
+void sleep_while(std::atomic<uint32_t>& word, uint32_t value, long longest = 0) {
+  const timespec limit{longest / 1'000'000'000, longest % 1'000'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, longest == 0 ? nullptr : &limit, nullptr, 0);
+}
+void wake(std::atomic<uint32_t>* word, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+#if defined(__x86_64__)
+unsigned float_control() noexcept { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // without what has happened
+void set_float_control(unsigned value) noexcept { __builtin_ia32_ldmxcsr(value); }
+#else
+unsigned float_control() noexcept { return 0; }
+void set_float_control(unsigned) noexcept {}
+#endif
+
+long nanoseconds(clockid_t clock) noexcept {
+  timespec now;
+  clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+/// How much of the time in which it wanted a core a thread had one.
+class Attendance {
+ public:
+  /// Goes on after a sleep.
+  void begin() {
+    looked_ = ticks();
+    from_ = nanoseconds(CLOCK_MONOTONIC);
+    from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  }
+
+  /// For how many nanoseconds the thread had better stay away, since others have its core; 0 when it is its own.
+  long away() {
+    if (ticks() - looked_ < kTicksPerMillisecond / 2) return 0;  // asking the system takes long
+    looked_ = ticks();
+    const long now = nanoseconds(CLOCK_MONOTONIC), computed = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    wanted_ += now - from_;
+    had_ += computed - from_computed_;
+    from_ = now;
+    from_computed_ = computed;
+    if (wanted_ < 8 * kMillisecond) return 0;
+    const bool crowded = had_ < wanted_ / 4 * 3;
+    wanted_ = had_ = 0;
+    if (!crowded) return 0;
+    // Who comes back to find the same stays longer each time.
+    span_ = now - last_ < 2 * span_ + 100 * kMillisecond ? std::min(2 * span_, 400 * kMillisecond) : 25 * kMillisecond;
+    last_ = now;
+    return span_;
+  }
+
+ private:
+  long from_ = nanoseconds(CLOCK_MONOTONIC), from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  uint64_t looked_ = ticks();
+  long wanted_ = 0, had_ = 0, span_ = 25 * kMillisecond, last_ = 0;
+};
+
+class Pool {
+ public:
+  void offer(Team& team) {
+    team.float_control = float_control();
+    {
+      Guard guard(lock_);
+      start_threads(team.parts - 1);
+      *end_ = &team;
+      end_ = &team.following;
+    }
+    published_.fetch_add(1);
+    if (sleeping_.load() > 0) wake(&published_, team.parts - 1);
+    if (!team.together) return;
+    called_.fetch_add(1);
+    if (threads_.load() - away_.load() < team.parts - 1) wake(&called_, team.parts - 1);
+  }
+
+  /// Threads that there are, after `wanted` were asked for.
+  int start(int wanted) {
+    if (const int there = threads_.load(std::memory_order_relaxed); there >= wanted) return there;
+    Guard guard(lock_);
+    return start_threads(wanted);
+  }
+
+  int take(Team& team) {
+    if (team.next.load(std::memory_order_acquire) == team.parts) return -1;
+    Guard guard(lock_);
+    return next_of(team);
+  }
+
+  void withdraw(Team& team) {
+    if (team.next.load(std::memory_order_acquire) == team.parts) return;
+    Guard guard(lock_);
+    if (team.next.load(std::memory_order_relaxed) == team.parts) return;
+    team.next.store(team.parts, std::memory_order_relaxed);
+    unlink(team);
+  }
+
+  /// Looks until `done`, for as long as it is worth it; says whether it is.
+  template <class Done>
+  bool look(uint64_t in_company, const Done& done) {
+    uint64_t before = ticks();
+    const uint64_t end = before + (before < company_until_.load(std::memory_order_relaxed) ? in_company : kInPeace);
+    for (;;) {
+      for (int i = 0; i < 8; ++i) {
+        if (done()) return true;
+        pause_briefly();
+      }
+      const uint64_t now = ticks();
+      if (now - before > kPause) {
+        company_until_.store(now + std::min(kMemory * (now - before), kLongestMemory), std::memory_order_relaxed);
+        return done();
+      }
+      if (now > end) return false;
+      before = now;
+    }
+  }
+
+  /// The only thread of a child of fork is the one that forked.
+  void begin_anew() { new (this) Pool; }
+
+ private:
+  /// Held for some nanoseconds; sleeping for it would take a thousand times as long.
+  class Guard {
+   public:
+    explicit Guard(std::mutex& lock) : lock_(lock) {
+      for (int i = 0; i < 100; ++i) {
+        if (lock_.try_lock()) return;
+        pause_briefly();
+      }
+      lock_.lock();
+    }
+    ~Guard() { lock_.unlock(); }
+    Guard(const Guard&) = delete;
+
+   private:
+    std::mutex& lock_;
+  };
+
+  int next_of(Team& team) {
+    const int part = team.next.load(std::memory_order_relaxed);
+    if (part == team.parts) return -1;
+    team.next.store(part + 1, std::memory_order_release);
+    if (part + 1 == team.parts) unlink(team);
+    return part;
+  }
+
+  void unlink(Team& team) {
+    Team** link = &first_;
+    while (*link != &team) link = &(*link)->following;
+    *link = team.following;
+    if (end_ == &team.following) end_ = link;
+  }
+
+  int start_threads(int wanted) {
+    while (threads_.load(std::memory_order_relaxed) < wanted && start_thread()) {
+    }
+    return threads_.load(std::memory_order_relaxed);
+  }
+
+  bool start_thread() {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const Quiet quiet;  // which the new thread inherits: signals are for the program's threads
+    pthread_t thread;
+    const bool made = pthread_create(
+                          &thread, &attributes,
+                          [](void* pool) -> void* {
+                            static_cast<Pool*>(pool)->help();
+                            return nullptr;
+                          },
+                          this) == 0;
+    pthread_attr_destroy(&attributes);
+    threads_.fetch_add(made, std::memory_order_relaxed);
+    return made;
+  }
+
+  /// What a thread of the pool does all its life.
+  [[noreturn]] void help() {
+    for (Attendance attendance;;) {
+      const uint32_t seen = published_.load();
+      const bool helped = help_one(false);
+      if (const long away = attendance.away(); away > 0) {
+        stay_away(away);
+        attendance.begin();
+        continue;
+      }
+      if (helped || look(kHelperInCompany, [&] { return published_.load(std::memory_order_acquire) != seen; }))
+        continue;
+      sleeping_.fetch_add(1);
+      sleep_while(published_, seen);
+      sleeping_.fetch_sub(1);
+      attendance.begin();
+    }
+  }
+
+  /// For some nanoseconds helps only where it is needed.
+  void stay_away(long duration) {
+    away_.fetch_add(1);
+    const long end = nanoseconds(CLOCK_MONOTONIC) + duration;
+    for (long left = duration; left > 0; left = end - nanoseconds(CLOCK_MONOTONIC)) {
+      const uint32_t seen = called_.load();
+      if (!help_one(true)) sleep_while(called_, seen, left);
+    }
+    away_.fetch_sub(1);
+  }
+
+  /// Takes a part of the oldest team, or of the oldest whose parts wait for each other.
+  bool help_one(bool together) {
+    Team* team;
+    int part;
+    {
+      Guard guard(lock_);
+      team = first_;
+      while (team && together && !team->together) team = team->following;
+      if (!team) return false;
+      team->running.fetch_add(1, std::memory_order_relaxed);  // before the caller can see that no part is left
+      part = next_of(*team);
+    }
+    threads_at_work.fetch_add(1);
+    if (host_ended) leave_work();
+    if (team->float_control != float_control()) set_float_control(team->float_control);
+    here = {team, part, team->parts};
+    team->body(team->context, part);
+    here = {};
+    threads_at_work.fetch_sub(1);
+    std::atomic<uint32_t>* const running = &team->running;
+    if (running->fetch_sub(1, std::memory_order_acq_rel) == kCallerSleeps + 1) wake(running, 1);
+    return true;
+  }
+
+  std::mutex lock_;
+  Team* first_ = nullptr;  // with parts to take, the oldest first
+  Team** end_ = &first_;
+  std::atomic<int> threads_{0};  // changes under the lock
+  std::atomic<uint32_t> published_{0};
+  std::atomic<uint32_t> called_{0};  // teams that need all their threads
+  std::atomic<int> sleeping_{0}, away_{0};
+  std::atomic<uint64_t> company_until_{0};
+};
+
+Pool& pool() {
+  static auto* only = new Pool;  // its threads outlive static destruction
+  return *only;
+}
+
+const bool fork_handler = [] {
+  pthread_atfork(nullptr, nullptr, [] {
+    pool().begin_anew();
+    here = {};
+  });
+  return true;
+}();
+
+}  // namespace
+
+int threads_together(int wanted) { return std::min(wanted, pool().start(wanted - 1) + 1); }
+void offer(Team& team) { pool().offer(team); }
+int take_part(Team& team) { return pool().take(team); }
+void withdraw(Team& team) { pool().withdraw(team); }
+
+void wait_for(Team& team) {
+  while (!pool().look(kCallerInCompany, [&] { return team.running.load(std::memory_order_acquire) == 0; })) {
+    const uint32_t left = team.running.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
+    if (left != kCallerSleeps) sleep_while(team.running, left, 50 * kMillisecond);
+    team.running.fetch_and(~kCallerSleeps, std::memory_order_acq_rel);
+    // A thread that has left its part for good never ends it.
+    if (host_ended.load(std::memory_order_relaxed)) leave_work();
+  }
+}
+
+void meet(Team& team) {
+  const uint32_t generation = team.generation.load(std::memory_order_acquire);
+  if (team.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team.parts) {
+    team.arrived.store(0, std::memory_order_relaxed);
+    team.generation.fetch_add(1, std::memory_order_acq_rel);
+    wake(&team.generation, team.parts);
+    return;
+  }
+  const auto passed = [&] { return team.generation.load(std::memory_order_acquire) != generation; };
+  while (!pool().look(kCallerInCompany, passed)) sleep_while(team.generation, generation);
+}
+
+Place& place() noexcept { return here; }
+int& alone() noexcept { return alone_here; }
+
+}  // namespace taeda
