@@ -17,6 +17,8 @@ ROOT = Path(__file__).parent
 BUILDING = ("setuptools>=77", "cmake>=3.22", "ninja", "pyyaml>=6", "numpy>=1.26", "pythran>=0.15")
 ARRAY_API_SUITE = "https://github.com/data-apis/array-api-tests"
 RIVAL = "torch==2.13.0"
+# Other people's models, which must run unmodified.
+ZOO = ("torchvision==0.28.0", "timm==1.0.31")
 FORMATTER = "ruff==0.17.5"
 NATIVE_FORMATTER = "clang-format==23.1.5"
 TYPE_CHECKER = "mypy==2.4.1"
@@ -52,7 +54,7 @@ def tests(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Compare operators, names, gradients and training with PyTorch; docs/parity*.md are written anew."""
     install(session, "--with", "test")
-    session.install("-r", "tests/requirements.txt", RIVAL)
+    session.install("-r", "tests/requirements.txt", RIVAL, *ZOO)
     # Its report tells what differs; the tests below are what fails.
     session.run("python", "tests/parity/operators.py", "--jobs=2", "--write", success_codes=[0, 1])
     session.run("python", "tests/parity/names.py", "--write")

@@ -1,6 +1,7 @@
 """taeda-nn against PyTorch's own database of modules: state names, text, outputs and all gradients of every sample."""
 
 import dataclasses
+import inspect
 import sys
 import warnings
 from pathlib import Path
@@ -163,3 +164,18 @@ def test_wrong_inputs_are_refused(info):
                 assert isinstance(error, case.error_type), f"{what}: {error!r}"
             else:
                 pytest.fail(f"{what}: no error")
+
+
+def in_place_layers():
+    """Classes with an argument ``inplace``, and what else they need."""
+    for name in dir(torch.nn):
+        made = getattr(torch.nn, name)
+        if isinstance(made, type) and "inplace" in inspect.signature(made).parameters:
+            yield pytest.param(name, (0.1, 20.0) if name == "Threshold" else (), id=name)
+
+
+@pytest.mark.parametrize(("name", "args"), list(in_place_layers()))
+def test_texts_of_layers_in_place(name, args):
+    assert repr(getattr(taeda.nn, name)(*args, inplace=True)) == repr(
+        getattr(torch.nn, name)(*args, inplace=True)
+    )

@@ -164,13 +164,20 @@ class Mish(_InPlace):
     _function = staticmethod(F.mish)
 
 
-class Hardswish(_InPlace):
+class _QuietInPlace(_InPlace):
+    """One whose text does not say that it does, as PyTorch's."""
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Hardswish(_QuietInPlace):
     """x * hardsigmoid(x)."""
 
     _function = staticmethod(F.hardswish)
 
 
-class Hardsigmoid(_InPlace):
+class Hardsigmoid(_QuietInPlace):
     """(x + 3) / 6 limited to [0, 1]."""
 
     _function = staticmethod(F.hardsigmoid)

@@ -1,0 +1,86 @@
+"""torchvision's and timm's unmodified models on taeda beside PyTorch: keys, text, results, gradients and a step.
+
+Each library runs all chosen models in a process of its own, the two after one another, one model at a time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the models are compared with PyTorch, which is not installed")
+
+WORKER = Path(__file__).with_name("zoo_worker.py")
+# Constants that models and PyTorch's kernels (the sixth of hardsigmoid's gradient) have in float32 show at 1e-7.
+TOLERANCE = 1e-6
+# From 250 million parameters on, a model and its optimizer's state fill the memory of a small machine in float64.
+HUGE = {"regnet_y_128gf", "vit_h_14", "vit_l_16", "vit_l_32"}
+TIMM = Path(__file__).with_name("timm_models.txt").read_text(encoding="utf-8").split()
+
+
+def torchvision_names() -> list[str]:
+    """All classifiers, as the files of torchvision's models say; importing it here would bind it to one library."""
+    source = (
+        "import zoo_worker as z; z.library('torch'); import torchvision.models as m; print(*m.list_models(m))"
+    )
+    if importlib.util.find_spec("torchvision") is None:
+        return []
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", source],
+        cwd=WORKER.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [name for name in done.stdout.split() if name not in HUGE]
+
+
+MODELS = {"torchvision": torchvision_names(), "timm": TIMM if importlib.util.find_spec("timm") else []}
+CASES = [f"{collection} {name}" for collection, names in MODELS.items() for name in names]
+
+
+@pytest.fixture(scope="session")
+def steps(request, tmp_path_factory):
+    """The folder of what both libraries gave for every chosen model."""
+    folder = tmp_path_factory.mktemp("models")
+    chosen = [
+        item.callspec.params["case"]
+        for item in request.session.items
+        if getattr(item, "callspec", None) and "case" in item.callspec.params and item.path == Path(__file__)
+    ]
+    for collection in MODELS:
+        names = [case.partition(" ")[2] for case in chosen if case.startswith(f"{collection} ")]
+        for library in ("torch", "taeda"):
+            command = [sys.executable, str(WORKER), library, collection, str(folder), *names]
+            if names:
+                subprocess.run(command, check=True, cwd=WORKER.parent)
+    return folder
+
+
+@pytest.mark.skipif(not CASES, reason="neither torchvision nor timm is installed")
+@pytest.mark.parametrize("case", CASES)
+def test_one_step(case, steps):
+    name = case.partition(" ")[2]
+    mine, theirs = (
+        pickle.loads(Path(steps, f"{library} {name}").read_bytes()) for library in ("taeda", "torch")
+    )
+    assert "error" not in theirs, theirs["error"]
+    assert "error" not in mine, mine["error"]
+    assert mine["keys"] == theirs["keys"]
+    assert mine["text"] == theirs["text"]
+    assert mine["samples"].keys() == theirs["samples"].keys()
+    for key, expected in theirs["samples"].items():
+        found = mine["samples"][key]
+        assert (found is None) == (expected is None), key
+        if expected is not None:
+            scale = expected[1]
+            assert abs(found[1] - scale) <= TOLERANCE * scale + 1e-12, key
+            np.testing.assert_allclose(
+                found[0], expected[0], rtol=0, atol=TOLERANCE * scale + 1e-12, err_msg=key
+            )
