@@ -1,4 +1,4 @@
-// One OpenMP pool; work cut into pieces whose borders do not depend on the number of threads.
+// One pool of threads; work cut into pieces whose borders do not depend on the number of threads.
 #pragma once
 #include <cstdint>
 
