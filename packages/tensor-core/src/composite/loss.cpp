@@ -28,9 +28,8 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Tenso
         "cross_entropy_loss: argument 'label_smoothing' must be between 0 and 1, got ", label_smoothing);
   if (any_half(input, target, weight)) {
     const Tensor operands[] = {input, target, weight};
-    const Tensor loss =
-        soft_cross_entropy(in_float32(input), in_float32(target), in_float32(weight), reduction, ignore_index,
-                           label_smoothing);
+    const Tensor loss = soft_cross_entropy(in_float32(input), in_float32(target), in_float32(weight), reduction,
+                                           ignore_index, label_smoothing);
     return from_float32(loss, joint_dtype({operands}));
   }
   const int64_t dim = input.dim() > 1 ? 1 : 0;
