@@ -73,7 +73,7 @@ Three conv3d_backward(const Tensor& grad, const Tensor& input, const Tensor& wei
   auto& [of_input, of_weight, of_bias] = out;
   if (output_mask & 1) of_input = ops::zeros_like(x);
   if (output_mask & 2) of_weight = ops::zeros_like(weight);
-  if (output_mask & 4) of_bias = ops::sum(g, Shape{0, 2, 3, 4});
+  if (output_mask & 4) of_bias = ops::sum(g, Shape{0, 2, 3, 4}, false, g.dtype());
   for (int64_t k = 0; k < s.kd && s.n > 0; ++k) {
     const Slices met(s, k);
     if (met.count() == 0 || !(output_mask & 3)) continue;

@@ -196,7 +196,8 @@ def scan(f):
 
 
 table(as_result, {"sum": over(np.sum), "prod": over(np.prod), "amax": over(np.max), "amin": over(np.min), "cumsum": scan(np.add),
-                  "cumprod": scan(np.multiply), "logcumsumexp": scan(np.logaddexp)})  # fmt: skip
+                  "cumprod": scan(np.multiply), "logcumsumexp": lambda x, *at: (
+                      scan(np.logaddexp) if x.dtype.kind == "f" else lambda x, dim: np.log(np.exp(x).cumsum(dim)))(x, *at)})  # fmt: skip
 table(as_given, {"any": over(lambda x, **how: np.any(x.astype(bool), **how)), "cummax": running(np.maximum), "cummin": running(np.minimum),
                  "argmax": lambda x, dim, _: np.argmax(x, dim if x.ndim else None),
                  "argmin": lambda x, dim, _: np.argmin(x, dim if x.ndim else None), "sort": sort})  # fmt: skip
