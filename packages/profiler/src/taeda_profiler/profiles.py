@@ -173,8 +173,8 @@ class Recorded:
         self._found("export_stacks").events().export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Writes the bytes in use over time: a JSON list of [times, sizes], as raw events where `path` ends in
-        ".raw.json.gz", or a page with a curve where it ends in ".html".
+        """Writes the bytes in use over time: a JSON list of [times, sizes], or each use where `path` ends in
+        ".raw.json" or ".raw.json.gz". `export_html` shows the curve.
 
         Args:
             path: Where to; ".gz" packs it.
