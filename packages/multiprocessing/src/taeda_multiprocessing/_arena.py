@@ -185,12 +185,16 @@ class Arena:
         lock_fd = again(fd)
         for number in range(OWNER + 1, SLOTS) if slot is None else (slot,):
             if take_slot(lock_fd, number):
-                # What a dead predecessor held is nobody's.
-                self._column(number).holds[: self.high] = bytes(self.high)
+                self._forget(number)  # what a dead predecessor held is nobody's
                 self.memory[_USED + number] = 1
                 return lock_fd, number
         os.close(lock_fd)
         raise OSError(f"an arena of shared memory is mapped by {SLOTS} processes already")
+
+    def _forget(self, slot: int) -> None:
+        """Let a slot hold nothing. Blocks that the owner hands out meanwhile are not held by it."""
+        high = self.high
+        self._column(slot).holds[:high] = bytes(high)
 
     def occupy(self, lock_fd: int, slot: int) -> None:
         """Make a slot that `new_slot` gave the one of this process."""
@@ -251,7 +255,7 @@ class Arena:
         if not take_slot(self.lock_fd, slot):
             self._lived[slot] = now
             return False
-        self.columns[slot].holds[: self.high] = bytes(self.high)
+        self._forget(slot)
         leave_slot(self.lock_fd, slot)
         return True
 
