@@ -355,3 +355,21 @@ def test_without_memory_tensors_travel_as_bytes(monkeypatch):
         y = sent(x)
     assert y.tolist() == x.tolist() and not x.is_shared()
     assert sent(x).tolist() == x.tolist()  # without a second warning
+
+
+def test_an_arena_may_grow_while_it_is_opened(monkeypatch):
+    from taeda_multiprocessing import _arena
+
+    _, memory = _arena.create(1 << 20, 64)
+    arena = _arena.Arena(memory, ())
+    os.close(memory)
+    heights = iter(range(1, 60))
+    # The owner hands out a block between any two looks at how many there are.
+    monkeypatch.setattr(_arena.Arena, "high", property(lambda self: next(heights)))
+    descriptor, slot = arena.new_slot(arena.lock_fd)
+    try:
+        assert slot != arena.slot
+        assert not any(arena.columns[slot].holds)
+    finally:
+        os.close(descriptor)
+        arena.close()
