@@ -117,7 +117,7 @@ def test_the_second_worker_cannot_be_started(monkeypatch):
 
 
 def test_descriptors_run_out():
-    resource = pytest.importorskip("resource")
+    resource = pytest.importorskip("resource", reason="the system has no limits of processes")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, before[1]))
     taken = []

@@ -91,7 +91,8 @@ class _Attention(nn.Module):
         return bias.permute(2, 0, 1).unsqueeze(0)
 
     def _scores(self, query: Any, key: Any) -> Any:
-        raise NotImplementedError
+        """How well each place of a window meets each other one; a kind of attention defines it."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _scores")
 
     def forward(self, x: Any) -> Any:
         window = self.window
