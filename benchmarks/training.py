@@ -60,11 +60,19 @@ def make_steps(
     return steps
 
 
+REST = 0.03  # seconds after which the threads of an OpenMP library have ceased to look for work
+
+
 def step_times(steps: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Median seconds of a step; the libraries take turns, after one step each that does not count."""
+    """Median seconds of a step; the libraries take turns, after one step each that does not count.
+
+    A library's threads look for work for some milliseconds after its step (PyTorch's for about seven). The next one
+    begins when they sleep, lest a short step be measured beside them.
+    """
     samples: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(repeats + 1):
         for name, step in steps.items():
+            time.sleep(REST)
             start = time.perf_counter()
             step(0)
             if number:

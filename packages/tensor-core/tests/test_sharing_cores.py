@@ -126,6 +126,32 @@ def test_no_more_threads_than_asked_for():
     assert len(os.listdir("/proc/self/task")) == before
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core has no other to wake on")
+def test_helpers_that_slept_may_run_everywhere_again():
+    """They sleep with a mark not to wake on their caller's core; at work they have none."""
+    program = """
+        import os, time, taeda_tensor_core as t
+        t.set_num_threads(2)
+        x = t.ones(1_000_000)
+        def masks():
+            return {frozenset(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}
+        allowed = masks()
+        for _ in range(200):
+            (x + x).sum()
+            time.sleep(0.01)
+            (x + x).sum()
+            if masks() == allowed:
+                break
+        print(masks() <= {*allowed, *(frozenset(all - {core}) for all in allowed for core in all)})
+        for _ in range(2000):
+            (x + x).sum()
+            if masks() == allowed:
+                print("at work")
+                break
+    """
+    assert run(program) == ["True", "at", "work"]
+
+
 def test_threads_of_a_process():
     program = """
         import os, taeda_tensor_core as t

@@ -76,10 +76,14 @@ double quota_cores(const char* groups, const char* root) {
   return least;
 }
 
+int process_cores() {
+  static const double quota = quota_cores(text_of("/proc/self/cgroup").c_str(), "/sys/fs/cgroup");
+  const int cores = cores_by_affinity();
+  return quota > 0 ? std::min(cores, int(std::ceil(quota))) : cores;
+}
+
 int available_cores() {
-  int cores = cores_by_affinity();
-  if (const double quota = quota_cores(text_of("/proc/self/cgroup").c_str(), "/sys/fs/cgroup"); quota > 0)
-    cores = std::min(cores, int(std::ceil(quota)));
+  int cores = process_cores();
   // OpenMP's own variable, as programs set it: a number, or a list of which the first one counts here.
   if (const char* wanted = std::getenv("OMP_NUM_THREADS"))
     if (const int count = std::atoi(wanted); count > 0) cores = std::min(cores, count);

@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ constexpr uint32_t kCallerSleeps = uint32_t(1) << 31;
 // times as long.
 constexpr uint64_t kInPeace = 3 * kTicksPerMillisecond / 2, kHelperInCompany = kTicksPerMillisecond / 30,
                    kCallerInCompany = kTicksPerMillisecond / 200, kPause = kTicksPerMillisecond / 10, kMemory = 12,
-                   kLongestMemory = 100 * kTicksPerMillisecond;
+                   kLongestMemory = 100 * kTicksPerMillisecond, kCallersMemory = 50 * kTicksPerMillisecond;
 
 void pause_briefly() noexcept {
 #if defined(__x86_64__)
@@ -61,48 +62,95 @@ long nanoseconds(clockid_t clock) noexcept {
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-/// How much of the time in which it wanted a core a thread had one.
+/// Keeps the calling thread, a helper, off its caller's core.
+class Elsewhere {
+ public:
+  /// Leaves that core, though not again and again: whoever shares it may have no other.
+  void leave(int caller) noexcept {
+    caller_ = caller;
+    if (sched_getcpu() != caller || ticks() < next_) return;
+    next_ = ticks() + 2 * kTicksPerMillisecond;
+    if (forbid()) allow();
+  }
+
+  /// Has the thread wake on another core. False when it may only be on this one.
+  bool forbid() noexcept {
+    if (caller_ < 0 || caller_ >= CPU_SETSIZE || sched_getaffinity(0, sizeof all_, &all_) != 0) return false;
+    others_ = all_;
+    CPU_CLR(caller_, &others_);
+    return CPU_COUNT(&others_) > 0 && !CPU_EQUAL(&others_, &all_) &&
+           sched_setaffinity(0, sizeof others_, &others_) == 0;
+  }
+
+  /// The thread may be everywhere again, unless somebody else has decided that meanwhile.
+  void allow() noexcept {
+    cpu_set_t found;
+    if (sched_getaffinity(0, sizeof found, &found) == 0 && CPU_EQUAL(&found, &others_))
+      sched_setaffinity(0, sizeof all_, &all_);
+  }
+
+ private:
+  int caller_ = -1;
+  uint64_t next_ = 0;
+  cpu_set_t all_, others_;
+};
+
+/// How much of the time in which it wanted a core a thread had one, and how many cores its process had then.
 class Attendance {
  public:
   /// Goes on after a sleep.
   void begin() {
     looked_ = ticks();
-    from_ = nanoseconds(CLOCK_MONOTONIC);
-    from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    from_ = now();
   }
 
   /// For how many nanoseconds the thread had better stay away, since others have its core; 0 when it is its own.
-  long away() {
+  /// `callers`: whether several threads have offered work at the same time.
+  long away(bool callers) {
     if (ticks() - looked_ < kTicksPerMillisecond / 2) return 0;  // asking the system takes long
     looked_ = ticks();
-    const long now = nanoseconds(CLOCK_MONOTONIC), computed = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
-    wanted_ += now - from_;
-    had_ += computed - from_computed_;
-    from_ = now;
-    from_computed_ = computed;
+    const Times at = now();
+    wanted_ += at.passed - from_.passed;
+    had_ += at.computed - from_.computed;
+    process_had_ += at.process - from_.process;
+    from_ = at;
     if (wanted_ < 8 * kMillisecond) return 0;
-    const bool crowded = had_ < wanted_ / 4 * 3;
-    wanted_ = had_ = 0;
+    // Threads of this very process may have the core. If they are callers, each does its own work best. Those of
+    // another OpenMP library look for work for some milliseconds after their last region, and nobody computes faster
+    // for our staying away from them.
+    const bool by_others = callers || process_had_ < wanted_ / 10 * 9 * process_cores();
+    const bool crowded = had_ < wanted_ / 4 * 3 && by_others;
+    wanted_ = had_ = process_had_ = 0;
     if (!crowded) return 0;
     // Who comes back to find the same stays longer each time.
-    span_ = now - last_ < 2 * span_ + 100 * kMillisecond ? std::min(2 * span_, 400 * kMillisecond) : 25 * kMillisecond;
-    last_ = now;
+    span_ = at.passed - last_ < 2 * span_ + 100 * kMillisecond ? std::min(2 * span_, 400 * kMillisecond)
+                                                               : 25 * kMillisecond;
+    last_ = at.passed;
     return span_;
   }
 
  private:
-  long from_ = nanoseconds(CLOCK_MONOTONIC), from_computed_ = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  struct Times {
+    long passed, computed, process;
+  };
+  static Times now() noexcept {
+    return {nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_THREAD_CPUTIME_ID), nanoseconds(CLOCK_PROCESS_CPUTIME_ID)};
+  }
+
+  Times from_ = now();
   uint64_t looked_ = ticks();
-  long wanted_ = 0, had_ = 0, span_ = 25 * kMillisecond, last_ = 0;
+  long wanted_ = 0, had_ = 0, process_had_ = 0, span_ = 25 * kMillisecond, last_ = 0;
 };
 
 class Pool {
  public:
   void offer(Team& team) {
     team.float_control = float_control();
+    team.cpu = sched_getcpu();
     {
       Guard guard(lock_);
       start_threads(team.parts - 1);
+      if (first_) callers_until_.store(ticks() + kCallersMemory, std::memory_order_relaxed);
       *end_ = &team;
       end_ = &team.following;
     }
@@ -134,11 +182,17 @@ class Pool {
     unlink(team);
   }
 
+  /// Whether threads were put aside lately.
+  bool in_company() const { return ticks() < company_until_.load(std::memory_order_relaxed); }
+
+  /// Whether a caller lately found work of another one still to be taken.
+  bool several_callers() const { return ticks() < callers_until_.load(std::memory_order_relaxed); }
+
   /// Looks until `done`, for as long as it is worth it; says whether it is.
   template <class Done>
   bool look(uint64_t in_company, const Done& done) {
     uint64_t before = ticks();
-    const uint64_t end = before + (before < company_until_.load(std::memory_order_relaxed) ? in_company : kInPeace);
+    const uint64_t end = before + (this->in_company() ? in_company : kInPeace);
     for (;;) {
       for (int i = 0; i < 8; ++i) {
         if (done()) return true;
@@ -216,36 +270,39 @@ class Pool {
 
   /// What a thread of the pool does all its life.
   [[noreturn]] void help() {
+    Elsewhere elsewhere;
     for (Attendance attendance;;) {
       const uint32_t seen = published_.load();
-      const bool helped = help_one(false);
-      if (const long away = attendance.away(); away > 0) {
-        stay_away(away);
+      const bool helped = help_one(elsewhere, false);
+      if (const long away = attendance.away(several_callers()); away > 0) {
+        stay_away(elsewhere, away);
         attendance.begin();
         continue;
       }
       if (helped || look(kHelperInCompany, [&] { return published_.load(std::memory_order_acquire) != seen; }))
         continue;
+      const bool moves = !in_company() && elsewhere.forbid();
       sleeping_.fetch_add(1);
       sleep_while(published_, seen);
       sleeping_.fetch_sub(1);
+      if (moves) elsewhere.allow();
       attendance.begin();
     }
   }
 
   /// For some nanoseconds helps only where it is needed.
-  void stay_away(long duration) {
+  void stay_away(Elsewhere& elsewhere, long duration) {
     away_.fetch_add(1);
     const long end = nanoseconds(CLOCK_MONOTONIC) + duration;
     for (long left = duration; left > 0; left = end - nanoseconds(CLOCK_MONOTONIC)) {
       const uint32_t seen = called_.load();
-      if (!help_one(true)) sleep_while(called_, seen, left);
+      if (!help_one(elsewhere, true)) sleep_while(called_, seen, left);
     }
     away_.fetch_sub(1);
   }
 
   /// Takes a part of the oldest team, or of the oldest whose parts wait for each other.
-  bool help_one(bool together) {
+  bool help_one(Elsewhere& elsewhere, bool together) {
     Team* team;
     int part;
     {
@@ -258,6 +315,7 @@ class Pool {
     }
     threads_at_work.fetch_add(1);
     if (host_ended) leave_work();
+    elsewhere.leave(team->cpu);
     if (team->float_control != float_control()) set_float_control(team->float_control);
     here = {team, part, team->parts};
     team->body(team->context, part);
@@ -275,7 +333,7 @@ class Pool {
   std::atomic<uint32_t> published_{0};
   std::atomic<uint32_t> called_{0};  // teams that need all their threads
   std::atomic<int> sleeping_{0}, away_{0};
-  std::atomic<uint64_t> company_until_{0};
+  std::atomic<uint64_t> company_until_{0}, callers_until_{0};
 };
 
 Pool& pool() {

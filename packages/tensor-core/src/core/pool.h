@@ -15,6 +15,10 @@ namespace taeda {
 // there are others, and for some time everybody sleeps at once: the core then goes to whoever was put aside. Parts of a
 // team may wait for each other (oneDNN's do). That ends because threads take parts of the oldest team first: a team of
 // n parts has n - 1 threads to come, and what they do before is part of older teams.
+//
+// Linux wakes a thread where its waker runs as often as not, and may leave both there for long, though another core
+// idles: two threads then wait for each other in slices of milliseconds. So a helper that finds itself on the caller's
+// core leaves it.
 
 /// Work in numbered parts; lives where its caller waits for it.
 struct Team {
@@ -29,6 +33,7 @@ struct Team {
   std::atomic<int> arrived{0};          // at the barrier
   std::atomic<uint32_t> generation{0};  // of the barrier
   unsigned float_control = 0;           // how the caller rounds and flushes
+  int cpu = -1;                         // where the caller was
   Team* following = nullptr;            // in the pool's queue
 };
 
@@ -55,7 +60,9 @@ Place& place() noexcept;
 /// How many scopes keep the calling thread's work on it.
 int& alone() noexcept;
 
-/// Cores that this process may use: by affinity, by its control groups' quota, and by OMP_NUM_THREADS.
+/// Cores that this process may use: by affinity and by its control groups' quota, which is read once.
+int process_cores();
+/// Cores for work to be divided among: those, or OMP_NUM_THREADS if that is less.
 int available_cores();
 /// Cores that a control group's quota allows, 0 for no limit. `groups` is the text of /proc/self/cgroup,
 /// `root` the folder in which the groups are mounted.
