@@ -378,3 +378,40 @@ def test_an_arena_may_grow_while_it_is_opened(monkeypatch):
     finally:
         os.close(descriptor)
         arena.close()
+
+
+INTERRUPTED = """
+import signal
+import taeda_multiprocessing as mp, taeda_tensor_core as tt
+from taeda_multiprocessing import _table
+
+def interrupt(*_):
+    if working:
+        working.clear()
+        raise KeyboardInterrupt
+
+working, hits = [], 0
+signal.signal(signal.SIGALRM, interrupt)
+for number in range(500):
+    here, there = mp.Pipe()
+    with here, there:
+        try:
+            working.append(1)
+            signal.setitimer(signal.ITIMER_REAL, 0.0002 + number % 50 * 1e-5)
+            for _ in range(30):
+                here.send(tt.ones(3))
+                there.recv().clone().share_memory_()
+            working.clear()
+        except KeyboardInterrupt:
+            hits += 1
+    assert not _table._table._lock.locked(), number
+print(hits > 20)
+"""
+
+
+def test_an_interrupt_leaves_nothing_locked():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=600, check=False
+    )
+    # One that comes while memory is given back is only told.
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr[-2000:]
