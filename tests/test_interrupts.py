@@ -20,6 +20,7 @@ import taeda as t
 import taeda.nn.functional as F
 
 signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell began us in the background
 t.manual_seed(0)
 
 def interrupted(call):

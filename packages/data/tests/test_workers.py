@@ -282,7 +282,8 @@ def test_the_interpreter_ends_in_the_middle_of_an_epoch():
 
 def test_an_interrupt_ends_the_epoch_quietly():
     result = run("""
-        import loader_sets, taeda_data as data
+        import loader_sets, signal, taeda_data as data
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell began us in the background
         try:
             list(data.DataLoader(loader_sets.Faulty("hangs_while_the_parent_is_interrupted"), num_workers=2))
         except KeyboardInterrupt:
