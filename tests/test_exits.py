@@ -13,14 +13,18 @@ import taeda as t
 import taeda.nn.functional as F
 
 def forever(make, threads=3):
-    "Daemon threads that repeat what `make` gives each of them."
+    "Daemon threads that repeat what `make` gives each of them; all are at it when this returns."
+    begun = threading.Semaphore(0)
     def run():
         step = make()
+        begun.release()
         while True:
             step()
     for _ in range(threads):
         threading.Thread(target=run, daemon=True).start()
-    time.sleep(0.3)
+    for _ in range(threads):
+        begun.acquire()
+    time.sleep(0.1)  # nothing depends on it: the end may come at any moment
 """
 
 SCENARIOS = {
@@ -210,7 +214,7 @@ def ended(source: str) -> tuple[int, str]:
         [sys.executable, "-c", PRELUDE + textwrap.dedent(source)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return done.returncode, done.stderr + done.stdout

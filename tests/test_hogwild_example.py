@@ -15,7 +15,7 @@ def test_two_processes_learn_the_digits(method):
         [sys.executable, str(MAIN), "--num-processes", "2", "--start-method", method],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
     assert done.stderr == "" and done.returncode == 0, done.stdout + done.stderr

@@ -11,27 +11,31 @@ import textwrap
 
 import pytest
 
-GENEROUS = 3.0  # seconds: a machine under load, not the time that is aimed at (0.5)
+GENEROUS = 3.0  # seconds, of which those in which others had the processor do not count; 0.5 are aimed at
 
-PRELUDE = """
+PRELUDE = '''
 import io, os, signal, sys, time
 import numpy  # before the alarm: a module of it that was interrupted cannot be imported again
 import taeda as t
 import taeda.nn.functional as F
 
 signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell began us in the background
 t.manual_seed(0)
 
 def interrupted(call):
-    "Seconds from the alarm to KeyboardInterrupt; None when the call was over before the alarm."
-    begin = time.perf_counter()
+    """Seconds from the alarm to KeyboardInterrupt; None when the call was over before the alarm.
+
+    By the clock, or by what all threads computed from the call on where that is less.
+    """
+    begin, computed = time.perf_counter(), time.process_time()
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
         call()
         signal.setitimer(signal.ITIMER_REAL, 0)
         return None
     except KeyboardInterrupt:
-        return time.perf_counter() - begin - 0.1
+        return max(min(time.perf_counter() - begin, time.process_time() - computed) - 0.1, 0.0)
 
 def usable():
     a = t.tensor([1.0, 2.0], requires_grad=True)
@@ -52,7 +56,7 @@ def hold(name, make, size):
             print(f"{name} {late:.3f}", flush=True)
             return
     print(f"{name} never", flush=True)
-"""
+'''
 
 FAMILIES = {
     "linalg": """
@@ -234,7 +238,7 @@ FAMILIES = {
 def child(source: str, **options) -> subprocess.CompletedProcess:
     text = PRELUDE + textwrap.dedent(source)
     return subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=600, check=False, **options
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=3600, check=False, **options
     )
 
 
@@ -269,21 +273,24 @@ def test_short_steps_in_place_stay_whole():
     """In place on fewer than 2**24 elements: all of it or nothing."""
     done = child("""
         x = t.full((1 << 23,), 1.5, dtype=t.float64)
-        seen = []
-        signal.signal(signal.SIGALRM, lambda *_: seen.append(1) or (_ for _ in ()).throw(KeyboardInterrupt))
-        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
-        steps = 0
+        working, seen = [], []
+        def handler(*_):
+            if working:
+                working.clear()
+                seen.append(1)
+                raise KeyboardInterrupt
+        signal.signal(signal.SIGALRM, handler)
         while len(seen) < 5:
-            before = float(x[0])
             try:
-                x.lgamma_().abs_().add_(1.25)
+                working.append(1)
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                while True:
+                    x.lgamma_().abs_().add_(1.25)
             except KeyboardInterrupt:
                 pass
             assert bool((x == x[0]).all())
-        signal.setitimer(signal.ITIMER_REAL, 0)
     """)
-    # The check itself may be interrupted: only a failed assertion counts.
-    assert "AssertionError" not in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_handler_that_returns_lets_the_call_go_on():
@@ -367,7 +374,7 @@ def test_ctrl_c_from_outside():
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert output == "interrupted\n", errors
 
 

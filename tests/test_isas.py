@@ -18,7 +18,12 @@ def digests():
     for isa in ISAS:
         environment = {**os.environ, "TAEDA_ISA": isa, "OMP_NUM_THREADS": "1"}
         run = subprocess.run(
-            [sys.executable, CHILD], capture_output=True, text=True, timeout=600, env=environment, check=False
+            [sys.executable, CHILD],
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            env=environment,
+            check=False,
         )
         assert run.returncode == 0, run.stderr[-2000:]
         found[isa] = dict(line.split("\t") for line in run.stdout.splitlines())

@@ -12,6 +12,7 @@ import pytest
 import taeda as t
 from taeda.utils import data
 from taeda_tensor_core import _C
+from taeda_testing.settling import without_collector
 
 nn = t.nn
 SIZE = 1000
@@ -19,10 +20,8 @@ SIZE = 1000
 
 @pytest.fixture(autouse=True)
 def _no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+    with without_collector():
+        yield
 
 
 def leaf(*sizes: int) -> t.Tensor:

@@ -49,7 +49,7 @@ def run(source: str, **environment: str) -> tuple[list[str], dict[str, str], lis
         cwd=STAND_INS,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert result.returncode == 0, result.stderr

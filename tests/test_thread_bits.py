@@ -24,7 +24,7 @@ def digests():
     for count in COUNTS:
         environment = {**os.environ, "OMP_NUM_THREADS": str(count)}
         run = subprocess.run(
-            [sys.executable, CHILD, str(count)], capture_output=True, text=True, timeout=900, env=environment
+            [sys.executable, CHILD, str(count)], capture_output=True, text=True, timeout=1800, env=environment
         )
         assert run.returncode == 0, run.stderr[-2000:]
         found[count] = dict(line.split("\t") for line in run.stdout.splitlines())

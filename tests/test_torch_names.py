@@ -17,7 +17,7 @@ def run(source: str) -> list[str]:
         [sys.executable, "-W", "error", "-c", textwrap.dedent(source)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert result.returncode == 0, result.stderr

@@ -68,7 +68,7 @@ class Site:
         self.install(project["name"], project["entry-points"])
         self.paths.append(folder / "src")
 
-    def run(self, program: str, limit: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, program: str, limit: float = 600, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a program with everything installed here, in an empty working directory, for at most `limit` seconds."""
         work = self.folder / "work"
         work.mkdir(parents=True, exist_ok=True)

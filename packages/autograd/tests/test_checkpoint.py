@@ -6,6 +6,7 @@ import taeda_tensor_core as tc
 from taeda_autograd import checkpoint as cp
 from taeda_autograd import grad
 from taeda_tensor_core import amp
+from taeda_testing.settling import without_collector
 
 
 @pytest.fixture
@@ -72,9 +73,10 @@ def test_memory_is_kept_for_inputs_only():
         return y
 
     def live(function):
-        before = tc._C._live_bytes()
-        kept = function(x)
-        return tc._C._live_bytes() - before, kept
+        with without_collector():
+            before = tc._C._live_bytes()
+            kept = function(x)
+            return tc._C._live_bytes() - before, kept
 
     whole, _ = live(deep)
     part, _ = live(lambda y: cp.checkpoint(deep, y, use_reentrant=False))

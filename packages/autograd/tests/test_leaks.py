@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import operator
 import random
 import weakref
@@ -14,6 +13,7 @@ import taeda_tensor_core as taeda
 from taeda_autograd import _C as _autograd
 from taeda_autograd import Function, GradcheckError, grad, gradcheck
 from taeda_tensor_core import _C
+from taeda_testing.settling import without_collector
 
 SIZE = 4096
 
@@ -275,15 +275,11 @@ ENDS = [drop_in_turn, take_gradient_off, cut_gradient_off, keep_a_view, keep_a_g
 def bytes_kept(program) -> int:
     """Bytes that three runs of `program` leave behind, with the cycle collector off."""
     program()  # whatever is made once and kept
-    gc.collect()
-    gc.disable()
-    try:
+    with without_collector():
         before = _C._live_bytes()
         for _ in range(3):
             program()
         return _C._live_bytes() - before
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize("kind", LEAVES)
@@ -324,11 +320,12 @@ def test_searches_for_rings_grow_with_their_number(order):
             leaves.pop(0 if order == "first" else -1)
         return _autograd.searched_objects() - before
 
-    live = _C._live_bytes()
-    small, large = (min(looked_at(n) for _ in range(5)) for n in (250, 1000))
-    assert large < 4 * 4 * small
-    assert large < 1000 * 200
-    assert _C._live_bytes() == live
+    with without_collector():
+        live = _C._live_bytes()
+        small, large = (min(looked_at(n) for _ in range(5)) for n in (250, 1000))
+        assert large < 4 * 4 * small
+        assert large < 1000 * 200
+        assert _C._live_bytes() == live
 
 
 def checks():
@@ -353,7 +350,4 @@ def test_live_bytes_return_to_the_start(program):
 
 def test_a_leaf_that_lives_keeps_no_graph():
     x = leaf()
-    before = _C._live_bytes()
-    for _ in range(3):
-        (x.exp() * x).sum()
-    assert _C._live_bytes() == before
+    assert bytes_kept(lambda: (x.exp() * x).sum()) == 0

@@ -9,6 +9,7 @@ import pytest
 import taeda_tensor_core as taeda
 from taeda_autograd import Function, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from taeda_tensor_core import library
+from taeda_testing.settling import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -154,17 +155,17 @@ def test_modes_belong_to_their_thread(x):
     def work():
         seen.append(is_grad_enabled())
         with no_grad():
-            barrier.wait(10)
-            barrier.wait(10)
+            barrier.wait(PATIENCE)
+            barrier.wait(PATIENCE)
         seen.append(is_grad_enabled())
 
     barrier = threading.Barrier(2)
     thread = threading.Thread(target=work)
     with no_grad():
         thread.start()
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
     assert is_grad_enabled()
-    barrier.wait(10)
+    barrier.wait(PATIENCE)
     thread.join()
     assert seen == [True, True]
 

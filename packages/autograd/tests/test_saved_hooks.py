@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from contextlib import nullcontext
 
@@ -18,6 +17,7 @@ from taeda_autograd.graph import (
     saved_tensors_hooks,
 )
 from taeda_tensor_core import _C
+from taeda_testing.settling import without_collector
 
 
 class Cube(Function):
@@ -225,11 +225,7 @@ def test_what_is_packed_goes_with_the_graph(program):
             PROGRAMS[program](x)
 
     run()
-    gc.collect()
-    gc.disable()
-    try:
+    with without_collector():
         before = _C._live_bytes()
         run()
         assert _C._live_bytes() == before
-    finally:
-        gc.enable()

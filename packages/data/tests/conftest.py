@@ -1,37 +1,20 @@
 """Where clean interpreters find what their workers read, and what no test of workers may leave."""
 
 import gc
-import os
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from taeda_testing.settling import children, descriptors, eventually, shared_names, shared_names_since
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-def children() -> int:
-    """Processes that this one has started and not yet waited for."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    return sum(len(task.read_text(encoding="ascii").split()) for task in tasks)
-
-
-def facts() -> tuple[int, int, int, set[str]]:
-    """What must not grow: children, threads, descriptors, names in /dev/shm."""
-    gc.collect()
-    return (
-        children(),
-        threading.active_count(),
-        len(os.listdir("/proc/self/fd")),
-        {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")},
-    )
-
-
-def grown(before: tuple, after: tuple) -> bool:
-    """Whether anything has."""
-    return any(a > b for a, b in zip(after[:3], before[:3], strict=True)) or not after[3] <= before[3]
+def here() -> tuple[set[int], set[threading.Thread], dict[int, str]]:
+    """What a process may have too much of: children, threads, descriptors."""
+    return children(), set(threading.enumerate()), descriptors()
 
 
 @pytest.fixture
@@ -46,10 +29,16 @@ def nothing_left():
     # What the first of them keeps: an arena for what is sent, Python's tracker of semaphores.
     tensor.ones(1).share_memory_()
     multiprocessing.resource_tracker.ensure_running()
-    before = facts()
+    gc.collect()
+    names, (processes, threads, before) = shared_names(), here()
     yield
-    end = time.monotonic() + 4
-    while grown(before, after := facts()) and time.monotonic() < end:
-        time.sleep(0.05)
+
+    def nothing_more() -> None:
+        gc.collect()
         reductions.leave_dead()
-    assert not grown(before, after), (before, after)
+        now = here()
+        assert now[0] <= processes and now[1] <= threads
+        assert len(now[2]) <= len(before), (before, now[2])
+        assert not shared_names_since(names)
+
+    eventually(nothing_more)

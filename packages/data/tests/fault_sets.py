@@ -15,16 +15,20 @@ import taeda_data as data
 
 
 class Failing(data.Dataset):
-    """Does what the method of the name does at sample 5 of 16."""
+    """Does what the method of the name does at sample 5 of 16, and says so before if there is a semaphore for it."""
 
-    def __init__(self, what):
-        self.what = what
+    def __init__(self, what, begun=None):
+        self.what, self.begun = what, begun
 
     def __len__(self):
         return 16
 
     def __getitem__(self, i):
-        return getattr(self, self.what)(i) if i == 5 else i
+        if i != 5:
+            return i
+        if self.begun is not None:
+            self.begun.release()
+        return getattr(self, self.what)(i)
 
     def segfault(self, i):
         ctypes.string_at(0)
@@ -122,18 +126,20 @@ class Slow(data.Dataset):
 
     def __getitem__(self, i):
         if i == 0:
-            time.sleep(30)
+            time.sleep(1e6)
         os._exit(9)
 
 
 class Large(data.Dataset):
-    def __init__(self, size=1 << 20):
-        self.size = size
+    def __init__(self, size=1 << 20, made=None):
+        self.size, self.made = size, made
 
     def __len__(self):
         return 6
 
     def __getitem__(self, i):
+        if self.made is not None:
+            self.made.release()
         return np.full(self.size, i, np.float32)
 
 

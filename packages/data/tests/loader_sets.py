@@ -113,6 +113,10 @@ class Faulty(data.Dataset):
     def hangs(self):
         time.sleep(1e6)
 
+    def hangs_while_the_parent_is_interrupted(self):
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(1e6)
+
     def hangs_deaf(self):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(1e6)

@@ -5,6 +5,7 @@
 
 import contextlib
 import gc
+import multiprocessing
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ from taeda_registry.slots import tensor as tt
 pytest.importorskip("taeda_multiprocessing", reason="processes need taeda-multiprocessing")
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
-SOON = 10  # seconds: two are aimed at, on a machine that has nothing else to do
+SOON = 60  # seconds: two are aimed at, on a machine that has nothing else to do
 
 
 def read(dataset, **options):
@@ -144,9 +145,10 @@ def test_the_consumer_fails():
 
 def test_an_error_that_nobody_asks_for():
     """A worker fails at what was read ahead; the iterator is given up before."""
-    iterator = iter(data.DataLoader(faults.Failing("chained"), batch_size=2, num_workers=2))
+    begun = multiprocessing.Semaphore(0)
+    iterator = iter(data.DataLoader(faults.Failing("chained", begun), batch_size=2, num_workers=2))
     assert next(iterator).tolist() == [0, 1]
-    time.sleep(0.2)
+    assert begun.acquire(timeout=SOON)
     del iterator
 
 
@@ -159,8 +161,11 @@ def test_an_iterator_in_a_ring():
 
 
 def test_large_batches_that_nobody_reads():
-    iterator = iter(data.DataLoader(faults.Large(), batch_size=3, num_workers=2))
-    time.sleep(0.2)
+    made = multiprocessing.Semaphore(0)
+    iterator = iter(data.DataLoader(faults.Large(made=made), batch_size=1, num_workers=2))
+    next(iterator)
+    for _ in range(5):
+        assert made.acquire(timeout=SOON)
     del iterator
     for batch in data.DataLoader(faults.Large(), batch_size=3, num_workers=2):
         assert batch.shape == (3, 1 << 20)
@@ -200,12 +205,17 @@ def test_a_worker_thread_fails(what, error, words):
 
 
 def test_a_worker_thread_is_late():
-    class Sleepy(faults.Large):
-        def __getitem__(self, i):
-            return time.sleep(0.6)
+    asked_too_long = threading.Event()
 
-    with pytest.raises(RuntimeError, match=r"timed out after 0.2 seconds"):
-        read(Sleepy(), worker_type="thread", timeout=0.2)
+    class Late(faults.Large):
+        def __getitem__(self, i):
+            return asked_too_long.wait(SOON)
+
+    try:
+        with pytest.raises(RuntimeError, match=r"timed out after 0.2 seconds"):
+            read(Late(), worker_type="thread", timeout=0.2)
+    finally:
+        asked_too_long.set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

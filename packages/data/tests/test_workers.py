@@ -5,7 +5,6 @@ import random
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import loader_sets as sets
@@ -14,6 +13,7 @@ import pytest
 
 import taeda_data as data
 from taeda_registry.slots import tensor as tt
+from taeda_testing.settling import eventually
 
 pytest.importorskip("taeda_multiprocessing", reason="processes need taeda-multiprocessing")
 
@@ -204,7 +204,8 @@ def test_what_goes_wrong_is_told_once(what, error, words):
     with pytest.raises(error, match=words) as info:
         for batch in loader:
             seen.append(batch.tolist())
-    assert seen in ([[0, 1], [2, 3]], [[0, 1]])  # a death may be noticed while an earlier batch is waited for
+    # A death may be noticed while an earlier batch is waited for, and where others have the processor, any is too late.
+    assert seen == [[0, 1], [2, 3]][: len(seen)] and (seen or "hangs" in what)
     if error is not RuntimeError:
         assert "loader_sets.py" in str(info.value.__cause__) and "worker 0" in str(info.value.__cause__)
         assert any("sample 5" in note for note in info.value.__notes__)
@@ -251,28 +252,26 @@ def test_two_at_once():
 
 
 def run(program):
-    """Run a program; its output, the time it took, and what is left of its processes."""
-    start = time.monotonic()
-    result = subprocess.run(
+    """What a program printed, and how it ended."""
+    return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         cwd=os.path.dirname(__file__),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
-    return result, time.monotonic() - start
 
 
 def lives(pid):
     try:
         return " Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
 def test_the_interpreter_ends_in_the_middle_of_an_epoch():
-    result, _ = run("""
+    result = run("""
         import loader_sets, taeda_data as data
         iterator = iter(data.DataLoader(loader_sets.Images(100), num_workers=2))
         next(iterator)
@@ -282,21 +281,21 @@ def test_the_interpreter_ends_in_the_middle_of_an_epoch():
 
 
 def test_an_interrupt_ends_the_epoch_quietly():
-    result, seconds = run("""
-        import loader_sets, os, signal, taeda_data as data, threading
-        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    result = run("""
+        import loader_sets, signal, taeda_data as data
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell began us in the background
         try:
-            list(data.DataLoader(loader_sets.Faulty("hangs"), num_workers=2))
+            list(data.DataLoader(loader_sets.Faulty("hangs_while_the_parent_is_interrupted"), num_workers=2))
         except KeyboardInterrupt:
             print("interrupted")
         import multiprocessing
         print(multiprocessing.active_children())
     """)
-    assert result.stdout == "interrupted\n[]\n" and result.stderr == "" and seconds < 20
+    assert result.stdout == "interrupted\n[]\n" and result.stderr == ""
 
 
 def test_workers_end_with_a_killed_parent():
-    result, _ = run("""
+    result = run("""
         import loader_sets, os, signal, taeda_data as data
         rows = iter(data.DataLoader(loader_sets.Who(), batch_size=None, num_workers=2))
         print(next(rows)[3], next(rows)[3], flush=True)
@@ -304,14 +303,15 @@ def test_workers_end_with_a_killed_parent():
     """)
     pids = [int(pid) for pid in result.stdout.split()]
     assert len(pids) == 2
-    end = time.monotonic() + 5
-    while any(lives(pid) for pid in pids):
-        assert time.monotonic() < end, "workers are left"
-        time.sleep(0.05)
+
+    def none_is_left():
+        assert not [pid for pid in pids if lives(pid)]
+
+    eventually(none_is_left)
 
 
 def test_without_the_multiprocessing_part_loaders_read_here():
-    result, _ = run("""
+    result = run("""
         import sys
         sys.modules["taeda_multiprocessing"] = None
         import taeda_data as data

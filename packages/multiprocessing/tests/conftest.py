@@ -1,13 +1,13 @@
-"""What the tests of shared memory look at: descriptors, names in /dev/shm, bytes of mappings."""
+"""Start methods, and what no test of shared memory may leave."""
 
 import gc
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
 import taeda_registry
+from taeda_testing.settling import eventually, shared_names, shared_names_since
 
 sys.path.insert(0, str(Path(__file__).parent))  # where clean interpreters find what their processes do
 taeda_registry.resolve("autograd")
@@ -22,7 +22,11 @@ def method(request):
 @pytest.fixture
 def nothing_left():
     """Fails when a test leaves names in /dev/shm."""
-    before = set(os.listdir("/dev/shm"))
+    before = shared_names()
     yield
-    gc.collect()
-    assert {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")} <= before
+
+    def nothing_more():
+        gc.collect()
+        assert not shared_names_since(before)
+
+    eventually(nothing_more)

@@ -6,6 +6,8 @@ import time
 
 from taeda_registry.slots import tensor as tt
 
+LONG = 300  # seconds for which a process sleeps that others are to end
+
 
 def fill(queue, done):
     received = queue.get()
@@ -31,14 +33,18 @@ def pass_on(source, target):
 
 
 def keep_all(connection, count):
-    """Keeps tensors, under a limit of descriptors; answers with their sum and the descriptors in use."""
+    """Keeps tensors, under a limit of descriptors; answers with their sum and how many descriptors more are in use."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    from taeda_testing.settling import descriptors
+
+    before = len(descriptors())
+    limit = max(descriptors()) + 200
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     kept = []
     while len(kept) < count:
         kept += connection.recv()
-    connection.send((sum(int(item[0]) for item in kept), len(os.listdir("/proc/self/fd"))))
+    connection.send((sum(int(item[0]) for item in kept), len(descriptors()) - before))
     connection.recv()
 
 
@@ -50,7 +56,7 @@ def hold(connection):
         held.clear()
         connection.send("dropped")
         connection.recv()
-    time.sleep(60)
+    time.sleep(LONG)
 
 
 def write_through(rank, shared, plain):
@@ -61,13 +67,13 @@ def write_through(rank, shared, plain):
 def raise_second(rank, event):
     if rank == 1:
         raise ValueError(f"process {rank} has had enough")
-    time.sleep(30)
+    time.sleep(LONG)
 
 
 def end_second(rank, how):
     if rank == 1:
         os._exit(7) if how == "exit" else os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(30)
+    time.sleep(LONG)
 
 
 def look(x, report):

@@ -13,6 +13,7 @@ import pytest
 import taeda_multiprocessing as mp
 
 from taeda_registry.slots import tensor as tt
+from taeda_testing.settling import PATIENCE, descriptors, eventually
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -32,14 +33,10 @@ def sent(value):
 def arena_bytes():
     """Bytes of memory files that this process can reach, each file once."""
     seen = {}
-    for number in os.listdir("/proc/self/fd"):
-        path = f"/proc/self/fd/{number}"
-        try:
-            if "memfd:taeda" in os.readlink(path):
-                facts = os.stat(path)
-                seen[facts.st_ino] = facts.st_blocks * 512
-        except FileNotFoundError:
-            pass
+    for number, target in descriptors().items():
+        if "memfd:taeda" in target:
+            facts = os.fstat(number)
+            seen[facts.st_ino] = facts.st_blocks * 512
     return sum(seen.values())
 
 
@@ -160,7 +157,7 @@ def test_what_is_put_is_shared_with_the_receiver(method):
     queue.put([x])
     process = context.Process(target=workers.fill, args=(queue, done))
     process.start()
-    assert done.wait(60)
+    assert done.wait(PATIENCE)
     process.join()
     assert x.is_shared() and (x == 4).all() and process.exitcode == 0
 
@@ -183,7 +180,7 @@ def test_a_message_outlives_its_forked_sender(how):
     process = context.Process(target=how, args=(queue,))
     process.start()
     process.join()
-    assert queue.get(timeout=30).tolist() == list(range(10))
+    assert queue.get(timeout=PATIENCE).tolist() == list(range(10))
 
 
 def test_what_cannot_be_reached_is_said():
@@ -251,9 +248,11 @@ def test_what_a_killed_process_held_is_free():
     del x
     process.kill()
     process.join()
-    end = time.monotonic() + 2
-    while address not in addresses_of_next():
-        assert time.monotonic() < end
+
+    def found_again():
+        assert address in addresses_of_next()
+
+    eventually(found_again)
 
 
 def test_a_forked_child_holds_what_it_inherits():
@@ -283,38 +282,44 @@ def test_descriptors_do_not_grow_with_tensors():
     count = 50_000
     process = context.Process(target=workers.keep_all, args=(there, count))
     process.start()
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     for begin in range(0, count, 500):
         here.send([tt.full((3,), i % 7, dtype=tt.int64) for i in range(begin, begin + 500)])
-    total, descriptors = here.recv()
-    assert total == sum(i % 7 for i in range(count)) and descriptors < 40
-    assert len(os.listdir("/proc/self/fd")) <= before + 4
+    total, grown = here.recv()
+    assert total == sum(i % 7 for i in range(count)) and grown < 20
+    assert len(descriptors()) <= len(before) + 4
     here.send(None)
     process.join()
 
 
 def test_memory_of_ended_processes_goes_back():
+    from taeda_multiprocessing import _table
+
+    heirs = _table._table._heirs
+    of_others = set(heirs)
     context = mp.get_context("fork")
     for how in (workers.put_and_exit, workers.put_and_die):
         for _ in range(3):
             queue = context.Queue()
             process = context.Process(target=how, args=(queue,))
             process.start()
-            queue.get(timeout=30)
+            queue.get(timeout=PATIENCE)
             process.join()
             queue.close()
             queue.join_thread()
-    from taeda_multiprocessing import _table
 
-    time.sleep(1.1)  # a child is given a second to take the file that was made for it
-    _table.leave_dead()
-    before = len(os.listdir("/proc/self/fd"))
+    def none_is_held():
+        """A child is given a second to take the file that was made for it."""
+        _table.leave_dead()
+        assert set(heirs) <= of_others
+
+    eventually(none_is_held)
+    before = descriptors()
     process = context.Process(target=workers.double, args=(tt.ones(1),))
     process.start()
     process.join()
-    time.sleep(1.1)
-    _table.leave_dead()
-    assert len(os.listdir("/proc/self/fd")) <= before + 1  # the sentinel of the process object
+    eventually(none_is_held)
+    assert len(descriptors()) <= len(before) + 1  # the sentinel of the process object
 
 
 def test_spawn_calls_with_numbers():
@@ -328,7 +333,7 @@ def test_the_error_of_a_process_arrives(method):
     with pytest.raises(mp.ProcessRaisedException) as info:
         mp.start_processes(workers.raise_second, args=(None,), nprocs=2, start_method=method)
     assert "ValueError: process 1 has had enough" in str(info.value) and "raise_second" in str(info.value)
-    assert info.value.error_index == 1 and time.monotonic() - start < 20
+    assert info.value.error_index == 1 and time.monotonic() - start < workers.LONG / 2
 
 
 @pytest.mark.parametrize(("how", "code", "name"), [("exit", 7, None), ("kill", -signal.SIGKILL, "SIGKILL")])
@@ -336,7 +341,7 @@ def test_the_end_of_a_process_is_told(how, code, name):
     context = mp.start_processes(workers.end_second, args=(how,), nprocs=2, join=False, start_method="fork")
     assert len(context.pids()) == 2
     with pytest.raises(mp.ProcessExitedException) as info:
-        while not context.join(timeout=30):
+        while not context.join(timeout=PATIENCE):
             pass
     assert (info.value.exit_code, info.value.signal_name, info.value.error_index) == (code, name, 1)
     assert not any(process.is_alive() for process in context.processes)
@@ -373,3 +378,40 @@ def test_an_arena_may_grow_while_it_is_opened(monkeypatch):
     finally:
         os.close(descriptor)
         arena.close()
+
+
+INTERRUPTED = """
+import signal
+import taeda_multiprocessing as mp, taeda_tensor_core as tt
+from taeda_multiprocessing import _table
+
+def interrupt(*_):
+    if working:
+        working.clear()
+        raise KeyboardInterrupt
+
+working, hits = [], 0
+signal.signal(signal.SIGALRM, interrupt)
+for number in range(500):
+    here, there = mp.Pipe()
+    with here, there:
+        try:
+            working.append(1)
+            signal.setitimer(signal.ITIMER_REAL, 0.0002 + number % 50 * 1e-5)
+            for _ in range(30):
+                here.send(tt.ones(3))
+                there.recv().clone().share_memory_()
+            working.clear()
+        except KeyboardInterrupt:
+            hits += 1
+    assert not _table._table._lock.locked(), number
+print(hits > 20)
+"""
+
+
+def test_an_interrupt_leaves_nothing_locked():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=600, check=False
+    )
+    # One that comes while memory is given back is only told.
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr[-2000:]

@@ -11,6 +11,7 @@ import taeda
 from taeda.utils import benchmark
 from taeda_profiler.benchmark import counts
 from taeda_profiler.benchmark.common import TaskSpec
+from taeda_testing.settling import eventually
 
 
 def measured(times, number=1, **names):
@@ -19,34 +20,41 @@ def measured(times, number=1, **names):
 
 def test_a_statement_takes_its_time():
     timer = benchmark.Timer("time.sleep(0.002)", globals={"time": time})
+    start = time.perf_counter()
     found = timer.timeit(5)
+    whole = time.perf_counter() - start
     assert found.number_per_run == 5 and len(found.times) == 1
-    assert 0.002 <= found.median < 0.02 and found.mean == found.median
+    assert 0.002 <= found.median <= whole / 5 and found.mean == found.median
     assert "1 measurement, 5 runs" in repr(found) and "ms" in repr(found)
 
 
 def test_blocks_are_long_enough_and_many():
-    seen = []
     timer = benchmark.Timer("x + x", setup="x = taeda.ones(4)")
-    found = timer.blocked_autorange(
-        callback=lambda number, seconds: seen.append((number, seconds)), min_run_time=0.05
-    )
-    assert sum(found.raw_times) >= 0.05 and found.number_per_run > 10
-    assert seen == [(found.number_per_run, seconds) for seconds in found.raw_times]
-    assert found.iqr >= 0 and 1 <= found.significant_figures <= 5
-    assert "measurements" in repr(found) and "Median" in repr(found)
+
+    def measured_in_peace():
+        """A statement that others interrupt looks slow: one run makes a block, a block fills the time."""
+        seen = []
+        found = timer.blocked_autorange(
+            callback=lambda number, seconds: seen.append((number, seconds)), min_run_time=0.05
+        )
+        assert sum(found.raw_times) >= 0.05 and found.number_per_run > 10
+        assert seen == [(found.number_per_run, seconds) for seconds in found.raw_times]
+        assert found.iqr >= 0 and 1 <= found.significant_figures <= 5
+        assert "measurements" in repr(found) and "Median" in repr(found)
+
+    eventually(measured_in_peace)
 
 
 def test_adaptive_runs_end_when_the_scatter_is_small_or_time_is_up():
     clock = iter(range(10**9))
     even = benchmark.Timer("pass", timer=lambda: next(clock) * 1e-3).adaptive_autorange(min_run_time=0.001)
     assert even.iqr == pytest.approx(0, abs=1e-15) and len(even.raw_times) >= 4
-    start = time.perf_counter()
     wild = benchmark.Timer(
         "sleep(random() * 0.002)", setup="from random import random; from time import sleep"
     )
+    # Its time is up where the scatter never is small: that it comes back says so.
     found = wild.adaptive_autorange(threshold=1e-6, max_run_time=0.05)
-    assert sum(found.raw_times) >= 0.05 and time.perf_counter() - start < 5
+    assert sum(found.raw_times) >= 0.05
 
 
 def test_threads_are_set_meanwhile_and_given_back():
@@ -61,8 +69,10 @@ def test_threads_are_set_meanwhile_and_given_back():
 
 
 def test_setup_runs_outside_of_the_time():
-    timer = benchmark.Timer("x", setup="import time; time.sleep(0.02); x = 1")
-    assert timer.timeit(1).median < 0.01
+    clock = [0]
+    options = {"globals": {"clock": clock}, "timer": lambda: clock[0]}
+    timer = benchmark.Timer("clock[0] += 2", setup="clock[0] += 1000", **options)
+    assert timer.timeit(3).median == 2
 
 
 def test_indented_statements():

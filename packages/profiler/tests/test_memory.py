@@ -6,6 +6,8 @@ import pytest
 
 import taeda
 
+pytestmark = pytest.mark.usefixtures("nothing_collected")
+
 
 def test_what_is_held_is_told_by_operator_line_and_module():
     model = taeda.nn.Sequential(taeda.nn.Linear(4, 100), taeda.nn.ReLU())

@@ -11,6 +11,7 @@ import pytest
 import taeda
 import taeda_registry.spans
 from taeda.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
+from taeda_testing.settling import eventually
 
 
 def net():
@@ -53,17 +54,25 @@ def test_self_times_add_up_to_the_top():
 
 
 def test_the_table_agrees_with_the_clock():
-    x = taeda.ones(300, 300)
-    with profile() as prof:
-        start = time.perf_counter()
-        with record_function("all"):
-            for _ in range(50):
-                x = x @ x * 0.001
-        wall = (time.perf_counter() - start) * 1e6
-    found = rows(prof)
-    assert found["all"].cpu_time_total == pytest.approx(wall, rel=0.05)
-    inside = sum(row.self_cpu_time_total for name, row in found.items() if name != "all")
-    assert inside == pytest.approx(wall, rel=0.1)
+    def compared():
+        x = taeda.ones(300, 300)
+        with profile() as prof:
+            before = time.perf_counter()
+            with record_function("all"):
+                begin = time.perf_counter()
+                for _ in range(50):
+                    x = x @ x * 0.001
+                end = time.perf_counter()
+            after = time.perf_counter()
+        found = rows(prof)
+        whole = found["all"].cpu_time_total
+        assert (end - begin) * 1e6 <= whole * 1.01 and whole <= (after - before) * 1e6 * 1.01
+        inside = sum(row.self_cpu_time_total for name, row in found.items() if name != "all")
+        assert inside == pytest.approx(
+            whole, rel=0.1
+        )  # unless others had the processor between two operators
+
+    eventually(compared)
 
 
 def test_blocks_and_functions_have_names():
@@ -146,6 +155,7 @@ def test_events_are_told_apart_by_shapes():
     assert "Input Shapes" not in prof.key_averages().table()
 
 
+@pytest.mark.usefixtures("nothing_collected")
 def test_memory_is_told_by_operator_and_sums_to_nothing_at_the_end():
     taeda.ones(1000) + 1
     with profile(profile_memory=True) as prof:
@@ -161,6 +171,7 @@ def test_memory_is_told_by_operator_and_sums_to_nothing_at_the_end():
     assert sum(event.self_cpu_memory_usage for event in prof.events()) == 0
 
 
+@pytest.mark.usefixtures("nothing_collected")
 def test_memory_of_others_is_not_counted():
     import numpy as np
 
@@ -169,6 +180,7 @@ def test_memory_of_others_is_not_counted():
     assert prof.trace.memory["bytes"].tolist() == []
 
 
+@pytest.mark.usefixtures("nothing_collected")
 def test_memory_of_a_training_step_is_given_back():
     model = net()
     x = taeda.ones(16, 4)
@@ -273,20 +285,25 @@ class Slow(taeda.utils.data.Dataset):
 @pytest.mark.parametrize(("workers", "kind"), [(0, "SingleProcess"), (2, "MultiProcessing")])
 def test_waits_for_data_are_spans(workers, kind):
     loader = taeda.utils.data.DataLoader(Slow(), batch_size=2, num_workers=workers)
-    waited = 0.0
-    with profile() as prof:
-        batches, found = iter(loader), 0
-        while True:
-            start = time.perf_counter()
-            batch = next(batches, None)
-            waited += time.perf_counter() - start
-            if batch is None:
-                break
-            found += 1
-    row = rows(prof)[f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__"]
-    assert found == 3 and row.count == 4  # the last finds the end
-    assert row.cpu_time_total == pytest.approx(waited * 1e6, rel=0.05, abs=2000)
-    assert taeda_registry.spans.watcher is None
+
+    def compared():
+        waited = 0.0
+        with profile() as prof:
+            batches, found = iter(loader), 0
+            while True:
+                start = time.perf_counter()
+                batch = next(batches, None)
+                waited += time.perf_counter() - start
+                if batch is None:
+                    break
+                found += 1
+        row = rows(prof)[f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__"]
+        assert found == 3 and row.count == 4  # the last finds the end
+        assert taeda_registry.spans.watcher is None
+        assert row.cpu_time_total <= waited * 1e6 * 1.01
+        assert row.cpu_time_total == pytest.approx(waited * 1e6, rel=0.05, abs=2000)
+
+    eventually(compared)
 
 
 def test_floating_point_operations():

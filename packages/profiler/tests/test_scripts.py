@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
 import taeda
 from taeda.profiler import profile
 from taeda_profiler.hints import costliest_places, hints
+from taeda_testing.settling import eventually
 
 SCRIPT = """
 import sys
@@ -48,17 +50,24 @@ def run(module, *arguments, cwd, status=0):
         text=True,
         check=False,
         cwd=cwd,
-        timeout=300,
+        timeout=600,
     )
     assert result.returncode == status, result.stdout + result.stderr
     return result.stdout
 
 
 def test_the_report_names_the_costliest_places(script, tmp_path):
-    shown = run("taeda_profiler", "--trace", "t.json", "--rows", 3, script, "--size", "200", cwd=tmp_path)
-    assert shown.startswith("done\n") and "aten::mm" in shown
-    places = shown.split("The costliest places:\n")[1].splitlines()
-    assert places[0].endswith("script.py(7): slow") and "/work" not in places[0].replace(str(tmp_path), "")
+    def reported():
+        """Which line that is, others may have a part in."""
+        shown = run("taeda_profiler", "--trace", "t.json", "--rows", 3, script, "--size", "200", cwd=tmp_path)
+        assert shown.startswith("done\n") and "aten::mm" in shown
+        places = shown.split("The costliest places:\n")[1].splitlines()
+        assert places[0].endswith("script.py(7): slow") and "/work" not in places[0].replace(
+            str(tmp_path), ""
+        )
+        return shown
+
+    shown = eventually(reported, within=600)
     assert "The timeline is in profile.html" in shown
     assert "<title>" in (tmp_path / "profile.html").read_text()
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
@@ -83,38 +92,66 @@ def told(prof):
     return "\n".join(hints(prof._results))
 
 
-def test_hints():
-    import time
+class Slow(taeda.utils.data.Dataset):
+    def __len__(self):
+        return 4
 
-    class Slow(taeda.utils.data.Dataset):
-        def __len__(self):
-            return 4
+    def __getitem__(self, index):
+        time.sleep(0.005)
+        return index
 
-        def __getitem__(self, index):
-            time.sleep(0.005)
-            return index
 
+BIG = taeda.ones(1000, 1000)
+
+
+def a_program_waits_for_data():
     with profile() as prof:
         for _ in taeda.utils.data.DataLoader(Slow()):
             taeda.ones(2) + 1
     assert "waited for data" in told(prof)
+
+
+def operators_are_small():
     x = taeda.ones(2)
     with profile() as prof:
         for _ in range(2000):
             x + x
     assert "less than 5 us each" in told(prof)
-    big = taeda.ones(1000, 1000)
+
+
+def much_is_copied():
     with profile() as prof:
         for _ in range(5):
-            big.t().contiguous()
+            BIG.t().contiguous()
     assert "went into copies" in told(prof) and "waited" not in told(prof)
+
+
+def memory_is_needed_by_a_module():
     model = taeda.nn.Sequential(taeda.nn.Linear(100, 5000), taeda.nn.Linear(5000, 1))
     with profile(profile_memory=True, with_modules=True) as prof, taeda.no_grad():
         model(taeda.ones(100, 100))
     assert "in the forward of Sequential." in told(prof) and "memory was at most" in told(prof)
+
+
+def nothing_stands_out():
     with profile() as prof:
-        big @ big
+        BIG @ BIG
     assert hints(prof._results) == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        a_program_waits_for_data,
+        operators_are_small,
+        much_is_copied,
+        memory_is_needed_by_a_module,
+        nothing_stands_out,
+    ],
+)
+def test_hints(program):
+    """As a program is that has the processor for itself at least now and then."""
+    eventually(program)
 
 
 def test_places_without_stacks_are_none():

@@ -48,7 +48,7 @@ class Sandbox:
             cwd=self.work,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 
 import pytest
 
 import taeda_tensor_core as taeda
 from taeda_tensor_core import _C, backends, library
+from taeda_testing.settling import without_collector
 
 SIZE = 50_000  # elements: big enough that what is kept cannot hide
 
@@ -38,14 +38,10 @@ def tensor():
 
 @contextlib.contextmanager
 def nothing_kept():
-    gc.collect()
-    gc.disable()
-    before = _C._live_bytes()
-    try:
+    with without_collector():
+        before = _C._live_bytes()
         yield
         assert _C._live_bytes() == before
-    finally:
-        gc.enable()
 
 
 CALLS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
 import threading
 import weakref
@@ -13,6 +12,7 @@ import pytest
 
 import taeda_tensor_core as taeda
 from taeda_tensor_core import backends, library
+from taeda_testing.settling import without_collector
 
 POLY = [
     "poly::cube",
@@ -208,8 +208,7 @@ def test_a_swallowed_exception_is_not_kept(monkeypatch):
 
     watchers = []
     monkeypatch.setattr(sys, "last_value", None, raising=False)
-    gc.disable()
-    with library.Library("abihold") as lib:
+    with without_collector(), library.Library("abihold") as lib:
 
         @lib.operator("abihold::fail(Tensor self) -> Tensor")
         def fail(self):
@@ -217,11 +216,8 @@ def test_a_swallowed_exception_is_not_kept(monkeypatch):
             watchers.append(weakref.ref(local))
             raise Odd("swallowed")
 
-        try:
-            call("swallower", "abihold::fail", X)
-            assert watchers[0]() is None
-        finally:
-            gc.enable()
+        call("swallower", "abihold::fail", X)
+        assert watchers[0]() is None
 
 
 def test_another_error_in_its_place(python_op):

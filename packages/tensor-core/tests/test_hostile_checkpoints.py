@@ -17,7 +17,10 @@ COUNT = int(os.environ.get("TAEDA_FUZZ_FILES", "2400"))
 
 
 def run(*args):
-    return subprocess.run([sys.executable, str(PROGRAM), *args], capture_output=True, text=True, check=False)
+    # A thread more, and there may be one for each core, takes addresses, which are limited.
+    one = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(PROGRAM), *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=one)
 
 
 def test_changed_files_load_or_are_refused(tmp_path):

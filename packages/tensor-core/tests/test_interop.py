@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as taeda
+from taeda_testing.settling import without_collector
 
 NUMPY_DTYPES = [
     "bool",
@@ -282,19 +283,20 @@ def test_dlpack_readonly():
 
 
 def test_dlpack_memory():
-    before = taeda._C._live_bytes()
-    t = taeda.zeros(1000)
-    capsule = t.__dlpack__(max_version=(1, 0))
-    del t
-    assert taeda._C._live_bytes() == before + 4000
-    shared = taeda.from_dlpack(capsule)
-    del capsule
-    assert taeda._C._live_bytes() == before + 4000
-    del shared
-    assert taeda._C._live_bytes() == before
-    unused = taeda.zeros(1000).__dlpack__()
-    del unused
-    assert taeda._C._live_bytes() == before
+    with without_collector():
+        before = taeda._C._live_bytes()
+        t = taeda.zeros(1000)
+        capsule = t.__dlpack__(max_version=(1, 0))
+        del t
+        assert taeda._C._live_bytes() == before + 4000
+        shared = taeda.from_dlpack(capsule)
+        del capsule
+        assert taeda._C._live_bytes() == before + 4000
+        del shared
+        assert taeda._C._live_bytes() == before
+        unused = taeda.zeros(1000).__dlpack__()
+        del unused
+        assert taeda._C._live_bytes() == before
 
 
 def test_dlpack_stream_of_the_cpu():

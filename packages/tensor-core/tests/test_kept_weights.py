@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import threading
 
@@ -12,6 +11,7 @@ import pytest
 
 import taeda_tensor_core as taeda
 from taeda_tensor_core import _C
+from taeda_testing.settling import without_collector
 
 
 @pytest.fixture(autouse=True)
@@ -160,14 +160,14 @@ def test_a_part_of_larger_weights():
 
 
 def test_what_is_kept_goes_with_the_weights():
-    gc.collect()
-    live = _C._live_bytes()
-    w = weights()
-    taeda.conv2d(X, w)
-    assert _C._derived_bytes() >= w.nbytes
-    del w
-    assert _C._derived_bytes() == 0
-    assert _C._live_bytes() == live
+    with without_collector():
+        live = _C._live_bytes()
+        w = weights()
+        taeda.conv2d(X, w)
+        assert _C._derived_bytes() >= w.nbytes
+        del w
+        assert _C._derived_bytes() == 0
+        assert _C._live_bytes() == live
 
 
 def test_what_is_kept_is_bounded():

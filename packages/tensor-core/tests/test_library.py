@@ -9,6 +9,7 @@ import pytest
 import taeda_tensor_core as tc
 from taeda_tensor_core import library
 from taeda_tensor_core.library._registration import collecting
+from taeda_testing.settling import PATIENCE
 
 
 @pytest.fixture
@@ -394,12 +395,12 @@ def test_a_layer_stays_while_another_thread_is_in_it(recorder):
     def work():
         with recorder:
             inside.set()
-            leave.wait(10)
+            leave.wait(PATIENCE)
             tc.exp(tc.ones(1))
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(PATIENCE)
     with recorder:
         pass
     leave.set()

@@ -20,7 +20,7 @@ def run(program, **environment):
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, **environment},
     )
@@ -116,16 +116,6 @@ def test_many_python_threads_share_the_pool():
     assert all(one == expected[seed] for seed, each in enumerate(found) for one in each)
 
 
-@pytest.mark.usefixtures("four_threads")
-def test_no_more_threads_than_asked_for():
-    """The vendors' kernels run on ours: no pool of theirs beside it."""
-    work(0)
-    before = len(os.listdir("/proc/self/task"))
-    for seed in range(3):
-        work(seed)
-    assert len(os.listdir("/proc/self/task")) == before
-
-
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core has no other to wake on")
 def test_helpers_that_slept_may_run_everywhere_again():
     """They sleep with a mark not to wake on their caller's core; at work they have none."""
@@ -143,30 +133,30 @@ def test_helpers_that_slept_may_run_everywhere_again():
             if masks() == allowed:
                 break
         print(masks() <= {*allowed, *(frozenset(all - {core}) for all in allowed for core in all)})
-        for _ in range(2000):
+        until = time.monotonic() + 60
+        while masks() != allowed and time.monotonic() < until:
             (x + x).sum()
-            if masks() == allowed:
-                print("at work")
-                break
+        print("at work" if time.monotonic() < until else "asleep")
     """
     assert run(program) == ["True", "at", "work"]
 
 
-def test_threads_of_a_process():
+def test_no_more_threads_than_asked_for():
+    """The vendors' kernels run on ours: no pool of theirs beside it."""
     program = """
         import os, taeda_tensor_core as t
         t.set_num_threads(1)
         x, w = t.ones(4, 16, 64, 64), t.ones(32, 16, 3, 3)
         def tasks():
-            y = t.conv2d(x, w)
-            y.exp().sum()
+            y = t.conv2d(x, w, padding=1)
+            y.exp().sum(), y.flatten().cumsum(0), y[0, 0] @ y[1, 1]
             return len(os.listdir("/proc/self/task"))
-        print(tasks())
-        t.set_num_threads(3)
-        print(tasks())
+        for count in (1, 3, 3, 4, 2):
+            t.set_num_threads(count)
+            print(tasks())
     """
-    one, three = map(int, run(program))
-    assert three - one == 2
+    one, *more = map(int, run(program))
+    assert [tasks - one for tasks in more] == [2, 2, 3, 3]  # those that there are stay
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

@@ -9,6 +9,7 @@ import pytest
 
 import taeda_tensor_core as taeda
 from taeda_tensor_core import Tensor
+from taeda_testing.settling import without_collector
 
 
 def test_attributes():
@@ -71,8 +72,7 @@ def test_weakref_taken_while_owned_by_cpp():
 
 
 def test_memory_dies_with_the_last_reference():
-    gc.disable()
-    try:
+    with without_collector():
         before = taeda._C._live_bytes()
         t = taeda.zeros(1000)
         t.me = [1]
@@ -82,8 +82,6 @@ def test_memory_dies_with_the_last_reference():
         assert taeda._C._live_bytes() == before + 4000
         del views
         assert taeda._C._live_bytes() == before
-    finally:
-        gc.enable()
 
 
 class Special(Tensor):

@@ -8,7 +8,6 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,8 @@ class Table:
     """All that a process knows of shared memory. There is one; the class groups its state."""
 
     def __init__(self) -> None:
-        # Plain: an end that comes while the same thread is at work here waits in the queue.
+        # Plain: an end that comes while the same thread is at work here waits in the queue. It is taken by `with` on
+        # itself alone, between which and its block no KeyboardInterrupt comes that would leave it taken.
         self._lock = threading.Lock()
         self._ended: deque[Place] = deque()
         self._arenas: dict[bytes, Arena] = {}
@@ -50,38 +50,20 @@ class Table:
         self._prepared: dict[bytes, tuple[int, int]] = {}
         self._child: tuple[bytes, int] | None = None
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        self._lock.acquire()
-        try:
-            yield
-        finally:
-            self._unlock()
-
-    def _unlock(self) -> None:
-        self._settle()
-        self._lock.release()
-        if self._ended:
-            self._try_settle()
-
     def _settle(self) -> None:
-        while self._ended:
-            place = self._ended.popleft()
-            place.arena.drop(place)
-            if place.arena.is_left():
-                self._leave(place.arena)
-
-    def _try_settle(self) -> None:
-        while self._ended and self._lock.acquire(blocking=False):
-            try:
-                self._settle()
-            finally:
-                self._lock.release()
+        """Give up the places that have ended, unless somebody has the lock, who does it then."""
+        while self._ended and not self._lock.locked():
+            with self._lock:
+                while self._ended:
+                    place = self._ended.popleft()
+                    place.arena.drop(place)
+                    if place.arena.is_left():
+                        self._leave(place.arena)
 
     def ended(self, place: Place) -> None:
         """A storage over a place has ended; called from wherever the last tensor goes."""
         self._ended.append(place)
-        self._try_settle()
+        self._settle()
 
     def _leave(self, arena: Arena) -> None:
         if self._arenas.pop(arena.name, None) is not None:
@@ -105,15 +87,21 @@ class Table:
         Raises:
             OSError: The system has no memory or no descriptor for it.
         """
-        with self._locked():
-            for arena in reversed(self._own):
-                place = arena.allocate(nbytes)
-                if place is not None:
-                    return self._show(place)
-            place = self._new_arena(nbytes).allocate(nbytes)
-            if place is None:
-                raise OSError(f"a new arena has no room for {nbytes} bytes")
-            return self._show(place)
+        self._settle()
+        with self._lock:
+            block = self._allocate(nbytes)
+        self._settle()
+        return block
+
+    def _allocate(self, nbytes: int) -> Block:
+        for arena in reversed(self._own):
+            place = arena.allocate(nbytes)
+            if place is not None:
+                return self._show(place)
+        place = self._new_arena(nbytes).allocate(nbytes)
+        if place is None:
+            raise OSError(f"a new arena has no room for {nbytes} bytes")
+        return self._show(place)
 
     def _new_arena(self, nbytes: int) -> OwnArena:
         self._leave_dead()
@@ -145,14 +133,16 @@ class Table:
 
     def send(self, address: int) -> Handle | None:
         """A handle of the block that begins at an address, for one message; the caller holds the block."""
-        with self._locked():
+        handle = None
+        with self._lock:
             place = self.find(address)
-            if place is None or not place.refs:
-                return None
-            arena = place.arena
-            arena.send(place)
-            path = ((os.getpid(), arena.lock_fd), *arena.path)
-            return arena.name, place.block, place.offset, place.nbytes, path
+            if place is not None and place.refs:
+                arena = place.arena
+                arena.send(place)
+                path = ((os.getpid(), arena.lock_fd), *arena.path)
+                handle = arena.name, place.block, place.offset, place.nbytes, path
+        self._settle()
+        return handle
 
     def receive(self, handle: Handle) -> Block:
         """The block of a message.
@@ -161,9 +151,11 @@ class Table:
             RuntimeError: Its memory cannot be reached.
         """
         name, block, offset, nbytes, path = handle
-        with self._locked():
+        with self._lock:
             arena = self._arenas.get(name) or self._open(name, path)
-            return self._block(arena.receive(block, offset, nbytes))
+            received = self._block(arena.receive(block, offset, nbytes))
+        self._settle()
+        return received
 
     # --- arenas of others ---
 
@@ -201,15 +193,16 @@ class Table:
         Args:
             unread: ended processes whose messages nobody is going to read.
         """
-        with self._locked():
+        with self._lock:
             self._leave_dead(unread)
+        self._settle()
 
     # --- forks ---
 
     def before_fork(self) -> None:
         """Take slots for the child, so that what it inherits is held without a gap."""
-        self._lock.acquire()
         self._settle()
+        self._lock.acquire()
         with contextlib.suppress(OSError):
             self._leave_dead()
             for name, arena in self._arenas.items():
@@ -227,7 +220,8 @@ class Table:
             name, fd = self._child
             self._heirs[name] = fd, time.monotonic()
             self._child = None
-        self._unlock()
+        self._lock.release()
+        self._settle()
 
     def after_fork_in_child(self) -> None:
         for fd, _ in self._heirs.values():

@@ -15,7 +15,7 @@ from pathlib import Path
 # itself and has a limit of its own.
 MEMORY = 8 << 30
 #: Seconds after which a call counts as one that does not come back.
-PATIENCE = 90
+PATIENCE = 600
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 LIMITED = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":max_allocation_size_mb=2048"}
 

@@ -11,7 +11,7 @@ from taeda_testing.conformance.checks import Suite, equal, raises, true
 suite = Suite("multiprocessing")
 CHECKS = suite.checks
 METHODS = ("fork", "spawn")
-_WAIT = 60.0
+_WAIT = 300.0
 
 
 def _run(context: Any, function: Any, *arguments: Any) -> Any:
