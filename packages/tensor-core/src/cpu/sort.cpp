@@ -51,9 +51,10 @@ auto order_key(T value) {
     return order_key(float(value));
   } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    if (value != value) return U(~U(0));
-    const U bits = std::bit_cast<U>(value == T(0) ? T(0) : value);
-    return U(bits >> (sizeof(U) * 8 - 1) ? ~bits : bits | (U(1) << (sizeof(U) * 8 - 1)));
+    constexpr int last = sizeof(U) * 8 - 1;
+    const U bits = std::bit_cast<U>(value + T(0));  // without branches, which random signs would mislead
+    const U key = bits ^ (U(U(0) - (bits >> last)) | U(1) << last);
+    return value != value ? U(~U(0)) : key;
   } else if constexpr (std::is_same_v<T, bool>) {
     return uint8_t(value);
   } else {
@@ -78,21 +79,6 @@ void fill_items(const T* from, int64_t step, bool descending, std::vector<Item<K
   }
 }
 
-/// Calls `body(items of the row, row)` for every row, in parallel.
-template <class T, class Body>
-void for_each_row(const Tensor& self, int64_t dim, bool descending, const Body& body) {
-  const Rows rows(self, dim);
-  const Unlocked unlocked(self.numel() > 8192);
-  parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
-               [&](int64_t begin, int64_t end) {
-                 std::vector<Item<KeyOf<T>>> items(size_t(rows.length));
-                 for (int64_t r = begin; r < end; ++r) {
-                   fill_items(self.data<T>() + rows.start(r), rows.step, descending, items);
-                   body(items, r);
-                 }
-               });
-}
-
 /// Where the results of a call lie, and what they are taken from.
 struct Places {
   const Tensor &values, &indices, &self;
@@ -105,10 +91,26 @@ struct Places {
         index_rows(indices, dim),
         rows(self, dim) {}
 };
-/// The first `count` items of a row: their values and places.
+/// Calls `body(row's elements, its items, row)` for every row, in parallel.
+template <class T, class Body>
+void for_each_row(const Places& places, bool descending, const Body& body) {
+  const Tensor& self = places.self;
+  const Rows& rows = places.rows;
+  const Unlocked unlocked(self.numel() > 8192);
+  parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<Item<KeyOf<T>>> items(size_t(rows.length));
+                 for (int64_t r = begin; r < end; ++r) {
+                   const T* const from = self.data<T>() + rows.start(r);
+                   fill_items(from, rows.step, descending, items);
+                   body(from, items, r);
+                 }
+               });
+}
+
+/// The first `count` items of a row whose elements begin at `from`: their values and places.
 template <class T, class AnyItem>
-void store_row(const Places& to, const std::vector<AnyItem>& items, int64_t count, int64_t row) {
-  const T* const from = to.self.data<T>() + to.rows.start(row);
+void store_row(const Places& to, const T* from, const std::vector<AnyItem>& items, int64_t count, int64_t row) {
   T* const v = to.values.data<T>() + to.value_rows.start(row);
   int64_t* const x = to.indices.data<int64_t>() + to.index_rows.start(row);
   for (int64_t i = 0; i < count; ++i) {
@@ -159,9 +161,9 @@ void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const int64_t d = infer::axis_of(dim, self.dim());
   const Places places(values, indices, self, d);
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
-    for_each_row<T>(self, d, descending, [&](std::vector<Item<KeyOf<T>>>& items, int64_t row) {
+    for_each_row<T>(places, descending, [&](const T* from, std::vector<Item<KeyOf<T>>>& items, int64_t row) {
       sort_items(items);
-      store_row<T>(places, items, int64_t(items.size()), row);
+      store_row(places, from, items, int64_t(items.size()), row);
     });
   });
 }
@@ -205,7 +207,7 @@ void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& 
 /// topk where k is at most an eighth of the row.
 template <class T>
 void topk_of_many(const Places& places, int64_t k, bool largest) {
-  const Rows& rows = places.rows;
+  const Rows rows = places.rows;
   const Unlocked unlocked(places.self.numel() > 8192);
   parallel_for(rows.count, std::max<int64_t>(1, 16384 / rows.length), [&](int64_t begin, int64_t end) {
     std::vector<Kept<T>> kept;
@@ -214,7 +216,7 @@ void topk_of_many(const Places& places, int64_t k, bool largest) {
       const T* const from = places.self.data<T>() + rows.start(r);
       if (largest) keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(b, a); }, kept);
       else keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(a, b); }, kept);
-      store_row<T>(places, kept, k, r);
+      store_row(places, from, kept, k, r);
     }
   });
 }
@@ -237,9 +239,9 @@ void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
     if (many) return topk_of_many<T>(places, k, largest);
-    for_each_row<T>(self, d, largest, [&](std::vector<Item<KeyOf<T>>>& items, int64_t row) {
+    for_each_row<T>(places, largest, [&](const T* from, std::vector<Item<KeyOf<T>>>& items, int64_t row) {
       order_first(items, k);
-      store_row<T>(places, items, k, row);
+      store_row(places, from, items, k, row);
     });
   });
 }
