@@ -29,14 +29,7 @@ using namespace stub;
 """
 # Keys, layers out of line, then the computation.
 STUB = """\
-constinit OpEntry op::$tag::entry = {
-    .name = $name,
-    .schema = $schema,
-    .form = Form::$form,
-    .kind = Kind::$kind,
-    .core = $core,
-    .kernels = $kernels,
-    .call_boxed = Boxed<&ops::$tag>::call};
+constinit OpEntry op::$tag::entry;
 $result ops::$tag($params) {
   const KeySet keys_ = active($keys);
   if (keys_.has_layers()) [[unlikely]]
@@ -46,11 +39,14 @@ $result ops::$tag($params) {
 """
 REGISTER = """
 namespace {
-const bool registered = [] {
-$declarations  return true;
-}();
+// Before all initialisers without a priority: kernels register into these entries.
+[[gnu::constructor(200)]] void declare_$family() {
+$declarations}
 }  // namespace
 }  // namespace taeda
+"""
+DECLARE = """\
+declare<op::$tag>({$facts}, compute_$tag);
 """
 COMPUTE = """$result compute_$tag([[maybe_unused]] $params) {
 $body}
@@ -304,17 +300,23 @@ class FormText:
         return fill(
             STUB,
             tag=self.tag,
-            name=literal(self.name),
-            schema=literal(op.schema),
-            form=self.form,
-            kind=op.kind.capitalize(),
-            core=truth(op.core),
-            kernels=f"&kernels_{op.cxx}" if op.kind in BY_BACKEND else "nullptr",
             result=self.result,
             params=self.params,
             keys=keys(op, self.outputs),
             passed=joined("keys_", *self.outputs, passed(op)),
         )
+
+    def declaration(self) -> str:
+        op = self.op
+        kernels = f"&kernels_{op.cxx}" if op.kind in BY_BACKEND else "nullptr"
+        facts = [
+            literal(self.name),
+            literal(op.schema),
+            f"Form::{self.form}",
+            f"Kind::{op.kind.capitalize()}",
+        ]
+        facts += [truth(op.core), kernels, *([f"Boxed<&ops::{self.tag}>::call"] if op.operands else [])]
+        return fill(DECLARE, tag=self.tag, facts=", ".join(facts))
 
 
 def forms(op: Operator) -> list[FormText]:
@@ -336,7 +338,5 @@ def emit(family: str, ops: list[Operator]) -> str:
             text += f"constinit Kernels kernels_{op.cxx};\n"
         text += "".join(form.compute() for form in written) + "\n"
     text += "}  // namespace\n\n" + "\n".join(form.stub() for _, written in all_forms for form in written)
-    declarations = [
-        f"declare<op::{form.tag}>(compute_{form.tag});" for _, written in all_forms for form in written
-    ]
-    return text + fill(REGISTER, declarations=indented(declarations, 2))
+    declarations = [form.declaration().rstrip() for _, written in all_forms for form in written]
+    return text + fill(REGISTER, family=family, declarations=indented(declarations, 2))

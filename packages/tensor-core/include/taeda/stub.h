@@ -79,8 +79,8 @@ inline typename Op::Kernel* writer_of(const OpEntry& op, Place place) {
 }
 
 /// Calls the entry of the first active layer that has one, which calls the operator again with itself excluded; without
-/// one, the form's own computation. One function serves all forms of a signature: what is theirs comes last, so that
-/// the arguments stay where they are.
+/// one, the form's own computation. One function serves all forms of a signature, as do layers: what is theirs comes
+/// last, so that the arguments stay where they are.
 template <class Fn>
 struct Layers;
 template <class R, class... A>
@@ -88,7 +88,7 @@ struct Layers<R(KeySet, A...)> {
   [[gnu::noinline]] static R call(KeySet keys, A... arguments, const OpEntry& op, R (*compute)(KeySet, A...)) {
     for (KeySet rest = keys; rest.has_layers(); rest = rest.without_slot(rest.top_slot()))
       if (void* layer = op.layers[rest.top_slot()])
-        return reinterpret_cast<R (*)(KeySet, A...)>(layer)(rest, arguments...);
+        return reinterpret_cast<R (*)(KeySet, A..., const OpEntry&)>(layer)(rest, arguments..., op);
     return compute(keys, arguments...);
   }
 };

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/loops/tables.h"
+#include "cpu/loops/cast.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
@@ -18,10 +18,10 @@ using CastRow = const Loop (*)[kDTypeCount];
 /// This machine's loops, and the base ones of pairs that have no others.
 CastRow cast_table() noexcept {
   static const loops::CastTable table = [] {
-    loops::CastTable all = loops::tables().cast;
+    loops::CastTable all = loops::cast_table();
     for (int to = 0; to < kDTypeCount; ++to)
       for (int from = 0; from < kDTypeCount; ++from)
-        if (!all.rows[to][from]) all.rows[to][from] = loops::least_tables().cast.rows[to][from];
+        if (!all.rows[to][from]) all.rows[to][from] = loops::least_cast_table().rows[to][from];
     return all;
   }();
   return table.rows;
