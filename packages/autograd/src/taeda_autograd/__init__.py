@@ -48,7 +48,7 @@ def __getattr__(name: str) -> object:
         from taeda_registry.slots import profiler
 
         return profiler.autograd_profiler
-    if name in ("anomaly_mode", "checkpoint", "grad_mode"):
+    if name in ("anomaly_mode", "checkpoint", "forward_ad", "grad_mode"):
         from importlib import import_module
 
         return import_module(f"taeda_autograd.{name}")
