@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda_nn._bind import Tensor, no_grad, op, tensor
 from taeda_nn._errors import not_tensors
 
@@ -48,12 +50,10 @@ def embedding(
         max_norm: Rows used whose norm is greater are rescaled in place first.
         norm_type: The p of that norm.
         scale_grad_by_freq: Whether a row's gradient is divided by how often it was used.
-        sparse: Not supported yet: NotImplementedError.
+        sparse: Whether the gradient of ``weight`` is a sparse tensor, of the rows used; not with scale_grad_by_freq.
 
     Returns: shape of ``input`` with ``features`` appended.
     """
-    if sparse:
-        raise NotImplementedError("embedding: sparse gradients are not supported; use sparse=False")
     if weight.dim() != 2:
         raise RuntimeError(
             f"embedding: argument 'weight' must be 2-D, (rows, features), found {tuple(weight.shape)}"
@@ -68,7 +68,20 @@ def embedding(
     if max_norm is not None:
         with no_grad():
             _embedding_renorm_(weight, input, max_norm, norm_type)
-    return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+    if sparse and weight.requires_grad and tensor.is_grad_enabled():
+        return _sparse_rows("embedding", scale_grad_by_freq).Rows.apply(weight, input, padding_idx)
+    return _embedding(weight, input, padding_idx, scale_grad_by_freq, False)
+
+
+def _sparse_rows(name: str, scale_grad_by_freq: bool) -> Any:
+    """What sparse gradients need, loaded when the first one is asked for."""
+    if scale_grad_by_freq:
+        raise RuntimeError(
+            f"{name}: scale_grad_by_freq=True cannot go with sparse gradients; use sparse=False"
+        )
+    from taeda_nn.functional import _sparse_rows
+
+    return _sparse_rows
 
 
 _BAGS = {"sum": 0, "mean": 1, "max": 2}
@@ -97,7 +110,7 @@ def embedding_bag(
         norm_type: The p of that norm.
         scale_grad_by_freq: Whether a row's gradient is divided by how often it was used; not for mode 'max'.
         mode: 'sum', 'mean' or 'max'. Empty bags give zeros.
-        sparse: Not supported yet: NotImplementedError.
+        sparse: Whether the gradient of ``weight`` is a sparse tensor, of the rows used; not with scale_grad_by_freq.
         per_sample_weights: Factors of the rows, of the shape of ``input``; for mode 'sum'.
         include_last_offset: Whether the last offset is the end of the last bag.
         padding_idx: Row that is left out.
@@ -144,7 +157,16 @@ def embedding_bag(
     if max_norm is not None:
         with no_grad():
             _embedding_renorm_(weight, input, max_norm, norm_type)
-    settings = scale_grad_by_freq, _BAGS[mode], sparse, per_sample_weights, include_last_offset, padding_idx
+    if sparse and tensor.is_grad_enabled() and weight.requires_grad:
+        bags = _sparse_rows("embedding_bag", scale_grad_by_freq).Bags
+        if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+            raise ValueError(
+                f"embedding_bag: padding_idx {padding_idx} is out of range for {weight.shape[0]} rows"
+            )
+        return bags.apply(
+            weight, per_sample_weights, input, offsets, _BAGS[mode], include_last_offset, padding_idx
+        )
+    settings = scale_grad_by_freq, _BAGS[mode], False, per_sample_weights, include_last_offset, padding_idx
     return _embedding_bag(weight, input, offsets, *settings)[0]
 
 
