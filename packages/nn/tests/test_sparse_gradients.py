@@ -88,3 +88,13 @@ def test_what_does_not_go_together_says_so():
     F.embedding(INDICES, table, sparse=True).sum().backward()
     with pytest.raises(RuntimeError, match="momentum"):
         t.optim.SGD([table], lr=0.1, weight_decay=0.1).step()
+
+
+def test_grouped_products():
+    rows, columns, ends = t.randn(6, 3), t.randn(2, 3, 4), t.tensor([2, 6])
+    found = F.grouped_mm(rows, columns, offs=ends)
+    t.testing.assert_close(found, t.cat([rows[:2] @ columns[0], rows[2:] @ columns[1]]))
+    both = F.grouped_mm(rows.t(), rows, offs=ends)
+    t.testing.assert_close(both, t.stack([rows[:2].t() @ rows[:2], rows[2:].t() @ rows[2:]]))
+    with pytest.raises(RuntimeError, match="'offs'"):
+        F.grouped_mm(rows, columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from taeda_tensor_core import _C, backends
@@ -183,3 +184,14 @@ class Graph:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("accelerator.Graph is not there yet: run the work itself")
+
+
+def _part(name: str, *members: str) -> ModuleType:
+    """Names of this module under a further one, where PyTorch has them."""
+    made = ModuleType(f"{__name__}.{name}", __doc__)
+    made.__dict__.update({member: globals()[member] for member in members}, __all__=list(members))
+    return made
+
+
+memory = _part("memory", *(name for name in __all__ if "memory" in name or "cache" in name))
+graphs = _part("graphs", "Graph")

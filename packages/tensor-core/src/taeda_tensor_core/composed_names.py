@@ -251,10 +251,6 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Sequence[An
     return carried
 
 
-def thread_safe_generator() -> None:
-    """None: workers of a loader have generators of their own, which random operators use when none is given."""
-
-
 # --- facts of the build ---
 
 

@@ -382,3 +382,4 @@ def shown(storage: Any, dtype: Any, offset: int, size: Any, stride: Any) -> Tens
 
 #: The class that older programs name.
 Storage = UntypedStorage
+StorageBase = _StorageBase

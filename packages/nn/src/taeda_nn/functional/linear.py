@@ -12,6 +12,7 @@ __all__ = [
     "cosine_similarity",
     "embedding",
     "embedding_bag",
+    "grouped_mm",
     "linear",
     "normalize",
     "one_hot",
@@ -178,3 +179,52 @@ def normalize(
         raise not_tensors("normalize", input=input)
     norm = _vector_norm(input, p, dim, True).clamp(min=eps)
     return input / norm if out is None else _div(input, norm, out=out)
+
+
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """Products of matrices that belong together, of several sizes.
+
+    Args:
+        mat_a: (groups, M, K), or (rows of all groups, K), or (M, K of all groups).
+        mat_b: (groups, K, N), or (K, columns of all groups), or (K of all groups, N).
+        offs: Where each group ends in the dimension that all groups share; not for two operands of three dimensions.
+        bias: Not there yet.
+        out_dtype: Of the result, that of the operands unless given.
+
+    Returns: (groups, M, N), (rows, N) or (M, columns), by which of the operands have a dimension for groups.
+
+    Raises:
+        RuntimeError: Operands of other dimensions, or `offs` missing.
+
+    Example:
+        >>> grouped_mm(taeda.ones(5, 3), taeda.ones(2, 3, 4), offs=taeda.tensor([2, 5])).shape
+        Size([5, 4])
+    """
+    if bias is not None:
+        raise NotImplementedError("grouped_mm: argument 'bias' is not there yet; add it to the result")
+    dims = mat_a.dim(), mat_b.dim()
+    if any(d not in (2, 3) for d in dims):
+        raise RuntimeError(
+            f"grouped_mm: found shapes {tuple(mat_a.shape)} and {tuple(mat_b.shape)}, expected 2 or 3 dimensions"
+        )
+    if dims == (3, 3):
+        made = mat_a @ mat_b
+        return made if out_dtype is None else made.to(out_dtype)
+    if offs is None:
+        raise RuntimeError("grouped_mm: argument 'offs' must be given where an operand has 2 dimensions")
+    ends = offs.tolist()
+    spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    if dims == (2, 3):
+        made = tensor.cat([mat_a[a:b] @ mat_b[i] for i, (a, b) in enumerate(spans)])
+    elif dims == (3, 2):
+        made = tensor.cat([mat_a[i] @ mat_b[:, a:b] for i, (a, b) in enumerate(spans)], 1)
+    else:
+        made = tensor.stack([mat_a[:, a:b] @ mat_b[a:b] for a, b in spans])
+    return made if out_dtype is None else made.to(out_dtype)
