@@ -194,3 +194,11 @@ def test_statistics_of_normalisations():
     y.grad = None
     (rows.mean(-1).sum() + (rows.var(-1, unbiased=False) + 1e-5).rsqrt().sum()).backward()
     same(found, y.grad)
+
+
+def test_rrelu_in_place():
+    x = taeda.tensor([-8.0, 2.0])
+    assert taeda.rrelu_(x, 0.25, 0.25) is x and x.tolist() == [-2, 2]
+    y = taeda.tensor([-8.0, 2.0], requires_grad=True)
+    taeda.nn.functional.rrelu(y * 1, 0.25, 0.25, inplace=True).sum().backward()
+    assert y.grad.tolist() == [0.25, 1]

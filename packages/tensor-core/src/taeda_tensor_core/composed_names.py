@@ -90,7 +90,8 @@ def rrelu_(
     generator: Any = None,
 ) -> Tensor:
     """`nn.functional.rrelu` in place."""
-    return ops.rrelu_(input, lower, upper, training, generator)
+    # Of a copy: the gradient needs the elements as they were.
+    return input.copy_(ops.rrelu(input.clone(), lower, upper, training, generator))
 
 
 # --- files ---

@@ -87,9 +87,9 @@ def _mapped(
 ) -> Any:
     out_dims, randomness, name = options
     with Batching(size, randomness) as level:
-        # Of the levels outside: what goes in is theirs.
+        # Of the levels outside: what goes in is theirs. Examples lie in memory one after the other, as their strides say.
         given = [
-            leaf if dim is None else level.batch(leaf if dim == 0 else leaf.movedim(dim, 0))
+            leaf if dim is None else level.batch(leaf if dim == 0 else leaf.movedim(dim, 0).contiguous())
             for leaf, dim in zip(leaves, dims, strict=True)
         ]
         return _taken(level, func(*tree_unflatten(given, spec), **kwargs), out_dims, name)
