@@ -87,7 +87,7 @@ def _mapped(
 ) -> Any:
     out_dims, randomness, name = options
     with Batching(size, randomness) as level:
-        # Of the levels outside: what goes in is theirs. Examples lie in memory one after the other, as their strides say.
+        # Of the levels outside: what goes in is theirs. Examples lie in memory one after the other.
         given = [
             leaf if dim is None else level.batch(leaf if dim == 0 else leaf.movedim(dim, 0).contiguous())
             for leaf, dim in zip(leaves, dims, strict=True)
