@@ -378,3 +378,8 @@ def shown(storage: Any, dtype: Any, offset: int, size: Any, stride: Any) -> Tens
     return _copies.shown_over(
         elements[: elements.numel() // dtype.itemsize * dtype.itemsize], dtype, size, tuple(stride), offset
     )
+
+
+#: The class that older programs name.
+Storage = UntypedStorage
+StorageBase = _StorageBase

@@ -329,6 +329,29 @@ def register_fake(op: Any, func: Callable | None = None, /, *, lib: Library | No
     return _decorated(lambda function: give(made, function), func)
 
 
+#: The older name of `register_fake`.
+impl_abstract = register_fake
+
+
+def _not_there(name: str, instead: str) -> Callable[..., NoReturn]:
+    def absent(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"library.{name} is not there: {instead}")
+
+    absent.__name__ = absent.__qualname__ = name
+    absent.__doc__ = f"Raises NotImplementedError: {instead}."
+    return absent
+
+
+register_torch_dispatch = _not_there(
+    "register_torch_dispatch", "write __torch_dispatch__ in the class or mode"
+)
+register_autocast = _not_there(
+    "register_autocast", "cast in the operator, or write a library.Layer at 'autocast'"
+)
+get_kernel = _not_there("get_kernel", "Operator.kernels() says who registered which; call the operator")
+fallthrough_kernel = _not_there("fallthrough_kernel", "a layer goes on by calling the operator it was given")
+
+
 def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Library | None = None
 ) -> None:
