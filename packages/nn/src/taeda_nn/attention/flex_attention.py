@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "AuxRequest",
     "BlockMask",
     "and_masks",
     "create_block_mask",
@@ -18,6 +20,18 @@ _ABSENT = (
     "flex attention compiles Python functions of scores into kernels, which taeda does not; "
     "use F.scaled_dot_product_attention with attn_mask"
 )
+
+
+#: Rows and columns of a block of a mask.
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+@dataclass(frozen=True)
+class AuxRequest:
+    """Which further results of flex attention are wanted: the log-sum-exp and the largest score of each row."""
+
+    lse: bool = False
+    max_scores: bool = False
 
 
 class BlockMask:
