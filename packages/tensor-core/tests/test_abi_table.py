@@ -100,7 +100,7 @@ BAD = Device(99, 0)
         ("tensor_read", (NULL, NULL), VALUE, "tensor_read: the tensor is null"),
         ("tensor_empty", (2, NULL, NULL, 4, CPU, OUT), VALUE, "sizes or strides are null"),
         ("tensor_empty", (-1, TWO, NULL, 4, CPU, OUT), VALUE, "ndim must be from 0 to 64, found -1"),
-        ("tensor_empty", (2, TWO, NULL, 15, CPU, OUT), VALUE, "no element type number 15"),
+        ("tensor_empty", (2, TWO, NULL, 20, CPU, OUT), VALUE, "no element type number 20"),
         ("tensor_empty", (2, TWO, NULL, -1, CPU, OUT), VALUE, "no element type number -1"),
         ("tensor_empty", (2, TWO, NULL, 4, BAD, OUT), VALUE, "no backend number 99"),
         ("tensor_empty", (2, TWO, NULL, 4, Device(0, 1), OUT), VALUE, "device index 1 of 'cpu'"),

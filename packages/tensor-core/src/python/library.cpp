@@ -415,10 +415,10 @@ PyObject* host_array(PyObject*, PyObject* o) {
     const Device device = tensor_of(o).device();
     if (device.backend != kCPU && !is_host_backend(device.backend)) [[unlikely]]
       fail(ErrorKind::Runtime, "array: the memory of device '", to_string(device), "' cannot be read by the host");
-    if (tensor_of(o).dtype() != DType::BFloat16) return array_over(tensor_of(o));
-    // NumPy has no such type: the bits, as uint16.
+    if (*buffer_format(tensor_of(o).dtype())) return array_over(tensor_of(o));
+    // NumPy has no such type: the bits.
     Tensor bits = detached_alias(tensor_of(o));
-    bits.impl()->dtype = DType::UInt16;
+    set_dtype(bits.impl(), bits.item_bytes() == 1 ? DType::UInt8 : DType::UInt16);
     return array_over(bits);
   });
 }

@@ -23,6 +23,10 @@ _ABSENT = (
 )
 
 
+#: Rows and columns of a block of a mask.
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
 class FlexKernelOptions(TypedDict, total=False):
     """Settings of generated kernels, by name; there are none here that would read them."""
 

@@ -24,6 +24,14 @@ def _listed(devices: str | Iterable[str] | None) -> list[str] | None:
     return [devices] if isinstance(devices, str) else list(devices)
 
 
+def _is_there(device: str) -> bool:
+    """Whether a kernel for the device can ever be asked for: not for reserved names without a working plug-in."""
+    from taeda_tensor_core.device_module import get_device_module
+
+    reserved = str(device).partition(":")[0] in _C._reserved_devices()
+    return not reserved or get_device_module(device).is_available()
+
+
 def _tensors(items: Any) -> list[Tensor]:
     if isinstance(items, Tensor):
         return [items]
@@ -170,7 +178,7 @@ class CustomOpDef:
             if devices is None:
                 self._made.composite(_as_composite(self._made.op, function))
             else:
-                for device in devices:
+                for device in filter(_is_there, devices):
                     self._made.kernel(device)(as_kernel(self._made.op, function))
             return function
 
