@@ -184,7 +184,7 @@ def _not_found(slot: Slot, choice: Choice, module_name: str, distribution: str |
         installed.insert(0, f"{table.FIRST_PARTY} ({slot.module})")
     shown = ", ".join(installed) if installed else "none"
     if distribution is None:
-        remedy = f"pip install the package that provides it, or the first-party one: pip install {slot.distribution}"
+        remedy = _remedy(slot, choice)
     elif choice.provider == table.FIRST_PARTY:
         remedy = f"pip install {distribution}"
     else:
@@ -193,6 +193,21 @@ def _not_found(slot: Slot, choice: Choice, module_name: str, distribution: str |
         f"slot {slot.name!r}: provider {choice.label!r} (chosen by {choice.origin}) was not found: there is no module "
         f"{module_name!r}; installed providers: {shown}; try: {remedy}"
     )
+
+
+def _remedy(slot: Slot, choice: Choice) -> str:
+    """What helps against a provider's name that nothing answers to."""
+    import difflib
+
+    names = [item.name for item in discovery.candidates(slot.name)]
+    present = [table.FIRST_PARTY, *names] if _exists(slot.module) else names
+    near = difflib.get_close_matches(choice.label, present, 1)
+    package = f"pip install the package that provides {choice.label!r}"
+    if near:
+        return f"{near[0]!r}, which is installed, or {package}"
+    if present:
+        return f"{' or '.join(map(repr, present))}, which {'are' if names else 'is'} installed, or {package}"
+    return f"{package}, or the first-party one: pip install {slot.distribution}"
 
 
 def _exists(module_name: str) -> bool:
