@@ -200,6 +200,34 @@ def multiprocessing_defects():
     ]
 
 
+def profiler_defects():
+    part = taeda_registry.resolve("profiler")
+
+    class Forgetful(part.profile):
+        def __exit__(self, *_):
+            super().__exit__(None, None, None)
+            return True
+
+    class Unnamed:
+        def __init__(self, name, args=None):
+            self._mark = part.record_function("block")
+
+        def __enter__(self):
+            return self._mark.__enter__()
+
+        def __exit__(self, *exception):
+            return self._mark.__exit__(*exception)
+
+    return [
+        ({"profile": Forgetful}, {"errors go through"}),
+        ({"record_function": Unnamed}, {"blocks have names and are counted", "traces", "single events"}),
+        ({"schedule": lambda **steps: lambda step: part.ProfilerAction.RECORD}, {"plans", "steps of a plan"}),
+        ({"tensorboard_trace_handler": lambda folder, worker_name: print}, {"folders of traces"}),
+        ({"supported_activities": set}, {"activities"}),
+        ({"supported_activities": None}, {"supported_activities", "activities"}),
+    ]
+
+
 def tensor_defects():
     tensor = taeda_registry.resolve("tensor")
     return [
@@ -222,6 +250,7 @@ def tensor_defects():
         ("autograd", autograd_defects),
         ("tensor", tensor_defects),
         ("multiprocessing", multiprocessing_defects),
+        ("profiler", profiler_defects),
     ],
 )
 def test_planted_defects_are_found(slot, defects):

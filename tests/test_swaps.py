@@ -119,13 +119,26 @@ def test_swapped_profiler_serves_programs():
         with profile() as prof:
             with record_function("block"):
                 work()
-        print("work 1" in prof.key_averages().table(sort_by="self_cpu_time_total"))
+        print("block 1 " in prof.key_averages().table(sort_by="self_cpu_time_total"))
         print(taeda.autograd.profiler.profile is profile, taeda.profiler.__name__)
         """,
         TAEDA_PROFILER="plain_profiler",
     )
     assert lines == ["True", "True plain_profiler"]
     assert active["profiler"] == "plain_profiler" and "taeda_profiler" not in modules
+
+
+def test_the_stand_in_for_the_profiler_conforms():
+    lines, _, modules = run(
+        """
+        from taeda_testing.conformance import run_provider
+        report = run_provider("profiler")
+        print([(item.name, item.problems, item.needs) for item in report.items if item.outcome.value != "passed"])
+        """,
+        TAEDA_PROFILER="plain_profiler",
+    )
+    assert [line for line in lines if line.startswith("[(")] == [] and "taeda_profiler" not in modules
+    assert lines[-1] == "[]"
 
 
 def test_swapped_tensor_serves_the_first_party_loader():
