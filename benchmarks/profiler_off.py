@@ -1,13 +1,16 @@
 """What a profiler that is off costs an addition: two processes in turn, one of which has used it.
 
-Both stay on one core and take turns block by block, so that the machine's other work meets both alike. Printed are the
-ratios of the medians and of the minima, and for scale the ratio of two processes that never saw one.
+First, where valgrind is installed, the instructions of one addition before any profile and after one, which do not
+depend on what else the machine does. Then times: both processes stay on one core and take turns block by block, so that
+the machine's other work meets both alike. Printed are the ratios of the medians and of the minima, and for scale the
+ratio of two processes that never saw one.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from statistics import median
@@ -69,12 +72,34 @@ def compare(first: str, second: str, rounds: int) -> tuple[float, float]:
     return median(times[1]) / median(times[0]), min(times[1]) / min(times[0])
 
 
+SETUPS = {
+    "before any profile": "import taeda",
+    "after a profile": (
+        "import taeda\nwith taeda.profiler.profile(record_shapes=True, profile_memory=True, with_stack=True):\n"
+        "    taeda.ones(2) + 1"
+    ),
+}
+
+
+def instructions() -> None:
+    """Prints how many instructions an addition takes, before any profile and after one."""
+    from taeda.utils.benchmark import Timer
+
+    print("| addition | instructions |\n|---|---:|", flush=True)
+    for text, setup in SETUPS.items():
+        timer = Timer("a + b", f"{setup}\na, b = taeda.ones(8), taeda.ones(8)\na + b")
+        counted = timer.collect_callgrind(number=2000, collect_baseline=False)
+        print(f"| {text} | {counted.counts() / 2000:.3f} |", flush=True)
+
+
 def main() -> None:
-    """Prints the ratios."""
+    """Prints the tables."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rounds", type=int, default=100)
     options.add_argument("--repeats", type=int, default=3, help="pairs of processes of each kind")
     chosen = options.parse_args()
+    if shutil.which("valgrind"):
+        instructions()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     print("| compared | medians | minima |\n|---|---:|---:|", flush=True)
     for _ in range(chosen.repeats):

@@ -174,13 +174,15 @@ void Thread::begins(const Open& open, uint32_t detail) noexcept {
     }
     open_.back().event = event;
     open_.back().index = uint32_t(events.size());
-    event->begin(ticks() - session->started_ticks, open.name, open.kind, detail);
+    last_ = ticks() - session->started_ticks;
+    event->begin(last_, open.name, open.kind, detail);
     events.publish();
   });
 }
 
 void Thread::close(int64_t at, uint32_t sequence, bool failed) noexcept {
-  if (Event* event = open_.back().event) event->end(at - session->started_ticks, sequence, failed);
+  last_ = at - session->started_ticks;
+  if (Event* event = open_.back().event) event->end(last_, sequence, failed);
   open_.pop_back();
 }
 
@@ -200,10 +202,10 @@ int64_t head(uint32_t kind, int64_t count) { return int64_t(kind) << 32 | count;
 int32_t note_tensor(void* context, taeda_tensor tensor) {
   auto& words = *static_cast<Words*>(context);
   taeda_tensor_info info;
-  info.size = sizeof info;
+  info.size = offsetof(taeda_tensor_info, device);  // no more than is looked at
   if (const int32_t status = api->tensor_read(tensor, &info); status != TAEDA_OK) return status;
   words.push_back(head(TAEDA_VALUE_TENSOR, int64_t(info.dtype) << 16 | info.ndim));
-  words.insert(words.end(), info.sizes, info.sizes + info.ndim);
+  for (int32_t d = 0; d < info.ndim; ++d) words.push_back(info.sizes[d]);
   return TAEDA_OK;
 }
 
@@ -308,7 +310,11 @@ void Thread::use(const taeda_memory_use* use) noexcept {
     dropped.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  *event = {ticks() - session->started_ticks, reinterpret_cast<uint64_t>(use->data), use->bytes,
+  // Within an operator the time at which it, or a part of it, began or ended: reading the clock costs more than the
+  // rest.
+  const bool inside =
+      !open_.empty() && (open_.back().kind == kOperator || open_.back().kind == TAEDA_SPAN_BACKWARD + 1);
+  *event = {inside ? last_ : ticks() - session->started_ticks, reinterpret_cast<uint64_t>(use->data), use->bytes,
             open_.empty() ? kNone : open_.back().index,
             uint32_t(use->device.backend) << 16 | uint32_t(use->device.index)};
   memory.publish();

@@ -122,7 +122,8 @@ class Session;
 template <class T>
 class Chunks {
  public:
-  static constexpr size_t kRoom = 4096;
+  // A chunk comes from the heap, where memory is used again, not straight from the system page by page.
+  static constexpr size_t kRoom = 1024;
   ~Chunks() {
     for (Chunk* chunk = first_; chunk;) delete std::exchange(chunk, chunk->next.load());
   }
@@ -227,6 +228,7 @@ class Thread {
   void close(int64_t at, uint32_t sequence, bool failed) noexcept;
 
   std::vector<Open> open_;
+  int64_t last_ = 0;            // when an event last began or ended
   std::vector<int64_t> words_;  // the detail that is being written
   Path path_;
   bool details_full_ = false;
