@@ -180,7 +180,7 @@ def _is_absent(error: BaseException, module_name: str) -> bool:
 
 def _not_found(slot: Slot, choice: Choice, module_name: str, distribution: str | None) -> str:
     installed = [repr(item) for item in discovery.candidates(slot.name)]
-    if _exists(slot.module):
+    if module_exists(slot.module):
         installed.insert(0, f"{table.FIRST_PARTY} ({slot.module})")
     shown = ", ".join(installed) if installed else "none"
     if distribution is None:
@@ -200,7 +200,7 @@ def _remedy(slot: Slot, choice: Choice) -> str:
     import difflib
 
     names = [item.name for item in discovery.candidates(slot.name)]
-    present = [table.FIRST_PARTY, *names] if _exists(slot.module) else names
+    present = [table.FIRST_PARTY, *names] if module_exists(slot.module) else names
     near = difflib.get_close_matches(choice.label, present, 1)
     package = f"pip install the package that provides {choice.label!r}"
     if near:
@@ -210,7 +210,8 @@ def _remedy(slot: Slot, choice: Choice) -> str:
     return f"{package}, or the first-party one: pip install {slot.distribution}"
 
 
-def _exists(module_name: str) -> bool:
+def module_exists(module_name: str) -> bool:
+    """Whether a module could be imported; packages around it are, it is not."""
     from importlib.util import find_spec
 
     try:

@@ -77,13 +77,13 @@ def choose(slot: str) -> Choice:
     from_environment = os.environ.get(declared.variable, "").strip()
     if from_environment:
         return Choice(from_environment, f"environment variable {declared.variable}")
-    from_project = _project_choices().get(slot)
+    from_project = project_choices().get(slot)
     if from_project is not None:
         return Choice(from_project, f"[tool.taeda] in {os.path.abspath(PROJECT_FILE)}")
     return Choice(table.FIRST_PARTY, "default")
 
 
-def _project_choices() -> dict[str, str]:
+def project_choices() -> dict[str, str]:
     """Read ``[tool.taeda]`` of the working directory's project file, if there is one."""
     try:
         with open(PROJECT_FILE, "rb") as file:
