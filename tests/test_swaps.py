@@ -90,6 +90,28 @@ def test_swapped_autograd():
     assert "taeda_autograd" not in modules
 
 
+def test_a_provider_in_one_file_hands_on_modules_that_are_loaded_once():
+    lines, active, modules = run(
+        """
+        import taeda
+        import taeda.nn.functional as F
+        from taeda.nn.modules.linear import Linear
+        from taeda.nn.parameter import Parameter
+        import taeda.nn.utils.rnn as rnn
+        import taeda_nn
+        print(F is taeda.nn.functional is taeda_nn.functional, rnn is taeda_nn.utils.rnn)
+        print(Parameter is taeda.nn.Parameter is taeda_nn.Parameter, Linear is taeda.nn.Linear is taeda_nn.Linear)
+        print(taeda.nn.Doubling()(taeda.ones(2)).tolist())
+        import sys
+        found = {id(m): vars(m)["__file__"] for m in sys.modules.values() if "taeda_nn" in str(vars(m).get("__file__"))}
+        print(len(found) == len(set(found.values())))
+        """,
+        TAEDA_NN="handing_nn",
+    )
+    assert lines == ["True True", "True True", "[2.0, 2.0]", "True"]
+    assert active["nn"] == "handing_nn" and not [name for name in modules if name.startswith("handing_nn.")]
+
+
 def test_swapped_multiprocessing_serves_loaders():
     lines, active, modules = run(
         """
