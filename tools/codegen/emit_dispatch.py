@@ -99,10 +99,22 @@ def spec(op: Operator, i: int) -> str:
 
 
 def kernel_call(op: Operator, tag: str, results: list[str], arguments: str) -> list[str]:
-    """Empty outputs never reach a kernel."""
+    """Empty outputs never reach a kernel, and no negative dimension does."""
     empty = " && ".join(f"{r}.numel() == 0" for r in results)
+    before, arguments = dims_wrapped(op, results[0], arguments)
     call = fill(KERNEL, op=op.cxx, tag=tag, arguments=joined(*results, arguments))
-    return [f"if (!({empty})) {{", f"  {call}", "}"]
+    return [f"if (!({empty})) {{", *(f"  {line}" for line in before), f"  {call}", "}"]
+
+
+def dims_wrapped(op: Operator, result: str, arguments: str) -> tuple[list[str], str]:
+    """Statements that count an argument `dim` from the front, and the arguments of the kernel then."""
+    if all(a.name != "dim" for a in op.arguments):
+        return [], arguments
+    # Of what keeps its dimensions the result knows how many there are; operands may be broadcast.
+    reduces = any(a.name == "keepdim" for a in op.arguments)
+    of = next(a.name for a in op.arguments if a.is_tensor) if reduces else result
+    wrapped = re.sub(r"(?<![\w.])dim(?![\w(])", "dim_", arguments)
+    return [f"const auto dim_ = wrapped(dim, {of}.dim());"], wrapped
 
 
 def writing(tag: str, target: str, call: list[str]) -> list[str]:

@@ -168,7 +168,9 @@ def _submodule(module: ModuleType, name: str) -> ModuleType | None:
     from importlib import import_module
     from importlib.util import find_spec
 
+    from taeda_registry.submodules import is_package
+
     full_name = f"{module.__name__}.{name}"
-    if not hasattr(module, "__path__") or find_spec(full_name) is None:
+    if not is_package(module) or find_spec(full_name) is None:
         return None
     return import_module(full_name)

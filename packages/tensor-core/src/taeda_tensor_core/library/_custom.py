@@ -58,11 +58,7 @@ def as_kernel(operator: Operator, function: Callable) -> Callable:
             raise RuntimeError(
                 f"{operator.name}: a result is one of the arguments itself; return a clone() of it"
             )
-        if not outputs:
-            return made
-        for target, value in zip(outputs, _tensors(made), strict=True):
-            target.copy_(value)
-        return None
+        return tuple(made) if isinstance(made, list) and len(outputs) > 1 else made
 
     return kernel
 
