@@ -216,7 +216,7 @@ Values call(const OpEntry& op, KeySet, Values arguments) {
     each_tensor_of(value, [&op](const Tensor& t) {
       if (is_float8(t.dtype())) refuse(op, t.dtype());
     });
-  return op.go_on_boxed(op, keys_of_call(arguments).backends(), std::move(arguments));
+  return op.go_on_boxed(op, keys_of_call(arguments).backends(), arguments);
 }
 
 /// Once, before the first tensor that needs it.
