@@ -18,7 +18,7 @@ BUILDING = ("setuptools>=77", "cmake>=3.22", "ninja", "pyyaml>=6", "numpy>=1.26"
 ARRAY_API_SUITE = "https://github.com/data-apis/array-api-tests"
 RIVAL = "torch==2.13.0"
 # Other people's models, which must run unmodified.
-ZOO = ("torchvision==0.28.0", "timm==1.0.31")
+ZOO = ("torchvision==0.28.0", "timm==1.0.31", "transformers==5.23.0")
 FORMATTER = "ruff==0.17.5"
 NATIVE_FORMATTER = "clang-format==23.1.5"
 TYPE_CHECKER = "mypy==2.4.1"

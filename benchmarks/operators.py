@@ -158,6 +158,28 @@ MODULES = [
     ("transposed conv", "nn.ConvTranspose2d(32, 32, 4, stride=2)", "4, 32, 14, 14"),
 ]
 
+# 50 million parameters in 100 tensors of ten sizes. Streaming them is one pass that reads two numbers and writes one
+# for each; clipping moves as many bytes, a step of AdamW 7/3 of them.
+MANY = """
+sizes = [4888 * 2 ** (i % 10) for i in range(100)]
+params = [torch.nn.Parameter(torch.rand(n)) for n in sizes]
+for p in params:
+    p.grad = torch.rand_like(p)
+optimizer = torch.optim.AdamW(params, lr=1e-9{fused})
+flat, other, bound = torch.rand(sum(sizes)), torch.rand(sum(sizes)), [1e9]
+def clip():
+    bound[0] = float(nn.utils.clip_grad_norm_(params, bound[0])) * 0.999
+"""
+
+
+def many_cases() -> Iterator[tuple[str, str, str]]:
+    """What is done to all parameters of a large model, beside streaming the same bytes."""
+    made = MANY.format(fused="")
+    yield "stream 50 M numbers", made, "flat.add_(other, alpha=1e-9)"
+    yield "clip_grad_norm_, 100 tensors", made, "clip()"
+    yield "AdamW, 100 tensors", made, "optimizer.step()"
+    yield "AdamW fused, 100 tensors", MANY.format(fused=", fused=True"), "optimizer.step()"
+
 
 def training_cases() -> Iterator[tuple[str, str, str]]:
     """Layers, losses and element-wise operators, forward and backward."""
@@ -190,6 +212,7 @@ def cases() -> Iterator[tuple[str, str, str]]:
             yield f"conv {label}, {n}", CONV.format(n=n, grad=False, **settings), "layer(x)"
             yield f"conv {label}, {n}, training", CONV.format(n=n, grad=True, **settings), "train()"
     yield from training_cases()
+    yield from many_cases()
 
 
 def rows(libraries: dict, only: str = "") -> Iterator[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ from types import ModuleType
 import pytest
 
 import taeda_registry
+from taeda_registry.interface import interface
+from taeda_registry.submodules import submodule
 from taeda_tensor_core import library
 from taeda_testing.conformance import Outcome, check_module
 from taeda_testing.conformance.capability import KNOWN
@@ -48,6 +51,7 @@ def variant(slot, **changes):
     real = taeda_registry.resolve(slot)
     module = ModuleType(f"defective_{slot}")
     module.__dict__.update({name: value for name, value in vars(real).items() if not name.startswith("__")})
+    module.__dict__.update({name: submodule(real, name) for name in interface(slot).submodules})
     for name, value in changes.items():
         if value is None:
             del module.__dict__[name]
@@ -154,7 +158,16 @@ def nn_defects():
         ({"BatchNorm2d": Biased}, {"batch norms"}),
         ({"Sigmoid": nn.Tanh}, {"activations"}),
         ({"LSTM": None}, {"LSTM", "recurrent layers"}),
+        ({"functional": loaded_again(nn.functional)}, {"imports"}),
     ]
+
+
+def loaded_again(module):
+    """A second module of the same file, as an import by another path makes one."""
+    spec = importlib.util.spec_from_file_location("a_second_functional", module.__file__)
+    made = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
 def autograd_defects():
@@ -200,6 +213,34 @@ def multiprocessing_defects():
     ]
 
 
+def profiler_defects():
+    part = taeda_registry.resolve("profiler")
+
+    class Forgetful(part.profile):
+        def __exit__(self, *_):
+            super().__exit__(None, None, None)
+            return True
+
+    class Unnamed:
+        def __init__(self, name, args=None):
+            self._mark = part.record_function("block")
+
+        def __enter__(self):
+            return self._mark.__enter__()
+
+        def __exit__(self, *exception):
+            return self._mark.__exit__(*exception)
+
+    return [
+        ({"profile": Forgetful}, {"errors go through"}),
+        ({"record_function": Unnamed}, {"blocks have names and are counted", "traces", "single events"}),
+        ({"schedule": lambda **steps: lambda step: part.ProfilerAction.RECORD}, {"plans", "steps of a plan"}),
+        ({"tensorboard_trace_handler": lambda folder, worker_name: print}, {"folders of traces"}),
+        ({"supported_activities": set}, {"activities"}),
+        ({"supported_activities": None}, {"supported_activities", "activities"}),
+    ]
+
+
 def tensor_defects():
     tensor = taeda_registry.resolve("tensor")
     return [
@@ -222,6 +263,7 @@ def tensor_defects():
         ("autograd", autograd_defects),
         ("tensor", tensor_defects),
         ("multiprocessing", multiprocessing_defects),
+        ("profiler", profiler_defects),
     ],
 )
 def test_planted_defects_are_found(slot, defects):

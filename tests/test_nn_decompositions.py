@@ -22,7 +22,12 @@ NAMES = [
     for family in _decompose.FAMILIES
     for name in import_module(f"taeda_nn._decompose.{family}").__all__
 ]
-RECORDS = {name: [r for r in all_records() if r.name == name] for _, name in NAMES}
+# By each of their names: an overload has an alias of its own.
+OPERATORS = {name: op for op in DECLARED for name in (op["name"], *op["aliases"])}
+RECORDS = {
+    name: [r for r in all_records() if r.name == OPERATORS[name]["name"].partition(".")[0]]
+    for _, name in NAMES
+}
 
 
 def _default(text):
@@ -37,7 +42,7 @@ def _default(text):
 
 @pytest.mark.parametrize(("family", "name"), NAMES)
 def test_arguments_are_those_of_the_operator(family, name):
-    declared = next(op for op in DECLARED if op["name"] == name)["arguments"]
+    declared = OPERATORS[name]["arguments"]
     function = getattr(import_module(f"taeda_nn._decompose.{family}"), name)
     own = list(inspect.signature(function).parameters.values())
     assert len(own) == len(declared)
@@ -51,6 +56,11 @@ def test_arguments_are_those_of_the_operator(family, name):
             assert ours.default == expected, ours.name
 
 
+def _takes(name, given):
+    """Overloads share a record: what takes padding by its name has the samples that give it so."""
+    return not name.endswith("_padding") or isinstance(given.get("padding"), str)
+
+
 @pytest.mark.parametrize(("family", "name"), NAMES)
 def test_results_are_those_of_the_operator(family, name):
     function = getattr(import_module(f"taeda_nn._decompose.{family}"), name)
@@ -58,7 +68,7 @@ def test_results_are_those_of_the_operator(family, name):
     tried = 0
     for record in RECORDS[name]:
         for sample in record.samples("float64", np.random.default_rng(SEED)):
-            if sample.note:
+            if sample.note or not _takes(name, sample.kwargs):
                 continue
             expected = record.reference(*sample.args, **sample.kwargs)
             args = to_tensors(sample.args)

@@ -90,6 +90,28 @@ def test_swapped_autograd():
     assert "taeda_autograd" not in modules
 
 
+def test_a_provider_in_one_file_hands_on_modules_that_are_loaded_once():
+    lines, active, modules = run(
+        """
+        import taeda
+        import taeda.nn.functional as F
+        from taeda.nn.modules.linear import Linear
+        from taeda.nn.parameter import Parameter
+        import taeda.nn.utils.rnn as rnn
+        import taeda_nn
+        print(F is taeda.nn.functional is taeda_nn.functional, rnn is taeda_nn.utils.rnn)
+        print(Parameter is taeda.nn.Parameter is taeda_nn.Parameter, Linear is taeda.nn.Linear is taeda_nn.Linear)
+        print(taeda.nn.Doubling()(taeda.ones(2)).tolist())
+        import sys
+        found = {id(m): vars(m)["__file__"] for m in sys.modules.values() if "taeda_nn" in str(vars(m).get("__file__"))}
+        print(len(found) == len(set(found.values())))
+        """,
+        TAEDA_NN="handing_nn",
+    )
+    assert lines == ["True True", "True True", "[2.0, 2.0]", "True"]
+    assert active["nn"] == "handing_nn" and not [name for name in modules if name.startswith("handing_nn.")]
+
+
 def test_swapped_multiprocessing_serves_loaders():
     lines, active, modules = run(
         """
@@ -119,13 +141,26 @@ def test_swapped_profiler_serves_programs():
         with profile() as prof:
             with record_function("block"):
                 work()
-        print("work 1" in prof.key_averages().table(sort_by="self_cpu_time_total"))
+        print("block 1 " in prof.key_averages().table(sort_by="self_cpu_time_total"))
         print(taeda.autograd.profiler.profile is profile, taeda.profiler.__name__)
         """,
         TAEDA_PROFILER="plain_profiler",
     )
     assert lines == ["True", "True plain_profiler"]
     assert active["profiler"] == "plain_profiler" and "taeda_profiler" not in modules
+
+
+def test_the_stand_in_for_the_profiler_conforms():
+    lines, _, modules = run(
+        """
+        from taeda_testing.conformance import run_provider
+        report = run_provider("profiler")
+        print([(item.name, item.problems, item.needs) for item in report.items if item.outcome.value != "passed"])
+        """,
+        TAEDA_PROFILER="plain_profiler",
+    )
+    assert [line for line in lines if line.startswith("[(")] == [] and "taeda_profiler" not in modules
+    assert lines[-1] == "[]"
 
 
 def test_swapped_tensor_serves_the_first_party_loader():

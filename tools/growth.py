@@ -90,7 +90,7 @@ def compile_plugins(folder: Path) -> None:
     sources = ROOT / "packages/tensor-core/tests/abi"
     for name in PLUGINS:
         run(*common, sources / f"{name}.c", "-o", folder / f"lib{name}.so", "-lm", "-lpthread")
-    sim = sorted((ROOT / "examples/plugins/taeda-backend-sim/csrc").glob("*.c"))
+    sim = sorted((ROOT / "examples/plugins/taeda-backend-sim/csrc").rglob("*.c"))
     run(*common, *sim, "-o", folder / "libsim.so", "-lm", "-lpthread")
 
 

@@ -43,25 +43,8 @@ DIFFERENT: dict[str, Difference] = {
         "as many dimensions as 'self'",
         (4,),
     ),
-    "native_batch_norm": Difference(
-        "statistics come in evaluation too; PyTorch gives empty ones",
-        r"shape \(\d,\), expected \(0,\)",
-        (1, 4, 7),
-    ),
-    "native_group_norm": Difference(
-        "mean and rstd are marked as without gradient here, so the loss over all results is another one",
-        "gradient 0",
-    ),
-    "nn.functional.batch_norm": Difference(
-        "a batch without a channel dimension is an error even when it is empty", r"expected \(N, C", (3, 4)
-    ),
     "nn.functional.hardsigmoid": Difference(
         "PyTorch multiplies the float64 gradient by a sixth rounded to float32", "gradient 0", (0,), "float64"
-    ),
-    "tensordot": Difference(
-        "a size of 1 that does not fit is an error; PyTorch sums the other tensor over it, silently",
-        "does not fit dimension",
-        (2,),
     ),
     "norm-nuc": Difference("there are no singular values yet", "'nuc'"),
 }

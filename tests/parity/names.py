@@ -10,6 +10,7 @@ Reasons of names that are left out on purpose, or for now, stand in names.yaml a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fnmatch
 import functools
 import importlib
@@ -109,15 +110,13 @@ class Part:
 
 def counterpart(name: str) -> Any:
     """What taeda calls torch's module of that name; None if there is none."""
+    with contextlib.suppress(
+        ImportError
+    ):  # a function may hide its module's name, as `autograd.gradcheck` does
+        return importlib.import_module("taeda" + name.removeprefix("torch"))
     found: Any = taeda
     for part in name.split(".")[1:]:
         found = getattr(found, part, None)
-        if found is None:
-            try:
-                found = importlib.import_module("taeda" + name.removeprefix("torch"))
-            except ImportError:
-                return None
-            break
     return found
 
 

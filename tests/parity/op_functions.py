@@ -18,9 +18,6 @@ OF_TESTS = "torch.testing."
 
 # PyTorch's schemas of these give the arguments in another order.
 REORDERED = {
-    "native_group_norm": lambda input, weight, bias, n, channels, size, groups, eps: taeda.native_group_norm(
-        input, groups, weight, bias, eps
-    ),
     "slice": lambda self, dim=0, start=None, end=None, step=1: taeda.slice(self, dim, start, end, step),
 }
 

@@ -182,7 +182,9 @@ Written by `python tests/parity/operators.py --jobs 2 --write` (`nox -s parity`)
 libraries on the cpu.
 A number is that of samples (of wrong calls, under "errors") that agree; **a/b** says that a of b do,
 ~a/b~ that what differs is listed in `tests/parity/exceptions.yaml`, whose reason then stands last.
-Values agree when they are close to PyTorch's, or at most twice as far as PyTorch's from its result in double precision.
+Values agree when they are close to PyTorch's, or at most twice as far as PyTorch's from a more exact result: PyTorch's
+in double precision or, of element-wise functions of one operand, that of the function of NumPy or SciPy that its record
+names.
 """
 
 

@@ -1,9 +1,9 @@
 """One training step of other people's models on one library, with weights drawn from the parameters' names.
 
 Run as `python zoo_worker.py LIBRARY COLLECTION FOLDER NAME...`: LIBRARY is torch, or taeda, which then stands under
-the name torch before anything else is imported; COLLECTION is torchvision or timm. For each model FOLDER gets a file of
-samples of the results, of all gradients, and of parameters and buffers after the step, in float64. Models are in
-evaluation, so that nothing is dropped at random, but for their batch normalisation.
+the name torch before anything else is imported; COLLECTION is torchvision, timm or transformers. For each model FOLDER
+gets a file of samples of the results, of all gradients, and of parameters and buffers after the step, in float64.
+Models are in evaluation, so that nothing is dropped at random, but for their batch normalisation.
 """
 
 from __future__ import annotations
@@ -146,7 +146,12 @@ def main() -> None:
     torch = library(chosen)
     for name in names:
         try:
-            content: dict[str, Any] = step(torch, collection, name)
+            if collection == "transformers":
+                import transformers_worker
+
+                content: dict[str, Any] = transformers_worker.step(torch, name, chosen, folder)
+            else:
+                content = step(torch, collection, name)
         except Exception:
             content = {"error": traceback.format_exc()}
         Path(folder, f"{chosen} {name}").write_bytes(pickle.dumps(content))

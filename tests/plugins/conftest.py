@@ -38,7 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder,
         ignore=shutil.ignore_patterns("*.so"),
     )
-    sources = sorted(map(str, (EXAMPLES / "taeda-backend-sim" / "csrc").glob("*.c")))
+    sources = sorted(map(str, (EXAMPLES / "taeda-backend-sim" / "csrc").rglob("*.c")))
     include = f"-I{taeda_registry.include_dir()}"
     command = [compiler, *FLAGS, include, *sources, "-o", str(folder / "libsim.so"), "-lm", "-lpthread"]
     made = subprocess.run(command, capture_output=True, text=True, check=False)

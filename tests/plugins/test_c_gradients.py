@@ -97,3 +97,31 @@ def test_lists_that_c_takes_apart_and_joins_stand_in_the_graph():
     assert taeda.ops.cprobe.shuffle(x, 2).requires_grad
     taeda.ops.cprobe.shuffle(x, 2).sum().backward()
     assert x.grad.tolist() == [1, 1, 1]
+
+
+RETAINED, GRADIENT, OUTPUT, ITEMS = range(4)
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("how", [RETAINED, GRADIENT, OUTPUT, ITEMS])
+def test_a_derivative_that_stores_what_it_was_lent_crashes_nobody(how, held):
+    lender = taeda.ops.coperators.lender
+    expected = np.array([1.0, 2.0, 3.0])
+    for _ in range(3):
+        x, items = tracked(3), [tracked(3, seed=1), tracked(3, seed=2)]
+        y = lender(x, items, how)
+        seed = taeda.from_numpy(expected.copy())
+        # References of others may hide that one is missing: then it is added.
+        kept = (y, seed) if held else ()
+        try:
+            y.backward(seed)
+        except TypeError as error:
+            assert how != RETAINED and "an argument without a reference of its own" in str(error)
+            continue
+        finally:
+            del y, seed
+        del kept
+        for item in items:
+            np.testing.assert_array_equal(item.grad.numpy(), expected)
+        if how != OUTPUT:
+            np.testing.assert_array_equal(x.grad.numpy(), expected)

@@ -403,7 +403,7 @@ def entry(template: str, op: Operator, tag: str, tracked: list[str], **values: o
         template,
         tag=tag,
         result=t.result_type(op),
-        params=joined("KeySet", outs(op) if outputs else "", t.parameters(op.arguments)),
+        params=joined("KeySet", outs(op) if outputs else "", t.parameters(op.arguments), "const OpEntry&"),
         passed=joined(*outputs, t.names(op.arguments)),
         tracked=joined(*dict.fromkeys([*outputs, *tracked])),
         **values,

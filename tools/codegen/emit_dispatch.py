@@ -29,14 +29,7 @@ using namespace stub;
 """
 # Keys, layers out of line, then the computation.
 STUB = """\
-constinit OpEntry op::$tag::entry = {
-    .name = $name,
-    .schema = $schema,
-    .form = Form::$form,
-    .kind = Kind::$kind,
-    .core = $core,
-    .kernels = $kernels,
-    .call_boxed = Boxed<&ops::$tag>::call};
+constinit OpEntry op::$tag::entry;
 $result ops::$tag($params) {
   const KeySet keys_ = active($keys);
   if (keys_.has_layers()) [[unlikely]]
@@ -46,11 +39,14 @@ $result ops::$tag($params) {
 """
 REGISTER = """
 namespace {
-const bool registered = [] {
-$declarations  return true;
-}();
+// Before all initialisers without a priority: kernels register into these entries.
+[[gnu::constructor(200)]] void declare_$family() {
+$declarations}
 }  // namespace
 }  // namespace taeda
+"""
+DECLARE = """\
+declare<op::$tag>({$facts}, compute_$tag);
 """
 COMPUTE = """$result compute_$tag([[maybe_unused]] $params) {
 $body}
@@ -103,10 +99,22 @@ def spec(op: Operator, i: int) -> str:
 
 
 def kernel_call(op: Operator, tag: str, results: list[str], arguments: str) -> list[str]:
-    """Empty outputs never reach a kernel."""
+    """Empty outputs never reach a kernel, and no negative dimension does."""
     empty = " && ".join(f"{r}.numel() == 0" for r in results)
+    before, arguments = dims_wrapped(op, results[0], arguments)
     call = fill(KERNEL, op=op.cxx, tag=tag, arguments=joined(*results, arguments))
-    return [f"if (!({empty})) {{", f"  {call}", "}"]
+    return [f"if (!({empty})) {{", *(f"  {line}" for line in before), f"  {call}", "}"]
+
+
+def dims_wrapped(op: Operator, result: str, arguments: str) -> tuple[list[str], str]:
+    """Statements that count an argument `dim` from the front, and the arguments of the kernel then."""
+    if all(a.name != "dim" for a in op.arguments):
+        return [], arguments
+    # Of what keeps its dimensions the result knows how many there are; operands may be broadcast.
+    reduces = any(a.name == "keepdim" for a in op.arguments)
+    of = next(a.name for a in op.arguments if a.is_tensor) if reduces else result
+    wrapped = re.sub(r"(?<![\w.])dim(?![\w(])", "dim_", arguments)
+    return [f"const auto dim_ = wrapped(dim, {of}.dim());"], wrapped
 
 
 def writing(tag: str, target: str, call: list[str]) -> list[str]:
@@ -304,17 +312,23 @@ class FormText:
         return fill(
             STUB,
             tag=self.tag,
-            name=literal(self.name),
-            schema=literal(op.schema),
-            form=self.form,
-            kind=op.kind.capitalize(),
-            core=truth(op.core),
-            kernels=f"&kernels_{op.cxx}" if op.kind in BY_BACKEND else "nullptr",
             result=self.result,
             params=self.params,
             keys=keys(op, self.outputs),
             passed=joined("keys_", *self.outputs, passed(op)),
         )
+
+    def declaration(self) -> str:
+        op = self.op
+        kernels = f"&kernels_{op.cxx}" if op.kind in BY_BACKEND else "nullptr"
+        facts = [
+            literal(self.name),
+            literal(op.schema),
+            f"Form::{self.form}",
+            f"Kind::{op.kind.capitalize()}",
+        ]
+        facts += [truth(op.core), kernels, *([f"Boxed<&ops::{self.tag}>::call"] if op.operands else [])]
+        return fill(DECLARE, tag=self.tag, facts=", ".join(facts))
 
 
 def forms(op: Operator) -> list[FormText]:
@@ -336,7 +350,5 @@ def emit(family: str, ops: list[Operator]) -> str:
             text += f"constinit Kernels kernels_{op.cxx};\n"
         text += "".join(form.compute() for form in written) + "\n"
     text += "}  // namespace\n\n" + "\n".join(form.stub() for _, written in all_forms for form in written)
-    declarations = [
-        f"declare<op::{form.tag}>(compute_{form.tag});" for _, written in all_forms for form in written
-    ]
-    return text + fill(REGISTER, declarations=indented(declarations, 2))
+    declarations = [form.declaration().rstrip() for _, written in all_forms for form in written]
+    return text + fill(REGISTER, family=family, declarations=indented(declarations, 2))

@@ -28,7 +28,7 @@ class AnyPython(bdist_wheel):
 
 library = Extension(
     "taeda_backend_sim.libsim",
-    sources=sorted(str(path) for path in Path("csrc").glob("*.c")),
+    sources=sorted(str(path) for path in Path("csrc").rglob("*.c")),
     depends=sorted(str(path) for path in Path("csrc").glob("*.h")),
     include_dirs=["csrc", taeda_registry.include_dir()],
     extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv"],

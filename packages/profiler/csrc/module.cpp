@@ -57,12 +57,12 @@ bool names_in(PyObject* set, std::unordered_set<std::string>& names) {
   return !PyErr_Occurred();
 }
 
-/// start(shapes, memory, stacks, whole, max_bytes)
+/// start(shapes, memory, stacks, devices, whole, max_bytes)
 PyObject* start(PyObject*, PyObject* args) {
-  int shapes, memory, stacks;
+  int shapes, memory, stacks, devices;
   PyObject* whole;
   long long max_bytes;
-  if (!PyArg_ParseTuple(args, "pppOL", &shapes, &memory, &stacks, &whole, &max_bytes)) return nullptr;
+  if (!PyArg_ParseTuple(args, "ppppOL", &shapes, &memory, &stacks, &devices, &whole, &max_bytes)) return nullptr;
   if (current) {
     PyErr_SetString(PyExc_RuntimeError, "profile: another one is recording already; stop it first");
     return nullptr;
@@ -71,9 +71,11 @@ PyObject* start(PyObject*, PyObject* args) {
     PyErr_SetString(PyExc_RuntimeError, "profile: not connected to a tensor core");
     return nullptr;
   }
-  Options options{bool(shapes), bool(memory), bool(stacks), {}, max_bytes};
+  Options options{bool(shapes), bool(memory), bool(stacks), bool(devices), {}, max_bytes};
   if (!names_in(whole, options.whole)) return nullptr;
-  current = std::make_shared<Session>(options);
+  const auto made = std::make_shared<Session>(options);
+  if (const int32_t status = made->start_devices(); status != TAEDA_OK) return fail(status);
+  current = made;
   join(current);
   invite(current);
   Py_RETURN_NONE;
@@ -198,16 +200,70 @@ PyObject* memory_of(const Thread& thread, double tick) {
                        address.bytes.get(), "event", event.bytes.get(), "device", device.bytes.get());
 }
 
+/// {origin, at, event} of what the thread handed to devices.
+PyObject* works_of(const Thread& thread, double tick) {
+  const size_t count = thread.works.size();
+  Column<uint64_t> origin(count);
+  Column<int64_t> at(count);
+  Column<int32_t> event(count);
+  if (PyErr_Occurred()) return nullptr;
+  size_t i = 0;
+  thread.works.each([&](const Work& work) {
+    if (i == count) return;
+    origin.items[i] = work.origin;
+    at.items[i] = int64_t(double(work.at) * tick);
+    event.items[i] = int32_t(work.event);
+    ++i;
+  });
+  return Py_BuildValue("{s:O,s:O,s:O}", "origin", origin.bytes.get(), "at", at.bytes.get(), "event", event.bytes.get());
+}
+
+/// {begin, length, name, kind, device, stream, origin, bytes} of what devices did.
+PyObject* activities_of(const Session& session) {
+  const auto& all = session.activities;
+  Column<int64_t> begin(all.size()), length(all.size()), bytes(all.size());
+  Column<uint64_t> stream(all.size()), origin(all.size());
+  Column<int32_t> name(all.size()), device(all.size());
+  Column<uint8_t> kind(all.size());
+  if (PyErr_Occurred()) return nullptr;
+  for (size_t i = 0; i < all.size(); ++i) {
+    begin.items[i] = all[i].begin;
+    length.items[i] = all[i].length;
+    bytes.items[i] = all[i].bytes;
+    stream.items[i] = all[i].stream;
+    origin.items[i] = all[i].origin;
+    name.items[i] = int32_t(all[i].name);
+    device.items[i] = int32_t(all[i].device);
+    kind.items[i] = all[i].kind;
+  }
+  return Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "begin", begin.bytes.get(), "length", length.bytes.get(),
+                       "name", name.bytes.get(), "kind", kind.bytes.get(), "device", device.bytes.get(), "stream",
+                       stream.bytes.get(), "origin", origin.bytes.get(), "bytes", bytes.bytes.get());
+}
+
+/// Names of the backends, by their numbers.
+PyObject* backends() {
+  Owned all(PyList_New(0));
+  for (int32_t number = 0; all; ++number) {
+    const char* text = api->backend_name(number);
+    if (!text) break;
+    const Owned name(PyUnicode_FromString(text));
+    if (!name || PyList_Append(all.get(), name.get()) != 0) return nullptr;
+  }
+  return all.release();
+}
+
 PyObject* thread_of(const Thread& thread, int64_t until, double tick) {
   size_t details = 1;
   Owned events(events_of(thread, until, tick, details));
   Owned memory(events ? memory_of(thread, tick) : nullptr);
-  Owned detail(memory ? details_of(thread.details, details) : nullptr);
+  Owned works(memory ? works_of(thread, tick) : nullptr);
+  Owned detail(works ? details_of(thread.details, details) : nullptr);
   if (!detail) return nullptr;
-  return Py_BuildValue("{s:I,s:K,s:K,s:O,s:O,s:O}", "number", thread.number, "id",
+  return Py_BuildValue("{s:I,s:K,s:K,s:O,s:O,s:O,s:O}", "number", thread.number, "id",
                        static_cast<unsigned long long>(thread.system_id), "dropped",
                        static_cast<unsigned long long>(thread.dropped.load()), "events", events.get(), "memory",
-                       memory.get(), "details", detail.get());
+                       memory.get(), "works", works.get(), "details", detail.get());
 }
 
 PyObject* names_of(const Session& session) {
@@ -229,12 +285,16 @@ PyObject* collected(const Session& session) {
     const Owned one(thread_of(*thread, session.stopped - session.started, tick));
     if (!one || !list || PyList_Append(list.get(), one.get()) != 0) return nullptr;
   }
-  Owned names(names_of(session)), stacks(session.stacks.list());
-  if (!list || !names || !stacks) return nullptr;
+  Owned names(names_of(session)), stacks(session.stacks.list()), activities(activities_of(session)),
+      devices(backends());
+  if (!list || !names || !stacks || !activities || !devices) return nullptr;
   const int64_t used = session.options.max_bytes - session.left.load();
-  return Py_BuildValue("{s:L,s:L,s:L,s:O,s:O,s:O}", "started", static_cast<long long>(session.started), "stopped",
-                       static_cast<long long>(session.stopped), "used", static_cast<long long>(used), "names",
-                       names.get(), "stacks", stacks.get(), "threads", list.get());
+  return Py_BuildValue("{s:L,s:L,s:L,s:O,s:O,s:O,s:O,s:O,s:K,s:s}", "started", static_cast<long long>(session.started),
+                       "stopped", static_cast<long long>(session.stopped), "used", static_cast<long long>(used),
+                       "names", names.get(), "stacks", stacks.get(), "threads", list.get(), "activities",
+                       activities.get(), "backends", devices.get(), "activities_dropped",
+                       static_cast<unsigned long long>(session.activities_dropped), "devices_failed",
+                       session.devices_failed.c_str());
 }
 
 /// Ends the recording and gives what it holds.
@@ -249,6 +309,7 @@ PyObject* stop(PyObject*, PyObject*) {
   session->stopped = now();
   invite_no_more();
   leave();
+  session->stop_devices();
   PyObject* found = collected(*session);
   session->forget_threads();
   return found;
@@ -266,11 +327,26 @@ PyObject* span(PyObject*, PyObject* const* args, Py_ssize_t count) {
   const char* name = PyUnicode_AsUTF8(args[0]);
   const long kind = name ? PyLong_AsLong(args[1]) : 0;
   if (!name || (kind == -1 && PyErr_Occurred())) return nullptr;
-  if (kind < 0 || kind > TAEDA_SPAN_FUNCTION) {
+  if (kind < 0 || kind > TAEDA_SPAN_SYNCHRONIZE) {
     PyErr_Format(PyExc_ValueError, "span: there is no kind %ld", kind);
     return nullptr;
   }
   const taeda_span told{sizeof(taeda_span), name, int32_t(kind), 0, 0};
+  return fail((api->*Function)(&told));
+}
+
+/// A step of an optimizer: a hook of it, called as hook(optimizer, args, kwargs).
+template <int32_t (*taeda_api::*Function)(const taeda_span*)>
+PyObject* step(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count < 1) {
+    PyErr_SetString(PyExc_TypeError, "step: expected an optimizer");
+    return nullptr;
+  }
+  thread_local std::string name;  // in one place, where the recorder finds it again
+  const char* kind = Py_TYPE(args[0])->tp_name;
+  const char* dot = std::strrchr(kind, '.');
+  name.assign("Optimizer.step#").append(dot ? dot + 1 : kind).append(".step");
+  const taeda_span told{sizeof(taeda_span), name.c_str(), TAEDA_SPAN_STEP, 0, 0};
   return fail((api->*Function)(&told));
 }
 
@@ -290,7 +366,7 @@ PyCFunction fast(F function) {
 
 PyMethodDef functions[] = {
     {"connect", connect, METH_O, "Take the table of the C ABI."},
-    {"start", start, METH_VARARGS, "Record: start(shapes, memory, stacks, whole, max_bytes)."},
+    {"start", start, METH_VARARGS, "Record: start(shapes, memory, stacks, devices, whole, max_bytes)."},
     {"stop", stop, METH_NOARGS, "End the recording and give what it holds."},
     {"recording", recording, METH_NOARGS, "Whether something is recorded."},
     {"clock", clock, METH_NOARGS, "Nanoseconds of the recorder's clock."},
@@ -298,6 +374,8 @@ PyMethodDef functions[] = {
     {"abandon", abandon, METH_NOARGS, "In a child after a fork."},
     {"span_begin", fast(span<&taeda_api::span_begin>), METH_FASTCALL, "A span begins: span_begin(name, kind)."},
     {"span_end", fast(span<&taeda_api::span_end>), METH_FASTCALL, "A span ends: span_end(name, kind)."},
+    {"step_begins", fast(step<&taeda_api::span_begin>), METH_FASTCALL, "A hook before steps of optimizers."},
+    {"step_ends", fast(step<&taeda_api::span_end>), METH_FASTCALL, "A hook after steps of optimizers."},
     {"counted", fast(counted), METH_FASTCALL, "Call a function where valgrind counts instructions."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -1,6 +1,10 @@
 // Where in Python programs events come from, and how threads of Python join a recording.
 #include "places.h"
 
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+#include "internal/pycore_frame.h"
+#endif
+
 namespace profiler {
 namespace {
 constexpr int kDeepest = 128;
@@ -10,25 +14,68 @@ Stacks::~Stacks() {
   for (const Node& node : nodes_) Py_XDECREF(node.code);
 }
 
-uint32_t Stacks::here() {
-  Node path[kDeepest];
-  int depth = 0;
+namespace {
+
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+/// The interpreter's own frames: asking for frame objects would make each function of the program slower to leave.
+template <class Visit>
+void each_frame(const Visit& visit) {
+  const _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
+  for (; frame; frame = frame->previous) {
+    PyCodeObject* code = frame->f_code;
+    const bool begun =
+        frame->owner == FRAME_OWNED_BY_GENERATOR || frame->prev_instr >= _PyCode_CODE(code) + code->_co_firsttraceable;
+    const auto last = int(frame->prev_instr - _PyCode_CODE(code));
+    if (begun && !visit(code, last < 0 ? -1 : last * int(sizeof(_Py_CODEUNIT)))) return;
+  }
+}
+#else
+template <class Visit>
+void each_frame(const Visit& visit) {
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-  while (frame && depth < kDeepest) {
-    path[depth++] = {0, PyFrame_GetLasti(frame), PyFrame_GetCode(frame)};
+  for (bool more = true; frame && more;) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    more = visit(code, PyFrame_GetLasti(frame));
+    Py_DECREF(code);  // the frame has it too
     Py_SETREF(frame, PyFrame_GetBack(frame));
   }
   Py_XDECREF(frame);
-  uint32_t number = 0;
+}
+#endif
+
+}  // namespace
+
+uint32_t Stacks::here(Path& path) {
+  Step found[kDeepest];  // from the innermost
+  int depth = 0;
+  each_frame([&](PyCodeObject* code, int instruction) {
+    found[depth++] = {code, instruction, 0};
+    return depth < kDeepest;
+  });
+  size_t same = 0;
+  while (same < path.size() && depth > 0 && path[same].code == found[depth - 1].code &&
+         path[same].instruction == found[depth - 1].instruction)
+    ++same, --depth;
+  path.resize(same);
+  uint32_t place = same ? path.back().place : 0;
   while (depth-- > 0) {
-    Node& node = path[depth];
-    node.caller = number;
-    const auto [place, fresh] = numbers_.try_emplace(node, uint32_t(nodes_.size()));
-    number = place->second;
-    if (fresh) nodes_.push_back(node);
-    else Py_DECREF(node.code);
+    Step& step = found[depth];
+    step.place = place = place_of({place, step.instruction, step.code});
+    path.push_back(step);
   }
-  return number;
+  return place;
+}
+
+uint32_t Stacks::place_of(const Node& node) {
+  Near& near = near_[Hash()(node) % kNear];
+  if (near.node == node) return near.place;
+  const auto [place, fresh] = numbers_.try_emplace(node, uint32_t(nodes_.size()));
+  if (fresh) {
+    nodes_.push_back(node);
+    Py_INCREF(node.code);
+  }
+  near = {node, place->second};
+  return place->second;
 }
 
 PyObject* Stacks::list() const {

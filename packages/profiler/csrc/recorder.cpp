@@ -46,6 +46,9 @@ void span_begins(void* context, const taeda_span* span) {
 void span_ends(void* context, const taeda_span* span) {
   if (Thread& thread = thread_of(context); on(thread)) thread.span_ends(span);
 }
+void handed_over(void* context, uint64_t origin) {
+  if (Thread& thread = thread_of(context); on(thread)) thread.hands_over(origin);
+}
 void memory_used(void* context, const taeda_memory_use* use) {
   if (Thread& thread = thread_of(context); on(thread)) thread.use(use);
 }
@@ -102,9 +105,14 @@ void join(const std::shared_ptr<Session>& session) {
   leave();
   std::shared_ptr<Thread> thread = session->new_thread(session);
   const bool memory = session->options.memory;
-  const taeda_observer observer{
-      sizeof(taeda_observer),        thread.get(), call_begins, call_ends, span_begins, span_ends,
-      memory ? memory_used : nullptr};
+  const taeda_observer observer{sizeof(taeda_observer),
+                                thread.get(),
+                                call_begins,
+                                call_ends,
+                                span_begins,
+                                span_ends,
+                                memory ? memory_used : nullptr,
+                                session->options.devices ? handed_over : nullptr};
   if (api->observer_add(&observer, &thread->registration) == TAEDA_OK) mine = std::move(thread);
 }
 
@@ -131,10 +139,10 @@ Thread::Operator Thread::look_up(taeda_op op) {
   return operators_[op] = {session->name(name, info.schema), whole};
 }
 
-Thread::Operator Thread::operator_of(taeda_op op) {
+Thread::NearOperator& Thread::operator_of(taeda_op op) {
   NearOperator& last = near_operators_[near(op)];
-  if (last.op != op) last = {op, look_up(op)};
-  return last.found;
+  if (last.op != op) last = {op, look_up(op), 0};
+  return last;
 }
 
 uint32_t Thread::look_up(const std::string& name) {
@@ -145,7 +153,7 @@ uint32_t Thread::look_up(const std::string& name) {
   return made;
 }
 
-uint32_t Thread::span_name(const char* name) {
+Thread::NearSpan& Thread::span_of(const char* name) {
   NearSpan& last = near_spans_[near(name)];
   // An address may get another text.
   if (last.address != name || last.text != name) {
@@ -153,7 +161,7 @@ uint32_t Thread::span_name(const char* name) {
     last.name = look_up(last.text);
     last.address = name;
   }
-  return last.name;
+  return last;
 }
 
 void Thread::begins(const Open& open, uint32_t detail) noexcept {
@@ -166,21 +174,23 @@ void Thread::begins(const Open& open, uint32_t detail) noexcept {
     }
     open_.back().event = event;
     open_.back().index = uint32_t(events.size());
-    event->begin(ticks() - session->started_ticks, open.name, open.kind, detail);
+    last_ = ticks() - session->started_ticks;
+    event->begin(last_, open.name, open.kind, detail);
     events.publish();
   });
 }
 
 void Thread::close(int64_t at, uint32_t sequence, bool failed) noexcept {
-  if (Event* event = open_.back().event) event->end(at - session->started_ticks, sequence, failed);
+  last_ = at - session->started_ticks;
+  if (Event* event = open_.back().event) event->end(last_, sequence, failed);
   open_.pop_back();
 }
 
-uint32_t Thread::stack_here() const noexcept {
+uint32_t Thread::stack_here() {
   if (!session->options.stacks) return 0;
   // What an operator consists of stands where the operator does.
   if (!open_.empty() && open_.back().kind == kOperator) return open_.back().stack;
-  return PyGILState_Check() ? session->stacks.here() : 0;
+  return PyGILState_Check() ? session->stacks.here(path_) : 0;
 }
 
 namespace {
@@ -192,10 +202,10 @@ int64_t head(uint32_t kind, int64_t count) { return int64_t(kind) << 32 | count;
 int32_t note_tensor(void* context, taeda_tensor tensor) {
   auto& words = *static_cast<Words*>(context);
   taeda_tensor_info info;
-  info.size = sizeof info;
+  info.size = offsetof(taeda_tensor_info, device);  // no more than is looked at
   if (const int32_t status = api->tensor_read(tensor, &info); status != TAEDA_OK) return status;
   words.push_back(head(TAEDA_VALUE_TENSOR, int64_t(info.dtype) << 16 | info.ndim));
-  words.insert(words.end(), info.sizes, info.sizes + info.ndim);
+  for (int32_t d = 0; d < info.ndim; ++d) words.push_back(info.sizes[d]);
   return TAEDA_OK;
 }
 
@@ -228,32 +238,34 @@ int32_t note_arguments(void* context, const taeda_value* arguments, uint32_t cou
 
 }  // namespace
 
-uint32_t Thread::keep_detail() {
+uint32_t Thread::keep_detail(uint32_t& near) {
+  // Most calls are as the last one of their operator was.
+  if (details.is(near, words_.data(), words_.size())) return near;
   // The table of details takes its part of the room; when that is used up, events have none.
   if (details_full_) return 0;
   const size_t before = details.size();
   const uint32_t made = details.number(words_.data(), words_.size());
   if (details.size() != before) details_full_ = !session->take(int64_t(8 * words_.size() + 32));
-  return made;
+  return near = made;
 }
 
-uint32_t Thread::detail_of(const taeda_observed* call, bool whole, uint32_t stack) {
-  const bool shapes = session->options.shapes;
+uint32_t Thread::detail_of(const taeda_observed* call, NearOperator& op, uint32_t stack) {
+  const bool shapes = session->options.shapes, whole = op.found.whole;
   if (!shapes && !whole && stack == 0) return 0;
   words_.assign({stack, whole});
   if (whole) api->observed_arguments(call, note_arguments, &words_);
   else if (shapes) api->observed_tensors(call, note_tensor, &words_);
-  return keep_detail();
+  return keep_detail(op.detail);
 }
 
 void Thread::call_begins(const taeda_observed* call) noexcept {
   Open open{nullptr, kNone, 0, kOperator, 0, 0};
   uint32_t detail = 0;
   quietly(*this, [&] {
-    const Operator op = operator_of(call->op);
-    open.name = op.name;
+    NearOperator& op = operator_of(call->op);
+    open.name = op.found.name;
     open.stack = stack_here();
-    detail = detail_of(call, op.whole, open.stack);
+    detail = detail_of(call, op, open.stack);
   });
   begins(open, detail);
 }
@@ -267,10 +279,11 @@ void Thread::span_begins(const taeda_span* span) noexcept {
   Open open{nullptr, kNone, 0, uint32_t(span->kind) + 1, 0, uint32_t(span->sequence)};
   uint32_t detail = 0;
   quietly(*this, [&] {
-    open.name = span_name(span->name);
+    NearSpan& known = span_of(span->name);
+    open.name = known.name;
     if (span->kind == TAEDA_SPAN_BACKWARD || (open.stack = stack_here()) == 0) return;
     words_.assign({open.stack, 0});
-    detail = keep_detail();
+    detail = keep_detail(known.detail);
   });
   begins(open, detail);
 }
@@ -278,7 +291,7 @@ void Thread::span_begins(const taeda_span* span) noexcept {
 void Thread::span_ends(const taeda_span* span) noexcept {
   const int64_t at = ticks();
   quietly(*this, [&] {
-    const uint32_t name = span_name(span->name), kind = uint32_t(span->kind) + 1;
+    const uint32_t name = span_of(span->name).name, kind = uint32_t(span->kind) + 1;
     // Spans of generators and of blocks that an error has left may end in another order; one that nobody saw begin is
     // not here. Calls always end in order, so that none is passed by.
     size_t from = open_.size();
@@ -297,10 +310,21 @@ void Thread::use(const taeda_memory_use* use) noexcept {
     dropped.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  *event = {ticks() - session->started_ticks, reinterpret_cast<uint64_t>(use->data), use->bytes,
+  // Within an operator the time at which it, or a part of it, began or ended: reading the clock costs more than the
+  // rest.
+  const bool inside =
+      !open_.empty() && (open_.back().kind == kOperator || open_.back().kind == TAEDA_SPAN_BACKWARD + 1);
+  *event = {inside ? last_ : ticks() - session->started_ticks, reinterpret_cast<uint64_t>(use->data), use->bytes,
             open_.empty() ? kNone : open_.back().index,
             uint32_t(use->device.backend) << 16 | uint32_t(use->device.index)};
   memory.publish();
+}
+
+void Thread::hands_over(uint64_t origin) noexcept {
+  Work* work = works.extend(*session);
+  if (!work) return;  // the activity is there, what it came from is not
+  *work = {origin, ticks() - session->started_ticks, open_.empty() ? kNone : open_.back().index};
+  works.publish();
 }
 
 // --- the session ---
@@ -332,6 +356,30 @@ void Session::forget_threads() {
   std::vector<std::shared_ptr<Thread>> gone;
   const std::lock_guard guard(lock_);
   gone.swap(threads_);
+}
+namespace {
+void note_activity(void* to, const taeda_activity* told) { static_cast<Session*>(to)->note(told); }
+}  // namespace
+
+int32_t Session::start_devices() {
+  return options.devices ? api->activities_start(uint64_t(left.load()) / sizeof(Activity)) : TAEDA_OK;
+}
+void Session::stop_devices() {
+  if (!options.devices) return;
+  uint64_t dropped = 0;
+  if (api->activities_stop(note_activity, this, &dropped) != TAEDA_OK) devices_failed = api->last_error();
+  activities_dropped += dropped;
+}
+void Session::note(const taeda_activity* told) noexcept {
+  try {
+    if (told->size < sizeof *told || !take(sizeof(Activity))) return void(++activities_dropped);
+    const int64_t begin = told->begin - started, length = std::max(told->end - told->begin, int64_t(0));
+    activities.push_back({begin, length, told->stream, told->origin, told->bytes,
+                          name(told->name ? told->name : "", ""),
+                          uint32_t(told->device.backend) << 16 | uint32_t(told->device.index), uint8_t(told->kind)});
+  } catch (...) {
+    ++activities_dropped;
+  }
 }
 std::vector<Session::Name> Session::names() const {
   const std::lock_guard guard(lock_);

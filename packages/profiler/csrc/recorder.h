@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,7 +38,7 @@ inline int64_t ticks() noexcept {
 double tick_length() noexcept;
 
 struct Options {
-  bool shapes = false, memory = false, stacks = false;
+  bool shapes = false, memory = false, stacks = false, devices = false;
   /// Operators whose arguments are kept as a whole, by plain name.
   std::unordered_set<std::string> whole;
   int64_t max_bytes = 0;
@@ -89,13 +90,40 @@ struct MemoryEvent {
   uint32_t device;  // backend in the upper half, index in the lower
 };
 
+/// Work that a thread has handed to a device: `origin` stands in what the device tells of it.
+struct Work {
+  uint64_t origin;
+  int64_t at;
+  uint32_t event;  // the innermost one of its thread, or kNone
+};
+
+/// What a device did, as its backend tells it; times are nanoseconds since the beginning of the session.
+struct Activity {
+  int64_t begin, length;
+  uint64_t stream, origin;
+  int64_t bytes;
+  uint32_t name, device;  // as of MemoryEvent
+  uint8_t kind;           // TAEDA_ACTIVITY_*
+};
+
+/// Note [Paths]
+/// From one event to the next most of the frames stay as they are. So a thread keeps the path that it found last, from
+/// the outermost frame on, and looks for the place of a frame only from where the two part.
+struct Step {
+  PyCodeObject* code;
+  int instruction;
+  uint32_t place;
+};
+using Path = std::vector<Step>;
+
 class Session;
 
 /// A list that one thread extends and another may read meanwhile, in chunks that stay where they are.
 template <class T>
 class Chunks {
  public:
-  static constexpr size_t kRoom = 4096;
+  // A chunk comes from the heap, where memory is used again, not straight from the system page by page.
+  static constexpr size_t kRoom = 1024;
   ~Chunks() {
     for (Chunk* chunk = first_; chunk;) delete std::exchange(chunk, chunk->next.load());
   }
@@ -131,6 +159,9 @@ class WordLists {
  public:
   WordLists();
   uint32_t number(const int64_t* words, size_t count);
+  bool is(uint32_t number, const int64_t* words, size_t count) const noexcept {
+    return count_of(number) == count && std::memcmp(begin_of(number), words, count * sizeof(int64_t)) == 0;
+  }
   size_t size() const noexcept { return places_.size(); }
   const int64_t* begin_of(uint32_t number) const noexcept { return words_.data() + places_[number].first; }
   size_t count_of(uint32_t number) const noexcept { return places_[number].second; }
@@ -153,6 +184,7 @@ class Thread {
   void span_begins(const taeda_span* span) noexcept;
   void span_ends(const taeda_span* span) noexcept;
   void use(const taeda_memory_use* use) noexcept;
+  void hands_over(uint64_t origin) noexcept;
   bool over() const noexcept;
 
   const std::shared_ptr<Session> session;
@@ -161,6 +193,7 @@ class Thread {
   uint64_t registration = 0;
   Chunks<Event> events;
   Chunks<MemoryEvent> memory;
+  Chunks<Work> works;
   WordLists details;
   std::atomic<uint64_t> dropped{0};
 
@@ -173,31 +206,34 @@ class Thread {
     uint32_t name;
     bool whole;
   };
-  Operator operator_of(taeda_op op);
-  Operator look_up(taeda_op op);
-  uint32_t span_name(const char* name);
-  uint32_t look_up(const std::string& name);
-  uint32_t detail_of(const taeda_observed* call, bool whole, uint32_t stack);
-  uint32_t keep_detail();
-  uint32_t stack_here() const noexcept;
-  void begins(const Open& open, uint32_t detail) noexcept;
-  void close(int64_t at, uint32_t sequence, bool failed) noexcept;
-
-  std::vector<Open> open_;
-  std::vector<int64_t> words_;  // the detail that is being written
-  bool details_full_ = false;
-  std::unordered_map<const void*, Operator> operators_;
-  std::unordered_map<std::string, uint32_t> spans_;
   // What was looked up last, by address: most calls and spans find their names here.
   struct NearOperator {
     taeda_op op = nullptr;
     Operator found{};
+    uint32_t detail = 0;  // of its last call
   };
   struct NearSpan {
     const char* address = nullptr;
     std::string text;
-    uint32_t name = 0;
+    uint32_t name = 0, detail = 0;
   };
+  NearOperator& operator_of(taeda_op op);
+  Operator look_up(taeda_op op);
+  NearSpan& span_of(const char* name);
+  uint32_t look_up(const std::string& name);
+  uint32_t detail_of(const taeda_observed* call, NearOperator& op, uint32_t stack);
+  uint32_t keep_detail(uint32_t& near);
+  uint32_t stack_here();
+  void begins(const Open& open, uint32_t detail) noexcept;
+  void close(int64_t at, uint32_t sequence, bool failed) noexcept;
+
+  std::vector<Open> open_;
+  int64_t last_ = 0;            // when an event last began or ended
+  std::vector<int64_t> words_;  // the detail that is being written
+  Path path_;
+  bool details_full_ = false;
+  std::unordered_map<const void*, Operator> operators_;
+  std::unordered_map<std::string, uint32_t> spans_;
   static constexpr size_t kNear = 256;
   static size_t near(const void* address) noexcept { return (reinterpret_cast<uintptr_t>(address) >> 4) % kNear; }
   NearOperator near_operators_[kNear];
@@ -208,7 +244,8 @@ class Thread {
 class Stacks {
  public:
   ~Stacks();
-  uint32_t here();
+  /// Where the calling thread is; `path` is what it found last.
+  uint32_t here(Path& path);
   /// [(caller, file, function, line)]
   PyObject* list() const;
 
@@ -219,6 +256,7 @@ class Stacks {
     PyCodeObject* code;
     friend bool operator==(const Node&, const Node&) = default;
   };
+  uint32_t place_of(const Node& node);
   struct Hash {
     size_t operator()(const Node& node) const noexcept {
       uint64_t h = reinterpret_cast<uint64_t>(node.code) * 0x9e3779b97f4a7c15u;
@@ -226,6 +264,13 @@ class Stacks {
       return h ^ h >> 29;
     }
   };
+  // What was looked up last.
+  struct Near {
+    Node node{0, 0, nullptr};
+    uint32_t place = 0;
+  };
+  static constexpr size_t kNear = 1024;
+  std::vector<Near> near_ = std::vector<Near>(kNear);
   std::vector<Node> nodes_{{0, 0, nullptr}};
   std::unordered_map<Node, uint32_t, Hash> numbers_;
 };
@@ -238,6 +283,9 @@ class Session {
   const Options options;
   const int64_t started, started_ticks;  // the first in nanoseconds
   int64_t stopped = 0;
+  std::vector<Activity> activities;
+  uint64_t activities_dropped = 0;
+  std::string devices_failed;  // what a device said that could not tell what it did
   std::atomic<bool> recording{true};
   std::atomic<int64_t> left;  // bytes
 
@@ -250,6 +298,10 @@ class Session {
   std::vector<std::shared_ptr<Thread>> threads() const;
   std::shared_ptr<Thread> new_thread(const std::shared_ptr<Session>& self);
   void forget_threads();
+  /// Devices note what they do; gives a status of the C ABI.
+  int32_t start_devices();
+  void stop_devices();
+  void note(const taeda_activity* told) noexcept;
 
   Stacks stacks;
   struct Name {

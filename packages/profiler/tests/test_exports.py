@@ -165,3 +165,45 @@ def test_the_folder_of_tensorboard(tmp_path):
         profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "file" / "x"))),
     ):
         taeda.ones(1)
+
+
+def test_a_picture_has_lanes_memory_and_the_costliest(prof, tmp_path):
+    pytest.importorskip("matplotlib", reason="the picture is made by matplotlib")
+    found = prof.plot(row_limit=3, title="A step")
+    timeline, memory, costliest = found.axes
+    (boxes,) = timeline.collections
+    assert len(boxes.get_paths()) >= 5 and found.get_suptitle() == "A step"
+    assert [text.get_text() for text in timeline.get_yticklabels()] == ["MainThread"]
+    times, sizes = memory.lines[0].get_data()
+    assert max(sizes) * 2**20 == pytest.approx(max(taeda_curve(prof))) and times[0] == 0
+    names = [text.get_text() for text in costliest.get_yticklabels()]
+    best = sorted(prof.key_averages(), key=lambda row: row.self_cpu_time_total, reverse=True)
+    assert names == [row.key for row in best[:3]]
+    found.savefig(tmp_path / "profile.png")
+    assert (tmp_path / "profile.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="row_limit"):
+        prof.plot(row_limit=0)
+
+
+def taeda_curve(prof):
+    from taeda_profiler import memory_line
+
+    return memory_line.curve(prof.trace)[1]
+
+
+def test_a_picture_of_many_events_is_of_what_can_be_seen():
+    pytest.importorskip("matplotlib", reason="the picture is made by matplotlib")
+    x = taeda.ones(2)
+    with profile() as found:
+        for _ in range(20_000):
+            x.exp()
+    timeline, _ = found.plot().axes
+    assert 100 < len(timeline.collections[0].get_paths()) <= 2002
+
+
+def test_a_picture_without_matplotlib_says_what_to_install(prof, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"pip install 'taeda-profiler\[plot\]'"):
+        prof.plot()

@@ -417,7 +417,7 @@ def test_an_event_takes_24_bytes():
         for _ in range(10000):
             taeda.ones(1)
     assert len(prof.trace) == 20000
-    assert prof.trace.used_bytes < 24 * 20000 + 24 * 4096 + 10000
+    assert prof.trace.used_bytes < 24 * 20000 + 24 * 1024 + 10000
 
 
 def test_a_schedule_records_its_active_steps():

@@ -28,13 +28,15 @@ class Sandbox:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(source))
 
-    def distribution(self, name: str, version: str, entry_points: dict[str, str]) -> None:
-        """Write the metadata of a distribution with entry points in the group of components."""
+    def distribution(
+        self, name: str, version: str, entry_points: dict[str, str], group: str = "taeda.components"
+    ) -> None:
+        """Write the metadata of a distribution with entry points in a group."""
         folder = self.site / f"{name.replace('-', '_')}-{version}.dist-info"
         folder.mkdir()
         folder.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         lines = [f"{key} = {value}" for key, value in entry_points.items()]
-        folder.joinpath("entry_points.txt").write_text("\n".join(["[taeda.components]", *lines, ""]))
+        folder.joinpath("entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the interpreter with ``arguments`` in the sandbox."""

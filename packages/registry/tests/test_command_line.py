@@ -72,3 +72,65 @@ def test_every_interface_file_belongs_to_a_slot():
     assert names == sorted(f"{slot}.toml" for slot in taeda_registry.slot_names())
     for name in names:
         tomllib.loads(folder.joinpath(name).read_text(encoding="utf-8"))
+
+
+def test_devices_are_listed_without_loading_any(sandbox):
+    sandbox.module("fast_device", "raise RuntimeError('imported')")
+    sandbox.distribution("fast", "1.5", {"fast": "fast_device"}, "taeda.backends")
+    result = sandbox.run("-m", "taeda_registry", "devices")
+    assert result.returncode == 0, result.stderr
+    assert "cpu (built in)" in result.stdout
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("fast ")]
+    assert line.split() == ["fast", "fast_device", "fast", "1.5", "ready"]
+
+
+def test_devices_that_cannot_be_say_why(sandbox):
+    sandbox.module("twice_device")
+    sandbox.distribution("gone", "1.0", {"gone": "gone_device"}, "taeda.backends")
+    sandbox.distribution("one", "1.0", {"twice": "twice_device"}, "taeda.backends")
+    sandbox.distribution("two", "1.0", {"twice": "twice_device", "my-dev": "twice_device"}, "taeda.backends")
+    result = sandbox.run("-m", "taeda_registry", "devices")
+    assert result.returncode == 1
+    assert "there is no module 'gone_device'; try: pip install --force-reinstall gone" in result.stdout
+    assert result.stdout.count("offered more than once; uninstall all but one") == 2
+    assert "no name for a device" in result.stdout
+
+
+def test_the_doctor_explains_choices(lion):
+    lion.work.joinpath("pyproject.toml").write_text("[tool.taeda]\noptim = 'taeda'\n")
+    result = lion.run("-m", "taeda_registry", "doctor", TAEDA_OPTIM="lion")
+    shown = result.stdout.splitlines()
+    place = shown.index(
+        "optim: lion (lion_optim of lion-optim 2.5), chosen by environment variable TAEDA_OPTIM"
+    )
+    assert shown[place + 1].startswith("  stronger than [tool.taeda] in ") and shown[place + 1].endswith(
+        ": taeda"
+    )
+    assert any(line.startswith("nn: taeda (taeda_nn of taeda-nn), chosen by default") for line in shown)
+
+
+def test_the_doctor_finds_what_stands_against_choices(sandbox):
+    sandbox.distribution("lion-optim", "2.5", {"optim.lion": "lion_missing", "nonsense": "x"})
+    sandbox.distribution("gone", "1.0", {"gone": "gone_device"}, "taeda.backends")
+    environment = {"TAEDA_OPTIM": "lion", "TAEDA_DATA": "tiger", "TAEDA_NNN": "x"}
+    result = sandbox.run("-m", "taeda_registry", "doctor", **environment)
+    assert result.returncode == 1
+    problems = [line for line in result.stdout.splitlines() if line.startswith("problem: ")]
+    for words in (
+        "slot 'optim': there is no module 'lion_missing'; try: pip install --force-reinstall lion-optim",
+        "slot 'data': there is no module 'tiger'",
+        "entry point 'nonsense' is ignored",
+        "device gone: gone_device of gone 1.0: there is no module",
+    ):
+        assert any(words in line for line in problems), (words, problems)
+    assert "environment variable TAEDA_NNN: no slot is called 'nnn'" in result.stderr
+    sandbox.work.joinpath("pyproject.toml").write_text("[tool.taeda\n")
+    broken = sandbox.run("-m", "taeda_registry", "doctor").stdout
+    assert "problem: cannot read [tool.taeda]" in broken
+
+
+def test_the_doctor_imports_no_provider(sandbox):
+    sandbox.module("lion_optim", "raise RuntimeError('imported')")
+    sandbox.distribution("lion-optim", "2.5", {"optim.lion": "lion_optim"})
+    result = sandbox.run("-m", "taeda_registry", "doctor", TAEDA_OPTIM="lion")
+    assert "optim: lion (lion_optim of lion-optim 2.5)" in result.stdout and result.stderr == ""

@@ -30,6 +30,23 @@ def test_missing_chosen_provider_lists_what_is_installed(lion):
     text = lion.failure(USE.format(slot="optim"), TAEDA_OPTIM="tiger")
     assert "provider 'tiger' (chosen by environment variable TAEDA_OPTIM) was not found" in text
     assert "lion (lion_optim, from lion-optim 2.5)" in text
+    assert text.rstrip().endswith(
+        "; try: 'taeda' or 'lion', which are installed, or pip install the package that provides 'tiger'"
+    )
+
+
+def test_advice_against_a_mistyped_provider_names_the_near_one(lion):
+    text = lion.failure(USE.format(slot="optim"), TAEDA_OPTIM="lyon")
+    assert text.rstrip().endswith(
+        "; try: 'lion', which is installed, or pip install the package that provides 'lyon'"
+    )
+
+
+def test_advice_names_what_is_installed_alone(sandbox):
+    text = sandbox.failure(USE.format(slot="tensor"), TAEDA_TENSOR="unknown")
+    assert text.rstrip().endswith(
+        "; try: 'taeda', which is installed, or pip install the package that provides 'unknown'"
+    )
 
 
 def test_entry_point_to_nowhere(sandbox):

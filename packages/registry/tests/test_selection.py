@@ -104,3 +104,24 @@ def test_unknown_slot_in_the_project_file_is_told_once(three):
     )
     text = three.program(watched)
     assert text.count("no slot is called 'optm'") == 1 and "did you mean 'optim'?" in text
+
+
+WATCHED = """
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter('always')
+    from taeda_registry.selection import choose
+    choose('optim'), choose('data')
+print(*(w.message for w in seen), sep='|')
+"""
+
+
+def test_a_mistyped_variable_is_told_once(three):
+    text = three.program(WATCHED, TAEDA_OPTIMM="lion")
+    assert text == (
+        "environment variable TAEDA_OPTIMM: no slot is called 'optimm', it has no effect; did you mean 'optim'?"
+    )
+
+
+def test_variables_of_others_are_left_alone(three):
+    assert three.program(WATCHED, TAEDA_SIM_FAIL="kernel:1", TAEDA_DATA_DIR="/tmp", TAEDA_OPTIM="taeda") == ""

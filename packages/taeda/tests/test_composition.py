@@ -253,3 +253,11 @@ def test_devices_are_names_of_the_tensor_slot(run, tmp_path):
         """
     )
     assert shown[-2:] == ["True False", "True"]
+
+
+@pytest.mark.parametrize("slot", ["nn", "optim"])
+def test_an_error_about_a_missing_name_names_the_slot(slot):
+    with pytest.raises(
+        AttributeError, match=rf"module 'taeda_{slot}', the provider of slot '{slot}', .*'Linaer'"
+    ):
+        getattr(getattr(taeda, slot), "Linaer")  # noqa: B009

@@ -100,7 +100,7 @@ BAD = Device(99, 0)
         ("tensor_read", (NULL, NULL), VALUE, "tensor_read: the tensor is null"),
         ("tensor_empty", (2, NULL, NULL, 4, CPU, OUT), VALUE, "sizes or strides are null"),
         ("tensor_empty", (-1, TWO, NULL, 4, CPU, OUT), VALUE, "ndim must be from 0 to 64, found -1"),
-        ("tensor_empty", (2, TWO, NULL, 15, CPU, OUT), VALUE, "no element type number 15"),
+        ("tensor_empty", (2, TWO, NULL, 20, CPU, OUT), VALUE, "no element type number 20"),
         ("tensor_empty", (2, TWO, NULL, -1, CPU, OUT), VALUE, "no element type number -1"),
         ("tensor_empty", (2, TWO, NULL, 4, BAD, OUT), VALUE, "no backend number 99"),
         ("tensor_empty", (2, TWO, NULL, 4, Device(0, 1), OUT), VALUE, "device index 1 of 'cpu'"),
@@ -140,6 +140,8 @@ BAD = Device(99, 0)
         ("observed_arguments", (NULL, NULL, NULL), VALUE, "expected the call that an observer was given"),
         ("span_begin", (NULL,), VALUE, "taeda_span is null or its size is not set"),
         ("span_end", (NULL,), VALUE, "taeda_span is null or its size is not set"),
+        ("activities_stop", (NULL, NULL, NULL), VALUE, "the function to tell is null"),
+        ("activities_stop", (api.op_at, NULL, NULL), 4, "nobody has started to note activities"),
         ("value_tensors", (NULL, c_int64(2), byref(Value())), VALUE, "value_tensors"),
         ("value_tensors", (OUT, c_int64(-1), byref(Value())), VALUE, "value_tensors"),
         ("value_tensors", (NULL, c_int64(0), NULL), VALUE, "value_tensors"),
@@ -265,6 +267,20 @@ def test_names_of_backends_are_checked():
     for required in ("device_count", "allocate", "release", "copy_from_host", "copy_to_host", "synchronize"):
         assert required in api.error
     assert "hollow" not in backends.names()
+
+
+def test_half_a_hook_for_profilers_is_refused():
+    places = {name: place for place, name in enumerate(members("taeda_backend")[1:])}
+    spare = Spare(8 * (1 + len(places)))
+    spare.rest[places["name"]] = ctypes.cast(ctypes.c_char_p(b"halfway"), c_void_p)
+    # `lack_count` and `reserved` share one place of a pointer.
+    shift = sum(name in ("lack_count",) for name in places)
+    for name in ("device_count", "allocate", "release", "copy_from_host", "copy_to_host", "synchronize"):
+        spare.rest[places[name] - shift] = 1
+    spare.rest[places["activities_start"] - shift] = 1
+    assert api.backend_register(byref(spare), NULL) == VALUE
+    assert "has one of activities_start and activities_stop, expected both or none" in api.error
+    assert "halfway" not in backends.names()
 
 
 # --- descriptions of plug-ins ---

@@ -207,3 +207,130 @@ def test_tensors_are_saved_and_come_back(backend, format, tmp_path):
         assert tc.load(tmp_path / "file", map_location=where)["x"].device.type == "cpu"
     moved = tc.load(tmp_path / "file", map_location="testdev")
     assert (moved["x"].device.type, moved["x"].tolist()) == ("testdev", x.tolist())
+
+
+# --- kernels that return their results ---
+
+
+@pytest.fixture
+def mine():
+    with library.Library("returning") as lib:
+        yield lib
+
+
+def test_a_kernel_may_return_its_result(backend, mine):
+    @mine.kernel("exp", "testdev")
+    def exp(outputs, inputs):
+        return tc.from_numpy(np.exp(backend.array(inputs[0]))).to("testdev")
+
+    x = tc.tensor([0.0, 1.0]).to("testdev")
+    expected = [1.0, pytest.approx(2.7182817)]
+    assert tc.exp(x).cpu().tolist() == expected
+    out = tc.zeros(2, 2).to("testdev").t()[0]
+    tc.exp(x, out=out)
+    assert out.cpu().tolist() == expected
+    version = x._version
+    x.exp_()
+    assert x.cpu().tolist() == expected and x._version > version
+
+
+def test_a_kernel_may_fill_its_output_and_return_it(backend, mine):
+    @mine.kernel("exp", "testdev")
+    def exp(outputs, inputs):
+        backend.array(outputs[0])[...] = 7.0
+        return outputs[0]
+
+    assert tc.exp(tc.ones(2).to("testdev")).cpu().tolist() == [7.0, 7.0]
+
+
+def test_several_results_are_put_where_they_belong(backend, mine):
+    @mine.kernel("max.dim", "testdev")
+    def swapped(outputs, inputs):
+        values = tc.full((2,), 3.0).to("testdev")
+        return values, tc.full((2,), 1, dtype=tc.int64).to("testdev")
+
+    values, indices = tc.ones(2, 3).to("testdev").max(1)
+    assert (values.cpu().tolist(), indices.cpu().tolist()) == ([3.0, 3.0], [1, 1])
+
+    with library.Library("crossing") as other:
+
+        @other.operator("crossing::pair(Tensor x) -> (Tensor a, Tensor b)")
+        def pair(x):
+            raise AssertionError
+
+        pair.infer(lambda x: [(tuple(x.shape), x.dtype)] * 2)
+
+        @pair.kernel("cpu")
+        def fill(outputs, inputs):
+            outputs[0].fill_(1.0)
+            outputs[1].fill_(2.0)
+            return outputs[1], outputs[0]
+
+        a, b = tc.ops.crossing.pair(tc.zeros(2))
+        assert (a.tolist(), b.tolist()) == ([2.0, 2.0], [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "words"),
+    [
+        (
+            lambda x: 3.0,
+            TypeError,
+            r"result 'result' of the kernel of returning .* must be a Tensor.*found float",
+        ),
+        (lambda x: (x, x), TypeError, "must be a Tensor.*found tuple"),
+        (
+            lambda x: tc.zeros(2, dtype=tc.float64).to("testdev"),
+            TypeError,
+            "must have dtype float32, found float64",
+        ),
+        (lambda x: tc.zeros(3).to("testdev"), ValueError, r"must have shape \(2,\), found \(3,\)"),
+        (lambda x: tc.zeros(2), RuntimeError, "must be on device 'testdev(:0)?', found one on 'cpu'"),
+    ],
+)
+def test_wrong_results_are_errors(backend, mine, result, error, words):
+    mine.kernel("exp", "testdev")(lambda outputs, inputs: result(inputs[0]))
+    x = tc.ones(2).to("testdev")
+    with pytest.raises(error, match=words):
+        tc.exp(x)
+    with pytest.raises(error):
+        x.exp_()
+    assert x.cpu().tolist() == [1.0, 1.0]
+
+
+def test_an_operator_without_results_may_return_what_it_wrote_to(backend, mine):
+    def fill(outputs, inputs):
+        backend.array(inputs[0])[...] = 5.0
+        return inputs[0]
+
+    with mine.kernel("fill_", "testdev", replace=True)(fill):
+        assert tc.ones(2).to("testdev").fill_(1).cpu().tolist() == [5.0, 5.0]
+    mine.kernel("fill_", "testdev", replace=True)(lambda outputs, inputs: 3)
+    with pytest.raises(TypeError, match=r"fill_: expected None from the kernel of returning .* found int"):
+        tc.ones(2).to("testdev").fill_(1)
+
+
+def test_infer_changes_nothing_for_a_kernel_that_returns(mine):
+    @mine.operator("returning::twice(Tensor x) -> Tensor")
+    def twice(x):
+        raise AssertionError
+
+    twice.kernel("cpu")(lambda outputs, inputs: inputs[0] * 2)
+    x = tc.tensor([1.0, 2.0])
+    before = tc.ops.returning.twice(x).tolist()
+    twice.infer(lambda x: (tuple(x.shape), x.dtype))
+    assert tc.ops.returning.twice(x).tolist() == before == [2.0, 4.0]
+    assert tc.ops.returning.twice(tc.ones(3, device="meta")).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "move", [lambda out: out.resize_(5), lambda out: out.set_(tc.zeros(5)), lambda out: out.transpose_(0, 1)]
+)
+def test_a_kernel_cannot_give_its_output_another_shape(mine, move):
+    mine.kernel("exp", "cpu", replace=True)(lambda outputs, inputs: [move(outputs[0])].clear())
+    out = tc.full((2, 3), 4.0)
+    with pytest.raises(
+        RuntimeError, match=r"result 'result' of the kernel of returning .* another shape or memory"
+    ):
+        tc.exp(tc.ones(2, 3), out=out)
+    assert out.tolist() == [[4.0] * 3] * 2 and out.stride() == (3, 1)

@@ -45,36 +45,36 @@ typedef struct Copy {
   Job job;
   void* to;
   const void* from;
-  size_t nbytes;
 } Copy;
 static int32_t run_copy(Job* job) {
   const Copy* self = (Copy*)job;
   if (sim_must_fail(FAIL_COPY)) return fail(job, TAEDA_E_RUNTIME, "a copy failed on request");
-  memcpy(self->to, self->from, self->nbytes);
+  memcpy(self->to, self->from, self->job.nbytes);
   return TAEDA_OK;
 }
-static int32_t copy(int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream, int32_t blocking) {
+static int32_t copy(const char* name, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
+                    int32_t blocking) {
   Copy* made = malloc(sizeof *made);
   if (!made) return api->set_error(TAEDA_E_MEMORY, "out of host memory");
-  *made = (Copy){{.run = run_copy, .end = sim_free_job}, to, from, nbytes};
+  *made = (Copy){{.run = run_copy, .end = sim_free_job, .name = name, .nbytes = nbytes}, to, from};
   Stream* queue = sim_stream(index, stream);
   sim_submit(queue, &made->job);
   return blocking ? sim_wait(queue) : TAEDA_OK;
 }
 static int32_t copy_from_host(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
                               int32_t blocking) {
-  return copy(index, worker_view(to), from, nbytes, stream, blocking);
+  return copy("copy from host", index, worker_view(to), from, nbytes, stream, blocking);
 }
 static int32_t copy_to_host(void* context, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
                             int32_t blocking) {
-  return copy(index, to, worker_view(from), nbytes, stream, blocking);
+  return copy("copy to host", index, to, worker_view(from), nbytes, stream, blocking);
 }
 static int32_t copy_peer(void* context, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
                          taeda_stream stream) {
   Stream* source = sim_stream(from_index, api->stream_current((taeda_device){sim_number, from_index}));
   Stream* target = sim_stream(to_index, stream);
   sim_order(source, target); /* the bytes must be there before they are fetched, ... */
-  const int32_t status = copy(to_index, worker_view(to), worker_view(from), nbytes, stream, false);
+  const int32_t status = copy("copy between devices", to_index, worker_view(to), worker_view(from), nbytes, stream, false);
   sim_order(target, source); /* ... and stay until they were */
   return status;
 }
@@ -110,6 +110,7 @@ static int32_t start(const taeda_api* given) {
       .image_layout = image_layout,
   };
   sim_offer_streams(&backend);
+  sim_offer_activities(&backend);
   int32_t status = sim_offer_memory(&backend);
   if (status == TAEDA_OK) status = api->backend_register(&backend, &sim_number);
   if (status == TAEDA_OK) status = sim_register_elementwise();
@@ -121,7 +122,7 @@ static int32_t start(const taeda_api* given) {
 static const taeda_plugin kPlugin = {
     .size = sizeof kPlugin,
     .abi_major = TAEDA_ABI_MAJOR,
-    .abi_minor = TAEDA_ABI_MINOR,
+    .abi_minor = 1, /* what it needs; of newer members it asks whether they are there */
     .name = "sim",
     .distribution = "taeda-backend-sim",
     .start = start,

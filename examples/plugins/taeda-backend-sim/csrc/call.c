@@ -55,7 +55,7 @@ static int32_t copy_argument(Call* call, const taeda_value* from, Argument* to) 
   return status;
 }
 static int32_t copy_call(const Kernel* kernel, const taeda_call* from, Call* call) {
-  *call = (Call){.job = {.run = run_call, .end = end_call}, .kernel = kernel, .table = kernel->table};
+  *call = (Call){.job = {.run = run_call, .end = end_call, .name = kernel->name}, .kernel = kernel, .table = kernel->table};
   taeda_generator generator = NULL;
   int64_t most = 1;
   call->outputs = from->output_count;

@@ -31,6 +31,8 @@ struct Job {
   int32_t (*run)(Job*); /* on the stream's thread; gives a status, with `error` set where that is not TAEDA_OK */
   void (*end)(Job*);    /* frees it */
   char error[kErrorText];
+  const char* name; /* of what profilers are told, with the bytes that are copied; null: nothing */
+  uint64_t nbytes, origin, session;
 };
 void sim_free_job(Job* job);
 int32_t fail(Job* job, int32_t status, const char* format, ...);
@@ -41,6 +43,10 @@ int32_t sim_wait(Stream* stream);                                        /* the 
 void sim_order(Stream* stream, Stream* waiting); /* work on `waiting` goes on when what is now in `stream` is done */
 int32_t sim_synchronize(void* context, int32_t index);
 void sim_offer_streams(taeda_backend* backend);
+void sim_announce(Job* job);                                  /* more/activities.c, for profilers: a job is submitted, ... */
+int32_t sim_run(Job* job, int32_t index, const void* stream); /* ... and runs; null: in the default stream */
+void sim_offer_activities(taeda_backend* backend);
+int64_t sim_now(void); /* nanoseconds */
 
 /* --- backend.c: failures on request. */
 enum { FAIL_ALLOCATE, FAIL_COPY, FAIL_LAUNCH, FAIL_KERNEL, FAIL_SYNCHRONIZE, FAIL_KINDS };

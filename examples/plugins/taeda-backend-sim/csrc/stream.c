@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "sim.h"
 
@@ -43,7 +42,7 @@ static void* serve(void* context) {
     Job* job = self->first;
     self->first = job->next;
     pthread_mutex_unlock(&lock);
-    const int32_t status = job->run(job);
+    const int32_t status = sim_run(job, self->index, self == defaults[self->index] ? NULL : self);
     if (status != TAEDA_OK)
       LOCKED(if (!self->status) memcpy(self->error, job->error, kErrorText); if (!self->status) self->status = status);
     job->end(job); /* before anybody who waits may go on: the job can be his */
@@ -68,6 +67,7 @@ Stream* sim_stream(int32_t index, taeda_stream handle) {
 }
 void sim_submit(Stream* stream, Job* job) {
   job->next = NULL;
+  sim_announce(job);
   LOCKED(*(stream->first ? &stream->last->next : &stream->first) = job; stream->last = job; ++stream->submitted;
          pthread_cond_broadcast(&changed));
 }
@@ -143,9 +143,7 @@ static void disown(Event* event) { /* with the lock */
 static void event_destroy(void* context, int32_t index, taeda_event event) { LOCKED(disown(event)); }
 static int32_t run_record(Job* job) {
   Event* event = ((Small*)job)->context;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const double milliseconds = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+  const double milliseconds = (double)sim_now() * 1e-6;
   LOCKED(++event->reached; event->milliseconds = milliseconds; disown(event); pthread_cond_broadcast(&changed));
   return TAEDA_OK;
 }

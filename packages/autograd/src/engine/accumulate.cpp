@@ -78,7 +78,7 @@ class Adding {
   bool found() const { return held_.defined(); }
   void set(Tensor grad) { held_ = std::move(grad); }
   void add(const Tensor& grad, bool record) {
-    if (record) held_ = held_ + grad;
+    if (record || is_wrapper(held_)) held_ = held_ + grad;
     else ops::add_(held_, grad);
   }
   /// In a child of fork, which does not have the thread that was adding.
@@ -208,7 +208,8 @@ Ref<Node> accumulator_of(const Tensor& leaf) {
 namespace {
 
 Tensor first_gradient(const Tensor& leaf, Tensor& grad) {
-  if (thread_state.grad_enabled) return ops::clone(grad);
+  // What has no memory of its own (a sparse gradient) keeps its kind.
+  if (thread_state.grad_enabled || (is_wrapper(grad) && grad.device() != leaf.device())) return ops::clone(grad);
   const bool fits = own_alone(grad) && grad.dense() && (same_layout(grad, leaf) || !leaf.dense());
   return fits ? std::move(grad) : copy_like(leaf, grad);
 }

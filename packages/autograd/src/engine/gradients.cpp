@@ -28,6 +28,8 @@ Tensor fit_slow(Tensor grad, const OutputInfo& info, const char* who, size_t ind
           " or a shape that this broadcasts to");
     grad = formulas::sum_to(grad, info.sizes);
   }
+  // The instance of a dispatching class says itself where it is; its memory is nowhere.
+  if (grad.device() != info.device && is_wrapper(grad) && grad.dtype() == info.dtype) return grad;
   if (grad.device() != info.device && grad.dim() != 0) [[unlikely]]
     fail(ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ", describe(grad),
          ", expected a tensor on ", to_string(info.device));

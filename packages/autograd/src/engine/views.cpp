@@ -41,7 +41,7 @@ Tensor show(const Tensor& buffer, const Geometry& g, int64_t origin) {
   return ops::as_strided(buffer, g.sizes, g.strides, g.offset - origin);
 }
 
-Tensor flat_zeros(int64_t count, const Tensor& like) { return ops::zeros(Shape{count}, like.dtype(), like.device()); }
+Tensor flat_zeros(int64_t count, const Tensor& like) { return ops::new_zeros(like, Shape{count}); }
 
 /// For each element of the geometry its place in the flat buffer.
 Tensor places(const Geometry& g, int64_t origin, int64_t count, Device device) {
@@ -64,7 +64,7 @@ Geometry Geometry::of(const Tensor& t, const Tensor& base) {
 Tensor embed(const Tensor& grad, const Geometry& base, const Geometry& view) {
   const auto [base_low, base_high] = range_of(base);
   const auto [view_low, view_high] = range_of(view);
-  if (base_high < base_low) return ops::zeros(base.sizes, grad.dtype(), grad.device());
+  if (base_high < base_low) return ops::new_zeros(grad, base.sizes);
   const int64_t low = view_high < view_low ? base_low : std::min(base_low, view_low);
   const int64_t count = std::max(base_high, view_high) - low + 1;
   Tensor buffer;

@@ -6,7 +6,13 @@ their like.
 
 import taeda_tensor_core as _tensor_core  # noqa: F401  (loads libtaeda and the Tensor type)
 from taeda_autograd import _C, function, functional, graph
-from taeda_autograd._anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from taeda_autograd._anomaly import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_anomaly_enabled,
+    set_detect_anomaly,
+)
 from taeda_autograd._engine import backward, grad
 from taeda_autograd._function import Function, once_differentiable
 from taeda_autograd._hooks import RemovableHandle
@@ -34,10 +40,12 @@ __all__ = [
     "gradgradcheck",
     "graph",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_grad_enabled",
     "no_grad",
     "once_differentiable",
+    "set_anomaly_enabled",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
@@ -48,7 +56,7 @@ def __getattr__(name: str) -> object:
         from taeda_registry.slots import profiler
 
         return profiler.autograd_profiler
-    if name in ("anomaly_mode", "checkpoint", "grad_mode"):
+    if name in ("anomaly_mode", "checkpoint", "forward_ad", "grad_mode"):
         from importlib import import_module
 
         return import_module(f"taeda_autograd.{name}")

@@ -10,6 +10,18 @@ def is_anomaly_enabled() -> bool:
     return _C.is_anomaly_enabled()
 
 
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode, when it is on, looks for NaN in gradients."""
+    before = _C.set_anomaly(False, True)
+    _C.set_anomaly(*before)
+    return before[1]
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode; `set_detect_anomaly` does it for a block, too."""
+    _C.set_anomaly(mode, check_nan)
+
+
 class set_detect_anomaly:
     """Switch anomaly mode at once; also usable as a context manager that switches back.
 

@@ -83,6 +83,12 @@ def register_node_hook(self: _C.Node, hook: Callable) -> RemovableHandle:
     return RemovableHandle(self, _C.Node._remove_hook, self._register_hook(hook))
 
 
+def _output_nr(self: Tensor) -> int:
+    from taeda_autograd.graph import get_gradient_edge
+
+    return get_gradient_edge(self).output_nr if self.grad_fn is not None else 0
+
+
 def install() -> None:
     """Give tensors their methods of this package."""
     methods = (backward, register_hook, register_post_accumulate_grad_hook, retain_grad, detach_)
@@ -90,5 +96,6 @@ def install() -> None:
         setattr(Tensor, method.__name__, method)
     overridable(methods)
     Tensor.retains_grad = property(_C.retains_grad, doc="Whether retain_grad was called.")
+    Tensor.output_nr = property(_output_nr, doc="Which result of its operation the tensor is; 0 for leaves.")
     _C.Node.register_prehook = register_prehook
     _C.Node.register_hook = register_node_hook

@@ -27,12 +27,26 @@ from taeda_autograd.graph import saved_tensors_hooks
 from taeda_tensor_core import Tensor, enable_grad, no_grad, ones, random
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
-    "SelectiveCheckpointContext", "check_backward_validity",
-    "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable",
-    "get_device_states", "noop_context_fn",
-    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
+    "SAC_IGNORED_OPS",
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
 ]  # fmt: skip
+
+#: Operators that policies of selective checkpoints are not asked about: none.
+SAC_IGNORED_OPS: set = set()
 
 
 class CheckpointError(RuntimeError):

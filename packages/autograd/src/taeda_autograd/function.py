@@ -5,5 +5,14 @@ from taeda_autograd._function import Function, FunctionCtx, _FunctionMeta, once_
 FunctionMeta = _FunctionMeta
 #: In-place Functions mark their arguments with `mark_dirty`, as all Functions do.
 InplaceFunction = Function
+#: The class of ctx in a backward.
+BackwardCFunction = FunctionCtx
 
-__all__ = ["Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "once_differentiable",
+]

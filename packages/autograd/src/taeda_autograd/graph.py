@@ -234,3 +234,19 @@ def register_multi_grad_hook(
     hook = first if mode == "any" else gather
     hooks = [partial(hook, i) for i in range(len(tensors))]
     return _MultiHandle([t.register_hook(hook) for t, hook in zip(tensors, hooks, strict=True)])
+
+
+def reaches_beyond(tensors: Iterable[Tensor], leaves: Iterable[Tensor]) -> bool:
+    """Whether the graph of tensors ends at any other leaf than these."""
+    own = {id(leaf) for leaf in leaves if leaf.is_leaf}
+    waiting = [t.grad_fn for t in tensors if t.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if node.name().endswith("AccumulateGrad") and id(node.variable) not in own:
+            return True
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return False

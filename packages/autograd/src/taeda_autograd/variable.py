@@ -35,4 +35,6 @@ class Variable(metaclass=_VariableMeta):
         return data.detach().requires_grad_(requires_grad)
 
 
-__all__ = ["Variable"]
+VariableMeta = _VariableMeta
+
+__all__ = ["Variable", "VariableMeta"]

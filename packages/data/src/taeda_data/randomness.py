@@ -37,8 +37,38 @@ def draw_seed(generator: Any) -> int:
     return int(tensor.randint(0, 1 << 62, (1,), generator=generator, dtype=tensor.int64).item())
 
 
-def _python(source: Any) -> Source:
-    return Source(lambda: source.getrandbits(62), source.seed, source.getstate, source.setstate)
+class _PythonWords:
+    """State of one of Python's generators: an index, 624 words, and a normal number that may be left over from a pair.
+
+    Python's own way makes a tuple of 625 numbers and reads it again, for which a batch of small samples could be read.
+    So the words are copied where they lie, which is looked up once and compared with what Python says.
+    """
+
+    def __init__(self, source: random.Random) -> None:
+        self._source, self._size = source, 625 * 4
+        # After a reference count and a type; a build where that is different does not pass the comparison.
+        self._address = id(source) + object.__basicsize__
+        _, words, _ = source.getstate()
+        expected = np.array(words[-1:] + words[:-1], dtype=np.uint32).tobytes()
+        self.found = (
+            type(source) is random.Random
+            and type(source).__basicsize__ >= object.__basicsize__ + self._size
+            and ctypes.string_at(self._address, self._size) == expected
+        )
+
+    def save(self) -> Any:
+        return ctypes.string_at(self._address, self._size), self._source.gauss_next  # type: ignore[attr-defined]
+
+    def restore(self, state: Any) -> None:
+        words, self._source.gauss_next = state  # type: ignore[attr-defined]
+        ctypes.memmove(self._address, words, self._size)
+
+
+def _python(source: random.Random) -> Source:
+    words = _PythonWords(source)
+    keep: Any = words if words.found else None
+    save, restore = (keep.save, keep.restore) if keep else (source.getstate, source.setstate)
+    return Source(lambda: source.getrandbits(62), source.seed, save, restore)
 
 
 def _legacy_numpy(source: Any) -> Source:
@@ -181,7 +211,7 @@ def sources(*readers: Any, excluded: tuple[Any, ...] = ()) -> list[Source]:
         excluded: generators that belong to the loader; they keep their places and are let alone.
     """
     seen: set[int] = set()
-    found = [_python(random), _global_numpy(), _default()]
+    found = [_python(random.random.__self__), _global_numpy(), _default()]  # type: ignore[attr-defined]
     objects = [item for reader in readers for item in _objects(reader, _DEPTH, seen)]
     for item in (item for reader in readers for item in _globals(reader)):
         if id(item) not in seen:
@@ -203,6 +233,7 @@ def sources(*readers: Any, excluded: tuple[Any, ...] = ()) -> list[Source]:
 
 def seed_all(found: list[Source], numbers: list[int], batch: Any) -> None:
     """Seed each source for a batch."""
+    digest = hashlib.blake2b(repr(batch).encode(), digest_size=8).digest()
+    key = int.from_bytes(digest, "little") >> 2
     for source, number in zip(found, numbers, strict=False):
-        digest = hashlib.blake2b(f"{number}:{batch}".encode(), digest_size=8).digest()
-        source.seed(int.from_bytes(digest, "little") >> 2)
+        source.seed(number ^ key)

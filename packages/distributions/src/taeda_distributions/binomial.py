@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from taeda_distributions import constraints
-from taeda_distributions._binomial import binomial
 from taeda_distributions.distribution import Parameterized, either, two_ways
 from taeda_distributions.utils import broadcast_all
 from taeda_registry.slots import tensor
@@ -67,7 +66,7 @@ class Binomial(Parameterized):
     def sample(self, sample_shape: Any = ()) -> Any:
         shape = tuple(self._extended_shape(sample_shape))
         with tensor.no_grad():
-            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+            return tensor.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -11,7 +11,8 @@ from typing import Any
 from taeda_registry.slots import tensor
 
 __all__ = [
-    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
+    "greater_than",
     "greater_than_eq", "half_open_interval",
     "independent", "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
     "lower_triangular", "multinomial", "nonnegative",
@@ -343,6 +344,37 @@ class _Cat(_Joined):
             checks.append(one.check(value.narrow(self.dim, start, length)))
             start += length
         return tensor.cat(checks, self.dim)
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """What the values of a mixture satisfy: the constraint of every part.
+
+    Args:
+        base_constraint: Of the parts, whose batch has one dimension more.
+    """
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> Any:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> Any:
+        return self.base_constraint.event_dim
+
+    def check(self, value: Any) -> Any:
+        if value.dim() < self.event_dim:
+            raise ValueError(
+                f"MixtureSameFamilyConstraint: expected at least {self.event_dim} dimensions, found {value.dim()}"
+            )
+        held = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        kept = value.dim() - self.event_dim
+        return held.reshape(*held.shape[:kept], -1).all(-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_constraint!r})"
 
 
 class _Stack(_Joined):

@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r}, the provider of slot 'nn', has no attribute {name!r}")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

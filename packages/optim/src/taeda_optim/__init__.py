@@ -65,4 +65,4 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return import_module(f"{__name__}.{_MODULES[name]}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r}, the provider of slot 'optim', has no attribute {name!r}")

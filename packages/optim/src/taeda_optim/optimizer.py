@@ -341,6 +341,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if "_optimizer_step_pre_hooks" not in vars(self):  # it wraps another one, and has not called __init__
+            return step(self, *args, **kwargs)
         none = not (_global_pre_hooks or _global_post_hooks) and not (
             self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
         )

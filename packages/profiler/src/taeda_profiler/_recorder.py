@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
@@ -15,10 +14,10 @@ from taeda_registry import spans
 from taeda_registry.slots import nn, tensor
 
 # Kinds of spans, as the C ABI numbers them.
-USER, BACKWARD, MODULE, STEP, WAIT, FUNCTION = range(6)
+USER, BACKWARD, MODULE, STEP, WAIT, FUNCTION, SYNCHRONIZE = range(7)
 
 DEFAULT_MB = 1024
-_ABI = (1, 2)
+_ABI = (1, 3)
 
 _connected: Any = None
 os.register_at_fork(after_in_child=_C.abandon)
@@ -50,6 +49,7 @@ class Recording:
         shapes: Keep the shapes and dtypes of arguments.
         memory: Record what tensors take and give back.
         stacks: Keep where in the program each event comes from.
+        devices: Record what devices do.
         modules: Record the forward of each module.
         whole: Names of operators whose arguments are kept as a whole.
         max_mb: Room for all events; what does not fit is counted and dropped.
@@ -64,13 +64,14 @@ class Recording:
         shapes: bool = False,
         memory: bool = False,
         stacks: bool = False,
+        devices: bool = False,
         modules: bool = False,
         whole: Iterable[str] = (),
         max_mb: float = DEFAULT_MB,
     ) -> None:
         if not max_mb > 0:
             raise ValueError(f"profile: argument 'max_mb' must be positive, found {max_mb}")
-        self._options = (shapes, memory, stacks, frozenset(whole), int(max_mb * 2**20))
+        self._options = (shapes, memory, stacks, devices, frozenset(whole), int(max_mb * 2**20))
         self._modules = modules
         self._undo: list[Callable[[], object]] = []
 
@@ -78,7 +79,7 @@ class Recording:
         """Begin.
 
         Raises:
-            RuntimeError: Another one is recording.
+            RuntimeError: Another one is recording, here or on the devices; or a device cannot start.
         """
         connect()
         _C.start(*self._options)
@@ -118,15 +119,8 @@ class Recording:
         module = getattr(_loaded("optim"), "optimizer", None)
         if not hasattr(module, "register_optimizer_step_pre_hook"):
             return
-
-        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-            _C.span_begin(_step_name(type(optimizer)), STEP)
-
-        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            _C.span_end(_step_name(type(optimizer)), STEP)
-
-        self._undo.append(module.register_optimizer_step_pre_hook(before).remove)
-        self._undo.append(module.register_optimizer_step_post_hook(after).remove)
+        self._undo.append(module.register_optimizer_step_pre_hook(_C.step_begins).remove)
+        self._undo.append(module.register_optimizer_step_post_hook(_C.step_ends).remove)
 
     def _watch_modules(self) -> None:
         paths = module_names.Paths()
@@ -140,11 +134,6 @@ class Recording:
         hooks = nn.modules.module
         self._undo.append(hooks.register_module_forward_pre_hook(before).remove)
         self._undo.append(hooks.register_module_forward_hook(after, always_call=True).remove)
-
-
-@functools.cache
-def _step_name(kind: type) -> str:
-    return f"Optimizer.step#{kind.__name__}.step"
 
 
 class _Watcher:

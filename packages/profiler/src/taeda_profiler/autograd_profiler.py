@@ -28,7 +28,8 @@ class profile(Recorded):
 
     Args:
         enabled: False makes it nothing but the block.
-        use_cuda, use_device, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
+        use_cuda, use_device: Either records what devices do, too.
+        use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
         post_processing_timeout_s, activity_filters: Accepted for programs written for PyTorch.
         record_shapes, with_flops, profile_memory, with_stack, with_modules: As of `taeda.profiler.profile`.
 
@@ -67,6 +68,7 @@ class profile(Recorded):
             with_stack=with_stack,
             with_flops=with_flops,
             with_modules=with_modules,
+            devices=use_cuda or use_device is not None,
             max_mb=max_mb,
         )
         self.enabled, self.entered = enabled, False

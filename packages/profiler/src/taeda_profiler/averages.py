@@ -166,8 +166,8 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_time_total(self) -> float:
-        """Microseconds from its beginning to its end."""
-        return self.time_range.elapsed_us()
+        """Microseconds from its beginning to its end; 0 of what a device did."""
+        return self.time_range.elapsed_us() if self.device_type is DeviceType.CPU else 0.0
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -192,6 +192,8 @@ class FunctionEvent(FormattedTimesMixin):
     @property
     def self_device_time_total(self) -> float:
         """Microseconds that devices worked for it itself."""
+        if self.device_type is not DeviceType.CPU:
+            return self.time_range.elapsed_us()
         return sum(kernel.duration for kernel in self.kernels)
 
     def __repr__(self) -> str:

@@ -13,7 +13,8 @@ from typing import IO, Any
 import numpy as np
 
 from taeda_profiler import arguments
-from taeda_profiler._recorder import BACKWARD, FUNCTION, MODULE, STEP, USER, WAIT
+from taeda_profiler._recorder import BACKWARD, FUNCTION, MODULE, STEP, SYNCHRONIZE, USER, WAIT
+from taeda_profiler.activities import COPY, FILL
 from taeda_profiler.results import Results
 from taeda_profiler.trace import OPERATOR, Trace
 
@@ -27,7 +28,9 @@ _CATEGORIES = {
     STEP + 1: "user_annotation",
     WAIT + 1: "user_annotation",
     FUNCTION + 1: "python_function",
+    SYNCHRONIZE + 1: "user_annotation",
 }
+_DEVICE_CATEGORIES = {COPY: "gpu_memcpy", FILL: "gpu_memset"}
 _US = 1e-3
 
 
@@ -71,6 +74,7 @@ def _lines(results: Results) -> Iterator[str]:
     yield from _thread_lines(trace)
     yield from _event_lines(results)
     yield from _flow_lines(results)
+    yield from _device_lines(trace)
     yield from _memory_lines(trace)
 
 
@@ -152,6 +156,51 @@ def _flow_lines(results: Results) -> Iterator[str]:
         yield f'{{"ph":"f","bp":"e",{flow},"tid":{ids[int(trace.thread[after])]},"ts":{end}}}'
 
 
+def _device_lines(trace: Trace) -> Iterator[str]:
+    """A process for each device with a thread for each of its streams, what they did, and arrows from where it was
+    asked for."""
+    activities, ids = trace.activities, _system_ids(trace)
+    processes = {lane.device: 0 for lane in activities.lanes}
+    for number, device in enumerate(sorted(processes), 1):
+        # Traces of several processes may be merged: no device stands in two of them.
+        processes[device] = trace.pid * 1000 + number
+        base = {"ph": "M", "pid": processes[device], "tid": 0, "ts": 0}
+        yield json.dumps(
+            {**base, "name": "process_name", "args": {"name": f"{device} of process {trace.pid}"}}
+        )
+        yield json.dumps({**base, "name": "process_sort_index", "args": {"sort_index": 5_000_000 + number}})
+    for lane in activities.lanes:
+        base = {"ph": "M", "pid": processes[lane.device], "tid": lane.stream, "ts": 0}
+        yield json.dumps({**base, "name": "thread_name", "args": {"name": f"stream {lane.stream}"}})
+    names = [json.dumps(text) for text, _ in trace.names]
+    columns = (_times(trace, activities.begin), (activities.duration * _US).round(3).tolist())
+    more = (
+        activities.name,
+        activities.kind,
+        activities.bytes,
+        activities.lane,
+        activities.event,
+        activities.thread,
+    )
+    rows = zip(*columns, *(column.tolist() for column in more), _times(trace, activities.at), strict=True)
+    for number, (begin, duration, name, kind, size, place, event, thread, at) in enumerate(rows, 1):
+        lane = activities.lanes[place]
+        where = f'"pid":{processes[lane.device]},"tid":{lane.stream}'
+        facts = f'"device":{lane.index},"stream":{lane.stream}'
+        if size:
+            facts += f',"bytes":{size}'
+        if event >= 0:
+            facts += f',"External id":{event + 1}'
+        yield (
+            f'{{"ph":"X","cat":"{_DEVICE_CATEGORIES.get(kind, "kernel")}","name":{names[name]},{where},"ts":{begin},'
+            f'"dur":{duration},"args":{{{facts}}}}}'
+        )
+        if thread >= 0:
+            flow = f'"id":{number},"cat":"ac2g","name":"ac2g"'
+            yield f'{{"ph":"s",{flow},"pid":{trace.pid},"tid":{ids[thread]},"ts":{at}}}'
+            yield f'{{"ph":"f","bp":"e",{flow},{where},"ts":{begin}}}'
+
+
 def _memory_lines(trace: Trace) -> Iterator[str]:
     """What was taken and given back, and a counter of what is in use since the beginning."""
     ids = _system_ids(trace)
@@ -171,7 +220,8 @@ def _memory_lines(trace: Trace) -> Iterator[str]:
             f'"Device Type":{kind},"Device Id":{-1 if kind == 0 else index}'
         )
         yield f'{{"ph":"i","s":"t","cat":"cpu_instant_event","name":"[memory]",{where},"args":{{{facts}}}}}'
-        name = "cpu memory" if kind == 0 else f"device {kind}:{index} memory"
+        backend = trace.backends[kind] if kind < len(trace.backends) else f"device{kind}"
+        name = "cpu memory" if kind == 0 else f"{backend}:{index} memory"
         yield f'{{"ph":"C","name":"{name}",{where},"args":{{"bytes":{totals[device]}}}}}'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import site
 import sysconfig
@@ -11,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from taeda_profiler import memory_line
-from taeda_profiler._recorder import MODULE, WAIT
+from taeda_profiler._recorder import MODULE, SYNCHRONIZE, WAIT
 from taeda_profiler.results import Results
 from taeda_profiler.table import memory_text, time_text
 from taeda_profiler.trace import OPERATOR, Trace
 
 # Parts of the recorded time from which something is worth a word.
-_WAITING, _TINY, _COPIES = 0.1, 0.3, 0.1
+_WAITING, _TINY, _COPIES, _SYNCHRONIZING = 0.1, 0.3, 0.1, 0.1
 _TINY_NS = 5000
 _COPYING = frozenset({"aten::copy_", "aten::copy_same_", "aten::clone", "aten::contiguous", "aten::cast"})
 
@@ -30,6 +31,7 @@ class Place(NamedTuple):
     calls: int
 
 
+@functools.cache
 def _foreign_folders() -> tuple[str, ...]:
     """Where code of libraries lies."""
     import taeda_registry
@@ -42,9 +44,14 @@ def _foreign_folders() -> tuple[str, ...]:
     return tuple(os.path.join(folder, "") for folder in found)
 
 
+def _own_line(stack: list[str]) -> str | None:
+    """The innermost line of the user's own code."""
+    foreign = (*_foreign_folders(), "<frozen")
+    return next((entry for entry in stack if not entry.startswith(foreign)), None)
+
+
 def costliest_places(trace: Trace, count: int = 3) -> list[Place]:
     """The lines of the user's own code with the most time in operators and backwards that they called."""
-    foreign = _foreign_folders()
     times: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
     own = trace.self_duration()
@@ -53,7 +60,7 @@ def costliest_places(trace: Trace, count: int = 3) -> list[Place]:
     numbers = np.bincount(of_event, minlength=len(details)).tolist()
     for detail, time, number in zip(details.tolist(), per_detail, numbers, strict=True):
         stack = trace.stack_of(detail)
-        line = next((entry for entry in stack if not entry.startswith((*foreign, "<frozen"))), None)
+        line = _own_line(stack)
         if line is not None:
             times[line] += time * 1e-3
             calls[line] += number
@@ -64,7 +71,9 @@ def costliest_places(trace: Trace, count: int = 3) -> list[Place]:
 def hints(results: Results) -> list[str]:
     """What may be worth a change, the most important first; empty when nothing stands out."""
     trace = results.trace
-    found = [*_waiting(trace), *_tiny(trace), *_copies(trace), *_peak(trace)]
+    found = [*_waiting(trace), *_synchronizing(trace), *_tiny(trace), *_copies(trace), *_peak(trace)]
+    if trace.activities.failed:
+        found.append(f"what devices did is not known: {trace.activities.failed}")
     if trace.dropped:
         found.append(f"{trace.dropped} events were dropped; what is said here is about the rest")
     return found
@@ -83,6 +92,25 @@ def _waiting(trace: Trace) -> list[str]:
     return [
         f"{part:.0%} of the time ({time}) the program waited for data: give the DataLoader more workers "
         "(num_workers), or make reading cheaper"
+    ]
+
+
+def _synchronizing(trace: Trace) -> list[str]:
+    """The host stood still until a device had come to the end of its work; and where that was, if it is known."""
+    chosen = trace.kind == SYNCHRONIZE + 1
+    part = _part(trace, chosen, trace.duration)
+    if part < _SYNCHRONIZING:
+        return []
+    time = time_text(float(trace.duration[chosen].sum()) * 1e-3)
+    lines: dict[str, float] = defaultdict(float)
+    for event in np.flatnonzero(chosen).tolist():
+        if stack := trace.stack_of(int(trace.detail[event])):
+            lines[_own_line(stack) or stack[0]] += float(trace.duration[event])
+    where = f", most of it in {max(lines, key=lambda line: lines[line])}" if lines else ""
+    return [
+        f"{part:.0%} of the time ({time}), {int(chosen.sum())} times, the program waited for a device{where}: .item(), "
+        ".cpu(), .tolist(), print and conditions on tensors of a device wait for all that it was given before; ask for "
+        "numbers less often, or copy with non_blocking=True to pinned memory"
     ]
 
 

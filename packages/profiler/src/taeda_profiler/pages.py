@@ -15,12 +15,17 @@ from taeda_profiler.averages import EventList
 from taeda_profiler.results import Results
 from taeda_profiler.trace import OPERATOR
 
-_KINDS = ("operator", "block", "backward", "module", "step of an optimizer", "wait", "function")
+_KINDS = (
+    *("operator", "block", "backward", "module", "step of an optimizer", "wait for data", "function"),
+    *("wait for a device", "work of a device"),
+)
+_DEVICE = len(_KINDS) - 1
 _US = 1e-3
 
 
-def _packed(column: Any, dtype: Any) -> str:
-    return base64.b64encode(np.ascontiguousarray(column, dtype).tobytes()).decode("ascii")
+def _packed(parts: tuple[Any, ...], dtype: Any) -> str:
+    column = np.concatenate([np.asarray(part, dtype) for part in parts])
+    return base64.b64encode(column.tobytes()).decode("ascii")
 
 
 def _content(results: Results) -> dict[str, Any]:
@@ -30,27 +35,37 @@ def _content(results: Results) -> dict[str, Any]:
     for name, detail in pairs:
         shapes = results.shapes_of(name, detail)
         notes.append({"shapes": str(shapes) if shapes else "", "stack": trace.stack_of(detail)})
+    notes.append({"shapes": "", "stack": []})
+    done = trace.activities
+    known = np.flatnonzero(done.event >= 0)
+    note = np.full(len(done), len(pairs), np.int32)
+    note[known] = of_event[done.event[known]]
     blocks = set(trace.name[trace.kind != OPERATOR].tolist())
     times, totals = memory_line.curve(trace)
     return {
         "length": trace.length * _US,
-        "threads": [thread.name or f"thread {thread.id}" for thread in trace.threads],
+        "threads": [
+            *(thread.name or f"thread {thread.id}" for thread in trace.threads),
+            *(lane.text for lane in done.lanes),
+        ],
         "names": [text for text, _ in trace.names],
         "user": [int(number in blocks) for number in range(len(trace.names))],
         "kinds": _KINDS,
-        "begin": _packed(trace.begin * _US, np.float64),
-        "duration": _packed(trace.duration * _US, np.float64),
-        "self": _packed(trace.self_duration() * _US, np.float64),
-        "bytes": _packed(trace.with_children(trace.self_memory()), np.float64),
-        "name": _packed(trace.name, np.int32),
-        "parent": _packed(trace.parent, np.int32),
-        "link": _packed(results.forward_of(), np.int32),
-        "note": _packed(of_event, np.int32),
-        "depth": _packed(trace.depth, np.uint16),
-        "thread": _packed(trace.thread, np.uint16),
-        "kind": _packed(trace.kind, np.uint8),
-        "memory_at": _packed(np.array(times) * _US, np.float64),
-        "memory_total": _packed(totals, np.float64),
+        "device": _DEVICE,
+        # Activities of devices stand behind the events.
+        "begin": _packed((trace.begin * _US, done.begin * _US), np.float64),
+        "duration": _packed((trace.duration * _US, done.duration * _US), np.float64),
+        "self": _packed((trace.self_duration() * _US, done.duration * _US), np.float64),
+        "bytes": _packed((trace.with_children(trace.self_memory()), done.bytes), np.float64),
+        "name": _packed((trace.name, done.name), np.int32),
+        "parent": _packed((trace.parent, np.full(len(done), -1)), np.int32),
+        "link": _packed((results.forward_of(), done.event), np.int32),
+        "note": _packed((of_event, note), np.int32),
+        "depth": _packed((trace.depth, np.zeros(len(done))), np.uint16),
+        "thread": _packed((trace.thread, done.lane + len(trace.threads)), np.uint16),
+        "kind": _packed((trace.kind, np.full(len(done), _DEVICE)), np.uint8),
+        "memory_at": _packed((np.array(times) * _US,), np.float64),
+        "memory_total": _packed((totals,), np.float64),
         "notes": notes,
         "rows": _rows(results.key_averages()),
     }
@@ -65,6 +80,7 @@ def _rows(averages: EventList) -> list[list[Any]]:
             row.cpu_time,
             row.count,
             row.self_cpu_memory_usage,
+            row.self_device_time_total,
         ]
         for row in averages
     ]

@@ -28,8 +28,8 @@ def kineto_available() -> bool:
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Whose work can be recorded."""
-    return {ProfilerActivity.CPU}
+    """Whose work can be recorded: the host's, and as `ProfilerActivity.PrivateUse1` that of devices which tell it."""
+    return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1}
 
 
 class Recorded:
@@ -43,10 +43,12 @@ class Recorded:
         with_stack: bool,
         with_flops: bool,
         with_modules: bool,
+        devices: bool,
         max_mb: float,
     ) -> None:
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.with_flops, self.with_modules = with_flops, with_modules
+        self._devices = devices
         self._max_mb = max_mb
         self._recording: Recording | None = None
         self._results: Results | None = None
@@ -58,6 +60,7 @@ class Recorded:
             shapes=self.record_shapes,
             memory=self.profile_memory,
             stacks=self.with_stack,
+            devices=self._devices,
             modules=self.with_modules,
             whole=[name for name in flop_registry if isinstance(name, str)] if self.with_flops else (),
             max_mb=self._max_mb,
@@ -79,6 +82,12 @@ class Recorded:
             warnings.warn(
                 f"profile: {trace.dropped} events were dropped: {len(trace)} took the {self._max_mb} MB that argument "
                 "'max_mb' allows; give more, or record fewer steps with a schedule",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        if trace.activities.failed:
+            warnings.warn(
+                f"profile: what devices did is not known: {trace.activities.failed}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -159,6 +168,30 @@ class Recorded:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
+    def plot(self, row_limit: int = 10, title: str = "") -> Any:
+        """A picture: lanes of threads and streams over time, the memory in use if recorded, and the costliest names.
+
+        Args:
+            row_limit: Names to show.
+            title: A text above.
+
+        Returns:
+            The `matplotlib.figure.Figure`; its ``savefig`` writes it.
+
+        Raises:
+            AssertionError: Nothing was recorded.
+            ImportError: There is no matplotlib.
+            ValueError: `row_limit` is not positive.
+
+        Example:
+            >>> with taeda.profiler.profile(profile_memory=True) as prof:
+            ...     _ = taeda.ones(2, 3) @ taeda.ones(3, 4)
+            >>> prof.plot().savefig("profile.png")  # doctest: +SKIP
+        """
+        from taeda_profiler import plots
+
+        return plots.figure(self._found("plot"), row_limit, title)
+
     def _repr_html_(self) -> str | None:
         """What notebooks show; None before the end."""
         return None if self._results is None else pages.frame(self._results)
@@ -197,7 +230,8 @@ class profile(Recorded):
     Recording sees all threads of Python, also those that started before it. At most one profile records at a time.
 
     Args:
-        activities: Whose work; `ProfilerActivity.CPU` is what there is, others are let through.
+        activities: Whose work. The host's is always recorded; any other activity than `ProfilerActivity.CPU` stands for
+            all devices that can tell what they do. By default all is recorded.
         schedule: What to do in each step, as `schedule` makes it; steps end with `step`. Without one all is recorded.
         on_trace_ready: Called with the profile at the end of each cycle of the schedule, or at the end.
         record_shapes: Keep shapes and dtypes of arguments.
@@ -246,6 +280,7 @@ class profile(Recorded):
             with_stack=with_stack,
             with_flops=with_flops,
             with_modules=with_modules,
+            devices=self.activities != {ProfilerActivity.CPU},
             max_mb=max_mb,
         )
         self.schedule = always if schedule is None else schedule

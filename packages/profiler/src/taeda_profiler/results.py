@@ -9,7 +9,7 @@ import numpy as np
 
 from taeda_profiler import arguments
 from taeda_profiler._recorder import BACKWARD, USER
-from taeda_profiler.averages import EventList, FunctionEvent, FunctionEventAvg
+from taeda_profiler.averages import DeviceType, EventList, FunctionEvent, FunctionEventAvg
 from taeda_profiler.flop_counter import flops_of
 from taeda_profiler.trace import OPERATOR, Numbers, Trace
 
@@ -89,7 +89,7 @@ class Results:
             if stack_lines:
                 average.stack = list(labels[int(found[number] & 0xFFFFFF)])
             averages.append(average)
-        averages += self._memory_average()
+        averages += self._device_averages() + self._memory_average()
         return self._list(averages)
 
     def _sums(self, of_event: Numbers, count: int) -> dict[str, list[Any]]:
@@ -108,6 +108,10 @@ class Results:
                 own = trace.self_memory(device)
                 sums[f"self_{place}_memory_usage"] = summed(own).astype(np.int64)
                 sums[f"{place}_memory_usage"] = summed(trace.with_children(own)).astype(np.int64)
+        if len(trace.activities):
+            own = trace.activities.self_duration(len(trace))
+            sums["self_device_time_total"] = summed(own) * _US
+            sums["device_time_total"] = summed(trace.with_children(own)) * _US
         if self._flops:
             pairs, of_pair = self._pairs()
             each = np.array([self.flops_of(*pair) for pair in pairs], np.float64)
@@ -141,6 +145,20 @@ class Results:
         for field, column in sums.items():
             setattr(average, field, column[number])
         return average
+
+    def _device_averages(self) -> list[FunctionEventAvg]:
+        """What devices did, by name."""
+        activities, found = self.trace.activities, []
+        names, of_activity = np.unique(activities.name, return_inverse=True)
+        counts = np.bincount(of_activity, minlength=len(names)).tolist()
+        times = np.bincount(of_activity, weights=activities.duration.astype(np.float64), minlength=len(names))
+        for name, count, time in zip(names.tolist(), counts, (times * _US).tolist(), strict=True):
+            average = FunctionEventAvg()
+            average.key, average.count, average.input_shapes = self.trace.names[name][0], count, ""
+            average.device_type, average.use_device = DeviceType.PrivateUse1, self._use_device
+            average.device_time_total = average.self_device_time_total = time
+            found.append(average)
+        return found
 
     def _memory_average(self) -> list[FunctionEventAvg]:
         """What was taken and given back outside all events."""
@@ -226,7 +244,8 @@ class Results:
         for event, place in zip(made, forward, strict=True):
             if place >= 0 and not event.stack:
                 event.stack = made[place].stack
-        events = self._list(sorted([*made, *self._memory_events(len(made))], key=_start))
+        more = [*self._memory_events(len(made)), *self._device_events(made)]
+        events = self._list(sorted([*made, *more], key=_start))
         events._export, events._sums = self._export, self.key_averages
         return events
 
@@ -249,6 +268,38 @@ class Results:
             )
         return found
 
+    def _device_events(self, made: list[FunctionEvent]) -> list[FunctionEvent]:
+        """What devices did; the events that it came from learn it."""
+        activities, found = self.trace.activities, []
+        columns = (
+            column.tolist()
+            for column in (
+                activities.name,
+                activities.begin * _US,
+                activities.duration * _US,
+                activities.lane,
+                activities.event,
+            )
+        )
+        for name, begin, duration, number, event in zip(*columns, strict=True):
+            lane, text = activities.lanes[number], self.trace.names[name][0]
+            found.append(
+                FunctionEvent(
+                    len(self.trace) + len(self.trace.memory["at"]) + len(found),
+                    text,
+                    lane.stream,
+                    begin,
+                    begin + duration,
+                    use_device=self._use_device,
+                    device_type=DeviceType.PrivateUse1,
+                    device_index=lane.index,
+                    device_resource_id=lane.stream,
+                )
+            )
+            if event >= 0:
+                made[event].append_kernel(text, lane.index, duration)
+        return found
+
 
 # PyTorch's numbers of scopes: functions, backwards, user's.
 _SCOPES = {OPERATOR: 0, BACKWARD + 1: 1, USER + 1: 7}
@@ -259,5 +310,12 @@ def _start(event: FunctionEvent) -> float:
 
 
 def _device_name(trace: Trace) -> str | None:
-    """The kind of device, other than the host, that memory was taken on."""
-    return "device" if (trace.memory["device"] >> 16 != 0).any() else None
+    """The kind of device, other than the host, that worked or had memory; "device" for several."""
+    used = {
+        *np.unique(trace.memory["device"] >> 16).tolist(),
+        *(lane.backend for lane in trace.activities.lanes),
+    }
+    used.discard(0)
+    if len(used) == 1 and (number := used.pop()) < len(trace.backends):
+        return trace.backends[number]
+    return "device" if used else None

@@ -67,6 +67,12 @@ def _flop_scale(events: list[Any]) -> tuple[str, float]:
     return f"Total {names[step]}", 10.0 ** (3 * step)
 
 
+def _device_time(events: list[Any]) -> float:
+    """Microseconds that devices worked: what they did stands in rows of its own, and with what it came from."""
+    own = [event for event in events if event.device_type.name != "CPU"]
+    return sum(event.self_device_time_total for event in own or events)
+
+
 def _columns(
     events: list[Any],
     total: float,
@@ -86,7 +92,7 @@ def _columns(
         _Column("CPU time avg", lambda e: time_text(e.cpu_time, unit)),
     ]
     if device is not None and any(event.device_time_total for event in events):
-        whole = sum(event.self_device_time_total for event in events)
+        whole = _device_time(events)
         name = device.upper()
         columns += [
             _Column(f"Self {name}", lambda e: time_text(e.self_device_time_total, unit)),
@@ -155,8 +161,7 @@ def build(
     lines += [_line(row, wide) for row in rows]
     lines += [rule, f"Self CPU time total: {time_text(total, time_unit)}"]
     if device is not None and any(event.device_time_total for event in events):
-        spent = sum(event.self_device_time_total for event in events)
-        lines.append(f"Self {device.upper()} time total: {time_text(spent, time_unit)}")
+        lines.append(f"Self {device.upper()} time total: {time_text(_device_time(events), time_unit)}")
     return "\n".join(lines) + "\n"
 
 

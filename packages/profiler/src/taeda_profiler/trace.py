@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from taeda_profiler.activities import Activities, joined_works
+
 Numbers = NDArray[Any]
 
 _EVENT_COLUMNS = {
@@ -58,6 +60,8 @@ class Trace:
             operators, else 1 more than the kind of the span; `parent` is -1 at the top.
         memory: Columns of what was taken and given back: ``at``, ``bytes``, ``address``, ``event`` (-1: outside all),
             ``device``, ``thread``; in the order of time.
+        activities: What devices did.
+        backends: Names of the backends by their numbers.
         used_bytes: Room that the recording took.
     """
 
@@ -74,13 +78,18 @@ class Trace:
         self.pid = os.getpid()
         self._details: list[tuple[int, ...]] = []
         self._collect(raw["threads"])
+        self.backends: list[str] = raw["backends"]
+        self.activities = Activities(raw, joined_works(raw["threads"], self._firsts))
+        self.length = max(self.length, self.activities.end)
 
     def _collect(self, threads: list[dict[str, Any]]) -> None:
         events: dict[str, list[Numbers]] = {name: [] for name in (*_EVENT_COLUMNS, "thread")}
         memory: dict[str, list[Numbers]] = {name: [] for name in (*_MEMORY_COLUMNS, "thread")}
         numbers: dict[tuple[int, ...], int] = {}
+        self._firsts: list[int] = []
         count = 0
         for thread in threads:
+            self._firsts.append(count)
             columns = {name: np.frombuffer(thread["events"][name], t) for name, t in _EVENT_COLUMNS.items()}
             own = np.array([numbers.setdefault(item, len(numbers)) for item in thread["details"]], np.int32)
             parent = columns["parent"]
@@ -112,8 +121,8 @@ class Trace:
 
     @property
     def dropped(self) -> int:
-        """Events and uses of memory for which there was no room."""
-        return sum(thread.dropped for thread in self.threads)
+        """Events, uses of memory and activities of devices for which there was no room."""
+        return sum(thread.dropped for thread in self.threads) + self.activities.dropped
 
     def self_duration(self) -> Numbers:
         """Nanoseconds of each event without those of the events directly within it."""

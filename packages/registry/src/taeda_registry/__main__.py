@@ -1,4 +1,4 @@
-"""Command line: list slots and providers, or hold a provider against its slot's interface."""
+"""Command line: list slots, providers and devices, explain choices, or hold a provider against its slot's interface."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from taeda_registry import RegistryError, get_slot, include_dir, slot_names
 from taeda_registry.discovery import candidates, misnamed
+from taeda_registry.doctor import devices, report
 from taeda_registry.interface import interface
 from taeda_registry.resolution import load, require_interface
 from taeda_registry.selection import Choice, choose
@@ -24,11 +25,17 @@ def main(arguments: list[str] | None = None) -> int:
     check.add_argument(
         "provider", metavar="SLOT[:PROVIDER]", help="for instance optim:lion; default: the one in force"
     )
+    commands.add_parser("devices", help="show installed devices with their state; none is loaded")
+    commands.add_parser("doctor", help="explain what would be chosen and why, and what stands against it")
     options = parser.parse_args(arguments)
     if options.include:
         print(include_dir())
         return 0
     try:
+        if options.command == "devices":
+            return list_devices()
+        if options.command == "doctor":
+            return examine()
         return check_provider(options.provider) if options.command == "check" else list_slots()
     except RegistryError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -59,6 +66,24 @@ def list_slots() -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def list_devices() -> int:
+    """Print every installed device; the status is 0 when all are ready."""
+    found = devices()
+    print("cpu (built in)")
+    for device in found:
+        print(f"{device.name:<16} {device.module:<24} {device.origin:<24} {device.state}")
+    return int(any(device.state != "ready" for device in found))
+
+
+def examine() -> int:
+    """Print what each slot would use and why; the status is 0 when nothing stands against it."""
+    status = 0
+    for is_problem, line in report():
+        print(f"problem: {line}" if is_problem else line)
+        status |= is_problem
+    return status
 
 
 def check_provider(text: str) -> int:

@@ -180,11 +180,11 @@ def _is_absent(error: BaseException, module_name: str) -> bool:
 
 def _not_found(slot: Slot, choice: Choice, module_name: str, distribution: str | None) -> str:
     installed = [repr(item) for item in discovery.candidates(slot.name)]
-    if _exists(slot.module):
+    if module_exists(slot.module):
         installed.insert(0, f"{table.FIRST_PARTY} ({slot.module})")
     shown = ", ".join(installed) if installed else "none"
     if distribution is None:
-        remedy = f"pip install the package that provides it, or the first-party one: pip install {slot.distribution}"
+        remedy = _remedy(slot, choice)
     elif choice.provider == table.FIRST_PARTY:
         remedy = f"pip install {distribution}"
     else:
@@ -195,7 +195,23 @@ def _not_found(slot: Slot, choice: Choice, module_name: str, distribution: str |
     )
 
 
-def _exists(module_name: str) -> bool:
+def _remedy(slot: Slot, choice: Choice) -> str:
+    """What helps against a provider's name that nothing answers to."""
+    import difflib
+
+    names = [item.name for item in discovery.candidates(slot.name)]
+    present = [table.FIRST_PARTY, *names] if module_exists(slot.module) else names
+    near = difflib.get_close_matches(choice.label, present, 1)
+    package = f"pip install the package that provides {choice.label!r}"
+    if near:
+        return f"{near[0]!r}, which is installed, or {package}"
+    if present:
+        return f"{' or '.join(map(repr, present))}, which {'are' if names else 'is'} installed, or {package}"
+    return f"{package}, or the first-party one: pip install {slot.distribution}"
+
+
+def module_exists(module_name: str) -> bool:
+    """Whether a module could be imported; packages around it are, it is not."""
     from importlib.util import find_spec
 
     try:

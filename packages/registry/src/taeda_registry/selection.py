@@ -70,19 +70,20 @@ def use(slot: str, provider: str | ModuleType) -> None:
 def choose(slot: str) -> Choice:
     """Return the choice in force for ``slot``."""
     declared = table.get_slot(slot)
+    _check_environment()
     chosen = _used.get(slot)
     if chosen is not None:
         return chosen
     from_environment = os.environ.get(declared.variable, "").strip()
     if from_environment:
         return Choice(from_environment, f"environment variable {declared.variable}")
-    from_project = _project_choices().get(slot)
+    from_project = project_choices().get(slot)
     if from_project is not None:
         return Choice(from_project, f"[tool.taeda] in {os.path.abspath(PROJECT_FILE)}")
     return Choice(table.FIRST_PARTY, "default")
 
 
-def _project_choices() -> dict[str, str]:
+def project_choices() -> dict[str, str]:
     """Read ``[tool.taeda]`` of the working directory's project file, if there is one."""
     try:
         with open(PROJECT_FILE, "rb") as file:
@@ -107,25 +108,42 @@ def _project_choices() -> dict[str, str]:
         if not isinstance(provider, str) or not provider:
             raise RegistryError(f"[tool.taeda] in {place}: {slot} must be a provider name, got {provider!r}")
         if slot not in table.slot_names():
-            _warn_unknown(place, slot)
+            _warn_unknown(f"[tool.taeda] in {place}", "the line", slot)
     return chosen
+
+
+PREFIX = "TAEDA_"
+
+
+def _check_environment() -> None:
+    """Say once which variables look like a slot's and are none. Others beginning like them are plug-ins' own."""
+    own = {table.get_slot(slot).variable for slot in table.slot_names()}
+    for variable in os.environ:
+        if not variable.startswith(PREFIX) or variable in own:
+            continue
+        slot = variable.removeprefix(PREFIX).lower()
+        if _near(slot, 0.8):
+            _warn_unknown(f"environment variable {variable}", "it", slot)
+
+
+def _near(slot: str, cutoff: float) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(slot, table.slot_names(), 1, cutoff)
 
 
 _complained: set[tuple[str, str]] = set()
 
 
-def _warn_unknown(place: str, slot: str) -> None:
-    """Say once that nothing is chosen by a line; no error, as a slot may be declared later."""
+def _warn_unknown(place: str, what: str, slot: str) -> None:
+    """Say once that nothing is chosen by it; no error, as a slot may be declared later."""
     if (place, slot) in _complained:
         return
     _complained.add((place, slot))
-    import difflib
     import warnings
 
-    near = difflib.get_close_matches(slot, table.slot_names(), 1)
+    near = _near(slot, 0.6)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known slots: {', '.join(table.slot_names())}"
     warnings.warn(
-        f"[tool.taeda] in {place}: no slot is called {slot!r}, the line has no effect{hint}",
-        RuntimeWarning,
-        stacklevel=2,
+        f"{place}: no slot is called {slot!r}, {what} has no effect{hint}", RuntimeWarning, stacklevel=3
     )

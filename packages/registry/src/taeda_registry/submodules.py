@@ -6,6 +6,12 @@ import sys
 from types import ModuleType
 
 
+def is_package(module: ModuleType) -> bool:
+    """Whether a module has files below it. A module-level ``__getattr__`` may hand out the folders of another package;
+    what is found there would be loaded a second time."""
+    return "__path__" in vars(module)
+
+
 def submodule(module: ModuleType, name: str) -> ModuleType | None:
     """Return what a provider offers under ``import <module>.<name>``, or None.
 
@@ -24,7 +30,7 @@ def submodule(module: ModuleType, name: str) -> ModuleType | None:
     from importlib.util import find_spec
 
     full_name = f"{module.__name__}.{name}"
-    if full_name in sys.modules or (hasattr(module, "__path__") and find_spec(full_name) is not None):
+    if full_name in sys.modules or (is_package(module) and find_spec(full_name) is not None):
         return import_module(full_name)
     value = getattr(module, name, None)
     return value if isinstance(value, ModuleType) else None

@@ -54,8 +54,10 @@ class _Alias:
 
     def exec_module(self, module: ModuleType) -> None:
         # The import system has just overwritten it; reload and pickling need the module's own.
+        from taeda_registry.submodules import is_package
+
         module.__spec__ = self._spec
-        if self._name in SLOTS and not hasattr(module, "__path__"):
+        if self._name in SLOTS and not is_package(module):
             _announce(self._name, module)
 
 
@@ -88,7 +90,9 @@ class _Finder:
             return None
         from importlib.machinery import ModuleSpec
 
-        return ModuleSpec(name, _Alias(name, module), is_package=hasattr(module, "__path__"))
+        from taeda_registry.submodules import is_package
+
+        return ModuleSpec(name, _Alias(name, module), is_package=is_package(module))
 
 
 def _is_own(name: str) -> bool:

@@ -23,7 +23,8 @@ MODULES = {
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_prims_common", "ao", "compiler",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_higher_order_ops", "_inductor", "_prims_common",
+    "_subclasses", "_tensor", "_utils", "ao", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
     "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
@@ -36,7 +37,8 @@ OWN_NAMES = {
     "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks",
     "_check_with": "_checks",
     "compile": "compiler",
-    "fork": "jit", "wait": "jit", "typename": "_checks", "vmap": "func",
+    "fork": "jit", "wait": "jit",
+    "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
 }  # fmt: skip
 
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
@@ -61,6 +63,10 @@ def lookup(name: str) -> object:
         from importlib import import_module
 
         return getattr(import_module(f"taeda.{OWN_NAMES[name]}"), name)
+    if name == "torch":  # programs write torch.torch
+        import taeda
+
+        return taeda
     if name == "__all__":
         return [item for item in listing() if not item.startswith("_")]
     if name.startswith("__"):
@@ -162,7 +168,9 @@ def _submodule(module: ModuleType, name: str) -> ModuleType | None:
     from importlib import import_module
     from importlib.util import find_spec
 
+    from taeda_registry.submodules import is_package
+
     full_name = f"{module.__name__}.{name}"
-    if not hasattr(module, "__path__") or find_spec(full_name) is None:
+    if not is_package(module) or find_spec(full_name) is None:
         return None
     return import_module(full_name)

@@ -7,7 +7,8 @@ from taeda import _names
 _NAMES = frozenset({
     "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
     "broadcast_tensors", "cartesian_prod", "cdist",
-    "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split", "stft", "tensordot", "unique",
+    "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank",
+    "tensordot", "unique",
     "unique_consecutive", "unravel_index",
 })  # fmt: skip
 

@@ -34,38 +34,55 @@ void push(Values& to, const std::optional<T>& v) {
   else push_none(to);
 }
 
-// --- Value -> C++. What `Unboxed<T>::get` returns keeps what a parameter of type T refers to alive during the call.
+// --- Value -> C++. A boxed argument is first made to hold what the parameter reads (`fit`), then read where it lies,
+// so that nothing is made and taken down again for each list of types.
+
+/// Where T stands among the alternatives of a Value.
+template <class T, size_t I = 0>
+constexpr uint8_t alternative_of() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<I, Value>, T>) return uint8_t(I);
+  else return alternative_of<T, I + 1>();
+}
+inline constexpr uint8_t kMayBeNone = 0x80;
+
+/// How a parameter of type T reads a value that holds what `kind` says.
 template <class T>
-struct Unboxed;
-#define TAEDA_UNBOXED(PARAMETER, HELD)             \
-  template <>                                      \
-  struct Unboxed<PARAMETER> {                      \
-    static TAEDA_API HELD get(const Value& value); \
-  };
-TAEDA_UNBOXED(const Tensor&, Tensor)
-TAEDA_UNBOXED(TensorList, std::vector<Tensor>)
-TAEDA_UNBOXED(const Scalar&, Scalar)
-TAEDA_UNBOXED(int64_t, int64_t)
-TAEDA_UNBOXED(bool, bool)
-TAEDA_UNBOXED(double, double)
-TAEDA_UNBOXED(IntSpan, Shape)
-TAEDA_UNBOXED(std::span<const double>, std::vector<double>)
-TAEDA_UNBOXED(std::string_view, std::string)
-TAEDA_UNBOXED(DType, DType)
-TAEDA_UNBOXED(Device, Device)
-TAEDA_UNBOXED(const Generator&, Generator)
-#undef TAEDA_UNBOXED
-template <class T>
-struct UnboxedOptional {
-  using Held = std::optional<decltype(Unboxed<T>::get(std::declval<const Value&>()))>;
-  static Held get(const Value& v) {
-    return std::holds_alternative<std::monostate>(v) ? Held() : Held(Unboxed<T>::get(v));
+struct Parameter;
+template <class T, class Held>
+struct Reads {
+  static constexpr uint8_t kind = alternative_of<Held>();
+  static T of(const Value& value) {
+    const Held* held = std::get_if<Held>(&value);
+    if (!held) __builtin_unreachable();
+    return T(*held);
+  }
+};
+template <> struct Parameter<const Tensor&> : Reads<const Tensor&, Tensor> {};
+template <> struct Parameter<TensorList> : Reads<TensorList, std::vector<Tensor>> {};
+template <> struct Parameter<const Scalar&> : Reads<const Scalar&, Scalar> {};
+template <> struct Parameter<int64_t> : Reads<int64_t, int64_t> {};
+template <> struct Parameter<bool> : Reads<bool, bool> {};
+template <> struct Parameter<double> : Reads<double, double> {};
+template <> struct Parameter<IntSpan> : Reads<IntSpan, Shape> {};
+template <> struct Parameter<std::span<const double>> : Reads<std::span<const double>, std::vector<double>> {};
+template <> struct Parameter<std::string_view> : Reads<std::string_view, std::string> {};
+template <> struct Parameter<DType> : Reads<DType, DType> {};
+template <> struct Parameter<Device> : Reads<Device, Device> {};
+template <> struct Parameter<const Generator&> : Reads<const Generator&, Generator> {};
+template <class T, class Read>
+struct OrNone {
+  static constexpr uint8_t kind = Read::kind | kMayBeNone;
+  static std::optional<T> of(const Value& value) {
+    return std::holds_alternative<std::monostate>(value) ? std::optional<T>() : std::optional<T>(Read::of(value));
   }
 };
 template <class T>
-struct Unboxed<std::optional<T>> : UnboxedOptional<T> {};
+struct Parameter<std::optional<T>> : OrNone<T, Parameter<T>> {};
 template <>
-struct Unboxed<const std::optional<Scalar>&> : UnboxedOptional<const Scalar&> {};
+struct Parameter<const std::optional<Scalar>&> : OrNone<Scalar, Parameter<const Scalar&>> {};
+
+/// Makes each value hold what its kind says; TypeError where it cannot, or where there are too few or too many.
+TAEDA_API void fit(Values& arguments, std::span<const uint8_t> kinds);
 
 // --- results
 /// TypeError unless a boxed call has been given, or has returned, as many values as it takes.
@@ -80,15 +97,16 @@ template <class... T>
 void push_results(Values& to, const std::tuple<T...>& results) {
   std::apply([&](const auto&... each) { (push(to, each), ...); }, results);
 }
+/// What a value holds, or can be taken for.
+template <class T> T taken(const Value& value);
+template <> TAEDA_API Tensor taken(const Value& value);
+template <> TAEDA_API std::vector<Tensor> taken(const Value& value);
+template <> TAEDA_API Scalar taken(const Value& value);
+template <> TAEDA_API int64_t taken(const Value& value);
+template <> TAEDA_API bool taken(const Value& value);
 template <class R>
 struct Results {
-  static R take(const Value& v) {
-    if constexpr (std::is_same_v<R, Tensor>) return Unboxed<const Tensor&>::get(v);
-    else if constexpr (std::is_same_v<R, std::vector<Tensor>>) return Unboxed<TensorList>::get(v);
-    else if constexpr (std::is_same_v<R, Scalar>) return Unboxed<const Scalar&>::get(v);
-    else return Unboxed<R>::get(v);
-  }
-  static R get(const Values& v) { return take(first_result(v)); }
+  static R get(const Values& v) { return taken<R>(first_result(v)); }
 };
 template <>
 struct Results<void> {
@@ -99,7 +117,7 @@ struct Results<std::tuple<T...>> {
   static std::tuple<T...> get(const Values& v) {
     check_count(v, sizeof...(T), "results");
     return [&]<size_t... I>(std::index_sequence<I...>) {
-      return std::tuple<T...>(Results<T>::take(v[I])...);
+      return std::tuple<T...>(taken<T>(v[I])...);
     }(std::index_sequence_for<T...>());
   }
 };
@@ -107,20 +125,20 @@ struct Results<std::tuple<T...>> {
 // --- adapters. The work is done once for every list of types; what an operator adds is a jump that names its entry,
 // which stands behind the arguments so that these stay where they are.
 
-/// Calls something typed with boxed arguments.
+/// Calls something typed with boxed arguments, which it makes fit.
 template <class R, class... A, class Function>
-Values unbox_and_call(const Function& function, const Values& arguments) {
-  check_count(arguments, sizeof...(A), "arguments");
-  return [&]<size_t... I>(std::index_sequence<I...>) {
-    auto held = std::make_tuple(Unboxed<A>::get(arguments[I])...);
-    Values results;
-    if constexpr (std::is_void_v<R>) function(std::get<I>(held)...);
-    else push_results(results, function(std::get<I>(held)...));
-    return results;
+[[gnu::always_inline]] inline Values unbox_and_call(const Function& function, Values& arguments) {
+  static constexpr std::array<uint8_t, sizeof...(A)> kinds{Parameter<A>::kind...};
+  fit(arguments, kinds);
+  Values results;
+  [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    if constexpr (std::is_void_v<R>) function(Parameter<A>::of(arguments[I])...);
+    else push_results(results, function(Parameter<A>::of(arguments[I])...));
   }(std::index_sequence_for<A...>());
+  return results;
 }
 template <class R, class... A>
-[[gnu::noinline, gnu::cold]] Values call_typed(R (*function)(A...), const Values& arguments) {
+[[gnu::noinline, gnu::cold]] Values call_typed(R (*function)(A...), Values& arguments) {
   return unbox_and_call<R, A...>(function, arguments);
 }
 
@@ -131,8 +149,8 @@ R go_on(const OpEntry& op, KeySet keys, A... arguments) {
   return stub::Layers<Fn>::call(keys, arguments..., op, reinterpret_cast<Fn*>(op.compute));
 }
 template <class R, class... A>
-[[gnu::cold]] Values go_on_unboxed(const OpEntry& op, KeySet rest, const Values& arguments) {
-  const auto next = [&](const auto&... given) { return go_on<R, A...>(op, rest, given...); };
+[[gnu::cold]] Values go_on_unboxed(const OpEntry& op, KeySet rest, Values& arguments) {
+  const auto next = [&](A... given) __attribute__((always_inline)) { return go_on<R, A...>(op, rest, given...); };
   return unbox_and_call<R, A...>(next, arguments);
 }
 
@@ -148,7 +166,7 @@ Values box_all(const A&... arguments) {
   return boxed;
 }
 
-/// Hands a typed call to the boxed layer named by the highest key.
+/// Hands a typed call to the boxed layer named by the highest key: the typed entry of all boxed layers.
 template <class Fn>
 struct ToBoxedLayer;
 template <class R, class... A>
@@ -157,27 +175,17 @@ struct ToBoxedLayer<R(KeySet, A...)> {
     return Results<R>::get((*op.boxed_layers[keys.top_slot()])(op, keys, box_all(arguments...)));
   }
 };
-template <class Op, class Fn = typename Op::Fn>
-struct BoxedLayer;
-template <class Op, class R, class... A>
-struct BoxedLayer<Op, R(KeySet, A...)> {
-  static R call(KeySet keys, A... arguments) {
-    return ToBoxedLayer<R(KeySet, A...)>::call(keys, arguments..., Op::entry);
-  }
-};
 
 /// Lets the thread's observers see a typed call.
-template <class R, class... A>
-[[gnu::noinline]] R call_observed(const OpEntry& op, KeySet keys, A... arguments) {
-  const TypedCall<A...> call(op, arguments...);
-  const Observation observation(call);
-  return go_on<R, A...>(op, keys.without(Layer::Observer), arguments...);
-}
-template <class Op, class Fn = typename Op::Fn>
+template <class Fn>
 struct ObservedLayer;
-template <class Op, class R, class... A>
-struct ObservedLayer<Op, R(KeySet, A...)> {
-  static R call(KeySet keys, A... arguments) { return call_observed<R, A...>(Op::entry, keys, arguments...); }
+template <class R, class... A>
+struct ObservedLayer<R(KeySet, A...)> {
+  static R call(KeySet keys, A... arguments, const OpEntry& op) {
+    const TypedCall<A...> call(op, arguments...);
+    const Observation observation(call);
+    return go_on<R, A...>(op, keys.without(Layer::Observer), arguments...);
+  }
   static constexpr auto go_on_boxed = &go_on_unboxed<R, A...>;
 };
 
@@ -220,19 +228,35 @@ struct CKernelCall<Op, Result(KeySet, F...), R(A...)> {
   }
 };
 
-/// Puts an operator's entry into the table with its computation and its adapters.
+/// What a declaration says of one form of an operator.
+struct Declared {
+  const char *name, *schema;
+  Form form;
+  Kind kind;
+  bool core = false;
+  Kernels* kernels = nullptr;
+  Values (*call_boxed)(Values arguments) = nullptr;
+};
+/// What follows from the form's type.
+struct Adapters {
+  void* compute;
+  decltype(OpEntry::go_on_boxed) go_on_boxed;
+  void *observed, *boxed_layer;
+};
+/// Fills an entry and puts it into the table.
+TAEDA_API void enter_form(OpEntry& entry, Declared form, Adapters adapters);
+
 template <class Op>
-void declare(typename Op::Fn* compute) {
-  Op::entry.compute = reinterpret_cast<void*>(compute);
-  Op::entry.go_on_boxed = ObservedLayer<Op>::go_on_boxed;
-  Op::entry.layers[slot_of(Layer::Observer)] = reinterpret_cast<void*>(&ObservedLayer<Op>::call);
-  Op::entry.boxed_layer_adapter = reinterpret_cast<void*>(&BoxedLayer<Op>::call);
+inline void declare(Declared form, typename Op::Fn* compute) {
+  using Observed = ObservedLayer<typename Op::Fn>;
+  enter_form(Op::entry, form,
+             {reinterpret_cast<void*>(compute), Observed::go_on_boxed, reinterpret_cast<void*>(&Observed::call),
+              reinterpret_cast<void*>(&ToBoxedLayer<typename Op::Fn>::call)});
   if constexpr (requires { typename Op::Kernel; })
-    if (Op::entry.kind == Kind::Structured || Op::entry.kind == Kind::Direct) {
+    if (form.kind == Kind::Structured || form.kind == Kind::Direct) {
       Op::entry.boxed_kernel_adapter = reinterpret_cast<void*>(&BoxedKernel<Op>::call);
       Op::entry.c_kernel_adapter = reinterpret_cast<void*>(&CKernelCall<Op>::call);
     }
-  register_op(&Op::entry);
 }
 
 }  // namespace taeda

@@ -42,21 +42,24 @@ enum class Form : uint8_t { Function, InPlace, Out };
 enum class Kind : uint8_t { Structured, Direct, View, Composite };
 
 /// One form of one operator ("add", "add_", "add.out"): everything dispatch and tools know about it.
-/// Entries are `constinit`: kernels of other files register into them before or after their own file's initialisers
-/// run.
+/// Entries are zero in the library's file; they are filled when it is loaded, before any other initialiser runs
+/// (`declare` in taeda/boxing.h), so that kernels register into whole ones.
 struct OpEntry {
-  const char* name;    // unique: "add", "max.dim", "add_", "add.out"
-  const char* schema;  // "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-  Form form;
-  Kind kind;
-  bool core;                       // a backend must implement it
+  const char* name = nullptr;    // unique: "add", "max.dim", "add_", "add.out"
+  const char* schema = nullptr;  // "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  Form form = Form::Function;
+  Kind kind = Kind::Structured;
+  bool core = false;               // a backend must implement it
   uint16_t id = 0;                 // position in the table; 0 is "none"
   void* layers[kLayerSlots] = {};  // typed entries by slot_of(layer), null: the call goes through to the next
   Kernels* kernels = nullptr;      // null for views and composites, which work on every backend by what they call
   void* compute = nullptr;         // typed like a layer's entry: what stands below all of them
-  Values (*call_boxed)(Values arguments) = nullptr;  // calls the operator from its top
-  /// Goes on with the layers of `rest` and, below them, with `compute`.
-  Values (*go_on_boxed)(const OpEntry& op, KeySet rest, const Values& arguments) = nullptr;
+  /// Calls the operator from its top, where its operands are not what its layers see; null for others, which
+  /// `go_on_boxed` calls with all keys.
+  Values (*call_boxed)(Values arguments) = nullptr;
+  /// Goes on with the layers of `rest` and, below them, with `compute`; null for operators without generated code. The
+  /// arguments are made what the typed call reads.
+  Values (*go_on_boxed)(const OpEntry& op, KeySet rest, Values& arguments) = nullptr;
   void* boxed_layer_adapter = nullptr;  // typed entry that boxes and calls boxed_layers[its layer]
   BoxedFn* boxed_layers[kLayerSlots] = {};
   void* boxed_kernel_adapter =
@@ -72,7 +75,8 @@ TAEDA_API OpEntry* op_by_id(uint16_t id);
 TAEDA_API const std::vector<OpEntry*>& all_ops();
 
 /// Typed registration, used by our own backends through `kernel<op::add>(kCPU, fn)` (generated op tags).
-TAEDA_API void register_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who);
+TAEDA_API void register_kernel(OpEntry* op, BackendId backend, void* kernel, const char* who);
+/// `entry` takes what the operator's `Fn` takes and, behind it, the operator: `const OpEntry&`.
 TAEDA_API void register_layer(OpEntry* op, Layer layer, void* entry);
 /// The backend of a call. Mixed devices: 0-d cpu tensors are let through, anything else is a RuntimeError naming both.
 TAEDA_API BackendId resolve_backend(const OpEntry& op, KeySet keys, std::span<const Tensor* const> arguments);

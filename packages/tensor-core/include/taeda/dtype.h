@@ -26,8 +26,15 @@ enum class DType : uint8_t {
   Float64,
   Complex64,
   Complex128,
+  Float8E4M3fn,
+  Float8E5M2,
+  Float8E4M3fnuz,
+  Float8E5M2fnuz,
+  Float8E8M0fnu,
 };
-inline constexpr int kDTypeCount = 15;
+inline constexpr int kDTypeCount = 20;
+/// Floating-point numbers of 8 bits: kept, moved and converted, but not computed in (taeda/float8.h).
+constexpr bool is_float8(DType d) noexcept { return d >= DType::Float8E4M3fn; }
 
 /// IEEE binary16 held as bits; arithmetic happens in float32.
 struct Half {
@@ -70,19 +77,22 @@ TAEDA_DTYPE(Complex128, taeda::Complex128)
     // clang-format on
     template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
 
-inline constexpr uint8_t kItemSize[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+inline constexpr uint8_t kItemSize[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1, 1};
 constexpr int64_t item_size(DType d) noexcept { return kItemSize[int(d)]; }
 constexpr Category category(DType d) noexcept {
   return d == DType::Bool      ? Category::Bool
          : d <= DType::UInt64  ? Category::Integral
          : d <= DType::Float64 ? Category::Floating
+         : is_float8(d)        ? Category::Floating
                                : Category::Complex;
 }
 constexpr bool is_floating(DType d) noexcept { return category(d) == Category::Floating; }
 constexpr bool is_complex(DType d) noexcept { return category(d) == Category::Complex; }
 /// Integer types and bool.
 constexpr bool is_integral(DType d) noexcept { return d <= DType::UInt64; }
-constexpr bool is_signed(DType d) noexcept { return !(d == DType::Bool || (d >= DType::UInt8 && d <= DType::UInt64)); }
+constexpr bool is_signed(DType d) noexcept {
+  return !(d == DType::Bool || (d >= DType::UInt8 && d <= DType::UInt64) || d == DType::Float8E8M0fnu);
+}
 /// Only these can carry gradients.
 constexpr bool is_differentiable(DType d) noexcept { return d >= DType::Float16; }
 /// complex64 -> float32, complex128 -> float64, others unchanged.
@@ -96,14 +106,16 @@ constexpr DType complex_of(DType d) noexcept {
 /// "float32"
 TAEDA_API std::string_view name(DType d) noexcept;
 /// Least common type of two dimensioned operands (PyTorch's lattice; uint16-64 with signed ints go to the next larger
-/// signed type, int64 at the top; uint64 with signed to float32 as in PyTorch's default float).
-TAEDA_API DType promote(DType a, DType b) noexcept;
+/// signed type, int64 at the top; uint64 with signed to float32 as in PyTorch's default float). RuntimeError for a
+/// float8 beside another dtype.
+TAEDA_API DType promote(DType a, DType b);
 /// Whether a result of type `from` may be stored in-place into `to` (no drop of category).
 TAEDA_API bool can_cast(DType from, DType to) noexcept;
 TAEDA_API DType default_dtype() noexcept;
 TAEDA_API void set_default_dtype(DType d);
 
-/// Calls `body.template operator()<T>()` with the C++ type of `d`.
+[[noreturn]] TAEDA_API void refuse_float8(DType d);
+/// Calls `body.template operator()<T>()` with the C++ type of `d`. NotImplementedError for float8, which has none.
 template <class Body>
 decltype(auto) visit_dtype(DType d, Body&& body) {
   switch (d) {
@@ -121,7 +133,8 @@ decltype(auto) visit_dtype(DType d, Body&& body) {
     case DType::Float32: return body.template operator()<float>();
     case DType::Float64: return body.template operator()<double>();
     case DType::Complex64: return body.template operator()<Complex64>();
-    default: return body.template operator()<Complex128>();
+    case DType::Complex128: return body.template operator()<Complex128>();
+    default: refuse_float8(d);
   }
 }
 

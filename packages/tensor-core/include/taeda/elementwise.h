@@ -59,8 +59,8 @@ TAEDA_API void run_loop(Loop loop, const LoopParams* params, std::initializer_li
 
 /// Copies with broadcasting and conversion; both on the CPU.
 TAEDA_API void copy_elements(const Tensor& out, const Tensor& in);
-/// The loop that converts `from` to `to`.
-TAEDA_API Loop cast_loop(DType to, DType from) noexcept;
+/// Converts n elements at pair[1] to those at pair[0]; strides in bytes.
+TAEDA_API void convert_elements(DType to, DType from, char* const* pair, const int64_t* strides, int64_t n);
 /// The one element of a CPU tensor, as a number.
 TAEDA_API Scalar scalar_of(const Tensor& one);
 /// `value` stored as an element of dtype `d` at `place`.

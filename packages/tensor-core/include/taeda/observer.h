@@ -39,6 +39,8 @@ struct TAEDA_API Observer {
   virtual void span_begin(const Span&) noexcept {}
   virtual void span_end(const Span&) noexcept {}
   virtual void memory(const MemoryUse&) noexcept {}
+  /// The thread hands work to a device; the number stands in what the device tells of it.
+  virtual void work(uint64_t /*origin*/) noexcept {}
 };
 /// For this thread; calls that run already are not seen. The caller keeps the observer until it is taken away.
 TAEDA_API void add_observer(Observer* observer);

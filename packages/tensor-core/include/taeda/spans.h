@@ -7,12 +7,13 @@
 namespace taeda {
 
 enum class SpanKind : int32_t {
-  User = 0,      // a block of a program
-  Backward = 1,  // the backward of one node
-  Module = 2,    // the forward of a module
-  Step = 3,      // a step of an optimizer
-  Wait = 4,      // for data, for a device
-  Function = 5,  // a function of Python
+  User = 0,         // a block of a program
+  Backward = 1,     // the backward of one node
+  Module = 2,       // the forward of a module
+  Step = 3,         // a step of an optimizer
+  Wait = 4,         // for data
+  Function = 5,     // a function of Python
+  Synchronize = 6,  // the host waits for a device
 };
 
 /// A stretch of time on one thread. Spans and calls nest.
@@ -35,11 +36,13 @@ inline bool observed() noexcept { return active(KeySet{}).has(Layer::Observer); 
 TAEDA_API void tell_begin(const Span& span) noexcept;
 TAEDA_API void tell_end(const Span& span) noexcept;
 TAEDA_API void tell_memory(const MemoryUse& use) noexcept;
+/// A number for work that this thread hands to a device, told to those who watch; 0 where nobody does.
+TAEDA_API uint64_t tell_work() noexcept;
 
 /// A span around a scope.
 class Within {
  public:
-  explicit Within(const Span& span) noexcept : span_(span), told_(observed()) {
+  explicit Within(const Span& span, bool worth = true) noexcept : span_(span), told_(worth && observed()) {
     if (told_) [[unlikely]]
       tell_begin(span_);
   }

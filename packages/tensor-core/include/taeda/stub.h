@@ -51,6 +51,41 @@ inline Tensor make(const Spec& spec, Place place) {
                               : empty_strided(spec.sizes, spec.strides, spec.dtype, place.device);
 }
 
+// What kernels get as an argument `dim` is counted from the front; inference has checked it.
+inline int64_t wrapped(int64_t dim, int64_t rank) noexcept { return dim < 0 ? dim + (rank ? rank : 1) : dim; }
+inline std::optional<int64_t> wrapped(std::optional<int64_t> dim, int64_t rank) noexcept {
+  return dim ? std::optional(wrapped(*dim, rank)) : dim;
+}
+/// Dimensions, copied only where one of them is negative.
+class WrappedDims {
+ public:
+  WrappedDims(IntSpan given, int64_t rank) : given_(given) {
+    bool negative = false;
+    for (const int64_t dim : given) negative |= dim < 0;
+    if (!negative) return;
+    own_.assign(given);
+    for (int64_t& dim : own_) dim = wrapped(dim, rank);
+  }
+  WrappedDims(const WrappedDims&) = delete;
+  operator IntSpan() const noexcept { return own_.empty() ? given_ : IntSpan(own_); }
+
+ private:
+  IntSpan given_;
+  Shape own_;
+};
+class WrappedDimsOrNone {
+ public:
+  WrappedDimsOrNone(std::optional<IntSpan> given, int64_t rank)
+      : some_(given), dims_(given.value_or(IntSpan()), rank) {}
+  operator std::optional<IntSpan>() const noexcept { return some_ ? std::optional<IntSpan>(dims_) : std::nullopt; }
+
+ private:
+  bool some_;
+  WrappedDims dims_;
+};
+inline WrappedDims wrapped(IntSpan dims, int64_t rank) { return {dims, rank}; }
+inline WrappedDimsOrNone wrapped(std::optional<IntSpan> dims, int64_t rank) { return {dims, rank}; }
+
 /// The typed kernel; null (nothing to do) for backends without memory.
 template <class Op>
 inline typename Op::Kernel* kernel_of(const OpEntry& op, Place place) {
@@ -79,8 +114,8 @@ inline typename Op::Kernel* writer_of(const OpEntry& op, Place place) {
 }
 
 /// Calls the entry of the first active layer that has one, which calls the operator again with itself excluded; without
-/// one, the form's own computation. One function serves all forms of a signature: what is theirs comes last, so that
-/// the arguments stay where they are.
+/// one, the form's own computation. One function serves all forms of a signature, as do layers: what is theirs comes
+/// last, so that the arguments stay where they are.
 template <class Fn>
 struct Layers;
 template <class R, class... A>
@@ -88,7 +123,7 @@ struct Layers<R(KeySet, A...)> {
   [[gnu::noinline]] static R call(KeySet keys, A... arguments, const OpEntry& op, R (*compute)(KeySet, A...)) {
     for (KeySet rest = keys; rest.has_layers(); rest = rest.without_slot(rest.top_slot()))
       if (void* layer = op.layers[rest.top_slot()])
-        return reinterpret_cast<R (*)(KeySet, A...)>(layer)(rest, arguments...);
+        return reinterpret_cast<R (*)(KeySet, A..., const OpEntry&)>(layer)(rest, arguments..., op);
     return compute(keys, arguments...);
   }
 };

@@ -56,6 +56,14 @@ struct TensorImpl : Counted {
   TensorImpl() noexcept : dims(inline_dims) {}
 };
 TAEDA_API void destroy(TensorImpl* impl) noexcept;
+/// What a float8 tensor has in its keys; the first call enters the rules into the operators' table.
+TAEDA_API KeySet float8_key();
+inline void set_dtype(TensorImpl* impl, DType dtype) {
+  if (is_float8(dtype)) [[unlikely]]
+    impl->keys = impl->keys | float8_key();
+  else if (is_float8(impl->dtype)) [[unlikely]] impl->keys = impl->keys.without(Layer::Float8);
+  impl->dtype = dtype;
+}
 
 /// Called (with the host lock taken as needed) when a dying tensor owns its Python wrapper.
 extern TAEDA_API void (*release_python_wrapper)(void* wrapper) noexcept;

@@ -8,6 +8,7 @@
 #include "taeda/generator_state.h"
 #include "taeda/image_layout.h"
 #include "taeda/parallel.h"
+#include "taeda/spans.h"
 #include "taeda/stream.h"
 
 namespace taeda::abi {
@@ -34,6 +35,18 @@ taeda_image_result to_c(const ImageResult& r) {
 }
 
 class PluginBackend final : public Backend, public ImageLayouts {
+  /// The host waits for a device: other threads may go on, and those who watch this one are told.
+  class Waiting {
+   public:
+    Waiting(const PluginBackend& backend, const char* function, bool waits = true)
+        : name_(waits && observed() ? backend.what(function) : ""), unlocked_(waits) {}
+
+   private:
+    std::string name_;
+    Within span_{{name_.c_str(), SpanKind::Synchronize}, !name_.empty()};
+    Unlocked unlocked_;  // the last, so that the span begins and ends under the lock
+  };
+
  public:
   explicit PluginBackend(const taeda_backend& given) : c_(given), name_(given.name) {
     for (uint32_t i = 0; given.lacks && i < given.lack_count; ++i)
@@ -63,12 +76,12 @@ class PluginBackend final : public Backend, public ImageLayouts {
     };
   }
   void copy_from_host(Device to_device, void* to, const void* host, size_t nbytes, bool blocking) override {
-    const Unlocked unlocked(blocking);
+    const Waiting waiting(*this, "copy_from_host", blocking);
     void* const stream = current_stream_handle(to_device);
     ask("copy_from_host", c_.copy_from_host(c_.context, to_device.index, to, host, nbytes, stream, blocking));
   }
   void copy_to_host(void* host, Device from_device, const void* from, size_t nbytes, bool blocking) override {
-    const Unlocked unlocked(blocking);
+    const Waiting waiting(*this, "copy_to_host", blocking);
     void* const stream = current_stream_handle(from_device);
     ask("copy_to_host", c_.copy_to_host(c_.context, from_device.index, host, from, nbytes, stream, blocking));
   }
@@ -79,7 +92,7 @@ class PluginBackend final : public Backend, public ImageLayouts {
     return true;
   }
   void synchronize(Device device) override {
-    const Unlocked unlocked(true);
+    const Waiting waiting(*this, "synchronize");
     ask("synchronize", c_.synchronize(c_.context, device.index));
   }
 
@@ -94,7 +107,7 @@ class PluginBackend final : public Backend, public ImageLayouts {
   }
   void stream_synchronize(Device device, void* stream) override {
     if (!c_.stream_synchronize) return synchronize(device);
-    const Unlocked unlocked(true);
+    const Waiting waiting(*this, "stream_synchronize");
     ask("stream_synchronize", c_.stream_synchronize(c_.context, device.index, stream));
   }
   bool stream_query(Device device, void* stream) override {
@@ -125,7 +138,7 @@ class PluginBackend final : public Backend, public ImageLayouts {
     ask("event_wait", need(c_.event_wait, "event_wait")(c_.context, device.index, event, stream));
   }
   void event_synchronize(Device device, void* event) override {
-    const Unlocked unlocked(true);
+    const Waiting waiting(*this, "event_synchronize");
     ask("event_synchronize", need(c_.event_synchronize, "event_synchronize")(c_.context, device.index, event));
   }
   bool event_query(Device device, void* event) override {
@@ -250,6 +263,8 @@ void check_required(const taeda_backend& b) {
     if (!there) absent += (absent.empty() ? "" : ", ") + std::string(function);
   check(absent.empty(), ErrorKind::Value, "backend_register: backend '", b.name,
         "' lacks what every backend must have: ", absent);
+  check(!b.activities_start == !b.activities_stop, ErrorKind::Value, "backend_register: backend '", b.name,
+        "' has one of activities_start and activities_stop, expected both or none");
 }
 
 /// A backend that cannot take the seed that the user has chosen is none: its numbers would differ from run to run.
@@ -278,6 +293,8 @@ int32_t backend_register(const taeda_backend* given, int32_t* number) {
     if (number) *number = id;
     hand_over_seed(id);
     note_started([id] { withdraw_backend(id); });
+    note_started([id] { remove_activities(id); });
+    add_activities(id, known);
   });
 }
 

@@ -93,17 +93,37 @@ taeda_value give(Value value, const OpEntry& op);
 Values call_boxed(const CKernel& fn, const OpEntry& op, const Schema& schema, KeySet keys, const Values& arguments,
                   size_t outputs, size_t result_count, const std::string& who);
 
+/// Tensors that a C function is lent for a call whose results it stores itself, with their references before it.
+class Lent {
+ public:
+  struct Count {
+    taeda_tensor handle;
+    uint32_t held;  // references that the core itself has to it for the call, at least
+    uint32_t before;
+  };
+  /// `copied`: the core holds a reference of its own for each place.
+  void add(std::span<const taeda_value> values, bool copied);
+  const Count* find(taeda_tensor handle) const;
+
+ private:
+  SmallVec<Count, 8> counts_;
+};
 /// What a C function has stored, before it is taken over.
 struct Stored {
   const OpEntry& op;
   const Schema& schema;
   std::string_view who;
   std::span<const taeda_value> arguments;  // outputs first
-  bool copied;                             // the core holds a reference of its own to each tensor argument
+  const Lent& lent;
   std::span<taeda_value> results;
 };
-/// TypeError where a result is missing, a null handle, or an argument that was stored without tensor_retain.
+/// TypeError where a result is missing, a null handle, or an argument that was stored without tensor_retain, as far as
+/// the count proves it; where it does not, a missing reference is added.
 void check_stored(const Stored& stored);
+/// The same of gradients that a derivative has stored.
+void check_gradients(const OpEntry& op, const Lent& lent, std::span<taeda_value> gradients);
+/// Whether a list of tensors was made by value_tensors.
+bool made_here(const taeda_value& list) noexcept;
 /// Those checks, and what is known of the results of a direct operator.
 void check_direct(const Stored& stored, Device device);
 /// Who registers, for messages.
@@ -149,6 +169,13 @@ int32_t observed_tensors(const taeda_observed*, int32_t (*)(void*, taeda_tensor)
 int32_t observed_arguments(const taeda_observed*, int32_t (*)(void*, const taeda_value*, uint32_t), void*);
 int32_t span_begin(const taeda_span*);
 int32_t span_end(const taeda_span*);
+uint64_t activity_origin();
+int32_t activities_start(uint64_t);
+int32_t activities_stop(void (*)(void*, const taeda_activity*), void*, uint64_t*);
+const char* backend_name(int32_t);
+/// A backend that notes activities has been registered, or is no more.
+void add_activities(BackendId id, const taeda_backend& backend);
+void remove_activities(BackendId id);
 
 /// Copies as much of a growing struct as both sides know, the rest zero.
 template <class T>

@@ -27,6 +27,7 @@ class CObserver final : public Observer {
   void memory(const MemoryUse& use) noexcept override {
     hand(c_.memory, taeda_memory_use{sizeof(taeda_memory_use), use.data, use.bytes, abi::to_c(use.device)});
   }
+  void work(uint64_t origin) noexcept override { run(c_.work, origin); }
 
  private:
   using Function = void (*)(void*, const taeda_observed*);
@@ -36,9 +37,13 @@ class CObserver final : public Observer {
   /// The function may take this observer away, as below.
   template <class What>
   void hand(void (*function)(void*, const What*), const What& what) const noexcept {
+    run(function, &what);
+  }
+  template <class What>
+  void run(void (*function)(void*, What), What what) const noexcept {
     if (!function) return;
     const uint32_t before = errors_noted;
-    function(c_.context, &what);
+    function(c_.context, what);
     if (errors_noted != before) forget_exception();
   }
   /// The function may take this observer away: nothing of it is used afterwards.

@@ -79,12 +79,14 @@ void run(const OpEntry& op, Device device, const taeda_value* arguments, size_t 
          taeda_value* results, size_t result_count) {
   const taeda_call call = make_call(op, device, arguments, count, outputs, results, result_count);
   const CKernel& kernel = *op.kernels->c[device.backend];
+  Lent lent;
+  if (result_count) lent.add({arguments, count}, false);
   const uint32_t before = errors_noted;
   finish(kernel.fn(kernel.context, &call), op, before);
   if (result_count == 0) return;
   const char* owner = op.kernels->registered_by[device.backend];
   const std::string who = "the kernel of " + std::string(owner ? owner : "a plug-in");
-  check_direct({op, schema_of(op), who, {arguments, count}, false, {results, result_count}}, device);
+  check_direct({op, schema_of(op), who, {arguments, count}, lent, {results, result_count}}, device);
 }
 
 Values call_boxed(const CKernel& fn, const OpEntry& op, const Schema& schema, KeySet keys, const Values& arguments,
@@ -94,9 +96,11 @@ Values call_boxed(const CKernel& fn, const OpEntry& op, const Schema& schema, Ke
   taeda_call call =
       make_call(op, device_of(arguments), packed.data(), packed.size(), outputs, results.data(), result_count);
   call.layers = keys.bits();
+  Lent lent;
+  lent.add({packed.data(), packed.size()}, true);
   const uint32_t before = errors_noted;
   finish(fn.fn(fn.context, &call), op, before);
-  check_stored({op, schema, who, {packed.data(), packed.size()}, true, {results.data(), result_count}});
+  check_stored({op, schema, who, {packed.data(), packed.size()}, lent, {results.data(), result_count}});
   return results.taken(op);
 }
 
@@ -228,8 +232,11 @@ Values differentiate_with(const taeda_operator& given, const RuntimeOp& op, cons
   Results found(arguments.size());
   const taeda_call call =
       make_call(op, device_of(arguments), inputs.data(), inputs.size(), 0, found.data(), found.size());
+  Lent lent;
+  for (const Packed* part : {&inputs, &outputs, &grads}) lent.add({part->data(), part->size()}, true);
   const uint32_t before = errors_noted;
   finish(given.derivative(given.context, &call, outputs.data(), grads.data()), op, before);
+  check_gradients(op, lent, {found.data(), found.size()});
   return found.taken(op);
 }
 

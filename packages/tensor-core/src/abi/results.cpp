@@ -32,21 +32,72 @@ size_t times(std::span<const taeda_value> values, taeda_tensor handle) {
   return count;
 }
 
-/// Each place of a result needs a reference beside those of the arguments. Others may hide a missing one, never feign
-/// it.
-void check_retained(const Stored& stored, size_t i) {
-  const taeda_tensor handle = stored.results[i].as.tensor;
-  const size_t given = times(stored.arguments, handle);
-  if (given == 0) [[likely]]
-    return;
-  const size_t held = stored.copied ? given : 1;
-  if (reinterpret_cast<const TensorImpl*>(handle)->use_count() >= held + times(stored.results, handle)) return;
-  for (taeda_value& v : stored.results)
-    if (v.kind == TAEDA_VALUE_TENSOR && v.as.tensor == handle) v = none();  // not ours to release
-  wrong(stored, i, "an argument without a reference of its own; call tensor_retain before storing it");
+constexpr const char* kBorrowed = "an argument without a reference of its own; call tensor_retain before storing it";
+
+/// Not ours to release.
+void leave_out(std::span<taeda_value> results, taeda_tensor handle) {
+  for (taeda_value& v : results) {
+    if (v.kind == TAEDA_VALUE_TENSOR && v.as.tensor == handle) v = none();
+    if (v.kind == TAEDA_VALUE_TENSORS && made_here(v))
+      std::replace(const_cast<taeda_tensor*>(v.as.tensors), const_cast<taeda_tensor*>(v.as.tensors) + v.count, handle,
+                   taeda_tensor(nullptr));
+  }
+}
+
+/// False where a stored handle certainly has no reference for each of its places beside those of what was lent. Where
+/// others' references hide a missing one, it is given: that is one too many at worst, when another thread has just
+/// dropped its own.
+bool retained(const Lent& lent, std::span<taeda_value> results, taeda_tensor handle) {
+  const Lent::Count* known = lent.find(handle);
+  if (!known) [[likely]]
+    return true;
+  const auto* tensor = reinterpret_cast<const TensorImpl*>(handle);
+  const size_t wanted = times(results, handle), now = tensor->use_count();
+  if (now < known->held + wanted) {
+    leave_out(results, handle);
+    return false;
+  }
+  for (size_t have = now > known->before ? now - known->before : 0; have < wanted; ++have) tensor_retain(handle);
+  return true;
+}
+/// The same of all handles of one result.
+bool retained(const Lent& lent, std::span<taeda_value> results, size_t i) {
+  const taeda_value& v = results[i];
+  if (v.kind == TAEDA_VALUE_TENSOR) return retained(lent, results, v.as.tensor);
+  if (v.kind != TAEDA_VALUE_TENSORS || !made_here(v)) return true;
+  for (int64_t k = 0; k < v.count; ++k)
+    if (v.as.tensors[k] && !retained(lent, results, v.as.tensors[k])) return false;
+  return true;
 }
 
 }  // namespace
+
+void Lent::add(std::span<const taeda_value> values, bool copied) {
+  const auto one = [&](taeda_tensor handle) {
+    if (!handle) return;
+    for (Count& c : counts_)
+      if (c.handle == handle) {
+        c.held += copied;
+        return;
+      }
+    counts_.push_back({handle, 1, reinterpret_cast<const TensorImpl*>(handle)->use_count()});
+  };
+  for (const taeda_value& v : values) {
+    if (v.kind == TAEDA_VALUE_TENSOR) one(v.as.tensor);
+    if (v.kind == TAEDA_VALUE_TENSORS) std::for_each(v.as.tensors, v.as.tensors + v.count, one);
+  }
+}
+const Lent::Count* Lent::find(taeda_tensor handle) const {
+  for (const Count& c : counts_)
+    if (c.handle == handle) return &c;
+  return nullptr;
+}
+
+void check_gradients(const OpEntry& op, const Lent& lent, std::span<taeda_value> gradients) {
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (!retained(lent, gradients, i))
+      fail(ErrorKind::Type, op.name, ": the plug-in's derivative has stored as gradient ", i, " ", kBorrowed);
+}
 
 void check_stored(const Stored& stored) {
   for (size_t i = 0; i < stored.results.size(); ++i) {
@@ -62,8 +113,8 @@ void check_stored(const Stored& stored) {
         v = none();
         wrong(stored, i, "a null handle");
       }
-      check_retained(stored, i);
     }
+    if (!retained(stored.lent, stored.results, i)) wrong(stored, i, kBorrowed);
   }
 }
 

@@ -56,6 +56,10 @@ constexpr taeda_api kTable = {
     .observed_arguments = abi::observed_arguments,
     .span_begin = abi::span_begin,
     .span_end = abi::span_end,
+    .activity_origin = abi::activity_origin,
+    .activities_start = abi::activities_start,
+    .activities_stop = abi::activities_stop,
+    .backend_name = abi::backend_name,
 };
 
 std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }

@@ -207,9 +207,11 @@ taeda_value give_list(std::vector<Tensor> items) {
 
 }  // namespace
 
+bool made_here(const taeda_value& list) noexcept { return list.reserved == kMadeHere; }
+
 void release_result(taeda_value& v) noexcept {
   if (v.kind == TAEDA_VALUE_TENSOR) tensor_release(v.as.tensor);
-  else if (v.kind == TAEDA_VALUE_TENSORS && v.reserved == kMadeHere) adopt_list(v);
+  else if (v.kind == TAEDA_VALUE_TENSORS && made_here(v)) adopt_list(v);
   v = none();
 }
 
@@ -230,7 +232,7 @@ void wrong_result(const OpEntry& op, const taeda_value& found, const char* expec
 }
 
 std::vector<Tensor> take_list(const OpEntry& op, taeda_value& v) {
-  if (v.kind != TAEDA_VALUE_TENSORS || v.reserved != kMadeHere) wrong_result(op, v, "a list that value_tensors made");
+  if (v.kind != TAEDA_VALUE_TENSORS || !made_here(v)) wrong_result(op, v, "a list that value_tensors made");
   return adopt_list(v);
 }
 

@@ -84,8 +84,8 @@ Term make_term(std::string_view equation, const Tensor& tensor, const std::vecto
   return term;
 }
 
-/// Sums out labels that nobody else needs: in the dtype given, else in that of sums.
-void reduce(Term& term, const std::vector<char>& needed, std::optional<DType> dtype) {
+/// Sums out labels that nobody else needs, in the dtype of sums.
+void reduce(Term& term, const std::vector<char>& needed) {
   Shape dims;
   std::vector<int> kept;
   for (size_t d = 0; d < term.labels.size(); ++d) {
@@ -93,7 +93,7 @@ void reduce(Term& term, const std::vector<char>& needed, std::optional<DType> dt
     else dims.push_back(int64_t(d));
   }
   if (dims.empty()) return;
-  term.tensor = ops::sum(term.tensor, IntSpan(dims), false, dtype);
+  term.tensor = ops::sum(term.tensor, IntSpan(dims), false);
   term.labels = kept;
 }
 
@@ -122,7 +122,7 @@ Tensor folded(const Term& term, const std::vector<int>& batch, const std::vector
 }
 
 /// Product of two terms, summed over labels that are in both and not needed afterwards.
-Term contract(const Term& a, const Term& b, const std::vector<char>& needed, const int64_t* sizes) {
+Term contract(const Term& a, const Term& b, const std::vector<char>& needed, const int64_t* sizes, DType dtype) {
   std::vector<int> batch, sum, only_a, only_b;
   for (int label : a.labels) (b.has(label) ? (needed[size_t(label)] ? batch : sum) : only_a).push_back(label);
   for (int label : b.labels)
@@ -136,7 +136,8 @@ Term contract(const Term& a, const Term& b, const std::vector<char>& needed, con
       shape.push_back(sizes[label]);
     }
   // Nothing to sum: an outer or element-wise product needs no bmm.
-  const Tensor result = sum.empty() ? ops::mul(left, right) : ops::bmm(left, right);
+  const Tensor result =
+      sum.empty() ? ops::mul(left, right) : ops::bmm(ops::to_dtype(left, dtype), ops::to_dtype(right, dtype));
   out.tensor = ops::reshape(result, shape);
   return out;
 }
@@ -208,16 +209,16 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
     for (size_t j = i + 1; j < terms.size(); ++j)
       for (int label : terms[j].labels) needed[size_t(label)] = 1;
     if (i == 0) {
-      reduce(result, needed, terms.size() > 1 ? std::optional(dtype) : std::nullopt);
+      reduce(result, needed);
       continue;
     }
     std::vector<char> with_result = needed;
     for (int label : result.labels) with_result[size_t(label)] = 1;
-    reduce(terms[i], with_result, dtype);
+    reduce(terms[i], with_result);
     std::vector<char> with_term = needed;
     for (int label : terms[i].labels) with_term[size_t(label)] = 1;
-    reduce(result, with_term, dtype);
-    result = contract(result, terms[i], needed, sizes);
+    reduce(result, with_term);
+    result = contract(result, terms[i], needed, sizes, dtype);
   }
 
   Shape order, shape;

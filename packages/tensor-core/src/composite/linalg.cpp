@@ -182,16 +182,22 @@ Tensor fold(const Tensor& t, const Shape& axes, bool axes_first, Shape& kept, in
 Tensor tensordot_axes(const Tensor& self, const Tensor& other, IntSpan dims_self, IntSpan dims_other) {
   check(dims_self.size() == dims_other.size(), ErrorKind::Runtime, "tensordot: arguments 'dims_self' ",
         shape_text(dims_self), " and 'dims_other' ", shape_text(dims_other), " must have the same length");
-  Shape a, b, sizes, rest;
+  Shape a, b, sizes, rest, sum_a, sum_b;
   for (size_t i = 0; i < dims_self.size(); ++i) {
     a.push_back(wrap_dim(dims_self[i], self.dim(), "tensordot"));
     b.push_back(wrap_dim(dims_other[i], other.dim(), "tensordot"));
-    check(self.size(a.back()) == other.size(b.back()), ErrorKind::Runtime, "tensordot: dimension ", b.back(),
-          " of 'other' ", shape_text(other.sizes()), " does not fit dimension ", a.back(), " of 'self' ",
-          shape_text(self.sizes()));
+    const int64_t of_a = self.size(a.back()), of_b = other.size(b.back());
+    check(of_a == of_b || of_a == 1 || of_b == 1, ErrorKind::Runtime, "tensordot: dimension ", b.back(), " of 'other' ",
+          shape_text(other.sizes()), " does not fit dimension ", a.back(), " of 'self' ", shape_text(self.sizes()));
+    // A size of 1 meets every element of the other tensor, which is their sum.
+    if (of_a != of_b) (of_a == 1 ? sum_b : sum_a).push_back(of_a == 1 ? b.back() : a.back());
   }
+  const auto summed = [](const Tensor& t, const Shape& dims) {
+    return dims.empty() ? t : ops::sum(t, IntSpan(dims), true, t.dtype());
+  };
   int64_t inner_a = 1, inner_b = 1;
-  const Tensor left = fold(self, a, false, sizes, inner_a), right = fold(other, b, true, rest, inner_b);
+  const Tensor left = fold(summed(self, sum_a), a, false, sizes, inner_a),
+               right = fold(summed(other, sum_b), b, true, rest, inner_b);
   for (int64_t n : rest) sizes.push_back(n);
   return ops::reshape(ops::mm(left, right), sizes);
 }

@@ -10,6 +10,12 @@ namespace taeda::impl {
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, bool training, double momentum, double eps) {
+  // Nothing has no channels: PyTorch gives a copy that all arguments have a part in.
+  if (input.numel() == 0 && input.dim() == 1) {
+    Tensor out = ops::clone(input);
+    if (weight.defined()) out = out * ops::select(weight, 0, 0);
+    return bias.defined() ? out + ops::select(bias, 0, 0) : out;
+  }
   return std::get<0>(ops::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
 Tensor layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {

@@ -50,10 +50,46 @@ bool empty_list(const Value& v) {
       v);
 }
 
+Shape shape_of(const Value& v) {
+  if (empty_list(v)) return {};
+  if (auto* i = std::get_if<int64_t>(&v)) return Shape{*i};
+  return expect<Shape>(v, "a list of ints");
+}
+std::vector<double> doubles_of(const Value& v) {
+  return empty_list(v) ? std::vector<double>() : expect<std::vector<double>>(v, "a list of floats");
+}
+double double_of(const Value& v) {
+  if (auto* i = std::get_if<int64_t>(&v)) return double(*i);
+  if (auto* s = std::get_if<Scalar>(&v); s && !s->is_complex()) return s->to_double();
+  return expect<double>(v, "a float");
+}
+
+/// A value that does not hold what it should yet.
+Value made_of(const Value& v, uint8_t kind) {
+  switch (kind & ~kMayBeNone) {
+    case alternative_of<Tensor>(): return taken<Tensor>(v);
+    case alternative_of<std::vector<Tensor>>(): return taken<std::vector<Tensor>>(v);
+    case alternative_of<Scalar>(): return taken<Scalar>(v);
+    case alternative_of<int64_t>(): return taken<int64_t>(v);
+    case alternative_of<bool>(): return taken<bool>(v);
+    case alternative_of<double>(): return double_of(v);
+    case alternative_of<Shape>(): return shape_of(v);
+    case alternative_of<std::vector<double>>(): return doubles_of(v);
+    case alternative_of<std::string>(): return expect<std::string>(v, "a string");
+    case alternative_of<DType>(): return expect<DType>(v, "a dtype");
+    case alternative_of<Device>(): return expect<Device>(v, "a device");
+    default: return is_none(v) ? Generator() : expect<Generator>(v, "a generator");
+  }
+}
+
 }  // namespace
 
-Tensor Unboxed<const Tensor&>::get(const Value& v) { return is_none(v) ? Tensor() : expect<Tensor>(v, "a tensor"); }
-std::vector<Tensor> Unboxed<TensorList>::get(const Value& v) {
+template <>
+Tensor taken(const Value& v) {
+  return is_none(v) ? Tensor() : expect<Tensor>(v, "a tensor");
+}
+template <>
+std::vector<Tensor> taken(const Value& v) {
   if (empty_list(v)) return {};
   if (auto* items = std::get_if<std::vector<std::optional<Tensor>>>(&v)) {
     std::vector<Tensor> out;
@@ -62,35 +98,30 @@ std::vector<Tensor> Unboxed<TensorList>::get(const Value& v) {
   }
   return expect<std::vector<Tensor>>(v, "a list of tensors");
 }
-Scalar Unboxed<const Scalar&>::get(const Value& v) {
+template <>
+Scalar taken(const Value& v) {
   if (auto* i = std::get_if<int64_t>(&v)) return *i;
   if (auto* b = std::get_if<bool>(&v)) return *b;
   if (auto* f = std::get_if<double>(&v)) return *f;
   return expect<Scalar>(v, "a number");
 }
-int64_t Unboxed<int64_t>::get(const Value& v) {
+template <>
+int64_t taken(const Value& v) {
   if (auto* s = std::get_if<Scalar>(&v); s && s->is_integral()) return s->to<int64_t>();
   return expect<int64_t>(v, "an int");
 }
-bool Unboxed<bool>::get(const Value& v) { return expect<bool>(v, "a bool"); }
-double Unboxed<double>::get(const Value& v) {
-  if (auto* i = std::get_if<int64_t>(&v)) return double(*i);
-  if (auto* s = std::get_if<Scalar>(&v); s && !s->is_complex()) return s->to_double();
-  return expect<double>(v, "a float");
+template <>
+bool taken(const Value& v) {
+  return expect<bool>(v, "a bool");
 }
-Shape Unboxed<IntSpan>::get(const Value& v) {
-  if (empty_list(v)) return {};
-  if (auto* i = std::get_if<int64_t>(&v)) return Shape{*i};
-  return expect<Shape>(v, "a list of ints");
-}
-std::vector<double> Unboxed<std::span<const double>>::get(const Value& v) {
-  return empty_list(v) ? std::vector<double>() : expect<std::vector<double>>(v, "a list of floats");
-}
-std::string Unboxed<std::string_view>::get(const Value& v) { return expect<std::string>(v, "a string"); }
-DType Unboxed<DType>::get(const Value& v) { return expect<DType>(v, "a dtype"); }
-Device Unboxed<Device>::get(const Value& v) { return expect<Device>(v, "a device"); }
-Generator Unboxed<const Generator&>::get(const Value& v) {
-  return is_none(v) ? Generator() : expect<Generator>(v, "a generator");
+
+void fit(Values& arguments, std::span<const uint8_t> kinds) {
+  check_count(arguments, kinds.size(), "arguments");
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    Value& v = arguments[i];
+    if (v.index() == size_t(kinds[i] & ~kMayBeNone) || (kinds[i] & kMayBeNone && is_none(v))) continue;
+    v = made_of(v, kinds[i]);
+  }
 }
 
 void check_count(const Values& values, size_t expected, const char* what) {
@@ -100,6 +131,21 @@ void check_count(const Values& values, size_t expected, const char* what) {
 const Value& first_result(const Values& values) {
   check(!values.empty(), ErrorKind::Type, "boxed call: expected a result, got none");
   return values[0];
+}
+
+void enter_form(OpEntry& entry, Declared form, Adapters adapters) {
+  entry.name = form.name;
+  entry.schema = form.schema;
+  entry.form = form.form;
+  entry.kind = form.kind;
+  entry.core = form.core;
+  entry.kernels = form.kernels;
+  entry.call_boxed = form.call_boxed;
+  entry.compute = adapters.compute;
+  entry.go_on_boxed = adapters.go_on_boxed;
+  entry.layers[slot_of(Layer::Observer)] = adapters.observed;
+  entry.boxed_layer_adapter = adapters.boxed_layer;
+  register_op(&entry);
 }
 
 }  // namespace taeda

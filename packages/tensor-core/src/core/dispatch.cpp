@@ -34,14 +34,14 @@ bool& by_hand(OpEntry* op, BackendId backend) {
   return (*known)[{op, backend}];
 }
 
-void set_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who) {
+void set_kernel(OpEntry* op, BackendId backend, void* kernel, const char* who) {
   check(backend < kMaxBackends, ErrorKind::Value, "register_kernel: backend number ", int(backend), " is out of range");
   bool& taken = by_hand(op, backend);
   check(!taken, ErrorKind::Runtime, "register_kernel: operator '", op->name, "' has a kernel for backend ",
         int(backend), " already, registered by ", op->kernels->registered_by[backend]);
   taken = true;
   op->kernels->typed[backend] = kernel;
-  op->kernels->registered_by[backend] = strdup(who.c_str());  // lives as long as the process
+  op->kernels->registered_by[backend] = strdup(who);  // lives as long as the process
 }
 
 /// Lowest and highest byte that a strided tensor touches.
@@ -112,9 +112,9 @@ OpEntry* op_by_id(uint16_t id) {
 }
 const std::vector<OpEntry*>& all_ops() { return table().entries; }
 
-void register_kernel(OpEntry* op, BackendId backend, void* kernel, std::string who) {
+void register_kernel(OpEntry* op, BackendId backend, void* kernel, const char* who) {
   std::lock_guard guard(table().lock);
-  set_kernel(op, backend, kernel, std::move(who));
+  set_kernel(op, backend, kernel, who);
 }
 void register_layer(OpEntry* op, Layer layer, void* entry) {
   std::lock_guard guard(table().lock);

@@ -12,9 +12,12 @@ namespace {
 
 std::atomic<DType> the_default{DType::Float32};
 
-constexpr std::string_view kNames[kDTypeCount] = {"bool",     "int8",    "int16",   "int32",     "int64",
-                                                  "uint8",    "uint16",  "uint32",  "uint64",    "float16",
-                                                  "bfloat16", "float32", "float64", "complex64", "complex128"};
+constexpr std::string_view kNames[kDTypeCount] = {
+    "bool",       "int8",          "int16",       "int32",           "int64",           "uint8",         "uint16",
+    "uint32",     "uint64",        "float16",     "bfloat16",        "float32",         "float64",       "complex64",
+    "complex128", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"};
+/// In the lattice: the two have no common dtype.
+constexpr DType kNone = DType(kDTypeCount);
 
 /// Smallest signed type holding every value of both; uint64 beside a signed type has none and goes to float32.
 DType promote_integers(DType a, DType b) {
@@ -35,6 +38,7 @@ DType promote_integers(DType a, DType b) {
 
 DType promote_slow(DType a, DType b) {
   if (a == b) return a;
+  if (is_float8(a) || is_float8(b)) return kNone;
   const Category ca = category(a), cb = category(b);
   if (ca < cb) return promote_slow(b, a);
   switch (ca) {
@@ -63,7 +67,15 @@ const Lattice lattice = [] {
 }  // namespace
 
 std::string_view name(DType d) noexcept { return kNames[int(d)]; }
-DType promote(DType a, DType b) noexcept { return lattice[int(a)][int(b)]; }
+DType promote(DType a, DType b) {
+  const DType common = lattice[int(a)][int(b)];
+  check(common != kNone, ErrorKind::Runtime, "promotion of float8 types is not supported, found ", name(a), " and ",
+        name(b), "; convert one of them first");
+  return common;
+}
+void refuse_float8(DType d) {
+  fail(ErrorKind::NotImplemented, "not implemented for dtype ", name(d), "; convert with .to(taeda.float32) first");
+}
 
 bool can_cast(DType from, DType to) noexcept {
   const Category cf = category(from), ct = category(to);
@@ -73,8 +85,8 @@ bool can_cast(DType from, DType to) noexcept {
 
 DType default_dtype() noexcept { return the_default.load(std::memory_order_relaxed); }
 void set_default_dtype(DType d) {
-  check(is_floating(d), ErrorKind::Type, "set_default_dtype: argument 'dtype' must be a floating-point dtype, got ",
-        name(d));
+  check(is_floating(d) && !is_float8(d), ErrorKind::Type,
+        "set_default_dtype: argument 'dtype' must be a floating-point dtype, got ", name(d));
   the_default.store(d);
 }
 

@@ -158,7 +158,7 @@ void RuntimeOp::set_functions(RuntimeFunctions functions) {
 }
 
 RuntimeOp* as_runtime(const OpEntry* op) {
-  if (!op || op->call_boxed) return nullptr;
+  if (!op || op->go_on_boxed) return nullptr;
   std::lock_guard guard(defined().lock);
   const auto found = defined().by_entry.find(op);
   return found == defined().by_entry.end() ? nullptr : found->second;
@@ -243,6 +243,7 @@ Values call_observed(RuntimeOp& op, KeySet keys, Values arguments) {
 
 Values call_operator(const OpEntry& op, Values arguments) {
   if (op.call_boxed) return op.call_boxed(std::move(arguments));
+  if (op.go_on_boxed) return op.go_on_boxed(op, keys_of_call(arguments), arguments);
   RuntimeOp* own = as_runtime(&op);
   check(own != nullptr, ErrorKind::Runtime, op.name, ": this operator cannot be called by boxed arguments");
   check_live(*own);

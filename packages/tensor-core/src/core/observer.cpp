@@ -2,6 +2,7 @@
 #include "taeda/observer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -61,6 +62,13 @@ void tell_end(const Span& span) noexcept {
 }
 void tell_memory(const MemoryUse& use) noexcept {
   tell_all([&](Observer& observer) { observer.memory(use); });
+}
+uint64_t tell_work() noexcept {
+  static constinit std::atomic<uint64_t> last = 0;
+  if (!observed()) return 0;
+  const uint64_t origin = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  tell_all([&](Observer& observer) { observer.work(origin); });
+  return origin;
 }
 
 uint64_t call_sequence() noexcept { return ended_sequence; }

@@ -48,9 +48,9 @@ size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
 
 Ref<TensorImpl> fresh_on(DType dtype, Device device) {
   Ref<TensorImpl> impl = fresh();
-  impl->dtype = dtype;
   impl->device = device;
   impl->keys = KeySet::backend(device.backend);
+  set_dtype(impl.get(), dtype);
   if (thread_state.inference_mode) impl->flags |= kInference;
   return impl;
 }
@@ -203,10 +203,10 @@ Tensor alias(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t offset)
   refresh_layout(impl.get());
   if (!(from->flags & (kInference | kCarries)) || is_tracked_kind(from)) [[likely]] {
     impl->base = from->base ? from->base : Ref<TensorImpl>::share(from);
-    impl->keys = from->keys.backends() | KeySet::of(Layer::Autograd);
+    impl->keys = from->keys.inherent() | KeySet::of(Layer::Autograd);
     if (!thread_state.grad_enabled || (from->flags & kUntrackedView)) impl->flags |= kUntrackedView;
   } else {
-    impl->keys = from->keys.backends();
+    impl->keys = from->keys.inherent();
   }
   return Tensor(std::move(impl));
 }
@@ -253,7 +253,7 @@ void assign_storage(const Tensor& self, const Tensor& other) {
   if (to->storage && from->storage) from->storage->version = std::max(from->storage->version, to->storage->version);
   to->storage = from->storage;
   to->data = from->data;
-  to->dtype = from->dtype;
+  set_dtype(to, from->dtype);
   to->numel = from->numel;
   to->layout = from->layout;
 }

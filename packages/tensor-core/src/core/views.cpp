@@ -309,7 +309,7 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
   }
   Tensor out = alias(self, self.sizes(), self.strides(), 0);
   TensorImpl* made = out.impl();
-  made->dtype = dtype;
+  set_dtype(made, dtype);
   std::copy(sizes.begin(), sizes.end(), made->dims);
   std::copy(strides.begin(), strides.end(), made->dims + sizes.size());
   refresh_layout(made);

@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "cpu/lines.h"
+#include "cpu/arith.h"
+#include "cpu/loops/softmax.h"
 #include "infer/dims.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -13,11 +14,16 @@
 #include "taeda/ops/unary.h"
 #include "taeda/parallel.h"
 
+#define TAEDA_FAMILY Activation
+#define TAEDA_LINES "scalar/activation.inc"
+#define TAEDA_ROWS activation_rows
+#include "cpu/family.h"
+
 namespace taeda::cpu {
 namespace {
 
 const SoftmaxTable& table() {
-  static const SoftmaxTable& picked = loops::tables().softmax;
+  static const SoftmaxTable& picked = softmax_table();
   return picked;
 }
 
@@ -48,8 +54,8 @@ void dropout_backward(const Tensor& out, const Tensor& grad, const Tensor& mask,
   const LoopParams p{Scalar(scale)};
   const DType d = compute_dtype(out.dtype());
   if (is_complex(d)) {
-    run_line(row(Arith::mul), "native_dropout_backward", d, out, grad, mask);
-    return run_line(row(Arith::mul), "native_dropout_backward", d, out, out, Tensor(Scalar(scale)));
+    run_line(row(SharedLine::mul), "native_dropout_backward", d, out, grad, mask);
+    return run_line(row(SharedLine::mul), "native_dropout_backward", d, out, out, Tensor(Scalar(scale)));
   }
   run_line(row(Activation::dropout_backward), "native_dropout_backward", d, out, grad, mask, &p);
 }
@@ -121,11 +127,10 @@ void native_dropout(const Tensor& out, const Tensor& mask, const Tensor& self, d
 }
 
 const bool registered = [] {
-#define TAEDA_FAMILY Activation
-#include "scalar/activation.inc"
+#include "cpu/register_lines.h"
   kernel<op::gelu>(kCPU, gelu);
   kernel<op::gelu_backward>(kCPU, gelu_backward);
-  line_kernel<op::hardtanh, Arith::clamp, Operands::Given>();
+  line_kernel<op::hardtanh, SharedLine::clamp, Operands::Given>();
   kernel<op::log_softmax>(kCPU, softmax<kLogSoftmax>);
   kernel<op::log_softmax_backward>(kCPU, softmax_gradient<kLogSoftmaxBackward>);
   kernel<op::native_dropout>(kCPU, native_dropout);

@@ -4,11 +4,21 @@
 #include <atomic>
 #include <cmath>
 
-#include "cpu/lines.h"
+#include "cpu/arith.h"
 #include "infer/numbers.h"
 #include "taeda/ops/cast.h"
 
+#define TAEDA_FAMILY Arith
+#define TAEDA_LINES "scalar/arith.inc"
+#define TAEDA_ROWS arith_rows
+#include "cpu/family.h"
+
 namespace taeda::cpu {
+
+constinit const ElementRow* const shared_lines[] = {
+    &family_lines.rows[int(Arith::clamp)], &family_lines.rows[int(Arith::div)], &family_lines.rows[int(Arith::mul)],
+    &family_lines.rows[int(Arith::sqrt)]};
+
 namespace {
 
 /// Half precision: neighbours of one sign differ by one in their bits.
@@ -142,8 +152,7 @@ void clamp_kernel(const Tensor& out, const Tensor& self, const std::optional<Sca
 }
 
 const bool registered = [] {
-#define TAEDA_FAMILY Arith
-#include "scalar/arith.inc"
+#include "cpu/register_lines.h"
   kernel<op::abs>(kCPU, but_of_bool<op::abs, Arith::abs>);
   kernel<op::add>(kCPU, add_kernel);
   kernel<op::clamp>(kCPU, clamp_kernel);

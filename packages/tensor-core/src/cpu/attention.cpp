@@ -100,6 +100,13 @@ struct Attention {
     if (lse == -std::numeric_limits<double>::infinity()) std::fill_n(row, keys, T(0));
     else layers<T>().softmax_scaled(row, lse, 1.0, 0.0, keys, row);
   }
+  /// Weights made from a rounded logarithm miss 1 by what it was rounded by, which is much where scores are large.
+  static void normalise(T* row, int64_t keys) {
+    const double total = layers<T>().row_sum(row, keys);
+    const T factor = T(total > 0 ? 1 / total : 1);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < keys; ++j) row[j] *= factor;
+  }
 
   static constexpr T kNever = -std::numeric_limits<T>::infinity();
 };
@@ -126,7 +133,7 @@ void forward(const Attention<T>& s, const Tensor& result, const Tensor& logsumex
         T* const row = scratch.get() + (i - begin) * keys;
         const double sum = layers<T>().log_sum_exp(row, keys);
         lse[i] = T(sum);
-        s.weigh(row, keys, double(lse[i]));
+        s.weigh(row, keys, sum);
       }
       blas::gemm<T>(end - begin, s.outputs, keys, T(1), {scratch.get(), keys}, s.matrix(s.value, b, h, 0), T(0),
                     s.at(result, b, h, begin), result.stride(2));
@@ -166,7 +173,11 @@ void backward_head(const Attention<T>& s, const Gradients<T>& g, int64_t b, int6
   for (int64_t begin = 0, step = s.rows(); begin < s.length; begin += step) {
     const int64_t end = std::min(s.length, begin + step), rows = end - begin, keys = s.seen(end);
     s.scores(b, h, begin, end, keys, weights);
-    for (int64_t i = begin; i < end; ++i) s.weigh(weights + (i - begin) * keys, keys, double(lse[i]));
+    for (int64_t i = begin; i < end; ++i) {
+      T* const row = weights + (i - begin) * keys;
+      s.weigh(row, keys, double(lse[i]));
+      s.normalise(row, keys);
+    }
     const Operand<T> up = s.matrix(g.grad, b, h, begin);
     if (g.value.defined())
       blas::gemm<T>(keys, s.outputs, rows, T(1), {weights, keys, true}, up, T(1), s.at(g.value, b, h, 0),
@@ -174,9 +185,10 @@ void backward_head(const Attention<T>& s, const Gradients<T>& g, int64_t b, int6
     if (!g.query.defined() && !g.key.defined()) continue;
     blas::gemm<T>(rows, keys, s.outputs, T(1), up, s.matrix(s.value, b, h, 0, true), T(0), slopes, keys);
     for (int64_t i = 0; i < rows; ++i) {
-      const T along = blas::dot<T>(s.outputs, s.at(g.grad, b, h, begin + i), 1, s.at(g.result, b, h, begin + i), 1);
       const T* const p = weights + i * keys;
       T* const d = slopes + i * keys;
+      // Of the very numbers that it is taken from: where one weight is nearly 1 they cancel to the last digit.
+      const T along = blas::dot<T>(keys, p, 1, d, 1);
 #pragma GCC ivdep
       for (int64_t j = 0; j < keys; ++j) d[j] = p[j] * (d[j] - along) * s.scale;
     }

@@ -20,7 +20,7 @@ void fill_kernel(const Tensor& self, const Tensor& value) {
   char zero[16] = {}, bytes[16] = {};
   const int64_t none[2] = {0, 0};
   char* const pair[2] = {bytes, value.bytes()};
-  cast_loop(self.dtype(), value.dtype())(pair, none, 1, nullptr);
+  convert_elements(self.dtype(), value.dtype(), pair, none, 1);
   if (self.dense() && std::memcmp(zero, bytes, sizeof bytes) == 0) {
     const int64_t total = self.numel() * self.item_bytes();
     const Unlocked unlocked(self.numel() > kLoopGrain);

@@ -4,7 +4,12 @@
 
 #include <bit>
 
-#include "cpu/lines.h"
+#include "cpu/loops/select.h"
+
+#define TAEDA_FAMILY Compare
+#define TAEDA_LINES "scalar/compare.inc"
+#define TAEDA_ROWS compare_rows
+#include "cpu/family.h"
 
 namespace taeda::cpu {
 namespace {
@@ -22,7 +27,7 @@ void swapped(const Tensor& out, const Tensor& a, const Tensor& b) {
 }
 
 Loop select_loop(DType d) {
-  static const SelectTable& loops = loops::tables().select;
+  static const SelectTable& loops = select_table();
   return loops.by_size[std::countr_zero(uint64_t(item_size(d)))];
 }
 void where_kernel(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
@@ -35,8 +40,7 @@ void masked_fill_kernel(const Tensor& out, const Tensor& self, const Tensor& mas
 }
 
 const bool registered = [] {
-#define TAEDA_FAMILY Compare
-#include "scalar/compare.inc"
+#include "cpu/register_lines.h"
   kernel<op::ge>(kCPU, swapped<op::ge, Compare::le>);
   kernel<op::gt>(kCPU, swapped<op::gt, Compare::lt>);
   kernel<op::isfinite>(kCPU, predicate<op::isfinite, Compare::isfinite>);

@@ -103,13 +103,19 @@ void pdist_forward_kernel(const Tensor& out, const Tensor& input, double p) {
     const Unlocked unlocked(out.numel() * n > 32768);
     visit_norm(dtype, p, [&]<class T, Norm kNorm>() {
       const T* const from = x.data<T>();
-      parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, rows * n)), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          poll_signals();
-          T* const to = target.data<T>() + i * (2 * rows - i - 1) / 2 - i - 1;
-          for (int64_t j = i + 1; j < rows; ++j) to[j] = distance<T, kNorm>(from + i * n, from + j * n, n, T(p));
-        }
-      });
+      const auto row = [&](int64_t i) {
+        poll_signals();
+        T* const to = target.data<T>() + i * (2 * rows - i - 1) / 2 - i - 1;
+        for (int64_t j = i + 1; j < rows; ++j) to[j] = distance<T, kNorm>(from + i * n, from + j * n, n, T(p));
+      };
+      // A long row and a short one together, so that all pieces have as many pairs.
+      parallel_for((rows + 1) / 2, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, rows * n)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       row(i);
+                       if (rows - 1 - i != i) row(rows - 1 - i);
+                     }
+                   });
     });
   }
   target.finish();

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "cpu/loops/tables.h"
+#include "cpu/float8.h"
+#include "cpu/loops/cast.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
@@ -15,16 +16,38 @@ constexpr int kMax = kMaxLoopOperands;
 constexpr int64_t kChunk = 512;
 
 using CastRow = const Loop (*)[kDTypeCount];
-/// This machine's loops, and the base ones of pairs that have no others.
+/// This machine's loops, and the base ones of pairs that have no others. Those of float8 have float32 on the other
+/// side.
 CastRow cast_table() noexcept {
   static const loops::CastTable table = [] {
-    loops::CastTable all = loops::tables().cast;
+    loops::CastTable all = loops::cast_table();
     for (int to = 0; to < kDTypeCount; ++to)
       for (int from = 0; from < kDTypeCount; ++from)
-        if (!all.rows[to][from]) all.rows[to][from] = loops::least_tables().cast.rows[to][from];
+        if (!all.rows[to][from]) all.rows[to][from] = loops::least_cast_table().rows[to][from];
+    constexpr int single = int(DType::Float32), byte = int(DType::UInt8);
+    for (int d = 0; d < kDTypeCount; ++d) {
+      if (!is_float8(DType(d))) continue;
+      all.rows[d][d] = all.rows[byte][byte];
+      all.rows[d][single] = cpu::float8_from_float32(DType(d));
+      all.rows[single][d] = cpu::float8_to_float32(DType(d));
+    }
     return all;
   }();
   return table.rows;
+}
+
+/// Pairs without a loop of their own, by way of float32.
+[[gnu::noinline]] void convert_twice(DType to, DType from, char* const* pair, const int64_t* strides, int64_t n) {
+  float between[kChunk];
+  constexpr int64_t step = sizeof(float);
+  for (int64_t done = 0; done < n; done += kChunk) {
+    const int64_t m = std::min(kChunk, n - done);
+    char* const first[2] = {reinterpret_cast<char*>(between), pair[1] + done * strides[1]};
+    char* const second[2] = {pair[0] + done * strides[0], reinterpret_cast<char*>(between)};
+    const int64_t first_steps[2] = {step, strides[1]}, second_steps[2] = {strides[0], step};
+    cast_table()[int(DType::Float32)][int(from)](first, first_steps, m, nullptr);
+    cast_table()[int(to)][int(DType::Float32)](second, second_steps, m, nullptr);
+  }
 }
 
 /// Operands reduced to addresses and byte strides; broadcast ones have stride 0.
@@ -49,7 +72,7 @@ bool straight(const LoopOperand* operands, int count, int outputs, Plain& plain)
       if (t.dtype() != want) {
         const int64_t none[2] = {0, 0};
         char* const pair[2] = {plain.numbers[k], t.bytes()};
-        cast_table()[int(want)][int(t.dtype())](pair, none, 1, nullptr);
+        convert_elements(want, t.dtype(), pair, none, 1);
         plain.data[k] = plain.numbers[k];
       }
       continue;
@@ -147,14 +170,14 @@ void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* 
       if (k < walk.outputs) continue;
       char* const pair[2] = {buffers[k], place};
       const int64_t pair_strides[2] = {size, strides[k]};
-      cast_table()[int(walk.compute[k])][int(walk.dtype[k])](pair, pair_strides, repeated ? 1 : m, nullptr);
+      convert_elements(walk.compute[k], walk.dtype[k], pair, pair_strides, repeated ? 1 : m);
     }
     loop(at, steps, m, params);
     for (int k = 0; k < walk.outputs; ++k) {
       if (walk.dtype[k] == walk.compute[k]) continue;
       char* const pair[2] = {data[k] + done * strides[k], buffers[k]};
       const int64_t pair_strides[2] = {strides[k], item_size(walk.compute[k])};
-      cast_table()[int(walk.dtype[k])][int(walk.compute[k])](pair, pair_strides, m, nullptr);
+      convert_elements(walk.dtype[k], walk.compute[k], pair, pair_strides, m);
     }
   }
 }
@@ -232,7 +255,11 @@ void run_loop(Loop loop, const LoopParams* params, std::initializer_list<LoopOpe
   });
 }
 
-Loop cast_loop(DType to, DType from) noexcept { return cast_table()[int(to)][int(from)]; }
+void convert_elements(DType to, DType from, char* const* pair, const int64_t* strides, int64_t n) {
+  if (const Loop loop = cast_table()[int(to)][int(from)]) [[likely]]
+    return loop(pair, strides, n, nullptr);
+  convert_twice(to, from, pair, strides, n);
+}
 
 namespace {
 
@@ -295,10 +322,21 @@ void copy_elements(const Tensor& out, const Tensor& in) {
     return;
   }
   if (copy_transposed(out, in)) return;
-  run_loop(cast_loop(out.dtype(), in.dtype()), nullptr, {{&out, out.dtype()}, {&in, in.dtype()}});
+  // The engine brings the other side of a float8 to and from float32.
+  const bool direct = cast_table()[int(out.dtype())][int(in.dtype())];
+  const DType to = direct || is_float8(out.dtype()) ? out.dtype() : DType::Float32;
+  const DType from = direct || !is_float8(out.dtype()) ? in.dtype() : DType::Float32;
+  run_loop(cast_table()[int(to)][int(from)], nullptr, {{&out, to}, {&in, from}});
 }
 
 Scalar scalar_of(const Tensor& one) {
+  if (is_float8(one.dtype())) {
+    float wide = 0;
+    const int64_t none[2] = {0, 0};
+    char* const pair[2] = {reinterpret_cast<char*>(&wide), one.bytes()};
+    convert_elements(DType::Float32, one.dtype(), pair, none, 1);
+    return Scalar(double(wide));
+  }
   return visit_dtype(one.dtype(), [&]<class T>() -> Scalar {
     const T value = *one.data<T>();
     if constexpr (std::is_same_v<T, bool>) return Scalar(value);

@@ -2,43 +2,72 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "cpu/loops/cast.h"
 #include "cpu/loops/fft.h"
 #include "cpu/loops/layers.h"
 #include "cpu/loops/moments.h"
-#include "cpu/loops/special.h"
+#include "cpu/loops/optim.h"
+#include "cpu/loops/random.h"
+#include "cpu/loops/reduce.h"
+#include "cpu/loops/rows.h"
+#include "cpu/loops/select.h"
+#include "cpu/loops/softmax.h"
 #include "cpu/loops/spatial.h"
-#include "cpu/loops/tables.h"
 #include "isas.h"
 
 namespace taeda::loops {
 
-TAEDA_EACH_ISA(TAEDA_LOOP_TABLES)
+/// Declares the rows of the element-wise families for one instruction set.
+#define TAEDA_FAMILY_ROWS(ISA)                                                                           \
+  namespace ISA {                                                                                        \
+  extern const ElementRow activation_rows[], arith_rows[], compare_rows[], special_rows[], unary_rows[]; \
+  }
+
+TAEDA_EACH_ISA(TAEDA_FAMILY_ROWS)
+TAEDA_EACH_ISA(TAEDA_CAST_LOOPS)
+TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
 TAEDA_EACH_ISA(TAEDA_LAYER_LOOPS)
 TAEDA_EACH_ISA(TAEDA_MOMENT_LOOPS)
-TAEDA_EACH_ISA(TAEDA_FFT_LOOPS)
-TAEDA_EACH_ISA(TAEDA_SPECIAL_LOOPS)
+TAEDA_EACH_ISA(TAEDA_OPTIM_LOOPS)
+TAEDA_EACH_ISA(TAEDA_RANDOM_LOOPS)
+TAEDA_EACH_ISA(TAEDA_REDUCE_LOOPS)
+TAEDA_EACH_ISA(TAEDA_SELECT_LOOPS)
+TAEDA_EACH_ISA(TAEDA_SOFTMAX_LOOPS)
 TAEDA_EACH_ISA(TAEDA_SPATIAL_LOOPS)
 
 namespace {
 
 struct Copy {
   std::string_view name;
-  Tables tables;
+  const ElementRow *activation, *arith, *compare, *special, *unary;
+  const CastTable& cast;
+  const FftTable& fft;
   LayerTables layers;
   const MomentTable& moments;
-  const FftTable& fft;
-  const ElementRow* special;
+  const OptimTable& optim;
+  const RandomTable& random;
+  const ReduceTable& reduce;
+  const SelectTable& select;
+  const SoftmaxTable& softmax;
   const SpatialTable& spatial;
 };
 
-#define TAEDA_COPY(ISA)                                                                                    \
-  Copy{#ISA,                                                                                               \
-       {ISA::arith_rows, ISA::unary_rows, ISA::compare_rows, ISA::activation_rows, ISA::select, ISA::cast, \
-        ISA::softmax, ISA::reduce, ISA::random, ISA::optim},                                               \
-       {ISA::layers_float, ISA::layers_double},                                                            \
-       ISA::moments,                                                                                       \
-       ISA::fft,                                                                                           \
-       ISA::special_rows,                                                                                  \
+#define TAEDA_COPY(ISA)                         \
+  Copy{#ISA,                                    \
+       ISA::activation_rows,                    \
+       ISA::arith_rows,                         \
+       ISA::compare_rows,                       \
+       ISA::special_rows,                       \
+       ISA::unary_rows,                         \
+       ISA::cast,                               \
+       ISA::fft,                                \
+       {ISA::layers_float, ISA::layers_double}, \
+       ISA::moments,                            \
+       ISA::optim,                              \
+       ISA::random,                             \
+       ISA::reduce,                             \
+       ISA::select,                             \
+       ISA::softmax,                            \
        ISA::spatial},
 constexpr Copy kCopies[] = {TAEDA_EACH_ISA(TAEDA_COPY)};
 #undef TAEDA_COPY
@@ -82,13 +111,21 @@ const Copy& chosen() noexcept {
 
 }  // namespace
 
-const Tables& tables() noexcept { return chosen().tables; }
-const Tables& least_tables() noexcept { return kCopies[0].tables; }
+FamilyRows activation_rows() noexcept { return {chosen().activation, kCopies[0].activation}; }
+FamilyRows arith_rows() noexcept { return {chosen().arith, kCopies[0].arith}; }
+FamilyRows compare_rows() noexcept { return {chosen().compare, kCopies[0].compare}; }
+FamilyRows special_rows() noexcept { return {chosen().special, kCopies[0].special}; }
+FamilyRows unary_rows() noexcept { return {chosen().unary, kCopies[0].unary}; }
+const CastTable& cast_table() noexcept { return chosen().cast; }
+const CastTable& least_cast_table() noexcept { return kCopies[0].cast; }
+const FftTable& fft_table() noexcept { return chosen().fft; }
 const LayerTables& layer_tables() noexcept { return chosen().layers; }
 const MomentTable& moment_table() noexcept { return chosen().moments; }
-const FftTable& fft_table() noexcept { return chosen().fft; }
-const ElementRow* special_table() noexcept { return chosen().special; }
-const ElementRow* least_special_table() noexcept { return kCopies[0].special; }
+const OptimTable& optim_table() noexcept { return chosen().optim; }
+const RandomTable& random_table() noexcept { return chosen().random; }
+const ReduceTable& reduce_table() noexcept { return chosen().reduce; }
+const SelectTable& select_table() noexcept { return chosen().select; }
+const SoftmaxTable& softmax_table() noexcept { return chosen().softmax; }
 const SpatialTable& spatial_table() noexcept { return chosen().spatial; }
 
 }  // namespace taeda::loops

@@ -1,7 +1,7 @@
 // What the element-wise kernels share: choosing the compute dtype and the loop, then running the engine.
 #pragma once
-#include "cpu/loops/tables.h"
 #include "infer/dtypes.h"
+#include "taeda/elementwise.h"
 #include "taeda/infer.h"
 
 #define TAEDA_ISA portable

@@ -1,57 +1,22 @@
 // Kernels of operators whose arithmetic is declared in lines (scalar/<family>.inc).
 #pragma once
 #include "cpu/kernel.h"
+#include "cpu/loops/rows.h"
 
 namespace taeda::cpu {
-
-// The lines of each family by name.
-#define TAEDA_UNARY(NAME, ...) NAME,
-#define TAEDA_BINARY(NAME, ...) NAME,
-#define TAEDA_TERNARY(NAME, ...) NAME,
-#define TAEDA_UNARY_WHERE(NAME, ...) NAME,
-#define TAEDA_BINARY_WHERE(NAME, ...) NAME,
-enum class Arith {
-#include "scalar/arith.inc"
-  kCount
-};
-enum class Unary {
-#include "scalar/unary.inc"
-  kCount
-};
-enum class Compare {
-#include "scalar/compare.inc"
-  kCount
-};
-enum class Activation {
-#include "scalar/activation.inc"
-  kCount
-};
-#undef TAEDA_UNARY
-#undef TAEDA_BINARY
-#undef TAEDA_TERNARY
-#undef TAEDA_UNARY_WHERE
-#undef TAEDA_BINARY_WHERE
 
 /// A family's rows: for this machine's instruction set, and for the base one what is compiled once.
 template <class Line>
 struct Rows {
   ElementRow rows[int(Line::kCount)];
-  Rows(const ElementRow* here, const ElementRow* base) {
+  explicit Rows(FamilyRows family) {
     for (int i = 0; i < int(Line::kCount); ++i) {
-      rows[i] = base[i];
+      rows[i] = family.least[i];
       for (int d = 0; d < kDTypeCount; ++d)
-        if (here[i].fn[d]) rows[i].fn[d] = here[i].fn[d];
+        if (family.here[i].fn[d]) rows[i].fn[d] = family.here[i].fn[d];
     }
   }
 };
-inline const Rows<Arith> arith_lines{tables().arith, least_tables().arith};
-inline const Rows<Unary> unary_lines{tables().unary, least_tables().unary};
-inline const Rows<Compare> compare_lines{tables().compare, least_tables().compare};
-inline const Rows<Activation> activation_lines{tables().activation, least_tables().activation};
-inline const ElementRow& row(Arith line) { return arith_lines.rows[int(line)]; }
-inline const ElementRow& row(Unary line) { return unary_lines.rows[int(line)]; }
-inline const ElementRow& row(Compare line) { return compare_lines.rows[int(line)]; }
-inline const ElementRow& row(Activation line) { return activation_lines.rows[int(line)]; }
 
 /// In which dtype a line computes: as given (halves in float32), integers as floating-point numbers, or truth values.
 enum class Operands { Given, AsFloat, AsBool };
@@ -122,15 +87,3 @@ void line_kernel() {
 }
 
 }  // namespace taeda::cpu
-
-// Around #include "scalar/<family>.inc": registers the kernels of the lines, but of those whose kernels are written by
-// hand. TAEDA_FAMILY names the enumeration.
-#define TAEDA_UNARY(NAME, TYPES, KIND, ...) TAEDA_REGISTER_##KIND(NAME)
-#define TAEDA_BINARY(NAME, TYPES, KIND, ...) TAEDA_REGISTER_##KIND(NAME)
-#define TAEDA_TERNARY(NAME, TYPES, KIND, ...) TAEDA_REGISTER_##KIND(NAME)
-#define TAEDA_UNARY_WHERE(NAME, TYPES, KIND, ...) TAEDA_REGISTER_##KIND(NAME)
-#define TAEDA_BINARY_WHERE(NAME, TYPES, KIND, ...) TAEDA_REGISTER_##KIND(NAME)
-#define TAEDA_REGISTER_Given(NAME) line_kernel<op::NAME, TAEDA_FAMILY::NAME, Operands::Given>();
-#define TAEDA_REGISTER_AsFloat(NAME) line_kernel<op::NAME, TAEDA_FAMILY::NAME, Operands::AsFloat>();
-#define TAEDA_REGISTER_AsBool(NAME) line_kernel<op::NAME, TAEDA_FAMILY::NAME, Operands::AsBool>();
-#define TAEDA_REGISTER_ByHand(NAME)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/kernel.h"
+#include "cpu/loops/optim.h"
 #include "taeda/interrupt.h"
 #include "taeda/parallel.h"
 
@@ -11,7 +12,7 @@ namespace taeda::cpu {
 namespace {
 
 const OptimTable& table() {
-  static const OptimTable& picked = loops::tables().optim;
+  static const OptimTable& picked = optim_table();
   return picked;
 }
 

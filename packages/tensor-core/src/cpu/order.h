@@ -11,13 +11,6 @@ namespace taeda::cpu {
 template <class T>
 inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-template <class T>
-bool is_nan(T v) {
-  if constexpr (is_half<T>) return std::isnan(float(v));
-  else if constexpr (std::is_floating_point_v<T>) return std::isnan(v);
-  else return false;
-}
-
 /// a before b in ascending order.
 template <class T>
 bool before(T a, T b) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cpu/kernel.h"
+#include "cpu/loops/random.h"
 #include "taeda/half.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/arith.h"
@@ -15,7 +16,7 @@ namespace taeda::cpu {
 namespace {
 
 const RandomTable& table() {
-  static const RandomTable& picked = loops::tables().random;
+  static const RandomTable& picked = random_table();
   return picked;
 }
 

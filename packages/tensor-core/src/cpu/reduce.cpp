@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "cpu/kernel.h"
+#include "cpu/arith.h"
 #include "cpu/lines.h"
 #include "cpu/loops/moments.h"
 #include "cpu/loops/total.h"
@@ -21,7 +21,7 @@ namespace {
 using Dims = infer::Dims;
 
 const ReduceTable& table() {
-  static const ReduceTable& picked = loops::tables().reduce;
+  static const ReduceTable& picked = reduce_table();
   return picked;
 }
 const Reducer& reducer(Reduction kind, DType d, const char* op) {
@@ -97,7 +97,7 @@ void divide(const Tensor& out, const Tensor& acc, double by) {
     for (float *x = out.data<float>(), *const end = x + out.numel(); x < end; ++x) *x /= float(by);
     return;
   }
-  run_line(row(Arith::div), "mean", d, out, acc, Tensor(Scalar(by)));
+  run_line(row(SharedLine::div), "mean", d, out, acc, Tensor(Scalar(by)));
 }
 void mean_into(const Tensor& out, const Tensor& self, uint64_t reduced) {
   const Tensor in = sum_operand(self, out.dtype());
@@ -228,7 +228,7 @@ void vector_norm_kernel(const Tensor& out, const Tensor& self, const Scalar& ord
   const double p = ord.to_double();
   if (p == 2 || p == 1) {
     reduce_into(reducer(p == 2 ? kReduceSquareSum : kReduceAbsSum, wide, "vector_norm"), in, reduced, acc);
-    if (p == 2) run_line(row(Arith::sqrt), "norm", real, acc, acc);
+    if (p == 2) run_line(row(SharedLine::sqrt), "norm", real, acc, acc);
   } else if (p == 0) {
     const Tensor nonzero = ops::cast(ops::ne(in, Tensor(0)), real);
     reduce_into(reducer(kReduceSum, real, "vector_norm"), nonzero, reduced, acc);

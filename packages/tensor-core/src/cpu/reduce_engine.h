@@ -1,6 +1,6 @@
 // Runs a Reducer over any layout: by rows or by columns, in fixed pieces.
 #pragma once
-#include "cpu/loops/tables.h"
+#include "cpu/loops/reduce.h"
 #include "taeda/tensor.h"
 
 namespace taeda::cpu {

@@ -186,19 +186,32 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
   const Tensor source = at_least_1d(src), to = at_least_1d(out);
   start_from(out, self);
   if (index1.numel() == 0) return;
-  // Both walks visit the same positions in the same order, so one list of counter places serves both.
-  std::vector<int64_t> counter_of;
-  along("scatter_reduce", counts, d, index1, index1, [&](int64_t place, int64_t) { counter_of.push_back(place); });
+  // The walks visit the same positions in the same order; they are the same for all dtypes.
+  struct Visit {
+    int64_t count, place, at;
+  };
+  std::vector<Visit> visits;
+  visits.reserve(size_t(index1.numel()));
+  along("scatter_reduce", counts, d, index1, index1, [&](int64_t place, int64_t) { visits.push_back({place, 0, 0}); });
+  auto next = visits.begin();
+  along("scatter_reduce", to, d, index1, source, [&](int64_t place, int64_t at) {
+    next->place = place;
+    next++->at = at;
+  });
   visit_sum(out.dtype(), source.dtype(), [&]<class T, class V>() {
-    size_t i = 0;
-    along("scatter_reduce", to, d, index1, source, [&](int64_t place, int64_t at) {
-      T& into = to.data<T>()[place];
-      const T value = T(source.data<V>()[at]);
-      int64_t& seen = counts.data<int64_t>()[counter_of[i++]];
-      if (seen++ == 0) into = value;
-      else if (sum) into = plus(into, value);
-      else if (prod) into = times(into, value);
-      else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value))) into = value;
+    T* const target = to.data<T>();
+    const V* const values = source.data<V>();
+    int64_t* const seen = counts.data<int64_t>();
+    in_blocks(int64_t(visits.size()), [&](int64_t begin, int64_t end) {
+      for (const Visit& visit : std::span(visits).subspan(size_t(begin), size_t(end - begin))) {
+        T& into = target[visit.place];
+        const T value = T(values[visit.at]);
+        if (seen[visit.count]++ == 0) into = value;
+        else if (sum) into = plus(into, value);
+        else if (prod) into = times(into, value);
+        else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
+          into = value;
+      }
     });
     if (!mean) return;
     for_each_offset<2>(to.sizes(), {to.strides(), counts.strides()}, [&](const auto& o, const auto&) {

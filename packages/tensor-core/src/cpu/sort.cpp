@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "cpu/order.h"
 #include "infer/dims.h"
@@ -42,47 +43,18 @@ struct Rows {
   }
 };
 
+/// Unsigned integers in the same order as the values, so that one sort serves all dtypes of a width: NaN is the
+/// largest, -0 and +0 are equal.
 template <class T>
-struct Item {
-  T value;
-  int64_t index;
-};
-
-/// Calls `body(items of the row, row)` for every row, in parallel.
-template <class T, class Body>
-void for_each_row(const Tensor& self, int64_t dim, const Body& body) {
-  const Rows rows(self, dim);
-  const Unlocked unlocked(self.numel() > 8192);
-  parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
-               [&](int64_t begin, int64_t end) {
-                 std::vector<Item<T>> items(size_t(rows.length));
-                 for (int64_t r = begin; r < end; ++r) {
-                   const T* from = self.data<T>() + rows.start(r);
-                   for (int64_t i = 0; i < rows.length; ++i) items[size_t(i)] = {from[i * rows.step], i};
-                   body(items, r);
-                 }
-               });
-}
-
-template <class T>
-void store_row(const std::vector<Item<T>>& items, int64_t count, const Tensor& values, const Tensor& indices,
-               const Rows& value_rows, const Rows& index_rows, int64_t row) {
-  T* v = values.data<T>() + value_rows.start(row);
-  int64_t* x = indices.data<int64_t>() + index_rows.start(row);
-  for (int64_t i = 0; i < count; ++i) {
-    v[i * value_rows.step] = items[size_t(i)].value;
-    x[i * index_rows.step] = items[size_t(i)].index;
-  }
-}
-
-/// Unsigned integers in the same order as the values, so that floats and integers sort by radix.
-template <class T>
-auto radix_key(T value) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+auto order_key(T value) {
+  if constexpr (cpu::is_half<T>) {
+    return order_key(float(value));
+  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    if (value != value) return U(~U(0));
-    const U bits = std::bit_cast<U>(value == T(0) ? T(0) : value);  // -0 and +0 are equal
-    return U(bits >> (sizeof(U) * 8 - 1) ? ~bits : bits | (U(1) << (sizeof(U) * 8 - 1)));
+    constexpr int last = sizeof(U) * 8 - 1;
+    const U bits = std::bit_cast<U>(value + T(0));  // without branches, which random signs would mislead
+    const U key = bits ^ (U(U(0) - (bits >> last)) | U(1) << last);
+    return value != value ? U(~U(0)) : key;
   } else if constexpr (std::is_same_v<T, bool>) {
     return uint8_t(value);
   } else {
@@ -90,11 +62,67 @@ auto radix_key(T value) {
     return std::is_signed_v<T> ? U(U(value) ^ (U(1) << (sizeof(U) * 8 - 1))) : U(value);
   }
 }
+template <class T> using KeyOf = decltype(order_key(T()));
+
+/// An element of a row by its key, inverted where the largest come first.
+template <class Key>
+struct Item {
+  Key key;
+  int64_t index;
+};
+
+template <class T>
+void fill_items(const T* from, int64_t step, bool descending, std::vector<Item<KeyOf<T>>>& items) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const KeyOf<T> key = order_key(from[int64_t(i) * step]);
+    items[i] = {descending ? KeyOf<T>(~key) : key, int64_t(i)};
+  }
+}
+
+/// Where the results of a call lie, and what they are taken from.
+struct Places {
+  const Tensor &values, &indices, &self;
+  const Rows value_rows, index_rows, rows;
+  Places(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim)
+      : values(values),
+        indices(indices),
+        self(self),
+        value_rows(values, dim),
+        index_rows(indices, dim),
+        rows(self, dim) {}
+};
+/// Calls `body(row's elements, its items, row)` for every row, in parallel.
+template <class T, class Body>
+void for_each_row(const Places& places, bool descending, const Body& body) {
+  const Tensor& self = places.self;
+  const Rows& rows = places.rows;
+  const Unlocked unlocked(self.numel() > 8192);
+  parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<Item<KeyOf<T>>> items(size_t(rows.length));
+                 for (int64_t r = begin; r < end; ++r) {
+                   const T* const from = self.data<T>() + rows.start(r);
+                   fill_items(from, rows.step, descending, items);
+                   body(from, items, r);
+                 }
+               });
+}
+
+/// The first `count` items of a row whose elements begin at `from`: their values and places.
+template <class T, class AnyItem>
+void store_row(const Places& to, const T* from, const std::vector<AnyItem>& items, int64_t count, int64_t row) {
+  T* const v = to.values.data<T>() + to.value_rows.start(row);
+  int64_t* const x = to.indices.data<int64_t>() + to.index_rows.start(row);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = items[size_t(i)].index;
+    v[i * to.value_rows.step] = from[index * to.rows.step];
+    x[i * to.index_rows.step] = index;
+  }
+}
 
 /// Least-significant-digit radix sort by bytes: stable, linear; passes whose byte is constant are skipped.
-template <class T>
-void radix_sort(std::vector<Item<T>>& items, bool descending) {
-  using Key = decltype(radix_key(T()));
+template <class Key>
+void radix_sort(std::vector<Item<Key>>& items) {
   struct Keyed {
     Key key;
     uint32_t index;
@@ -106,10 +134,7 @@ void radix_sort(std::vector<Item<T>>& items, bool descending) {
       for (size_t i = size_t(begin); i < size_t(end); ++i) body(i);
     });
   };
-  each([&](size_t i) {
-    const Key key = radix_key(items[i].value);
-    a[i] = {descending ? Key(~key) : key, uint32_t(items[i].index)};
-  });
+  each([&](size_t i) { a[i] = {items[i].key, uint32_t(items[i].index)}; });
   for (size_t byte = 0; byte < sizeof(Key); ++byte) {
     size_t counts[257] = {};
     each([&](size_t i) { ++counts[((a[i].key >> (8 * byte)) & 0xff) + 1]; });
@@ -118,38 +143,42 @@ void radix_sort(std::vector<Item<T>>& items, bool descending) {
     each([&](size_t i) { b[counts[(a[i].key >> (8 * byte)) & 0xff]++] = a[i]; });
     a.swap(b);
   }
-  std::vector<Item<T>> sorted(n);
-  each([&](size_t i) { sorted[i] = {items[a[i].index].value, int64_t(a[i].index)}; });
-  items.swap(sorted);
+  each([&](size_t i) { items[i] = {a[i].key, int64_t(a[i].index)}; });
 }
 
-/// Stable; NaN counts as the largest value: last when ascending, first when descending. Indices count from 0.
-template <class T>
-void sort_items(std::vector<Item<T>>& items, bool descending) {
-  if constexpr (!cpu::is_half<T>)
-    if (items.size() > 256 && items.size() < (size_t(1) << 32)) return radix_sort(items, descending);
+/// Stable. Indices count from 0.
+template <class Key>
+void sort_items(std::vector<Item<Key>>& items) {
+  if (items.size() > 256 && items.size() < (size_t(1) << 32)) return radix_sort(items);
   Patience patience;
-  std::stable_sort(items.begin(), items.end(), [&](const Item<T>& a, const Item<T>& b) {
+  std::stable_sort(items.begin(), items.end(), [&](const Item<Key>& a, const Item<Key>& b) {
     patience();
-    return descending ? before(b.value, a.value) : before(a.value, b.value);
+    return a.key < b.key;
   });
 }
 
 void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = infer::axis_of(dim, self.dim());
-  const Rows value_rows(values, d), index_rows(indices, d);
+  const Places places(values, indices, self, d);
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
-    for_each_row<T>(self, d, [&](std::vector<Item<T>>& items, int64_t row) {
-      sort_items(items, descending);
-      store_row(items, int64_t(items.size()), values, indices, value_rows, index_rows, row);
+    for_each_row<T>(places, descending, [&](const T* from, std::vector<Item<KeyOf<T>>>& items, int64_t row) {
+      sort_items(items);
+      store_row(places, from, items, int64_t(items.size()), row);
     });
   });
 }
 
+/// One that is kept by `keep_first`.
+template <class T>
+struct Kept {
+  T value;
+  int64_t index;
+};
+
 /// The k first of a row, in order, for a k much smaller than the row: what is not ahead of the last kept is passed over
 /// in blocks. `ahead(a, b)` orders values; of equal ones the earlier is kept.
 template <class T, class Ahead>
-void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& ahead, std::vector<Item<T>>& kept) {
+void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& ahead, std::vector<Kept<T>>& kept) {
   constexpr int64_t block = 16;
   kept.clear();
   const auto take = [&](int64_t i) {
@@ -159,7 +188,7 @@ void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& 
       kept.pop_back();
     }
     const auto place = std::upper_bound(kept.begin(), kept.end(), value,
-                                        [&](T v, const Item<T>& item) { return ahead(v, item.value); });
+                                        [&](T v, const Kept<T>& item) { return ahead(v, item.value); });
     kept.insert(place, {value, i});
   };
   int64_t i = 0;
@@ -177,43 +206,61 @@ void keep_first(const T* from, int64_t n, int64_t step, int64_t k, const Ahead& 
 
 /// topk where k is at most an eighth of the row.
 template <class T>
-void topk_of_many(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t d, bool largest) {
-  const Rows rows(self, d), value_rows(values, d), index_rows(indices, d);
-  const Unlocked unlocked(self.numel() > 8192);
+void topk_of_many(const Places& places, int64_t k, bool largest) {
+  const Rows rows = places.rows;
+  const Unlocked unlocked(places.self.numel() > 8192);
   parallel_for(rows.count, std::max<int64_t>(1, 16384 / rows.length), [&](int64_t begin, int64_t end) {
-    std::vector<Item<T>> kept;
+    std::vector<Kept<T>> kept;
     kept.reserve(size_t(k));
     for (int64_t r = begin; r < end; ++r) {
-      const T* const from = self.data<T>() + rows.start(r);
+      const T* const from = places.self.data<T>() + rows.start(r);
       if (largest) keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(b, a); }, kept);
       else keep_first(from, rows.length, rows.step, k, [](T a, T b) { return before(a, b); }, kept);
-      store_row(kept, k, values, indices, value_rows, index_rows, r);
+      store_row(places, from, kept, k, r);
     }
   });
+}
+/// The k first items in order, those of equal keys by their places.
+template <class Key>
+void order_first(std::vector<Item<Key>>& items, int64_t k) {
+  Patience patience;
+  const auto ahead = [&](const Item<Key>& a, const Item<Key>& b) {
+    patience();
+    return a.key != b.key ? a.key < b.key : a.index < b.index;
+  };
+  std::nth_element(items.begin(), items.begin() + std::max<int64_t>(0, k - 1), items.end(), ahead);
+  std::sort(items.begin(), items.begin() + k, ahead);
 }
 
 void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest,
                  bool) {
   const int64_t d = infer::axis_of(dim, self.dim());
-  const Rows value_rows(values, d), index_rows(indices, d);
+  const Places places(values, indices, self, d);
   const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
-    if (many) return topk_of_many<T>(values, indices, self, k, d, largest);
-    const auto plainly_ahead = [&](const Item<T>& a, const Item<T>& b) {
-      if (largest ? before(b.value, a.value) : before(a.value, b.value)) return true;
-      if (largest ? before(a.value, b.value) : before(b.value, a.value)) return false;
-      return a.index < b.index;
-    };
-    for_each_row<T>(self, d, [&](std::vector<Item<T>>& items, int64_t row) {
-      Patience patience;
-      const auto ahead = [&](const Item<T>& a, const Item<T>& b) {
-        patience();
-        return plainly_ahead(a, b);
-      };
-      std::nth_element(items.begin(), items.begin() + std::max<int64_t>(0, k - 1), items.end(), ahead);
-      std::sort(items.begin(), items.begin() + k, ahead);
-      store_row(items, k, values, indices, value_rows, index_rows, row);
+    if (many) return topk_of_many<T>(places, k, largest);
+    for_each_row<T>(places, largest, [&](const T* from, std::vector<Item<KeyOf<T>>>& items, int64_t row) {
+      order_first(items, k);
+      store_row(places, from, items, k, row);
     });
+  });
+}
+
+/// The runs of equal items: where each begins first in memory, how long it is, and for each element the run's number.
+/// Each NaN is a value of its own, as NaN != NaN.
+template <class Key>
+void runs_of(const std::vector<Item<Key>>& items, std::optional<Key> nan, std::vector<int64_t>& first,
+             std::vector<int64_t>& counts, int64_t* inverse) {
+  in_blocks(int64_t(items.size()), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Item<Key>& item = items[size_t(i)];
+      if (i == 0 || items[size_t(i - 1)].key != item.key || (nan && item.key == *nan)) {
+        first.push_back(item.index);
+        counts.push_back(0);
+      }
+      ++counts.back();
+      inverse[item.index] = int64_t(first.size()) - 1;
+    }
   });
 }
 
@@ -226,22 +273,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all_kernel(const Tensor& self)
   visit_ordered(self.dtype(), "unique_all", [&]<class T>() {
     const T* data = flat.data<T>();
     const Unlocked unlocked(n > 8192);
-    std::vector<Item<T>> items(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) items[size_t(i)] = {data[i], i};
-    sort_items(items, false);
-    in_blocks(n, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const Item<T>& item = items[size_t(i)];
-        // Each NaN is a value of its own, as NaN != NaN.
-        const bool fresh = i == 0 || before(items[size_t(i - 1)].value, item.value) || cpu::is_nan(item.value);
-        if (fresh) {
-          first.push_back(item.index);
-          counts.push_back(0);
-        }
-        ++counts.back();
-        inverse.data<int64_t>()[item.index] = int64_t(first.size()) - 1;
-      }
-    });
+    std::vector<Item<KeyOf<T>>> items(static_cast<size_t>(n));
+    fill_items(data, 1, false, items);
+    sort_items(items);
+    constexpr bool has_nan = cpu::is_half<T> || std::is_floating_point_v<T>;
+    runs_of(items, has_nan ? std::optional<KeyOf<T>>(KeyOf<T>(~KeyOf<T>(0))) : std::nullopt, first, counts,
+            inverse.data<int64_t>());
     values = empty(Shape{int64_t(first.size())}, self.dtype());
     for (size_t i = 0; i < first.size(); ++i) values.data<T>()[i] = data[first[i]];
   });

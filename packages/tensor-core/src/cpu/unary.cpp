@@ -3,8 +3,12 @@
 
 #include <cmath>
 
-#include "cpu/lines.h"
 #include "infer/dtypes.h"
+
+#define TAEDA_FAMILY Unary
+#define TAEDA_LINES "scalar/unary.inc"
+#define TAEDA_ROWS unary_rows
+#include "cpu/family.h"
 
 namespace taeda::cpu {
 namespace {
@@ -38,8 +42,7 @@ void nan_to_num_kernel(const Tensor& out, const Tensor& self, std::optional<doub
 }
 
 const bool registered = [] {
-#define TAEDA_FAMILY Unary
-#include "scalar/unary.inc"
+#include "cpu/register_lines.h"
   kernel<op::ceil>(kCPU, rounding<op::ceil, Unary::ceil>);
   kernel<op::conj>(kCPU, conj_kernel);
   kernel<op::floor>(kCPU, rounding<op::floor, Unary::floor>);

@@ -97,7 +97,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     }
     TensorImpl* impl = to.impl();
     impl->device = from.device();
-    impl->keys = KeySet(impl->keys.bits() & ~impl->keys.backends().bits()) | from.keys().backends();
+    impl->keys = KeySet(impl->keys.bits() & ~impl->keys.inherent().bits()) | from.keys().inherent();
     return 0;
   } catch (...) {
     set_python_error();
@@ -171,7 +171,7 @@ int set_dict(PyObject* self, PyObject* value, void* context) {
 PyObject* array_interface(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
-    if (t.device().backend != kCPU || t.dtype() == DType::BFloat16 || t.requires_grad() || is_carrier(t)) {
+    if (t.device().backend != kCPU || !*buffer_format(t.dtype()) || t.requires_grad() || is_carrier(t)) {
       PyErr_SetString(
           PyExc_AttributeError,
           "__array_interface__: only for tensors on cpu that do not require grad and whose dtype NumPy has");

@@ -18,12 +18,14 @@ constexpr struct {
   DType dtype;
   const char* typestr;
   const char* format;  // PEP 3118, native sizes
-} kTypes[] = {
-    {DType::Bool, "|b1", "?"},    {DType::Int8, "|i1", "b"},       {DType::Int16, "<i2", "h"},
-    {DType::Int32, "<i4", "i"},   {DType::Int64, "<i8", "l"},      {DType::UInt8, "|u1", "B"},
-    {DType::UInt16, "<u2", "H"},  {DType::UInt32, "<u4", "I"},     {DType::UInt64, "<u8", "L"},
-    {DType::Float16, "<f2", "e"}, {DType::BFloat16, "", ""},       {DType::Float32, "<f4", "f"},
-    {DType::Float64, "<f8", "d"}, {DType::Complex64, "<c8", "Zf"}, {DType::Complex128, "<c16", "Zd"},
+} kTypes[kDTypeCount] = {
+    {DType::Bool, "|b1", "?"},       {DType::Int8, "|i1", "b"},       {DType::Int16, "<i2", "h"},
+    {DType::Int32, "<i4", "i"},      {DType::Int64, "<i8", "l"},      {DType::UInt8, "|u1", "B"},
+    {DType::UInt16, "<u2", "H"},     {DType::UInt32, "<u4", "I"},     {DType::UInt64, "<u8", "L"},
+    {DType::Float16, "<f2", "e"},    {DType::BFloat16, "", ""},       {DType::Float32, "<f4", "f"},
+    {DType::Float64, "<f8", "d"},    {DType::Complex64, "<c8", "Zf"}, {DType::Complex128, "<c16", "Zd"},
+    {DType::Float8E4M3fn, "", ""},   {DType::Float8E5M2, "", ""},     {DType::Float8E4M3fnuz, "", ""},
+    {DType::Float8E5M2fnuz, "", ""}, {DType::Float8E8M0fnu, "", ""},
 };
 
 /// Memory of a Python object, given back when the last tensor over it goes.
@@ -110,7 +112,8 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     if (t.device().backend != kCPU) [[unlikely]]
       fail(ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ", describe(t),
            "; use tensor.cpu()");
-    check(t.dtype() != DType::BFloat16, ErrorKind::Type, "numpy: NumPy has no bfloat16; use tensor.float().numpy()");
+    check(*buffer_format(t.dtype()), ErrorKind::Type, "numpy: NumPy has no ", name(t.dtype()),
+          "; use tensor.float().numpy()");
     return array_over(t);
   });
 }
@@ -196,8 +199,8 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
       fail(ErrorKind::Buffer, "buffer: only tensors on cpu share memory, found ", describe(t));
     check(!t.requires_grad(), ErrorKind::Buffer,
           "buffer: a tensor that requires grad does not share its memory; use detach()");
-    check(*buffer_format(t.dtype()), ErrorKind::Buffer,
-          "buffer: bfloat16 has no buffer format; use .float() or .view(taeda.uint16)");
+    check(*buffer_format(t.dtype()), ErrorKind::Buffer, "buffer: ", name(t.dtype()),
+          " has no buffer format; use .float() or .view(taeda.uint", 8 * t.item_bytes(), ")");
     check(!(flags & PyBUF_WRITABLE) || !readonly, ErrorKind::Buffer, "buffer: the tensor's memory is read-only");
     check((flags & PyBUF_STRIDES) == PyBUF_STRIDES || t.contiguous(), ErrorKind::Buffer,
           "buffer: the tensor is not contiguous");

@@ -4,6 +4,7 @@
 
 #include "python/arguments.h"
 #include "python/internal.h"
+#include "taeda/elementwise.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
 
@@ -177,6 +178,7 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
   const Scan scan(data);
   if (scan.has_arrays) return stacked(data, dtype);
   const DType chosen = dtype ? *dtype : scan.dtype.value_or(default_dtype());
+  if (is_float8(chosen)) return ops::cast(from_sequence(data, DType::Float32), chosen);
   Tensor out = empty(scan.sizes, chosen);
   Looks looks;
   if (out.numel()) visit_dtype(chosen, [&]<class T>() { fill(data, IntSpan(scan.sizes), out.data<T>(), looks); });
@@ -185,6 +187,7 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
 
 Tensor from_number(PyObject* data, std::optional<DType> dtype) {
   const DType chosen = dtype ? *dtype : leaf_dtype(data);
+  if (is_float8(chosen)) return ops::cast(from_number(data, DType::Float32), chosen);
   Tensor out = empty({}, chosen);
   visit_dtype(chosen, [&]<class T>() { *out.data<T>() = leaf<T>(data); });
   return out;
@@ -330,6 +333,7 @@ Scalar scalar_of(const Tensor& tensor, const char* op) {
     check_has_memory(tensor, op);
     if (tensor.device().backend != kCPU) return scalar_of(on_host(tensor), op);
   }
+  if (is_float8(tensor.dtype())) return taeda::scalar_of(tensor);
   return visit_dtype(tensor.dtype(), [&]<class T>() -> Scalar {
     const T v = *tensor.data<T>();
     if constexpr (is_complex(dtype_of<T>)) return Scalar(std::complex<double>(v));
@@ -354,6 +358,7 @@ PyObject* number_of(const Scalar& scalar) {
 PyObject* to_nested_list(const Tensor& t) {
   check_has_memory(t, "tolist");
   if (t.device().backend != kCPU) return to_nested_list(on_host(t));
+  if (is_float8(t.dtype())) return to_nested_list(ops::cast(t, DType::Float32));
   // Making lists may run the collector or the handler of a signal, and these any code, which may give `t` itself
   // another storage or shape: what is read stays.
   const Ref<Storage> kept = t.impl()->storage;

@@ -19,10 +19,20 @@ constexpr const char* kUsed = "used_dltensor";
 constexpr const char* kVersionedName = "dltensor_versioned";
 constexpr const char* kVersionedUsed = "used_dltensor_versioned";
 
+uint8_t float8_code(DType dtype) {
+  switch (dtype) {
+    case DType::Float8E4M3fn: return dlpack::kFloat8E4M3fn;
+    case DType::Float8E4M3fnuz: return dlpack::kFloat8E4M3fnuz;
+    case DType::Float8E5M2: return dlpack::kFloat8E5M2;
+    case DType::Float8E5M2fnuz: return dlpack::kFloat8E5M2fnuz;
+    default: return dlpack::kFloat8E8M0fnu;
+  }
+}
 dlpack::DataType type_of(DType dtype) {
   const uint8_t bits = uint8_t(item_size(dtype) * 8);
   if (dtype == DType::Bool) return {dlpack::kBool, 8, 1};
   if (dtype == DType::BFloat16) return {dlpack::kBfloat, 16, 1};
+  if (is_float8(dtype)) return {float8_code(dtype), 8, 1};
   if (is_floating(dtype)) return {dlpack::kFloat, bits, 1};
   if (is_complex(dtype)) return {dlpack::kComplex, bits, 1};
   return {is_signed(dtype) ? dlpack::kInt : dlpack::kUInt, bits, 1};

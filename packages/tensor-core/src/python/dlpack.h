@@ -6,7 +6,19 @@ namespace taeda::dlpack {
 
 inline constexpr uint32_t kMajor = 1, kMinor = 1;
 enum DeviceType : int32_t { kCPU = 1 };
-enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
+enum TypeCode : uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBfloat = 4,
+  kComplex = 5,
+  kBool = 6,
+  kFloat8E4M3fn = 10,
+  kFloat8E4M3fnuz = 11,
+  kFloat8E5M2 = 12,
+  kFloat8E5M2fnuz = 13,
+  kFloat8E8M0fnu = 14,
+};
 enum Flag : uint64_t { kReadOnly = 1, kIsCopied = 2 };
 
 struct Device {

@@ -24,7 +24,13 @@ PyObject* is_complex_dtype(PyObject* self, void*) { return PyBool_FromLong(is_co
 PyObject* is_signed_dtype(PyObject* self, void*) { return PyBool_FromLong(is_signed(value_of(self))); }
 PyObject* itemsize(PyObject* self, void*) { return PyLong_FromLong(long(item_size(value_of(self)))); }
 PyObject* to_real(PyObject* self, PyObject*) { return wrap(real_of(value_of(self))); }
-PyObject* to_complex(PyObject* self, PyObject*) { return wrap(complex_of(value_of(self))); }
+PyObject* to_complex(PyObject* self, PyObject*) {
+  return guarded([&] {
+    check(!is_float8(value_of(self)), ErrorKind::Runtime, "to_complex: there is no complex dtype for ",
+          name(value_of(self)));
+    return wrap(complex_of(value_of(self)));
+  });
+}
 PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(name(value_of(self)).data()); }
 
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},

@@ -168,6 +168,7 @@ BoxedFn direct_kernel(Callback callback, const OpEntry& op, std::string who) {
     {
       const Gil gil;
       const Object found = callback(pack({own(PyTuple_New(0)).release(), to_tuple(arguments).release()}));
+      if (schema.results.empty()) settle_outputs(entry, schema, found.get(), arguments, {}, who);
       results = results_from_python(found.get(), schema, who, mask_of(schema, arguments));
     }
     if (results.empty()) return results;
@@ -180,15 +181,19 @@ BoxedFn direct_kernel(Callback callback, const OpEntry& op, std::string who) {
 BoxedFn kernel_with(Callback callback, const OpEntry& op, const char* owner) {
   const std::string who = std::string("the kernel of ") + owner;
   if (op.kind == Kind::Direct) return direct_kernel(std::move(callback), op, who);
-  return
-      [callback, schema = boxed_schema(op), own_op = as_runtime(&op), who](const OpEntry&, KeySet, Values arguments) {
-        const Gil gil;
-        const bool returns = own_op && !own_op->functions()->infer;
-        const size_t outputs = returns ? 0 : schema.results.size();
-        const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
-        const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
-        return returns ? results_from_python(found.get(), schema, who) : Values();
-      };
+  return [callback, schema = boxed_schema(op), own_op = as_runtime(&op), who](const OpEntry& op, KeySet,
+                                                                              Values arguments) {
+    const Gil gil;
+    const bool returns = own_op && !own_op->functions()->infer;
+    const size_t outputs = returns ? 0 : schema.results.size();
+    const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
+    std::vector<Tensor> before;
+    for (const Value& output : made) before.push_back(detached_alias(std::get<Tensor>(output)));
+    const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
+    if (returns) return results_from_python(found.get(), schema, who);
+    settle_outputs(op, schema, found.get(), arguments, before, who);
+    return Values();
+  };
 }
 
 PyObject* add_kernel_function(PyObject*, PyObject* args) {
@@ -415,10 +420,10 @@ PyObject* host_array(PyObject*, PyObject* o) {
     const Device device = tensor_of(o).device();
     if (device.backend != kCPU && !is_host_backend(device.backend)) [[unlikely]]
       fail(ErrorKind::Runtime, "array: the memory of device '", to_string(device), "' cannot be read by the host");
-    if (tensor_of(o).dtype() != DType::BFloat16) return array_over(tensor_of(o));
-    // NumPy has no such type: the bits, as uint16.
+    if (*buffer_format(tensor_of(o).dtype())) return array_over(tensor_of(o));
+    // NumPy has no such type: the bits.
     Tensor bits = detached_alias(tensor_of(o));
-    bits.impl()->dtype = DType::UInt16;
+    set_dtype(bits.impl(), bits.item_bytes() == 1 ? DType::UInt8 : DType::UInt16);
     return array_over(bits);
   });
 }

@@ -14,6 +14,11 @@ Value from_python(PyObject* o, const SchemaArgument& argument, const char* op);
 /// Results of a Python callback: one object, or a tuple of as many as the schema has. TypeError that names the schema's
 /// operator and `who` ("the kernel of mypkg") for anything else; `mask` is that of may_be_absent().
 Values results_from_python(PyObject* o, const Schema& schema, std::string_view who, int64_t mask = 0);
+/// After a kernel from Python whose outputs, the first of `arguments`, the core had made: what it has returned is put
+/// into them, unless it is None. Results must have the shape, dtype and device of their outputs, and those must be as
+/// they were before (aliases of them). TypeError for anything else.
+void settle_outputs(const OpEntry& op, const Schema& schema, PyObject* found, const Values& arguments,
+                    const std::vector<Tensor>& before, std::string_view who);
 /// Results as a caller sees them: None, one object, or a tuple.
 PyObject* results_to_python(const Values& results);
 

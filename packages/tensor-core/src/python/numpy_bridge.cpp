@@ -20,9 +20,9 @@ void need_numpy() {
   ready = true;
 }
 
-constexpr int kTypeNumbers[] = {NPY_BOOL,  NPY_INT8,   NPY_INT16,  NPY_INT32,  NPY_INT64,
-                                NPY_UINT8, NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_HALF,
-                                NPY_VOID,  NPY_FLOAT,  NPY_DOUBLE, NPY_CFLOAT, NPY_CDOUBLE};
+constexpr int kTypeNumbers[] = {NPY_BOOL,    NPY_INT8,   NPY_INT16, NPY_INT32, NPY_INT64, NPY_UINT8,  NPY_UINT16,
+                                NPY_UINT32,  NPY_UINT64, NPY_HALF,  NPY_VOID,  NPY_FLOAT, NPY_DOUBLE, NPY_CFLOAT,
+                                NPY_CDOUBLE, NPY_VOID,   NPY_VOID,  NPY_VOID,  NPY_VOID,  NPY_VOID};
 static_assert(kTypeNumbers[size_t(DType::UInt64)] == NPY_UINT64 && kTypeNumbers[size_t(DType::Float32)] == NPY_FLOAT &&
               kTypeNumbers[size_t(DType::Complex128)] == NPY_CDOUBLE);
 

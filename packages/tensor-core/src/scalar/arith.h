@@ -186,6 +186,20 @@ inline T add_quotient(T x, T a, T b) {
   if constexpr (is_complex_number<T>) return x + exact_quotient(a, b);
   else return x + a / b;
 }
+/// Of complex numbers the one with the larger real part is taken out; the angle of infinite ones is that of the sum of
+/// their directions.
+template <class R>
+inline Complex<R> log_add_exp(Complex<R> a, Complex<R> b) {
+  const Wide high = wide(a.re > b.re ? a : b), low = wide(a.re > b.re ? b : a);
+  if (a != a || b != b) return {R(NAN), R(NAN)};
+  if (std::isinf(high.re) && high.re == low.re) {
+    if (high.re < 0) return narrow<R>(low);
+    return narrow<R>({high.re, std::atan2(std::sin(high.im) + std::sin(low.im), std::cos(high.im) + std::cos(low.im))});
+  }
+  const double size = std::exp(low.re - high.re), turn = low.im - high.im;
+  const Wide e = size == 0 ? Wide(0.0) : Wide(size * std::cos(turn), size * std::sin(turn));
+  return narrow<R>(high + Wide(0.5 * std::log1p(2.0 * e.re + size * size), std::atan2(e.im, 1.0 + e.re)));
+}
 template <class T>
 inline T log_add_exp(T a, T b) {
   const T high = a > b ? a : b, low = a > b ? b : a;

@@ -29,6 +29,9 @@ from taeda_tensor_core._functions import (  # noqa: E402
     is_nonzero,
     is_same_size,
     is_tensor,
+    native_batch_norm,
+    native_group_norm,
+    native_layer_norm,
     nonzero,
     numel,
     resolve_conj,
@@ -128,6 +131,7 @@ overridable((
     *(is_complex, is_floating_point, is_nonzero, is_same_size, nonzero, numel, resolve_conj, resolve_neg),
     *(einsum, histogramdd, tensordot, unique, unique_consecutive),
     *(split_copy, split_with_sizes_copy, unbind_copy),
+    *(native_batch_norm, native_group_norm, native_layer_norm),
 ))  # fmt: skip
 
 contiguous_format = memory_format("contiguous_format")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def _plain_bytes(tensor: Tensor) -> bytes:
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    if tensor.dtype is _C.bfloat16:
-        flat = flat.view(_C.uint16)
+    if tensor.is_floating_point() and tensor.itemsize < 4:  # some of these have no buffer format
+        flat = flat.view(_C.uint16 if tensor.itemsize == 2 else _C.uint8)
     return memoryview(flat).tobytes()
 
 

@@ -6,7 +6,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, legacy_types
+from taeda_tensor_core import _C, legacy_types, streams
 
 #: Questions that have one answer without such devices, and without a backend that says more.
 _ANSWERS: dict[str, Any] = {
@@ -42,6 +42,13 @@ class _DeviceBlock:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+class _Graph:
+    """Work of a device, recorded to be run again: none is recorded here, and making one says so."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("graphs of a device's work are not recorded; call the functions themselves")
 
 
 def find(module: Any, name: str) -> Any:
@@ -96,10 +103,14 @@ def _more(module: Any, kind: str, name: str) -> Any:
         "get_device_capability": lambda: (
             lambda device=None: module.get_device_properties(device).get("capability")
         ),
+        "Stream": lambda: streams.of_kind(module, streams.Stream),
+        "Event": lambda: streams.of_kind(module, streams.Event),
         "random": lambda: module,
         "memory": lambda: module,
         "streams": lambda: module,
     }
+    if name == "graph" or name.endswith("Graph"):
+        return _Graph
     return made[name]() if name in made else _MISSING
 
 

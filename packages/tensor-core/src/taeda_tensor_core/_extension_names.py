@@ -16,6 +16,7 @@ _ANSWERS: dict[str, Any] = {
     "_jit_override_can_fuse_on_cpu": None,
     "_jit_override_can_fuse_on_gpu": None, "_has_mps": False, "_has_xpu": False,
     "_are_functorch_transforms_active": False,
+    "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
     "_functorch_is_batchedtensor": False, "_dispatch_has_kernel_for_dispatch_key": False,
 }  # fmt: skip
 _FLAGS: dict[str, bool] = {
@@ -111,6 +112,8 @@ def find(name: str) -> Any:
         return _C.ops
     if name in ("TensorBase", "_TensorBase"):
         return _C.Tensor
+    if name == "_TensorMeta":
+        return type(_C.Tensor)
     if name in _CLASSES:
         return _CLASSES[name]
     raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")

@@ -262,6 +262,104 @@ def tensordot(
     return _C.tensordot(a, b, of_a, of_b, out=out)
 
 
+def _in_dtype(parts: tuple[Tensor, ...], *operands: Tensor | None) -> tuple[Tensor, ...]:
+    """A result and its statistics, these in the dtype of the parameters, else of the input."""
+    kind = next((t.dtype for t in operands if t is not None), parts[0].dtype)
+    return parts[0], *(part if part.dtype == kind else part.to(kind) for part in parts[1:])
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *,
+    out: Sequence[Tensor] | None = None,
+) -> Any:
+    """`batch_norm` with the means and inverse deviations that it used.
+
+    Returns: The result, and the two statistics in the dtype of the parameters, else of `input`; in evaluation these
+    have no elements.
+
+    Raises:
+        RuntimeError: Sizes that do not fit each other.
+
+    Example:
+        >>> y, mean, invstd = taeda.native_batch_norm(taeda.randn(8, 3), None, None, None, None, True, 0.1, 1e-5)
+        >>> mean.shape
+        Size([3])
+    """
+    parts = _C.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not training:
+        parts = parts[0], *(part[:0] for part in parts[1:])
+    made = _in_dtype(parts, weight, bias, running_mean, running_var)
+    if out is None:
+        return made
+    _copies_into("native_batch_norm", made, out)
+    return out
+
+
+def native_layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, ...]:
+    """`layer_norm` with the mean and inverse deviation of each row, in the dtype of the parameters, else of `input`.
+
+    Raises:
+        RuntimeError: Sizes that do not fit each other.
+
+    Example:
+        >>> y, mean, rstd = taeda.native_layer_norm(taeda.randn(8, 3), (3,), None, None, 1e-5)
+        >>> mean.shape
+        Size([8, 1])
+    """
+    return _in_dtype(_C.native_layer_norm(input, normalized_shape, weight, bias, eps), weight, bias)
+
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """`group_norm` with the mean and inverse deviation of each group, which are differentiable too.
+
+    Args:
+        input: (N, C, *) with HxW elements for each channel.
+        weight, bias: (C,), or None.
+        N, C, HxW: The sizes of `input`.
+        group: Number of groups.
+        eps: Added to variances.
+
+    Returns: The result, and the statistics of shape (N, group) in the dtype of the parameters, else of `input`.
+
+    Raises:
+        RuntimeError: Sizes that do not fit each other.
+
+    Example:
+        >>> y, mean, rstd = taeda.native_group_norm(taeda.randn(2, 4, 3), None, None, 2, 4, 3, 2, 1e-5)
+        >>> mean.shape
+        Size([2, 2])
+    """
+    if input.dim() < 2 or (input.shape[0], input.shape[1]) != (N, C) or input.numel() != N * C * HxW:
+        raise RuntimeError(
+            f"native_group_norm: argument 'input' has shape {tuple(input.shape)}, expected ({N}, {C}, ...) of "
+            f"{N * C * HxW} elements"
+        )
+    result, mean, rstd = _C.native_group_norm(input, group, weight, bias, eps)
+    if input.requires_grad and _C.is_grad_enabled():
+        rows = input.reshape(N, group, C // group * HxW).to(mean.dtype)
+        mean, rstd = rows.mean(-1), (rows.var(-1, unbiased=False) + eps).rsqrt()
+    return _in_dtype((result, mean, rstd), weight, bias)
+
+
 def _copies_into(name: str, parts: tuple[Tensor, ...], out: Sequence[Tensor] | None) -> Any:
     """The parts, or nothing when they are written to the tensors of `out`."""
     if out is None:

@@ -46,12 +46,22 @@ jagged = layout("jagged")
 
 
 # bits of the mantissa, largest exponent, smallest normal exponent, digits that always survive
-_FLOATS = {
+_FLOATS: dict[str, tuple[int, int, int, int]] = {
     "float16": (10, 15, -14, 3),
     "bfloat16": (7, 127, -126, 2),
     "float32": (23, 127, -126, 6),
     "float64": (52, 1023, -1022, 15),
+    "float8_e4m3fn": (3, 8, -6, 0),
+    "float8_e5m2": (2, 15, -14, 0),
+    "float8_e4m3fnuz": (3, 7, -7, 0),
+    "float8_e5m2fnuz": (2, 15, -15, 0),
+    "float8_e8m0fnu": (0, 127, -127, 0),
 }
+# Largest and smallest numbers that do not follow from these.
+_LARGEST = {"float8_e4m3fn": 448.0, "float8_e8m0fnu": 2.0**127}
+_LEAST = {"float8_e8m0fnu": 2.0**-127}
+# PyTorch's figure, though the next number after 1 is 1.25.
+_EPS = {"float8_e5m2fnuz": 2.0**-3}
 _REAL = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -85,8 +95,9 @@ class finfo:
         self.dtype = getattr(_C, name)
         self.bits = self.dtype.itemsize * 8
         self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps) * 2.0**high
-        self.min = -self.max
+        self.max = _LARGEST.get(name, (2.0 - self.eps) * 2.0**high)
+        self.min = _LEAST.get(name, -self.max)
+        self.eps = _EPS.get(name, self.eps)
         self.tiny = self.smallest_normal = 2.0**low
         self.resolution = float(f"1e-{digits}")
 

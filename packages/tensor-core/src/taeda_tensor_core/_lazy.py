@@ -7,17 +7,22 @@ from typing import Any
 
 #: Modules of the package.
 MODULES = frozenset({
-    "accelerator", "amp", "array_api", "backends", "default_device", "library", "overrides", "random", "return_types",
-    "serialization", "sparse", "storage", "testing",
+    "accelerator", "amp", "array_api", "backends", "default_device", "library", "monitor", "nested", "overrides",
+    "quasirandom", "random", "return_types", "serialization", "sparse", "storage", "testing",
 })  # fmt: skip
 #: Names by the module that has them.
 NAMES = {
     "serialization": "save load CheckpointError",
+    "_binomial": "binomial",
+    "composed_names": "ccol_indices_copy col_indices_copy cond convolution crow_indices_copy dsmm frobenius_norm "
+    "from_file has_lapack has_mkl has_openmp has_spectral hsmm hspmm indices_copy native_norm norm_except_dim "
+    "nuclear_norm row_indices_copy rrelu_ saddmm smm spmm sspaddmm values_copy while_loop",
     "_lowrank": "lobpcg lu pca_lowrank svd_lowrank",
     "device_module": "get_device_module",
     "default_device": "set_default_device get_default_device",
     "legacy_types": "set_default_tensor_type",
-    "storage": "UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage "
+    "random": "thread_safe_generator",
+    "storage": "Storage StorageBase UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage "
     "BFloat16Storage ByteStorage "
     "CharStorage ShortStorage IntStorage LongStorage BoolStorage ComplexFloatStorage ComplexDoubleStorage",
     "program_names": "is_inference is_signed is_conj is_neg is_distributed is_vulkan_available get_device "

@@ -212,6 +212,55 @@ def is_coalesced(self: Tensor) -> bool:
     raise RuntimeError(f"is_coalesced: expected a sparse tensor, found layout {self.layout!r}")
 
 
+def _of_sparse_alone(name: str) -> Callable[..., Any]:
+    """A method that only sparse tensors have an answer for."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{name}: expected a sparse tensor, found layout {self.layout!r}")
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "Of sparse tensors; dense ones raise RuntimeError."
+    return method
+
+
+_OF_SPARSE_ALONE = (
+    "ccol_indices", "coalesce", "col_indices", "crow_indices", "indices", "resize_as_sparse_", "row_indices", "smm",
+    "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "values",
+)  # fmt: skip
+
+
+def sparse_dim(self: Tensor) -> int:
+    """How many dimensions are sparse: none of a dense tensor."""
+    return 0
+
+
+def dense_dim(self: Tensor) -> int:
+    """How many dimensions are dense: all of a dense tensor."""
+    return self.dim()
+
+
+def index(self: Tensor, indices: Any) -> Tensor:
+    """The elements that tensors of indices name, one for each dimension; None takes a dimension whole."""
+    return _C.ops.index(self, list(indices))
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replace every element by what a Python function makes of it and of two other tensors' (slow, cpu only)."""
+    others = (other.expand_as(self).reshape(-1).tolist() for other in (x, y))
+    made = [callable(*each) for each in zip(self.reshape(-1).tolist(), *others, strict=True)]
+    return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
+
+
+def const_data_ptr(self: Tensor) -> int:
+    """Address of the first element, for reading."""
+    return self.data_ptr()
+
+
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What stands in a module in the place of this tensor when `other` is loaded; subclasses may say otherwise."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
     """Replace every element by what a Python function makes of it and of another tensor's (slow, cpu only)."""
     pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist(), strict=True)
@@ -332,6 +381,7 @@ METHODS = [
     resize_as_, __reversed__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
     storage_type, set_, new, is_conj, is_neg, is_distributed, is_coalesced, map_, dim_order, new_empty_strided,
+    sparse_dim, dense_dim, index, map2_, module_load, const_data_ptr,
 ]  # fmt: skip
 
 
@@ -378,6 +428,11 @@ def install() -> None:
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.type = type_
+    for name in _OF_SPARSE_ALONE:
+        setattr(Tensor, name, _of_sparse_alone(name))
+    Tensor.grad_dtype = property(
+        lambda self: self.dtype, doc="The dtype that gradients have: the tensor's own."
+    )
     for name in _SPARSE_WAYS:
         setattr(Tensor, name, _sparse_way(name))
     Tensor.layout = property(lambda self: _info.strided, doc="How the elements are kept: ``taeda.strided``.")

@@ -71,6 +71,8 @@ def set_printoptions(
 
 def _float_texts(values: Tensor) -> list[str]:
     """Texts of all elements of a 1-d real floating tensor, of one notation and equal fraction length."""
+    if values.itemsize == 1:
+        values = values.float()
     numbers = values.tolist()
     magnitudes = [abs(v) for v in numbers if v == v and v not in (float("inf"), float("-inf")) and v != 0]
     whole = all(v == int(v) for v in magnitudes)

@@ -136,14 +136,6 @@ class DeviceModule(ModuleType):
         """Go back to a state that get_rng_state gave."""
         random.set_rng_state(new_state, self._one(device))
 
-    def Stream(self, device: Any = None, priority: int = 0) -> streams.Stream:
-        """A new queue of work."""
-        return streams.Stream(self._one(device), priority)
-
-    def Event(self, enable_timing: bool = False) -> streams.Event:
-        """A new mark for streams."""
-        return streams.Event(self._device, enable_timing)
-
     def current_stream(self, device: Any = None) -> streams.Stream:
         """This thread's current stream."""
         return streams.current_stream(self._one(device))

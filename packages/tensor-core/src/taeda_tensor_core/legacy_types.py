@@ -108,8 +108,9 @@ def type_name(tensor: Tensor) -> str:
     """What `Tensor.type()` says, in the words that programs compare it with."""
     kind = tensor.device.type
     home = "torch" if kind in ("cpu", "meta") else f"torch.{kind}"
-    name = NAMES.get(tensor.dtype.name)
-    return f"{home}.{name}" if name else f"{home}.{tensor.dtype.name}"
+    plain = tensor.dtype.name
+    name = NAMES.get(plain) or f"{plain.replace('uint', 'UInt').replace('float', 'Float')}Tensor"
+    return f"{home}.{name}"
 
 
 def target_of(text: str) -> tuple[Any, str]:

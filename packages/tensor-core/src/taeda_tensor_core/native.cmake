@@ -39,6 +39,8 @@ endif()
 # What nothing calls goes.
 add_compile_options(-ffunction-sections -fdata-sections)
 add_link_options(-Wl,--gc-sections)
+# Tables to unwind by only where exceptions are; GCC goes by whole files and needs -fno-exceptions besides.
+add_compile_options(-fno-asynchronous-unwind-tables)
 
 execute_process(COMMAND ${TAEDA_PYTHON} -c "import sysconfig as s; print(s.get_path('include'), s.get_config_var('EXT_SUFFIX'), sep=';', end='')"
                 OUTPUT_VARIABLE PYTHON_FACTS COMMAND_ERROR_IS_FATAL ANY)

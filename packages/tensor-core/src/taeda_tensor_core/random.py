@@ -16,6 +16,7 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
 
 
@@ -95,3 +96,7 @@ def _places(devices: Iterable[object] | None, device_type: str | None) -> list[o
 
         devices = range(get_device_module(device_type).device_count())
     return [f"{device_type}:{one}" if isinstance(one, int) else one for one in devices]
+
+
+def thread_safe_generator() -> None:
+    """None: workers of a loader have generators of their own, which random operators use when none is given."""

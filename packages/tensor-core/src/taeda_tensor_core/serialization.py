@@ -218,3 +218,11 @@ def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
     finally:
         read_torch.safe.clear()
         read_torch.safe.update(before)
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from taeda_tensor_core.checkpoint import options
+
+    return getattr(options, name)

@@ -36,7 +36,13 @@ class _StorageBase:
 
     def __getitem__(self, index: int | slice) -> Any:
         found = self._elements()[index]
-        return found.item() if isinstance(index, int) else type(self)._over(found)
+        if isinstance(index, int):
+            return found.item()
+        if found.numel() == 0:
+            found = _C.empty((0,), dtype=found.dtype, device=found.device)
+        elif found.dtype is _C.uint8 and found.device.type == "cpu":
+            found = _C.frombuffer(found, dtype=_C.uint8)  # over the same bytes, and ends where the slice does
+        return type(self)._over(found)
 
     def __setitem__(self, index: int | slice, value: Any) -> None:
         self._elements()[index] = value
@@ -132,6 +138,36 @@ class UntypedStorage(_StorageBase):
     @classmethod
     def _over(cls, elements: Tensor) -> UntypedStorage:
         return cls(elements)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The bytes of a file, mapped into memory.
+
+        Args:
+            filename: Its name.
+            shared: Writes go to the file, which grows to `nbytes` where it is shorter; else they stay in memory.
+            nbytes: How many from its begin; all of them by default.
+
+        Raises:
+            RuntimeError: The file is shorter.
+        """
+        import mmap
+
+        with open(filename, "r+b" if shared else "rb") as file:
+            held = file.seek(0, 2)
+            if shared and held < nbytes:
+                file.truncate(nbytes)
+            elif held < nbytes:
+                raise RuntimeError(f"from_file: {str(filename)!r} has {held} bytes, expected {nbytes}")
+            if not (nbytes or held):
+                return cls()
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            return cls(_C.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), dtype=_C.uint8))
+
+    @property
+    def __array_interface__(self) -> Any:
+        """For functions that make tensors of arrays: the bytes themselves."""
+        return self._elements().__array_interface__
 
     def _elements(self) -> Tensor:
         found = _copies.storage_bytes(self._tensor)
@@ -378,3 +414,8 @@ def shown(storage: Any, dtype: Any, offset: int, size: Any, stride: Any) -> Tens
     return _copies.shown_over(
         elements[: elements.numel() // dtype.itemsize * dtype.itemsize], dtype, size, tuple(stride), offset
     )
+
+
+#: The class that older programs name.
+Storage = UntypedStorage
+StorageBase = _StorageBase

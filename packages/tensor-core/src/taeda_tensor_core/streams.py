@@ -21,6 +21,28 @@ def checked(value: Any, kind: type[_T], function: str, argument: str) -> _T:
     return value
 
 
+def of_kind(module: Any, base: type) -> type:
+    """`Stream` or `Event` of one kind of device, the class that `module.Stream` is.
+
+    Its instances are plain streams and events; whether one belongs to the kind is asked of its device.
+    """
+    kind = module._device
+
+    class Meta(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, base) and instance.device.type == kind  # type: ignore[attr-defined]
+
+    def new_stream(cls: type, device: Any = None, priority: int = 0) -> Stream:
+        return Stream(module._one(device), priority)
+
+    def new_event(cls: type, enable_timing: bool = False) -> Event:
+        return Event(kind, enable_timing)
+
+    made = new_stream if base is Stream else new_event
+    doc = f"{base.__doc__.splitlines()[0][:-1]}, of a device of the kind {kind!r}." if base.__doc__ else None
+    return Meta(base.__name__, (), {"__new__": made, "__module__": module.__name__, "__doc__": doc})
+
+
 class _Entered(threading.local):
     """Streams that this thread is in by `with`, each with the one to go back to."""
 

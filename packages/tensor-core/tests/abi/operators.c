@@ -161,6 +161,23 @@ static int32_t no_derivative(void* context, const taeda_call* call, const taeda_
   return api->set_error(TAEDA_E_ZERO_DIVISION, "poly::halved: nobody can divide here");
 }
 
+/* --- poly::lender(Tensor self, Tensor[] items, int how): a derivative that gives what it was lent --- */
+
+enum { RETAINED, GRADIENT, OUTPUT, ITEMS };
+static int32_t lender_derivative(void* context, const taeda_call* call, const taeda_value* outputs,
+                                 const taeda_value* gradients) {
+  taeda_tensor items[8];
+  const int64_t count = call->arguments[1].count, how = call->arguments[2].as.integer;
+  (void)context;
+  call->results[0] = how == OUTPUT ? outputs[0] : gradients[0];
+  if (how != OUTPUT && how != GRADIENT) api->tensor_retain(gradients[0].as.tensor);
+  for (int64_t i = 0; i < count && i < 8; ++i) {
+    items[i] = gradients[0].as.tensor;
+    if (how != ITEMS) api->tensor_retain(items[i]);
+  }
+  return api->value_tensors(items, count, &call->results[1]);
+}
+
 /* --- poly::odd(Tensor self, int how): inference that says strange things --- */
 
 static int32_t odd_infer(void* context, const taeda_call* call, taeda_spec* results) {
@@ -225,6 +242,9 @@ static int32_t start(const taeda_api* given) {
        .schema = PACKAGE "::weighed(Tensor self, Tensor? weight=None) -> Tensor",
        .composite = weighed},
       {.size = sizeof *others, .schema = PACKAGE "::halved(Tensor self) -> Tensor", .derivative = no_derivative},
+      {.size = sizeof *others,
+       .schema = PACKAGE "::lender(Tensor self, Tensor[] items, int how) -> Tensor",
+       .derivative = lender_derivative},
       {.size = sizeof *others, .schema = PACKAGE "::odd(Tensor self, int how) -> Tensor", .infer = odd_infer},
       {.size = sizeof *others, .schema = PACKAGE "::forgetful(Tensor self) -> Tensor", .composite = nothing},
       {.size = sizeof *others, .schema = PACKAGE "::caller(str name, Tensor self) -> Tensor", .composite = caller},
@@ -241,6 +261,7 @@ static int32_t start(const taeda_api* given) {
   TRY(api->kernel_register(PACKAGE "::cube", 0, cube_kernel, NULL, "poly of the test", NULL));
   TRY(api->kernel_register(PACKAGE "::totals", 0, totals_kernel, NULL, NULL, NULL));
   TRY(api->kernel_register(PACKAGE "::halved", 0, halved, NULL, NULL, NULL));
+  TRY(api->kernel_register(PACKAGE "::lender", 0, halved, NULL, NULL, NULL));
   return api->kernel_register(PACKAGE "::odd", 0, nothing, NULL, NULL, NULL);
 }
 DESCRIBE("operators")

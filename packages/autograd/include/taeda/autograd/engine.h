@@ -37,5 +37,7 @@ Tensor accumulate(Tensor a, Tensor b, bool record);
 /// Whether nobody but the caller can see the tensor object or its memory; a view of a lone temporary becomes a plain
 /// tensor.
 bool own_alone(Tensor& t) noexcept;
+/// Whether a tensor is one of a class with `__torch_dispatch__`, which computes for it and says where it is.
+inline bool is_wrapper(const Tensor& t) noexcept { return t.keys().has(Layer::PreDispatch); }
 
 }  // namespace taeda::autograd

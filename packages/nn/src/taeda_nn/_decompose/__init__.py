@@ -11,7 +11,19 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-FAMILIES = ("activation", "attention", "dropout", "linalg", "loss", "norm", "pool", "reduce", "rnn", "shape")
+FAMILIES = (
+    "activation",
+    "attention",
+    "conv",
+    "dropout",
+    "linalg",
+    "loss",
+    "norm",
+    "pool",
+    "reduce",
+    "rnn",
+    "shape",
+)
 
 
 def find(name: str) -> Callable[..., Any] | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 __all__ = [
+    "AuxOutput",
+    "AuxRequest",
     "BlockMask",
+    "FlexKernelOptions",
     "and_masks",
     "create_block_mask",
     "create_mask",
@@ -18,6 +21,28 @@ _ABSENT = (
     "flex attention compiles Python functions of scores into kernels, which taeda does not; "
     "use F.scaled_dot_product_attention with attn_mask"
 )
+
+
+#: Rows and columns of a block of a mask.
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+class FlexKernelOptions(TypedDict, total=False):
+    """Settings of generated kernels, by name; there are none here that would read them."""
+
+
+class AuxRequest(NamedTuple):
+    """What is asked for beside the result."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What was asked for."""
+
+    lse: Any = None
+    max_scores: Any = None
 
 
 class BlockMask:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from taeda_nn._bind import Tensor, op
 
@@ -23,29 +22,13 @@ __all__ = [
 _conv1d = op("conv1d")
 _conv2d = op("conv2d")
 _conv3d = op("conv3d")
+# Where padding has a name: that is no matter of a provider's `conv2d`.
+_conv1d_padding = op("_conv1d_padding")
+_conv2d_padding = op("_conv2d_padding")
+_conv3d_padding = op("_conv3d_padding")
 conv_tbc = op("conv_tbc")
 
 Ints = int | Sequence[int]
-
-
-def _padding_by_name(
-    name: str, input: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any
-) -> tuple[Tensor, tuple[int, ...]]:
-    """Turns 'valid' and 'same' into numbers; an odd total for 'same' pads the input by one at the end."""
-    rank = weight.dim() - 2
-    if padding == "valid":
-        return input, (0,) * rank
-    if padding != "same":
-        raise RuntimeError(f"{name}: padding must be numbers, 'valid' or 'same', got {padding!r}")
-    strides = (stride,) * rank if isinstance(stride, int) else tuple(stride)
-    if any(step != 1 for step in strides):
-        raise RuntimeError(f"{name}: padding='same' needs stride 1, got {stride}")
-    dilations = (dilation,) * rank if isinstance(dilation, int) else tuple(dilation) * (rank // len(dilation))
-    totals = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
-    if any(total % 2 for total in totals):
-        extra = [amount for total in reversed(totals) for amount in (0, total % 2)]
-        input = pad(input, extra)
-    return input, tuple(total // 2 for total in totals)
 
 
 def conv1d(
@@ -71,7 +54,7 @@ def conv1d(
     Returns: (N, out, L') or (out, L').
     """
     if isinstance(padding, str):
-        input, padding = _padding_by_name("conv1d", input, weight, stride, padding, dilation)
+        return _conv1d_padding(input, weight, bias, stride, padding, dilation, groups)
     return _conv1d(input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -98,7 +81,7 @@ def conv2d(
     Returns: (N, out, H', W') or (out, H', W').
     """
     if isinstance(padding, str):
-        input, padding = _padding_by_name("conv2d", input, weight, stride, padding, dilation)
+        return _conv2d_padding(input, weight, bias, stride, padding, dilation, groups)
     return _conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -125,7 +108,7 @@ def conv3d(
     Returns: (N, out, D', H', W') or (out, D', H', W').
     """
     if isinstance(padding, str):
-        input, padding = _padding_by_name("conv3d", input, weight, stride, padding, dilation)
+        return _conv3d_padding(input, weight, bias, stride, padding, dilation, groups)
     return _conv3d(input, weight, bias, stride, padding, dilation, groups)
 
 

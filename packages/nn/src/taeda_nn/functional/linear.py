@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda_nn._bind import Tensor, no_grad, op, tensor
 from taeda_nn._errors import not_tensors
 
@@ -10,6 +12,7 @@ __all__ = [
     "cosine_similarity",
     "embedding",
     "embedding_bag",
+    "grouped_mm",
     "linear",
     "normalize",
     "one_hot",
@@ -48,12 +51,10 @@ def embedding(
         max_norm: Rows used whose norm is greater are rescaled in place first.
         norm_type: The p of that norm.
         scale_grad_by_freq: Whether a row's gradient is divided by how often it was used.
-        sparse: Not supported yet: NotImplementedError.
+        sparse: Whether the gradient of ``weight`` is a sparse tensor, of the rows used; not with scale_grad_by_freq.
 
     Returns: shape of ``input`` with ``features`` appended.
     """
-    if sparse:
-        raise NotImplementedError("embedding: sparse gradients are not supported; use sparse=False")
     if weight.dim() != 2:
         raise RuntimeError(
             f"embedding: argument 'weight' must be 2-D, (rows, features), found {tuple(weight.shape)}"
@@ -68,7 +69,20 @@ def embedding(
     if max_norm is not None:
         with no_grad():
             _embedding_renorm_(weight, input, max_norm, norm_type)
-    return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+    if sparse and weight.requires_grad and tensor.is_grad_enabled():
+        return _sparse_rows("embedding", scale_grad_by_freq).Rows.apply(weight, input, padding_idx)
+    return _embedding(weight, input, padding_idx, scale_grad_by_freq, False)
+
+
+def _sparse_rows(name: str, scale_grad_by_freq: bool) -> Any:
+    """What sparse gradients need, loaded when the first one is asked for."""
+    if scale_grad_by_freq:
+        raise RuntimeError(
+            f"{name}: scale_grad_by_freq=True cannot go with sparse gradients; use sparse=False"
+        )
+    from taeda_nn.functional import _sparse_rows
+
+    return _sparse_rows
 
 
 _BAGS = {"sum": 0, "mean": 1, "max": 2}
@@ -97,7 +111,7 @@ def embedding_bag(
         norm_type: The p of that norm.
         scale_grad_by_freq: Whether a row's gradient is divided by how often it was used; not for mode 'max'.
         mode: 'sum', 'mean' or 'max'. Empty bags give zeros.
-        sparse: Not supported yet: NotImplementedError.
+        sparse: Whether the gradient of ``weight`` is a sparse tensor, of the rows used; not with scale_grad_by_freq.
         per_sample_weights: Factors of the rows, of the shape of ``input``; for mode 'sum'.
         include_last_offset: Whether the last offset is the end of the last bag.
         padding_idx: Row that is left out.
@@ -144,7 +158,16 @@ def embedding_bag(
     if max_norm is not None:
         with no_grad():
             _embedding_renorm_(weight, input, max_norm, norm_type)
-    settings = scale_grad_by_freq, _BAGS[mode], sparse, per_sample_weights, include_last_offset, padding_idx
+    if sparse and tensor.is_grad_enabled() and weight.requires_grad:
+        bags = _sparse_rows("embedding_bag", scale_grad_by_freq).Bags
+        if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+            raise ValueError(
+                f"embedding_bag: padding_idx {padding_idx} is out of range for {weight.shape[0]} rows"
+            )
+        return bags.apply(
+            weight, per_sample_weights, input, offsets, _BAGS[mode], include_last_offset, padding_idx
+        )
+    settings = scale_grad_by_freq, _BAGS[mode], False, per_sample_weights, include_last_offset, padding_idx
     return _embedding_bag(weight, input, offsets, *settings)[0]
 
 
@@ -156,3 +179,52 @@ def normalize(
         raise not_tensors("normalize", input=input)
     norm = _vector_norm(input, p, dim, True).clamp(min=eps)
     return input / norm if out is None else _div(input, norm, out=out)
+
+
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """Products of matrices that belong together, of several sizes.
+
+    Args:
+        mat_a: (groups, M, K), or (rows of all groups, K), or (M, K of all groups).
+        mat_b: (groups, K, N), or (K, columns of all groups), or (K of all groups, N).
+        offs: Where each group ends in the dimension that all groups share; not for two operands of three dimensions.
+        bias: Not there yet.
+        out_dtype: Of the result, that of the operands unless given.
+
+    Returns: (groups, M, N), (rows, N) or (M, columns), by which of the operands have a dimension for groups.
+
+    Raises:
+        RuntimeError: Operands of other dimensions, or `offs` missing.
+
+    Example:
+        >>> grouped_mm(taeda.ones(5, 3), taeda.ones(2, 3, 4), offs=taeda.tensor([2, 5])).shape
+        Size([5, 4])
+    """
+    if bias is not None:
+        raise NotImplementedError("grouped_mm: argument 'bias' is not there yet; add it to the result")
+    dims = mat_a.dim(), mat_b.dim()
+    if any(d not in (2, 3) for d in dims):
+        raise RuntimeError(
+            f"grouped_mm: found shapes {tuple(mat_a.shape)} and {tuple(mat_b.shape)}, expected 2 or 3 dimensions"
+        )
+    if dims == (3, 3):
+        made = mat_a @ mat_b
+        return made if out_dtype is None else made.to(out_dtype)
+    if offs is None:
+        raise RuntimeError("grouped_mm: argument 'offs' must be given where an operand has 2 dimensions")
+    ends = offs.tolist()
+    spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    if dims == (2, 3):
+        made = tensor.cat([mat_a[a:b] @ mat_b[i] for i, (a, b) in enumerate(spans)])
+    elif dims == (3, 2):
+        made = tensor.cat([mat_a[i] @ mat_b[:, a:b] for i, (a, b) in enumerate(spans)], 1)
+    else:
+        made = tensor.stack([mat_a[:, a:b] @ mat_b[a:b] for a, b in spans])
+    return made if out_dtype is None else made.to(out_dtype)

@@ -148,4 +148,8 @@ def local_response_norm(
     window = squares.narrow(1, 0, channels)
     for shift in range(1, size):
         window = window + squares.narrow(1, shift, channels)
+    if not input.numel():
+        return input
+    if not (input.is_floating_point() or input.is_complex()):
+        return input / ((window // size) * alpha + k).pow(beta)  # means of whole numbers are whole
     return input / (window * (alpha / size) + k).pow(beta)

@@ -13,7 +13,7 @@ from taeda_nn.parameter import Buffer, Parameter, is_lazy
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
 
-_EXTRA_STATE = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
@@ -89,7 +89,7 @@ class Stateful:
         for name, value in _persistent(self):
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
-            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def get_extra_state(self) -> Any:
         """What else belongs into ``state_dict``; a subclass that defines it also defines ``set_extra_state``."""
@@ -179,13 +179,13 @@ class Stateful:
             else:
                 actions.append(_copying(target, state_dict[key]))
         if type(self).set_extra_state is not Stateful.set_extra_state:
-            key = prefix + _EXTRA_STATE
+            key = prefix + _EXTRA_STATE_KEY_SUFFIX
             if key in state_dict:
                 actions.append(lambda: self.set_extra_state(state_dict[key]))
             elif strict:
                 missing_keys.append(key)
-        elif strict and prefix + _EXTRA_STATE in state_dict:
-            unexpected_keys.append(prefix + _EXTRA_STATE)
+        elif strict and prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
+            unexpected_keys.append(prefix + _EXTRA_STATE_KEY_SUFFIX)
         if strict:
             unexpected_keys.extend(_without_place(module, state_dict, prefix, own))
         if not isinstance(error_msgs, LoadPlan):
@@ -298,7 +298,7 @@ def _without_place(module: Module, state: dict[str, Any], prefix: str, own: dict
     """The keys under ``prefix`` that belong neither to this module nor to a submodule."""
     unknown = []
     for key in state:
-        if key.startswith(prefix) and key != prefix + _EXTRA_STATE:
+        if key.startswith(prefix) and key != prefix + _EXTRA_STATE_KEY_SUFFIX:
             first, dot, _rest = key[len(prefix) :].partition(".")
             if (first not in module._module_names) if dot else (first not in own):
                 unknown.append(key)

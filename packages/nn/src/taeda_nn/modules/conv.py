@@ -115,10 +115,10 @@ class _ConvNd(Module):
     def _amounts(self) -> list[int]:
         """Places added on each side, the last dimension first."""
         if self.padding == "same":
-            totals = [
-                d * (k - 1) for k, d in zip(reversed(self.kernel_size), reversed(self.dilation), strict=True)
-            ]
-            return [part for total in totals for part in (total // 2, total - total // 2)]
+            from taeda_nn._decompose.conv import same_padding
+
+            ends = reversed(same_padding(self.kernel_size, self.dilation))
+            return [places for end in ends for places in end]
         if self.padding == "valid":
             return [0] * (2 * len(self.kernel_size))
         return [amount for amount in reversed(self.padding) for _side in range(2)]

@@ -26,7 +26,7 @@ class Embedding(Module):
         max_norm: Rows used whose norm is greater are rescaled first.
         norm_type: The p of that norm.
         scale_grad_by_freq: Whether a row's gradient is divided by how often it was used.
-        sparse: Not supported yet.
+        sparse: Whether the gradient of the table is a sparse tensor, of the rows used.
 
     Attributes:
         weight: (num_embeddings, embedding_dim), standard normal.
@@ -129,7 +129,7 @@ class EmbeddingBag(Module):
         norm_type: The p of that norm.
         scale_grad_by_freq: Whether a row's gradient is divided by how often it was used.
         mode: 'sum', 'mean' or 'max'.
-        sparse: Not supported yet.
+        sparse: Whether the gradient of the table is a sparse tensor, of the rows used.
         include_last_offset: Whether the last offset is the end of the last bag.
         padding_idx: Row that is left out and gets no gradient.
 

@@ -225,10 +225,11 @@
   const describe = (i) => {
     const lines = [data.names[name[i]], `${timeText(duration[i])}, in itself ${timeText(own[i])}`];
     lines.push(`from ${timeText(begin[i])}, ${data.kinds[kind[i]]}`);
-    if (bytes[i]) lines.push(`memory ${sizeText(bytes[i])}`);
+    const ofDevice = kind[i] === data.device;
+    if (bytes[i]) lines.push(`${ofDevice ? "copied" : "memory"} ${sizeText(bytes[i])}`);
     const { shapes, stack } = data.notes[note[i]];
     if (shapes) lines.push(shapes);
-    if (link[i] >= 0) lines.push(`backward of ${data.names[name[link[i]]]}`);
+    if (link[i] >= 0) lines.push(`${ofDevice ? "asked for by" : "backward of"} ${data.names[name[link[i]]]}`);
     return lines.concat(stack.slice(0, 6)).join("\n");
   };
   const tip = document.getElementById("tip");
@@ -306,7 +307,7 @@
 
   const root = { text: "all", name: -1, time: 0, children: new Map(), up: null };
   const nodes = new Array(count);
-  for (let i = 0; i < count; ++i) {
+  for (let i = 0; i < count && kind[i] !== data.device; ++i) {
     const up = parent[i] >= 0 ? nodes[parent[i]] : root;
     let node = up.children.get(name[i]);
     if (!node) up.children.set(name[i], (node = { text: data.names[name[i]], name: name[i], time: 0, children: new Map(), up }));
@@ -355,15 +356,16 @@
   // --- the table ---
 
   const table = document.getElementById("costliest");
-  const columns = ["name", "self", "total", "average", "calls", "memory"];
-  const shown = [(v) => v, timeText, timeText, timeText, (v) => String(v), sizeText];
+  const devices = data.rows.some((row) => row[6] > 0);
+  const columns = ["name", "self", "total", "average", "calls", "memory"].concat(devices ? ["device"] : []);
+  const shown = [(v) => v, timeText, timeText, timeText, (v) => String(v), sizeText, timeText];
   let order = 1, falling = true;
   const fillTable = () => {
     const rows = [...data.rows].sort((a, b) => (a[order] < b[order] ? -1 : a[order] > b[order] ? 1 : 0) * (falling ? -1 : 1));
     const body = table.querySelector("tbody");
     body.replaceChildren(...rows.slice(0, 50).map((row) => {
       const line = document.createElement("tr");
-      line.append(...row.map((value, i) => {
+      line.append(...row.slice(0, columns.length).map((value, i) => {
         const cell = document.createElement("td");
         cell.textContent = shown[i](value);
         return cell;

@@ -65,3 +65,14 @@ maybe_mark_dynamic = mark_dynamic
 
 def mark_static_address(t: Any, guard: bool = True) -> None:
     """Mark of a tensor that stays where it is; nothing happens."""
+
+
+_MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "utils"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        from importlib import import_module
+
+        return import_module(f"taeda._dynamo.{name}")
+    raise AttributeError(f"module 'taeda._dynamo' has no attribute {name!r}")

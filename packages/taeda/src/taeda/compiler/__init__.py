@@ -178,11 +178,32 @@ def keep_portable_guards_unsafe(guard_entries: list[Any]) -> list[bool]:
 
 
 skip_all_guards_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = keep_portable_guards_unsafe
+skip_guard_on_all_nn_modules_unsafe = skip_guard_on_globals_unsafe = keep_portable_guards_unsafe
+keep_tensor_guards_unsafe = keep_portable_guards_unsafe
+
+_default_backend: list[Any] = ["inductor"]
+
+
+def get_default_backend() -> Any:
+    """What `set_default_backend` was given; "inductor" at first. Functions run as they are in any case."""
+    return _default_backend[0]
+
+
+def set_default_backend(backend: Any) -> None:
+    """Kept and given back.
+
+    Raises:
+        TypeError: Neither a name nor a function.
+    """
+    if not (isinstance(backend, str) or callable(backend)):
+        raise TypeError(f"set_default_backend: expected a name or a function, found {type(backend).__name__}")
+    _default_backend[0] = backend
+
 
 globals().update(
     _absent.functions(
         "taeda.compiler",
-        "save_cache_artifacts load_cache_artifacts",
+        "save_cache_artifacts load_cache_artifacts load_compiled_function",
         "there is no compiler, and nothing to keep",
     )
 )

@@ -35,6 +35,7 @@ CompilationUnit = _absent.cls("taeda.jit.CompilationUnit", _REASON)
 ScriptFunction = _absent.cls("taeda.jit.ScriptFunction", _REASON)
 ScriptModule = _absent.cls("taeda.jit.ScriptModule", _REASON)
 RecursiveScriptModule = _absent.cls("taeda.jit.RecursiveScriptModule", _REASON, ScriptModule)
+PyTorchFileReader = _absent.cls("taeda.PyTorchFileReader", "files are read by taeda.load")
 TracedModule = _absent.cls("taeda.jit.TracedModule", _REASON)
 TopLevelTracedModule = _absent.cls("taeda.jit.TopLevelTracedModule", _REASON, ScriptModule)
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 _MODULES = frozenset({
-    "_device", "_python_dispatch", "_pytree", "_triton", "benchmark", "bottleneck", "checkpoint", "collect_env",
-    "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks", "model_zoo", "tensorboard", "weak",
+    "_device", "_python_dispatch", "_pytree", "_triton", "backend_registration", "benchmark", "bottleneck",
+    "checkpoint", "collect_env", "cpp_backtrace", "cpp_extension", "data", "deterministic", "dlpack", "flop_counter",
+    "hooks", "model_zoo", "tensorboard", "weak",
 })  # fmt: skip
-_NAMES = {"swap_tensors": "_swap"}
+_NAMES = {
+    "swap_tensors": "_swap", "get_cpp_backtrace": "cpp_backtrace",
+    "generate_methods_for_privateuse1_backend": "backend_registration",
+    "rename_privateuse1_backend": "backend_registration",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -252,6 +252,20 @@ def _keyed_mapping(obj: Any) -> tuple[list[tuple[Any, Any]], Any]:
     return [(MappingKey(key), value) for key, value in obj.items()], list(obj)
 
 
+# How mappings are taken apart, in the words in which programs ask for it to declare mappings of their own.
+
+
+def _dict_flatten(d: Mapping[Any, T]) -> tuple[list[T], list[Any]]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[T], context: Iterable[Any]) -> dict[Any, T]:
+    return dict(zip(context, values, strict=True))
+
+
+_dict_flatten_with_keys = _keyed_mapping
+
+
 def _install() -> None:
     def register(
         cls: type, flatten: Any, unflatten: Any, name: str, keyed: Any, to: Any = None, back: Any = None
@@ -263,12 +277,9 @@ def _install() -> None:
 
     register(list, lambda d: (d, None), lambda v, _: list(v), "builtins.list", _keyed_sequence)
     register(tuple, lambda d: (list(d), None), lambda v, _: tuple(v), "builtins.tuple", _keyed_sequence)
+    register(dict, _dict_flatten, _dict_unflatten, "builtins.dict", _keyed_mapping)
     register(
-        dict, lambda d: (list(d.values()), list(d)), lambda v, keys: dict(zip(keys, v, strict=True)), "builtins.dict",
-        _keyed_mapping,
-    )  # fmt: skip
-    register(
-        OrderedDict, lambda d: (list(d.values()), list(d)), lambda v, keys: OrderedDict(zip(keys, v, strict=True)),
+        OrderedDict, _dict_flatten, lambda v, keys: OrderedDict(zip(keys, v, strict=True)),
         "collections.OrderedDict", _keyed_mapping,
     )  # fmt: skip
     register(
@@ -310,7 +321,7 @@ def _field_names(obj: Any) -> list[str]:
     return list(obj.__match_args__)
 
 
-def _node_type(tree: Any) -> type | None:
+def _get_node_type(tree: Any) -> type | None:
     """The registered class of a container; None for leaves."""
     cls = type(tree)
     if cls in SUPPORTED_NODES:
@@ -319,12 +330,12 @@ def _node_type(tree: Any) -> type | None:
 
 
 def _is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    return _node_type(tree) is None or (is_leaf is not None and is_leaf(tree))
+    return _get_node_type(tree) is None or (is_leaf is not None and is_leaf(tree))
 
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Whether an object is no container, or `is_leaf` says so."""
-    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) is None
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) is None
 
 
 # --- the form of a tree ---
@@ -388,9 +399,9 @@ class TreeSpec:
         if self.type is None:
             found.append(tree)
             return
-        if _node_type(tree) != self.type and not (_is_dict(self.type) and _is_dict(_node_type(tree))):
+        if _get_node_type(tree) != self.type and not (_is_dict(self.type) and _is_dict(_get_node_type(tree))):
             raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
-        children, context = SUPPORTED_NODES[_node_type(tree)].flatten_fn(tree)  # type: ignore[index]
+        children, context = SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)  # type: ignore[index]
         if _is_dict(self.type):
             keys = self.context[1] if self.type is defaultdict else self.context
             if set(keys) != set(tree):
@@ -446,7 +457,7 @@ _LEAF = TreeSpec(None, None, [])
 
 def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
     """The leaves, one after the other."""
-    kind = None if is_leaf is not None and is_leaf(tree) else _node_type(tree)
+    kind = None if is_leaf is not None and is_leaf(tree) else _get_node_type(tree)
     if kind is None:
         yield tree
         return
@@ -466,7 +477,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec
 
 
 def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
-    kind = None if is_leaf is not None and is_leaf(tree) else _node_type(tree)
+    kind = None if is_leaf is not None and is_leaf(tree) else _get_node_type(tree)
     if kind is None:
         leaves.append(tree)
         return _LEAF
@@ -575,7 +586,7 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[KeyPa
 
 
 def _walk(way: KeyPath, tree: Any, is_leaf: IsLeaf) -> Iterator[tuple[KeyPath, Any]]:
-    kind = None if is_leaf is not None and is_leaf(tree) else _node_type(tree)
+    kind = None if is_leaf is not None and is_leaf(tree) else _get_node_type(tree)
     if kind is None:
         yield way, tree
         return
@@ -599,7 +610,7 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = N
     """Leaves of `tree`, those of the form's subtrees repeated; None where the forms do not fit."""
     if _is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
-    if treespec.is_leaf() or _node_type(tree) != treespec.type:
+    if treespec.is_leaf() or _get_node_type(tree) != treespec.type:
         return None
     children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if len(children) != treespec.num_children or context != treespec.context:

@@ -2,7 +2,7 @@
 #include <bit>
 
 #include "cpu/loops/types.h"
-#include "cpu/loops/tables.h"
+#include "cpu/loops/cast.h"
 
 namespace taeda::loops::TAEDA_ISA {
 namespace {

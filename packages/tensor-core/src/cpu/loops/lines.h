@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "cpu/loops/blocks.h"
-#include "cpu/loops/tables.h"
+#include "cpu/loops/rows.h"
 #include "cpu/loops/types.h"
 #include "scalar/complex.h"
 
@@ -231,6 +231,7 @@ constexpr ElementRow ternary_row(Types<T...>) {
 
 }  // namespace
 
+extern const ElementRow TAEDA_ROWS[];
 constinit const ElementRow TAEDA_ROWS[] = {
 #define TAEDA_UNARY(NAME, TYPES, ...) unary_row<NAME##_line>(TYPES{}),
 #define TAEDA_BINARY(NAME, TYPES, ...) binary_row<NAME##_line>(TYPES{}),

@@ -1,6 +1,6 @@
 // Mean and squared deviations of runs of numbers, which can be joined: one copy per instruction set.
 #pragma once
-#include "cpu/loops/tables.h"
+#include "cpu/loops/reduce.h"
 
 namespace taeda::loops {
 

@@ -1,7 +1,7 @@
 // Optimizer steps as single passes over memory.
 #include <cmath>
 
-#include "cpu/loops/tables.h"
+#include "cpu/loops/optim.h"
 
 namespace taeda::loops::TAEDA_ISA {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cpu/loops/types.h"
 #include "scalar/math.h"
-#include "cpu/loops/tables.h"
+#include "cpu/loops/random.h"
 
 namespace taeda::loops::TAEDA_ISA {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "cpu/loops/types.h"
 #include "scalar/math.h"
-#include "cpu/loops/tables.h"
+#include "cpu/loops/reduce.h"
 #include "cpu/loops/total.h"
 #include "cpu/loops/truth.h"
 
@@ -167,6 +167,18 @@ void row(void* acc_, const char* in, int64_t stride, int64_t n) {
   acc = F::join(acc, total);
 }
 
+template <class F>
+void start(void* acc, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) static_cast<typename F::Acc*>(acc)[i] = F::neutral();
+}
+/// Out of line, as `columns` needs it three times.
+template <class F>
+[[gnu::noinline]] void join(void* acc_, const void* other_, int64_t n) {
+  auto* acc = static_cast<typename F::Acc*>(acc_);
+  const auto* other = static_cast<const typename F::Acc*>(other_);
+  for (int64_t i = 0; i < n; ++i) acc[i] = F::join(acc[i], other[i]);
+}
+
 /// Joins `Rows` rows with each other and the result into `acc`: what is read and written again for each step is `acc`.
 template <class F, int Rows, class T>
 inline void join_rows(typename F::Acc* acc, const char* in, int64_t row_stride, int64_t count) {
@@ -192,9 +204,6 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
   constexpr int together = std::is_floating_point_v<T> ? 4 : 1;
   alignas(64) char room[levels * tile * sizeof(Acc)];
   Acc* const parts = reinterpret_cast<Acc*>(room);
-  const auto join_tiles = [](Acc* to, const Acc* from, int64_t m) {
-    for (int64_t j = 0; j < m; ++j) to[j] = F::join(to[j], from[j]);
-  };
   for (int64_t c = 0; c < count; c += tile) {
     const int64_t m = count - c < tile ? count - c : tile;
     int64_t taken = 0, depth = 0;
@@ -208,25 +217,13 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
       for (; together > 1 && r + together <= last; r += together)
         join_rows<F, together, T>(local, at(r), row_stride, m);
       for (; r < last; ++r) join_rows<F, 1, T>(local, at(r), row_stride, m);
-      for (int64_t k = taken++; k & 1; k >>= 1, --depth)
-        join_tiles(parts + (depth - 1) * tile, parts + depth * tile, m);
+      for (int64_t k = taken++; k & 1; k >>= 1, --depth) join<F>(parts + (depth - 1) * tile, parts + depth * tile, m);
       ++depth;
     }
-    for (; depth > 1; --depth) join_tiles(parts + (depth - 2) * tile, parts + (depth - 1) * tile, m);
-    if (depth) join_tiles(acc + c, parts, m);
+    for (; depth > 1; --depth) join<F>(parts + (depth - 2) * tile, parts + (depth - 1) * tile, m);
+    if (depth) join<F>(acc + c, parts, m);
   }
 }
-template <class F>
-void start(void* acc, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) static_cast<typename F::Acc*>(acc)[i] = F::neutral();
-}
-template <class F>
-void join(void* acc_, const void* other_, int64_t n) {
-  auto* acc = static_cast<typename F::Acc*>(acc_);
-  const auto* other = static_cast<const typename F::Acc*>(other_);
-  for (int64_t i = 0; i < n; ++i) acc[i] = F::join(acc[i], other[i]);
-}
-
 template <template <class> class F, class... Ts>
 constexpr void fill(Reducer (&row_of)[kDTypeCount], Types<Ts...>) {
   ((row_of[int(dtype_of<Ts>)] =

@@ -1,7 +1,7 @@
 // Inner loops of choices between two operands: by item size, whatever the dtype.
 #include <cstdint>
 
-#include "cpu/loops/tables.h"
+#include "cpu/loops/select.h"
 
 namespace taeda::loops::TAEDA_ISA {
 namespace {

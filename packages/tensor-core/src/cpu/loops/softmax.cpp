@@ -1,6 +1,6 @@
 // Inner loops of softmax, over rows and along columns.
 #include "cpu/loops/lanes.h"
-#include "cpu/loops/tables.h"
+#include "cpu/loops/softmax.h"
 #include "scalar/math.h"
 
 namespace taeda::loops::TAEDA_ISA {

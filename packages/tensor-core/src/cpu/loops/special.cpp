@@ -1,6 +1,4 @@
 // Inner loops of the special family.
-#include "cpu/loops/special.h"
-
 #include "scalar/bessel.h"
 #include "scalar/incomplete.h"
 #include "scalar/math.h"

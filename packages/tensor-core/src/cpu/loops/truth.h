@@ -4,7 +4,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "cpu/loops/tables.h"
+#include "cpu/loops/reduce.h"
 
 namespace taeda::loops::TAEDA_ISA {
 

@@ -191,6 +191,6 @@ def _is_flat(obj: Any, structure: dict[str, Any]) -> bool:
 def _raw(tensor: Any) -> np.ndarray:
     """The visible elements, row by row, as bytes."""
     plain = tensor.detach().cpu().contiguous()
-    if dtype_name(tensor) == "bfloat16":
-        plain = plain.view(tc.int16)
+    if plain.is_floating_point() and plain.element_size() < 4:  # NumPy lacks most of these
+        plain = plain.view(tc.int16 if plain.element_size() == 2 else tc.uint8)
     return np.ascontiguousarray(plain.numpy()).reshape(-1).view(np.uint8)

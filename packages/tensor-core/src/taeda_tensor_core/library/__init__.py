@@ -20,18 +20,23 @@ from taeda_tensor_core.library._custom import (
     CustomOpDef,
     custom_op,
     define,
+    fallthrough_kernel,
     get_ctx,
+    get_kernel,
     impl,
+    impl_abstract,
+    register_autocast,
     register_autograd,
     register_fake,
     register_kernel,
+    register_torch_dispatch,
     register_vmap,
     triton_op,
     wrap_triton,
 )
 from taeda_tensor_core.library._layers import POSITIONS, Layer, below
 from taeda_tensor_core.library._levels import Level
-from taeda_tensor_core.library._operators import Library, NewOperator
+from taeda_tensor_core.library._operators import Library, NewOperator, batched_operators, defined
 from taeda_tensor_core.library._registration import Kernel, Registration
 from taeda_tensor_core.library._schemas import infer_schema
 from taeda_tensor_core.library._table import Argument, Operator, Overload, Result, op, operators
@@ -54,20 +59,27 @@ __all__ = [
     "Result",
     "attach_state",
     "attached_state",
+    "batched_operators",
     "below",
     "custom_op",
     "define",
+    "defined",
+    "fallthrough_kernel",
     "get_ctx",
+    "get_kernel",
     "impl",
+    "impl_abstract",
     "infer_schema",
     "install_autograd",
     "mark_tracked",
     "op",
     "opcheck",
     "operators",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_torch_dispatch",
     "register_vmap",
     "triton_op",
     "wrap_triton",

@@ -24,6 +24,14 @@ def _listed(devices: str | Iterable[str] | None) -> list[str] | None:
     return [devices] if isinstance(devices, str) else list(devices)
 
 
+def _is_there(device: str) -> bool:
+    """Whether a kernel for the device can ever be asked for: not for reserved names without a working plug-in."""
+    from taeda_tensor_core.device_module import get_device_module
+
+    reserved = str(device).partition(":")[0] in _C._reserved_devices()
+    return not reserved or get_device_module(device).is_available()
+
+
 def _tensors(items: Any) -> list[Tensor]:
     if isinstance(items, Tensor):
         return [items]
@@ -50,11 +58,7 @@ def as_kernel(operator: Operator, function: Callable) -> Callable:
             raise RuntimeError(
                 f"{operator.name}: a result is one of the arguments itself; return a clone() of it"
             )
-        if not outputs:
-            return made
-        for target, value in zip(outputs, _tensors(made), strict=True):
-            target.copy_(value)
-        return None
+        return tuple(made) if isinstance(made, list) and len(outputs) > 1 else made
 
     return kernel
 
@@ -170,7 +174,7 @@ class CustomOpDef:
             if devices is None:
                 self._made.composite(_as_composite(self._made.op, function))
             else:
-                for device in devices:
+                for device in filter(_is_there, devices):
                     self._made.kernel(device)(as_kernel(self._made.op, function))
             return function
 
@@ -327,6 +331,29 @@ def register_fake(op: Any, func: Callable | None = None, /, *, lib: Library | No
         )
     made = _made(op, "register_fake")
     return _decorated(lambda function: give(made, function), func)
+
+
+#: The older name of `register_fake`.
+impl_abstract = register_fake
+
+
+def _not_there(name: str, instead: str) -> Callable[..., NoReturn]:
+    def absent(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"library.{name} is not there: {instead}")
+
+    absent.__name__ = absent.__qualname__ = name
+    absent.__doc__ = f"Raises NotImplementedError: {instead}."
+    return absent
+
+
+register_torch_dispatch = _not_there(
+    "register_torch_dispatch", "write __torch_dispatch__ in the class or mode"
+)
+register_autocast = _not_there(
+    "register_autocast", "cast in the operator, or write a library.Layer at 'autocast'"
+)
+get_kernel = _not_there("get_kernel", "Operator.kernels() says who registered which; call the operator")
+fallthrough_kernel = _not_there("fallthrough_kernel", "a layer goes on by calling the operator it was given")
 
 
 def register_autograd(

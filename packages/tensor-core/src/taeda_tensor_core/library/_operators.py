@@ -25,6 +25,11 @@ def defined(name: str) -> NewOperator | None:
     return _defined.get(name)
 
 
+def batched_operators() -> list[str]:
+    """Names of the operators that have been given a rule for batches."""
+    return [name for name, made in _defined.items() if made.batching_rule is not None]
+
+
 class NewOperator(Registration):
     """An operator defined from Python; callable, with decorators for what it consists of.
 
@@ -82,6 +87,11 @@ class NewOperator(Registration):
         All three are tuples; a gradient in `grads` is None where the result had none.
         """
         return self._set("derivative", function)
+
+    @property
+    def batching_rule(self) -> Callable | None:
+        """What `batching` was given."""
+        return self._functions["batching"]
 
     def batching(self, function: Callable) -> Callable:
         """The operator over a batch: `function(arguments, dims)` gives `(results, dims)`.

@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -185,3 +186,7 @@ def kaiser(k: Tensor, n: float, *, beta: float = 12.0) -> Tensor:
 def nuttall(k: Tensor, n: float) -> Tensor:
     """Nuttall's window with four cosines. "Some windows with very good sidelobe behavior", 1981."""
     return _cosines(k, n, 0.3635819, 0.4891775, 0.1365995, 0.0106411)
+
+
+#: Where PyTorch keeps them.
+windows = sys.modules[__name__]

@@ -420,6 +420,49 @@ def _add(input: Any, other: Any, *, alpha: float = 1) -> Any:
     return core.add(dense_input, dense_other, alpha=alpha)
 
 
+@sparse("add_", "__iadd__")
+def _add_to(self: Any, other: Any, *, alpha: float = 1) -> Any:
+    """Adds a sparse tensor to the places of a dense one that it names."""
+    if isinstance(self, SparseTensor) or not isinstance(other, SparseTensor):
+        raise RuntimeError("add_: a sparse tensor cannot be added to in place; use add, or to_dense() first")
+    if tuple(self.shape) != tuple(other.shape):
+        raise RuntimeError(
+            f"add_: argument 'other' has shape {tuple(other.shape)}, expected {tuple(self.shape)}"
+        )
+    x = coalesced(other)
+    values = (x._elements if alpha == 1 else x._elements * alpha).to(self.dtype)
+    return self.index_put_(tuple(x._places[0]), values, accumulate=True)
+
+
+@sparse("_fused_sgd_")
+def _sgd(
+    params: Any, grads: Any, buffers: Any, lr: float, momentum: float, dampening: float, weight_decay: float,
+    nesterov: bool, maximize: bool, first_step: bool,
+) -> None:  # fmt: skip
+    """Steps of gradient descent where some gradients are sparse: these move the rows that they hold."""
+    if momentum or weight_decay:
+        raise RuntimeError(
+            "SGD: sparse gradients go with neither momentum nor weight_decay; use SparseAdam or sparse=False"
+        )
+    dense = [i for i, grad in enumerate(grads) if not isinstance(grad, SparseTensor)]
+    for param, grad in zip(params, grads, strict=True):
+        if isinstance(grad, SparseTensor):
+            _add_to(param, grad, alpha=lr if maximize else -lr)
+    if dense:
+        core.ops._fused_sgd_(
+            [params[i] for i in dense],
+            [grads[i] for i in dense],
+            [],
+            lr,
+            0.0,
+            0.0,
+            0.0,
+            False,
+            maximize,
+            first_step,
+        )
+
+
 @sparse("sub", "subtract", "__sub__")
 def _sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
     return _add(input, other, alpha=-alpha)

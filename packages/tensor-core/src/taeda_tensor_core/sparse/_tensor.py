@@ -18,6 +18,8 @@ _PLAIN = frozenset({
     "shape", "dtype", "device", "ndim", "dim", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
     "ndimension", "itemsize", "is_cpu", "names", "result_type", "can_cast", "is_tensor", "is_signed", "get_device",
 })  # fmt: skip
+# What a backward does with gradients that are sparse, and optimizers with all gradients at once.
+_OF_GRADIENTS = frozenset({"add", "add_", "clone", "detach", "_fused_sgd_"})
 
 
 def sparse(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -69,7 +71,15 @@ class SparseTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Operators that are met by another way than a public function: none reads memory that is not there."""
+        """Operators that are met by another way than a public function: those that a backward and optimizers call on
+        gradients; of the others none reads memory that is not there."""
+        name = func.name().rpartition("::")[2]
+        if name == "add" and not all(isinstance(t, SparseTensor) for t in args[:2]):
+            raise RuntimeError(
+                "add: a dense and a sparse gradient of one tensor meet; use sparse=False where it is used otherwise"
+            )
+        if name in _OF_GRADIENTS:
+            return _table[name](*args, **(kwargs or {}))
         raise NotImplementedError(f"{func.name()}: not defined for sparse tensors; use to_dense() first")
 
     # Python would find the methods of dense tensors here.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
@@ -107,10 +108,21 @@ def _imports(declared: Interface) -> list[Check]:
     def run(module: ModuleType) -> None:
         for name in declared.submodules:
             path = f"{declared.path}.{name}"
-            equal(f"import {path}", _imported(declared, module, name), getattr(module, name, None))
+            found = _imported(declared, module, name)
+            equal(f"import {path}", found, getattr(module, name, None))
+            equal(f"further modules of the file of {path}", _copies(found), [])
 
     meaning = f"Submodules can be imported below `{declared.path}`, and are those of the provider."
     return [Check("imports", meaning, run, declared.submodules)] if declared.submodules else []
+
+
+def _copies(module: ModuleType | None) -> list[str]:
+    """Names of other modules that were made of the same file: their classes are not those of the module."""
+    file = vars(module).get("__file__") if module is not None else None
+    modules = [(name, item) for name, item in sys.modules.items() if isinstance(item, ModuleType)]
+    return [
+        name for name, item in modules if file and item is not module and vars(item).get("__file__") == file
+    ]
 
 
 def _imported(declared: Interface, module: ModuleType, name: str) -> ModuleType | None:

@@ -278,18 +278,20 @@ _ROWS, _ONE = np.zeros((2, 4), np.float32), np.zeros((1, 1), np.float32)
 RECORDS = [
     _record("batch_norm", _first(batch_norm), batches, _BATCH, constant=(3, 4), writes=(3, 4)),
     _record("batch_norm", _first(batch_norm), evaluated, constant=(3, 4), writes=(3, 4)),
-    _record("native_batch_norm", batch_norm, batches, _BATCH, constant=(3, 4), writes=(3, 4)),
-    _record("native_batch_norm", batch_norm, evaluated, constant=(3, 4), writes=(3, 4)),
+    _record(
+        "native_batch_norm", batch_norm, batches, _BATCH, constant=(3, 4), writes=(3, 4), namespace="ops"
+    ),
+    _record("native_batch_norm", batch_norm, evaluated, constant=(3, 4), writes=(3, 4), namespace="ops"),
     _record(
         "layer_norm",
         _first(layer_norm),
         _short(layers, 2),
         (*_LAYER, wrong_call(REFUSED, "4", zeros(2, 3), (4,))),
     ),
-    _record("native_layer_norm", layer_norm, layers, _LAYER),
+    _record("native_layer_norm", layer_norm, layers, _LAYER, namespace="ops"),
     _record("rms_norm", _rms_norm, _roots, _ROOT, dtypes=FLOATS_AND_COMPLEX),
     _record("group_norm", _first(group_norm), _short(groups_of, 2), _GROUP),
-    _record("native_group_norm", group_norm, groups_of, _GROUP),
+    _record("native_group_norm", group_norm, groups_of, _GROUP, namespace="ops"),
     _record("instance_norm", _instance_norm, _instances, _INSTANCE, constant=(3, 4), writes=(3, 4)),
     _backward(
         "batch_norm_backward",

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from taeda_testing.conformance.checks import Check
 
-SLOTS = ("tensor", "autograd", "nn", "optim", "data", "multiprocessing")
+SLOTS = ("tensor", "autograd", "nn", "optim", "data", "multiprocessing", "profiler")
 
 
 def checks_of(slot: str) -> list[Check]:

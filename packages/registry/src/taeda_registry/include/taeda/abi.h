@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define TAEDA_ABI_MAJOR 1u
-#define TAEDA_ABI_MINOR 2u
+#define TAEDA_ABI_MINOR 3u
 
 /* Name of the Python capsule that holds a `const taeda_api*`. */
 #define TAEDA_API_CAPSULE "taeda.abi"
@@ -290,8 +290,10 @@ enum {
   TAEDA_SPAN_BACKWARD = 1, /* the backward of one recorded call */
   TAEDA_SPAN_MODULE = 2,   /* the forward of a module */
   TAEDA_SPAN_STEP = 3,     /* a step of an optimizer */
-  TAEDA_SPAN_WAIT = 4,     /* for data, for a device */
-  TAEDA_SPAN_FUNCTION = 5  /* a function of Python */
+  TAEDA_SPAN_WAIT = 4,     /* for data */
+  TAEDA_SPAN_FUNCTION = 5, /* a function of Python */
+  /* Since 1.3. The host waits for a device, or copies bytes and waits for them; taeda marks these itself. */
+  TAEDA_SPAN_SYNCHRONIZE = 6
 };
 
 /* A stretch of time on one thread; spans and calls nest. Since 1.2. */
@@ -310,6 +312,28 @@ typedef struct taeda_memory_use {
   int64_t bytes; /* negative: given back */
   taeda_device device;
 } taeda_memory_use;
+
+/* What a device did, in taeda_activity.kind. Since 1.3. */
+enum {
+  TAEDA_ACTIVITY_KERNEL = 0, /* computed */
+  TAEDA_ACTIVITY_COPY = 1,   /* moved bytes, within the device or across its border */
+  TAEDA_ACTIVITY_FILL = 2,   /* gave all bytes one value */
+  TAEDA_ACTIVITY_WAIT = 3    /* a stream stood still for another one */
+};
+
+/* A stretch of time in which a stream of a device worked. Since 1.3. */
+typedef struct taeda_activity {
+  size_t size;
+  const char* name; /* for people: "add", "copy to host"; looked at within the call alone */
+  int32_t kind;     /* TAEDA_ACTIVITY_* */
+  uint32_t reserved;
+  taeda_device device;
+  uint64_t stream; /* the backend's own number of it; 0 is the device's default stream */
+  int64_t begin;   /* nanoseconds of the host's steady clock, CLOCK_MONOTONIC, as well as the backend can tell */
+  int64_t end;
+  uint64_t origin; /* what `activity_origin` gave where the work was handed over; 0: unknown */
+  int64_t bytes;   /* that were copied or filled, else 0 */
+} taeda_activity;
 
 /* --- What plug-ins fill ------------------------------------------------------------------------------------------ */
 
@@ -460,6 +484,16 @@ typedef struct taeda_backend {
    * TAEDA_IMAGE_ROW_MAJOR or TAEDA_IMAGE_CHANNELS_LAST. Asked before each such call, so it answers at once, from what
    * it is told alone. Kernels still fill both: `out=` may give them either. Without it results lie as their input. */
   int32_t (*image_layout)(void* context, int32_t index, const taeda_image_result* result, int32_t* layout);
+
+  /* Since 1.3. Optional, both or none, for profilers: from now on the backend notes what its devices do with work that
+   * is handed over, `most` activities at most. It asks `activity_origin` on the thread that hands the work over. A
+   * second start without a stop (in a child of a fork) begins anew. */
+  int32_t (*activities_start)(void* context, uint64_t most);
+  /* Ends that. Waits until the work that was handed over meanwhile is done, without taking its errors from those who
+   * will wait for it; tells all that was noted, in any order, and stores how many activities there was no room for.
+   * Calls nothing of the table meanwhile. Python's lock is given up around it. */
+  int32_t (*activities_stop)(void* context, void (*tell)(void* to, const taeda_activity* activity), void* to,
+                             uint64_t* dropped);
 } taeda_backend;
 
 /* A new operator. `schema` is required; either kernels (with or without `infer`) or `composite` make it work. Its
@@ -494,6 +528,8 @@ typedef struct taeda_observer {
   void (*span_end)(void* context, const taeda_span* span);
   /* Memory that the thread takes and gives back, foreign memory apart. */
   void (*memory)(void* context, const taeda_memory_use* use);
+  /* Since 1.3, optional. The thread hands work to a device: activities that come of it bear this number. */
+  void (*work)(void* context, uint64_t origin);
 } taeda_observer;
 
 /* --- What taeda offers ------------------------------------------------------------------------------------------- */
@@ -648,7 +684,24 @@ typedef struct taeda_api {
   int32_t (*span_begin)(const taeda_span* span);
   /* Tells them that it ends: with the name and the kind that it began with. */
   int32_t (*span_end)(const taeda_span* span);
+
+  /* Since 1.3. For backends that note activities: a number for what the calling thread hands over now, which its
+   * observers are told. Each call gives another one; 0 where nobody watches the thread. */
+  uint64_t (*activity_origin)(void);
+  /* Since 1.3. For profilers: every backend that can notes what its devices do, `most` activities each; those that are
+   * registered meanwhile, too. RUNTIME: somebody has started that already. After an error nobody notes anything. */
+  int32_t (*activities_start)(uint64_t most);
+  /* Ends that, and tells all activities, one backend after the other, on the calling thread. `dropped` (may be null)
+   * gets how many there was no room for. RUNTIME: nobody has started it. After the error of a backend the others have
+   * been told. */
+  int32_t (*activities_stop)(void (*tell)(void* to, const taeda_activity* activity), void* to, uint64_t* dropped);
+  /* Since 1.3. Name of a backend, valid as long as the process; null for a number that stands for none. */
+  const char* (*backend_name)(int32_t number);
 } taeda_api;
+
+/* Whether the table of the running taeda has a member: a plug-in that does without the newer ones states the version
+ * that it needs, and asks before it uses more. */
+#define TAEDA_API_HAS(api, member) ((api)->size >= offsetof(taeda_api, member) + sizeof((api)->member))
 
 /* --- Getting in touch -------------------------------------------------------------------------------------------- */
 
@@ -707,6 +760,11 @@ TAEDA_ABI_ASSERT(offsetof(taeda_span, sequence) == 24);
 TAEDA_ABI_ASSERT(offsetof(taeda_memory_use, device) == 24);
 TAEDA_ABI_ASSERT(offsetof(taeda_observer, memory) == 48);
 TAEDA_ABI_ASSERT(offsetof(taeda_api, span_end) == 320);
+/* And of 1.3. */
+TAEDA_ABI_ASSERT(offsetof(taeda_activity, bytes) == 64);
+TAEDA_ABI_ASSERT(offsetof(taeda_backend, activities_stop) == 296);
+TAEDA_ABI_ASSERT(offsetof(taeda_observer, work) == 56);
+TAEDA_ABI_ASSERT(offsetof(taeda_api, backend_name) == 352);
 #undef TAEDA_ABI_ASSERT
 #endif
 

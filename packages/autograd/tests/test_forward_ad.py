@@ -1,0 +1,38 @@
+"""Dual tensors against derivatives that are known."""
+
+import pytest
+
+import taeda
+from taeda.autograd import forward_ad as fwd
+
+
+def test_tangents_are_derivatives_along_directions():
+    x, w = taeda.randn(3, dtype=taeda.float64), taeda.randn(3, 4, dtype=taeda.float64)
+    t, u = taeda.randn(3, dtype=taeda.float64), taeda.randn(3, 4, dtype=taeda.float64)
+    with fwd.dual_level():
+        made = fwd.make_dual(x, t) @ fwd.make_dual(w, u)
+        value, tangent = fwd.unpack_dual(made)
+        assert fwd.unpack_dual(x).tangent is None
+        again = fwd.unpack_dual(made.sin()).tangent
+    taeda.testing.assert_close(value.detach(), x @ w)
+    taeda.testing.assert_close(tangent, t @ w + x @ u)
+    taeda.testing.assert_close(again, (x @ w).cos() * (t @ w + x @ u))
+
+
+def test_what_has_a_history_keeps_it():
+    x = taeda.tensor([1.0, 2.0], requires_grad=True)
+    with fwd.dual_level():
+        tangent = fwd.unpack_dual(fwd.make_dual(x, taeda.ones(2)) ** 3).tangent
+    tangent.sum().backward()
+    taeda.testing.assert_close(x.grad, 6 * x.detach())
+
+
+def test_levels():
+    with pytest.raises(RuntimeError, match="enter_dual_level"):
+        fwd.make_dual(taeda.ones(1), taeda.ones(1))
+    with fwd.dual_level(), pytest.raises(RuntimeError, match="Nested"):
+        fwd.enter_dual_level()
+    with fwd.dual_level(), pytest.raises(ValueError, match="shape"):
+        fwd.make_dual(taeda.ones(2), taeda.ones(3))
+    with pytest.raises(RuntimeError, match="not the last"):
+        fwd.exit_dual_level()

@@ -1,0 +1,100 @@
+"""Gradients of tables as sparse tensors: what they hold, how they add up, and steps with them."""
+
+import pytest
+
+import taeda as t
+from taeda.nn import functional as F
+
+
+def both(call, shape=(7, 3)):
+    """Gradients of a table, sparse and dense, of the same program."""
+    start = t.randn(*shape, dtype=t.float64)
+    found = []
+    for sparse in (True, False):
+        table = start.clone().requires_grad_()
+        made = call(table, sparse)
+        (made * t.arange(1.0, made.numel() + 1, dtype=t.float64).reshape(made.shape)).sum().backward()
+        found.append(table.grad)
+    assert found[0].is_sparse and not found[1].is_sparse
+    return found
+
+
+INDICES = t.tensor([[1, 4, 1], [0, 6, 4]])
+
+
+@pytest.mark.parametrize("padding", [None, 4, -6])
+def test_embedding(padding):
+    sparse, dense = both(lambda w, s: F.embedding(INDICES, w, padding_idx=padding, sparse=s))
+    t.testing.assert_close(sparse.to_dense(), dense)
+    assert sparse._nnz() == int(((-1 if padding is None else padding % 7) != INDICES).sum())
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("padding", [None, 4])
+def test_embedding_bag(mode, padding):
+    sparse, dense = both(lambda w, s: F.embedding_bag(INDICES, w, mode=mode, padding_idx=padding, sparse=s))
+    t.testing.assert_close(sparse.to_dense(), dense)
+
+
+def test_factors_of_bags():
+    factors = t.tensor([0.5, 2, 1, 3, 0.25, 1], dtype=t.float64)
+    offsets = t.tensor([0, 2])
+    grads = []
+
+    def call(w, s):
+        each = factors.clone().requires_grad_()
+        made = F.embedding_bag(INDICES.flatten(), w, offsets, mode="sum", per_sample_weights=each, sparse=s)
+        grads.append(each)
+        return made
+
+    sparse, dense = both(call)
+    t.testing.assert_close(sparse.to_dense(), dense)
+    t.testing.assert_close(grads[0].grad, grads[1].grad)
+
+
+def test_gradients_add_up():
+    table = t.randn(7, 3, requires_grad=True)
+    for _ in range(2):
+        F.embedding(INDICES, table, sparse=True).sum().backward()
+    twice = F.embedding(INDICES, table, sparse=True) + F.embedding(INDICES, table, sparse=True)
+    (whole,) = t.autograd.grad(twice.sum(), table)
+    t.testing.assert_close(table.grad.to_dense(), whole.to_dense())
+    with pytest.raises(RuntimeError, match="use sparse=False"):
+        t.autograd.grad(F.embedding(INDICES, table, sparse=True).sum() + table.sum(), table)
+
+
+def test_optimizers_move_the_rows_that_were_used():
+    for make in (lambda p: t.optim.SGD(p, lr=0.1), lambda p: t.optim.SparseAdam(p, lr=0.1)):
+        layer = t.nn.Embedding(7, 3, sparse=True)
+        before = layer.weight.detach().clone()
+        optimizer = make(layer.parameters())
+        layer(INDICES).sum().backward()
+        optimizer.step()
+        moved = (layer.weight.detach() != before).any(1)
+        assert moved.tolist() == [i in INDICES.flatten().tolist() for i in range(7)]
+    layer = t.nn.Embedding(7, 3, sparse=True)
+    linear = t.nn.Linear(3, 2)
+    optimizer = t.optim.SGD([*layer.parameters(), *linear.parameters()], lr=0.5)
+    linear(layer(INDICES)).sum().backward()
+    expected = linear.bias.detach() - 0.5 * linear.bias.grad
+    optimizer.step()
+    t.testing.assert_close(linear.bias.detach(), expected)
+
+
+def test_what_does_not_go_together_says_so():
+    table = t.randn(7, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq"):
+        F.embedding(INDICES, table, scale_grad_by_freq=True, sparse=True)
+    F.embedding(INDICES, table, sparse=True).sum().backward()
+    with pytest.raises(RuntimeError, match="momentum"):
+        t.optim.SGD([table], lr=0.1, weight_decay=0.1).step()
+
+
+def test_grouped_products():
+    rows, columns, ends = t.randn(6, 3), t.randn(2, 3, 4), t.tensor([2, 6])
+    found = F.grouped_mm(rows, columns, offs=ends)
+    t.testing.assert_close(found, t.cat([rows[:2] @ columns[0], rows[2:] @ columns[1]]))
+    both = F.grouped_mm(rows.t(), rows, offs=ends)
+    t.testing.assert_close(both, t.stack([rows[:2].t() @ rows[:2], rows[2:].t() @ rows[2:]]))
+    with pytest.raises(RuntimeError, match="'offs'"):
+        F.grouped_mm(rows, columns)

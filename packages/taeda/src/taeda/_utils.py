@@ -1,0 +1,97 @@
+"""Helpers that programs import although their home is private: indices of devices, tensors from storages, buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import taeda
+
+__all__: list[str] = []
+
+
+def _element_size(dtype: Any) -> int:
+    """Bytes of one element.
+
+    Raises:
+        RuntimeError: No dtype.
+    """
+    if not isinstance(dtype, taeda.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index of a device, its name or number; that of the current one where it has none and `optional` is set.
+
+    Raises:
+        ValueError: The cpu without `allow_cpu`, or no index.
+    """
+    if isinstance(device, int) and not isinstance(device, bool):
+        return device
+    if device is None and optional:
+        return taeda.accelerator.current_device_index() if taeda.accelerator.is_available() else 0
+    given = taeda.device(device) if isinstance(device, str) else device
+    if isinstance(given, taeda.device):
+        if given.type == "cpu":
+            if allow_cpu:
+                return -1
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        if given.index is not None:
+            return given.index
+        if optional:
+            return taeda.get_device_module(given).current_device()
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+
+
+def _get_all_device_indices() -> list[int]:
+    """Numbers of the accelerator's devices."""
+    return list(range(taeda.accelerator.device_count()))
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Any:
+    """A tensor over a typed storage."""
+    return taeda.empty(0, dtype=storage.dtype).set_(storage, storage_offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Any:
+    """The same, as a leaf."""
+    made = _rebuild_tensor(storage, storage_offset, size, stride)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
+    """A parameter over a tensor's memory."""
+    return taeda.nn.Parameter(data, requires_grad)
+
+
+def _flatten_dense_tensors(tensors: Iterable[Any]) -> Any:
+    """All elements one after the other."""
+    return taeda.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: Any, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Views of a flat tensor in the shapes of others."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True))
+
+
+def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]]:
+    """Tensors of one type in groups of at most so many bytes."""
+    groups: dict[str, tuple[list[Any], int]] = {}
+    for tensor in tensors:
+        kind, size = tensor.type(), tensor.numel() * tensor.element_size()
+        group, held = groups.get(kind, ([], 0))
+        if group and held + size > size_limit:
+            yield group
+            group, held = [], 0
+        groups[kind] = ([*group, tensor], held + size)
+    yield from (group for group, _ in groups.values())

@@ -1,0 +1,116 @@
+"""The level of a vmap, and the way of tensors into the vmaps that are in force and out of them.
+
+A tensor of a vmap carries the tensor of all its batch, whose first dimension is the batch's. Nested, that tensor
+carries one for the vmap outside, so that under all of them lies a plain tensor, the outermost batch first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from taeda_registry.slots import tensor
+
+Tensor = tensor.Tensor
+#: Composites that make memory to be written to, which must have the batch: they have rules as a whole.
+_WHOLE = (
+    "block_diag", "constant_pad_nd", "diag_embed", "empty_like", "full_like", "new_empty", "new_full", "new_ones",
+    "new_zeros", "ones_like", "zeros_like",
+)  # fmt: skip
+
+
+class _Thread(threading.local):
+    """The vmaps of a thread, the outermost first."""
+
+    def __init__(self) -> None:
+        self.levels: list[Batching] = []
+
+
+_thread = _Thread()
+
+
+def levels() -> list[Batching]:
+    """The vmaps in force, the outermost first."""
+    return list(_thread.levels)
+
+
+class Batching(tensor.library.Level):
+    """One vmap: operators of its tensors are computed for the whole batch at once.
+
+    Args:
+        size: Of the batch.
+        randomness: "error", "different" or "same": what random operators do.
+    """
+
+    def __init__(self, size: int, randomness: str = "error") -> None:
+        own = (*_WHOLE, *tensor.library.batched_operators())
+        # Random operators without a tensor of the batch are seen only if all calls are.
+        super().__init__("vmap", every_call=randomness != "same", composites=own)
+        self.size, self.randomness = size, randomness
+
+    def __enter__(self) -> Batching:
+        super().__enter__()
+        _thread.levels.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _thread.levels.pop()
+        super().__exit__(*error)
+
+    def __call__(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        from taeda.func import _batching
+
+        with self._below():
+            return _batching.call(self, op, args, kwargs)
+
+    @contextmanager
+    def _below(self) -> Iterator[None]:
+        """Rules run below their level, so the levels from it inwards are not in force meanwhile."""
+        place = _thread.levels.index(self)
+        inner = _thread.levels[place:]
+        del _thread.levels[place:]
+        try:
+            yield
+        finally:
+            _thread.levels.extend(inner)
+
+    def batch(self, whole: Any) -> Any:
+        """A tensor of this level, by the tensor of all its batch."""
+        return self.wrap(whole, whole.shape[1:], whole.dtype, whole.device)
+
+    def whole(self, value: Any) -> Any:
+        """The tensor of all the batch; None for what does not depend on the batch."""
+        return self.payload(value)
+
+    def expanded(self, value: Any) -> Any:
+        """The tensor of all the batch, also of what is the same for all of it."""
+        found = self.payload(value)
+        return value.unsqueeze(0).expand(self.size, *value.shape) if found is None else found
+
+
+def strip(value: Any, over: Sequence[Batching]) -> Any:
+    """The tensor without the levels `over`, their batches first, the outermost level's foremost."""
+    if not over:
+        return value
+    whole = over[-1].expanded(value)
+    batch, rest = whole.shape[0], len(over) - 1
+    under = strip(whole, over[:-1])
+    assert under.shape[rest] == batch
+    return under
+
+
+def dress(plain: Any, over: Sequence[Batching]) -> Any:
+    """What `strip` takes apart."""
+    for level in over:
+        plain = level.batch(plain)
+    return plain
+
+
+def swapped(plain: Any, first: int, second: int) -> Any:
+    """`plain` with its first `first` dimensions behind the `second` dimensions that follow them."""
+    if not first or not second:
+        return plain
+    rest = range(first + second, plain.dim())
+    return plain.permute(*range(first, first + second), *range(first), *rest)

@@ -1,0 +1,3 @@
+"""Questions about programs that are followed with symbols: none is, and sizes are numbers."""
+
+from __future__ import annotations

@@ -1,0 +1,53 @@
+// Reductions of rows and columns: one copy per instruction set.
+#pragma once
+#include "taeda/dtype.h"
+
+namespace taeda::loops {
+
+/// How one kind of reduction treats one input dtype; accumulators are of dtype `acc`.
+struct Reducer {
+  DType acc;
+  /// Writes the neutral element n times.
+  void (*start)(void* acc, int64_t n);
+  /// acc = acc (+) the n elements at `in`, `stride` bytes apart.
+  void (*row)(void* acc, const char* in, int64_t stride, int64_t n);
+  /// acc[j] = acc[j] (+) column j of `rows` rows of contiguous elements.
+  void (*columns)(void* acc, const char* in, int64_t row_stride, int64_t rows, int64_t columns);
+  /// acc[j] = acc[j] (+) other[j].
+  void (*join)(void* acc, const void* other, int64_t n);
+};
+enum Reduction {
+  kReduceSum,
+  kReduceProd,
+  kReduceMax,
+  kReduceMin,
+  kReduceAny,
+  kReduceAll,
+  kReduceAbsSum,
+  kReduceSquareSum,
+  kReductionCount
+};
+/// First index of the extremum: of one row, and of each column.
+struct ArgReducer {
+  int64_t (*row)(const char* in, int64_t stride, int64_t n);
+  /// best[j], index[j] from `rows` rows of contiguous elements; index counts rows.
+  void (*columns)(void* best, int64_t* index, const char* in, int64_t row_stride, int64_t rows, int64_t columns);
+};
+struct ReduceTable {
+  Reducer by_dtype[kReductionCount][kDTypeCount];
+  ArgReducer extremum[2][kDTypeCount];  // maximum, minimum
+};
+
+/// Declares the copy of one instruction set.
+#define TAEDA_REDUCE_LOOPS(ISA)    \
+  namespace ISA {                  \
+  extern const ReduceTable reduce; \
+  }
+#ifdef TAEDA_ISA
+TAEDA_REDUCE_LOOPS(TAEDA_ISA)
+#endif
+
+/// Those for this machine (src/cpu/isa.cpp).
+const ReduceTable& reduce_table() noexcept;
+
+}  // namespace taeda::loops

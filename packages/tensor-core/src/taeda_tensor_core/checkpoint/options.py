@@ -1,0 +1,147 @@
+"""Names of PyTorch's serialization that programs set or ask for: options, and places that tensors are loaded to."""
+
+from __future__ import annotations
+
+import enum
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+mkdtemp = tempfile.mkdtemp
+_options: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": 2}
+
+
+class SourceChangeWarning(Warning):
+    """What programs filter: the source of a class that was stored has changed. Sources are not compared here."""
+
+
+class LoadEndianness(enum.Enum):
+    """The byte order of files that do not tell it."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """What `set_default_load_endianness` was given; None at first, which is little-endian."""
+    return _options["endianness"]
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Kept and given back; files that do not tell are little-endian.
+
+    Raises:
+        TypeError: It is something else. NotImplementedError: Big-endian.
+    """
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    if endianness is LoadEndianness.BIG:
+        raise NotImplementedError(
+            "set_default_load_endianness: files of big-endian numbers are not there yet"
+        )
+    _options["endianness"] = endianness
+
+
+def get_crc32_options() -> bool:
+    """What `set_crc32_options` was given; True at first."""
+    return _options["crc32"]
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Kept and given back: checksums are always written, so that every reader can test them."""
+    _options["crc32"] = bool(compute_crc32)
+
+
+def get_default_mmap_options() -> int:
+    """What `set_default_mmap_options` was given; MAP_PRIVATE at first."""
+    return _options["mmap"]
+
+
+class set_default_mmap_options:
+    """Kept and given back, at once or for a block: what is loaded is never written to the file."""
+
+    def __init__(self, flags: int) -> None:
+        self._before = _options["mmap"]
+        _options["mmap"] = flags
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exception: object) -> None:
+        _options["mmap"] = self._before
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True
+) -> bool:
+    """Whether a module's ``__version__`` is at least a version.
+
+    Raises:
+        RuntimeError: It cannot be read, unless `error_if_malformed` is false; then a warning is shown and True given.
+    """
+    try:
+        found = tuple(
+            kind(part)
+            for kind, part in zip(map(type, req_version_tuple), module.__version__.split("."), strict=False)
+        )
+        return found >= req_version_tuple
+    except (AttributeError, ValueError) as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{getattr(module, '__version__', None)}'"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        import warnings
+
+        warnings.warn(f"{message}, but continuing assuming that the requirement is met", stacklevel=2)
+        return True
+
+
+def location_tag(storage: Any) -> str:
+    """The device of a storage as text, as files name it."""
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """A storage on the device that a file names.
+
+    Raises:
+        RuntimeError: There is no such device.
+    """
+    return storage.to(device=location)
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """The class itself: storages have one class for each dtype."""
+    return storage_type
+
+
+def storage_to_tensor_type(storage: Any) -> type:
+    """The older class of a storage's tensors, such as ``FloatTensor``."""
+    from taeda_tensor_core import legacy_types
+
+    return legacy_types.legacy_type(legacy_types.NAMES[storage.dtype.name])
+
+
+def register_package(priority: int, tagger: Callable, deserializer: Callable) -> None:
+    """Not there yet: devices of plug-ins are found by their names."""
+    raise NotImplementedError(
+        "register_package is not there: tensors go to devices by their names, which plug-ins bring with them"
+    )
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Not there yet: `load` names the first such global in its error."""
+    raise NotImplementedError(
+        "get_unsafe_globals_in_checkpoint is not there yet; load(f, weights_only=True) names what it refuses"
+    )
+
+
+class skip_data:
+    """Context in which files are written without their numbers; not there yet."""
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        raise NotImplementedError(
+            "skip_data is not there yet; save tensors of device 'meta' for their shapes alone"
+        )

@@ -1,0 +1,346 @@
+"""Making nested tensors, and what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from taeda_tensor_core import _C, _info, ops
+from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.nested._tensor import NestedTensor, _table, nested
+
+
+def _checked(name: str, parts: Sequence[Tensor]) -> list[Tensor]:
+    for part in parts:
+        if not isinstance(part, Tensor):
+            raise TypeError(f"{name}: found a {type(part).__name__} in the list, expected tensors")
+        if part.dim() != parts[0].dim() or part.dtype != parts[0].dtype:
+            raise RuntimeError(
+                f"{name}: found tensors of {parts[0].dim()} dimensions of {parts[0].dtype} and of {part.dim()} of "
+                f"{part.dtype}, expected one number and one dtype"
+            )
+    return list(parts)
+
+
+def nested_tensor(
+    tensor_list: Sequence[Any],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> NestedTensor:
+    """A nested tensor with the values of several tensors or arrays, in memory of its own.
+
+    Args:
+        tensor_list: Of one number of dimensions, and of one dtype.
+        dtype, device: Of all parts; those of the first unless given.
+        layout: "strided" or "jagged".
+        requires_grad: Whether the parts are leaves that take gradients.
+
+    Raises:
+        TypeError: No list. RuntimeError: Parts that do not fit together.
+
+    Example:
+        >>> taeda.nested.nested_tensor([[1.0], [2.0, 3.0]]).size(0)
+        2
+    """
+    if not isinstance(tensor_list, (list, tuple)):
+        raise TypeError(
+            f"nested_tensor: argument 'tensor_list' is a {type(tensor_list).__name__}, expected a list"
+        )
+    parts = [
+        t.detach().clone().to(device or t.device, dtype or t.dtype)
+        if isinstance(t, Tensor)
+        else _C.tensor(t, dtype=dtype, device=device)
+        for t in tensor_list
+    ]
+    for part in _checked("nested_tensor", parts):
+        part.requires_grad_(requires_grad)
+    return NestedTensor.around(parts, layout or _info.strided)
+
+
+def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor:
+    """A nested tensor of tensors, which keep their history; of one tensor its parts along the first dimension."""
+    if isinstance(ts, NestedTensor):
+        return ts
+    parts = list(ts.unbind(0)) if isinstance(ts, Tensor) else list(ts)
+    parts = [_C.tensor(t) if not isinstance(t, Tensor) else t for t in parts]
+    parts = [t.to(device or t.device, dtype or t.dtype) for t in _checked("as_nested_tensor", parts)]
+    return NestedTensor.around(parts, layout or _info.strided)
+
+
+def nested_tensor_from_jagged(
+    values: Tensor,
+    offsets: Tensor | None = None,
+    lengths: Tensor | None = None,
+    jagged_dim: int | None = None,
+    min_seqlen: int | None = None,
+    max_seqlen: int | None = None,
+) -> NestedTensor:
+    """Parts of `values`, one after another along a dimension.
+
+    Args:
+        values: All parts. offsets: Where they begin, and where the last one ends. lengths: How long they are.
+        jagged_dim: Which dimension of the result differs; 1 by default.
+
+    Raises:
+        RuntimeError: Neither offsets nor lengths are given.
+    """
+    along = (jagged_dim or 1) - 1
+    if offsets is None and lengths is None:
+        raise RuntimeError("nested_tensor_from_jagged: at least one of offsets or lengths is required")
+    if offsets is None:
+        sizes = lengths.tolist()
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    else:
+        borders = offsets.tolist()
+        starts = borders[:-1]
+        sizes = lengths.tolist() if lengths is not None else [b - a for a, b in pairwise(borders)]
+    parts = [values.narrow(along, start, size) for start, size in zip(starts, sizes, strict=True)]
+    return NestedTensor.around(parts, _info.jagged)
+
+
+def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> NestedTensor:
+    """For each row of `tensor` its own piece along `dim`, as a nested tensor.
+
+    Args:
+        tensor: With the parts in its first dimension. start, length: Numbers, or a number for each part.
+    """
+    count = tensor.shape[0]
+    starts = start.tolist() if isinstance(start, Tensor) else [start] * count
+    lengths = length.tolist() if isinstance(length, Tensor) else [length] * count
+    parts = [tensor[i].narrow(dim - 1, starts[i], lengths[i]) for i in range(count)]
+    return NestedTensor.around(parts, layout or _info.jagged)
+
+
+def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
+    """For each row of `tensor` the elements at which `mask` holds, as a nested tensor."""
+    mask = mask.expand_as(tensor)
+    return NestedTensor.around([t[m] for t, m in zip(tensor, mask, strict=True)], _info.jagged)
+
+
+def to_padded_tensor(input: Any, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
+    """The parts as one tensor, filled up to a size for all.
+
+    Args:
+        input: A nested tensor; another one is given back. padding: What it is filled with.
+        output_size: The size, by default the least that holds all parts.
+
+    Raises:
+        RuntimeError: `output_size` is too small.
+    """
+    if not isinstance(input, NestedTensor):
+        return input
+    size = tuple(output_size or (len(input._parts), *_largest(input)))
+    if len(size) != input.dim() or any(
+        s < n for s, n in zip(size, (len(input), *_largest(input)), strict=True)
+    ):
+        raise RuntimeError(
+            f"to_padded_tensor: argument 'output_size' is {size}, expected at least {(len(input), *_largest(input))}"
+        )
+    filled = []
+    for part in input._parts:
+        pads = [n for d in range(part.dim() - 1, -1, -1) for n in (0, size[d + 1] - part.shape[d])]
+        filled.append(ops.constant_pad_nd(part, pads, padding))
+    whole = _C.stack(filled)
+    missing = size[0] - len(filled)
+    return (
+        whole if not missing else ops.constant_pad_nd(whole, [0, 0] * (len(size) - 1) + [0, missing], padding)
+    )
+
+
+def _largest(x: NestedTensor) -> tuple[int, ...]:
+    with _C.DisableTorchFunctionSubclass():
+        return tuple(x.shape)[1:]
+
+
+_table["to_padded_tensor"] = to_padded_tensor
+
+
+# Facts
+
+
+def _fact(name: str, ask: Callable[[NestedTensor], Any]) -> None:
+    _table[name] = ask
+
+
+def _of_first(name: str) -> None:
+    _fact(name, lambda x: getattr(x._parts[0], name))
+
+
+for _name in ("dtype", "device", "is_cpu", "itemsize", "is_leaf"):
+    _of_first(_name)
+_fact("requires_grad", lambda x: any(p.requires_grad for p in x._parts))
+_fact("is_nested", lambda x: True)
+_fact("layout", lambda x: x._way)
+_fact("ndim", lambda x: x._parts[0].dim() + 1)
+for _name in ("dim", "ndimension"):
+    _fact(_name, lambda x: x._parts[0].dim() + 1)
+_fact("numel", lambda x: sum(p.numel() for p in x._parts))
+_fact("is_floating_point", lambda x: x._parts[0].is_floating_point())
+_fact("is_complex", lambda x: x._parts[0].is_complex())
+_fact("element_size", lambda x: x._parts[0].element_size())
+
+
+@nested("size")
+def _size(self: NestedTensor, dim: int | None = None) -> int:
+    """The size of a dimension in which all parts agree."""
+    if dim is None:
+        raise RuntimeError(
+            "size: the parts of a nested tensor have sizes of their own; ask for one dimension, or use unbind()"
+        )
+    dims = self._parts[0].dim() + 1
+    at = dim + dims if dim < 0 else dim
+    if at == 0:
+        return len(self._parts)
+    sizes = {p.shape[at - 1] for p in self._parts}
+    if len(sizes) > 1:
+        raise RuntimeError(
+            f"size: dimension {dim} of a nested tensor is irregular and does not have one size: {sorted(sizes)}"
+        )
+    return sizes.pop()
+
+
+@nested("unbind")
+def _unbind(self: NestedTensor, dim: int = 0) -> tuple[Tensor, ...]:
+    if dim != 0:
+        raise RuntimeError(f"unbind: argument 'dim' is {dim}, nested tensors are unbound along 0")
+    return self._parts
+
+
+@nested("offsets")
+def _offsets(self: NestedTensor) -> Tensor:
+    """Where the parts begin along their first dimension."""
+    return _C.tensor([0, *(p.shape[0] for p in self._parts)]).cumsum(0)
+
+
+@nested("values")
+def _values(self: NestedTensor) -> Tensor:
+    """All parts one after another."""
+    return _C.cat(list(self._parts))
+
+
+@nested("requires_grad_")
+def _requires_grad(self: NestedTensor, requires_grad: bool = True) -> NestedTensor:
+    for part in self._parts:
+        part.requires_grad_(requires_grad)
+    return self
+
+
+@nested("grad")
+def _grad(self: NestedTensor) -> NestedTensor | None:
+    grads = [p.grad for p in self._parts]
+    return None if any(g is None for g in grads) else NestedTensor.around(grads, self._way)
+
+
+@nested("backward")
+def _backward(self: NestedTensor, gradient: Any = None, **options: Any) -> None:
+    _C.cat([p.reshape(-1) for p in self._parts]).backward(
+        None if gradient is None else _C.cat([g.reshape(-1) for g in gradient._parts]), **options
+    )
+
+
+# Part by part
+
+
+def _parts_of(value: Any, i: int, count: int, name: str) -> Any:
+    if isinstance(value, NestedTensor):
+        if len(value._parts) != count:
+            raise RuntimeError(
+                f"{name}: found nested tensors of {count} and {len(value._parts)} parts, expected one number"
+            )
+        return value._parts[i]
+    if isinstance(value, Tensor) and value.dim() and value.shape[0] == count and value.dim() > 2:
+        return value[i]
+    return value
+
+
+def _by_parts(name: str, function: Callable[..., Any]) -> None:
+    """What is done to each part alone."""
+
+    def by_parts(*args: Any, **kwargs: Any) -> Any:
+        first = next(v for v in (*args, *kwargs.values()) if isinstance(v, NestedTensor))
+        count = len(first._parts)
+        made = [
+            function(
+                *(_parts_of(v, i, count, name) for v in args),
+                **{k: _parts_of(v, i, count, name) for k, v in kwargs.items()},
+            )
+            for i in range(count)
+        ]
+        return NestedTensor.around(made, first._way)
+
+    by_parts.__name__ = name
+    _table[name] = by_parts
+
+
+_METHODS = (
+    "abs add sub mul div neg pow exp log sqrt rsqrt sin cos tanh sigmoid relu square reciprocal clamp eq ne lt le gt "
+    "ge logical_not isnan masked_fill where clone detach to contiguous float double half bfloat16 cpu matmul sgn sign "
+    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __matmul__ __eq__ __ne__ __lt__ "
+    "__le__ __gt__ __ge__ add_ mul_ sub_ div_ fill_ zero_ relu_"
+)
+for _name in _METHODS.split():
+    _by_parts(_name, getattr(Tensor, _name, None) or getattr(ops, _name))
+for _name in ("silu", "linear", "gelu", "dropout", "layer_norm", "rms_norm", "embedding", "empty_like", "zeros_like",
+              "ones_like", "rand_like", "randn_like", "full_like"):  # fmt: skip
+    _by_parts(_name, getattr(ops, _name, None) or getattr(_C, _name))
+
+
+def _reduction(name: str) -> None:
+    function = getattr(Tensor, name)
+
+    def reduced(self: NestedTensor, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if dim is None:
+            return function(_C.cat([p.reshape(-1) for p in self._parts]), *args, **kwargs)
+        dims = self._parts[0].dim() + 1
+        at = dim + dims if dim < 0 else dim
+        if at == 0:
+            raise RuntimeError(
+                f"{name}: argument 'dim' is {dim}, the parts of a nested tensor are not combined"
+            )
+        return NestedTensor.around([function(p, at - 1, *args, **kwargs) for p in self._parts], self._way)
+
+    reduced.__name__ = name
+    _table[name] = reduced
+
+
+for _name in ("softmax", "log_softmax", "sum", "mean", "amax", "amin", "cumsum"):
+    _reduction(_name)
+
+
+@nested("transpose")
+def _transpose(self: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
+    dims = self._parts[0].dim() + 1
+    first, second = (d + dims if d < 0 else d for d in (dim0, dim1))
+    if not first or not second:
+        raise RuntimeError("transpose: the first dimension of a nested tensor stays where it is")
+    return NestedTensor.around([p.transpose(first - 1, second - 1) for p in self._parts], self._way)
+
+
+@nested("__getitem__", "select")
+def _picked(self: NestedTensor, index: Any, *more: Any) -> Any:
+    if more:  # select(dim, index)
+        if index != 0:
+            raise NotImplementedError("select: nested tensors are selected from along 0")
+        index = more[0]
+    if isinstance(index, int):
+        return self._parts[index]
+    raise NotImplementedError("__getitem__: a nested tensor is indexed by a number; use unbind() for others")
+
+
+_PROPERTIES = frozenset({
+    "dtype", "device", "is_cpu", "itemsize", "is_leaf", "requires_grad", "is_nested", "layout", "ndim", "grad",
+})  # fmt: skip
+
+
+def _bind() -> None:
+    """Make everything in the table a method or property of nested tensors: those of dense ones would not ask."""
+    for name, function in _table.items():
+        setattr(NestedTensor, name, property(function) if name in _PROPERTIES else function)
+
+
+_bind()

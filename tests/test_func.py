@@ -1,0 +1,225 @@
+"""Transforms of programs against loops and differences: what `taeda.func` says of vmap, gradients and Jacobians."""
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda.func import (
+    debug_unwrap,
+    functional_call,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    rearrange,
+    stack_module_state,
+    vjp,
+    vmap,
+)
+
+
+def doubles(*shape, seed=5):
+    return taeda.tensor(np.random.default_rng(seed).standard_normal(shape))
+
+
+def same(found, expected, rtol=1e-10):
+    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=rtol, atol=1e-12)
+
+
+def looped(function, *args):
+    return taeda.stack([function(*each) for each in zip(*args, strict=True)])
+
+
+PROGRAMS = {
+    "arithmetic": lambda a, b: (a.unsqueeze(-1) * b + 2).sum(0).tanh(),
+    "matrices": lambda a, b: (b @ a).softmax(0),
+    "views": lambda a, b: b.t().reshape(-1, 9)[:, 1:].flatten().roll(1),
+    "slices": lambda a, b: taeda.cat([a[1:], b[0], b[-1, :2]]),
+    "norms": lambda a, b: taeda.nn.functional.layer_norm(b, (3,)).flatten() + a.norm(),
+    "sorts": lambda a, b: b.sort(1).values.cumsum(0) + a.max(),
+    "picks": lambda a, b: b[a.argsort()[:2]].gather(1, b.argsort(1)[:2]),
+    "solves": lambda a, b: taeda.linalg.solve(b @ b.t() + 3 * taeda.eye(3), a),
+    "pads": lambda a, b: taeda.nn.functional.pad(b, (1, 2)) + taeda.diag_embed(a).sum(),
+    "pieces": lambda a, b: taeda.fft.fft(a, n=5).abs(),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_map_is_a_loop(name):
+    a, b = doubles(4, 3), doubles(4, 3, 3, seed=6)
+    same(vmap(PROGRAMS[name])(a, b), looped(PROGRAMS[name], a, b))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_of_examples_are_a_loop(name):
+    a, b = doubles(4, 3), doubles(4, 3, 3, seed=6)
+    total = grad(lambda x, y: PROGRAMS[name](x, y).sum(), argnums=(0, 1))
+    found = vmap(total)(a, b)
+    for at in (0, 1):
+        same(found[at], taeda.stack([total(x, y)[at] for x, y in zip(a, b, strict=True)]), rtol=1e-8)
+
+
+def test_shared_arguments_have_a_gradient_for_each_example():
+    x, w = doubles(5, 3), doubles(3, 2, seed=7)
+    loss = grad(lambda w, x: (x @ w).tanh().sum())
+    same(vmap(loss, in_dims=(None, 0))(w, x), taeda.stack([loss(w, each) for each in x]))
+
+
+def test_jacobians_agree_with_each_other_and_with_differences():
+    x = doubles(3)
+
+    def function(a):
+        return taeda.stack([a.prod(), (a * a).sum(), a[0].sin(), a[2] / a[1]])
+
+    found = jacrev(function)(x)
+    same(jacfwd(function)(x), found)
+    h = 1e-6
+    steps = [(function(x + h * e) - function(x - h * e)) / (2 * h) for e in taeda.eye(3, dtype=taeda.float64)]
+    np.testing.assert_allclose(found.numpy(), taeda.stack(steps, 1).numpy(), rtol=1e-5, atol=1e-8)
+    same(jvp(function, (x,), (doubles(3, seed=9),))[1], found @ doubles(3, seed=9))
+    same(vjp(function, x)[1](doubles(4, seed=8))[0], found.t() @ doubles(4, seed=8))
+
+
+def test_hessians():
+    x, a = doubles(3), doubles(3, 3, seed=4)
+    same(hessian(lambda v: v @ a @ v)(x), a + a.t())
+    same(vmap(hessian(lambda v: (v**3).sum()))(doubles(2, 3)), taeda.diag_embed(6 * doubles(2, 3)))
+
+
+def test_derivatives_do_not_see_each_other():
+    """d/dx (x * d/dy (x + y)) = 1."""
+    found = grad(lambda x: x * grad(lambda y: x + y)(taeda.tensor(2.0)))(taeda.tensor(3.0))
+    assert found.item() == 1.0
+
+
+def test_what_is_outside_keeps_its_history():
+    w = doubles(3).requires_grad_()
+    x = doubles(3, seed=2)
+    value = grad(lambda a: (a * a * w).sum())(x)
+    assert value.requires_grad
+    value.sum().backward()
+    same(w.grad, 2 * x)
+    assert not grad(lambda a: (a * a).sum())(x).requires_grad
+    with taeda.no_grad():
+        assert not grad(lambda a: (a * a * w).sum())(x).requires_grad
+
+
+def test_writing_in_place():
+    def function(a):
+        made = a.clone()
+        made[0] = 5
+        made += a.sum()
+        made.view(-1)[1:].mul_(2)
+        return made
+
+    a = doubles(4, 3)
+    same(vmap(function)(a), looped(function, a))
+    shared = taeda.zeros(3, dtype=taeda.float64)
+    with pytest.raises(RuntimeError, match="that all examples share"):
+        vmap(lambda row: shared.add_(row))(a)
+    assert shared.tolist() == [0, 0, 0]
+
+
+def test_randomness():
+    x = taeda.zeros(4, 100)
+    with pytest.raises(RuntimeError, match="randomness='different'"):
+        vmap(lambda row: row + taeda.rand(100))(x)
+    different = vmap(lambda row: row + taeda.rand(100), randomness="different")(x)
+    equal = vmap(lambda row: row + taeda.rand(100), randomness="same")(x)
+    assert not taeda.equal(different[0], different[1]) and taeda.equal(equal[0], equal[1])
+    kept = vmap(lambda row: taeda.nn.functional.dropout(row + 1, 0.5), randomness="different")(x)
+    assert 100 < int((kept != 0).sum()) < 300
+
+
+def test_what_cannot_be_mapped_says_so():
+    x = doubles(3, 2)
+    with pytest.raises(RuntimeError, match="vmap"):
+        vmap(lambda row: row if row.sum() > 0 else -row)(x)
+    with pytest.raises(RuntimeError, match="vmap"):
+        vmap(lambda row: row.sum().item())(x)
+    with pytest.raises(RuntimeError, match="several shapes"):
+        vmap(lambda row: row.nonzero())(taeda.tensor([[0, 1], [1, 1]]))
+    with pytest.raises(ValueError, match="sizes 3 and 2"):
+        vmap(lambda a, b: a + b)(x, doubles(2, 2))
+    with pytest.raises(ValueError, match="expected tensors"):
+        vmap(lambda row: 3)(x)
+    with pytest.raises(ValueError, match="maps no argument"):
+        vmap(lambda row: row, in_dims=(None,))(x)
+    with pytest.raises(RuntimeError, match="expected one number"):
+        grad(lambda row: row * 2)(x)
+    with pytest.raises(RuntimeError, match="'argnums'"):
+        grad(lambda row: row.sum(), argnums=1)(x)
+
+
+def test_dimensions_chunks_and_containers():
+    x = doubles(2, 5)
+    same(vmap(lambda c: c * 2, in_dims=1, out_dims=1)(x), x * 2)
+    same(vmap(lambda c: c.sum(), in_dims=-1, chunk_size=2)(x), x.sum(0))
+    found = vmap(lambda d: {"a": d["x"] + d["y"], "b": (d["x"],)}, in_dims=({"x": 0, "y": None},))(
+        {"x": x, "y": taeda.ones(5, dtype=taeda.float64)}
+    )
+    same(found["a"], x + 1)
+    same(found["b"][0], x)
+
+
+def test_own_rules_of_own_operators():
+    with _twice() as (twice, seen):
+        same(vmap(lambda row: twice(row) + 1)(doubles(3, 2)), doubles(3, 2) * 2 + 1)
+        assert seen == [3]
+
+
+class _twice:
+    """An operator with a rule that tells the size of the batch that it was called with."""
+
+    def __enter__(self):
+        @taeda.library.custom_op("mapped::twice", mutates_args=())
+        def twice(x: taeda.Tensor) -> taeda.Tensor:
+            return x * 2
+
+        seen = []
+
+        @twice.register_vmap
+        def rule(info, dims, x):
+            seen.append(info.batch_size)
+            return x * 2, dims[0]
+
+        self.made = twice
+        return twice, seen
+
+    def __exit__(self, *exception):
+        self.made.remove()
+
+
+def test_ensembles_of_modules():
+    nets = [taeda.nn.Linear(3, 2).to(taeda.float64) for _ in range(3)]
+    params, buffers = stack_module_state(nets)
+    x = doubles(4, 3)
+    found = vmap(lambda p, b: functional_call(nets[0], (p, b), (x,)))(params, buffers)
+    same(found, taeda.stack([net(x) for net in nets]))
+
+
+def test_unwrapping():
+    seen = []
+    vmap(lambda a: (seen.append(debug_unwrap(a)), a)[1])(doubles(3, 2))
+    same(seen[0], doubles(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sizes", "expected"),
+    [
+        ("a b c -> c (b a)", {}, lambda x: x.permute(2, 1, 0).reshape(4, 6)),
+        ("a (b c) d -> a d b c", {"b": 3}, lambda x: x.reshape(2, 3, 1, 4).permute(0, 3, 1, 2)),
+        ("... d -> d ...", {}, lambda x: x.permute(2, 0, 1)),
+        ("a b c -> a 1 (b c)", {}, lambda x: x.reshape(2, 1, 12)),
+    ],
+)
+def test_rearranging(pattern, sizes, expected):
+    x = doubles(2, 3, 4)
+    same(rearrange(x, pattern, **sizes), expected(x))
+
+
+def test_patterns_that_do_not_fit():
+    for pattern in ("a b -> b a", "a b c", "a b c -> a b d", "a (b c -> a", "a b (c d) -> a b c d"):
+        with pytest.raises(ValueError, match="rearrange"):
+            rearrange(doubles(2, 3, 4), pattern)
