@@ -40,8 +40,19 @@ Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
   return ops::where(ops::lt(ops::abs(weight), Tensor(0.5)), self + weight * (end - self),
                     end - (end - self) * (Tensor(1) - weight));
 }
+/// In terms of the one with the larger real part; of two that are infinite there, the sum of their directions.
+Tensor complex_logaddexp(const Tensor& a, const Tensor& b) {
+  const Tensor first = ops::gt(ops::real(a), ops::real(b));
+  const Tensor high = ops::where(first, a, b), low = ops::where(first, b, a);
+  const Tensor re = ops::real(high), x = ops::imag(a), y = ops::imag(b);
+  const Tensor turn = ops::atan2(ops::sin(x) + ops::sin(y), ops::cos(x) + ops::cos(y));
+  const Tensor infinite = ops::where(ops::gt(re, Tensor(0.0)), ops::complex(re, turn), low);
+  return ops::where(ops::logical_and(ops::isinf(re), ops::eq(re, ops::real(low))), infinite,
+                    high + ops::log1p(ops::exp(low - high)));
+}
 /// In the larger one's terms, so that nothing overflows; equal infinities stay what they are.
 Tensor logaddexp(const Tensor& a, const Tensor& b) {
+  if (is_complex(a.dtype())) return complex_logaddexp(a, b);
   const Tensor top = ops::maximum(a, b), gap = ops::abs(a - b);
   return ops::where(ops::isinf(top), top, top + ops::log1p(ops::exp(-gap)));
 }

@@ -101,6 +101,14 @@ def _clamp(x, low, high):
     return out if high is None else np.minimum(out, np.asarray(high, x.dtype))
 
 
+def log_add_exp(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """log(exp(a) + exp(b)), which NumPy has for real numbers only."""
+    if not np.iscomplexobj(a) and not np.iscomplexobj(b):
+        return np.logaddexp(a, b)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(a) + np.exp(b))
+
+
 RECORDS = [
     function_of_two("add", lambda a, b, alpha=1: a + _times(b, alpha), **_ALPHA),
     function_of_two("sub", lambda a, b, alpha=1: a - _times(b, alpha), **_ALPHA),
@@ -127,7 +135,7 @@ RECORDS = [
         rtol={"float32": 0, "float64": 0},
         atol={"float32": 0, "float64": 0},
     ),
-    function_of_two("logaddexp", np.logaddexp, FLOATS, samples=binary(), in_place=False),
+    function_of_two("logaddexp", log_add_exp, (*FLOATS, *COMPLEX), samples=binary(), in_place=False),
     function_of_two("logaddexp2", np.logaddexp2, FLOATS, samples=binary(), in_place=False),
     function_of_two("gcd", np.gcd, INTEGERS, samples=binary(0, 12), differentiable=False),
     function_of_two("lcm", np.lcm, INTEGERS, samples=binary(0, 9), differentiable=False),

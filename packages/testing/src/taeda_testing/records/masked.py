@@ -9,6 +9,7 @@ import numpy as np
 
 from taeda_testing.arrays import random_array
 from taeda_testing.record import FLOATS, FLOATS_AND_COMPLEX, NUMBERS, REALS, OpRecord, Sample
+from taeda_testing.records.arith import log_add_exp
 from taeda_testing.wrong import wrong_call, zeros
 
 _SHAPES = ((5,), (3, 4), (2, 3, 4))
@@ -171,7 +172,7 @@ def _pairs(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _logaddexp(a, b, input_mask=None, other_mask=None):
-    return np.logaddexp(
+    return log_add_exp(
         np.where(_full(a, input_mask), a, -np.inf), np.where(_full(b, other_mask), b, -np.inf)
     ).astype(a.dtype)
 
@@ -200,7 +201,7 @@ RECORDS = [
     _record("masked_log_softmax", _softmax(1, log=True), _along("what is masked is -inf"), FLOATS,
             differentiable=True, errors=()),
     # The second derivatives of logaddexp are NaN where an operand, masked, is -inf.
-    _record("masked_logaddexp", _logaddexp, _pairs, FLOATS, differentiable=True, second=False, errors=()),
+    _record("masked_logaddexp", _logaddexp, _pairs, FLOATS_AND_COMPLEX, differentiable=True, second=False, errors=()),
     _record("masked_logsumexp", _logsumexp, _reduced(), FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_mean", _with(np.mean), _reduced(), FLOATS_AND_COMPLEX, differentiable=True),
     _record("masked_median", _median, _reduced(several=False, none=False), FLOATS, differentiable=True),
