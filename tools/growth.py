@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("packages/registry", "packages/tensor-core", "packages/testing", "tools/codegen", "tools/checks")
 HEADER = "packages/registry/src/taeda_registry/include/taeda/abi.h"
-PLUGINS = ("kernels", "observer", "operators", "probe", "device", "watcher")
+PLUGINS = ("contract", "kernels", "observer", "operators", "probe", "device", "watcher")
 TESTS = [
     f"packages/tensor-core/tests/test_{name}.py"
     for name in ("abi_kernels", "abi_layers", "abi_observers", "abi_operators", "abi_values", "fallback")

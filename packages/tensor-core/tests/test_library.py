@@ -183,9 +183,18 @@ def test_replaced_kernels_come_back_in_any_order(lib):
     assert library.op("exp").kernels()["cpu"] == "taeda-tensor-core"
 
 
-def test_views_and_composites_have_no_kernels(lib):
-    with pytest.raises(ValueError, match="operators of kind view and composite have no kernels"):
-        lib.kernel("transpose", "cpu")(lambda o, i: None)
+def test_views_and_composites_take_kernels_that_give_results(lib):
+    x = tc.tensor([1.0, -3.0])
+    wanted = tc.ops.softsign(x).tolist()
+    with lib.kernel("softsign", "cpu")(lambda outputs, inputs: inputs[0].mul(2)):
+        fresh = tc.tensor([1.0, -3.0])
+        assert tc.ops.softsign(fresh).tolist() == [2.0, -6.0]
+        assert library.op("softsign").kernels() == {"cpu": library.op("softsign").kernels()["cpu"]}
+        with pytest.raises(RuntimeError, match="which has one already"):
+            lib.kernel("softsign", "cpu")(lambda outputs, inputs: inputs[0])
+    assert tc.ops.softsign(fresh).tolist() == wanted
+    with pytest.raises(ValueError, match="that write to an argument have no kernels"):
+        lib.kernel("batch_norm", "cpu")(lambda o, i: None)
     with pytest.raises(ValueError, match="no operator named 'nonsense'"):
         lib.kernel("nonsense", "cpu")(lambda o, i: None)
 

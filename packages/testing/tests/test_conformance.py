@@ -29,7 +29,7 @@ from taeda_testing.conformance.capability import KNOWN, Lacks
 from taeda_testing.conformance.checks import Suite, close, equal, raises, run_check
 from taeda_testing.conformance.devices import missing_kernel
 from taeda_testing.conformance.operators import declared
-from taeda_testing.runner import Failure
+from taeda_testing.runner import Failure, told_apart
 from taeda_testing.suites import device as device_suite
 from taeda_testing.suites import streams as stream_suite
 
@@ -209,6 +209,7 @@ def make_report():
             "mul", "core", "arith", checks=1, problems=[Problem("forward float32", "mul(1 < 2)", "2", "3", 4)]
         ),
         Item("exp", "core", "unary", needs=["exp"], checks=1),
+        Item("softplus", "composite", "unary", needs=["exp"], checks=1),
         Item("sum", "composite", "reduce", checks=2, fallbacks={"sum": 7}),
         Item("fft", "core", "fft"),
         Item("rnn", "composite", "rnn", skips=[Skip("forward", "recurrent")]),
@@ -221,9 +222,11 @@ def make_report():
 def test_scores():
     report = make_report()
     assert report.core == Score(passed=1, failed=1, missing=1, untested=1)
-    assert report.everything == Score(passed=1, failed=1, missing=1, fallen_back=1, untested=1, skipped=1)
+    assert report.everything == Score(
+        passed=1, failed=1, missing=1, waiting=1, fallen_back=1, untested=1, skipped=1
+    )
     assert report.core.percent == 25.0
-    assert report.everything.percent == 20.0
+    assert report.everything.percent == 16.6
     assert Score(passed=999, failed=1).percent == 99.9
     assert Score(passed=9999, failed=1).percent == 99.9, "only all is 100"
 
@@ -242,9 +245,40 @@ def test_json_report_holds_everything():
     data = json.loads(make_report().to_json())
     assert data["scores"]["core"]["percent"] == 25.0
     assert [item["outcome"] for item in data["items"]] == [
-        "passed", "failed", "missing", "fallen back", "untested", "skipped",
+        "passed", "failed", "missing", "waiting", "fallen back", "untested", "skipped",
     ]  # fmt: skip
     assert data["items"][1]["problems"][0]["found"] == "3"
+
+
+def test_differences_beyond_the_usual_digits_and_places_are_shown():
+    expected = np.zeros(20, np.float64)
+    found = expected.copy()
+    found[13] = 1e-9
+    wanted, there = told_apart(expected + 1, found + 1)
+    assert wanted != there
+    assert "from element 13:" in wanted and "1.000000001" in there
+    assert told_apart(np.float32([1, 2]), np.float32([1, 3])) == (
+        "float32[2] [1., 2.]",
+        "float32[2] [1., 3.]",
+    )
+
+
+def test_an_operator_made_of_one_without_a_kernel_waits(monkeypatch):
+    def without_kernel(*_args, **_options):
+        raise NotImplementedError(
+            "log1p: log: backend 'cpu' has no kernel for this operator; backends that have one: "
+        )
+
+    monkeypatch.setattr(tensor, "log1p", without_kernel, raising=False)
+    item = only(run_backend("cpu", only=["log1p"]), "log1p")
+    assert (item.outcome, item.needs) == (Outcome.WAITING, ["log"])
+
+
+def test_what_needs_a_capability_is_left_out_whatever_it_is_given():
+    report = run_backend("cpu", only=["fft_rfft"], lacks={"complex": "reals only"})
+    item = only(report, "fft_rfft")
+    assert item.outcome is Outcome.SKIPPED
+    assert [(skip.check, skip.capability) for skip in item.skips] == [("all checks", "complex")]
 
 
 def test_html_report_is_escaped():

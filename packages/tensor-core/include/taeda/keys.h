@@ -12,6 +12,7 @@ namespace taeda {
 /// Layers in the order in which a call meets them: the highest goes first. Packages may take the positions from 0 to
 /// 15; those outside are the library's own. See docs/design/layers.md.
 enum class Layer : int8_t {
+  Kernels = -3,        // kernels of composites and views, where the backend has some
   Float8 = -2,         // what operators do with float8 (taeda/float8.h)
   BelowAutograd = -1,  // TorchDispatchMode: what is left when gradients have been recorded
   Autograd = 0,
@@ -23,11 +24,11 @@ enum class Layer : int8_t {
   Observer = 16,  // typed observers (taeda/observer.h)
 };
 inline constexpr int kMaxLayers = 16;   // positions of packages
-inline constexpr int kLayerSlots = 19;  // and those of the library
+inline constexpr int kLayerSlots = 20;  // and those of the library
 inline constexpr int kLayerShift = 31;
 /// Where a layer stands in an operator's tables.
-constexpr int slot_of(Layer layer) noexcept { return int(layer) - int(Layer::Float8); }
-constexpr Layer layer_at(int slot) noexcept { return Layer(slot + int(Layer::Float8)); }
+constexpr int slot_of(Layer layer) noexcept { return int(layer) - int(Layer::Kernels); }
+constexpr Layer layer_at(int slot) noexcept { return Layer(slot + int(Layer::Kernels)); }
 
 static_assert(kMaxBackends <= 16 && kLayerShift + kLayerSlots <= 64);
 
@@ -44,7 +45,7 @@ class KeySet {
   constexpr int top_slot() const noexcept { return 63 - kLayerShift - std::countl_zero(bits_); }
   constexpr KeySet backends() const noexcept { return KeySet(bits_ & 0xffffu); }
   /// What follows from device and dtype alone.
-  constexpr KeySet inherent() const noexcept { return backends() | (*this & of(Layer::Float8)); }
+  constexpr KeySet inherent() const noexcept { return backends() | (*this & (of(Layer::Float8) | of(Layer::Kernels))); }
   constexpr KeySet without(Layer layer) const noexcept { return KeySet(bits_ & ~of(layer).bits_); }
   constexpr KeySet without_slot(int slot) const noexcept {
     return KeySet(bits_ & ~(uint64_t(1) << (kLayerShift + slot)));

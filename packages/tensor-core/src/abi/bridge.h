@@ -173,6 +173,10 @@ uint64_t activity_origin();
 int32_t activities_start(uint64_t);
 int32_t activities_stop(void (*)(void*, const taeda_activity*), void*, uint64_t*);
 const char* backend_name(int32_t);
+int32_t kernel_add(const taeda_kernel*, uint64_t*);
+int32_t object_tensor(void*, taeda_tensor*);
+int32_t tensor_object(taeda_tensor, void**);
+void error_object(int32_t);
 /// A backend that notes activities has been registered, or is no more.
 void add_activities(BackendId id, const taeda_backend& backend);
 void remove_activities(BackendId id);

@@ -80,6 +80,14 @@ int32_t keep_error() noexcept {
   }
 }
 
+void error_object(int32_t status) {
+  try {
+    throw_error(status, "taeda");
+  } catch (...) {
+    if (python_api.set_error) python_api.set_error();
+  }
+}
+
 void throw_error(int32_t status, const std::string& what, uint32_t before) {
   Kept now = std::move(kept());
   kept() = {};

@@ -1,5 +1,6 @@
 // The ABI's functions that put kernels and layers into the operator table and take them away.
 #include "abi/bridge.h"
+#include "core/contract.h"
 #include "taeda/backend.h"
 
 namespace taeda::abi {
@@ -8,12 +9,16 @@ std::string owner_or(const char* owner) { return owner ? owner : "a plug-in"; }
 
 namespace {
 
-/// Kernels of operators that were made at run time: these have no typed form.
-BoxedFn boxed_kernel(CKernel kernel, const std::string& owner) {
-  return [kernel, who = "the kernel of " + owner](const OpEntry& op, KeySet keys, Values arguments) {
-    const RuntimeOp& own = static_cast<const RuntimeOp&>(op);
-    const size_t outputs = arguments.size() - own.parsed.arguments.size();
-    return call_boxed(kernel, op, own.parsed, keys, arguments, outputs, outputs ? 0 : own.parsed.results.size(), who);
+/// A kernel that is called with boxed values.
+WrittenKernel boxed_kernel(CKernel kernel, const std::string& who) {
+  return [kernel, who](const OpEntry& op, KeySet keys, size_t outputs, Values arguments) {
+    const Schema& schema = schema_of(op);
+    Values results = call_boxed(kernel, op, schema, keys, arguments, outputs, outputs ? 0 : schema.results.size(), who);
+    if (results.empty() || as_runtime(&op)) return results;
+    const std::vector<Tensor> given = tensor_arguments(arguments);
+    check_kernel_results({op, schema, who, given}, device_of_call(arguments).value_or(Device()),
+                         tensor_arguments(results));
+    return results;
   };
 }
 
@@ -34,22 +39,35 @@ OpEntry* named(const char* name, const char* function) {
   return op;
 }
 
-int32_t add(const char* function, bool replace, const char* name, int32_t backend_number, taeda_call_fn kernel,
-            void* context, const char* owner, uint64_t* registration) {
+/// What the functions that register kernels are given, beside the name.
+struct Given {
+  const char* function;  // of the table
+  int32_t backend;
+  CKernel kernel;
+  const char* owner;
+  bool replace;
+};
+
+void add(OpEntry* op, const Given& given, const WrittenFor& author, uint64_t* registration) {
+  check(given.kernel.fn != nullptr, ErrorKind::Value, given.function, ": the kernel is null");
+  check(op->form == Form::Function, ErrorKind::Value, given.function, ": '", op->name,
+        "' is a form of another operator; kernels are registered for the function form and serve all");
+  check(given.backend >= 0 && given.backend < backend_count(), ErrorKind::Value, given.function,
+        ": there is no backend number ", given.backend);
+  const BackendId id = BackendId(given.backend);
+  const std::string owner = owner_or(given.owner), who = "the kernel of " + owner;
+  const bool typed = op->c_kernel_adapter && serves_as_it_is(*op, author);
+  const uint64_t made =
+      typed ? add_c_kernel(op, id, given.kernel, owner, given.replace)
+            : add_kernel(op, id, adapted(*op, author, boxed_kernel(given.kernel, who), who), owner, given.replace);
+  note_started([made] { remove_registration(made); });
+  if (registration) *registration = made;
+}
+
+int32_t add(const Given& given, const char* name, uint64_t* registration) {
   return guarded([&] {
-    check(kernel != nullptr, ErrorKind::Value, function, ": the kernel is null");
-    OpEntry* op = named(name, function);
-    check(op->form == Form::Function, ErrorKind::Value, function, ": '", name,
-          "' is a form of another operator; kernels are registered for the function form and serve all");
-    check(backend_number >= 0 && backend_number < backend_count(), ErrorKind::Value, function,
-          ": there is no backend number ", backend_number);
-    const CKernel given{kernel, context};
-    const BackendId id = BackendId(backend_number);
-    const uint64_t made = as_runtime(op)
-                              ? add_kernel(op, id, boxed_kernel(given, owner_or(owner)), owner_or(owner), replace)
-                              : add_c_kernel(op, id, given, owner_or(owner), replace);
-    note_started([made] { remove_registration(made); });
-    if (registration) *registration = made;
+    OpEntry* op = named(name, given.function);
+    add(op, given, {.convention = convention_of(*op)}, registration);
   });
 }
 
@@ -62,11 +80,30 @@ void check_position(const char* function, int32_t position) {
 
 int32_t kernel_register(const char* op, int32_t backend_number, taeda_call_fn kernel, void* context, const char* owner,
                         uint64_t* registration) {
-  return add("kernel_register", false, op, backend_number, kernel, context, owner, registration);
+  return add({"kernel_register", backend_number, {kernel, context}, owner, false}, op, registration);
 }
 int32_t kernel_replace(const char* op, int32_t backend_number, taeda_call_fn kernel, void* context, const char* owner,
                        uint64_t* registration) {
-  return add("kernel_replace", true, op, backend_number, kernel, context, owner, registration);
+  return add({"kernel_replace", backend_number, {kernel, context}, owner, true}, op, registration);
+}
+int32_t kernel_add(const taeda_kernel* kernel, uint64_t* registration) {
+  bool known = true;
+  const int32_t status = guarded([&] {
+    const taeda_kernel given = known_part(kernel, "taeda_kernel");
+    check(given.kind == TAEDA_KIND_STRUCTURED || given.kind == TAEDA_KIND_DIRECT, ErrorKind::Value,
+          "kernel_add: the kind of a kernel is TAEDA_KIND_STRUCTURED or TAEDA_KIND_DIRECT, found ", given.kind);
+    OpEntry* op = given.op ? find_op(given.op) : nullptr;
+    check(given.op != nullptr, ErrorKind::Value, "kernel_add: the name of the operator is null");
+    known = op != nullptr;
+    if (!known) return;
+    const Given what{"kernel_add",
+                     given.backend,
+                     {given.function, given.context},
+                     given.owner,
+                     (given.flags & TAEDA_KERNEL_REPLACE) != 0};
+    add(op, what, {given.schema ? given.schema : "", Kind(given.kind)}, registration);
+  });
+  return status == TAEDA_OK && !known ? TAEDA_ABSENT : status;
 }
 
 int32_t layer_register(const char* name, int32_t position, taeda_call_fn layer, void* context, const char* owner,

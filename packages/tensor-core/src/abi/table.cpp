@@ -60,6 +60,10 @@ constexpr taeda_api kTable = {
     .activities_start = abi::activities_start,
     .activities_stop = abi::activities_stop,
     .backend_name = abi::backend_name,
+    .kernel_add = abi::kernel_add,
+    .object_tensor = abi::object_tensor,
+    .tensor_object = abi::tensor_object,
+    .error_object = abi::error_object,
 };
 
 std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }

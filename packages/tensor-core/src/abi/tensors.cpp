@@ -6,6 +6,7 @@
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
+#include "taeda/python_api.h"
 #include "taeda/stream.h"
 
 namespace taeda::abi {
@@ -141,6 +142,20 @@ int32_t tensor_from_host(taeda_tensor tensor, const void* from, size_t nbytes) {
   return guarded([&] {
     const Tensor self = borrowed(tensor);
     ops::copy_(self, over(const_cast<void*>(from), nbytes, self, true));
+  });
+}
+
+int32_t object_tensor(void* object, taeda_tensor* result) {
+  return guarded([&] {
+    check(python_api.tensor_of != nullptr, ErrorKind::Runtime, "object_tensor: Python has not loaded taeda");
+    check(object && python_api.is_tensor(object), ErrorKind::Type, "object_tensor: the object is no tensor");
+    place(result, "object_tensor") = given_away(*python_api.tensor_of(object));
+  });
+}
+int32_t tensor_object(taeda_tensor tensor, void** result) {
+  return guarded([&] {
+    check(python_api.wrap != nullptr, ErrorKind::Runtime, "tensor_object: Python has not loaded taeda");
+    place(result, "tensor_object") = python_api.wrap(tensor ? borrowed(tensor) : Tensor());
   });
 }
 

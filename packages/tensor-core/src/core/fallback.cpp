@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/contract.h"
 #include "core/decompose.h"
 #include "core/fork.h"
 #include "taeda/backend.h"
@@ -172,16 +173,18 @@ void reset_fallback_counts(BackendId id) {
   fallbacks().counts[id].clear();
 }
 
+const BoxedFn* stand_in(const OpEntry& op, BackendId id) {
+  if (const BoxedFn* kernel = decomposed_kernel(op)) return kernel;
+  static const auto* fallback = new BoxedFn(on_cpu);
+  return fallback_of(id) == Fallback::Cpu ? fallback : nullptr;
+}
+
 void* missing_kernel(const OpEntry& called, OpEntry& owner, BackendId id) {
   if (!backend(id).has_memory()) return nullptr;
-  if (const BoxedFn* kernel = decomposed_kernel(owner)) {
-    owner.kernels->boxed[id] = const_cast<BoxedFn*>(kernel);
-    return owner.boxed_kernel_adapter;
-  }
-  if (fallback_of(id) != Fallback::Cpu || !owner.boxed_kernel_adapter) no_kernel(called, id);
-  static auto* fallback = new BoxedFn(on_cpu);
+  const BoxedFn* kernel = stand_in(owner, id);
+  if (!kernel || !owner.boxed_kernel_adapter) no_kernel(called, id);
   // The slot of the kernel stays empty: only the adapter's function is put down, where the adapter looks for it.
-  owner.kernels->boxed[id] = fallback;
+  owner.kernels->boxed[id] = const_cast<BoxedFn*>(kernel);
   return owner.boxed_kernel_adapter;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/composite_kernels.h"
 #include "core/fork.h"
 #include "core/runtime.h"
 #include "taeda/backend.h"
@@ -22,6 +23,7 @@ struct Registration {
   const CKernel* former_c = nullptr;
   const char* former_who = nullptr;
   std::string who;
+  bool composite = false;  // a kernel of an operator that works by what it calls
 };
 struct Registrations {
   std::recursive_mutex lock;
@@ -44,7 +46,13 @@ uint64_t enter(Registration registration) {
 
 // Functions that are taken away stay allocated, and in their places where nothing else comes back: another thread may
 // be inside one, or on its way.
+void restore_composite(const Registration& r) {
+  detail::CompositeKernels& kernels = detail::composite_kernels(*r.op);
+  kernels.of[r.place].store(r.former_boxed, std::memory_order_release);
+  kernels.registered_by[r.place] = r.former_who;
+}
 void restore_kernel(const Registration& r) {
+  if (r.composite) return restore_composite(r);
   Kernels& kernels = *r.op->kernels;
   kernels.typed[r.place] = r.former;
   if (r.former_boxed) kernels.boxed[r.place] = r.former_boxed;
@@ -75,17 +83,17 @@ struct Host final : Backend {
 
 namespace {
 
+void check_free(const OpEntry* op, BackendId id, const std::string& who, const char* owner, bool taken) {
+  check(!taken, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '", backend(id).name(),
+        "', which has one already, registered by ", owner ? owner : "taeda-tensor-core",
+        "; replace=True (in C kernel_replace) puts it aside");
+}
+
 /// Checks that a kernel may stand there, and notes what it replaces.
 uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) {
   check(id < backend_count(), ErrorKind::Value, op->name, ": there is no backend number ", int(id));
-  check(op->boxed_kernel_adapter != nullptr && (op->kind == Kind::Structured || op->kind == Kind::Direct),
-        ErrorKind::Value, op->name,
-        ": operators of kind view and composite have no kernels; they work on every backend by what they call");
   Kernels& kernels = *op->kernels;
-  check(!kernels.typed[id] || replace, ErrorKind::Runtime, op->name, ": ", who, " registers a kernel for backend '",
-        backend(id).name(), "', which has one already, registered by ",
-        kernels.registered_by[id] ? kernels.registered_by[id] : "taeda-tensor-core",
-        "; replace=True (in C kernel_replace) puts it aside");
+  check_free(op, id, who, kernels.registered_by[id], kernels.typed[id] && !replace);
   Registration made{
       op, id, false, kernels.typed[id], kernels.boxed[id], kernels.c[id], kernels.registered_by[id], std::move(who)};
   const uint64_t number = enter(std::move(made));
@@ -93,10 +101,29 @@ uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) 
   return number;
 }
 
+/// The same for an operator that works by what it calls.
+uint64_t add_composite_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
+  check(id < backend_count(), ErrorKind::Value, op->name, ": there is no backend number ", int(id));
+  const auto written = [](const SchemaArgument& a) { return a.written; };
+  check(std::ranges::none_of(schema_of(*op).arguments, written), ErrorKind::Value, op->name,
+        ": operators of kind view and composite that write to an argument have no kernels; they work on every backend "
+        "by what they call");
+  detail::CompositeKernels& kernels = detail::composite_kernels(*op);
+  auto* former = const_cast<BoxedFn*>(kernels.of[id].load());
+  check_free(op, id, who, kernels.registered_by[id], former && !replace);
+  const uint64_t number =
+      enter({op, id, false, nullptr, former, nullptr, kernels.registered_by[id], std::move(who), true});
+  kernels.registered_by[id] = registrations().all.at(number).who.c_str();
+  kernels.of[id].store(new BoxedFn(std::move(fn)), std::memory_order_release);
+  detail::count_composite_kernel(id, 1);
+  return number;
+}
+
 }  // namespace
 
 uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
   std::lock_guard guard(registrations().lock);
+  if (!op->kernels) return add_composite_kernel(op, id, std::move(fn), std::move(who), replace);
   const uint64_t number = enter_kernel(op, id, std::move(who), replace);
   op->kernels->boxed[id] = new BoxedFn(std::move(fn));
   op->kernels->typed[id] = op->boxed_kernel_adapter;
@@ -168,6 +195,7 @@ void remove_registration(uint64_t number) {
     } else {
       restore_kernel(gone);
     }
+    if (gone.composite) detail::count_composite_kernel(BackendId(gone.place), -1);
   }
   registrations().all.erase(number);
 }

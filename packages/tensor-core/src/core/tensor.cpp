@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/composite_kernels.h"
 #include "core/runtime.h"
 #include "taeda/checked.h"
 #include "taeda/dispatch.h"
@@ -49,7 +50,7 @@ size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
 Ref<TensorImpl> fresh_on(DType dtype, Device device) {
   Ref<TensorImpl> impl = fresh();
   impl->device = device;
-  impl->keys = KeySet::backend(device.backend);
+  impl->keys = detail::keys_on(device.backend);
   set_dtype(impl.get(), dtype);
   if (thread_state.inference_mode) impl->flags |= kInference;
   return impl;

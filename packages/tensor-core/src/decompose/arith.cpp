@@ -109,6 +109,24 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
 
 Tensor deg2rad(const Tensor& self) { return self * Tensor(kPi / 180); }
 Tensor rad2deg(const Tensor& self) { return self * Tensor(180 / kPi); }
+/// Only products with powers of two, which are exact whatever the device's logarithm is: each step halves what the
+/// exponent may still be.
+Two frexp(const Tensor& self) {
+  const Tensor usual = ops::logical_and(ops::isfinite(self), ops::ne(self, Tensor(0)));
+  const int widest = self.dtype() == DType::Float64 ? 9 : 6;
+  Tensor mantissa = ops::where(usual, self, Tensor(0.5)), exponent = ops::zeros_like(mantissa);
+  const auto scale = [&](const Tensor& where, int power) {
+    mantissa = ops::where(where, mantissa * Tensor(std::ldexp(1.0, -power)), mantissa);
+    exponent = exponent + ops::where(where, Tensor(double(power)), Tensor(0.0));
+  };
+  for (int k = widest; k >= 0; --k) scale(ops::ge(ops::abs(mantissa), Tensor(std::ldexp(1.0, 1 << k))), 1 << k);
+  scale(ops::ge(ops::abs(mantissa), Tensor(1.0)), 1);
+  // Numbers below the normal ones take the widest step twice.
+  for (int k = widest; k >= 0; --k)
+    for (int again = 0; again < (k == widest ? 2 : 1); ++again)
+      scale(ops::lt(ops::abs(mantissa), Tensor(std::ldexp(1.0, -(1 << k)))), -(1 << k));
+  return {ops::where(usual, mantissa, self), ops::to_dtype(ops::where(usual, exponent, Tensor(0.0)), DType::Int32)};
+}
 Tensor frac(const Tensor& self) { return self - ops::trunc(self); }
 Tensor logit(const Tensor& self, std::optional<double> eps) {
   const Tensor x = eps ? ops::clamp(self, Scalar(*eps), Scalar(1 - *eps)) : self;
@@ -166,6 +184,7 @@ DECOMPOSE(masked_fill)
 DECOMPOSE(deg2rad)
 DECOMPOSE(rad2deg)
 DECOMPOSE(frac)
+DECOMPOSE(frexp)
 DECOMPOSE(logit)
 DECOMPOSE(nan_to_num)
 DECOMPOSE(sigmoid)

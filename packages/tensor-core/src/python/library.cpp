@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/composite_kernels.h"
+#include "core/contract.h"
 #include "python/numpy_bridge.h"
 #include "taeda/backend.h"
 
@@ -180,7 +182,7 @@ BoxedFn direct_kernel(Callback callback, const OpEntry& op, std::string who) {
 }
 BoxedFn kernel_with(Callback callback, const OpEntry& op, const char* owner) {
   const std::string who = std::string("the kernel of ") + owner;
-  if (op.kind == Kind::Direct) return direct_kernel(std::move(callback), op, who);
+  if (op.kind == Kind::Direct || !op.kernels) return direct_kernel(std::move(callback), op, who);
   return [callback, schema = boxed_schema(op), own_op = as_runtime(&op), who](const OpEntry& op, KeySet,
                                                                               Values arguments) {
     const Gil gil;
@@ -196,15 +198,34 @@ BoxedFn kernel_with(Callback callback, const OpEntry& op, const char* owner) {
   };
 }
 
+/// A kernel that knows its operator in another state than it is in here.
+WrittenKernel written_kernel(Callback callback, std::string who) {
+  return [callback, who](const OpEntry& op, KeySet, size_t outputs, Values arguments) {
+    const Gil gil;
+    const Schema& schema = schema_of(op);
+    const Values made(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
+    std::vector<Tensor> before;
+    for (const Value& output : made) before.push_back(detached_alias(std::get<Tensor>(output)));
+    const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
+    if (!outputs && !schema.results.empty()) return results_from_python(found.get(), schema, who);
+    settle_outputs(op, schema, found.get(), arguments, before, who);
+    return Values();
+  };
+}
+
 PyObject* add_kernel_function(PyObject*, PyObject* args) {
   PyObject *name, *device, *callable;
-  const char* who;
+  const char *who, *schema = nullptr;
   int replace;
-  if (!PyArg_ParseTuple(args, "OOOsp", &name, &device, &callable, &who, &replace)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OOOsp|z", &name, &device, &callable, &who, &replace, &schema)) return nullptr;
   return guarded([&] {
     OpEntry& op = entry_of(name);
-    return PyLong_FromUnsignedLongLong(
-        add_kernel(&op, backend_of(device), kernel_with(Callback(callable), op, who), who, replace));
+    const WrittenFor author{schema ? schema : "", convention_of(op)};
+    const std::string owner = std::string("the kernel of ") + who;
+    BoxedFn kernel = serves_as_it_is(op, author)
+                         ? kernel_with(Callback(callable), op, who)
+                         : adapted(op, author, written_kernel(Callback(callable), owner), owner);
+    return PyLong_FromUnsignedLongLong(add_kernel(&op, backend_of(device), std::move(kernel), who, replace));
   });
 }
 /// A result below autograd gets a place in the graph: where it has one already, another tensor over its memory does.
@@ -400,6 +421,10 @@ PyObject* remove_host(PyObject*, PyObject* number) {
   });
 }
 
+PyObject* has_operator(PyObject*, PyObject* name) {
+  return guarded([&] { return PyBool_FromLong(find_op(text_of(name, "operator name")) != nullptr); });
+}
+
 /// The operator's own entry for a backend: (owner or None).
 PyObject* kernel_owner(PyObject*, PyObject* args) {
   PyObject *name, *device;
@@ -407,8 +432,9 @@ PyObject* kernel_owner(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const OpEntry& op = entry_of(name);
     const BackendId id = backend_of(device);
-    if (!op.kernels || !op.kernels->typed[id]) Py_RETURN_NONE;
-    const char* owner = op.kernels->registered_by[id];
+    const detail::CompositeKernels* others = op.kernels ? nullptr : detail::find_composite_kernels(op);
+    if (op.kernels ? !op.kernels->typed[id] : !others || !others->of[id].load()) Py_RETURN_NONE;
+    const char* owner = op.kernels ? op.kernels->registered_by[id] : others->registered_by[id];
     return shown_text(owner ? owner : "taeda-tensor-core");
   });
 }
@@ -474,6 +500,7 @@ PyMethodDef library_functions[] = {{"_define_operator", define, METH_VARARGS, nu
                                    {"_schema_facts", schema_facts, METH_O, nullptr},
                                    {"_host_backend", make_host_backend, METH_VARARGS, nullptr},
                                    {"_remove_host_backend", remove_host, METH_O, nullptr},
+                                   {"_has_operator", has_operator, METH_O, nullptr},
                                    {"_kernel_owner", kernel_owner, METH_VARARGS, nullptr},
                                    {"_host_array", host_array, METH_O, nullptr},
                                    {"_include_layer", include_layer, METH_VARARGS, nullptr},

@@ -16,7 +16,7 @@ import numpy as np
 
 from taeda_registry.slots import tensor
 from taeda_testing.record import OpRecord, Sample
-from taeda_testing.runner import Failure, Place, Where, brief, function_of, to_tensors
+from taeda_testing.runner import Failure, Place, Where, brief, function_of, to_tensors, told_apart
 
 #: Larger samples show nothing new.
 LARGEST = 300
@@ -133,8 +133,8 @@ def _compare(where: str, apart: Any, together: Any) -> None:
         together, apart, rtol=1e-5, atol=1e-6, equal_nan=apart.dtype.kind in "fc"
     )
     if not same:
-        text = f"{where}: gives {brief(together)}, on copies {brief(apart)}"
-        raise Failure(text, where, brief(apart), brief(together))
+        wanted, found = told_apart(apart, together)
+        raise Failure(f"{where}: gives {found}, on copies {wanted}", where, wanted, found)
 
 
 def _run(

@@ -86,6 +86,8 @@ class OpRecord:
             "elements" each at its own, at the "largest" where several steps or a gradient by the result round, at ""
             none (the result is of other bits, or up to chance).
         behaviours: checks of the device suite that show what no sample can, the distribution of random numbers for one.
+        needs: capabilities without which no call can be computed, whatever the dtypes of its arguments: "complex" where
+            real numbers are made complex on the way.
         cancels: gradients are sums whose terms may cancel: their error is measured at the size of the terms.
         row_major: the first argument is given in row-major order only, not in other layouts.
         errors: wrong calls.
@@ -113,6 +115,7 @@ class OpRecord:
     values: bool = True
     half: Literal["elements", "largest", ""] = "elements"
     behaviours: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     cancels: bool = False
     row_major: bool = False
     writes: tuple[int, ...] = ()

@@ -102,12 +102,29 @@ def _flat(value: Any) -> list[np.ndarray]:
     return [np.asarray(value)]
 
 
-def brief(array: Any) -> str:
-    """Values of a small array, or dtype, shape and first values of a large one."""
+def brief(array: Any, digits: int = 6, begin: int = 0) -> str:
+    """Values of a small array, or dtype, shape and eight values of a large one, from the element `begin` on."""
     array = np.asarray(array)
-    values = np.array2string(array.ravel()[:8], precision=6, separator=", ", max_line_width=1000)
-    more = ", ..." if array.size > 8 else ""
-    return f"{array.dtype}{list(array.shape)} {values[:-1]}{more}]"
+    shown = array.ravel()[begin : begin + 8]
+    values = np.array2string(shown, precision=digits, separator=", ", max_line_width=1000)
+    more = ", ..." if array.size > begin + 8 else ""
+    place = f" from element {begin}:" if begin else ""
+    return f"{array.dtype}{list(array.shape)}{place} {values[:-1]}{more}]"
+
+
+def told_apart(expected: Any, found: Any) -> tuple[str, str]:
+    """Two arrays in brief, from where they differ and with as many digits as show that."""
+    expected, found = np.asarray(expected), np.asarray(found)
+    begin = 0
+    if expected.shape == found.shape:
+        pairs = zip(expected.ravel().tolist(), found.ravel().tolist(), strict=True)
+        first = next((i for i, (a, b) in enumerate(pairs) if a != b and (a == a or b == b)), 0)
+        begin = first if first >= 8 else 0
+    for digits in (6, 9, 17):
+        texts = brief(expected, digits, begin), brief(found, digits, begin)
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 @dataclass(frozen=True)
@@ -146,7 +163,7 @@ def compare(record: OpRecord, found: Any, expected: Any, where: Where | str) -> 
             np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
         except AssertionError as error:
             text = f"{where}: result {i} differs: {error}"
-            raise Failure(text, str(where), brief(b), brief(a)) from None
+            raise Failure(text, str(where), *told_apart(b, a)) from None
 
 
 def _call(record: OpRecord, sample: Sample, device: str, **extra: Any) -> Any:
@@ -356,7 +373,7 @@ def check_gradient(
         if not np.allclose(found, numeric, rtol=tolerance * 10, atol=tolerance, equal_nan=True):
             where = f"{record.name} (gradient of {place}, {describe(sample)})"
             text = f"{where} differs:\n{found}\nexpected\n{numeric}"
-            raise Failure(text, where, brief(numeric), brief(found))
+            raise Failure(text, where, *told_apart(numeric, found))
 
 
 def describe(sample: Sample | ErrorSample) -> str:

@@ -114,15 +114,31 @@ class Backend(Library):
         super().remove()
         _C._remove_host_backend(self.index)
 
-    def kernel(self, *names: str, replace: bool = False) -> Callable[[Callable], Kernel]:
+    def kernel(
+        self, *names: str, replace: bool = False, schema: str | None = None, if_present: bool = False
+    ) -> Callable[[Callable], Kernel]:
         """Decorator: the kernel of one or several operators on this device; calling what it gives calls the function.
+
+        An operator that is made of others (a view or composite) takes one too; it returns the results, and serves calls
+        that record no gradients.
+
+        Args:
+            names: Operators, by the names of their function forms.
+            replace: Take the places of kernels that are there.
+            schema: What the function was written for, as `taeda.library.op(name).schema` gave it: the function is
+                called with the arguments that it knows. One that the operator has been given since then reaches it at
+                its default alone; for other values the operator is computed in terms of others, or
+                NotImplementedError says why not.
+            if_present: Leave out operators that this taeda does not have, instead of ValueError.
 
         Raises:
             RuntimeError: One has a kernel already and `replace` is false; then none of them is registered.
+            ValueError: The schema differs from the operator's by more than arguments with defaults.
         """
 
         def take(function: Callable) -> Kernel:
-            return self._keep(add_kernel(names, self.name, function, self.name, replace))
+            here = [name for name in names if not if_present or _C._has_operator(name)]
+            return self._keep(add_kernel(here, self.name, function, self.name, replace, schema))
 
         return take
 

@@ -263,7 +263,7 @@ class Library:
         return None
 
     def kernel(
-        self, name: str, device: str = "cpu", *, replace: bool = False
+        self, name: str, device: str = "cpu", *, replace: bool = False, schema: str | None = None
     ) -> Callable[[Callable], Kernel]:
         """Decorator: a kernel, `function(outputs, inputs)`, for an operator on a device.
 
@@ -271,13 +271,14 @@ class Library:
             name: Operator, by the name of its function form.
             device: Device type.
             replace: Take the place of a kernel that is there; removing brings the former one back.
+            schema: What the function was written for, as in `Backend.kernel`.
 
         Raises:
             RuntimeError: There is one already and `replace` is false; both owners are named.
         """
 
         def take(function: Callable) -> Kernel:
-            return self._keep(add_kernel([name], device, function, self.name, replace))
+            return self._keep(add_kernel([name], device, function, self.name, replace, schema))
 
         return take
 

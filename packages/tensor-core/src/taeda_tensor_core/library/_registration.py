@@ -99,13 +99,21 @@ def owner_text(function: Callable, library: str) -> str:
     return f"{library}{place}"
 
 
-def add_kernel(names: Sequence[str], device: str, function: Callable, library: str, replace: bool) -> Kernel:
+def add_kernel(
+    names: Sequence[str],
+    device: str,
+    function: Callable,
+    library: str,
+    replace: bool,
+    schema: str | None = None,
+) -> Kernel:
     if isinstance(function, Kernel):
         function = function.function  # decorators may stand above one another
     numbers: list[int] = []
     try:
         for name in names:
-            numbers.append(_C._add_kernel(name, device, function, owner_text(function, library), replace))
+            owner = owner_text(function, library)
+            numbers.append(_C._add_kernel(name, device, function, owner, replace, schema))
     except BaseException:
         remove_all(numbers)
         raise

@@ -139,6 +139,10 @@ class _Run:
 
     def record(self, record: OpRecord) -> None:
         """Every check that devices are held to, and wrong calls."""
+        absent = self.lacks.first(record.needs)
+        if absent is not None:
+            self.item.skips.append(Skip("all checks", absent))
+            return
         for check in RECORD_CHECKS:
             if check.devices:
                 self._check(check, record)

@@ -13,7 +13,7 @@ import numpy as np
 from taeda_testing.conformance.capability import KNOWN, Lacks
 from taeda_testing.conformance.devices import missing_kernel
 from taeda_testing.conformance.report import Item, Problem, Skip
-from taeda_testing.runner import Failure, brief
+from taeda_testing.runner import Failure, told_apart
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,8 @@ def close(call: str, found: Any, expected: Any, rtol: float = 1e-5, atol: float 
     ours, theirs = array_of(found), np.asarray(expected)
     same = ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)
     if not same:
-        raise Failure(
-            f"{call}: expected {brief(theirs)}, found {brief(ours)}", call, brief(theirs), brief(ours)
-        )
+        wanted, there = told_apart(theirs, ours)
+        raise Failure(f"{call}: expected {wanted}, found {there}", call, wanted, there)
 
 
 @contextmanager

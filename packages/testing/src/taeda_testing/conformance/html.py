@@ -13,10 +13,10 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 70em;
 table { border-collapse: collapse; width: 100%; margin: 1em 0; }
 th, td { text-align: left; padding: .3em .6em; border-bottom: 1px solid #ddd; vertical-align: top; }
 td.n { text-align: right; } code { white-space: pre-wrap; }
-.passed { color: #166534; } .failed { color: #b91c1c; } .missing { color: #b45309; }
+.passed { color: #166534; } .failed { color: #b91c1c; } .missing, .waiting { color: #b45309; }
 .untested, .skipped { color: #666; } .fallen { color: #6d28d9; }
 """
-_COLUMNS = ("passed", "failed", "missing", "fallen_back", "untested", "skipped")
+_COLUMNS = ("passed", "failed", "missing", "waiting", "fallen_back", "untested", "skipped")
 
 
 def render(report: Report) -> str:

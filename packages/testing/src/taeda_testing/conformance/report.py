@@ -14,6 +14,7 @@ class Outcome(StrEnum):
 
     FAILED = "failed"
     MISSING = "missing"
+    WAITING = "waiting"
     UNTESTED = "untested"
     FALLEN_BACK = "fallen back"
     PASSED = "passed"
@@ -54,7 +55,8 @@ class Item:
         name: operator, interface name or behaviour.
         group: ``core``, ``composite``, ``optional`` (the backend has a kernel of its own) or ``decomposed`` (it has
             none, the core computes them) operators; ``interface`` names; ``behaviour``.
-        outcome: the worst over all checks.
+        outcome: the worst over all checks. An operator is missing for want of its own kernel; one that is made of
+            others waits for theirs.
         checks: how many calls were made and compared.
         problems, skips: what went wrong, what was left out.
         needs: kernels that were asked for and are not there.
@@ -77,7 +79,8 @@ class Item:
         if self.problems:
             self.outcome = Outcome.FAILED
         elif self.needs:
-            self.outcome = Outcome.MISSING
+            own = self.group in ("interface", "behaviour") or self.name in self.needs
+            self.outcome = Outcome.MISSING if own else Outcome.WAITING
         elif self.checks == 0:
             self.outcome = Outcome.SKIPPED if self.skips else Outcome.UNTESTED
         elif self.fallbacks:
@@ -94,6 +97,7 @@ class Score:
     passed: int = 0
     failed: int = 0
     missing: int = 0
+    waiting: int = 0
     fallen_back: int = 0
     untested: int = 0
     skipped: int = 0
@@ -101,7 +105,7 @@ class Score:
     @property
     def total(self) -> int:
         """Items that are scored."""
-        return self.passed + self.failed + self.missing + self.fallen_back + self.untested
+        return self.passed + self.failed + self.missing + self.waiting + self.fallen_back + self.untested
 
     @property
     def percent(self) -> float:

@@ -12,7 +12,7 @@ TITLES = {
     "provider": ("interface", "interface and behaviours"),
 }
 _SHOWN = 3
-_OPEN = (Outcome.FAILED, Outcome.MISSING, Outcome.UNTESTED, Outcome.FALLEN_BACK)
+_OPEN = (Outcome.FAILED, Outcome.MISSING, Outcome.WAITING, Outcome.UNTESTED, Outcome.FALLEN_BACK)
 
 
 def render(report: Report, everything: bool = False) -> str:
@@ -35,7 +35,7 @@ def render(report: Report, everything: bool = False) -> str:
 
 
 def _scores(report: Report) -> Iterator[str]:
-    columns = ("passed", "failed", "missing", "fallen back", "untested", "skipped")
+    columns = ("passed", "failed", "missing", "waiting", "fallen back", "untested", "skipped")
     yield f"{'':<32}{'score':>8}" + "".join(f"{column:>13}" for column in columns)
     for title, score in zip(TITLES[report.kind], (report.core, report.everything), strict=True):
         yield f"{title:<32}{score.percent:>7.1f}%" + "".join(

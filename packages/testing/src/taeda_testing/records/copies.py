@@ -15,10 +15,10 @@ from taeda_testing.sampling import calls
 from taeda_testing.wrong import REFUSED, wrong_call, zeros
 
 
-def _copy_of(name: str, view: str, nth: int = 0, out: bool = True) -> OpRecord:
+def _copy_of(name: str, view: str, nth: int = 0, out: bool = True, **more: Any) -> OpRecord:
     """The record of a view, of which `name` gives a copy; `nth` of several of one name."""
     record = [r for r in (*shape.RECORDS, *unary.RECORDS) if r.name == view][nth]
-    return replace(record, name=name, out=out, in_place=False, namespace="", behaviours=())
+    return replace(record, name=name, out=out, in_place=False, namespace="", behaviours=(), **more)
 
 
 def _split_copy(name: str, kind: type) -> OpRecord:
@@ -77,7 +77,7 @@ RECORDS = [
     _split_copy("unsafe_split", int),
     _split_copy("unsafe_split_with_sizes", list),
     _copy_of("unsqueeze_copy", "unsqueeze"),
-    _copy_of("view_as_complex_copy", "view_as_complex"),
+    _copy_of("view_as_complex_copy", "view_as_complex", needs=("complex",)),
     _copy_of("view_as_real_copy", "view_as_real"),
     _copy_of("view_copy", "view"),
 ]  # fmt: skip

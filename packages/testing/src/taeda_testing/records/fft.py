@@ -122,6 +122,7 @@ def _record(name: str, reference: Any, samples: Any, dtypes: Any = FLOATS, **mor
         "namespace": "ops",
         "half": "",
         "cancels": True,
+        "needs": ("complex",),
         **_CLOSE,
         **more,
     }

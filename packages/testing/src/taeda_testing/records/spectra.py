@@ -139,7 +139,12 @@ _VALUES = {"differentiable": True, "cancels": True, "namespace": "ops"}
 
 RECORDS = [
     _vectors(
-        "_linalg_eig", _eig, _of(matrices, _SQUARES), namespace="ops", errors=refused("_linalg_eig", (2, 3))
+        "_linalg_eig",
+        _eig,
+        _of(matrices, _SQUARES),
+        namespace="ops",
+        needs=("complex",),
+        errors=refused("_linalg_eig", (2, 3)),
     ),
     _vectors(
         "_linalg_eigh",
@@ -167,6 +172,7 @@ RECORDS = [
         _eig,
         _of(matrices, _SQUARES),
         namespace="ops",
+        needs=("complex",),
         errors=(*refused("linalg_eig", (2, 3)), wrong_call(RuntimeError, "linalg_eig NaN", _NAN)),
     ),
     _vectors(
@@ -185,6 +191,7 @@ RECORDS = [
         lambda a: _complex(np.linalg.eigvals(a), a),
         _of(matrices, _SQUARES[:-1]),  # of larger ones the order differs
         out=True,
+        needs=("complex",),
         **_VALUES,
         errors=(*refused("linalg_eigvals", (2, 3)), wrong_call(RuntimeError, "linalg_eigvals NaN", _NAN)),
     ),

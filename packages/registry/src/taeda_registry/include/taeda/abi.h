@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define TAEDA_ABI_MAJOR 1u
-#define TAEDA_ABI_MINOR 3u
+#define TAEDA_ABI_MINOR 4u
 
 /* Name of the Python capsule that holds a `const taeda_api*`. */
 #define TAEDA_API_CAPSULE "taeda.abi"
@@ -76,7 +76,9 @@ enum {
   TAEDA_E_ZERO_DIVISION = 7,
   TAEDA_E_OVERFLOW = 8,
   TAEDA_E_BUFFER = 9,
-  TAEDA_E_VERSION = 10
+  TAEDA_E_VERSION = 10,
+  /* Since 1.4. No failure: what was to be registered has no place in this taeda. */
+  TAEDA_ABSENT = 100
 };
 
 /* Element types. Complex numbers are two reals in a row; bool is one byte, 0 or 1. */
@@ -150,6 +152,11 @@ enum {
   TAEDA_CAN_STREAMS = 2,      /* work of one stream is in order, streams run beside each other */
   TAEDA_CAN_EVENT_TIMING = 4, /* event_elapsed measures time */
   TAEDA_CAN_SHARE_MEMORY = 8  /* memory_export and memory_import work between processes */
+};
+
+/* Flags of taeda_kernel. Since 1.4. */
+enum {
+  TAEDA_KERNEL_REPLACE = 1 /* also where there is a kernel, which comes back when the registration is removed */
 };
 
 /* Flags of event_create. */
@@ -260,6 +267,27 @@ typedef struct taeda_call {
  * point. After an error the elements of outputs are unspecified, and results that were stored already are given back by
  * taeda. */
 typedef int32_t (*taeda_call_fn)(void* context, const taeda_call* call);
+
+/* A kernel, and the operator as its author knew it. Since 1.4. */
+typedef struct taeda_kernel {
+  size_t size;
+  const char* op; /* the name of its function form */
+  /* "gelu(Tensor self, str approximate='none') -> Tensor", as op_read gave it when the kernel was written. Null: the
+   * schema is whatever the operator has. taeda compares and calls the kernel with the arguments that it knows. One that
+   * the operator has been given since then reaches it at its default alone: for other values the operator is computed
+   * in terms of others or on the cpu, or the call is TAEDA_E_NOT_IMPLEMENTED. One that the operator does not have yet
+   * comes at the default that is said here. */
+  const char* schema;
+  /* TAEDA_KIND_STRUCTURED: it fills outputs, which come first. TAEDA_KIND_DIRECT: it stores results. It is called in
+   * this way whatever the operator has become, a composite or a view included. */
+  int32_t kind;
+  int32_t backend;
+  uint32_t flags; /* TAEDA_KERNEL_* */
+  uint32_t reserved;
+  taeda_call_fn function;
+  void* context;
+  const char* owner; /* for messages */
+} taeda_kernel;
 
 /* A convolution or pooling whose result is about to be allocated. Since 1.1. */
 typedef struct taeda_image_result {
@@ -697,6 +725,19 @@ typedef struct taeda_api {
   int32_t (*activities_stop)(void (*tell)(void* to, const taeda_activity* activity), void* to, uint64_t* dropped);
   /* Since 1.3. Name of a backend, valid as long as the process; null for a number that stands for none. */
   const char* (*backend_name)(int32_t number);
+
+  /* Since 1.4. As `kernel_register`, with the schema that the kernel was written for. The struct is copied.
+   * TAEDA_ABSENT: there is no operator of this name, because this taeda is older than the plug-in; nothing was
+   * registered, and that is no failure. VALUE: the schemas differ by more than arguments with defaults. */
+  int32_t (*kernel_add)(const taeda_kernel* kernel, uint64_t* registration);
+
+  /* Since 1.4, for libraries that know Python themselves; with Python's lock held. Whether a PyObject* is a tensor,
+   * and the tensor in it, owned by the caller. TYPE: it is none. RUNTIME: Python has not loaded taeda. */
+  int32_t (*object_tensor)(void* object, taeda_tensor* result);
+  /* A new reference to the object of a tensor; None for a null handle. */
+  int32_t (*tensor_object)(taeda_tensor tensor, void** result);
+  /* Sets the exception of Python that a status of this thread's last call stands for, with its text. */
+  void (*error_object)(int32_t status);
 } taeda_api;
 
 /* Whether the table of the running taeda has a member: a plug-in that does without the newer ones states the version
@@ -765,6 +806,9 @@ TAEDA_ABI_ASSERT(offsetof(taeda_activity, bytes) == 64);
 TAEDA_ABI_ASSERT(offsetof(taeda_backend, activities_stop) == 296);
 TAEDA_ABI_ASSERT(offsetof(taeda_observer, work) == 56);
 TAEDA_ABI_ASSERT(offsetof(taeda_api, backend_name) == 352);
+/* And of 1.4. */
+TAEDA_ABI_ASSERT(offsetof(taeda_kernel, owner) == 56);
+TAEDA_ABI_ASSERT(offsetof(taeda_api, error_object) == 384);
 #undef TAEDA_ABI_ASSERT
 #endif
 

@@ -1,0 +1,72 @@
+// Kernels of operators that work by what they call: how they are met.
+#include "core/composite_kernels.h"
+
+#include <bit>
+#include <map>
+#include <mutex>
+
+#include "core/fork.h"
+#include "taeda/library.h"
+
+namespace taeda::detail {
+
+constinit std::atomic<int> composite_kernel_counts[kMaxBackends] = {};
+
+namespace {
+
+struct Known {
+  ForkLock lock;
+  std::map<const OpEntry*, CompositeKernels*> by_op;
+};
+Known& known() {
+  static auto* instance = new Known;
+  return *instance;
+}
+
+bool recorded(const Values& arguments) {
+  if (!thread_state.grad_enabled || (thread_state.excluded & KeySet::of(Layer::Autograd).bits())) return false;
+  bool found = false;
+  for (const Value& value : arguments) each_tensor_of(value, [&](const Tensor& t) { found |= t.requires_grad(); });
+  return found;
+}
+
+/// The backend of a call, numbers of the cpu among other tensors apart; nothing where there are several.
+const BoxedFn* kernel_for(const CompositeKernels& kernels, KeySet keys) {
+  const uint64_t all = keys.backends().bits(), others = all & ~KeySet::backend(kCPU).bits();
+  const uint64_t chosen = others ? others : all;
+  if (!std::has_single_bit(chosen)) return nullptr;
+  return kernels.of[std::countr_zero(chosen)].load(std::memory_order_acquire);
+}
+
+Values meet(const CompositeKernels& kernels, const OpEntry& op, KeySet keys, Values arguments) {
+  const BoxedFn* kernel = recorded(arguments) ? nullptr : kernel_for(kernels, keys);
+  if (kernel) return (*kernel)(op, keys, std::move(arguments));
+  return op.go_on_boxed(op, keys.without(Layer::Kernels), arguments);
+}
+
+}  // namespace
+
+CompositeKernels& composite_kernels(OpEntry& op) {
+  std::lock_guard guard(known().lock);
+  CompositeKernels*& found = known().by_op[&op];
+  if (!found) {
+    constexpr int slot = slot_of(Layer::Kernels);
+    found = new CompositeKernels;  // for ever: another thread may be on its way into it
+    found->entry = [found](const OpEntry& called, KeySet keys, Values arguments) {
+      return meet(*found, called, keys, std::move(arguments));
+    };
+    op.boxed_layers[slot] = &found->entry;
+    op.layers[slot] = op.boxed_layer_adapter;
+  }
+  return *found;
+}
+
+const CompositeKernels* find_composite_kernels(const OpEntry& op) noexcept {
+  std::lock_guard guard(known().lock);
+  const auto found = known().by_op.find(&op);
+  return found == known().by_op.end() ? nullptr : found->second;
+}
+
+void count_composite_kernel(BackendId id, int change) noexcept { composite_kernel_counts[id] += change; }
+
+}  // namespace taeda::detail
