@@ -10,6 +10,7 @@ from typing import Any
 
 from taeda_data.collate import default_collate, default_collate_fn_map
 from taeda_data.dataset import Dataset, Subset, TensorDataset
+from taeda_data.packing import PackedList
 from taeda_registry.slots import tensor
 
 _current = threading.local()
@@ -160,6 +161,6 @@ def gather_of(dataset: Dataset[Any]) -> Callable[[list[int]], list[Any]] | None:
     if type(dataset) is Subset and (inner := gather_of(dataset.dataset)) is not None:
         indices = dataset.indices
         return lambda places: inner([indices[i] for i in places])
-    if type(dataset) in (list, tuple, range) and not default_collate_fn_map:
+    if type(dataset) in (list, tuple, range, PackedList) and not default_collate_fn_map:
         return lambda places: default_collate([dataset[i] for i in places])
     return None
