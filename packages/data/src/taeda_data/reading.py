@@ -13,6 +13,7 @@ from taeda_data.dataset import Dataset, Subset, TensorDataset
 from taeda_data.packing import PackedList
 from taeda_registry.slots import tensor
 
+#: `place`: the epoch's seed and the index being read; `info`: what a worker is told.
 _current = threading.local()
 
 
@@ -33,12 +34,12 @@ def worker_rng() -> Any:
         ...     def __getitem__(self, i):
         ...         return taeda.randn(3, generator=worker_rng())
     """
-    key = getattr(_current, "key", None)
-    if key is None:
+    place = getattr(_current, "place", None)
+    if place is None:
         raise RuntimeError(
             "worker_rng: expected to be called while a DataLoader reads a sample, found no such"
         )
-    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(repr(tuple(place)).encode(), digest_size=8).digest()
     return tensor.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
 
 
@@ -104,29 +105,33 @@ class Reader:
         if self.is_plain(group):
             assert self._gather is not None
             return self._noted(self._gather, group, group)
+        around = getattr(_current, "place", None)  # of a loader whose data set has one of its own
+        place = _current.place = [self._seed, None]
         try:
-            return self._read(self, group)
+            return self._read(self, group, place)
         finally:
-            _current.key = None
+            _current.place = around
 
-    def _single(self, index: Any) -> Any:
-        return self._noted(self._collate, self._sample(index), index)
+    def _single(self, index: Any, place: list[Any]) -> Any:
+        place[1] = index
+        sample = self._noted(self._dataset.__getitem__, index, index)
+        return self._noted(self._collate, sample, index)
 
-    def _one_by_one(self, indices: Any) -> Any:
+    def _one_by_one(self, indices: Any, place: list[Any]) -> Any:
         samples = []
-        read, seed = self._dataset.__getitem__, self._seed
+        read = self._dataset.__getitem__
         index = None
         try:
             for index in indices:
-                _current.key = (seed, index)
+                place[1] = index
                 samples.append(read(index))
         except Exception as error:
             self._note(error, "reading sample", index)
             raise
         return self._noted(self._collate, samples, indices)
 
-    def _many(self, indices: Any) -> Any:
-        _current.key = (self._seed, tuple(indices))
+    def _many(self, indices: Any, place: list[Any]) -> Any:
+        place[1] = tuple(indices)
         samples = self._noted(self._dataset.__getitems__, indices, indices)  # type: ignore[attr-defined]
         if len(samples) != len(indices):
             raise ValueError(
@@ -134,10 +139,6 @@ class Reader:
                 f"expected {len(indices)}"
             )
         return self._noted(self._collate, samples, indices)
-
-    def _sample(self, index: Any) -> Any:
-        _current.key = (self._seed, index)
-        return self._noted(self._dataset.__getitem__, index, index)
 
     def _noted(self, call: Callable[[Any], Any], argument: Any, index: Any) -> Any:
         try:
