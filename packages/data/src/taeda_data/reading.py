@@ -10,6 +10,7 @@ from typing import Any
 
 from taeda_data.collate import default_collate, default_collate_fn_map
 from taeda_data.dataset import Dataset, Subset, TensorDataset
+from taeda_data.inert import draws_nothing
 from taeda_data.packing import PackedList
 from taeda_registry.slots import tensor
 
@@ -92,6 +93,8 @@ class Reader:
     ) -> None:
         self._dataset, self._collate, self._seed = dataset, collate, seed
         self._gather = gather_of(dataset) if collate is default_collate else None
+        plainly = collate is default_collate and not default_collate_fn_map
+        self._is_inert = draws_nothing(dataset) if plainly and self._gather is None else None
         # The plain functions: a bound method here would hold its own reader, and with it the data set, in a ring.
         many = hasattr(dataset, "__getitems__")
         self._read = (Reader._many if many else Reader._one_by_one) if batched else Reader._single
@@ -99,6 +102,12 @@ class Reader:
     def is_plain(self, group: Any) -> bool:
         """Whether the batch of a group is taken at once, so that no sample is read."""
         return self._gather is not None and _plain(group)
+
+    def draws_nothing(self, group: Any) -> bool:
+        """Whether reading a group certainly draws no random number."""
+        if self._gather is None and (self._is_inert is None or not self._is_inert()):
+            return False
+        return _plain(group)
 
     def __call__(self, group: Any) -> Any:
         """The batch (or sample) of a group; errors keep their type and get a note."""
@@ -152,7 +161,7 @@ class Reader:
 
 
 def _plain(group: Any) -> bool:
-    return isinstance(group, list) and all(type(i) is int and i >= 0 for i in group)
+    return isinstance(group, list) and set(map(type, group)) <= {int} and min(group, default=0) >= 0
 
 
 def gather_of(dataset: Dataset[Any]) -> Callable[[list[int]], list[Any]] | None:

@@ -122,7 +122,7 @@ class Worker:
             return END, epoch, number
         if isinstance(group, Packed):
             group = group.indices.tolist()
-        if self._alone and not self._read.is_plain(group):
+        if self._alone and not self._read.draws_nothing(group):
             randomness.seed_all(self._sources, self._numbers, number)
         return BATCH, epoch, number, self._read(group)
 
