@@ -161,3 +161,73 @@ class Noted(data.Dataset):
 
     def __getitem__(self, i):
         return int(os.environ["TAEDA_TEST_WORKER"])
+
+
+class Lists(data.Dataset):
+    """Long lists of several types, and how they appear to whoever reads them."""
+
+    def __init__(self, count):
+        self.names = [f"name {i}" for i in range(count)]
+        self.rows = [(f"row {i}", i * 1000) for i in range(count)]
+        self.values = [i / 3 for i in range(count)]
+        self.boxes = [[i, i + 1] for i in range(count)]
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, i):
+        lists = (self.names, self.rows, self.values, self.boxes)
+        return (
+            *(one[i] for one in lists),
+            self.names[i : i + 3],
+            " ".join(type(one).__name__ for one in lists),
+        )
+
+
+def keep(samples):
+    """A function of collation that leaves samples as they are."""
+    return samples
+
+
+class Growing(data.Dataset):
+    """Changes its list when it has been read once."""
+
+    def __init__(self, count):
+        self.names = [f"{i} first" for i in range(count)]
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, i):
+        found = self.names[i]
+        for j in range(len(self.names)):
+            self.names[j] = f"{j} changed"
+        return found
+
+
+class Text(str):
+    """No plain str."""
+
+
+class OwnMemory(data.Dataset):
+    """Reads its strings from the first to the last, ten at a time; a sample tells the worker and its own KiB."""
+
+    def __init__(self, count, shared):
+        self.names = [f"folder/number/{i:09}.jpeg" for i in range(count)]
+        if shared:
+            self.names = data.SharedList(self.names)
+
+    def __len__(self):
+        return len(self.names) // 10
+
+    def __getitem__(self, i):
+        for j in range(10 * i, 10 * i + 10):
+            self.names[j].count("/")
+        told = i % 1000 < 2 or i >= len(self) - 2
+        return data.get_worker_info().id, own_memory() if told else 0
+
+
+def own_memory():
+    """KiB that this process shares with none."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))

@@ -199,6 +199,29 @@ class Two(Exception):
         self.a, self.b = a, b
 
 
+def test_a_loader_within_a_sample_leaves_the_sample_its_randomness():
+    class Outer(data.Dataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            before = tt.rand(1, generator=data.worker_rng())
+            inner = list(data.DataLoader(Inner(), batch_size=None))
+            after = tt.rand(1, generator=data.worker_rng())
+            return before.item() == after.item() and before.item() not in inner
+
+    class Inner(data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return tt.rand(1, generator=data.worker_rng()).item()
+
+    assert list(data.DataLoader(Outer(), batch_size=3, collate_fn=list)) == [[True] * 3]
+    with pytest.raises(RuntimeError, match="worker_rng"):
+        data.worker_rng()
+
+
 def test_errors_keep_type_and_attributes_and_name_the_sample():
     class Broken(Numbers):
         def __getitem__(self, i):

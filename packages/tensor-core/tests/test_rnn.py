@@ -174,6 +174,46 @@ def test_single_precision_layer():
     np.testing.assert_allclose(got.numpy(), steps("lstm", x, h, c, *w)[0], atol=1e-4)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("length", "batch", "hidden"), [(9, 1, 70), (9, 16, 500), (9, 17, 70), (3, 4, 70), (1, 2, 8)]
+)
+def test_single_precision_gradients_of_a_sequence(length, batch, hidden, reverse):
+    """Whatever form the recurrent product takes: few rows, many, long sums, few steps."""
+    rng = np.random.default_rng(66)
+    sequence = rng.standard_normal((length, batch, 4 * hidden))
+    h, c, g1, g2 = rng.standard_normal((4, batch, hidden))
+    w, b = rng.standard_normal((4 * hidden, hidden)) / hidden**0.5, rng.standard_normal(4 * hidden)
+    g0 = rng.standard_normal((length, batch, hidden))
+
+    def grads(dtype):
+        as_dtype = [tensor(a.astype(dtype)) for a in (sequence, h, c, w, b, g0, g1, g2)]
+        output, _, _, gates, cells = ops.lstm_sequence(*as_dtype[:5], reverse)
+        return ops.lstm_sequence_backward(*as_dtype[5:], *as_dtype[1:4], output, gates, cells, reverse)
+
+    for single, exact in zip(grads("float32"), grads("float64"), strict=True):
+        scale = np.abs(exact.numpy()).max()
+        np.testing.assert_allclose(single.numpy(), exact.numpy(), rtol=1e-4, atol=2e-6 * scale)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 16, 17, 48, 49])
+@pytest.mark.parametrize("inner", [64, 700, 2048, 4000])
+def test_products_of_few_rows(rows, inner):
+    rng = np.random.default_rng(67)
+    x, w, b = rng.standard_normal((rows, inner)), rng.standard_normal((150, inner)), rng.standard_normal(150)
+    single = [tensor(a.astype("float32")) for a in (x, w, b)]
+    expected = single[0].numpy().astype("float64") @ single[1].numpy().T.astype("float64") + b.astype(
+        "float32"
+    )
+    np.testing.assert_allclose(ops.linear(*single).numpy(), expected, rtol=0, atol=1e-5 * inner**0.5)
+    np.testing.assert_allclose(
+        ops.linear(single[0], single[1]).numpy(),
+        expected - b.astype("float32"),
+        rtol=0,
+        atol=1e-5 * inner**0.5,
+    )
+
+
 @pytest.mark.parametrize(
     "call, words",
     [

@@ -12,6 +12,7 @@ from taeda_data.dataset import (
     random_split,
 )
 from taeda_data.loader import DataLoader
+from taeda_data.packing import SharedList
 from taeda_data.reading import get_worker_info, worker_rng
 from taeda_data.sampler import (
     BatchSampler,
@@ -37,6 +38,7 @@ __all__ = [
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "SharedList",
     "StackDataset",
     "Subset",
     "SubsetRandomSampler",

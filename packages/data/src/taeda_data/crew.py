@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from taeda_data import workers
+from taeda_data import packing, workers
 from taeda_data.workers import Plan
 from taeda_registry.slots import multiprocessing as parallel
 from taeda_registry.slots import tensor
@@ -36,6 +36,8 @@ class ProcessCrew:
         self._processes: list[Any] = []
         self._finalizer = weakref.finalize(self, _end, self._ends, self._processes)
         self._finalizer.atexit = False  # multiprocessing ends daemons itself
+        if forked:
+            plan.packed = packing.pack(plan.dataset)
         for number in range(plan.workers):
             ours, theirs = context.Pipe()
             others = [*self._ends, ours] if forked else []
@@ -46,6 +48,7 @@ class ProcessCrew:
             theirs.close()
             self._ends.append(ours)
             self._processes.append(process)
+        plan.packed = []  # the workers have theirs
         self._by_end = {end.fileno(): number for number, end in enumerate(self._ends)}
         self._by_sentinel = {process.sentinel: number for number, process in enumerate(self._processes)}
         # One for each worker, and one for all; the death of any is noticed by each.

@@ -48,13 +48,15 @@ class _PythonWords:
         self._source, self._size = source, 625 * 4
         # After a reference count and a type; a build where that is different does not pass the comparison.
         self._address = id(source) + object.__basicsize__
-        _, words, _ = source.getstate()
+        # Classes derived from it say themselves what their state is.
+        self.found = type(source) is random.Random and self._are_there()
+
+    def _are_there(self) -> bool:
+        if random.Random.__basicsize__ < object.__basicsize__ + self._size:
+            return False
+        _, words, _ = self._source.getstate()
         expected = np.array(words[-1:] + words[:-1], dtype=np.uint32).tobytes()
-        self.found = (
-            type(source) is random.Random
-            and type(source).__basicsize__ >= object.__basicsize__ + self._size
-            and ctypes.string_at(self._address, self._size) == expected
-        )
+        return ctypes.string_at(self._address, self._size) == expected
 
     def save(self) -> Any:
         return ctypes.string_at(self._address, self._size), self._source.gauss_next  # type: ignore[attr-defined]

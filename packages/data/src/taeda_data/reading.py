@@ -10,8 +10,11 @@ from typing import Any
 
 from taeda_data.collate import default_collate, default_collate_fn_map
 from taeda_data.dataset import Dataset, Subset, TensorDataset
+from taeda_data.inert import draws_nothing
+from taeda_data.packing import PackedList
 from taeda_registry.slots import tensor
 
+#: `place`: the epoch's seed and the index being read; `info`: what a worker is told.
 _current = threading.local()
 
 
@@ -32,12 +35,12 @@ def worker_rng() -> Any:
         ...     def __getitem__(self, i):
         ...         return taeda.randn(3, generator=worker_rng())
     """
-    key = getattr(_current, "key", None)
-    if key is None:
+    place = getattr(_current, "place", None)
+    if place is None:
         raise RuntimeError(
             "worker_rng: expected to be called while a DataLoader reads a sample, found no such"
         )
-    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(repr(tuple(place)).encode(), digest_size=8).digest()
     return tensor.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
 
 
@@ -90,6 +93,8 @@ class Reader:
     ) -> None:
         self._dataset, self._collate, self._seed = dataset, collate, seed
         self._gather = gather_of(dataset) if collate is default_collate else None
+        plainly = collate is default_collate and not default_collate_fn_map
+        self._is_inert = draws_nothing(dataset) if plainly and self._gather is None else None
         # The plain functions: a bound method here would hold its own reader, and with it the data set, in a ring.
         many = hasattr(dataset, "__getitems__")
         self._read = (Reader._many if many else Reader._one_by_one) if batched else Reader._single
@@ -98,34 +103,44 @@ class Reader:
         """Whether the batch of a group is taken at once, so that no sample is read."""
         return self._gather is not None and _plain(group)
 
+    def draws_nothing(self, group: Any) -> bool:
+        """Whether reading a group certainly draws no random number."""
+        if self._gather is None and (self._is_inert is None or not self._is_inert()):
+            return False
+        return _plain(group)
+
     def __call__(self, group: Any) -> Any:
         """The batch (or sample) of a group; errors keep their type and get a note."""
         if self.is_plain(group):
             assert self._gather is not None
             return self._noted(self._gather, group, group)
+        around = getattr(_current, "place", None)  # of a loader whose data set has one of its own
+        place = _current.place = [self._seed, None]
         try:
-            return self._read(self, group)
+            return self._read(self, group, place)
         finally:
-            _current.key = None
+            _current.place = around
 
-    def _single(self, index: Any) -> Any:
-        return self._noted(self._collate, self._sample(index), index)
+    def _single(self, index: Any, place: list[Any]) -> Any:
+        place[1] = index
+        sample = self._noted(self._dataset.__getitem__, index, index)
+        return self._noted(self._collate, sample, index)
 
-    def _one_by_one(self, indices: Any) -> Any:
+    def _one_by_one(self, indices: Any, place: list[Any]) -> Any:
         samples = []
-        read, seed = self._dataset.__getitem__, self._seed
+        read = self._dataset.__getitem__
         index = None
         try:
             for index in indices:
-                _current.key = (seed, index)
+                place[1] = index
                 samples.append(read(index))
         except Exception as error:
             self._note(error, "reading sample", index)
             raise
         return self._noted(self._collate, samples, indices)
 
-    def _many(self, indices: Any) -> Any:
-        _current.key = (self._seed, tuple(indices))
+    def _many(self, indices: Any, place: list[Any]) -> Any:
+        place[1] = tuple(indices)
         samples = self._noted(self._dataset.__getitems__, indices, indices)  # type: ignore[attr-defined]
         if len(samples) != len(indices):
             raise ValueError(
@@ -133,10 +148,6 @@ class Reader:
                 f"expected {len(indices)}"
             )
         return self._noted(self._collate, samples, indices)
-
-    def _sample(self, index: Any) -> Any:
-        _current.key = (self._seed, index)
-        return self._noted(self._dataset.__getitem__, index, index)
 
     def _noted(self, call: Callable[[Any], Any], argument: Any, index: Any) -> Any:
         try:
@@ -150,7 +161,7 @@ class Reader:
 
 
 def _plain(group: Any) -> bool:
-    return isinstance(group, list) and all(type(i) is int and i >= 0 for i in group)
+    return isinstance(group, list) and set(map(type, group)) <= {int} and min(group, default=0) >= 0
 
 
 def gather_of(dataset: Dataset[Any]) -> Callable[[list[int]], list[Any]] | None:
@@ -160,6 +171,6 @@ def gather_of(dataset: Dataset[Any]) -> Callable[[list[int]], list[Any]] | None:
     if type(dataset) is Subset and (inner := gather_of(dataset.dataset)) is not None:
         indices = dataset.indices
         return lambda places: inner([indices[i] for i in places])
-    if type(dataset) in (list, tuple, range) and not default_collate_fn_map:
+    if type(dataset) in (list, tuple, range, PackedList) and not default_collate_fn_map:
         return lambda places: default_collate([dataset[i] for i in places])
     return None

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from taeda_data import collate, randomness, reading
+from taeda_data import collate, packing, randomness, reading
 from taeda_data.dataset import Dataset, IterableDataset
 from taeda_registry.slots import multiprocessing as parallel
 from taeda_registry.slots import tensor
@@ -47,6 +47,9 @@ class Plan:
         batch_size, drop_last: how iterable data sets are cut.
         workers: number of workers.
         init: called in each worker with its number.
+
+    Attributes:
+        packed: the data set's long lists, for forked workers (see `packing.pack`).
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Plan:
         self.dataset, self.collate_fn, self.batched = dataset, collate_fn, batched
         self.batch_size, self.drop_last = batch_size, drop_last
         self.workers, self.init = workers, init
+        self.packed: list[Any] = []
 
 
 class Worker:
@@ -118,7 +122,7 @@ class Worker:
             return END, epoch, number
         if isinstance(group, Packed):
             group = group.indices.tolist()
-        if self._alone and not self._read.is_plain(group):
+        if self._alone and not self._read.draws_nothing(group):
             randomness.seed_all(self._sources, self._numbers, number)
         return BATCH, epoch, number, self._read(group)
 
@@ -187,6 +191,7 @@ def run_process(plan: Plan, number: int, connection: Any, others: list[Any]) -> 
         other.close()
     # Data sets may have loaders of their own.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+    packing.settle(plan.packed)
     getattr(tensor, "set_num_threads", int)(1)
     # Batches are joined in the shared memory by which they are sent.
     reductions = getattr(parallel, "reductions", None)

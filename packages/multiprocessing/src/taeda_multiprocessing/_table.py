@@ -14,6 +14,7 @@ import numpy as np
 
 from taeda_multiprocessing import _arena
 from taeda_multiprocessing._arena import Arena, OwnArena, Place
+from taeda_registry.slots import tensor
 
 _FIRST = 4 << 30  # address space of the first arena; pages are taken when they are written
 _BLOCKS = 1 << 16
@@ -25,11 +26,7 @@ Handle = tuple[bytes, int, int, int, tuple[tuple[int, int], ...]]
 class Block(np.ndarray):
     """The bytes of a block; tensors over them keep it, and its end is theirs."""
 
-    place: Place | None = None
-
-    def __del__(self) -> None:
-        if self.place is not None:
-            _table.ended(self.place)
+    end: object = None
 
 
 class Table:
@@ -60,11 +57,6 @@ class Table:
                     if place.arena.is_left():
                         self._leave(place.arena)
 
-    def ended(self, place: Place) -> None:
-        """A storage over a place has ended; called from wherever the last tensor goes."""
-        self._ended.append(place)
-        self._settle()
-
     def _leave(self, arena: Arena) -> None:
         if self._arenas.pop(arena.name, None) is not None:
             arena.close()
@@ -73,10 +65,9 @@ class Table:
         place.arena.hold(place)
         return self._block(place)
 
-    @staticmethod
-    def _block(place: Place) -> Block:
+    def _block(self, place: Place) -> Block:
         block = Block((place.nbytes,), np.uint8, place.arena.map, place.offset)
-        block.place = place
+        block.end = tensor.sharing.at_end(self._ended.append, place, self._settle)
         return block
 
     # --- blocks ---

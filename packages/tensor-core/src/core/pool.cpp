@@ -119,12 +119,14 @@ class Attendance {
     // another OpenMP library look for work for some milliseconds after their last region, and nobody computes faster
     // for our staying away from them.
     const bool by_others = callers || process_had_ < wanted_ / 10 * 9 * process_cores();
-    const bool crowded = had_ < wanted_ / 4 * 3 && by_others;
+    const bool enough = had_ >= wanted_ / 4 * 3;
     wanted_ = had_ = process_had_ = 0;
-    if (!crowded) return 0;
-    // Who comes back to find the same stays longer each time.
-    span_ = at.passed - last_ < 2 * span_ + 100 * kMillisecond ? std::min(2 * span_, 400 * kMillisecond)
-                                                               : 25 * kMillisecond;
+    if (enough) span_ = 0;
+    if (enough || !by_others) return 0;
+    // Who comes back to find the same stays longer each time. Others that come and go, as a loader's workers do, which
+    // read a batch for each step, are met anew each time.
+    const bool again = span_ > 0 && at.passed - last_ < 2 * span_ + 100 * kMillisecond;
+    span_ = again ? std::min(2 * span_, 400 * kMillisecond) : 15 * kMillisecond;
     last_ = at.passed;
     return span_;
   }
@@ -139,7 +141,7 @@ class Attendance {
 
   Times from_ = now();
   uint64_t looked_ = ticks();
-  long wanted_ = 0, had_ = 0, process_had_ = 0, span_ = 25 * kMillisecond, last_ = 0;
+  long wanted_ = 0, had_ = 0, process_had_ = 0, span_ = 0, last_ = 0;  // span_: 0 once the core was the thread's own
 };
 
 class Pool {

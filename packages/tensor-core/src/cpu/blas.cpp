@@ -124,6 +124,13 @@ Operand<T> columns_from(Operand<T> x, int64_t j) {
 // OpenBLAS takes products up to this work without packing, at its best; a strip of columns at a time gets there.
 constexpr int64_t kSmallWork = 1'000'000, kStrip = 32;
 
+/// A product by a transposed right operand, a strip of columns at a time.
+template <class T>
+void in_strips(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+  for (int64_t j = 0; j < n; j += kStrip)
+    vendor_gemm<T>(m, std::min(kStrip, n - j), k, alpha, a, columns_from(b, j), beta, c + j, ldc);
+}
+
 #ifdef TAEDA_WITH_ONEDNN
 /// dnnl_sgemm builds its kernels at its first call, under a lock of its own.
 bool build_sgemm() {
@@ -144,10 +151,16 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
     // transposed (linear layers) or narrow; sgemm by a few percent elsewhere.
     const int64_t work = m * n * k;
-    if (has_vendor<T> && b.transposed && n > kStrip && m <= 48 && m * kStrip * k <= kSmallWork) {
-      for (int64_t j = 0; j < n; j += kStrip)
-        vendor_gemm<T>(m, std::min(kStrip, n - j), k, alpha, a, columns_from(b, j), beta, c + j, ldc);
-      return;
+    if (has_vendor<T> && b.transposed && n > kStrip && m <= 48) {
+      if (m * kStrip * k <= kSmallWork) return in_strips(m, n, k, alpha, a, b, beta, c, ldc);
+      // So few rows are worth a sum in parts.
+      if (m <= 16) {
+        const int64_t parts = m * kStrip * k / kSmallWork + 1, step = (k / parts + 63) / 64 * 64;
+        for (int64_t from = 0; from < k; from += step)
+          in_strips(m, n, std::min(step, k - from), alpha, columns_from(a, from), rows_from(b, from),
+                    from == 0 ? beta : T(1), c, ldc);
+        return;
+      }
     }
     const bool brgemm =
         m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);

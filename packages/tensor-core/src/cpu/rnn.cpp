@@ -9,6 +9,7 @@
 #include "cpu/prepare.h"
 #include "taeda/elementwise.h"
 #include "taeda/interrupt.h"
+#include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -150,9 +151,29 @@ void lstm_sequence_kernel(const Tensor& output, const Tensor& h_out, const Tenso
   for (const Target* t : {&to, &last_h, &last_c, &to_gates, &to_cells}) t->finish();
 }
 
+/// Column sums of (rows, columns) in double.
+template <class T>
+void sum_columns(const T* from, int64_t rows, int64_t columns, T* to) {
+  parallel_for(columns, 256, [=](int64_t begin, int64_t end) {
+    std::vector<double> sums(size_t(end - begin), 0.0);
+    Patience patience;
+    for (int64_t i = 0; i < rows; ++i) {
+      patience();
+      for (int64_t j = begin; j < end; ++j) sums[size_t(j - begin)] += double(from[i * columns + j]);
+    }
+    for (int64_t j = begin; j < end; ++j) to[j] = T(sums[size_t(j - begin)]);
+  });
+}
+
+/// Whether products by so few rows are quicker with the right operand transposed, as often as it is used. Measured:
+/// (16, 2048) @ (2048, 512) takes 0.31 ms instead of 0.50, turning the right operand 1 ms.
+bool pays_to_turn(int64_t rows, int64_t times, DType dtype) {
+  return dtype == DType::Float32 && rows <= 16 && times >= 8;
+}
+
 template <class T>
 void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tensor grad_c, const Tensor& h0,
-                                  const Tensor& c0, const Tensor& w, const Tensor& output, const Tensor& gates,
+                                  const Tensor& c0, blas::Operand<T> w, const Tensor& output, const Tensor& gates,
                                   const Tensor& cells, bool reverse, T* grad_gates, T* grad_h_in, T* grad_c_in,
                                   T* grad_w, T* grad_b) {
   const int64_t steps = gates.size(0), n = gates.size(1), hidden = output.size(2), state = n * hidden;
@@ -173,14 +194,16 @@ void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tens
     T* const gate_grad = grad_gates + p * 4 * state;
     lstm_step_backward(up.data(), static_cast<const T*>(grad_c_in), gates.data<T>() + p * 4 * state,
                        before(cells, c0, t), cells.data<T>() + p * state, n, hidden, gate_grad, grad_c_in);
-    blas::gemm<T>(n, hidden, 4 * hidden, T(1), {gate_grad, 4 * hidden}, {w.data<T>(), hidden}, T(0), up.data(), hidden);
+    blas::gemm<T>(n, hidden, 4 * hidden, T(1), {gate_grad, 4 * hidden}, w, T(0), up.data(), hidden);
   }
   std::copy_n(up.data(), state, grad_h_in);
   // All steps at once: grad_w = sum over t of gate_grad[t].T @ h[t - 1]. Steps next to each other in memory are one
   // product.
-  std::fill_n(grad_w, 4 * hidden * hidden, T(0));
-  std::fill_n(grad_b, 4 * hidden, T(0));
-  if (steps == 0) return;
+  sum_columns(static_cast<const T*>(grad_gates), steps * n, 4 * hidden, grad_b);
+  if (steps == 0) {
+    std::fill_n(grad_w, 4 * hidden * hidden, T(0));
+    return;
+  }
   const int64_t first = at_step(0, steps, reverse);
   blas::gemm<T>(4 * hidden, hidden, n, T(1), {grad_gates + first * 4 * state, 4 * hidden, true}, {h0.data<T>(), hidden},
                 T(0), grad_w, hidden);
@@ -190,13 +213,6 @@ void lstm_sequence_backward_typed(const Tensor& grad_output, Tensor grad_h, Tens
     blas::gemm<T>(4 * hidden, hidden, (steps - 1) * n, T(1), {later, 4 * hidden, true}, {earlier, hidden}, T(1), grad_w,
                   hidden);
   }
-  std::vector<double> sums(size_t(4 * hidden), 0.0);
-  Patience patience;
-  for (int64_t i = 0; i < steps * n; ++i) {
-    patience();
-    for (int64_t j = 0; j < 4 * hidden; ++j) sums[size_t(j)] += double(grad_gates[i * 4 * hidden + j]);
-  }
-  for (size_t j = 0; j < sums.size(); ++j) grad_b[j] = T(sums[j]);
 }
 
 void lstm_sequence_backward_kernel(const Tensor& grad_input_gates, const Tensor& grad_h_in, const Tensor& grad_c_in,
@@ -209,12 +225,14 @@ void lstm_sequence_backward_kernel(const Tensor& grad_input_gates, const Tensor&
       to_w(grad_w_hh, dtype), to_b(grad_b_hh, dtype);
   const Tensor up = cpu::row_major_or_none(grad_output, dtype), gh = or_zeros(grad_h, h.sizes(), dtype),
                gc = or_zeros(grad_c, c.sizes(), dtype), h0 = row_major(h, dtype), c0 = row_major(c, dtype),
-               w = row_major(w_hh, dtype), y = row_major(output, dtype), g = row_major(gates, dtype),
-               all_cells = row_major(cells, dtype);
+               y = row_major(output, dtype), g = row_major(gates, dtype), all_cells = row_major(cells, dtype);
+  const bool turned = pays_to_turn(h.size(0), gates.size(0), dtype);
+  const Tensor w = row_major(turned ? ops::transpose(w_hh, 0, 1) : w_hh, dtype);
   visit_float(dtype, [&]<class T>() {
     const Unlocked unlocked(g.numel() > 8192);
-    lstm_sequence_backward_typed<T>(up, gh, gc, h0, c0, w, y, g, all_cells, reverse, to_gates.data<T>(), to_h.data<T>(),
-                                    to_c.data<T>(), to_w.data<T>(), to_b.data<T>());
+    const blas::Operand<T> factor{w.data<T>(), w.size(1), turned};
+    lstm_sequence_backward_typed<T>(up, gh, gc, h0, c0, factor, y, g, all_cells, reverse, to_gates.data<T>(),
+                                    to_h.data<T>(), to_c.data<T>(), to_w.data<T>(), to_b.data<T>());
   });
   for (const Target* t : {&to_gates, &to_h, &to_c, &to_w, &to_b}) t->finish();
 }

@@ -56,6 +56,7 @@ extern PyMethodDef runtime_functions[];
 extern PyMethodDef text_functions[];
 extern PyMethodDef stream_functions[];
 extern PyMethodDef plugin_functions[];
+extern PyMethodDef ending_functions[];
 PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept;
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept;
 PyObject* tensor_sequence_item(PyObject* self, Py_ssize_t i) noexcept;

@@ -51,18 +51,23 @@ class Memory:
 
     def __init__(self, tensor: Tensor) -> None:
         self.data = _storage_bytes(tensor)
+        self.end: object = None
 
     def __reduce__(self) -> tuple:
         return rebuild_memory, (_plain_bytes(self.data),)
 
 
-_memories: weakref.WeakValueDictionary[tuple, Memory] = weakref.WeakValueDictionary()
+# Not a WeakValueDictionary: its entries are removed by Python functions, in which a Ctrl-C would be lost.
+_memories: dict[tuple, weakref.ref[Memory]] = {}
 
 
 def _memory_of(tensor: Tensor, key: tuple) -> Memory:
-    found = _memories.get(key)
+    known = _memories.get(key)
+    found = known() if known is not None else None
     if found is None:
-        found = _memories[key] = Memory(tensor)
+        found = Memory(tensor)
+        _memories[key] = weakref.ref(found)
+        found.end = _C._at_end(_memories.pop, key, None)
     return found
 
 

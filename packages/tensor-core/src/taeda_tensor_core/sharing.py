@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._copies import Memory, shown_over, storage_bytes
 
-__all__ = ["Memory", "export_memory", "import_memory", "shown_over", "storage_bytes", "storage_facts"]
+__all__ = [
+    "Memory",
+    "at_end",
+    "export_memory",
+    "import_memory",
+    "shown_over",
+    "storage_bytes",
+    "storage_facts",
+]
 
 #: Stands before each handle; the number is that of the layout of the rest.
 _MARK = b"taeda memory 1\n"
+
+
+def at_end(note: Callable[[Any], object], value: Any, act: Callable[[], object] | None = None) -> object:
+    """An object at whose end ``note(value)`` is called, then ``act()`` if there is one.
+
+    Unlike in a ``__del__``, no interrupt is lost there: `note` is to be a function written in C, such as a deque's
+    ``append``, to which no signal comes; an interrupt of ``act()`` is raised where the program was.
+
+    Example:
+        >>> ended = collections.deque()
+        >>> owner.end = at_end(ended.append, owner.place, settle)
+    """
+    return _C._at_end(note, value, act)
 
 
 def storage_facts(tensor: Tensor) -> tuple[int, int, int]:
