@@ -86,13 +86,22 @@ def convert(a: Argument, i: int) -> tuple[str, str]:
     default = t.default_value(a)
     if a.type in HOLDERS:
         missing = default if a.type == "int[]" and default != "IntSpan()" else None
-        return f"{HOLDERS[a.type]} a{i}({joined(f'sig, {i}, slots', missing or '')});", f"a{i}.get()"
+        number = put_in(i, a.default) if a.type == "Operand" and a.default is not None else ""
+        return f"{number}{HOLDERS[a.type]} a{i}({joined(f'sig, {i}, slots', missing or '')});", f"a{i}.get()"
     call = f"{converter(a.type)}(sig, {i}, slots)"
     if a.default in (None, "None") or a.type in ("Tensor?", "Generator?"):
         return "", call
     given = "given" if a.type.endswith("?") else "present"
     value_type = t.CXX[a.type].removeprefix("const ").removesuffix("&")
     return "", f"slots.{given}({i}) ? {call} : {value_type}({default})"
+
+
+def put_in(i: int, default: str) -> str:
+    """The number that stands for an operand which is not given; the borrowed slot keeps what is never freed."""
+    return (
+        f"static PyObject* const missing{i} = PyFloat_FromDouble({default}); "
+        f"if (!slots.values[{i}]) slots.values[{i}] = missing{i}; "
+    )
 
 
 def specs(op: Operator, ident: str, with_out: bool, inplace: bool) -> str:

@@ -331,6 +331,10 @@ def test_variables_are_tensors():
     (x * 3).sum().backward()
     assert x.grad.tolist() == [3, 3] and isinstance(x, autograd.Variable) and not data.requires_grad
     assert x.data_ptr() == data.data_ptr() and not autograd.Variable(data).requires_grad
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        old = autograd.Variable(data, volatile=True)
+    with pytest.warns(UserWarning, match="always False"):
+        assert old.volatile is False
     with pytest.raises(TypeError, match="Variable: argument 'data' must be a Tensor, found list"):
         autograd.Variable([1.0])
 

@@ -232,3 +232,16 @@ def test_sparse_adam_moves_only_what_gradients_hold(make):
     param.grad = torch.ones_like(param)
     with pytest.raises(RuntimeError, match="does not support dense gradients"):
         optimizer.step()
+
+
+def test_tensors_by_device_and_dtype():
+    group = Optimizer._group_tensors_by_device_and_dtype
+    a, b, c = torch.ones(1), torch.ones(2, dtype=torch.float64), torch.ones(3)
+    found = group([[a, b, c], [None, b, c]], with_indices=True)
+    place = torch.device("cpu")
+    assert list(found) == [(place, torch.float32), (place, torch.float64)]
+    lists, indices = found[place, torch.float32]
+    assert lists[0][0] is a and lists[0][1] is c and lists[1] == [None, c] and indices == [0, 2]
+    assert group([[a]])[place, torch.float32][1] == []
+    with pytest.raises(RuntimeError, match="as many"):
+        group([[a], []])

@@ -87,6 +87,18 @@ def test_normal(dtype):
         assert abs(np.corrcoef(x[:-step], x[step:])[0, 1]) < 0.01
 
 
+def test_a_deviation_that_is_not_given_is_one():
+    mean = taeda.arange(6.0).reshape(2, 3)
+    results = []
+    for std in ((), (1.0,), (taeda.ones(3),)):
+        taeda.manual_seed(3)
+        results.append(taeda.normal(mean, *std))
+    assert results[0].equal(results[1]) and results[0].equal(results[2])
+    out = taeda.empty(2, 3)
+    taeda.manual_seed(3)
+    assert taeda.normal(mean, out=out) is out and out.equal(results[0])
+
+
 def test_integers_cover_their_range_evenly():
     counts = np.bincount(taeda.randint(3, 11, (80_000,)).numpy(), minlength=11)
     assert (counts[:3] == 0).all() and (abs(counts[3:] - 10_000) < 600).all()

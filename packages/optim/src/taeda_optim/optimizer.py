@@ -490,6 +490,49 @@ def _default_to_fused_or_foreach(
     return False, False
 
 
+def _group_tensors_by_device_and_dtype(
+    tensorlistlist: list[list[Any]], with_indices: bool = False
+) -> dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]:
+    """Lists of as many tensors each, divided by device and dtype of the first list's tensors.
+
+    Args:
+        tensorlistlist: the lists; None may stand in all but the first.
+        with_indices: whether the places of the tensors are given too; the list of them is empty else.
+
+    Raises:
+        RuntimeError: there is no list, or they differ in length.
+    """
+    if not tensorlistlist or len({len(listed) for listed in tensorlistlist}) != 1:
+        raise RuntimeError("tensorlistlist must be lists of as many tensors each")
+    found: dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]] = {}
+    for i, row in enumerate(zip(*tensorlistlist, strict=True)):
+        lists, indices = found.setdefault((row[0].device, row[0].dtype), ([[] for _ in row], []))
+        for listed, item in zip(lists, row, strict=True):
+            listed.append(item)
+        if with_indices:
+            indices.append(i)
+    return found
+
+
+Optimizer._group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)  # type: ignore[attr-defined]
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Kinds of devices whose steps could be recorded as graphs: none."""
+    return []
+
+
+_get_foreach_kernels_supported_devices = _get_fused_kernels_supported_devices = (
+    _get_capturable_supported_devices
+)
+_foreach_supported_types = [tensor.Tensor]
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable[..., Any]:
+    """A decorator that gives the function itself: nothing is compiled."""
+    return lambda function: function
+
+
 def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
     """Replaces complex tensors in lists by pairs of real numbers."""
     for i, param in enumerate(params):

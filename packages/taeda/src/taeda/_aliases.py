@@ -57,8 +57,21 @@ class _Alias:
         from taeda_registry.submodules import is_package
 
         module.__spec__ = self._spec
+        _keep_hidden(self._name, module)
         if self._name in SLOTS and not is_package(module):
             _announce(self._name, module)
+
+
+def _keep_hidden(name: str, module: ModuleType) -> None:
+    """Enter the submodules that something else of the package hides, as the function `gradcheck` hides its module.
+
+    An import of one under this name would be the first, and would put the module in the function's place.
+    """
+    start = f"{module.__name__}."
+    for full, found in list(sys.modules.items()):
+        child = full.removeprefix(start)
+        if full.startswith(start) and "." not in child and vars(module).get(child, found) is not found:
+            sys.modules.setdefault(f"{name}.{child}", found)
 
 
 def _announce(name: str, module: ModuleType) -> None:

@@ -23,8 +23,9 @@ MODULES = {
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_higher_order_ops", "_inductor", "_prims_common",
-    "_subclasses", "_tensor", "_utils", "ao", "compiler",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops", "_inductor",
+    "_jit_internal", "_logging", "_prims_common", "_subclasses",
+    "_tensor", "_utils", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
     "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
@@ -37,7 +38,7 @@ OWN_NAMES = {
     "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks",
     "_check_with": "_checks",
     "compile": "compiler",
-    "fork": "jit", "wait": "jit",
+    "fork": "jit", "wait": "jit", "Future": "futures",
     "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
 }  # fmt: skip
 

@@ -112,6 +112,8 @@ def find(name: str) -> Any:
         return _C.ops
     if name in ("TensorBase", "_TensorBase"):
         return _C.Tensor
+    if name == "_LinAlgError":
+        return _C.linalg.LinAlgError
     if name == "_TensorMeta":
         return type(_C.Tensor)
     if name in _CLASSES:

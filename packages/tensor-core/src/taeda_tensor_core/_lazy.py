@@ -52,6 +52,11 @@ def find(name: str, package: dict[str, Any]) -> Any:
         return import_module(f"{__package__}.{name}")
     if name in _HOMES:
         return package.setdefault(name, getattr(import_module(f"{__package__}.{_HOMES[name]}"), name))
+    if name.startswith("_foreach_"):
+        from taeda_tensor_core import foreach
+
+        if name in foreach.FUNCTIONS:
+            return package.setdefault(name, getattr(foreach, name))
     if name == "default_generator":
         from taeda_tensor_core import _C
 

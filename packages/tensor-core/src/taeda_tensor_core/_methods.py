@@ -405,6 +405,13 @@ def _decorate_with_device(self: Any, function: Callable) -> Callable:
     return decorate(self, function)
 
 
+def _volatile(self: Tensor) -> bool:
+    import warnings
+
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    return False
+
+
 def install() -> None:
     """Put the methods on the Tensor type."""
     for method in METHODS:
@@ -435,6 +442,7 @@ def install() -> None:
     )
     for name in _SPARSE_WAYS:
         setattr(Tensor, name, _sparse_way(name))
+    Tensor.volatile = property(_volatile, doc="False, with a warning: what it was for is `no_grad`.")
     Tensor.layout = property(lambda self: _info.strided, doc="How the elements are kept: ``taeda.strided``.")
     for name in (
         "is_mkldnn",

@@ -27,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 config = _Config(
+    "taeda._dynamo.config",
     cache_size_limit=8,
     recompile_limit=8,
     suppress_errors=False,

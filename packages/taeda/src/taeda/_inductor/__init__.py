@@ -4,4 +4,4 @@ from taeda.compiler import _Config
 
 __all__ = ["config"]
 
-config = _Config()
+config = _Config("taeda._inductor.config", triton=_Config("taeda._inductor.config.triton"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda import _absent
@@ -209,11 +211,16 @@ globals().update(
 )
 
 
-class _Config:
-    """Settings that programs make for a compiler; nothing reads them."""
+class _Config(ModuleType):
+    """Settings that programs make for a compiler; nothing reads them.
 
-    def __init__(self, **values: Any) -> None:
+    They can be imported as a module of the given name.
+    """
+
+    def __init__(self, name: str, **values: Any) -> None:
+        super().__init__(name)
         self.__dict__.update(values)
+        sys.modules[name] = self
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
@@ -230,4 +237,4 @@ class _Config:
             self.__dict__.update(before)
 
 
-config = _Config()
+config = _Config("taeda.compiler.config")

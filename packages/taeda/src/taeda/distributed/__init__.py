@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from taeda import _absent
+from taeda.distributed import _parts
 
 _REASON = "there are no process groups; ask taeda.distributed.is_available() first"
 
@@ -136,8 +137,11 @@ class DistStoreError(DistError):
     """Failure of a store."""
 
 
+_parts.announce()
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("algorithms", "device_mesh", "distributed_c10d", "fsdp", "optim", "rpc", "tensor"):
+    if name in ("device_mesh", "distributed_c10d", "fsdp", "tensor") or name in _parts.PARTS:
         from importlib import import_module
 
         return import_module(f"taeda.distributed.{name}")

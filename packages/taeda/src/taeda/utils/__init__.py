@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 _MODULES = frozenset({
-    "_device", "_python_dispatch", "_pytree", "_triton", "backend_registration", "benchmark", "bottleneck",
-    "checkpoint", "collect_env", "cpp_backtrace", "cpp_extension", "data", "deterministic", "dlpack", "flop_counter",
-    "hooks", "model_zoo", "tensorboard", "weak",
+    "_contextlib", "_device", "_foreach_utils", "_python_dispatch", "_pytree", "_triton", "_typing_utils",
+    "backend_registration", "benchmark", "bottleneck", "checkpoint", "collect_env", "cpp_backtrace",
+    "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks", "mobile_optimizer",
+    "model_zoo", "tensorboard", "weak",
 })  # fmt: skip
 _NAMES = {
     "swap_tensors": "_swap", "get_cpp_backtrace": "cpp_backtrace",

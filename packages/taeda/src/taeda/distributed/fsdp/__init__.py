@@ -1,8 +1,15 @@
 """Modules whose parameters are spread over processes, as names."""
 
-from taeda import _absent
+import sys
+from typing import Any
 
-_REASON = "there are no process groups"
-FullyShardedDataParallel = _absent.cls("taeda.distributed.fsdp.FullyShardedDataParallel", _REASON)
-FSDPModule = _absent.cls("taeda.distributed.fsdp.FSDPModule", _REASON)
-fully_shard = _absent.function("taeda.distributed.fsdp.fully_shard", _REASON)
+from taeda.distributed import _parts
+
+
+def __getattr__(name: str) -> Any:
+    module = sys.modules.get(f"{__name__}.{name}")
+    return getattr(sys.modules[f"{__name__}.fully_sharded_data_parallel"], name) if module is None else module
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_parts.PARTS["fsdp.fully_sharded_data_parallel"].split()})

@@ -1,0 +1,7 @@
+"""Settings that programs make for a compiler that is not there."""
+
+from taeda.compiler import _Config
+
+__all__ = ["config"]
+
+config = _Config("taeda._functorch.config")

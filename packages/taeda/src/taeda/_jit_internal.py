@@ -1,0 +1,64 @@
+"""Names that programs import from the home of marks for a script compiler, which is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from taeda.futures import Future
+from taeda.jit import (
+    export,
+    ignore,
+    interface,
+    is_scripting,
+    unused,
+)
+from taeda.jit.annotations import (
+    BroadcastingList1,
+    BroadcastingList2,
+    BroadcastingList3,
+    Dict,
+    List,
+    Optional,
+    Tuple,
+    Union,
+)
+
+__all__ = [
+    "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "Final", "Future", "List", "Optional",
+    "Tuple", "Union", "boolean_dispatch", "export", "ignore", "interface", "is_scripting", "unused",
+]  # fmt: skip
+
+
+def boolean_dispatch(
+    arg_name: str,
+    arg_index: int,
+    default: bool,
+    if_true: Callable[..., Any],
+    if_false: Callable[..., Any],
+    module_name: str | None = None,
+    func_name: str | None = None,
+) -> Callable[..., Any]:
+    """A function that calls one of two others, as one of its arguments says.
+
+    Args:
+        arg_name: Name of that argument.
+        arg_index: Its place.
+        default: Its value where it is not given.
+        if_true: What is called where it is true.
+        if_false: What is called where it is not.
+
+    Example:
+        >>> pick = boolean_dispatch("sure", 1, False, lambda x, sure=True: x + 1, lambda x, sure=False: x)
+        >>> pick(1), pick(1, sure=True)
+        (1, 2)
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        chosen = args[arg_index] if arg_index < len(args) else kwargs.get(arg_name, default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    call.__name__ = func_name or call.__name__
+    call.__module__ = module_name or call.__module__
+    call.__doc__ = if_true.__doc__ or if_false.__doc__
+    return call

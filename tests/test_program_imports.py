@@ -1,0 +1,135 @@
+"""What programs written for PyTorch import beside the public names, under taeda's name and under torch's."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import taeda
+
+IMPORTED = [
+    "_dynamo.config: suppress_errors", "_dynamo.utils: counters", "_functorch.config: patch",
+    "_inductor.config: triton", "_jit_internal: boolean_dispatch List Optional", "_logging: set_logs",
+    "classes: load_library", "compiler.config: patch", "utils.mobile_optimizer: optimize_for_mobile",
+    "nn.parallel.scatter_gather: scatter gather scatter_kwargs is_namedtuple",
+    "nn.parallel.replicate: replicate", "nn.parallel.parallel_apply: parallel_apply",
+    "utils._contextlib: _DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
+    "utils._foreach_utils: _group_tensors_by_device_and_dtype _has_foreach_support",
+    "utils._typing_utils: not_none", "utils.data._utils.collate: default_collate",
+    "utils.data._utils.worker: get_worker_info", "utils.data._utils.pin_memory: pin_memory",
+    "distributed.rpc: RRef init_rpc", "distributed.optim: ZeroRedundancyOptimizer",
+    "distributed.fsdp: FullyShardedDataParallel MixedPrecision ShardingStrategy fully_shard",
+    "distributed.fsdp.wrap: transformer_auto_wrap_policy", "distributed.algorithms.join: Join",
+    "distributed.elastic.multiprocessing.errors: record", "distributed.checkpoint.state_dict: get_state_dict",
+    "distributed.tensor.parallel: ColwiseParallel parallelize_module", "distributed.nn.functional: all_reduce",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", IMPORTED)
+def test_importable(line):
+    module, _, names = line.partition(": ")
+    found = importlib.import_module(f"taeda.{module}")
+    for name in names.split():
+        assert hasattr(found, name), name
+
+
+def test_functions_stay_where_modules_of_their_names_are_imported():
+    source = (
+        "import sys, taeda; sys.modules['torch'] = taeda\n"
+        "from torch.autograd.gradcheck import gradcheck\n"
+        "from torch.nn.parallel.replicate import replicate\n"
+        "import torch._inductor.config as config, torch\n"
+        "config.triton.cudagraphs = True\n"
+        "assert torch._inductor.config.triton.cudagraphs\n"
+        "assert torch.autograd.gradcheck is gradcheck is taeda.autograd.gradcheck\n"
+        "assert torch.nn.parallel.replicate is replicate\n"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True)
+
+
+def test_what_needs_a_group_says_so_when_it_is_used():
+    from taeda.distributed import fsdp, rpc
+
+    policy = fsdp.MixedPrecision(param_dtype=taeda.bfloat16)
+    assert policy.param_dtype is taeda.bfloat16 and fsdp.ShardingStrategy.FULL_SHARD.name == "FULL_SHARD"
+    with pytest.raises(NotImplementedError, match="no process groups"):
+        rpc.init_rpc("worker")
+    with pytest.raises(NotImplementedError, match="no process groups"):
+        fsdp.FullyShardedDataParallel(taeda.nn.Linear(1, 1))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = rpc.nothing
+
+
+def test_contexts_as_decorators():
+    from taeda.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager
+
+    events = []
+
+    class Noted(_DecoratorContextManager):
+        def __init__(self, name="a"):
+            self.name = name
+
+        def __enter__(self):
+            events.append(f"+{self.name}")
+
+        def __exit__(self, *_):
+            events.append(f"-{self.name}")
+
+        def clone(self):
+            return type(self)(self.name)
+
+    @Noted("b")
+    def double(x):
+        """Twice."""
+        events.append("in")
+        return 2 * x
+
+    @Noted("c")
+    def steps():
+        got = yield 1
+        try:
+            yield got
+        except KeyError:
+            yield "caught"
+        return "end"
+
+    assert double(2) == 4 and double.__doc__ == "Twice." and events == ["+b", "in", "-b"]
+    events.clear()
+    walk = steps()
+    assert next(walk) == 1 and walk.send(5) == 5 and events == ["+c", "-c"] * 2
+    assert walk.throw(KeyError) == "caught"
+    with pytest.raises(StopIteration) as end:
+        next(walk)
+    assert end.value.value == "end" and events == ["+c", "-c"] * 4
+    with pytest.raises(TypeError, match="classes"):
+        Noted()(Noted)
+
+    class Bare(_NoParamDecoratorContextManager):
+        def __enter__(self):
+            events.append("bare")
+
+        def __exit__(self, *_):
+            pass
+
+    events.clear()
+    assert Bare(lambda: 3)() == 3 and events == ["bare"]
+
+
+def test_arguments_for_each_device():
+    from taeda.nn.parallel.scatter_gather import scatter_kwargs
+
+    positional, named = scatter_kwargs((taeda.arange(4),), {"y": taeda.arange(4), "z": 1}, ["cpu", "cpu"])
+    assert [p[0].tolist() for p in positional] == [[0, 1], [2, 3]]
+    assert [(n["y"].tolist(), n["z"]) for n in named] == [([0, 1], 1), ([2, 3], 1)]
+    positional, named = scatter_kwargs((taeda.arange(4),), None, ["cpu", "cpu"])
+    assert len(positional) == 2 and named == ({}, {})
+
+
+def test_dispatch_by_an_argument():
+    from taeda._jit_internal import boolean_dispatch
+
+    pick = boolean_dispatch(
+        "sure", 1, False, lambda x, sure=True: ("yes", x), lambda x, sure=False: ("no", x)
+    )
+    assert pick(1) == ("no", 1) and pick(1, True) == ("yes", 1) and pick(1, sure=True) == ("yes", 1)
