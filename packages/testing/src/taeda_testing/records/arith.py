@@ -102,11 +102,12 @@ def _clamp(x, low, high):
 
 
 def log_add_exp(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """log(exp(a) + exp(b)), which NumPy has for real numbers only."""
+    """log(exp(a) + exp(b)), which NumPy has for real numbers only; the angle is not brought to +-pi."""
     if not np.iscomplexobj(a) and not np.iscomplexobj(b):
         return np.logaddexp(a, b)
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(a) + np.exp(b))
+    first = np.real(a) > np.real(b)
+    high, low = np.where(first, a, b), np.where(first, b, a)
+    return high + np.log1p(np.exp(low - high))
 
 
 RECORDS = [
