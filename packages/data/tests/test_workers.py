@@ -312,9 +312,10 @@ def test_workers_end_with_a_killed_parent():
 
 def test_without_the_multiprocessing_part_loaders_read_here():
     result = run("""
-        import sys
+        import pickle, sys
         sys.modules["taeda_multiprocessing"] = None
         import taeda_data as data
+        print(list(pickle.loads(pickle.dumps(data.SharedList([("a", 1), ("b", 2)])))))
         for options in ({}, {"num_workers": 1, "worker_type": "thread"}):
             print([batch.tolist() for batch in data.DataLoader(range(3), batch_size=2, **options)])
         try:
@@ -323,6 +324,5 @@ def test_without_the_multiprocessing_part_loaders_read_here():
             print(error)
     """)
     lines = result.stdout.splitlines()
-    assert lines[:2] == ["[[0, 1], [2]]"] * 2 and "pip install taeda-multiprocessing" in lines[2], (
-        result.stderr
-    )
+    assert lines[:3] == ["[('a', 1), ('b', 2)]", *["[[0, 1], [2]]"] * 2], result.stderr
+    assert "pip install taeda-multiprocessing" in lines[3], result.stderr
