@@ -9,6 +9,7 @@ import pytest
 import taeda
 
 IMPORTED = [
+    "cuda.nvtx: mark range range_push range_pop", "nn.init: _no_grad_trunc_normal_ _no_grad_fill_",
     "_dynamo.config: suppress_errors", "_dynamo.utils: counters", "_functorch.config: patch",
     "_inductor.config: triton", "_jit_internal: boolean_dispatch List Optional", "_logging: set_logs",
     "classes: load_library", "compiler.config: patch", "utils.mobile_optimizer: optimize_for_mobile",
@@ -124,6 +125,12 @@ def test_arguments_for_each_device():
     assert [(n["y"].tolist(), n["z"]) for n in named] == [([0, 1], 1), ([2, 3], 1)]
     positional, named = scatter_kwargs((taeda.arange(4),), None, ["cpu", "cpu"])
     assert len(positional) == 2 and named == ({}, {})
+
+
+def test_marks_of_a_vendor_say_what_to_use():
+    with pytest.raises(RuntimeError, match="record_function"):
+        taeda.cuda.nvtx.range_push("step")
+    assert taeda.cuda._initialized is False
 
 
 def test_dispatch_by_an_argument():
