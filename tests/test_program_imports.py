@@ -9,10 +9,11 @@ import pytest
 import taeda
 
 IMPORTED = [
+    "cuda.nvtx: mark range range_push range_pop", "nn.init: _no_grad_trunc_normal_ _no_grad_fill_",
     "_dynamo.config: suppress_errors", "_dynamo.utils: counters", "_functorch.config: patch",
     "_inductor.config: triton", "_jit_internal: boolean_dispatch List Optional", "_logging: set_logs",
     "classes: load_library", "compiler.config: patch", "utils.mobile_optimizer: optimize_for_mobile",
-    "nn.parallel.scatter_gather: scatter gather scatter_kwargs is_namedtuple",
+    "nn.functional.grad: conv2d_input", "nn.parallel.scatter_gather: scatter gather scatter_kwargs is_namedtuple",
     "nn.parallel.replicate: replicate", "nn.parallel.parallel_apply: parallel_apply",
     "utils._contextlib: _DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
     "utils._foreach_utils: _group_tensors_by_device_and_dtype _has_foreach_support",
@@ -126,6 +127,12 @@ def test_arguments_for_each_device():
     assert len(positional) == 2 and named == ({}, {})
 
 
+def test_marks_of_a_vendor_say_what_to_use():
+    with pytest.raises(RuntimeError, match="record_function"):
+        taeda.cuda.nvtx.range_push("step")
+    assert taeda.cuda._initialized is False
+
+
 def test_dispatch_by_an_argument():
     from taeda._jit_internal import boolean_dispatch
 
@@ -133,3 +140,9 @@ def test_dispatch_by_an_argument():
         "sure", 1, False, lambda x, sure=True: ("yes", x), lambda x, sure=False: ("no", x)
     )
     assert pick(1) == ("no", 1) and pick(1, True) == ("yes", 1) and pick(1, sure=True) == ("yes", 1)
+
+
+def test_no_default_backend_is_the_first_one():
+    taeda.compiler.set_default_backend("eager")
+    taeda.compiler.set_default_backend(None)
+    assert taeda.compiler.get_default_backend() == "inductor"

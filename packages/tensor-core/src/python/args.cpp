@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "python/internal.h"
 
@@ -197,12 +199,38 @@ bool asks_nothing(const Signature& sig, PyObject* name, PyObject* value) {
   return is(name, "memory_format") && (value == Py_None || is(value, "preserve_format"));
 }
 
+/// Whether a function that makes tensors is asked for another order of their elements than it gives.
+bool asks_format(const Signature& sig, PyObject* name) {
+  const std::string_view function = sig.name;
+  return (function == "empty" || function.ends_with("_like")) && PyUnicode_Check(name) &&
+         PyUnicode_CompareWithASCIIString(name, "memory_format") == 0;
+}
+
+/// What the call that was bound last on this thread says of the order of elements.
+thread_local PyObject* asked_format = nullptr;
+
+/// A fresh tensor in the order that was asked for; takes `made`, and nullptr stays nullptr.
+PyObject* in_format(PyObject* made, PyObject* format) {
+  if (!made || !format) return made;
+  const Object owner(made);
+  const bool recorded = is_tensor(made) && tensor_of(made).requires_grad();
+  const Object plain(recorded ? PyObject_CallMethod(made, "detach", nullptr) : Py_NewRef(made));
+  if (!plain.get()) return nullptr;
+  const Object method(PyObject_GetAttrString(plain.get(), "contiguous")), nothing(PyTuple_New(0)),
+      named(Py_BuildValue("{s:O}", "memory_format", format));
+  if (!method.get() || !nothing.get() || !named.get()) return nullptr;
+  PyObject* ordered = PyObject_Call(method.get(), nothing.get(), named.get());
+  if (ordered && recorded) set_requires_grad(tensor_of(ordered), true);
+  return ordered;
+}
+
 /// Fills the slots; on failure returns false with, when `loud`, a TypeError set.
 bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots,
           bool loud) {
   for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
   slots.tail = nullptr;
   slots.tail_count = 0;
+  asked_format = nullptr;
   int at = 0;
   if (self) slots.values[at++] = self;
   Py_ssize_t taken = 0;
@@ -229,6 +257,10 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     const int i = find_keyword(sig, name);
     if (i < 0 && asks_nothing(sig, name, args[nargs + k])) continue;
+    if (i < 0 && asks_format(sig, name)) {
+      asked_format = args[nargs + k];
+      continue;
+    }
     if (i < 0 || slots.values[i]) {
       if (loud)
         PyErr_Format(PyExc_TypeError, "%s: %s argument '%U'; signature: %s", sig.name,
@@ -307,12 +339,15 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
   try {
     if (count == 1) {
       if (!bind(*signatures, self, args, nargs, kwnames, slots, true)) return nullptr;
-      return signatures->call(*signatures, slots);
+      PyObject* format = std::exchange(asked_format, nullptr);
+      return in_format(signatures->call(*signatures, slots), format);
     }
     for (const bool strict : {true, false})
       for (int s = 0; s < count; ++s)
-        if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots, strict))
-          return signatures[s].call(signatures[s], slots);
+        if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots, strict)) {
+          PyObject* format = std::exchange(asked_format, nullptr);
+          return in_format(signatures[s].call(signatures[s], slots), format);
+        }
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
   } catch (const Overridden&) {

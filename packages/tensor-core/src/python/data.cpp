@@ -279,8 +279,10 @@ PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
     PyObject* copy = given[3];
     const bool must_copy = copy && copy != Py_None && PyObject_IsTrue(copy),
                must_share = copy && copy != Py_None && !PyObject_IsTrue(copy);
-    Tensor made = must_copy ? tensor_from_data(given.need(0), given.dtype(1), given.device(2))
-                            : tensor_sharing(given.need(0), given.dtype(1), given.device(2), "asarray");
+    Tensor made = must_copy && !is_tensor(given.need(0))
+                      ? tensor_from_data(given[0], given.dtype(1), given.device(2))
+                      : tensor_sharing(given.need(0), given.dtype(1), given.device(2), "asarray");
+    if (must_copy && is_tensor(given[0]) && made.same(tensor_of(given[0]))) made = ops::clone(made);
     if (must_share) {
       const bool array = is_tensor(given[0]) || optional_attribute(given[0], "__array_interface__") ||
                          optional_attribute(given[0], "__dlpack__");
@@ -288,7 +290,10 @@ PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
       check(array && plain.bytes() == made.bytes(), ErrorKind::Value, "asarray: argument 'copy' is False, but '",
             type_name(given[0]), "' cannot become this tensor without a copy");
     }
-    if (given.truth(4, false)) set_requires_grad(made, true);
+    // What is not said stays as it is with the object.
+    const bool wanted = given.truth(4, made.requires_grad());
+    if (made.requires_grad() && !wanted) made = detached_alias(made);
+    if (wanted && !made.requires_grad()) set_requires_grad(made, true);
     return wrap(std::move(made));
   });
 }
@@ -414,7 +419,7 @@ PyMethodDef data_functions[] = {
      "tensors where nothing must change.\n\n"
      "Example:\n    >>> t = taeda.ones(2)\n    >>> taeda.as_tensor(t) is t\n    True"},
     {"asarray", TAEDA_FAST(py_asarray),
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\nTensor from any object; "
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> Tensor\n\nTensor from any object; "
      "copy=True always copies, copy=False raises ValueError where a copy is needed."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -12,7 +12,7 @@ from taeda_tensor_core import _C, legacy_types, streams
 _ANSWERS: dict[str, Any] = {
     "is_bf16_supported": False, "is_tf32_supported": False, "get_arch_list": [], "get_gencode_flags": "",
     "is_current_stream_capturing": False, "get_sync_debug_mode": 0, "can_device_access_peer": False,
-    "has_half": False, "has_magma": False,
+    "has_half": False, "has_magma": False, "_initialized": False,
 }  # fmt: skip
 #: Statistics that are numbers of bytes or calls; a backend that keeps none has none.
 _COUNTS = frozenset({
@@ -25,7 +25,7 @@ _NOTHING = frozenset({
     "reset_max_memory_cached",
     "ipc_collect", "set_sync_debug_mode", "empty_host_cache",
 })  # fmt: skip
-_CONSTANTS = frozenset({"has_half", "has_magma"})
+_CONSTANTS = frozenset({"has_half", "has_magma", "_initialized"})
 
 
 class _DeviceBlock:
@@ -97,6 +97,7 @@ def _more(module: Any, kind: str, name: str) -> Any:
         ),
         "OutOfMemoryError": lambda: _of_package("OutOfMemoryError"),
         "amp": lambda: _amp(module),
+        "nvtx": lambda: _marks(module),
         "memory_stats": lambda: lambda device=None: {},
         "memory_summary": lambda: lambda device=None, abbreviated=False: "",
         "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),
@@ -112,6 +113,21 @@ def _more(module: Any, kind: str, name: str) -> Any:
     if name == "graph" or name.endswith("Graph"):
         return _Graph
     return made[name]() if name in made else _MISSING
+
+
+def _marks(module: Any) -> ModuleType:
+    """The module `nvtx` of a kind: marks for a vendor's profiler, which raise RuntimeError when they are made."""
+    made = ModuleType(f"{module.__name__}.nvtx", "Marks for a vendor's profiler, which is not there.")
+
+    def mark(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"{made.__name__}: there is no such profiler; taeda.profiler.record_function marks ranges"
+        )
+
+    vars(made).update(
+        dict.fromkeys(("mark", "range", "range_end", "range_pop", "range_push", "range_start"), mark)
+    )
+    return made
 
 
 def _named(name: str, function: Any, doc: str) -> Any:

@@ -192,11 +192,13 @@ def get_default_backend() -> Any:
 
 
 def set_default_backend(backend: Any) -> None:
-    """Kept and given back.
+    """Kept and given back; None sets "inductor" again.
 
     Raises:
         TypeError: Neither a name nor a function.
     """
+    if backend is None:
+        backend = "inductor"
     if not (isinstance(backend, str) or callable(backend)):
         raise TypeError(f"set_default_backend: expected a name or a function, found {type(backend).__name__}")
     _default_backend[0] = backend
