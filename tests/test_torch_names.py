@@ -149,7 +149,7 @@ def test_questions_have_true_answers():
         lambda: taeda.distributed.tensor.DTensor(),
         lambda: taeda.export.export(f, ()),
         lambda: taeda.ao.quantization.prepare(f),
-        lambda: taeda.utils.cpp_extension.load("name", []),
+        lambda: taeda.utils.cpp_extension.CUDAExtension("name", []),
     ],
 )
 def test_what_would_have_to_act_says_that_it_is_not_there(use):

@@ -23,7 +23,15 @@ HEADER = "packages/registry/src/taeda_registry/include/taeda/abi.h"
 PLUGINS = ("contract", "kernels", "observer", "operators", "probe", "device", "watcher")
 TESTS = [
     f"packages/tensor-core/tests/test_{name}.py"
-    for name in ("abi_kernels", "abi_layers", "abi_observers", "abi_operators", "abi_values", "fallback")
+    for name in (
+        "abi_contract",
+        "abi_kernels",
+        "abi_layers",
+        "abi_observers",
+        "abi_operators",
+        "abi_values",
+        "fallback",
+    )
 ]
 # Its name comes before all others, so that the numbers of all operators move.
 OPERATOR = """- op: aaa_grown

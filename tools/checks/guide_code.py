@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
     r"(<!-- code: (?P<path>\S+)(?: (?P<name>\S+))? -->\n+)```(?P<kind>\w*)\n(?P<code>.*?)```\n", re.S
 )
-KINDS = {".py": "python", ".toml": "toml", ".c": "c", ".h": "c", ".txt": "text"}
+KINDS = {".py": "python", ".toml": "toml", ".c": "c", ".cpp": "cpp", ".h": "c", ".txt": "text"}
 
 
 def excerpt(path: Path, name: str | None) -> str:
@@ -33,9 +33,13 @@ def excerpt(path: Path, name: str | None) -> str:
         return text
     for find in (
         _marked,
-        {".toml": _table, ".py": _definition, ".c": _c_definition, ".h": _c_definition}.get(
-            path.suffix, _nothing
-        ),
+        {
+            ".toml": _table,
+            ".py": _definition,
+            ".c": _c_definition,
+            ".cpp": _c_definition,
+            ".h": _c_definition,
+        }.get(path.suffix, _nothing),
     ):
         found = find(text, name)
         if found is not None:

@@ -1,0 +1,191 @@
+"""Extensions of C++, compiled by a real compiler: values across the border, derivatives, and what is kept."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import taeda as torch
+from taeda.utils import cpp_extension
+
+pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="no compiler: c++ is not on the path")
+SOURCES = Path(__file__).parent / "extensions"
+
+VALUES = r"""
+#include <map>
+using namespace taeda;
+
+std::vector<int64_t> facts(const Tensor& x) { return {x.dim(), x.numel(), x.size(-1), x.stride(0), x.is_contiguous()}; }
+std::string words(ScalarType type, Device device, Scalar number) {
+  return detail::joined(type, " ", device, " ", number.toDouble());
+}
+ScalarType type_of_tensor(const Tensor& x) { return x.scalar_type(); }
+Device device_of_tensor(const Tensor& x) { return x.device(); }
+Scalar first(const Tensor& x) { return x.flatten()[0].item(); }
+Tensor made(std::vector<int64_t> sizes, ScalarType type) { return full(sizes, 7, dtype(type)); }
+Tensor maybe(std::optional<Tensor> x) { return x ? *x + 1 : Tensor(); }
+std::vector<Tensor> halves(const Tensor& x) { return x.chunk(2, 0); }
+std::tuple<Tensor, Tensor> best(const Tensor& x) { return x.max(1); }
+Tensor mixed(const Tensor& x) { return ((2 * x - 1) / (x + 3) > 0.25).to(kInt64) + sum(x, {0, 1}).to(kInt64) % 5; }
+double diagonal_sum(const Tensor& x) {
+  const auto at = x.accessor<double, 2>();
+  double out = 0;
+  for (int64_t i = 0; i < x.size(0); ++i) out += at[i][i];
+  return out;
+}
+void overwrite(Tensor x) { x.fill_(3); x += 1; x[0].zero_(); }
+Tensor wrong(const Tensor& x) { return x.reshape({-1, 7}); }
+Tensor out_of_range(const Tensor& x) { return x.select(5, 0); }
+void refuse(int64_t n) { TAEDA_CHECK(n > 3, "n is ", n); }
+Tensor numbers() { return tensor({1.5, 2.5, 3.5}, kFloat); }
+bool same(const Tensor& a, const Tensor& b) { return a.is_same(b); }
+"""
+NAMES = [
+    *(
+        "facts",
+        "words",
+        "type_of_tensor",
+        "device_of_tensor",
+        "first",
+        "made",
+        "maybe",
+        "halves",
+        "best",
+        "mixed",
+    ),
+    *("diagonal_sum", "overwrite", "wrong", "out_of_range", "refuse", "numbers", "same"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("extensions"))
+
+
+@pytest.fixture(scope="module")
+def values(folder):
+    return cpp_extension.load_inline("values", VALUES, functions=NAMES, build_directory=folder)
+
+
+def test_facts_and_values_cross_the_border(values):
+    x = torch.arange(6.0).reshape(2, 3)
+    assert values.facts(x) == [2, 6, 3, 3, 1]
+    assert values.facts(x.t()) == [2, 6, 2, 1, 0]
+    assert values.words(torch.float16, "cpu", 2) == "float16 cpu 2"
+    assert values.words(torch.bool, torch.device("cpu"), torch.tensor(2.5)) == "bool cpu 2.5"
+    assert values.type_of_tensor(x.to(torch.int16)) is torch.int16
+    assert values.device_of_tensor(x) == torch.device("cpu")
+    assert [values.first(torch.tensor([v])) for v in (True, 3, 2.5, 1 + 2j)] == [True, 3, 2.5, 1 + 2j]
+    assert values.first(torch.tensor([1.5], dtype=torch.bfloat16)) == 1.5
+    assert torch.equal(values.made([2, 2], torch.int32), torch.full((2, 2), 7, dtype=torch.int32))
+    assert values.maybe(None) is None
+    assert torch.equal(values.maybe(x), x + 1)
+    assert [t.tolist() for t in values.halves(x)] == [[[0.0, 1.0, 2.0]], [[3.0, 4.0, 5.0]]]
+    assert [t.tolist() for t in values.best(x)] == [[2.0, 5.0], [2, 2]]
+    assert torch.equal(values.mixed(x), ((2 * x - 1) / (x + 3) > 0.25).long() + x.sum().long() % 5)
+    assert values.diagonal_sum(torch.eye(3, dtype=torch.float64) * 2) == 6
+    assert values.numbers().tolist() == [1.5, 2.5, 3.5] and values.numbers().dtype is torch.float32
+    assert values.same(x, x) and not values.same(x, x.clone())
+
+
+def test_writes_count_and_are_refused_where_they_must_be(values):
+    x = torch.ones(2, 2)
+    before = x._version
+    values.overwrite(x)
+    assert x.tolist() == [[0, 0], [4, 4]] and x._version > before
+    with pytest.raises(RuntimeError, match="leaf"):
+        values.overwrite(torch.ones(2, 2, requires_grad=True))
+
+
+def test_errors_keep_their_classes_and_texts(values):
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="reshape"):
+        values.wrong(x)
+    with pytest.raises(IndexError, match="select"):
+        values.out_of_range(x)
+    with pytest.raises(RuntimeError, match=r"expected n > 3. n is 2"):
+        values.refuse(2)
+    with pytest.raises(TypeError, match=r"taeda\.Tensor"):
+        values.facts(3)
+    with pytest.raises(RuntimeError, match="data_ptr: elements are float32, asked for float64"):
+        values.diagonal_sum(torch.ones(2, 2))
+
+
+def test_calls_are_recorded_for_gradients(values):
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    values.best(x)[0].sum().backward()
+    assert x.grad.tolist() == [[0, 1], [0, 1]]
+
+
+def cell(module):
+    class Cell(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, input, weights, bias, old_h, old_cell):
+            new_h, new_cell, *kept = module.forward(input, weights, bias, old_h, old_cell)
+            ctx.save_for_backward(new_cell, *kept, weights)
+            return new_h, new_cell
+
+        @staticmethod
+        def backward(ctx, grad_h, grad_cell):
+            d_old_h, d_input, d_weights, d_bias, d_old_cell = module.backward(
+                grad_h.contiguous(), grad_cell.contiguous(), *ctx.saved_tensors
+            )
+            return d_input, d_weights, d_bias, d_old_h, d_old_cell
+
+    return Cell.apply
+
+
+def composed(input, weights, bias, old_h, old_cell):
+    gates = torch.addmm(bias, torch.cat([old_h, input], 1), weights.t()).chunk(3, 1)
+    new_cell = old_cell + torch.nn.functional.elu(gates[2]) * torch.sigmoid(gates[0])
+    return torch.tanh(new_cell) * torch.sigmoid(gates[1]), new_cell
+
+
+@pytest.mark.parametrize("source", ["taeda", "torch"])
+def test_the_extension_of_a_tutorial_differentiates(source, folder, tmp_path):
+    path = SOURCES / "lltm.cpp"
+    if source == "torch":  # PyTorch's own include and namespace
+        text = (
+            path.read_text()
+            .replace("<taeda/extension.h>", "<torch/extension.h>")
+            .replace("taeda::", "torch::")
+        )
+        path = tmp_path / "lltm.cpp"
+        path.write_text(text)
+    module = cpp_extension.load(f"lltm_{source}", [str(path)], build_directory=folder)
+    torch.manual_seed(0)
+    sizes = [(3, 4), (15, 9), (1, 15), (3, 5), (3, 5)]
+    given = [torch.randn(size, dtype=torch.float64, requires_grad=True) for size in sizes]
+    for ours, wanted in zip(cell(module)(*given), composed(*given), strict=True):
+        torch.testing.assert_close(ours, wanted)
+    assert torch.autograd.gradcheck(cell(module), given)
+
+
+def test_operators_with_kernels_and_derivatives(folder):
+    assert (
+        cpp_extension.load(
+            "scaling", str(SOURCES / "scale.cpp"), build_directory=folder, is_python_module=False
+        )
+        is None
+    )
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    y = torch.ops.scaling.scale(x, 3.0)
+    assert y.tolist() == [3, -6] and torch.ops.scaling.scale(x).tolist() == [2, -4]
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    x.grad = None
+    torch.ops.scaling.cube(x).sum().backward()
+    assert x.grad.tolist() == [3, 12]
+    with pytest.raises(NotImplementedError, match="scale: not for elements of int64"):
+        torch.ops.scaling.scale(torch.tensor([1]))
+
+
+def test_what_cannot_be_built_is_refused_before_a_compiler_is_called():
+    with pytest.raises(ValueError, match="must be an identifier"):
+        cpp_extension.load("no-name", ["x.cpp"])
+    with pytest.raises(ValueError, match="names no file"):
+        cpp_extension.load("name", [])
+    with pytest.raises(NotImplementedError, match="compiled for the cpu"):
+        cpp_extension.load("name", ["x.cu"])

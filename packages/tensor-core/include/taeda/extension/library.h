@@ -1,0 +1,373 @@
+// Operators that an extension defines, with kernels and derivatives of C++. Part of taeda/extension.h.
+#pragma once
+#include <cstdio>
+#include <memory>
+
+#include "taeda/extension/operators.h"
+
+namespace taeda {
+inline namespace extension_v1 {
+
+namespace detail {
+
+/// An argument of a call as a parameter of type T reads it.
+template <class T>
+struct Argument;
+template <>
+struct Argument<Tensor> {
+  static Tensor from(const taeda_value& v) {
+    if (v.kind == TAEDA_VALUE_NONE) return {};
+    if (v.kind != TAEDA_VALUE_TENSOR) throw Error(TAEDA_E_TYPE, "expected a tensor");
+    return Tensor::share(v.as.tensor);
+  }
+};
+template <>
+struct Argument<Scalar> {
+  static Scalar from(const taeda_value& v) {
+    if (v.kind == TAEDA_VALUE_TENSOR) return Tensor::share(v.as.tensor).item();
+    return Scalar(v);
+  }
+};
+template <class T>
+  requires std::is_arithmetic_v<T>
+struct Argument<T> {
+  static T from(const taeda_value& v) { return Argument<Scalar>::from(v).template to<T>(); }
+};
+template <>
+struct Argument<ScalarType> {
+  static ScalarType from(const taeda_value& v) { return ScalarType(v.as.integer); }
+};
+template <>
+struct Argument<Device> {
+  static Device from(const taeda_value& v) { return Device(v.as.device); }
+};
+template <>
+struct Argument<std::string_view> {
+  static std::string_view from(const taeda_value& v) { return {v.as.text, size_t(v.count)}; }
+};
+template <>
+struct Argument<std::string> {
+  static std::string from(const taeda_value& v) { return std::string(v.as.text, size_t(v.count)); }
+};
+template <>
+struct Argument<IntArrayRef> {
+  static IntArrayRef from(const taeda_value& v) { return {v.as.integers, size_t(v.count)}; }
+};
+template <>
+struct Argument<TensorList> {
+  // A list of handles is a list of tensors, lent for the call.
+  static TensorList from(const taeda_value& v) {
+    return {reinterpret_cast<const Tensor*>(v.as.tensors), size_t(v.count)};
+  }
+};
+template <class T>
+struct Argument<std::vector<T>> {
+  static std::vector<T> from(const taeda_value& v) { return Argument<ArrayRef<T>>::from(v).vec(); }
+};
+template <class T>
+struct Argument<std::optional<T>> {
+  static std::optional<T> from(const taeda_value& v) {
+    if (v.kind == TAEDA_VALUE_NONE) return std::nullopt;
+    return Argument<T>::from(v);
+  }
+};
+
+inline void give(Tensor tensor, taeda_value& to) {
+  to = pack(tensor);
+  tensor.release();
+}
+inline void give(std::vector<Tensor> tensors, taeda_value& to) {
+  check_status(
+      api().value_tensors(reinterpret_cast<const taeda_tensor*>(tensors.data()), int64_t(tensors.size()), &to));
+  for (Tensor& t : tensors) t.release();
+}
+template <class... T>
+void give(std::tuple<T...> results, taeda_value* to) {
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (give(std::get<I>(std::move(results)), to[I]), ...);
+  }(std::index_sequence_for<T...>());
+}
+
+/// Runs what C has called; no exception leaves it.
+template <class Body>
+int32_t guarded(const Body& body) noexcept {
+  try {
+    body();
+    return TAEDA_OK;
+  } catch (const Error& e) {
+    return api().set_error(e.status(), e.what());
+  } catch (const std::bad_alloc&) {
+    return api().set_error(TAEDA_E_MEMORY, "out of memory");
+  } catch (const std::invalid_argument& e) {
+    return api().set_error(TAEDA_E_VALUE, e.what());
+  } catch (const std::out_of_range& e) {
+    return api().set_error(TAEDA_E_INDEX, e.what());
+  } catch (const std::exception& e) {
+    return api().set_error(TAEDA_E_RUNTIME, e.what());
+  } catch (...) {
+    return api().set_error(TAEDA_E_RUNTIME, "unknown error");
+  }
+}
+
+/// A function of C++ as one of the table: its parameters are the arguments of the schema.
+template <class R, class... A>
+struct Adapter {
+  using Function = R (*)(A...);
+  static int32_t call(void* context, const taeda_call* call) {
+    return guarded([&] {
+      if (call->argument_count != sizeof...(A))
+        throw Error(TAEDA_E_TYPE,
+                    joined("the function takes ", sizeof...(A), " arguments, the schema says ", call->argument_count));
+      const auto function = reinterpret_cast<Function>(context);
+      [&]<size_t... I>(std::index_sequence<I...>) {
+        const auto run = [&] { return function(Argument<std::decay_t<A>>::from(call->arguments[I])...); };
+        if constexpr (std::is_void_v<R>) run();
+        else if constexpr (requires(R r) { std::tuple_size<R>::value; }) give(run(), call->results);
+        else give(run(), call->results[0]);
+      }(std::index_sequence_for<A...>());
+    });
+  }
+};
+
+}  // namespace detail
+
+/// The arguments, results and gradients of a call that is differentiated.
+class Recorded {
+ public:
+  Recorded(const taeda_call* call, const taeda_value* outputs, const taeda_value* gradients)
+      : call_(call), outputs_(outputs), gradients_(gradients) {}
+  /// An argument of the forward call: `argument<Tensor>(0)`, `argument<double>(1)`.
+  template <class T>
+  T argument(size_t i) const {
+    return detail::Argument<T>::from(call_->arguments[i]);
+  }
+  Tensor result(size_t i = 0) const { return detail::Argument<Tensor>::from(outputs_[i]); }
+  /// The gradient of a result; undefined where it had none.
+  Tensor gradient(size_t i = 0) const { return detail::Argument<Tensor>::from(gradients_[i]); }
+
+ private:
+  const taeda_call* call_;
+  const taeda_value *outputs_, *gradients_;
+};
+/// Gives a gradient for each argument of the schema, an undefined tensor for none.
+using Derivative = std::vector<Tensor> (*)(const Recorded& recorded);
+
+/// What one block of TAEDA_LIBRARY or TAEDA_LIBRARY_IMPL registers.
+class Library {
+ public:
+  Library(std::string name, std::string key) : name_(std::move(name)), key_(std::move(key)) {}
+
+  /// Defines an operator: "scale(Tensor self, float k=1.0) -> Tensor". Its kernels follow in TAEDA_LIBRARY_IMPL.
+  Library& def(const std::string& schema) {
+    check_status(define(schema, {}));
+    return *this;
+  }
+  /// Defines it in terms of other operators, which are differentiated; the function's parameters are those of the
+  /// schema.
+  template <class R, class... A>
+  Library& def(const std::string& schema, R (*function)(A...)) {
+    Functions functions;
+    functions.composite = detail::Adapter<R, A...>::call;
+    functions.context = reinterpret_cast<void*>(function);
+    check_status(define(schema, functions));
+    return *this;
+  }
+  /// Defines it with a derivative of its own; kernels follow in TAEDA_LIBRARY_IMPL.
+  Library& def(const std::string& schema, Derivative derivative) {
+    Functions functions;
+    functions.derivative = derivative;
+    check_status(define(schema, functions));
+    return *this;
+  }
+  /// A kernel of an operator on the device of the block, or in a block without one on the named device. It gives the
+  /// results; built-in operators are meant by their plain names.
+  template <class R, class... A>
+  Library& impl(const std::string& op, R (*function)(A...)) {
+    return add(op, key_, detail::Adapter<R, A...>::call, reinterpret_cast<void*>(function));
+  }
+  template <class R, class... A>
+  Library& impl(const std::string& op, const std::string& device, R (*function)(A...)) {
+    return add(op, device, detail::Adapter<R, A...>::call, reinterpret_cast<void*>(function));
+  }
+
+ private:
+  struct Functions {
+    taeda_call_fn composite = nullptr;
+    void* context = nullptr;
+    Derivative derivative = nullptr;
+  };
+
+  static int32_t run_composite(void* context, const taeda_call* call) {
+    const auto* functions = static_cast<const Functions*>(context);
+    return functions->composite(functions->context, call);
+  }
+  static int32_t run_derivative(void* context, const taeda_call* call, const taeda_value* outputs,
+                                const taeda_value* gradients) {
+    return detail::guarded([&] {
+      const auto* functions = static_cast<const Functions*>(context);
+      std::vector<Tensor> found = functions->derivative(Recorded(call, outputs, gradients));
+      TAEDA_CHECK(found.size() == call->result_count, "the derivative gave ", found.size(), " gradients for ",
+                  call->result_count, " arguments");
+      for (size_t i = 0; i < found.size(); ++i)
+        if (found[i].defined()) detail::give(std::move(found[i]), call->results[i]);
+    });
+  }
+
+  std::string full(const std::string& name) const {
+    return name.substr(0, name.find('(')).find("::") == name.npos ? name_ + "::" + name : name;
+  }
+  int32_t define(const std::string& schema, Functions functions) {
+    const std::string text = full(schema);
+    auto kept = std::make_unique<Functions>(functions);
+    taeda_operator definition = {};
+    definition.size = sizeof definition;
+    definition.schema = text.c_str();
+    definition.owner = name_.c_str();
+    definition.context = kept.get();
+    if (functions.composite) definition.composite = run_composite;
+    if (functions.derivative) definition.derivative = run_derivative;
+    const int32_t status = api().op_define(&definition, nullptr);
+    if (status == TAEDA_OK) (void)kept.release();  // lives as long as the operator, which is for ever
+    return status;
+  }
+  /// "CPU" and "cpu" are one device.
+  static std::string lower(std::string text) {
+    for (char& c : text)
+      if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+    return text;
+  }
+  Library& add(const std::string& op, const std::string& device, taeda_call_fn function, void* context) {
+    if (device.empty() || device.starts_with("Autograd") || device.starts_with("Composite"))
+      throw Error(TAEDA_E_VALUE,
+                  detail::joined("impl: ", op, ": '", device, "' is no device; give the function to def()"));
+    kernels_.push_back({op, lower(device), function, context});
+    return *this;
+  }
+
+  struct Kernel {
+    std::string op, device;
+    taeda_call_fn function;
+    void* context;
+  };
+  std::string name_, key_;
+  std::vector<Kernel> kernels_;
+
+ public:
+  /// Name of an operator that has not been defined yet; null when all of them have.
+  const std::string* awaited() const {
+    for (const Kernel& k : kernels_) {
+      taeda_op found = nullptr;
+      if (api().op_find(full(k.op).c_str(), &found) != TAEDA_OK && api().op_find(k.op.c_str(), &found) != TAEDA_OK)
+        return &k.op;
+    }
+    return nullptr;
+  }
+  /// Puts the kernels into their places.
+  void commit() const {
+    for (const Kernel& k : kernels_) {
+      taeda_op known = nullptr;
+      const std::string own = full(k.op);
+      const bool ours = api().op_find(own.c_str(), &known) == TAEDA_OK;
+      taeda_kernel kernel = {};
+      kernel.size = sizeof kernel;
+      kernel.op = ours ? own.c_str() : k.op.c_str();
+      kernel.kind = TAEDA_KIND_DIRECT;
+      kernel.flags = ours ? 0u : uint32_t(TAEDA_KERNEL_REPLACE);
+      kernel.function = k.function;
+      kernel.context = k.context;
+      kernel.owner = name_.c_str();
+      check_status(api().backend_find(k.device.c_str(), &kernel.backend));
+      check_status(api().kernel_add(&kernel, nullptr));
+    }
+  }
+};
+
+namespace detail {
+
+/// A block of the extension that has not been run. Blocks of several files may come in any order, so one with kernels
+/// waits for the operators that it names.
+struct Block {
+  const char *library, *device;
+  void (*fill)(Library& library);
+};
+inline std::vector<Block>& blocks() {
+  static std::vector<Block> waiting;
+  return waiting;
+}
+/// Runs what can be run now; `last`: nothing will be defined any more.
+inline void run_blocks(bool last) {
+  for (size_t before = 0; blocks().size() != before;) {
+    std::vector<Block> waiting;
+    before = blocks().size();
+    for (const Block& block : std::exchange(blocks(), {})) {
+      Library library(block.library, block.device);
+      block.fill(library);
+      const std::string* awaited = library.awaited();
+      if (!awaited) library.commit();
+      else waiting.push_back(block);
+    }
+    blocks() = std::move(waiting);
+    // What this round has defined may be what blocks before it wait for.
+  }
+  if (last && !blocks().empty())
+    throw Error(TAEDA_E_VALUE, joined("a block of '", blocks()[0].library, "' for device '", blocks()[0].device,
+                                      "' names an operator that nobody defines"));
+}
+/// What went wrong while statics were made, where nobody waits for an error.
+inline std::string& failure() {
+  static std::string text;
+  return text;
+}
+/// Called after each block: Python is asked to have a look when it goes on (taeda/extension/python.h).
+inline void (*&look_later())() {
+  static void (*look)() = [] {
+    if (!failure().empty()) std::fprintf(stderr, "taeda: an extension is not registered: %s\n", failure().c_str());
+  };
+  return look;
+}
+
+struct AddBlock {
+  AddBlock(const char* library, const char* device, void (*fill)(Library& library)) noexcept {
+    blocks().push_back({library, device, fill});
+#ifndef TAEDA_EXTENSION_PLUGIN
+    try {
+      run_blocks(false);
+    } catch (const std::exception& e) {
+      failure() = e.what();
+    }
+    look_later()();
+#endif
+  }
+};
+
+inline int32_t start_plugin(const taeda_api*) {
+  return guarded([] { run_blocks(true); });
+}
+
+}  // namespace detail
+
+}  // namespace extension_v1
+}  // namespace taeda
+
+#define TAEDA_EXTENSION_JOIN_(a, b) a##b
+#define TAEDA_EXTENSION_JOIN(a, b) TAEDA_EXTENSION_JOIN_(a, b)
+#define TAEDA_EXTENSION_BLOCK(library, key, m, number)                                     \
+  static void TAEDA_EXTENSION_JOIN(taeda_block_, number)(::taeda::Library&);               \
+  static const ::taeda::detail::AddBlock TAEDA_EXTENSION_JOIN(taeda_block_entry_, number)( \
+      library, key, &TAEDA_EXTENSION_JOIN(taeda_block_, number));                          \
+  static void TAEDA_EXTENSION_JOIN(taeda_block_, number)([[maybe_unused]] ::taeda::Library & m)
+
+/// `TAEDA_LIBRARY(mypkg, m) { m.def("scale(Tensor self, float k=1.0) -> Tensor"); }`
+#define TAEDA_LIBRARY(library, m) TAEDA_EXTENSION_BLOCK(#library, "", m, __COUNTER__)
+#define TAEDA_LIBRARY_FRAGMENT(library, m) TAEDA_LIBRARY(library, m)
+/// `TAEDA_LIBRARY_IMPL(mypkg, CPU, m) { m.impl("scale", &scale); }`
+#define TAEDA_LIBRARY_IMPL(library, device, m) TAEDA_EXTENSION_BLOCK(#library, #device, m, __COUNTER__)
+
+#ifdef TAEDA_EXTENSION_PLUGIN
+/// The library is loaded as a plug-in, by `taeda.ops.load_library`, and not imported.
+extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used, weak)) inline const taeda_plugin* taeda_plugin_describe() {
+  static const taeda_plugin plugin = {sizeof(taeda_plugin), TAEDA_ABI_MAJOR, 4,
+                                      "an extension",       "an extension",  ::taeda::detail::start_plugin};
+  return &plugin;
+}
+#endif

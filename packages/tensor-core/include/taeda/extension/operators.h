@@ -1,0 +1,138 @@
+// Operators of C++ on tensors, and what tensors are made of. Part of taeda/extension.h.
+#pragma once
+#include "taeda/extension/ops.h"
+
+namespace taeda {
+inline namespace extension_v1 {
+
+#define TAEDA_EXTENSION_BINARY(sign, function)                                                    \
+  inline auto operator sign(const Tensor& a, const Tensor& b) { return function(a, Operand(b)); } \
+  inline auto operator sign(const Tensor& a, const Scalar& b) { return function(a, Operand(b)); } \
+  inline auto operator sign(const Scalar& a, const Tensor& b) { return function(Operand(a), Operand(b)); }
+TAEDA_EXTENSION_BINARY(+, extension_v1::add)
+TAEDA_EXTENSION_BINARY(-, extension_v1::sub)
+TAEDA_EXTENSION_BINARY(*, extension_v1::mul)
+TAEDA_EXTENSION_BINARY(/, extension_v1::div)
+TAEDA_EXTENSION_BINARY(%, extension_v1::remainder)
+TAEDA_EXTENSION_BINARY(<, extension_v1::lt)
+TAEDA_EXTENSION_BINARY(<=, extension_v1::le)
+TAEDA_EXTENSION_BINARY(>, extension_v1::gt)
+TAEDA_EXTENSION_BINARY(>=, extension_v1::ge)
+TAEDA_EXTENSION_BINARY(==, extension_v1::eq)
+TAEDA_EXTENSION_BINARY(!=, extension_v1::ne)
+TAEDA_EXTENSION_BINARY(&, extension_v1::bitwise_and)
+TAEDA_EXTENSION_BINARY(|, extension_v1::bitwise_or)
+TAEDA_EXTENSION_BINARY(^, extension_v1::bitwise_xor)
+#undef TAEDA_EXTENSION_BINARY
+inline Tensor operator-(const Tensor& a) { return extension_v1::neg(a); }
+inline Tensor operator~(const Tensor& a) { return extension_v1::bitwise_not(a); }
+
+inline Tensor& Tensor::operator+=(const Operand& other) { return add_(other); }
+inline Tensor& Tensor::operator-=(const Operand& other) { return sub_(other); }
+inline Tensor& Tensor::operator*=(const Operand& other) { return mul_(other); }
+inline Tensor& Tensor::operator/=(const Operand& other) { return div_(other); }
+inline Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const {
+  return extension_v1::slice(*this, dim, start, end, step);
+}
+inline Tensor Tensor::operator[](int64_t i) const { return extension_v1::select(*this, 0, i); }
+
+inline Tensor Tensor::to(ScalarType type) const { return call_op<Tensor>("to_dtype", *this, type); }
+inline Tensor Tensor::to(Device device) const { return call_op<Tensor>("to_device", *this, device); }
+inline Tensor Tensor::to(const TensorOptions& options) const {
+  Tensor out = *this;
+  if (options.device_opt() && !(*options.device_opt() == device())) out = out.to(*options.device_opt());
+  if (options.dtype_opt() && *options.dtype_opt() != scalar_type()) out = out.to(*options.dtype_opt());
+  return out;
+}
+
+inline Scalar Tensor::item() const {
+  const taeda_tensor_info facts = info();
+  TAEDA_CHECK(facts.numel == 1, "item: the tensor has ", facts.numel, " elements");
+  const auto read = [&]<class T>(T) {
+    T value{};
+    check_status(api().tensor_to_host(handle_, &value, sizeof value));
+    return Scalar(value);
+  };
+  switch (ScalarType(facts.dtype)) {
+    case kBool: {
+      uint8_t value = 0;
+      check_status(api().tensor_to_host(handle_, &value, 1));
+      return value != 0;
+    }
+    case kInt8: return read(int8_t());
+    case kInt16: return read(int16_t());
+    case kInt32: return read(int32_t());
+    case kInt64: return read(int64_t());
+    case kUInt8: return read(uint8_t());
+    case kFloat: return read(float());
+    case kDouble: return read(double());
+    case kComplexFloat: return read(std::complex<float>());
+    case kComplexDouble: return read(std::complex<double>());
+    case kHalf:
+    case kBFloat16: return to(kDouble).item();
+    default: return to(kInt64).item();
+  }
+}
+
+/// A tensor over memory of the caller's, row-major, which must live as long; `release` is called when nobody uses it
+/// any more.
+inline Tensor from_blob(void* data, IntArrayRef sizes, void (*release)(void* data, size_t nbytes, void* context),
+                        void* context = nullptr, const TensorOptions& options = {}) {
+  static constexpr uint8_t kBytes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  size_t nbytes = kBytes[int(options.dtype())];
+  for (const int64_t size : sizes) nbytes *= size_t(size);
+  taeda_tensor made = nullptr;
+  check_status(api().tensor_wrap(data, nbytes, options.device().c(), int32_t(sizes.size()), sizes.data(), nullptr,
+                                 int32_t(options.dtype()), 0, release, context, &made));
+  return Tensor::adopt(made);
+}
+inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {}) {
+  return from_blob(data, sizes, nullptr, nullptr, options);
+}
+
+/// A tensor of the given numbers.
+template <class T>
+Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
+  const auto size = int64_t(values.size());
+  taeda_tensor made = nullptr;
+  check_status(api().tensor_empty(1, &size, nullptr, int32_t(type_of<T>()), {0, 0}, &made));
+  const Tensor out = Tensor::adopt(made);
+  check_status(api().tensor_from_host(out.c(), values.data(), values.size() * sizeof(T)));
+  return out.to(options);
+}
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  return tensor(ArrayRef<T>(values), options);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
+  return tensor(ArrayRef<T>(values), options);
+}
+
+/// Calls `body` with an object of the C++ type of the elements, for a switch over types: `[&]<class T>(T) { ... }`.
+template <class Body>
+decltype(auto) for_floating_type(ScalarType type, const char* name, const Body& body) {
+  if (type == kFloat) return body(float());
+  if (type == kDouble) return body(double());
+  throw Error(TAEDA_E_NOT_IMPLEMENTED, detail::joined(name, ": not for elements of ", toString(type)));
+}
+template <class Body>
+decltype(auto) for_real_type(ScalarType type, const char* name, const Body& body) {
+  switch (type) {
+    case kInt8: return body(int8_t());
+    case kInt16: return body(int16_t());
+    case kInt32: return body(int32_t());
+    case kInt64: return body(int64_t());
+    case kUInt8: return body(uint8_t());
+    default: return for_floating_type(type, name, body);
+  }
+}
+
+}  // namespace extension_v1
+}  // namespace taeda
+
+/// PyTorch's switches: the further argument is a function without arguments, in which `scalar_t` is the C++ type.
+#define TAEDA_DISPATCH_FLOATING_TYPES(type, name, ...) \
+  ::taeda::for_floating_type(type, name, [&]<class scalar_t>(scalar_t) { return __VA_ARGS__(); })
+#define TAEDA_DISPATCH_ALL_TYPES(type, name, ...) \
+  ::taeda::for_real_type(type, name, [&]<class scalar_t>(scalar_t) { return __VA_ARGS__(); })
