@@ -36,7 +36,7 @@ OWN_NAMES = {
     "_check_is_size": "_checks",
     "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks",
     "_check_with": "_checks",
-    "compile": "compiler",
+    "Future": "futures", "compile": "compiler",
     "fork": "jit", "wait": "jit",
     "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
 }  # fmt: skip

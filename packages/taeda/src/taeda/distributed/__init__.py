@@ -136,11 +136,17 @@ class DistStoreError(DistError):
     """Failure of a store."""
 
 
+_FILES = frozenset({"device_mesh", "distributed_c10d", "fsdp", "tensor"})
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("algorithms", "device_mesh", "distributed_c10d", "fsdp", "optim", "rpc", "tensor"):
+    if not name.startswith("__"):
         from importlib import import_module
 
-        return import_module(f"taeda.distributed.{name}")
+        from taeda import _distributed_names
+
+        if name in _FILES or _distributed_names.has(name):
+            return import_module(f"taeda.distributed.{name}")
     if name == "DeviceMesh":
         from taeda.distributed.device_mesh import DeviceMesh
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _MODULES = frozenset({
+    "_contextlib",
     "_device", "_python_dispatch", "_pytree", "_triton", "backend_registration", "benchmark", "bottleneck",
     "checkpoint", "collect_env", "cpp_backtrace", "cpp_extension", "data", "deterministic", "dlpack", "flop_counter",
     "hooks", "model_zoo", "tensorboard", "weak",
