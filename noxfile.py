@@ -19,6 +19,22 @@ ARRAY_API_SUITE = "https://github.com/data-apis/array-api-tests"
 RIVAL = "torch==2.13.0"
 # Other people's models, which must run unmodified.
 ZOO = ("torchvision==0.28.0", "timm==1.0.31", "transformers==5.23.0")
+# Other people's libraries, over each of which a small program runs on both.
+LIBRARIES = (
+    "accelerate==1.15.0",
+    "captum==0.9.0",
+    "einops==0.8.2",
+    "gpytorch==1.15.2",
+    "kornia==0.9.0",
+    "lightning==2.6.6",
+    "linear-operator==0.6.1",
+    "lion-pytorch==0.2.5",
+    "pytorch-ignite==0.5.5",
+    "pytorch-metric-learning==2.9.0",
+    "skorch==1.4.0",
+    "torch-optimizer==0.3.0",
+    "torchdiffeq==0.2.5",
+)
 FORMATTER = "ruff==0.17.5"
 NATIVE_FORMATTER = "clang-format==23.1.5"
 TYPE_CHECKER = "mypy==2.4.1"
@@ -54,7 +70,7 @@ def tests(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """Compare operators, names, gradients and training with PyTorch; docs/parity*.md are written anew."""
     install(session, "--with", "test")
-    session.install("-r", "tests/requirements.txt", RIVAL, *ZOO)
+    session.install("-r", "tests/requirements.txt", RIVAL, *ZOO, *LIBRARIES)
     # Its report tells what differs; the tests below are what fails.
     session.run("python", "tests/parity/operators.py", "--jobs=2", "--write", success_codes=[0, 1])
     session.run("python", "tests/parity/names.py", "--write")

@@ -227,9 +227,7 @@ def test_nextafter_in_half_precision(dtype, after_one, largest, smallest):
     assert step(1, 1) == 1 and math.isnan(step(math.nan, 1)) and math.isnan(step(1, math.nan))
 
 
-@pytest.mark.parametrize(
-    "name", ["atan2", "hypot", "copysign", "nextafter", "logaddexp2", "xlogy"]
-)
+@pytest.mark.parametrize("name", ["atan2", "hypot", "copysign", "nextafter", "logaddexp2", "xlogy"])
 def test_real_operators_refuse_complex_by_name(name):
     x = taeda.ones(2, dtype=taeda.complex64)
     with pytest.raises(NotImplementedError, match=f"{name}: not implemented for dtype complex64"):

@@ -24,6 +24,14 @@ from taeda_tensor_core import enable_grad, inference_mode, is_grad_enabled, no_g
 Node = _C.Node
 _install()
 
+
+def _profiler_enabled() -> bool:
+    """Whether somebody records what runs."""
+    from taeda_registry import spans
+
+    return spans.watcher is not None
+
+
 __all__ = [
     "Function",
     "GradcheckError",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from taeda_autograd import _C
 from taeda_autograd.graph import GradientEdge
 from taeda_tensor_core import Tensor, zeros_like
@@ -65,6 +67,7 @@ def grad(
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -77,6 +80,7 @@ def grad(
         grad_outputs: Weights of the outputs, as in :func:`backward`.
         retain_graph: Keep what the graph saved; by default the value of `create_graph`.
         create_graph: Record the computation of the gradients.
+        only_inputs: Of no effect, as elsewhere: no ``.grad`` changes. False warns.
         allow_unused: Give None for inputs that the outputs do not depend on, instead of raising.
         is_grads_batched: Not offered; must be False.
         materialize_grads: Give zeros in the place of None.
@@ -92,6 +96,13 @@ def grad(
         >>> taeda.autograd.grad(x**2, x)
         (tensor(6.),)
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if is_grads_batched:
         raise NotImplementedError("grad: is_grads_batched=True is not offered; call grad once for each row")
     if materialize_grads and allow_unused is False:

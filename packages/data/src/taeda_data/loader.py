@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import itertools
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from taeda_data.collate import default_collate, default_convert
 from taeda_data.crew import Crew, Epoch, ProcessCrew, ThreadCrew
 from taeda_data.dataset import Dataset, IterableDataset
+from taeda_data.iterators import (
+    BaseDataLoaderIter,
+    DatasetKind,
+    MultiProcessingDataLoaderIter,
+    SingleProcessDataLoaderIter,
+)
 from taeda_data.pinning import pinner
 from taeda_data.progress import shown
 from taeda_data.randomness import Source, draw_seed, seed_all, sources
@@ -18,8 +25,10 @@ from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialS
 from taeda_data.workers import EPOCH, Plan
 from taeda_registry.spans import waited_for
 
+T_co = TypeVar("T_co", covariant=True)
 
-class DataLoader:
+
+class DataLoader(Generic[T_co]):
     """Iterates over a data set in batches.
 
     Args:
@@ -117,6 +126,9 @@ class DataLoader:
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
         self.persistent_workers = persistent_workers
         self._crew: Crew | None = None  # persistent workers
+        self._pass: Callable[[], BaseDataLoaderIter | None] = (
+            _nothing  # the pass that has them, while it lives
+        )
         if sampler is None and not iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
         self.sampler = sampler
@@ -148,7 +160,30 @@ class DataLoader:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)  # type: ignore[operator]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> BaseDataLoaderIter:
+        begun = self._get_iterator()
+        if self.persistent_workers and self.num_workers:
+            self._pass = weakref.ref(begun)
+        return begun
+
+    @property
+    def _iterator(self) -> BaseDataLoaderIter | None:
+        """The latest pass, when its workers stay for the next one; None again ends the workers."""
+        return self._pass()
+
+    @_iterator.setter
+    def _iterator(self, value: None) -> None:
+        if value is not None:
+            raise TypeError(f"DataLoader._iterator: expected None, found {type(value).__name__}")
+        self._pass = _nothing
+        self._dismiss()
+
+    def _get_iterator(self) -> BaseDataLoaderIter:
+        kind = MultiProcessingDataLoaderIter if self.num_workers else SingleProcessDataLoaderIter
+        return kind(self)
+
+    def _start(self) -> Iterator[Any]:
+        """Begin a pass: its batches."""
         pin = pinner(self.pin_memory, self.pin_memory_device)
         resume, self._resume = self._resume, None
         begun = resume["begun"] if resume is not None else None
@@ -167,6 +202,20 @@ class DataLoader:
             self._skip(groups, resume["position"])  # type: ignore[index]
         batches = self._batches(groups, seed, pin)
         return shown(batches, self) if self.progress else batches
+
+    @property
+    def _dataset_kind(self) -> int:
+        return DatasetKind.Iterable if isinstance(self.dataset, IterableDataset) else DatasetKind.Map
+
+    @property
+    def _auto_collation(self) -> bool:
+        """Whether samples are joined to batches."""
+        return self._batched
+
+    @property
+    def _index_sampler(self) -> Any:
+        """What gives the indices, one batch or sample at a time."""
+        return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def _order(self) -> Any:
         """What holds the order of an epoch."""
@@ -280,6 +329,12 @@ class DataLoader:
                 self._crew = None
                 crew.close()
 
+    def _dismiss(self) -> None:
+        """End workers that stay from one pass to the next."""
+        crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.close()
+
     def _new_crew(self) -> Crew:
         plan = Plan(
             self.dataset,
@@ -355,6 +410,10 @@ def _check_workers(
             "DataLoader: argument 'multiprocessing_context' must be the name of a start method or a context, "
             f"found {type(context).__name__}"
         )
+
+
+def _nothing() -> None:
+    """No pass."""
 
 
 def _save(order: Any) -> dict[str, Any] | None:

@@ -398,6 +398,7 @@ class _Stack(_Joined):
         return tensor.stack([one.check(part) for part, one in zip(parts, self.cseq, strict=True)], self.dim)
 
 
+_IndependentConstraint = _Independent  # as others call it
 dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _Independent

@@ -279,6 +279,9 @@ def _deprecated(fill: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+# As others call them in private; gradients are never recorded here.
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
+_no_grad_fill_, _no_grad_zero_ = constant_, zeros_
 uniform = _deprecated(uniform_)
 normal = _deprecated(normal_)
 constant = _deprecated(constant_)

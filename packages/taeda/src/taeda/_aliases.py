@@ -12,6 +12,7 @@ from taeda import _names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -38,7 +39,7 @@ PARTS = {
 # Import path under taeda, and the package outside the slots that stands there.
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
 # Files of this package that programs do not import.
-FILES = frozenset({"_absent", "_aliases", "_checks", "_names"})
+FILES = frozenset({"_absent", "_aliases", "_checks", "_distributed_names", "_names"})
 
 
 class _Alias:
@@ -112,8 +113,17 @@ def _is_own(name: str) -> bool:
     """Whether the module is a file of this package."""
     if name in SLOTS or name in PARTS or any(name.startswith(f"{slot}.") for slot in SLOTS):
         return False
-    first = name.split(".", 2)[1]
+    first, _, rest = name.partition(".")[2].partition(".")
+    if first == "distributed" and rest and _part_of_distributed(rest) is not None:
+        return False
     return first in _names.OWN or first in FILES
+
+
+def _part_of_distributed(rest: str) -> Callable[[str], ModuleType] | None:
+    """What makes a module below taeda.distributed that has no file of its own."""
+    from taeda import _distributed_names
+
+    return _distributed_names.make if _distributed_names.has(rest) else None
 
 
 def _imported(name: str) -> ModuleType | None:
@@ -130,6 +140,9 @@ def _imported(name: str) -> ModuleType | None:
 def _module_for(name: str) -> ModuleType | None:
     from taeda_registry.resolution import resolve
 
+    if name.startswith("taeda.distributed."):
+        make = _part_of_distributed(name[len("taeda.distributed.") :])
+        return None if make is None else make(name[len("taeda.distributed.") :])
     if name in PARTS:
         slot, part = PARTS[name]
         return _below(resolve(slot), part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import GenericAlias
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ class Future:
         >>> doubled.wait()
         6
     """
+
+    def __class_getitem__(cls, kind: Any) -> Any:
+        """The class, with the type of the value noted."""
+        return GenericAlias(cls, kind)
 
     def __init__(self, *, devices: Any = None) -> None:
         self._changed = threading.Condition()

@@ -224,6 +224,34 @@ PyObject* in_format(PyObject* made, PyObject* format) {
   return ordered;
 }
 
+/// The factors that an operator takes as keywords, in the order in which older programs give them.
+std::vector<int> factors_of(const Signature& sig) {
+  std::vector<int> found;
+  for (const char* name : {"beta", "alpha", "value"})
+    for (int i = sig.positional; i < sig.count; ++i)
+      if (sig.specs[i].kind == ArgKind::Scalar && !std::strcmp(sig.specs[i].name, name)) found.push_back(i);
+  return found;
+}
+
+/// The order of arguments that PyTorch still takes, with a warning: factors stand before the tensors that they belong
+/// to, as in `add_(alpha, other)`, `addcmul(self, value, tensor1, tensor2)` and `addmm(beta, self, alpha, mat1, mat2)`.
+bool bind_older(const Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, Slots& slots) {
+  const std::vector<int> factors = factors_of(sig);
+  size_t numbers = 0;
+  int at = 0;
+  for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
+  if (self) slots.values[at++] = self;
+  for (Py_ssize_t i = 0; i < nargs; ++i) {
+    const bool tensor = is_plain(args[i]) || is_tensor_like(args[i]);
+    if (tensor ? at == sig.positional : numbers == factors.size() || !is_number(args[i])) return false;
+    slots.values[tensor ? at++ : factors[numbers++]] = args[i];
+  }
+  return numbers && at == sig.positional &&
+         !PyErr_WarnFormat(PyExc_UserWarning, 1,
+                           "This order of the arguments of %s is deprecated: give its factors by name; signature: %s",
+                           sig.name, sig.text);
+}
+
 /// Fills the slots; on failure returns false with, when `loud`, a TypeError set.
 bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots,
           bool loud) {
@@ -245,7 +273,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
     }
     slots.values[at] = args[taken];
   }
-  if (taken < nargs) {
+  if (taken < nargs && !bind_older(sig, self, args, nargs, slots)) {
     // `x.sum(())`-like calls without any positional argument left, `zeros()` and so on end here too.
     if (loud)
       PyErr_Format(PyExc_TypeError, "%s: expected at most %d positional arguments, got %zd; signature: %s", sig.name,

@@ -95,6 +95,10 @@ def _more_ops(name: str):
         from taeda_tensor_core._extension_names import load_library
 
         return load_library
+    if name == "_parse_to":
+        from taeda_tensor_core.private_names import parse_to
+
+        return parse_to
     if name.startswith("_"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.library._operators import find_package

@@ -17,6 +17,7 @@ _ANSWERS: dict[str, Any] = {
     "_jit_override_can_fuse_on_gpu": None, "_has_mps": False, "_has_xpu": False,
     "_are_functorch_transforms_active": False,
     "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
+    "_current_graph_task_id": -1, "_current_autograd_node": None, "_get_cudnn_enabled": False,
     "_functorch_is_batchedtensor": False, "_dispatch_has_kernel_for_dispatch_key": False,
 }  # fmt: skip
 _FLAGS: dict[str, bool] = {
@@ -108,6 +109,10 @@ def find(name: str) -> Any:
         function = lambda *args, **kwargs: answer  # noqa: E731 (a name of its own is given below)
         function.__name__ = function.__qualname__ = name
         return function
+    if name == "_get_default_device":
+        from taeda_tensor_core.default_device import get_default_device
+
+        return lambda: str(get_default_device())
     if name == "_nn":
         return _C.ops
     if name in ("TensorBase", "_TensorBase"):

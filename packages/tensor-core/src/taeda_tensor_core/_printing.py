@@ -213,12 +213,16 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
                 contents = "[]"
             else:
                 contents = contents_text(tensor.detach().cpu(), len(prefix))
-    text = prefix + contents
+    return with_suffixes(prefix + contents, suffixes, len(prefix))
+
+
+def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """The text with what is said after the elements, in further lines where it is too long, and closed."""
     width = len(text) - text.rfind("\n")
     for suffix in suffixes:
         if width + len(suffix) + 2 > options.linewidth:
-            text += ",\n" + " " * len(prefix) + suffix
-            width = len(prefix) + len(suffix)
+            text += ",\n" + " " * indent + suffix
+            width = indent + len(suffix)
         else:
             text += ", " + suffix
             width += len(suffix) + 2

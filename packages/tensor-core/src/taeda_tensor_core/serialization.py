@@ -21,6 +21,9 @@ from taeda_tensor_core.checkpoint.source import Source
 from taeda_tensor_core.checkpoint.torch_names import placer
 from taeda_tensor_core.checkpoint.write_safetensors import encode
 
+#: The protocol of pickles, which PyTorch loads with ``weights_only=True``.
+DEFAULT_PROTOCOL = 2
+
 __all__ = [
     "CheckpointError",
     "add_safe_globals",
@@ -40,7 +43,7 @@ def save(
     obj: Any,
     f: str | os.PathLike[str] | IO[bytes],
     pickle_module: Any = None,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     *,
     format: str | None = None,
 ) -> None:

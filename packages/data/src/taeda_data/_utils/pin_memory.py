@@ -1,4 +1,4 @@
-"""Where programs import the pinning of batches from."""
+"""Batches in memory from which a device copies without blocking."""
 
 from __future__ import annotations
 

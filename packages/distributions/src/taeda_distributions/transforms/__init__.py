@@ -5,6 +5,7 @@ from taeda_distributions.transforms.base import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _InverseTransform,  # noqa: F401 (libraries import it)
     identity_transform,
 )
 from taeda_distributions.transforms.elementwise import (

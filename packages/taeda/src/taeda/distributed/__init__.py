@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 from taeda import _absent
-from taeda.distributed import _parts
 
 _REASON = "there are no process groups; ask taeda.distributed.is_available() first"
 
@@ -137,14 +136,17 @@ class DistStoreError(DistError):
     """Failure of a store."""
 
 
-_parts.announce()
+_FILES = frozenset({"device_mesh", "distributed_c10d", "fsdp", "tensor"})
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("device_mesh", "distributed_c10d", "fsdp", "tensor") or name in _parts.PARTS:
+    if not name.startswith("__"):
         from importlib import import_module
 
-        return import_module(f"taeda.distributed.{name}")
+        from taeda import _distributed_names
+
+        if name in _FILES or _distributed_names.has(name):
+            return import_module(f"taeda.distributed.{name}")
     if name == "DeviceMesh":
         from taeda.distributed.device_mesh import DeviceMesh
 

@@ -273,7 +273,7 @@ def placer(map_location: Any) -> Callable[[Any, str], Any]:
     """
     if map_location is None:
         return _home
-    if callable(map_location):
+    if callable(map_location) and not isinstance(map_location, tc.device):  # devices are decorators too
 
         def by_function(memory: Any, location: str) -> Any:
             try:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda_tensor_core import _C
+from taeda_tensor_core.library._aten_names import define
 from taeda_tensor_core.library._registration import Kernel, Registration, add_kernel, owner_text
 from taeda_tensor_core.library._schemas import translated
 from taeda_tensor_core.library._table import Operator, op
@@ -157,6 +158,8 @@ def _built_in(package: str) -> types.ModuleType:
         try:
             return op(name)
         except LookupError as error:
+            if package == "aten" and define(name):
+                return op(f"aten::{name}")
             raise AttributeError(str(error)) from None
 
     space.__getattr__ = find

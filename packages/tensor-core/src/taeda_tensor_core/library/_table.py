@@ -134,6 +134,12 @@ _OVERLOADS = frozenset(
         "Scalar_Tensor",
         "Tensor_Tensor",
         "other",
+        "stable",
+        "two",
+        "low",
+        "self_int",
+        "Tensor_mode",
+        "Scalar_mode",
     }
 )
 

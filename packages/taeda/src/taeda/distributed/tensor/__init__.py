@@ -13,3 +13,9 @@ _REASON = "there are no process groups"
 DTensor = _absent.cls("taeda.distributed.tensor.DTensor", _REASON)
 distribute_tensor = _absent.function("taeda.distributed.tensor.distribute_tensor", _REASON)
 distribute_module = _absent.function("taeda.distributed.tensor.distribute_module", _REASON)
+
+
+def __getattr__(name: str) -> object:
+    from taeda import _distributed_names
+
+    return _distributed_names.child("tensor", name)

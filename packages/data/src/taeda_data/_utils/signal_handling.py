@@ -1,0 +1,1 @@
+"""Nothing: workers that die are noticed without a handler of signals."""

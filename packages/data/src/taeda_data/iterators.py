@@ -1,0 +1,127 @@
+"""What ``iter`` of a loader gives, as classes that programs ask for and make themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from taeda_data.dataset import IterableDataset
+
+
+class DatasetKind:
+    """Whether samples are asked for by index or come in an order of their own."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
+    ) -> Any:
+        """What reads a data set of that kind."""
+        from taeda_data._utils import fetch
+
+        made = fetch._MapDatasetFetcher if kind == DatasetKind.Map else fetch._IterableDatasetFetcher
+        return made(dataset, auto_collation, collate_fn, drop_last)
+
+
+class BaseDataLoaderIter(Iterator[Any]):
+    """The batches of one pass over a `DataLoader`.
+
+    Args:
+        loader: A `DataLoader`, or an object that has its attributes: ``dataset``, ``_dataset_kind``,
+            ``_auto_collation``, ``_index_sampler``, ``collate_fn``, ``num_workers`` and those that go with it.
+
+    Example:
+        >>> next(iter(DataLoader(range(4), batch_size=2)))
+        tensor([0, 1])
+    """
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader if hasattr(loader, "_start") else _as_loader(loader)
+        self._batches: Any = self._loader._start()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def __len__(self) -> int:
+        """Number of batches of the whole pass."""
+        return len(self._loader)
+
+    def close(self) -> None:
+        """End the pass; what it holds is given back."""
+        self._batches.close()
+
+    _shutdown_workers = close
+
+
+class SingleProcessDataLoaderIter(BaseDataLoaderIter):
+    """A pass whose batches are read in this thread."""
+
+
+class MultiProcessingDataLoaderIter(BaseDataLoaderIter):
+    """A pass whose batches are read by workers."""
+
+    def _shutdown_workers(self) -> None:
+        """End the pass and its workers, those that would have stayed for the next pass too."""
+        self.close()
+        self._loader._dismiss()
+
+
+class _Iterated(IterableDataset[Any]):
+    """An object that only iterates, as a data set; it answers for the object in all else."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._of)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_of":  # a copy that is not filled yet
+            raise AttributeError(name)
+        return getattr(self._of, name)
+
+
+def _as_loader(like: Any) -> Any:
+    """The `DataLoader` that reads as an object with its attributes says."""
+    from taeda_data.loader import DataLoader
+
+    workers = like.num_workers
+    iterated = like._dataset_kind == DatasetKind.Iterable
+    order: dict[str, Any]
+    if iterated:
+        size = getattr(like, "batch_size", None) if like._auto_collation else None
+        order = {"batch_size": size, "drop_last": like.drop_last if size is not None else False}
+    elif like._auto_collation:
+        order = {"batch_sampler": like._index_sampler}
+    else:
+        order = {"batch_size": None, "sampler": like._index_sampler}
+    dataset: Any = like.dataset
+    if iterated and not isinstance(dataset, IterableDataset):
+        dataset = _Iterated(dataset)
+    collate: Callable[[Any], Any] = like.collate_fn
+    return DataLoader(
+        dataset,
+        **order,
+        collate_fn=collate,
+        num_workers=workers,
+        pin_memory=like.pin_memory,
+        pin_memory_device=getattr(like, "pin_memory_device", "") or "",
+        timeout=like.timeout,
+        worker_init_fn=like.worker_init_fn,
+        generator=like.generator,
+        multiprocessing_context=_context(like) if workers else None,
+        prefetch_factor=like.prefetch_factor if workers else None,
+    )
+
+
+def _context(like: Any) -> Any:
+    """How worker processes start; the module of processes itself says nothing about it."""
+    from types import ModuleType
+
+    context = getattr(like, "multiprocessing_context", None)
+    return None if isinstance(context, ModuleType) else context

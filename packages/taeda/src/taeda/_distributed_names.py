@@ -1,0 +1,180 @@
+"""Modules of training on several processes that hold nothing but names: each can be imported and asked about.
+
+Nothing is an instance of their classes, and calling what they have says that there are no process groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from taeda import _absent
+from taeda.distributed import default_pg_timeout
+
+_REASON = "there are no process groups; ask taeda.distributed.is_available() first"
+#: Below taeda.distributed: functions begin with a small letter or an underscore, classes with a capital.
+NAMES = {
+    "_composable": "checkpoint contract fully_shard replicate",
+    "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
+    "_composable.replicate": "DDP replicate",
+    "_functional_collectives": "AsyncCollectiveTensor all_gather_into_tensor_coalesced all_gather_tensor all_reduce "
+    "all_to_all_single all_to_all_single_autograd broadcast permute_tensor reduce_scatter_tensor wait_tensor",
+    "_shard": "shard_module shard_parameter",
+    "_shard.sharded_tensor": "Shard ShardedTensor",
+    "_state_dict_utils": "",
+    "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
+    "_tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor "
+    "init_device_mesh",
+    "_tools": "",
+    "algorithms": "Join Joinable JoinHook",
+    "algorithms._checkpoint": "",
+    "algorithms._checkpoint.checkpoint_wrapper": "CheckpointImpl CheckpointWrapper OffloadWrapper "
+    "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
+    "algorithms.ddp_comm_hooks": "DDPCommHookType register_ddp_comm_hook",
+    "algorithms.ddp_comm_hooks.debugging_hooks": "noop_hook",
+    "algorithms.ddp_comm_hooks.default_hooks": "allreduce_hook bf16_compress_hook bf16_compress_wrapper "
+    "fp16_compress_hook fp16_compress_wrapper",
+    "algorithms.ddp_comm_hooks.optimizer_overlap_hooks": "",
+    "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
+    "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
+    "algorithms.join": "Join Joinable JoinHook",
+    "algorithms.model_averaging": "",
+    "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
+    "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
+    "autograd": "context get_gradients backward",
+    "checkpoint": "AsyncCheckpointerType BytesStorageMetadata ChunkStorageMetadata DefaultLoadPlanner "
+    "DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan SavePlanner "
+    "StorageReader StorageWriter TensorStorageMetadata WriteItem async_save load load_sharded_optimizer_state_dict "
+    "load_state_dict save save_state_dict",
+    "checkpoint.api": "CheckpointException",
+    "checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner",
+    "checkpoint.filesystem": "FileSystemReader FileSystemWriter",
+    "checkpoint.format_utils": "BroadcastingTorchSaveReader DynamicMetaLoadPlanner dcp_to_torch_save "
+    "torch_save_to_dcp",
+    "checkpoint.metadata": "Metadata MetadataIndex StorageMeta TensorProperties TensorStorageMetadata "
+    "BytesStorageMetadata",
+    "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
+    "checkpoint.planner": "LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem WriteItemType",
+    "checkpoint.state_dict": "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict "
+    "set_model_state_dict set_optimizer_state_dict set_state_dict",
+    "checkpoint.state_dict_loader": "load load_state_dict _load_state_dict",
+    "checkpoint.state_dict_saver": "async_save save save_state_dict",
+    "checkpoint.stateful": "Stateful",
+    "checkpoint.storage": "StorageReader StorageWriter WriteResult",
+    "constants": "",
+    "elastic": "",
+    "elastic.agent": "",
+    "elastic.agent.server": "",
+    "elastic.agent.server.api": "WorkerState",
+    "elastic.multiprocessing": "DefaultLogsSpecs Std start_processes",
+    "elastic.multiprocessing.errors": "ChildFailedError ErrorHandler ProcessFailure get_error_handler",
+    "fsdp._common_utils": "_FSDPState _get_module_fsdp_state",
+    "fsdp._fully_shard": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
+    "fsdp._runtime_utils": "_lazy_init",
+    "fsdp._traversal_utils": "_get_fsdp_handles",
+    "fsdp.flat_param": "FlatParameter",
+    "launcher": "LaunchConfig elastic_launch launch_agent",
+    "launcher.api": "LaunchConfig elastic_launch launch_agent",
+    "nn": "RemoteModule all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter",
+    "nn.functional": "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter "
+    "scatter",
+    "nn.jit": "",
+    "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
+    "optim.zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
+    "pipelining": "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint pipe_split "
+    "pipeline",
+    "pipelining.microbatch": "TensorChunkSpec merge_chunks split_args_kwargs_into_chunks",
+    "pipelining.schedules": "ScheduleGPipe Schedule1F1B",
+    "rendezvous": "register_rendezvous_handler rendezvous",
+    "rpc": "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo get_worker_info "
+    "init_rpc remote rpc_async rpc_sync shutdown",
+    "rpc.functions": "async_execution",
+    "run": "config_from_args determine_local_world_size get_args_parser main run",
+    "tensor._dtensor_spec": "DTensorSpec",
+    "tensor.device_mesh": "DeviceMesh init_device_mesh",
+    "tensor.experimental": "context_parallel implicit_replication local_map register_sharding",
+    "tensor.experimental._attention": "context_parallel context_parallel_unshard set_rotate_method",
+    "tensor.parallel": "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
+    "RowwiseParallel SequenceParallel loss_parallel parallelize_module",
+    "tensor.parallel.fsdp": "enable_2d_with_fsdp",
+    "tensor.parallel.loss": "loss_parallel",
+    "tensor.parallel.style": "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel",
+    "utils": "_get_root_modules _sync_module_states _sync_params_and_buffers _verify_param_shape_across_processes",
+}  # fmt: skip
+# Errors, which programs catch.
+_ERRORS = {"ChildFailedError", "CheckpointException"}
+
+
+def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..., Any]:
+    """The function itself: errors of one process show themselves."""
+    return fn
+
+
+# What can be used although there are no groups.
+_REAL: dict[str, dict[str, Any]] = {
+    "constants": dict.fromkeys(("default_pg_timeout", "default_pg_nccl_timeout"), default_pg_timeout),
+    "elastic.multiprocessing.errors": {"record": _record},
+}
+
+
+def has(name: str) -> bool:
+    """Whether a module below taeda.distributed holds names only."""
+    return name in NAMES
+
+
+def make(name: str) -> ModuleType:
+    """The module of that name below taeda.distributed."""
+    import taeda.distributed as home
+
+    dotted = f"taeda.distributed.{name}"
+    module = ModuleType(dotted, f"Names of `{name}`: {_REASON}.")
+    for item in NAMES[name].split():
+        module.__dict__[item] = _value(home, dotted, item)
+    module.__dict__.update(_REAL.get(name, {}))
+    if any(other.startswith(f"{name}.") for other in NAMES):
+        module.__dict__["__path__"] = []
+    module.__dict__["__getattr__"] = partial(child, name)
+    return module
+
+
+def _value(home: ModuleType, dotted: str, item: str) -> object:
+    """What stands elsewhere already is the same object here."""
+    for place in (home, _tensor()):
+        if item in vars(place):
+            return vars(place)[item]
+    if item in _ERRORS:
+        return type(item, (RuntimeError,), {"__module__": dotted, "__doc__": f"Never raised: {_REASON}."})
+    if item[0].isupper() or (item.startswith("_") and item[1].isupper()):
+        return _shared_class(item)
+    return _absent.function(f"{dotted}.{item}", _REASON)
+
+
+_classes: dict[str, type] = {}
+
+
+def _shared_class(name: str) -> type:
+    """One class for all modules that have it."""
+    if name not in _classes:
+        _classes[name] = _absent.cls(f"taeda.distributed.{name}", _REASON)
+    return _classes[name]
+
+
+def _tensor() -> ModuleType:
+    from taeda.distributed import tensor
+
+    return tensor
+
+
+def child(name: str, item: str) -> ModuleType:
+    """A module below another one, as its attribute.
+
+    Raises:
+        AttributeError: There is none.
+    """
+    if not has(f"{name}.{item}"):
+        raise AttributeError(f"module 'taeda.distributed.{name}' has no attribute {item!r}")
+    from importlib import import_module
+
+    return import_module(f"taeda.distributed.{name}.{item}")

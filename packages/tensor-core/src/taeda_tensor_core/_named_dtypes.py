@@ -1,0 +1,74 @@
+"""Dtypes of other libraries that tensors here do not have: they can be named, compared and asked about.
+
+A function that is given one says that it expected a dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_tensor_core import _C
+
+# Name: bytes of an element, what it is: a signed integer, a complex number, a floating-point one or none of these.
+_FACTS: dict[str, tuple[int, str]] = {
+    "complex32": (4, "complex signed"),
+    **{f"int{n}": (1, "signed") for n in range(1, 8)},
+    **{f"uint{n}": (1, "") for n in range(1, 8)},
+    **dict.fromkeys(("bits1x8", "bits2x4", "bits4x2", "bits8"), (1, "")),
+    "bits16": (2, ""),
+    "float4_e2m1fn_x2": (1, "float signed"),
+    "qint8": (1, "signed"),
+    "quint8": (1, ""),
+    "qint32": (4, "signed"),
+    "quint4x2": (1, ""),
+    "quint2x4": (1, ""),
+}
+
+
+class NamedDtype:
+    """A dtype without tensors.
+
+    Attributes:
+        name: Without the package, such as 'complex32'.
+        itemsize: Bytes of an element.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.itemsize, kind = _FACTS[name]
+        self.is_complex, self.is_floating_point = "complex" in kind, "float" in kind
+        self.is_signed = "signed" in kind
+
+    # Programs ask whether a thing is a dtype.
+    __class__ = property(lambda self: _C.dtype)  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"taeda.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> NamedDtype:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> NamedDtype:
+        return self
+
+    def to_real(self) -> Any:
+        """The real dtype of the same precision."""
+        return _C.float16 if self.is_complex else self
+
+    def to_complex(self) -> Any:
+        """The complex dtype of the same precision.
+
+        Raises:
+            RuntimeError: There is none.
+        """
+        if self.is_complex:
+            return self
+        raise RuntimeError(f"to_complex: there is no complex dtype for {self.name}")
+
+
+globals().update({name: NamedDtype(name) for name in _FACTS})
+chalf = globals()["complex32"]
+NAMES = (*_FACTS, "chalf")

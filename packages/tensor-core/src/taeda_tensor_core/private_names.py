@@ -1,0 +1,166 @@
+"""Functions with a leading underscore that libraries call although they are private elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_tensor_core import _C
+from taeda_tensor_core._C import Tensor
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The sizes as a tensor of int64."""
+    return _C.tensor(list(self.shape), dtype=_C.int64)
+
+
+def _assert_async(
+    self: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero"
+) -> None:
+    """RuntimeError if the tensor's one element is zero.
+
+    Raises:
+        RuntimeError: It is, or there is not one element.
+    """
+    if self.numel() != 1:
+        raise RuntimeError(
+            f"Boolean value of Tensor with {'no values' if not self.numel() else 'more than one value'} is ambiguous"
+        )
+    if not self.item():
+        raise RuntimeError(assert_msg)
+
+
+def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Where each of `size` rows begins among sorted numbers of rows, with the end.
+
+    Example:
+        >>> taeda._convert_indices_from_coo_to_csr(taeda.tensor([0, 0, 2]), 3)
+        tensor([0, 2, 2, 3])
+    """
+    places = _C.searchsorted(self, _C.arange(size + 1, dtype=self.dtype, device=self.device))
+    return places.to(_C.int32 if out_int32 else _C.int64)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Rows and columns of the elements, of shape (2, number of elements); columns first with `transpose`.
+
+    Raises:
+        RuntimeError: `crow_indices` has more than one dimension.
+    """
+    if crow_indices.dim() != 1:
+        raise RuntimeError(
+            f"_convert_indices_from_csr_to_coo: argument 'crow_indices' has shape {tuple(crow_indices.shape)}, "
+            "expected one dimension"
+        )
+    rows = _C.arange(crow_indices.numel() - 1, dtype=crow_indices.dtype, device=crow_indices.device)
+    rows = rows.repeat_interleave(crow_indices.diff().to(_C.int64))
+    pair = [col_indices, rows] if transpose else [rows, col_indices]
+    return _C.stack(pair).to(_C.int32 if out_int32 else _C.int64)
+
+
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of softmax's argument from that of its result and the result itself."""
+    weighted = grad_output * output
+    return (weighted - output * weighted.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of log_softmax's argument from that of its result and the result itself."""
+    return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _grouped_mm(
+    self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Tensor:
+    """Products of matrices by groups, as mixtures of experts have them.
+
+    Args:
+        self: (rows, k), its rows in groups; or (groups, m, k).
+        mat2: (groups, k, n); or (k, n), whose rows (with a `self` of two dimensions) or columns are in groups.
+        offs: Where each group ends, (groups,); without it both have three dimensions.
+        bias: Not offered.
+        out_dtype: Dtype of the result; that of `self` by default.
+
+    Returns:
+        (rows, n), (groups, m, n) or, for groups among `k`, (groups, m, n).
+
+    Raises:
+        RuntimeError: Dimensions that do not belong together.
+        NotImplementedError: A bias.
+    """
+    if bias is not None:
+        raise NotImplementedError("_grouped_mm: argument 'bias' is not offered; add it to the result")
+    dims = (self.dim(), mat2.dim())
+    if dims not in ((2, 2), (2, 3), (3, 2), (3, 3)):
+        raise RuntimeError(
+            f"_grouped_mm: expected matrices of 2 or 3 dimensions, found {dims[0]} and {dims[1]}"
+        )
+    if (offs is None) != (dims == (3, 3)):
+        raise RuntimeError(
+            "_grouped_mm: argument 'offs' is needed where one operand has 2 dimensions, and only there"
+        )
+    if offs is None:
+        result = self @ mat2
+    else:
+        ends = offs.tolist()
+        parts = list(zip([0, *ends[:-1]], ends, strict=True))
+        if dims == (2, 3):
+            made = [self[a:b] @ mat2[i] for i, (a, b) in enumerate(parts)]
+            rest = self.shape[0] - ends[-1]
+            result = _C.cat([*made, self.new_zeros((rest, mat2.shape[2]))] if rest else made)
+        elif dims == (3, 2):
+            made = [self[i] @ mat2[:, a:b] for i, (a, b) in enumerate(parts)]
+            rest = mat2.shape[1] - ends[-1]
+            result = _C.cat([*made, self.new_zeros((self.shape[1], rest))] if rest else made, 1)
+        else:
+            result = _C.stack([self[:, a:b] @ mat2[a:b] for a, b in parts])
+    return result if out_dtype is None else result.to(out_dtype)
+
+
+def parse_to(
+    *args: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+    tensor: Any = None,
+) -> tuple[Any, Any, bool, Any]:
+    """What the arguments of `Tensor.to` and `Module.to` say: device, dtype, non_blocking and memory format.
+
+    Raises:
+        TypeError: Arguments that `to` does not take.
+    """
+    given = list(args)
+    other = given.pop(0) if given and isinstance(given[0], Tensor) else tensor
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    elif given:
+        if isinstance(given[0], _C.dtype):
+            dtype = given.pop(0)
+        elif given[0] is None or (
+            isinstance(given[0], (str, int, _C.device)) and not isinstance(given[0], bool)
+        ):
+            device = given.pop(0)
+            if given and (given[0] is None or isinstance(given[0], _C.dtype)):
+                dtype = given.pop(0)
+    if given and isinstance(given[0], bool):
+        non_blocking = given.pop(0)
+    if given and isinstance(given[0], bool):
+        given.pop(0)  # whether to copy, which the answer does not hold
+    if given:
+        raise TypeError(f"to: unexpected argument of type {type(given[0]).__name__}")
+    if device is not None and not isinstance(device, _C.device):
+        device = _C.device(device)
+    return device, dtype, bool(non_blocking), memory_format
+
+
+def _is_all_true(self: Tensor) -> Tensor:
+    """Whether all elements are true, as a tensor."""
+    return self.all()
+
+
+def _is_any_true(self: Tensor) -> Tensor:
+    """Whether an element is true, as a tensor."""
+    return self.any()

@@ -1,0 +1,192 @@
+"""What other people's libraries import and call: passes of loaders, lists of tensors, older orders, names of dtypes."""
+
+import copy
+import importlib
+import pickle
+
+import pytest
+
+import taeda
+from taeda.utils.data import DataLoader, IterableDataset, TensorDataset, dataloader
+
+
+class Steps(IterableDataset):
+    def __iter__(self):
+        return iter(range(5))
+
+
+def test_passes_of_loaders_are_objects_of_their_kind():
+    loader = DataLoader(TensorDataset(taeda.arange(5)), batch_size=2)
+    read = iter(loader)
+    assert isinstance(read, dataloader._SingleProcessDataLoaderIter) and len(read) == 3
+    assert isinstance(read, dataloader._BaseDataLoaderIter) and iter(read) is read
+    assert [batch.tolist() for (batch,) in read] == [[0, 1], [2, 3], [4]]
+    assert (
+        loader._iterator is None and loader._auto_collation and loader._index_sampler is loader.batch_sampler
+    )
+    assert loader._dataset_kind == dataloader._DatasetKind.Map
+    assert DataLoader(Steps())._dataset_kind == dataloader._DatasetKind.Iterable
+    assert DataLoader[int].__origin__ is DataLoader
+
+
+def test_persistent_workers_end_with_the_pass():
+    loader = DataLoader(TensorDataset(taeda.arange(4)), batch_size=2, num_workers=1, persistent_workers=True)
+    read = iter(loader)
+    assert isinstance(read, dataloader._MultiProcessingDataLoaderIter) and loader._iterator is read
+    assert len(list(read)) == 2 and loader._crew is not None
+    read._shutdown_workers()
+    assert loader._crew is None
+    loader._iterator = None
+    assert loader._iterator is None
+    with pytest.raises(TypeError, match="expected None"):
+        loader._iterator = 3
+
+
+class Like:
+    """An object with the attributes of a loader."""
+
+    _IterableDataset_len_called, drop_last, generator, prefetch_factor = None, False, None, 2
+    pin_memory, num_workers, timeout, persistent_workers, worker_init_fn = False, 0, 0, False, None
+
+    def __init__(self, dataset, kind, collation, order):
+        self.dataset, self._dataset_kind, self._auto_collation = dataset, kind, collation
+        self._index_sampler = order
+
+    def collate_fn(self, samples):
+        return samples
+
+
+@pytest.mark.parametrize(
+    ("dataset", "kind", "collation", "order", "expected"),
+    [
+        (range(4), 0, True, [[0, 3], [1]], [[0, 3], [1]]),
+        (range(4), 0, False, [2, 0], [2, 0]),
+        ([5, 6], 1, False, None, [5, 6]),
+    ],
+)
+def test_passes_over_what_looks_like_a_loader(dataset, kind, collation, order, expected):
+    assert list(dataloader._SingleProcessDataLoaderIter(Like(dataset, kind, collation, order))) == expected
+
+
+def test_fetchers():
+    fetch = dataloader._DatasetKind.create_fetcher
+    assert fetch(0, range(9), True, list, False).fetch([2, 5]) == [2, 5]
+    assert fetch(0, range(9), False, str, False).fetch(4) == "4"
+    read = fetch(1, Steps(), True, list, True)
+    assert read.fetch([0, 0]) == [0, 1] and read.fetch([0, 0]) == [2, 3]
+    with pytest.raises(StopIteration):
+        read.fetch([0, 0])
+    from taeda.utils.data._utils.collate import default_collate
+    from taeda.utils.data._utils.worker import _generate_state
+
+    assert default_collate([1, 2]).tolist() == [1, 2] and len(_generate_state(3, 1)) == 4
+
+
+def test_lists_pass_gradients():
+    x = taeda.ones(2, requires_grad=True)
+    sum(t.sum() for t in taeda._foreach_mul([x, x], [2.0, 3.0])).backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_factors_before_tensors():
+    x, m = taeda.ones(2), taeda.ones(2, 2)
+    with pytest.warns(UserWarning, match="order of the arguments of add_ is deprecated"):
+        assert x.add_(0.5, x).tolist() == [1.5, 1.5]
+    with pytest.warns(UserWarning):
+        assert taeda.addcmul(x, 2, x, x).tolist() == [6.0, 6.0]
+        assert taeda.ones(2).addcdiv_(-1, x, x).tolist() == [0.0, 0.0]
+        assert taeda.addmm(2, m, 3, m, m).tolist() == [[8.0, 8.0], [8.0, 8.0]]
+        assert taeda.addmm(2, m, m, m).tolist() == [[4.0, 4.0], [4.0, 4.0]]
+        assert taeda.ones(2, 2).addmm_(2, 3, m, m).tolist() == [[8.0, 8.0], [8.0, 8.0]]
+    for call in (lambda: x.add_(0.5, 0.5, x), lambda: x.add_(x, x, x), lambda: taeda.mul(x, 2, x)):
+        with pytest.raises(TypeError, match="expected at most"):
+            call()
+
+
+def test_named_dtypes():
+    for name in ("complex32", "int4", "uint1", "qint8", "float4_e2m1fn_x2", "bits16"):
+        dtype = getattr(taeda, name)
+        assert isinstance(dtype, taeda.dtype) and dtype == dtype and repr(dtype) == f"taeda.{name}"
+        assert pickle.loads(pickle.dumps(dtype)) is copy.deepcopy(dtype) is dtype
+        with pytest.raises(TypeError, match="dtype"):
+            taeda.ones(2, dtype=dtype)
+    assert taeda.chalf is taeda.complex32 and taeda.complex32 != taeda.complex64
+    assert taeda.complex32.to_real() is taeda.float16
+
+
+def test_modules_of_several_processes_are_names():
+    for name in (
+        "algorithms.ddp_comm_hooks.default_hooks",
+        "checkpoint.state_dict",
+        "tensor.parallel",
+        "rpc",
+    ):
+        importlib.import_module(f"taeda.distributed.{name}")
+    assert not isinstance(3, taeda.distributed.optim.ZeroRedundancyOptimizer)
+    with pytest.raises(NotImplementedError, match="no process groups"):
+        taeda.distributed.checkpoint.save({})
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("taeda.distributed.nothing")
+    fsdp = taeda.distributed.fsdp
+    assert fsdp.ShardingStrategy["FULL_SHARD"].value == 1 and fsdp.MixedPrecision().param_dtype is None
+    rule = fsdp.wrap.ModuleWrapPolicy({taeda.nn.Linear})
+    assert rule(taeda.nn.Linear(1, 1), recurse=False) and not rule(taeda.nn.ReLU(), recurse=False)
+    assert not fsdp.wrap.size_based_auto_wrap_policy(taeda.nn.Linear(1, 1), False, 2)
+
+
+def test_small_names():
+    x = taeda.ones(2, requires_grad=True)
+    with pytest.warns(FutureWarning, match="only_inputs"):
+        assert taeda.autograd.grad((x * x).sum(), x, only_inputs=False)[0].tolist() == [2.0, 2.0]
+    assert taeda.autograd.grad((x * x).sum(), [x], None, None, False, True, True)[0].tolist() == [2.0, 2.0]
+    assert taeda.Future[int].__origin__ is taeda.futures.Future
+    assert taeda._shape_as_tensor(taeda.ones(2, 3)).tolist() == [2, 3]
+    rows = taeda.tensor([0, 0, 2])
+    packed = taeda._convert_indices_from_coo_to_csr(rows, 3)
+    assert packed.tolist() == [0, 2, 2, 3]
+    assert taeda._convert_indices_from_csr_to_coo(packed, rows).tolist() == [[0, 0, 2], [0, 0, 2]]
+    ends = taeda.tensor([1, 4], dtype=taeda.int32)
+    assert taeda._grouped_mm(taeda.ones(4, 2), taeda.ones(2, 2, 3), ends).shape == (4, 3)
+    assert taeda._grouped_mm(taeda.ones(2, 4), taeda.ones(4, 3), ends)[1].tolist() == [[3.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="'offs' is needed"):
+        taeda._grouped_mm(taeda.ones(4, 2), taeda.ones(2, 2, 3))
+    found = taeda._C._nn._parse_to("cpu", taeda.float64, True)
+    assert found == (taeda.device("cpu"), taeda.float64, True, None)
+    with pytest.raises(RuntimeError, match="nothing"):
+        taeda._assert_async(taeda.tensor(False), "nothing")
+    aten = taeda.ops.aten
+    y = aten.alias.default(taeda.ones(2))
+    assert y.tolist() == [1.0, 1.0] and aten._to_copy.default(y, dtype=taeda.int64).dtype is taeda.int64
+    assert taeda._tensor_str._tensor_str(y.detach(), 4) == "[1., 1.]"
+    assert taeda._tensor_str._add_suffixes("t([1.]", ["a=1"], 2, False) == "t([1.], a=1)"
+
+
+def test_loading_to_a_device(tmp_path):
+    taeda.save({"a": taeda.ones(2)}, tmp_path / "t.pt")
+    assert taeda.load(tmp_path / "t.pt", map_location=taeda.device("cpu"))["a"].tolist() == [1.0, 1.0]
+
+
+def test_contexts_as_decorators():
+    from taeda.utils._contextlib import _DecoratorContextManager
+
+    inside = []
+
+    class Noted(_DecoratorContextManager):
+        def __enter__(self):
+            inside.append(1)
+
+        def __exit__(self, *_):
+            inside.pop()
+
+    @Noted()
+    def depth():
+        return len(inside)
+
+    @Noted()
+    def depths():
+        got = yield len(inside)
+        yield got + len(inside)
+
+    assert depth() == 1 and not inside
+    steps = depths()
+    assert next(steps) == 1 and not inside and steps.send(5) == 6
