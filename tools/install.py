@@ -43,7 +43,7 @@ class Package:
             tuple(content["build-system"]["requires"]),
             tuple(project.get("dependencies", ())),
             project.get("optional-dependencies", {}),
-            tuple(content.get("tool", {}).get("taeda", {}).get("needs", ())),
+            tuple(content.get("tool", {}).get("taeda-install", {}).get("needs", ())),
         )
 
 
