@@ -81,3 +81,14 @@ def test_circles_are_refused(tool, packages):
     }
     with pytest.raises(SystemExit, match="circle: a -> b -> a"):
         tool.in_order(circle, ["a"], [])
+
+
+def test_what_cannot_be_built_here_is_left_out_unless_it_is_named(tool, packages, monkeypatch, capsys):
+    needing = [name for name, package in packages.items() if package.needs]
+    assert needing == ["taeda-tensor-cuda"]
+    monkeypatch.setattr(tool.shutil, "which", lambda program: None)
+    assert set(packages) - set(tool.select(packages, [])) == set(needing)
+    assert capsys.readouterr().out == "taeda-tensor-cuda is left out: there is no nvcc; name it to build it\n"
+    assert tool.select(packages, ["tensor-cuda"]) == needing
+    monkeypatch.setattr(tool.shutil, "which", lambda program: f"/bin/{program}")
+    assert tool.select(packages, []) == list(packages)

@@ -1,6 +1,6 @@
 """Build and install the repository's packages, in dependency order, into the running interpreter's environment.
 
-python tools/install.py                       every package
+python tools/install.py                       every package whose needs are met here
 python tools/install.py --editable nn optim   these and what they depend on, importable from the source tree
 python tools/install.py --wheels dist         keep the wheels in dist/
 python tools/install.py --with test           also what the packages' tests need
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ class Package:
     build_requirements: tuple[str, ...]
     requirements: tuple[str, ...]
     extras: dict[str, list[str]]
+    needs: tuple[str, ...] = ()  # programs without which it is built only when it is named
 
     @classmethod
     def read(cls, folder: Path) -> Package:
@@ -41,6 +43,7 @@ class Package:
             tuple(content["build-system"]["requires"]),
             tuple(project.get("dependencies", ())),
             project.get("optional-dependencies", {}),
+            tuple(content.get("tool", {}).get("taeda-install", {}).get("needs", ())),
         )
 
 
@@ -143,7 +146,17 @@ def select(packages: dict[str, Package], names: list[str]) -> list[str]:
     unknown = [name for name in names if name not in by_folder and name not in packages]
     if unknown:
         raise SystemExit(f"unknown package {', '.join(unknown)}; there are: {', '.join(by_folder)}")
-    return [by_folder.get(name, name) for name in names] or list(packages)
+    if names:
+        return [by_folder.get(name, name) for name in names]
+    return [name for name, package in packages.items() if has_needs(package)]
+
+
+def has_needs(package: Package) -> bool:
+    """Whether the programs that a package needs are here; says what it is left out for."""
+    absent = [program for program in package.needs if shutil.which(program) is None]
+    if absent:
+        print(f"{package.name} is left out: there is no {', '.join(absent)}; name it to build it", flush=True)
+    return not absent
 
 
 def main(arguments: list[str] | None = None) -> None:

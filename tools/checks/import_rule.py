@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ALLOWED: dict[str, frozenset[str]] = {
     "taeda_registry": frozenset(),
     "taeda_tensor_core": frozenset({"taeda_registry"}),
+    "taeda_tensor_cuda": frozenset({"taeda_registry", "taeda_tensor_core"}),
     "taeda_autograd": frozenset({"taeda_registry", "taeda_tensor_core"}),
     "taeda_nn": frozenset({"taeda_registry"}),
     "taeda_optim": frozenset({"taeda_registry"}),

@@ -149,7 +149,7 @@ def _find(name: str) -> None:
         with _registering(joins=False):
             _load_from(offering, name)
     except (Exception, SystemExit) as error:  # a plug-in may not end the program
-        remedy = "" if "try: pip" in str(error) else _remedy(offering[0])
+        remedy = "" if "try: " in str(error) else _remedy(offering[0])
         package = offering[0].module.partition(".")[0]
         brought = (m for m in sys.modules if m not in before and m.partition(".")[0] == package)
         failure = _failures[name] = Failure(error, remedy, _installed(), tuple(brought))

@@ -1,0 +1,283 @@
+// The plug-in: what taeda is told of the devices, and the functions that it calls.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "backend/machine.h"
+#include "driver/real.h"
+#include "taeda/abi.h"
+
+namespace taeda::cuda {
+namespace {
+
+const taeda_api* api = nullptr;
+int32_t number = 0;
+// Lives as long as the process: tensors that end with it give their memory back.
+Machine* machine = nullptr;
+std::vector<std::string>* more_facts = nullptr;
+
+int32_t failed(const char* what, Status status, const std::string& text = "") {
+  const std::string said =
+      text.empty() ? "cuda: " + std::string(what) + ": " + machine->driver().text_of(status) : text;
+  return api->set_error(status == Status::OutOfMemory ? TAEDA_E_MEMORY : TAEDA_E_RUNTIME, said.c_str());
+}
+int32_t told(const char* what, Status status) { return status == Status::Ok ? TAEDA_OK : failed(what, status); }
+/// Nothing may be thrown across the border.
+template <class Body>
+int32_t guarded(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return api->set_error(TAEDA_E_MEMORY, error.what());
+  }
+}
+template <class Body>
+void kept(const Body& body) noexcept {
+  try {
+    body();
+  } catch (...) {  // out of host memory while something is given back: it stays taken
+  }
+}
+Address address_of(const void* data) { return Address(reinterpret_cast<uintptr_t>(data)); }
+void* pointer_to(Address address) { return reinterpret_cast<void*>(uintptr_t(address)); }
+
+int32_t device_count(void*, int32_t* count) { return *count = machine->driver().device_count(), TAEDA_OK; }
+
+// --- memory ---
+
+int32_t allocate(void*, int32_t index, size_t nbytes, taeda_stream stream, void** data) {
+  return guarded([&] {
+    Address address = 0;
+    std::string text;
+    const Status status = machine->memory(index).allocate(nbytes, stream, address, text);
+    *data = pointer_to(address);
+    return status == Status::Ok ? TAEDA_OK : failed("allocate", status, text);
+  });
+}
+void release(void*, int32_t index, void* data, size_t) {
+  kept([&] { machine->memory(index).release(address_of(data)); });
+}
+int32_t stream_uses(void*, int32_t index, void* data, taeda_stream stream) {
+  return guarded([&] { return told("stream_uses", machine->memory(index).uses(address_of(data), stream)); });
+}
+int32_t pinned_allocate(void*, size_t nbytes, void** data) {
+  return guarded([&] {
+    Address address = 0;
+    std::string text;
+    const Status status = machine->pinned().allocate(nbytes, nullptr, address, text);
+    *data = pointer_to(address);
+    return status == Status::Ok ? TAEDA_OK : failed("pinned_allocate", status, text);
+  });
+}
+void pinned_release(void*, void* data, size_t) {
+  kept([&] { machine->pinned().release(address_of(data)); });
+}
+int32_t empty_cache(void*, int32_t index) {
+  return guarded([&] {
+    const Status pinned = machine->pinned().empty_cache();
+    const Status status = machine->memory(index).empty_cache();
+    return told("empty_cache", status == Status::Ok ? pinned : status);
+  });
+}
+int32_t properties(void*, int32_t index, taeda_device_properties* properties) {
+  return guarded([&] {
+    DeviceFacts facts;
+    Status status = machine->driver().facts(index, facts);
+    Room room;
+    if (status == Status::Ok) status = machine->driver().room(index, room);
+    if (status != Status::Ok) return failed("properties", status);
+    std::strncpy(properties->name, facts.name.c_str(), sizeof properties->name - 1);
+    properties->total_memory = facts.total_memory;
+    properties->free_memory = room.free;
+    properties->alignment = uint32_t(kDevicePolicy.granule);
+    properties->processors = uint32_t(facts.processors);
+    properties->more = (*more_facts)[size_t(index)].c_str();
+    return int32_t(TAEDA_OK);
+  });
+}
+
+// --- copies ---
+
+int32_t waited_for(const char* what, Status status, int32_t index, taeda_stream stream, int32_t blocking) {
+  if (status == Status::Ok && blocking) status = machine->driver().synchronize_stream(index, stream);
+  return told(what, status);
+}
+int32_t copy_from_host(void*, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
+                       int32_t blocking) {
+  return guarded([&] {
+    machine->memory(index).launched(address_of(to), stream);
+    const Status status = machine->driver().copy_in(index, address_of(to), from, nbytes, stream);
+    return waited_for("copy_from_host", status, index, stream, blocking);
+  });
+}
+int32_t copy_to_host(void*, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
+                     int32_t blocking) {
+  return guarded([&] {
+    machine->memory(index).launched(address_of(from), stream);
+    const Status status = machine->driver().copy_out(index, to, address_of(from), nbytes, stream);
+    return waited_for("copy_to_host", status, index, stream, blocking);
+  });
+}
+/// What is put into `waiting` from now on comes after what is now in `stream`.
+Status put_in_order(int device, StreamHandle stream, int waiting_device, StreamHandle waiting) {
+  Driver& driver = machine->driver();
+  EventHandle event = nullptr;
+  Status status = driver.create_event(device, false, event);
+  if (status != Status::Ok) return status;
+  status = driver.record_event(device, event, stream);
+  if (status == Status::Ok) status = driver.wait_event(waiting_device, waiting, event);
+  driver.destroy_event(device, event);
+  return status;
+}
+int32_t copy_peer(void*, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
+                  taeda_stream stream) {
+  return guarded([&] {
+    const StreamHandle source = api->stream_current({number, from_index});
+    machine->memory(to_index).launched(address_of(to), stream);
+    machine->memory(from_index).launched(address_of(from), source);
+    Status status = put_in_order(from_index, source, to_index, stream);
+    if (status == Status::Ok)
+      status = machine->driver().copy_peer(to_index, address_of(to), from_index, address_of(from), nbytes, stream);
+    if (status == Status::Ok) status = put_in_order(to_index, stream, from_index, source);
+    return told("copy_peer", status);
+  });
+}
+
+// --- streams and events ---
+
+int32_t synchronize(void*, int32_t index) {
+  return guarded([&] { return told("synchronize", machine->driver().synchronize(index)); });
+}
+int32_t stream_create(void*, int32_t index, int32_t priority, taeda_stream* stream) {
+  return guarded([&] { return told("stream_create", machine->create_stream(index, priority, *stream)); });
+}
+void stream_destroy(void*, int32_t index, taeda_stream stream) {
+  kept([&] { machine->end_stream(index, stream); });
+}
+int32_t stream_synchronize(void*, int32_t index, taeda_stream stream) {
+  return guarded([&] { return told("stream_synchronize", machine->driver().synchronize_stream(index, stream)); });
+}
+/// Stores whether something is done; that it is not is no error.
+int32_t answered(const char* what, Status status, int32_t* done) {
+  *done = status == Status::Ok;
+  return told(what, status == Status::NotReady ? Status::Ok : status);
+}
+int32_t stream_query(void*, int32_t index, taeda_stream stream, int32_t* done) {
+  return guarded([&] { return answered("stream_query", machine->driver().query_stream(index, stream), done); });
+}
+int32_t event_create(void*, int32_t index, uint32_t flags, taeda_event* event) {
+  return guarded(
+      [&] { return told("event_create", machine->driver().create_event(index, flags & TAEDA_EVENT_TIMING, *event)); });
+}
+void event_destroy(void*, int32_t index, taeda_event event) { machine->driver().destroy_event(index, event); }
+int32_t event_record(void*, int32_t index, taeda_event event, taeda_stream stream) {
+  return guarded([&] { return told("event_record", machine->driver().record_event(index, event, stream)); });
+}
+int32_t event_wait(void*, int32_t index, taeda_event event, taeda_stream stream) {
+  return guarded([&] { return told("event_wait", machine->driver().wait_event(index, stream, event)); });
+}
+int32_t event_synchronize(void*, int32_t index, taeda_event event) {
+  return guarded([&] { return told("event_synchronize", machine->driver().synchronize_event(index, event)); });
+}
+int32_t event_query(void*, int32_t index, taeda_event event, int32_t* done) {
+  return guarded([&] { return answered("event_query", machine->driver().query_event(index, event), done); });
+}
+int32_t event_elapsed(void*, int32_t, taeda_event from, taeda_event to, double* milliseconds) {
+  return guarded([&] { return told("event_elapsed", machine->driver().elapsed(from, to, *milliseconds)); });
+}
+
+// --- start ---
+
+constexpr taeda_lack kLacks[] = {
+    {"kernels", "operators have no kernels yet; taeda.backends.fallback(\"cuda\", \"cpu\") computes them on the cpu"},
+    {"sharing", "memory is not shared between processes yet"},
+};
+
+/// TAEDA_CUDA_DRIVER=simulated, or simulated:DEVICES:MEBIBYTES. Null where the text makes no sense.
+std::unique_ptr<Machine> simulated_machine(const char* text) {
+  int devices = 1;
+  unsigned long long mebibytes = 1024;
+  char rest = 0;
+  const int read = std::sscanf(text, "simulated:%d:%llu%c", &devices, &mebibytes, &rest);
+  const bool sensible = devices > 0 && devices < 128 && mebibytes > 0 && mebibytes < (1ull << 20);
+  if ((read != 2 && std::strcmp(text, "simulated") != 0) || !sensible) return nullptr;
+  return Machine::simulated(devices, mebibytes * kMebi);
+}
+int32_t make_machine() {
+  const char* const wanted = std::getenv("TAEDA_CUDA_DRIVER");
+  if (wanted && *wanted) {
+    machine = simulated_machine(wanted).release();
+    const std::string text = "TAEDA_CUDA_DRIVER must be 'simulated' or 'simulated:DEVICES:MEBIBYTES', found '" +
+                             std::string(wanted) + "'; try: unset it";
+    return machine ? TAEDA_OK : api->set_error(TAEDA_E_VALUE, text.c_str());
+  }
+  std::string why;
+  std::unique_ptr<Driver> driver = open_driver(why);
+  if (!driver) return api->set_error(TAEDA_E_RUNTIME, why.c_str());
+  machine = new Machine(std::move(driver));
+  return TAEDA_OK;
+}
+int32_t describe_devices() {
+  more_facts = new std::vector<std::string>;
+  for (int i = 0; i < machine->driver().device_count(); ++i) {
+    DeviceFacts facts;
+    if (const Status status = machine->driver().facts(i, facts); status != Status::Ok)
+      return failed("properties", status);
+    more_facts->push_back("{\"capability\": [" + std::to_string(facts.major) + ", " + std::to_string(facts.minor) +
+                          "], \"driver\": \"" + (machine->simulation() ? "simulated" : "cuda") + "\"}");
+  }
+  return TAEDA_OK;
+}
+int32_t register_backend() {
+  taeda_backend backend{};
+  backend.size = sizeof backend;
+  backend.name = "cuda";
+  backend.distribution = "taeda-tensor-cuda";
+  backend.capabilities = TAEDA_CAN_STREAMS | TAEDA_CAN_EVENT_TIMING;
+  backend.lacks = kLacks;
+  backend.lack_count = sizeof kLacks / sizeof *kLacks;
+  backend.device_count = device_count;
+  backend.allocate = allocate;
+  backend.release = release;
+  backend.copy_from_host = copy_from_host;
+  backend.copy_to_host = copy_to_host;
+  backend.synchronize = synchronize;
+  backend.copy_peer = copy_peer;
+  backend.stream_create = stream_create;
+  backend.stream_destroy = stream_destroy;
+  backend.stream_synchronize = stream_synchronize;
+  backend.stream_query = stream_query;
+  backend.stream_uses = stream_uses;
+  backend.event_create = event_create;
+  backend.event_destroy = event_destroy;
+  backend.event_record = event_record;
+  backend.event_wait = event_wait;
+  backend.event_synchronize = event_synchronize;
+  backend.event_query = event_query;
+  backend.event_elapsed = event_elapsed;
+  backend.pinned_allocate = pinned_allocate;
+  backend.pinned_release = pinned_release;
+  backend.properties = properties;
+  backend.empty_cache = empty_cache;
+  return api->backend_register(&backend, &number);
+}
+int32_t start(const taeda_api* given) {
+  api = given;
+  return guarded([] {
+    int32_t status = machine ? TAEDA_OK : make_machine();
+    if (status == TAEDA_OK && !more_facts) status = describe_devices();
+    return status == TAEDA_OK ? register_backend() : status;
+  });
+}
+
+constexpr taeda_plugin kPlugin{sizeof kPlugin, TAEDA_ABI_MAJOR, 1, "cuda", "taeda-tensor-cuda", start};
+
+}  // namespace
+
+Machine* own_machine() { return machine; }
+
+}  // namespace taeda::cuda
+
+extern "C" TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void) { return &taeda::cuda::kPlugin; }

@@ -1,0 +1,80 @@
+// What the backend uses of the CUDA driver: an abstract table with a real and a simulated end.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace taeda::cuda {
+
+/// Numbers of the driver (CUresult). Those without a name here pass through as they are.
+enum class Status : int {
+  Ok = 0,
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  NoDevice = 100,
+  IllegalAddress = 700,
+  LaunchFailed = 719,
+  NotReady = 600,
+};
+
+/// An address of a device, or of pinned host memory; 0 is none.
+using Address = uint64_t;
+/// Null is the device's default stream.
+using StreamHandle = void*;
+using EventHandle = void*;
+
+struct DeviceFacts {
+  std::string name;
+  uint64_t total_memory = 0;
+  int major = 0, minor = 0;  // compute capability
+  int processors = 0;
+};
+struct Room {
+  uint64_t free = 0, total = 0;
+};
+
+/// All functions may be called from any thread. Streams, events and addresses belong to the device that they were
+/// made for, whose index comes first. Work within a stream is in order.
+class Driver {
+ public:
+  Driver() = default;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  virtual ~Driver() = default;
+
+  virtual int device_count() const = 0;
+  virtual Status facts(int device, DeviceFacts& facts) = 0;
+  /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
+  virtual std::string text_of(Status status) const = 0;
+
+  virtual Status allocate(int device, size_t nbytes, Address& address) = 0;
+  /// The caller has waited for work that uses it.
+  virtual Status release(int device, Address address) = 0;
+  virtual Status room(int device, Room& room) = 0;
+  virtual Status allocate_pinned(size_t nbytes, void*& data) = 0;
+  virtual Status release_pinned(void* data) = 0;
+
+  /// Does not wait for the work of the default stream, nor that for its own.
+  virtual Status create_stream(int device, int priority, StreamHandle& stream) = 0;
+  virtual Status synchronize_stream(int device, StreamHandle stream) = 0;
+  /// NotReady while work is waiting or running.
+  virtual Status query_stream(int device, StreamHandle stream) = 0;
+  virtual Status synchronize(int device) = 0;
+
+  virtual Status create_event(int device, bool timing, EventHandle& event) = 0;
+  virtual void destroy_event(int device, EventHandle event) = 0;
+  virtual Status record_event(int device, EventHandle event, StreamHandle stream) = 0;
+  virtual Status wait_event(int device, StreamHandle stream, EventHandle event) = 0;
+  virtual Status synchronize_event(int device, EventHandle event) = 0;
+  virtual Status query_event(int device, EventHandle event) = 0;
+  virtual Status elapsed(EventHandle from, EventHandle to, double& milliseconds) = 0;
+
+  // Copies are put into the stream; host memory that is not pinned may make them wait.
+  virtual Status copy_in(int device, Address to, const void* from, size_t nbytes, StreamHandle stream) = 0;
+  virtual Status copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) = 0;
+  virtual Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
+                           StreamHandle stream) = 0;
+};
+
+}  // namespace taeda::cuda

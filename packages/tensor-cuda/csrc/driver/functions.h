@@ -1,0 +1,52 @@
+// The functions of the CUDA driver that are looked up in its library, as they are declared in NVIDIA's cuda.h.
+//
+// By hand, so that host code needs no toolkit; tests compile them against a toolkit's header where there is one.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+// Handles are pointers, CUdevice and CUresult ints, CUdeviceptr 64 bits.
+#define TAEDA_CUDA_FUNCTIONS(X)                                   \
+  X(cuInit, (unsigned))                                           \
+  X(cuGetErrorName, (int, const char**))                          \
+  X(cuGetErrorString, (int, const char**))                        \
+  X(cuDeviceGetCount, (int*))                                     \
+  X(cuDeviceGet, (int*, int))                                     \
+  X(cuDeviceGetName, (char*, int, int))                           \
+  X(cuDeviceTotalMem_v2, (size_t*, int))                          \
+  X(cuDeviceGetAttribute, (int*, int, int))                       \
+  X(cuDevicePrimaryCtxRetain, (void**, int))                      \
+  X(cuCtxSetCurrent, (void*))                                     \
+  X(cuCtxSynchronize, (void))                                     \
+  X(cuMemGetInfo_v2, (size_t*, size_t*))                          \
+  X(cuMemAlloc_v2, (uint64_t*, size_t))                           \
+  X(cuMemFree_v2, (uint64_t))                                     \
+  X(cuMemHostAlloc, (void**, size_t, unsigned))                   \
+  X(cuMemFreeHost, (void*))                                       \
+  X(cuStreamCreateWithPriority, (void**, unsigned, int))          \
+  X(cuStreamSynchronize, (void*))                                 \
+  X(cuStreamQuery, (void*))                                       \
+  X(cuStreamWaitEvent, (void*, void*, unsigned))                  \
+  X(cuEventCreate, (void**, unsigned))                            \
+  X(cuEventDestroy_v2, (void*))                                   \
+  X(cuEventRecord, (void*, void*))                                \
+  X(cuEventSynchronize, (void*))                                  \
+  X(cuEventQuery, (void*))                                        \
+  X(cuEventElapsedTime, (float*, void*, void*))                   \
+  X(cuMemcpyHtoDAsync_v2, (uint64_t, const void*, size_t, void*)) \
+  X(cuMemcpyDtoHAsync_v2, (void*, uint64_t, size_t, void*))       \
+  X(cuMemcpyPeerAsync, (uint64_t, void*, uint64_t, void*, size_t, void*))
+
+namespace taeda::cuda {
+
+struct Functions {
+#define TAEDA_CUDA_POINTER(NAME, PARAMETERS) int(*NAME) PARAMETERS = nullptr;
+  TAEDA_CUDA_FUNCTIONS(TAEDA_CUDA_POINTER)
+#undef TAEDA_CUDA_POINTER
+};
+
+// Constants of cuda.h.
+inline constexpr unsigned kStreamNonBlocking = 1, kEventNoTiming = 2, kHostPortable = 1;
+inline constexpr int kAttributeProcessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;
+
+}  // namespace taeda::cuda

@@ -1,0 +1,189 @@
+// The driver's functions, looked up in its library at run time.
+#include "driver/real.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "driver/functions.h"
+
+namespace taeda::cuda {
+namespace {
+
+constexpr const char* kLibrary = "libcuda.so.1";
+constexpr Status kAfterFork = Status(-1);
+
+std::atomic<bool> forked = false;  // since the driver was started
+thread_local int current_device = -1;
+
+class RealDriver final : public Driver {
+ public:
+  RealDriver(const Functions& functions, int count) : f_(functions), contexts_(size_t(count), nullptr) {
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  }
+
+  int device_count() const override { return int(contexts_.size()); }
+  std::string text_of(Status status) const override {
+    if (status == kAfterFork)
+      return "CUDA was started before this process was forked, and cannot be used in the child; try: "
+             "multiprocessing's start method 'spawn'";
+    const char *name = nullptr, *text = nullptr;
+    f_.cuGetErrorName(int(status), &name);
+    f_.cuGetErrorString(int(status), &text);
+    if (!name || !text) return "unknown error " + std::to_string(int(status)) + " of the CUDA driver";
+    return std::string(text) + " (" + name + ")";
+  }
+  Status facts(int device, DeviceFacts& facts) override {
+    if (forked) return kAfterFork;
+    char name[128] = "";
+    size_t total = 0;
+    int handle = 0;
+    for (const int status :
+         {f_.cuDeviceGet(&handle, device), f_.cuDeviceGetName(name, sizeof name, handle),
+          f_.cuDeviceTotalMem_v2(&total, handle), f_.cuDeviceGetAttribute(&facts.major, kAttributeMajor, handle),
+          f_.cuDeviceGetAttribute(&facts.minor, kAttributeMinor, handle),
+          f_.cuDeviceGetAttribute(&facts.processors, kAttributeProcessors, handle)})
+      if (status != 0) return Status(status);
+    facts.name = name;
+    facts.total_memory = total;
+    return Status::Ok;
+  }
+
+  Status allocate(int device, size_t nbytes, Address& address) override {
+    return on(device, [&] { return f_.cuMemAlloc_v2(&address, nbytes); });
+  }
+  Status release(int device, Address address) override {
+    return on(device, [&] { return f_.cuMemFree_v2(address); });
+  }
+  Status room(int device, Room& room) override {
+    size_t free = 0, total = 0;
+    const Status status = on(device, [&] { return f_.cuMemGetInfo_v2(&free, &total); });
+    room = {free, total};
+    return status;
+  }
+  Status allocate_pinned(size_t nbytes, void*& data) override {
+    return on(0, [&] { return f_.cuMemHostAlloc(&data, nbytes, kHostPortable); });
+  }
+  Status release_pinned(void* data) override {
+    return on(0, [&] { return f_.cuMemFreeHost(data); });
+  }
+
+  Status create_stream(int device, int priority, StreamHandle& stream) override {
+    return on(device, [&] { return f_.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, priority); });
+  }
+  Status synchronize_stream(int device, StreamHandle stream) override {
+    return on(device, [&] { return f_.cuStreamSynchronize(stream); });
+  }
+  Status query_stream(int device, StreamHandle stream) override {
+    return on(device, [&] { return f_.cuStreamQuery(stream); });
+  }
+  Status synchronize(int device) override {
+    return on(device, [&] { return f_.cuCtxSynchronize(); });
+  }
+  Status create_event(int device, bool timing, EventHandle& event) override {
+    return on(device, [&] { return f_.cuEventCreate(&event, timing ? 0 : kEventNoTiming); });
+  }
+  void destroy_event(int device, EventHandle event) override {
+    on(device, [&] { return f_.cuEventDestroy_v2(event); });
+  }
+  Status record_event(int device, EventHandle event, StreamHandle stream) override {
+    return on(device, [&] { return f_.cuEventRecord(event, stream); });
+  }
+  Status wait_event(int device, StreamHandle stream, EventHandle event) override {
+    return on(device, [&] { return f_.cuStreamWaitEvent(stream, event, 0); });
+  }
+  Status synchronize_event(int device, EventHandle event) override {
+    return on(device, [&] { return f_.cuEventSynchronize(event); });
+  }
+  Status query_event(int device, EventHandle event) override {
+    return on(device, [&] { return f_.cuEventQuery(event); });
+  }
+  Status elapsed(EventHandle from, EventHandle to, double& milliseconds) override {
+    if (forked) return kAfterFork;
+    float found = 0;
+    const Status status = Status(f_.cuEventElapsedTime(&found, from, to));
+    milliseconds = found;
+    return status;
+  }
+
+  Status copy_in(int device, Address to, const void* from, size_t nbytes, StreamHandle stream) override {
+    return on(device, [&] { return f_.cuMemcpyHtoDAsync_v2(to, from, nbytes, stream); });
+  }
+  Status copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) override {
+    return on(device, [&] { return f_.cuMemcpyDtoHAsync_v2(to, from, nbytes, stream); });
+  }
+  Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
+                   StreamHandle stream) override {
+    if (const Status status = use(from_device); status != Status::Ok) return status;  // its context is there
+    return on(to_device, [&] {
+      return f_.cuMemcpyPeerAsync(to, contexts_[size_t(to_device)], from, contexts_[size_t(from_device)], nbytes,
+                                  stream);
+    });
+  }
+
+ private:
+  /// Makes the device's primary context, which other libraries share, the calling thread's.
+  Status use(int device) {
+    if (forked) return kAfterFork;
+    if (current_device == device) return Status::Ok;
+    const std::lock_guard held(lock_);
+    void*& context = contexts_[size_t(device)];
+    if (!context) {
+      int handle = 0;
+      int status = f_.cuDeviceGet(&handle, device);
+      if (status == 0) status = f_.cuDevicePrimaryCtxRetain(&context, handle);
+      if (status != 0) return Status(status);
+    }
+    const int status = f_.cuCtxSetCurrent(context);
+    if (status == 0) current_device = device;
+    return Status(status);
+  }
+  template <class Call>
+  Status on(int device, const Call& call) {
+    const Status status = use(device);
+    return status == Status::Ok ? Status(call()) : status;
+  }
+
+  const Functions f_;
+  std::mutex lock_;
+  std::vector<void*> contexts_;
+};
+
+/// Empty when all functions are there.
+std::string look_up(void* library, Functions& functions) {
+  std::string absent;
+#define TAEDA_CUDA_LOOK_UP(NAME, PARAMETERS)                                          \
+  functions.NAME = reinterpret_cast<decltype(functions.NAME)>(dlsym(library, #NAME)); \
+  if (!functions.NAME) absent += (absent.empty() ? "" : ", ") + std::string(#NAME);
+  TAEDA_CUDA_FUNCTIONS(TAEDA_CUDA_LOOK_UP)
+#undef TAEDA_CUDA_LOOK_UP
+  return absent;
+}
+
+}  // namespace
+
+std::unique_ptr<Driver> open_driver(std::string& why) {
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    why = std::string("there is no CUDA driver: ") + dlerror() + "; try: install NVIDIA's driver";
+    return nullptr;
+  }
+  Functions functions;
+  if (const std::string absent = look_up(library, functions); !absent.empty()) {
+    why = std::string(kLibrary) + " has no " + absent + "; try: install a newer driver of NVIDIA's";
+    return nullptr;
+  }
+  int count = 0, status = functions.cuInit(0);
+  if (status == 0) status = functions.cuDeviceGetCount(&count);
+  auto driver = std::make_unique<RealDriver>(functions, count);
+  if (status == 0 && count > 0) return driver;
+  why = status != 0 ? "the CUDA driver does not start: " + driver->text_of(Status(status))
+                    : std::string("the CUDA driver knows no device");
+  why += "; try: nvidia-smi, which shows what the driver sees, and CUDA_VISIBLE_DEVICES, which may hide devices";
+  return nullptr;
+}
+
+}  // namespace taeda::cuda

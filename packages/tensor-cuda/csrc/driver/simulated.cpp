@@ -1,0 +1,314 @@
+// The simulated driver. Ends of work are computed when it is queued, so no thread and no queue is needed.
+#include "driver/simulated.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace taeda::cuda {
+namespace {
+
+enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kKinds };
+constexpr std::string_view kNames[kKinds] = {"allocate", "pinned", "copy", "event", "synchronize", "kernel"};
+
+// Beyond what a process of the host is given, and far apart: an address of one device plus any offset is none of
+// another's.
+constexpr Address kFirstAddress = Address(1) << 56, kBetweenDevices = Address(1) << 48;
+constexpr size_t kGranularity = 512;
+constexpr int64_t kCopyStart = 1000, kBytesPerNanosecond = 10;
+
+}  // namespace
+
+struct SimulatedDriver::Stream {
+  int64_t end = 0;  // of all that is in it
+};
+struct SimulatedDriver::Event {
+  int64_t time = 0;
+};
+struct SimulatedDriver::Device {
+  uint64_t capacity;
+  Address base;
+  char* bytes;
+  uint64_t used = 0, others = 0, allocations = 0, releases = 0;
+  Status failed = Status::Ok;                // for good
+  std::map<Address, uint64_t> free, blocks;  // address to size
+  Stream default_stream;
+  std::vector<Stream*> streams;
+
+  Device(uint64_t capacity, Address base) : capacity(capacity), base(base), free{{base, capacity}} {
+    void* const mapped =
+        mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    bytes = static_cast<char*>(mapped);
+  }
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device() { munmap(bytes, capacity); }
+
+  int64_t end() const {
+    int64_t last = default_stream.end;
+    for (const Stream* stream : streams) last = std::max(last, stream->end);
+    return last;
+  }
+};
+
+SimulatedDriver::SimulatedDriver(int devices, uint64_t bytes_each) : countdown_(kKinds) {
+  const uint64_t capacity = std::max<uint64_t>(bytes_each / kGranularity, 1) * kGranularity;
+  for (int i = 0; i < devices; ++i)
+    devices_.push_back(std::make_unique<Device>(capacity, kFirstAddress + kBetweenDevices * Address(i)));
+}
+SimulatedDriver::~SimulatedDriver() {
+  for (const auto& [data, size] : pinned_) std::free(data);
+}
+
+Status SimulatedDriver::facts(int device, DeviceFacts& facts) {
+  facts = {"simulated device " + std::to_string(device), devices_[size_t(device)]->capacity, 9, 0, 1};
+  return Status::Ok;
+}
+std::string SimulatedDriver::text_of(Status status) const {
+  switch (status) {
+    case Status::Ok: return "no error";
+    case Status::InvalidValue: return "invalid argument (simulated)";
+    case Status::OutOfMemory: return "out of memory (simulated)";
+    case Status::IllegalAddress: return "an illegal memory access was encountered (simulated)";
+    case Status::LaunchFailed: return "unspecified failure (simulated)";
+    case Status::NotReady: return "device not ready (simulated)";
+    default: return "status " + std::to_string(int(status)) + " (simulated)";
+  }
+}
+bool SimulatedDriver::fails(int kind) {
+  int64_t& left = countdown_[size_t(kind)];
+  return left > 0 && --left == 0;
+}
+bool SimulatedDriver::fail(std::string_view kind, int64_t nth) {
+  const std::lock_guard held(lock_);
+  const auto found = std::find(std::begin(kNames), std::end(kNames), kind);
+  if (found == std::end(kNames)) return false;
+  countdown_[size_t(found - std::begin(kNames))] = nth;
+  return true;
+}
+
+// --- memory ---
+
+Status SimulatedDriver::allocate(int device, size_t nbytes, Address& address) {
+  const std::lock_guard held(lock_);
+  Device& at = *devices_[size_t(device)];
+  if (at.failed != Status::Ok) return at.failed;
+  if (nbytes == 0) return Status::InvalidValue;
+  ++at.allocations;
+  if (fails(kAllocate) || nbytes > at.capacity) return Status::OutOfMemory;
+  const uint64_t size = (nbytes + kGranularity - 1) / kGranularity * kGranularity;
+  if (at.used + at.others + size > at.capacity) return Status::OutOfMemory;
+  const auto found = std::ranges::find_if(at.free, [&](const auto& hole) { return hole.second >= size; });
+  if (found == at.free.end()) return Status::OutOfMemory;
+  const auto [start, length] = *found;
+  at.free.erase(found);
+  if (length > size) at.free[start + size] = length - size;
+  at.blocks[start] = size;
+  at.used += size;
+  address = start;
+  return Status::Ok;
+}
+Status SimulatedDriver::release(int device, Address address) {
+  const std::lock_guard held(lock_);
+  Device& at = *devices_[size_t(device)];
+  const auto block = at.blocks.find(address);
+  if (block == at.blocks.end()) return Status::InvalidValue;
+  ++at.releases;
+  run_until(at.end());  // as the hardware's driver does
+  uint64_t size = block->second;
+  at.used -= size;
+  at.blocks.erase(block);
+  auto next = at.free.lower_bound(address);
+  if (next != at.free.end() && next->first == address + size) {
+    size += next->second;
+    next = at.free.erase(next);
+  }
+  if (next != at.free.begin() && std::prev(next)->first + std::prev(next)->second == address)
+    std::prev(next)->second += size;
+  else at.free[address] = size;
+  return at.failed;
+}
+Status SimulatedDriver::room(int device, Room& room) {
+  const std::lock_guard held(lock_);
+  const Device& at = *devices_[size_t(device)];
+  const uint64_t taken = at.used + at.others;
+  room = {taken > at.capacity ? 0 : at.capacity - taken, at.capacity};
+  return at.failed;
+}
+void SimulatedDriver::hold(int device, uint64_t nbytes) {
+  const std::lock_guard held(lock_);
+  devices_[size_t(device)]->others = nbytes;
+}
+uint64_t SimulatedDriver::taken(int device) const {
+  const std::lock_guard held(lock_);
+  return devices_[size_t(device)]->used;
+}
+std::pair<uint64_t, uint64_t> SimulatedDriver::traffic(int device) const {
+  const std::lock_guard held(lock_);
+  const Device& at = *devices_[size_t(device)];
+  return {at.allocations, at.releases};
+}
+Status SimulatedDriver::allocate_pinned(size_t nbytes, void*& data) {
+  const std::lock_guard held(lock_);
+  if (fails(kPinned)) return Status::OutOfMemory;
+  data = std::aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
+  if (!data) return Status::OutOfMemory;
+  pinned_[data] = nbytes;
+  return Status::Ok;
+}
+Status SimulatedDriver::release_pinned(void* data) {
+  const std::lock_guard held(lock_);
+  if (pinned_.erase(data) == 0) return Status::InvalidValue;
+  std::free(data);
+  return Status::Ok;
+}
+uint64_t SimulatedDriver::pinned() const {
+  const std::lock_guard held(lock_);
+  uint64_t sum = 0;
+  for (const auto& [data, size] : pinned_) sum += size;
+  return sum;
+}
+
+// --- time ---
+
+int64_t SimulatedDriver::now() const {
+  const std::lock_guard held(lock_);
+  return now_;
+}
+void SimulatedDriver::advance(int64_t nanoseconds) {
+  const std::lock_guard held(lock_);
+  run_until(now_ + nanoseconds);
+}
+void SimulatedDriver::run_until(int64_t time) {
+  while (!pending_.empty() && pending_.begin()->end <= time) {
+    const auto effect = pending_.extract(pending_.begin()).value().effect;
+    effect();
+  }
+  now_ = std::max(now_, time);
+}
+SimulatedDriver::Stream& SimulatedDriver::stream_of(int device, StreamHandle handle) {
+  return handle ? *static_cast<Stream*>(handle) : devices_[size_t(device)]->default_stream;
+}
+Status SimulatedDriver::queue(int device, StreamHandle handle, int64_t nanoseconds, std::function<void()> effect,
+                              int64_t* end) {
+  Device& at = *devices_[size_t(device)];
+  if (at.failed != Status::Ok) return at.failed;
+  Stream& stream = stream_of(device, handle);
+  stream.end = std::max(stream.end, now_) + nanoseconds;
+  if (effect) pending_.insert({stream.end, queued_++, std::move(effect)});
+  if (end) *end = stream.end;
+  run_until(now_);  // what takes no time is done
+  return at.failed;
+}
+Status SimulatedDriver::work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end,
+                             std::function<void()> effect) {
+  const std::lock_guard held(lock_);
+  Device& at = *devices_[size_t(device)];
+  if (fails(kKernel)) effect = [&at] { at.failed = Status::IllegalAddress; };
+  return queue(device, stream, nanoseconds, std::move(effect), &end);
+}
+
+// --- streams and events ---
+
+Status SimulatedDriver::create_stream(int device, int, StreamHandle& stream) {
+  const std::lock_guard held(lock_);
+  Device& at = *devices_[size_t(device)];
+  if (at.failed != Status::Ok) return at.failed;
+  streams_.push_back(std::make_unique<Stream>());
+  at.streams.push_back(streams_.back().get());
+  stream = streams_.back().get();
+  return Status::Ok;
+}
+Status SimulatedDriver::synchronize_stream(int device, StreamHandle stream) {
+  const std::lock_guard held(lock_);
+  if (fails(kSynchronize)) return Status::LaunchFailed;
+  run_until(stream_of(device, stream).end);
+  return devices_[size_t(device)]->failed;
+}
+Status SimulatedDriver::query_stream(int device, StreamHandle stream) {
+  const std::lock_guard held(lock_);
+  const Device& at = *devices_[size_t(device)];
+  if (at.failed != Status::Ok) return at.failed;
+  return stream_of(device, stream).end <= now_ ? Status::Ok : Status::NotReady;
+}
+Status SimulatedDriver::synchronize(int device) {
+  const std::lock_guard held(lock_);
+  if (fails(kSynchronize)) return Status::LaunchFailed;
+  run_until(devices_[size_t(device)]->end());
+  return devices_[size_t(device)]->failed;
+}
+Status SimulatedDriver::create_event(int device, bool, EventHandle& event) {
+  const std::lock_guard held(lock_);
+  if (devices_[size_t(device)]->failed != Status::Ok) return devices_[size_t(device)]->failed;
+  if (fails(kEvent)) return Status::LaunchFailed;
+  event = new Event;
+  return Status::Ok;
+}
+void SimulatedDriver::destroy_event(int, EventHandle event) { delete static_cast<Event*>(event); }
+Status SimulatedDriver::record_event(int device, EventHandle event, StreamHandle stream) {
+  const std::lock_guard held(lock_);
+  if (devices_[size_t(device)]->failed != Status::Ok) return devices_[size_t(device)]->failed;
+  if (fails(kEvent)) return Status::LaunchFailed;
+  static_cast<Event*>(event)->time = std::max(now_, stream_of(device, stream).end);
+  return Status::Ok;
+}
+Status SimulatedDriver::wait_event(int device, StreamHandle stream, EventHandle event) {
+  const std::lock_guard held(lock_);
+  Stream& waiting = stream_of(device, stream);
+  waiting.end = std::max(waiting.end, static_cast<Event*>(event)->time);
+  return devices_[size_t(device)]->failed;
+}
+Status SimulatedDriver::synchronize_event(int device, EventHandle event) {
+  const std::lock_guard held(lock_);
+  if (fails(kSynchronize)) return Status::LaunchFailed;
+  run_until(static_cast<Event*>(event)->time);
+  return devices_[size_t(device)]->failed;
+}
+Status SimulatedDriver::query_event(int device, EventHandle event) {
+  const std::lock_guard held(lock_);
+  const Device& at = *devices_[size_t(device)];
+  if (at.failed != Status::Ok) return at.failed;
+  return static_cast<Event*>(event)->time <= now_ ? Status::Ok : Status::NotReady;
+}
+Status SimulatedDriver::elapsed(EventHandle from, EventHandle to, double& milliseconds) {
+  const std::lock_guard held(lock_);
+  milliseconds = double(static_cast<Event*>(to)->time - static_cast<Event*>(from)->time) * 1e-6;
+  return Status::Ok;
+}
+
+// --- copies ---
+
+char* SimulatedDriver::bytes_at(int device, Address address) {
+  Device& at = *devices_[size_t(device)];
+  return at.bytes + (address - at.base);
+}
+namespace {
+int64_t copy_time(size_t nbytes) { return kCopyStart + int64_t(nbytes) / kBytesPerNanosecond; }
+}  // namespace
+
+Status SimulatedDriver::copy_in(int device, Address to, const void* from, size_t nbytes, StreamHandle stream) {
+  const std::lock_guard held(lock_);
+  if (fails(kCopy)) return Status::InvalidValue;
+  char* const place = bytes_at(device, to);
+  return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(place, from, nbytes); }, nullptr);
+}
+Status SimulatedDriver::copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) {
+  const std::lock_guard held(lock_);
+  if (fails(kCopy)) return Status::InvalidValue;
+  const char* const place = bytes_at(device, from);
+  return queue(device, stream, copy_time(nbytes), [=] { std::memcpy(to, place, nbytes); }, nullptr);
+}
+Status SimulatedDriver::copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
+                                  StreamHandle stream) {
+  const std::lock_guard held(lock_);
+  if (fails(kCopy)) return Status::InvalidValue;
+  char* const target = bytes_at(to_device, to);
+  const char* const source = bytes_at(from_device, from);
+  return queue(to_device, stream, copy_time(nbytes), [=] { std::memmove(target, source, nbytes); }, nullptr);
+}
+
+}  // namespace taeda::cuda

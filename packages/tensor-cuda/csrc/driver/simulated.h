@@ -1,0 +1,93 @@
+// A driver without hardware: virtual time, limited memory, and failures on request.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "driver/driver.h"
+
+namespace taeda::cuda {
+
+/// Time in nanoseconds, which passes only while the host waits or by `advance`. The end of work is known when it is
+/// queued; its effects take place when time comes to that end.
+class SimulatedDriver final : public Driver {
+ public:
+  SimulatedDriver(int devices, uint64_t bytes_each);
+  ~SimulatedDriver() override;
+
+  int device_count() const override { return int(devices_.size()); }
+  Status facts(int device, DeviceFacts& facts) override;
+  std::string text_of(Status status) const override;
+  Status allocate(int device, size_t nbytes, Address& address) override;
+  Status release(int device, Address address) override;
+  Status room(int device, Room& room) override;
+  Status allocate_pinned(size_t nbytes, void*& data) override;
+  Status release_pinned(void* data) override;
+  Status create_stream(int device, int priority, StreamHandle& stream) override;
+  Status synchronize_stream(int device, StreamHandle stream) override;
+  Status query_stream(int device, StreamHandle stream) override;
+  Status synchronize(int device) override;
+  Status create_event(int device, bool timing, EventHandle& event) override;
+  void destroy_event(int device, EventHandle event) override;
+  Status record_event(int device, EventHandle event, StreamHandle stream) override;
+  Status wait_event(int device, StreamHandle stream, EventHandle event) override;
+  Status synchronize_event(int device, EventHandle event) override;
+  Status query_event(int device, EventHandle event) override;
+  Status elapsed(EventHandle from, EventHandle to, double& milliseconds) override;
+  Status copy_in(int device, Address to, const void* from, size_t nbytes, StreamHandle stream) override;
+  Status copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) override;
+  Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
+                   StreamHandle stream) override;
+
+  // What tests do beside it.
+  int64_t now() const;
+  void advance(int64_t nanoseconds);
+  /// Queues work of a length and gives the time of its end; null: it has no effect.
+  Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {});
+  /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", or the next
+  /// "kernel" when it runs, after which the device is unusable. 0 takes it back. False: no such kind.
+  bool fail(std::string_view kind, int64_t nth);
+  /// Other processes hold so many bytes of a device's memory.
+  void hold(int device, uint64_t nbytes);
+  /// Bytes that this process has taken of a device, and of pinned memory.
+  uint64_t taken(int device) const;
+  uint64_t pinned() const;
+  /// How often the device's memory was asked for and given back.
+  std::pair<uint64_t, uint64_t> traffic(int device) const;
+
+ private:
+  struct Stream;
+  struct Event;
+  struct Device;
+  struct Pending {
+    int64_t end;
+    uint64_t number;
+    std::function<void()> effect;
+  };
+  struct Earlier {
+    bool operator()(const Pending& a, const Pending& b) const {
+      return a.end != b.end ? a.end < b.end : a.number < b.number;
+    }
+  };
+
+  bool fails(int kind);
+  Stream& stream_of(int device, StreamHandle handle);
+  Status queue(int device, StreamHandle handle, int64_t nanoseconds, std::function<void()> effect, int64_t* end);
+  void run_until(int64_t time);
+  char* bytes_at(int device, Address address);
+
+  mutable std::mutex lock_;
+  int64_t now_ = 0;
+  uint64_t queued_ = 0;
+  std::set<Pending, Earlier> pending_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::map<void*, uint64_t> pinned_;
+  std::vector<int64_t> countdown_;
+};
+
+}  // namespace taeda::cuda

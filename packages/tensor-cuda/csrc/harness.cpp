@@ -1,0 +1,217 @@
+// C functions over machines, for Python: statistics of the backend's own one, and simulated ones for tests.
+//
+// They give the driver's status; a text of the last failure on the thread stands beside it. Device -1 is pinned memory,
+// and a null machine the backend's own.
+#include <cstring>
+#include <exception>
+#include <string>
+#include <tuple>
+
+#include "backend/machine.h"
+
+using namespace taeda::cuda;
+
+namespace {
+
+thread_local std::string last_text;
+
+constexpr int kThrown = -2, kNoMachine = -3;
+
+Machine* found(void* machine) { return machine ? static_cast<Machine*>(machine) : own_machine(); }
+Allocator& allocator_of(Machine& machine, int device) { return device < 0 ? machine.pinned() : machine.memory(device); }
+/// Runs `body` on the machine; its status is the result.
+template <class Body>
+int on(void* given, const Body& body) noexcept {
+  Machine* const machine = found(given);
+  last_text.clear();
+  if (!machine) return kNoMachine;
+  try {
+    const Status status = body(*machine);
+    if (status != Status::Ok && last_text.empty()) last_text = machine->driver().text_of(status);
+    return int(status);
+  } catch (const std::exception& error) {
+    last_text = error.what();
+    return kThrown;
+  }
+}
+
+std::string json_of(const Count& count) {
+  return "{\"current\": " + std::to_string(count.current) + ", \"peak\": " + std::to_string(count.peak) +
+         ", \"allocated\": " + std::to_string(count.gained) + ", \"freed\": " + std::to_string(count.lost) + "}";
+}
+std::string json_of(const Statistics& statistics) {
+  static constexpr std::pair<const char*, Count Counts::*> kRows[] = {
+      {"allocation", &Counts::allocations},
+      {"segment", &Counts::segments},
+      {"active", &Counts::active},
+      {"allocated_bytes", &Counts::allocated_bytes},
+      {"reserved_bytes", &Counts::reserved_bytes},
+      {"active_bytes", &Counts::active_bytes},
+      {"requested_bytes", &Counts::requested_bytes},
+  };
+  static constexpr const char* kPools[] = {"all", "small_pool", "large_pool"};
+  std::string text = "{";
+  for (const auto& [name, what] : kRows) {
+    text += std::string("\"") + name + "\": {";
+    for (size_t i = 0; i < 3; ++i)
+      text += std::string(i ? ", \"" : "\"") + kPools[i] + "\": " + json_of(statistics.pools[i].*what);
+    text += "}, ";
+  }
+  return text + "\"num_alloc_retries\": " + std::to_string(statistics.retries) +
+         ", \"num_ooms\": " + std::to_string(statistics.out_of_memory) +
+         ", \"num_device_alloc\": " + std::to_string(statistics.driver_takes) +
+         ", \"num_device_free\": " + std::to_string(statistics.driver_gives) +
+         ", \"num_events\": " + std::to_string(statistics.marks) + "}";
+}
+
+}  // namespace
+
+#define TAEDA_CUDA_EXPORT extern "C" __attribute__((visibility("default")))
+
+TAEDA_CUDA_EXPORT const char* taeda_cuda_text() { return last_text.c_str(); }
+TAEDA_CUDA_EXPORT void* taeda_cuda_simulate(int devices, uint64_t bytes_each) {
+  try {
+    return Machine::simulated(devices, bytes_each).release();
+  } catch (const std::exception& error) {
+    last_text = error.what();
+    return nullptr;
+  }
+}
+TAEDA_CUDA_EXPORT void taeda_cuda_end(void* machine) { delete static_cast<Machine*>(machine); }
+
+// --- allocators ---
+
+TAEDA_CUDA_EXPORT int taeda_cuda_allocate(void* m, int device, uint64_t nbytes, void* stream, uint64_t* address) {
+  return on(
+      m, [&](Machine& machine) { return allocator_of(machine, device).allocate(nbytes, stream, *address, last_text); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_release(void* m, int device, uint64_t address) {
+  return on(m, [&](Machine& machine) { return allocator_of(machine, device).release(address), Status::Ok; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_uses(void* m, int device, uint64_t address, void* stream) {
+  return on(m, [&](Machine& machine) { return allocator_of(machine, device).uses(address, stream); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_launched(void* m, int device, uint64_t address, void* stream) {
+  return on(m, [&](Machine& machine) { return allocator_of(machine, device).launched(address, stream), Status::Ok; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_empty_cache(void* m, int device) {
+  return on(m, [&](Machine& machine) { return allocator_of(machine, device).empty_cache(); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_set_fraction(void* m, int device, double fraction) {
+  return on(m, [&](Machine& machine) { return allocator_of(machine, device).set_fraction(fraction), Status::Ok; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_get_fraction(void* m, int device, double* fraction) {
+  return on(m, [&](Machine& machine) { return *fraction = allocator_of(machine, device).fraction(), Status::Ok; });
+}
+/// "peaks" or "totals".
+TAEDA_CUDA_EXPORT int taeda_cuda_reset(void* m, int device, const char* what) {
+  return on(m, [&](Machine& machine) {
+    Allocator& allocator = allocator_of(machine, device);
+    if (std::strcmp(what, "peaks") == 0) return allocator.reset_peaks(), Status::Ok;
+    if (std::strcmp(what, "totals") == 0) return allocator.reset_totals(), Status::Ok;
+    return Status::InvalidValue;
+  });
+}
+/// "statistics", "snapshot" or "inconsistency"; what is told is the text then.
+TAEDA_CUDA_EXPORT int taeda_cuda_report(void* m, int device, const char* what) {
+  return on(m, [&](Machine& machine) {
+    const Allocator& allocator = allocator_of(machine, device);
+    if (std::strcmp(what, "statistics") == 0) return last_text = json_of(allocator.statistics()), Status::Ok;
+    if (std::strcmp(what, "snapshot") == 0) return last_text = allocator.snapshot(), Status::Ok;
+    if (std::strcmp(what, "inconsistency") == 0) return last_text = allocator.inconsistency(), Status::Ok;
+    return Status::InvalidValue;
+  });
+}
+
+// --- the driver ---
+
+TAEDA_CUDA_EXPORT int taeda_cuda_room(void* m, int device, uint64_t* free, uint64_t* total) {
+  return on(m, [&](Machine& machine) {
+    Room room;
+    const Status status = machine.driver().room(device, room);
+    *free = room.free, *total = room.total;
+    return status;
+  });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_create_stream(void* m, int device, int priority, void** stream) {
+  return on(m, [&](Machine& machine) { return machine.create_stream(device, priority, *stream); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_end_stream(void* m, int device, void* stream) {
+  return on(m, [&](Machine& machine) { return machine.end_stream(device, stream), Status::Ok; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_synchronize_stream(void* m, int device, void* stream) {
+  return on(m, [&](Machine& machine) { return machine.driver().synchronize_stream(device, stream); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_query_stream(void* m, int device, void* stream) {
+  return on(m, [&](Machine& machine) { return machine.driver().query_stream(device, stream); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_synchronize(void* m, int device) {
+  return on(m, [&](Machine& machine) { return machine.driver().synchronize(device); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_create_event(void* m, int device, int timing, void** event) {
+  return on(m, [&](Machine& machine) { return machine.driver().create_event(device, timing != 0, *event); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_destroy_event(void* m, int device, void* event) {
+  return on(m, [&](Machine& machine) { return machine.driver().destroy_event(device, event), Status::Ok; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_record_event(void* m, int device, void* event, void* stream) {
+  return on(m, [&](Machine& machine) { return machine.driver().record_event(device, event, stream); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_wait_event(void* m, int device, void* stream, void* event) {
+  return on(m, [&](Machine& machine) { return machine.driver().wait_event(device, stream, event); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_query_event(void* m, int device, void* event) {
+  return on(m, [&](Machine& machine) { return machine.driver().query_event(device, event); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_elapsed(void* m, void* from, void* to, double* milliseconds) {
+  return on(m, [&](Machine& machine) { return machine.driver().elapsed(from, to, *milliseconds); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_copy_in(void* m, int device, uint64_t to, const void* from, uint64_t nbytes,
+                                         void* stream) {
+  return on(m, [&](Machine& machine) { return machine.driver().copy_in(device, to, from, nbytes, stream); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_copy_out(void* m, int device, void* to, uint64_t from, uint64_t nbytes, void* stream) {
+  return on(m, [&](Machine& machine) { return machine.driver().copy_out(device, to, from, nbytes, stream); });
+}
+
+// --- what only simulated machines have ---
+
+namespace {
+
+template <class Body>
+int simulated(void* given, const Body& body) noexcept {
+  return on(given, [&](Machine& machine) {
+    return machine.simulation() ? body(*machine.simulation()) : Status::InvalidValue;
+  });
+}
+
+}  // namespace
+
+TAEDA_CUDA_EXPORT int taeda_cuda_work(void* m, int device, void* stream, int64_t nanoseconds, int64_t* end) {
+  return simulated(m, [&](SimulatedDriver& driver) { return driver.work(device, stream, nanoseconds, *end); });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_now(void* m, int64_t* now) {
+  return simulated(m, [&](SimulatedDriver& driver) { return *now = driver.now(), Status::Ok; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_advance(void* m, int64_t nanoseconds) {
+  return simulated(m, [&](SimulatedDriver& driver) { return driver.advance(nanoseconds), Status::Ok; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_fail(void* m, const char* kind, int64_t nth) {
+  return simulated(m,
+                   [&](SimulatedDriver& driver) { return driver.fail(kind, nth) ? Status::Ok : Status::InvalidValue; });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_hold(void* m, int device, uint64_t nbytes) {
+  return simulated(m, [&](SimulatedDriver& driver) { return driver.hold(device, nbytes), Status::Ok; });
+}
+/// Bytes that the driver has given: of a device, or of pinned memory.
+TAEDA_CUDA_EXPORT int taeda_cuda_taken(void* m, int device, uint64_t* nbytes) {
+  return simulated(m, [&](SimulatedDriver& driver) {
+    return *nbytes = device < 0 ? driver.pinned() : driver.taken(device), Status::Ok;
+  });
+}
+TAEDA_CUDA_EXPORT int taeda_cuda_traffic(void* m, int device, uint64_t* allocations, uint64_t* releases) {
+  return simulated(m, [&](SimulatedDriver& driver) {
+    std::tie(*allocations, *releases) = driver.traffic(device);
+    return Status::Ok;
+  });
+}

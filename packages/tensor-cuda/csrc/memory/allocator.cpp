@@ -1,0 +1,249 @@
+// Giving, taking back, splitting and merging blocks.
+#include "memory/allocator.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace taeda::cuda {
+namespace {
+
+size_t rounded(size_t n, size_t to) { return (n + to - 1) / to * to; }
+constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;
+
+}  // namespace
+
+bool Allocator::Lower::operator()(const Block* a, const Block* b) const {
+  return a->size != b->size ? a->size < b->size : a->address < b->address;
+}
+
+Allocator::Allocator(std::unique_ptr<Source> source, const Policy& policy)
+    : source_(std::move(source)), policy_(policy) {}
+
+Allocator::~Allocator() {
+  for (const auto& [stream, marks] : marks_)
+    for (const Mark& mark : marks) source_->drop(mark.event);
+  for (const auto& [address, segment] : segments_) {
+    for (Block* block = segment->first; block;) {
+      Block* const after = block->after;
+      delete block;
+      block = after;
+    }
+    source_->give(address);
+  }
+}
+
+// --- pools ---
+
+Allocator::Pool& Allocator::pool_of(StreamHandle stream, size_t size) {
+  auto& pools = pools_[stream];
+  if (!pools) {
+    pools = std::make_unique<Pools>(Pools{{stream, true, {}}, {stream, false, {}}});
+    if (pools_.size() == 1) first_stream_ = stream;
+    else several_streams_ = true;
+  }
+  return size <= policy_.small_limit ? pools->small : pools->large;
+}
+size_t Allocator::segment_size(size_t size, bool small) const {
+  if (small) return policy_.small_segment;
+  return size < policy_.large_limit ? policy_.large_segment : rounded(size, policy_.page);
+}
+Allocator::Block* Allocator::find_free(Pool& pool, size_t size) {
+  Block wanted{};
+  wanted.size = size;
+  const auto found = pool.free.lower_bound(&wanted);
+  if (found == pool.free.end()) return nullptr;
+  Block* const block = *found;
+  pool.free.erase(found);
+  return block;
+}
+void Allocator::count(const Pool& pool, Count Counts::* what, uint64_t n, bool up) {
+  for (Counts* counts : {&statistics_.pools[0], &statistics_.pools[pool.small ? 1 : 2]})
+    up ? (counts->*what).add(n) : (counts->*what).take(n);
+}
+
+// --- taking memory from the driver ---
+
+bool Allocator::over_limit(size_t more) const {
+  if (fraction_ >= 1) return false;
+  const auto room = source_->room();
+  return room && double(statistics_.pools[0].reserved_bytes.current + more) > fraction_ * double(room->total);
+}
+Status Allocator::grow(Pool& pool, size_t size, Block*& block) {
+  const size_t nbytes = segment_size(size, pool.small);
+  if (over_limit(nbytes)) return Status::OutOfMemory;
+  Address address = 0;
+  ++statistics_.driver_takes;
+  if (const Status status = source_->take(nbytes, address); status != Status::Ok) return status;
+  auto segment = std::make_unique<Segment>(Segment{address, nbytes, nullptr});
+  block = new Block{address, nbytes, 0, &pool, segment.get(), nullptr, nullptr, State::Free, 0, {}};
+  segment->first = block;
+  segments_[address] = std::move(segment);
+  count(pool, &Counts::segments, 1, true);
+  count(pool, &Counts::reserved_bytes, nbytes, true);
+  return Status::Ok;
+}
+Status Allocator::grow_or_make_room(Pool& pool, size_t size, Block*& block) {
+  Status status = grow(pool, size, block);
+  if (status != Status::OutOfMemory) return status;
+  ++statistics_.retries;
+  if (status = look_at_marks(true); status != Status::Ok) return status;
+  if ((block = find_free(pool, size))) return Status::Ok;
+  if (status = give_segments_back(); status != Status::Ok) return status;
+  return grow(pool, size, block);
+}
+Status Allocator::give_segments_back() {
+  if (const Status status = source_->settle(); status != Status::Ok) return status;
+  for (auto at = segments_.begin(); at != segments_.end();) {
+    Block* const block = at->second->first;
+    if (block->state != State::Free || block->after) {
+      ++at;
+      continue;
+    }
+    ++statistics_.driver_gives;
+    if (const Status status = source_->give(at->first); status != Status::Ok) return status;
+    block->pool->free.erase(block);
+    count(*block->pool, &Counts::segments, 1, false);
+    count(*block->pool, &Counts::reserved_bytes, block->size, false);
+    delete block;
+    at = segments_.erase(at);
+  }
+  return Status::Ok;
+}
+Status Allocator::empty_cache() {
+  const std::lock_guard held(lock_);
+  const Status status = look_at_marks(true);
+  return status == Status::Ok ? give_segments_back() : status;
+}
+
+// --- giving blocks ---
+
+void Allocator::cut(Block* block, size_t size) {
+  const size_t rest = block->size - size;
+  if (block->pool->small ? rest < policy_.granule : rest <= policy_.large_rest) return;
+  auto* const left =
+      new Block{block->address + size, rest, 0, block->pool, block->segment, block, block->after, State::Free, 0, {}};
+  if (left->after) left->after->before = left;
+  block->after = left;
+  block->size = size;
+  left->pool->free.insert(left);
+}
+Status Allocator::allocate(size_t nbytes, StreamHandle stream, Address& address, std::string& text) {
+  const std::lock_guard held(lock_);
+  Block* block = nullptr;
+  Status status = Status::OutOfMemory;
+  if (nbytes < kLargest) {
+    const size_t size = rounded(std::max<size_t>(nbytes, 1), policy_.granule);
+    Pool& pool = pool_of(stream, size);
+    status = look_at_marks(false);
+    if (status == Status::Ok && !(block = find_free(pool, size))) status = grow_or_make_room(pool, size, block);
+    if (block) cut(block, size);
+  }
+  if (!block) {
+    if (status == Status::OutOfMemory) ++statistics_.out_of_memory, text = refusal(nbytes);
+    return status;
+  }
+  block->state = State::InUse;
+  block->requested = nbytes;
+  given_[block->address] = block;
+  const Pool& pool = *block->pool;
+  count(pool, &Counts::allocations, 1, true);
+  count(pool, &Counts::active, 1, true);
+  count(pool, &Counts::allocated_bytes, block->size, true);
+  count(pool, &Counts::active_bytes, block->size, true);
+  count(pool, &Counts::requested_bytes, nbytes, true);
+  address = block->address;
+  return Status::Ok;
+}
+
+// --- taking blocks back ---
+
+Allocator::Block* Allocator::block_with(Address address) const {
+  if (const auto exact = given_.find(address); exact != given_.end()) return exact->second;
+  auto segment = segments_.upper_bound(address);
+  if (segment == segments_.begin()) return nullptr;
+  Block* block = (--segment)->second->first;
+  while (block && address >= block->address + block->size) block = block->after;
+  return block;
+}
+
+Status Allocator::uses(Address address, StreamHandle stream) {
+  const std::lock_guard held(lock_);
+  Block* const found = block_with(address);
+  if (!found || found->state != State::InUse) return Status::InvalidValue;
+  Block& block = *found;
+  if (stream != block.pool->stream && std::ranges::find(block.users, stream) == block.users.end())
+    block.users.push_back(stream);
+  return Status::Ok;
+}
+void Allocator::release(Address address) {
+  const std::lock_guard held(lock_);
+  const auto found = given_.find(address);
+  if (found == given_.end()) return;
+  Block* const block = found->second;
+  given_.erase(found);
+  count(*block->pool, &Counts::allocations, 1, false);
+  count(*block->pool, &Counts::allocated_bytes, block->size, false);
+  count(*block->pool, &Counts::requested_bytes, block->requested, false);
+  block->state = State::Waiting;
+  for (const StreamHandle user : block->users) {
+    EventHandle event = nullptr;
+    ++statistics_.marks;
+    if (source_->mark(user, event) != Status::Ok) return give_up(block);
+    ++block->marks;
+    marks_[user].push_back({event, block});
+  }
+  block->users.clear();
+  if (block->marks == 0) make_free(block);
+}
+/// Nobody can say when the block's users are done with it. Marks that were made find it lost.
+void Allocator::give_up(Block* block) {
+  block->state = State::Lost;
+  block->users.clear();
+}
+void Allocator::make_free(Block* block) {
+  count(*block->pool, &Counts::active, 1, false);
+  count(*block->pool, &Counts::active_bytes, block->size, false);
+  block->state = State::Free;
+  block->requested = 0;
+  block = merge(block, block->before);
+  block = merge(block, block->after);
+  block->pool->free.insert(block);
+}
+Allocator::Block* Allocator::merge(Block* block, Block* with) {
+  if (!with || with->state != State::Free) return block;
+  with->pool->free.erase(with);
+  Block* const left = with->address < block->address ? with : block;
+  Block* const right = left == with ? block : with;
+  left->size += right->size;
+  left->after = right->after;
+  if (left->after) left->after->before = left;
+  delete right;
+  return left;
+}
+Status Allocator::look_at_marks(bool wait) {
+  for (auto& [stream, marks] : marks_) {
+    while (!marks.empty()) {
+      const Mark mark = marks.front();
+      const Status status = source_->reached(mark.event, wait);
+      if (status == Status::NotReady) break;  // those behind it are not either
+      if (status != Status::Ok) return status;
+      marks.pop_front();
+      source_->drop(mark.event);
+      if (--mark.block->marks == 0 && mark.block->state == State::Waiting) make_free(mark.block);
+    }
+  }
+  return Status::Ok;
+}
+
+// --- settings ---
+
+void Allocator::set_fraction(double fraction) {
+  const std::lock_guard held(lock_);
+  fraction_ = fraction;
+}
+double Allocator::fraction() const {
+  const std::lock_guard held(lock_);
+  return fraction_;
+}
+
+}  // namespace taeda::cuda

@@ -1,0 +1,176 @@
+// The caching allocator: blocks of a device's (or pinned) memory, kept for reuse in a pool per stream.
+//
+// After section 5.3 of "PyTorch: An Imperative Style, High-Performance Deep Learning Library" (Paszke et al., 2019).
+#pragma once
+#include <array>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/driver.h"
+
+namespace taeda::cuda {
+
+/// How sizes are rounded, and where segments are cut. Sizes in bytes.
+struct Policy {
+  size_t granule;        // sizes are multiples of it
+  size_t small_limit;    // the small pool's blocks are at most this large
+  size_t small_segment;  // what the small pool takes from the driver at a time
+  size_t large_limit;    // below it, segments of the large pool have ...
+  size_t large_segment;  // ... this size; others are as large as what is asked for, ...
+  size_t page;           // ... rounded to this
+  size_t large_rest;     // a large block is split when more than this is left
+};
+inline constexpr size_t kMebi = size_t(1) << 20;
+inline constexpr Policy kDevicePolicy{512, kMebi, 2 * kMebi, 10 * kMebi, 20 * kMebi, 2 * kMebi, kMebi};
+/// Nothing of large buffers is wasted: they are few, live long, and lock the host's memory.
+inline constexpr Policy kPinnedPolicy{512, kMebi - 1, 2 * kMebi, 0, 0, 4096, 4096};
+
+/// Where segments come from.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual Status take(size_t nbytes, Address& address) = 0;
+  virtual Status give(Address address) = 0;
+  /// Waits for all work that may use the memory.
+  virtual Status settle() = 0;
+  virtual std::optional<Room> room() = 0;
+  virtual std::string name() const = 0;
+  // Marks in the streams that use a block; a source whose blocks know no streams is never asked.
+  virtual Status mark(StreamHandle stream, EventHandle& event) = 0;
+  virtual Status reached(EventHandle event, bool wait) = 0;
+  virtual void drop(EventHandle event) = 0;
+};
+
+/// One number that goes up and down, and its history.
+struct Count {
+  uint64_t current = 0, peak = 0, gained = 0, lost = 0;
+  void add(uint64_t n) {
+    current += n;
+    gained += n;
+    peak = peak > current ? peak : current;
+  }
+  void take(uint64_t n) {
+    current -= n;
+    lost += n;
+  }
+};
+/// Of one pool, or of both.
+struct Counts {
+  Count allocations, segments, active;                  // blocks in use; segments; blocks in use or waited for
+  Count allocated_bytes, reserved_bytes, active_bytes;  // likewise
+  Count requested_bytes;                                // in use, before rounding
+};
+struct Statistics {
+  std::array<Counts, 3> pools;  // all, small, large
+  uint64_t retries = 0, out_of_memory = 0, driver_takes = 0, driver_gives = 0, marks = 0;
+};
+
+/// One per device. All functions may be called from any thread.
+class Allocator {
+ public:
+  Allocator(std::unique_ptr<Source> source, const Policy& policy);
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+  ~Allocator();
+
+  /// Memory for work on `stream`. `text` says why not.
+  Status allocate(size_t nbytes, StreamHandle stream, Address& address, std::string& text);
+  /// Takes back what `allocate` gave. Never waits, and never fails: where the driver can make no mark the block is
+  /// handed out no more.
+  void release(Address address);
+  /// Work that is, or will be, in `stream` uses the block around `address`. InvalidValue: there is none in use.
+  Status uses(Address address, StreamHandle stream);
+  /// The same for every launch and copy: one comparison as long as only one stream has had memory.
+  void launched(Address address, StreamHandle stream) {
+    if (several_streams_ || stream != first_stream_) uses(address, stream);
+  }
+
+  /// Waits for all work and gives every segment back that has no block in use.
+  Status empty_cache();
+  /// The process takes at most this part of the device's memory, from 0 to 1.
+  void set_fraction(double fraction);
+  double fraction() const;
+
+  Statistics statistics() const;
+  void reset_peaks();
+  void reset_totals();
+  /// Segments with their blocks, as a JSON list.
+  std::string snapshot() const;
+  /// Checks that blocks lie end to end in their segments, that neighbours are merged, and that the counts are right.
+  /// Says what is wrong; empty where nothing is.
+  std::string inconsistency() const;
+
+ private:
+  struct Block;
+  struct Segment;
+  struct Pool;
+  struct Lower {
+    bool operator()(const Block* a, const Block* b) const;
+  };
+  struct Pool {
+    StreamHandle stream;
+    bool small;
+    std::set<Block*, Lower> free;
+  };
+  struct Pools {
+    Pool small, large;
+  };
+  enum class State : uint8_t { Free, InUse, Waiting, Lost };
+  struct Block {
+    Address address;
+    size_t size, requested;
+    Pool* pool;
+    Segment* segment;
+    Block *before, *after;  // neighbours in the segment
+    State state;
+    uint32_t marks;                   // that are not reached yet
+    std::vector<StreamHandle> users;  // streams other than its pool's
+  };
+  struct Segment {
+    Address address;
+    size_t size;
+    Block* first;
+  };
+  struct Mark {
+    EventHandle event;
+    Block* block;
+  };
+
+  Block* block_with(Address address) const;
+  Pool& pool_of(StreamHandle stream, size_t size);
+  size_t segment_size(size_t size, bool small) const;
+  Block* find_free(Pool& pool, size_t size);
+  Status grow(Pool& pool, size_t size, Block*& block);
+  Status grow_or_make_room(Pool& pool, size_t size, Block*& block);
+  void cut(Block* block, size_t size);
+  void make_free(Block* block);
+  Block* merge(Block* block, Block* with);
+  Status look_at_marks(bool wait);
+  Status give_segments_back();
+  void give_up(Block* block);
+  void count(const Pool& pool, Count Counts::* what, uint64_t n, bool up);
+  std::string refusal(size_t nbytes) const;
+  bool over_limit(size_t more) const;
+
+  const std::unique_ptr<Source> source_;
+  const Policy policy_;
+  mutable std::mutex lock_;
+  std::map<StreamHandle, std::unique_ptr<Pools>> pools_;
+  std::map<Address, std::unique_ptr<Segment>> segments_;
+  std::unordered_map<Address, Block*> given_;
+  std::map<StreamHandle, std::deque<Mark>> marks_;
+  std::atomic<bool> several_streams_ = false;
+  std::atomic<StreamHandle> first_stream_ = nullptr;  // of the first block that was given
+  double fraction_ = 1;
+  Statistics statistics_;
+};
+
+}  // namespace taeda::cuda

@@ -1,0 +1,61 @@
+"""The CUDA backend: a device plug-in that taeda finds by the name ``cuda``.
+
+import taeda
+x = taeda.ones(3).to("cuda")      # where there is a driver and a device
+taeda.cuda.is_available()         # False elsewhere; unavailable_reason() says why
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from taeda_tensor_cuda.memory import (
+    get_per_process_memory_fraction,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_summary,
+    pinned_memory_stats,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+
+__all__ = [
+    "get_per_process_memory_fraction",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_summary",
+    "pinned_memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
+    "unavailable_reason",
+]
+
+#: Where taeda finds the plug-in.
+__taeda_plugin__ = str(Path(__file__).with_name("libtaeda_cuda.so"))
+
+
+def unavailable_reason() -> str:
+    """Why there is no CUDA device; empty where there is one.
+
+    Example:
+        >>> taeda_tensor_cuda.unavailable_reason()
+        "there is no CUDA driver: libcuda.so.1: cannot open shared object file ..."
+    """
+    from taeda_registry.slots import tensor
+
+    if tensor.get_device_module("cuda").is_available():
+        return ""
+    failure = tensor.backends.failures().get("cuda")
+    return "the plug-in was not found" if failure is None else str(failure)

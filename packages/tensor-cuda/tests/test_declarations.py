@@ -1,0 +1,68 @@
+"""The driver's functions, which are declared by hand, against the header of a toolkit where there is one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parents[1] / "csrc"
+# Enumerations are ints and handles are pointers, so types are compared by what a call passes.
+CHECK = r"""
+#include <cuda.h>
+#include <type_traits>
+#include "driver/functions.h"
+namespace {
+template <class T> constexpr int passed = std::is_pointer_v<T> ? 1 : std::is_void_v<T> ? 2 : 3;
+template <class A, class B> constexpr bool same = passed<A> == passed<B> && (passed<A> != 3 || sizeof(A) == sizeof(B));
+template <class F, class G> constexpr bool agree = false;
+template <class R, class... A, class S, class... B>
+  requires(sizeof...(A) == sizeof...(B))
+constexpr bool agree<R (*)(A...), S (*)(B...)> = same<R, S> && (same<A, B> && ...);
+}
+#define CHECK(NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), decltype(taeda::cuda::Functions::NAME)>, #NAME);
+TAEDA_CUDA_FUNCTIONS(CHECK)
+static_assert(taeda::cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(taeda::cuda::kEventNoTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(taeda::cuda::kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(taeda::cuda::kAttributeProcessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(taeda::cuda::kAttributeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(taeda::cuda::kAttributeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+"""
+STATUSES = r"""
+#include "driver/driver.h"
+using taeda::cuda::Status;
+static_assert(int(Status::InvalidValue) == CUDA_ERROR_INVALID_VALUE);
+static_assert(int(Status::OutOfMemory) == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(int(Status::NotInitialized) == CUDA_ERROR_NOT_INITIALIZED);
+static_assert(int(Status::NoDevice) == CUDA_ERROR_NO_DEVICE);
+static_assert(int(Status::IllegalAddress) == CUDA_ERROR_ILLEGAL_ADDRESS);
+static_assert(int(Status::LaunchFailed) == CUDA_ERROR_LAUNCH_FAILED);
+static_assert(int(Status::NotReady) == CUDA_ERROR_NOT_READY);
+"""
+
+
+def compiled(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    compiler = shutil.which("nvcc")
+    if compiler is None or not SOURCES.is_dir():
+        pytest.skip("needs nvcc, which brings cuda.h, and the package's sources")
+    source = folder / "check.cpp"
+    source.write_text(text)
+    # Everything but the host's compiler, which nvcc gives the toolkit's folders to.
+    command = [compiler, "-std=c++20", f"-I{SOURCES}", "-c", str(source), "-o", str(folder / "check.o")]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_what_is_declared_is_what_the_toolkit_declares(tmp_path: Path) -> None:
+    made = compiled(tmp_path, CHECK + STATUSES)
+    assert made.returncode == 0, made.stderr
+
+
+def test_a_wrong_declaration_would_be_found(tmp_path: Path) -> None:
+    wrong = CHECK.replace("TAEDA_CUDA_FUNCTIONS(CHECK)", "TAEDA_CUDA_FUNCTIONS(CHECK)\nCHECK(cuMemFree_v2, )")
+    wrong = wrong.replace("decltype(taeda::cuda::Functions::NAME)", "int (*)(int*)")
+    made = compiled(tmp_path, wrong)
+    assert made.returncode != 0 and "cuMemFree_v2" in made.stderr

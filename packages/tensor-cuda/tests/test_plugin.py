@@ -1,0 +1,186 @@
+"""The backend as taeda's tensors meet it: on machines without a driver, and on the simulated one.
+
+Each program is a process of its own, as a device is loaded once.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+DRIVER = "TAEDA_CUDA_DRIVER"
+
+
+def run(program: str, driver: str = "simulated") -> str:
+    environment = {key: value for key, value in os.environ.items() if key != DRIVER}
+    if driver:
+        environment[DRIVER] = driver
+    text = "import taeda_tensor_core as tc\nimport taeda_tensor_cuda as cuda\n" + textwrap.dedent(program)
+    command = [sys.executable, "-W", "error", "-c", text]
+    made = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert made.returncode == 0, made.stderr
+    return made.stdout
+
+
+def test_without_a_driver_the_device_is_not_available_and_says_why() -> None:
+    shown = run(
+        """
+        kind = tc.get_device_module("cuda")
+        print(kind.is_available(), kind.device_count(), kind.is_initialized())
+        print(cuda.unavailable_reason())
+        print("cuda" in tc.backends.failures(), tc.ones(2).sum().item())
+        try:
+            tc.ones(2, device="cuda")
+        except RuntimeError as error:
+            print(error)
+        """,
+        driver="toaster",
+    ).splitlines()
+    assert shown[0] == "False 0 False"
+    assert "TAEDA_CUDA_DRIVER must be 'simulated'" in shown[1] and "found 'toaster'" in shown[1]
+    assert shown[2] == "True 2.0"
+    assert shown[3].startswith(
+        "device 'cuda' cannot be used, its plug-in failed: ValueError: plug-in 'cuda': TAEDA"
+    )
+    assert "pip" not in shown[3]
+
+
+def test_the_machine_s_own_driver_works_or_says_what_is_missing() -> None:
+    available, why = run(
+        "print(tc.get_device_module('cuda').is_available())\nprint(cuda.unavailable_reason())", driver=""
+    ).split("\n")[:2]
+    assert (available == "True") == (why == "")
+    if why:
+        assert "driver" in why and "; try: " in why and "pip" not in why
+
+
+def test_nothing_is_loaded_before_the_device_is_asked_for() -> None:
+    shown = run(
+        """
+        import subprocess, sys
+        code = "import sys, taeda_tensor_core; print('taeda_tensor_cuda' in sys.modules)"
+        print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
+        print("cuda" in tc.backends.names())
+        """
+    )
+    assert shown.split() == ["False", "False"]
+
+
+def test_tensors_go_there_and_come_back() -> None:
+    shown = run(
+        """
+        x = tc.arange(12.0).reshape(3, 4)
+        y = x.to("cuda")
+        print(y.device, y.is_cuda, (y.cpu() == x).all().item(), y[1:, :].cpu().tolist())
+        print(tc.get_device_module("cuda").get_device_capability(), tc.backends.capabilities("cuda"))
+        print(cuda.memory_allocated(), cuda.memory_stats()["allocation.all.current"])
+        del y
+        print(cuda.memory_allocated(), cuda.max_memory_allocated(), cuda.memory_reserved())
+        tc.get_device_module("cuda").empty_cache()
+        print(cuda.memory_reserved(), cuda.mem_get_info())
+        """
+    ).splitlines()
+    assert shown[0] == "cuda:0 True True [[4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]]"
+    assert shown[1].startswith("[9, 0]") and "'pinned-memory': True" in shown[1]
+    assert shown[2] == "512 1"
+    assert shown[3] == "0 512 2097152"
+    assert shown[4] == f"0 ({1 << 30}, {1 << 30})"
+
+
+def test_operators_fall_back_to_the_cpu_where_that_is_allowed() -> None:
+    shown = run(
+        """
+        tc.backends.fallback("cuda", "cpu")
+        x = tc.ones(3).to("cuda")
+        print((x + x).device, (x + x).cpu().tolist(), tc.backends.fallback_counts("cuda"))
+        tc.backends.reset_fallback_counts("cuda")
+        """
+    )
+    assert shown.strip() == "cuda:0 [2.0, 2.0, 2.0] {'add': 2}"
+
+
+def test_streams_events_and_pinned_memory() -> None:
+    shown = run(
+        """
+        stream = tc.Stream("cuda")
+        start, end = (tc.Event("cuda", enable_timing=True) for _ in range(2))
+        host = tc.arange(1000.0).pin_memory("cuda")
+        with stream:
+            start.record()
+            there = host.to("cuda", non_blocking=True)
+            end.record()
+        print(host.is_pinned(), end.query())
+        there.record_stream(tc.current_stream("cuda"))
+        end.synchronize()
+        print(end.query(), start.elapsed_time(end) > 0, (there.cpu() == host).all().item())
+        del there
+        print(cuda.memory_stats()["num_events"], cuda.pinned_memory_stats()["allocation.all.current"] > 0)
+        """
+    ).splitlines()
+    assert shown == ["True False", "True True True", "1 True"]
+
+
+def test_out_of_memory_is_an_error_that_programs_can_catch() -> None:
+    shown = run(
+        """
+        try:
+            tc.empty(100 << 20, dtype=tc.uint8, device="cuda:1")
+        except MemoryError as error:
+            print(error)
+        print(cuda.memory_stats(1)["num_ooms"], cuda.memory_stats(0)["num_ooms"])
+        """,
+        driver="simulated:2:64",
+    ).splitlines()
+    assert "cuda:1: out of memory: tried to allocate 100.00 MiB; of 64.00 MiB are free 64.00 MiB" in shown[0]
+    assert shown[1] == "1 0"
+
+
+def test_devices_copy_to_each_other() -> None:
+    shown = run(
+        """
+        x = tc.arange(5.0).to("cuda:0")
+        y = x.to("cuda:1")
+        print(y.device, y.cpu().tolist(), cuda.memory_allocated(0), cuda.memory_allocated("cuda:1"))
+        """,
+        driver="simulated:2:64",
+    )
+    assert shown.strip() == "cuda:1 [0.0, 1.0, 2.0, 3.0, 4.0] 512 512"
+
+
+def test_limits_and_statistics_check_what_they_are_given() -> None:
+    shown = run(
+        """
+        def say(f):
+            try:
+                print(f())
+            except Exception as error:
+                print(type(error).__name__, error)
+        say(cuda.memory_stats)
+        tc.get_device_module("cuda").init()
+        say(lambda: cuda.set_per_process_memory_fraction(2.0))
+        say(lambda: cuda.set_per_process_memory_fraction("1"))
+        say(lambda: cuda.memory_stats(1))
+        say(lambda: cuda.memory_stats("cpu"))
+        cuda.set_per_process_memory_fraction(0.5)
+        say(cuda.get_per_process_memory_fraction)
+        say(lambda: len(cuda.memory_summary().splitlines()))
+        say(lambda: len(cuda.memory_summary(abbreviated=True).splitlines()))
+        say(cuda.memory_snapshot)
+        """
+    ).splitlines()
+    assert shown[1].startswith("ValueError set_per_process_memory_fraction: argument 'fraction'")
+    assert shown[2].startswith("TypeError set_per_process_memory_fraction")
+    assert shown[3].startswith("ValueError expected the index of a cuda device, of 1, found 1")
+    assert shown[4].startswith("ValueError expected a cuda device, found 'cpu'")
+    assert shown[5:] == ["0.5", "27", "13", "[]"]
+
+
+@pytest.mark.parametrize("driver", ["simulated:0:64", "simulated:1", "simulated:1:64x", "simulated:1:0"])
+def test_a_machine_that_makes_no_sense_is_refused(driver: str) -> None:
+    assert run("print(cuda.unavailable_reason())", driver).startswith(
+        "plug-in 'cuda': TAEDA_CUDA_DRIVER must be 'simulated'"
+    )
