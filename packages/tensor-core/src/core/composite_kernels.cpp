@@ -10,13 +10,14 @@
 
 namespace taeda::detail {
 
-constinit std::atomic<int> composite_kernel_counts[kMaxBackends] = {};
+constinit std::atomic<uint64_t> composite_kernel_keys[kMaxBackends] = {};
 
 namespace {
 
 struct Known {
   ForkLock lock;
   std::map<const OpEntry*, CompositeKernels*> by_op;
+  int counts[kMaxBackends] = {};
 };
 Known& known() {
   static auto* instance = new Known;
@@ -67,6 +68,10 @@ const CompositeKernels* find_composite_kernels(const OpEntry& op) noexcept {
   return found == known().by_op.end() ? nullptr : found->second;
 }
 
-void count_composite_kernel(BackendId id, int change) noexcept { composite_kernel_counts[id] += change; }
+void count_composite_kernel(BackendId id, int change) noexcept {
+  std::lock_guard guard(known().lock);
+  known().counts[id] += change;
+  composite_kernel_keys[id] = known().counts[id] > 0 ? KeySet::of(Layer::Kernels).bits() : 0;
+}
 
 }  // namespace taeda::detail

@@ -23,11 +23,11 @@ CompositeKernels& composite_kernels(OpEntry& op);
 TAEDA_API const CompositeKernels* find_composite_kernels(const OpEntry& op) noexcept;
 /// One kernel of a composite more (or less) on this backend: tensors made from now on meet them (or no longer).
 void count_composite_kernel(BackendId id, int change) noexcept;
-extern constinit std::atomic<int> composite_kernel_counts[kMaxBackends];
+/// Layer::Kernels as bits where a backend has such a kernel, else 0.
+extern constinit std::atomic<uint64_t> composite_kernel_keys[kMaxBackends];
 /// The keys of a fresh tensor of a backend, but for its dtype's.
 inline KeySet keys_on(BackendId id) noexcept {
-  const bool met = composite_kernel_counts[id].load(std::memory_order_relaxed) > 0;
-  return met ? KeySet::backend(id) | KeySet::of(Layer::Kernels) : KeySet::backend(id);
+  return KeySet::backend(id) | KeySet(composite_kernel_keys[id].load(std::memory_order_relaxed));
 }
 
 }  // namespace taeda::detail

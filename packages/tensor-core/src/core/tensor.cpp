@@ -47,11 +47,13 @@ size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
   return size_t(bytes.of("empty"));
 }
 
-Ref<TensorImpl> fresh_on(DType dtype, Device device) {
+inline Ref<TensorImpl> fresh_on(DType dtype, Device device) {
   Ref<TensorImpl> impl = fresh();
+  impl->dtype = dtype;
   impl->device = device;
   impl->keys = detail::keys_on(device.backend);
-  set_dtype(impl.get(), dtype);
+  if (is_float8(dtype)) [[unlikely]]
+    impl->keys = impl->keys | float8_key();
   if (thread_state.inference_mode) impl->flags |= kInference;
   return impl;
 }

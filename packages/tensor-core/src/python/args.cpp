@@ -206,12 +206,9 @@ bool asks_format(const Signature& sig, PyObject* name) {
          PyUnicode_CompareWithASCIIString(name, "memory_format") == 0;
 }
 
-/// What the call that was bound last on this thread says of the order of elements.
-thread_local PyObject* asked_format = nullptr;
-
 /// A fresh tensor in the order that was asked for; takes `made`, and nullptr stays nullptr.
 PyObject* in_format(PyObject* made, PyObject* format) {
-  if (!made || !format) return made;
+  if (!made) return made;
   const Object owner(made);
   const bool recorded = is_tensor(made) && tensor_of(made).requires_grad();
   const Object plain(recorded ? PyObject_CallMethod(made, "detach", nullptr) : Py_NewRef(made));
@@ -222,6 +219,11 @@ PyObject* in_format(PyObject* made, PyObject* format) {
   PyObject* ordered = PyObject_Call(method.get(), nothing.get(), named.get());
   if (ordered && recorded) set_requires_grad(tensor_of(ordered), true);
   return ordered;
+}
+
+PyObject* called(const Signature& sig, Slots& slots) {
+  PyObject* made = sig.call(sig, slots);
+  return slots.format ? in_format(made, slots.format) : made;
 }
 
 /// The factors that an operator takes as keywords, in the order in which older programs give them.
@@ -258,7 +260,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
   for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
   slots.tail = nullptr;
   slots.tail_count = 0;
-  asked_format = nullptr;
+  slots.format = nullptr;
   int at = 0;
   if (self) slots.values[at++] = self;
   Py_ssize_t taken = 0;
@@ -286,7 +288,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
     const int i = find_keyword(sig, name);
     if (i < 0 && asks_nothing(sig, name, args[nargs + k])) continue;
     if (i < 0 && asks_format(sig, name)) {
-      asked_format = args[nargs + k];
+      slots.format = args[nargs + k];
       continue;
     }
     if (i < 0 || slots.values[i]) {
@@ -367,15 +369,12 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
   try {
     if (count == 1) {
       if (!bind(*signatures, self, args, nargs, kwnames, slots, true)) return nullptr;
-      PyObject* format = std::exchange(asked_format, nullptr);
-      return in_format(signatures->call(*signatures, slots), format);
+      return called(*signatures, slots);
     }
     for (const bool strict : {true, false})
       for (int s = 0; s < count; ++s)
-        if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots, strict)) {
-          PyObject* format = std::exchange(asked_format, nullptr);
-          return in_format(signatures[s].call(signatures[s], slots), format);
-        }
+        if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots, strict))
+          return called(signatures[s], slots);
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
   } catch (const Overridden&) {

@@ -49,6 +49,7 @@ struct Slots {
   PyObject* values[kMaxArguments];
   PyObject* const* tail = nullptr;
   Py_ssize_t tail_count = 0;
+  PyObject* format = nullptr;  // the order of elements that a function which makes tensors is asked for besides
   bool present(int i) const { return values[i] != nullptr; }
   /// Neither left out nor None.
   bool given(int i) const { return values[i] != nullptr && values[i] != Py_None; }
