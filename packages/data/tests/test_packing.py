@@ -243,3 +243,10 @@ def test_workers_do_not_grow_with_a_long_list(kind):
     workers, kib = map(int, done.stdout.split())
     assert workers == 2
     assert kib < 6 << 10  # half of the strings take 20 MiB
+
+
+def test_lists_are_left_alone_where_the_environment_says_so(monkeypatch):
+    names = [f"name {i}" for i in range(packing.LEAST)]
+    assert [items for items, _ in packing.pack(names)] == [names]
+    monkeypatch.setenv("TAEDA_PACK_LISTS", "0")
+    assert packing.pack(names) == []

@@ -10,7 +10,7 @@ which nothing is counted. In the worker the list, the very object that it is, ge
 then answered from the arrays, everything else as before from the items, which are all still there. A list that the
 worker changes is an ordinary one from there on. What may be told apart is ``type(names) is list``, whether two reads
 give the same or an equal object, and a list that is changed behind its methods, by a C library such as heapq. All this
-rests on objects having their type where CPython puts it, which is looked at before.
+rests on objects having their type where CPython puts it, which is looked at before. `TAEDA_PACK_LISTS=0` leaves it out.
 
 Only items that cannot change are packed: str, bytes, int, float, and tuples of them of one length. `SharedList` packs
 whatever can be pickled, where the program asks for it.
@@ -21,6 +21,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import operator
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -257,7 +258,7 @@ def _lists(value: Any, depth: int, seen: set[int]) -> Iterator[list[Any]]:
 
 def pack(dataset: Any) -> list[tuple[list[Any], Column]]:
     """Columns for the long lists of a data set, to be made before workers are forked and kept while they live."""
-    if not _can_adopt():
+    if os.environ.get("TAEDA_PACK_LISTS") == "0" or not _can_adopt():
         return []
     packed = []
     for items in _lists(dataset, _DEPTH, set()):
