@@ -207,7 +207,7 @@ bool asks_format(const Signature& sig, PyObject* name) {
 }
 
 /// A fresh tensor in the order that was asked for; takes `made`, and nullptr stays nullptr.
-PyObject* in_format(PyObject* made, PyObject* format) {
+[[gnu::cold, gnu::noinline]] PyObject* in_format(PyObject* made, PyObject* format) {
   if (!made) return made;
   const Object owner(made);
   const bool recorded = is_tensor(made) && tensor_of(made).requires_grad();
@@ -221,9 +221,10 @@ PyObject* in_format(PyObject* made, PyObject* format) {
   return ordered;
 }
 
-PyObject* called(const Signature& sig, Slots& slots) {
+inline PyObject* called(const Signature& sig, Slots& slots) {
   PyObject* made = sig.call(sig, slots);
-  return slots.format ? in_format(made, slots.format) : made;
+  if (slots.format) [[unlikely]] return in_format(made, slots.format);
+  return made;
 }
 
 /// The factors that an operator takes as keywords, in the order in which older programs give them.

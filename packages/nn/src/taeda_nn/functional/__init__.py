@@ -33,10 +33,6 @@ globals().update(_declared)
 __all__.extend(_declared)
 _overridable(globals()[name] for name in __all__)
 
-
-def __getattr__(name: str) -> object:
-    if name == "grad":  # programs find the gradients of convolutions here too
-        from taeda_nn import grad
-
-        return grad
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Programs find the gradients of convolutions here too. A module that asks for missing names would be slower to read for
+# all others: the interpreter remembers the places of names only in modules without `__getattr__`.
+from taeda_nn import grad  # noqa: E402, F401
