@@ -130,7 +130,7 @@ def sanitizers(session: nox.Session, kind: str) -> None:
 
 def sanitize_addresses(session: nox.Session) -> None:
     """Every test, with address and undefined-behaviour sanitizers."""
-    # Two instruction sets show what a third would; sanitized loops take long to compile.
+    # Two instruction sets show what a third would.
     install(
         session,
         "--with",
@@ -164,8 +164,6 @@ def sanitize_threads(session: nox.Session) -> None:
     environment = {
         "LD_PRELOAD": " ".join(runtime(name) for name in ("libtsan.so", "libstdc++.so")),
         "TSAN_OPTIONS": "exitcode=66:history_size=4",
-        # OpenMP's own waiting is not instrumented either: one thread each, so that no region is divided.
-        "OMP_NUM_THREADS": "1",
     }
     session.run("python", "-m", "pytest", *(session.posargs or THREAD_TESTS), env=environment)
 
