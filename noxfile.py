@@ -32,6 +32,7 @@ LIBRARIES = (
     "pytorch-ignite==0.5.5",
     "pytorch-metric-learning==2.9.0",
     "skorch==1.4.0",
+    "tensorboard==2.21.0",
     "torch-optimizer==0.3.0",
     "torchdiffeq==0.2.5",
 )
