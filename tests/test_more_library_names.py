@@ -190,3 +190,23 @@ def test_contexts_as_decorators():
     assert depth() == 1 and not inside
     steps = depths()
     assert next(steps) == 1 and not inside and steps.send(5) == 6
+
+
+def test_names_that_libraries_import_beside_what_they_use():
+    from taeda.distributed import rpc
+    from taeda.distributed._tensor.experimental import local_map
+    from taeda.distributions.transforms import _clipped_sigmoid
+    from taeda.serialization import MAP_LOCATION
+
+    assert taeda.utils.data._utils.collate.default_collate is taeda.utils.data.dataloader.default_collate
+    assert not rpc.is_available() and callable(local_map) and MAP_LOCATION is not None
+    assert not isinstance(taeda.ones(1), taeda.TensorType)
+    ends = _clipped_sigmoid(taeda.tensor([-1e4, 0.0, 1e4]))
+    assert 0 < ends[0] < 1e-30 and ends[1] == 0.5 and 1 - 1e-6 < ends[2] < 1
+
+    @taeda.cuda.nvtx.range("a step")
+    def step():
+        raise AssertionError("the mark comes first")
+
+    with pytest.raises(RuntimeError, match="no such profiler"):
+        step()

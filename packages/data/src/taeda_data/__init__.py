@@ -51,3 +51,11 @@ __all__ = [
     "random_split",
     "worker_rng",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("_utils", "dataloader", "distributed"):  # programs reach them without importing them
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from taeda import _absent
-from taeda.distributed import default_pg_timeout
+from taeda.distributed import default_pg_timeout, is_available
 
 _REASON = "there are no process groups; ask taeda.distributed.is_available() first"
 #: Below taeda.distributed: functions begin with a small letter or an underscore, classes with a capital.
@@ -27,6 +27,7 @@ NAMES = {
     "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
     "_tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor "
     "init_device_mesh",
+    "_tensor.experimental": "implicit_replication local_map register_sharding",
     "_tools": "",
     "algorithms": "Join Joinable JoinHook",
     "algorithms._checkpoint": "",
@@ -116,6 +117,7 @@ def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..
 _REAL: dict[str, dict[str, Any]] = {
     "constants": dict.fromkeys(("default_pg_timeout", "default_pg_nccl_timeout"), default_pg_timeout),
     "elastic.multiprocessing.errors": {"record": _record},
+    "rpc": {"is_available": is_available},
 }
 
 

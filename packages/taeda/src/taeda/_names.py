@@ -40,6 +40,11 @@ OWN_NAMES = {
     "compile": "compiler",
     "fork": "jit", "wait": "jit", "Future": "futures",
     "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
+    **dict.fromkeys((
+        "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
+        "IntType", "InterfaceType", "ListType", "NoneType", "NumberType", "OptionalType", "StringType", "TensorType",
+        "TupleType", "UnionType",
+    ), "jit"),
 }  # fmt: skip
 
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -124,9 +126,14 @@ def _marks(module: Any) -> ModuleType:
             f"{made.__name__}: there is no such profiler; taeda.profiler.record_function marks ranges"
         )
 
-    vars(made).update(
-        dict.fromkeys(("mark", "range", "range_end", "range_pop", "range_push", "range_start"), mark)
-    )
+    @contextmanager
+    def marked(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+        """A context, or a decorator, that raises when it is entered."""
+        mark()
+        yield
+
+    vars(made).update(dict.fromkeys(("mark", "range_end", "range_pop", "range_push", "range_start"), mark))
+    vars(made)["range"] = marked
     return made
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
+from taeda_tensor_core import _C
 from taeda_tensor_core.checkpoint import files, read_any, read_torch, shards, write_torch
 from taeda_tensor_core.checkpoint.common import CheckpointError
 from taeda_tensor_core.checkpoint.read_safetensors import decode
@@ -23,6 +24,8 @@ from taeda_tensor_core.checkpoint.write_safetensors import encode
 
 #: The protocol of pickles, which PyTorch loads with ``weights_only=True``.
 DEFAULT_PROTOCOL = 2
+#: What `map_location` may be.
+MAP_LOCATION = Callable[[Any, str], Any] | _C.device | str | dict[str, str] | None
 
 __all__ = [
     "CheckpointError",

@@ -16,6 +16,7 @@ from taeda_distributions.transforms.elementwise import (
     SigmoidTransform,
     SoftplusTransform,
     TanhTransform,
+    _clipped_sigmoid,  # noqa: F401 (libraries import it)
 )
 from taeda_distributions.transforms.joined import (
     CatTransform,

@@ -39,6 +39,16 @@ PyTorchFileReader = _absent.cls("taeda.PyTorchFileReader", "files are read by ta
 TracedModule = _absent.cls("taeda.jit.TracedModule", _REASON)
 TopLevelTracedModule = _absent.cls("taeda.jit.TopLevelTracedModule", _REASON, ScriptModule)
 
+#: Types of compiled programs.
+TYPES = (
+    "AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType IntType InterfaceType ListType "
+    "NoneType NumberType OptionalType StringType TensorType TupleType UnionType"
+)
+for _name in TYPES.split():
+    globals()[_name] = _absent.cls(
+        f"taeda.{_name}", "functions are not compiled, so their types have no names"
+    )
+
 globals().update(
     _absent.functions(
         "taeda.jit",
