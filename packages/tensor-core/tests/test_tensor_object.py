@@ -140,7 +140,20 @@ def test_cycle_through_dict_is_collected():
     assert gone() is None
 
 
-@pytest.mark.parametrize("name", [n for n in dir(taeda) if isinstance(getattr(taeda, n), taeda.dtype)])
+def of_numbers(dtype):
+    """Whether there are tensors of a dtype; the others are names that programs import."""
+    try:
+        return taeda.empty(0, dtype=dtype) is not None
+    except TypeError:
+        return False
+
+
+DTYPES = [
+    n for n in dir(taeda) if isinstance(getattr(taeda, n), taeda.dtype) and of_numbers(getattr(taeda, n))
+]
+
+
+@pytest.mark.parametrize("name", DTYPES)
 def test_pickle_every_dtype(name):
     dtype = getattr(taeda, name)
     t = taeda.tensor([[0, 1], [1, 0], [1, 1]]).to(dtype)
