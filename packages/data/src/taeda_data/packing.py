@@ -29,11 +29,11 @@ from typing import Any
 
 import numpy as np
 
+from taeda_data.parts import DEPTH, parts_of
 from taeda_registry.slots import multiprocessing as parallel
 from taeda_registry.slots import tensor
 
 LEAST = 50_000  # items from which a list is packed: less than that is a few MiB to copy
-_DEPTH, _WIDTH = 4, 64  # how far lists are looked for within a data set
 _SAMPLE = 500  # items that are looked at to see whether it is worth it
 
 
@@ -245,15 +245,8 @@ def _lists(value: Any, depth: int, seen: set[int]) -> Iterator[list[Any]]:
     if type(value) is list and len(value) >= LEAST:
         yield value
         return
-    if isinstance(value, dict):
-        inner: Any = value.values()
-    elif isinstance(value, (list, tuple)):
-        inner = value
-    else:
-        inner = getattr(value, "__dict__", {}).values()
-    if len(inner) <= _WIDTH:
-        for item in list(inner):
-            yield from _lists(item, depth - 1, seen)
+    for item in parts_of(value):
+        yield from _lists(item, depth - 1, seen)
 
 
 def pack(dataset: Any) -> list[tuple[list[Any], Column]]:
@@ -261,7 +254,7 @@ def pack(dataset: Any) -> list[tuple[list[Any], Column]]:
     if os.environ.get("TAEDA_PACK_LISTS") == "0" or not _can_adopt():
         return []
     packed = []
-    for items in _lists(dataset, _DEPTH, set()):
+    for items in _lists(dataset, DEPTH, set()):
         try:
             column = column_of(items) if _is_worth_it(items) else None
         except MemoryError:

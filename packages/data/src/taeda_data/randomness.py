@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from taeda_data.parts import DEPTH, parts_of
 from taeda_registry.slots import tensor
-
-_DEPTH = 4  # how far generators are looked for within a data set
-_WIDTH = 64
 
 
 class Source(NamedTuple):
@@ -171,15 +169,8 @@ def _objects(value: Any, depth: int, seen: set[int]) -> Iterator[Any]:
         getattr(value, "__next__", None)
     ):
         return
-    if isinstance(value, dict):
-        inner: Any = value.values()
-    elif isinstance(value, (list, tuple)):
-        inner = value
-    else:
-        inner = getattr(value, "__dict__", {}).values()
-    if len(inner) <= _WIDTH:
-        for item in list(inner):
-            yield from _objects(item, depth - 1, seen)
+    for item in parts_of(value):
+        yield from _objects(item, depth - 1, seen)
 
 
 def _globals(value: Any) -> Iterator[Any]:
@@ -214,7 +205,7 @@ def sources(*readers: Any, excluded: tuple[Any, ...] = ()) -> list[Source]:
     """
     seen: set[int] = set()
     found = [_python(random.random.__self__), _global_numpy(), _default()]  # type: ignore[attr-defined]
-    objects = [item for reader in readers for item in _objects(reader, _DEPTH, seen)]
+    objects = [item for reader in readers for item in _objects(reader, DEPTH, seen)]
     for item in (item for reader in readers for item in _globals(reader)):
         if id(item) not in seen:
             seen.add(id(item))
