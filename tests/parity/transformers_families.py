@@ -11,6 +11,16 @@ TEXT = {
     "num_attention_heads": 4,
     "intermediate_size": 64,
 }
+WAVE = {
+    **TEXT,
+    "conv_dim": [16, 16],
+    "conv_kernel": [8, 4],
+    "conv_stride": [4, 4],
+    "num_conv_pos_embeddings": 8,
+    "num_conv_pos_embedding_groups": 2,
+    "feat_proj_dropout": 0.0,
+    "pad_token_id": 0,
+}
 DECODER = {
     **TEXT,
     "num_key_value_heads": 2,
@@ -224,30 +234,12 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "wav2vec2": (
         "Wav2Vec2ForCTC",
         "wave",
-        {
-            **TEXT,
-            "conv_dim": [16, 16],
-            "conv_kernel": [8, 4],
-            "conv_stride": [4, 4],
-            "num_conv_pos_embeddings": 8,
-            "num_conv_pos_embedding_groups": 2,
-            "feat_proj_dropout": 0.0,
-            "pad_token_id": 0,
-        },
+        WAVE,
     ),
     "hubert": (
         "HubertForCTC",
         "wave",
-        {
-            **TEXT,
-            "conv_dim": [16, 16],
-            "conv_kernel": [8, 4],
-            "conv_stride": [4, 4],
-            "num_conv_pos_embeddings": 8,
-            "num_conv_pos_embedding_groups": 2,
-            "feat_proj_dropout": 0.0,
-            "pad_token_id": 0,
-        },
+        WAVE,
     ),
     "detr": (
         "DetrForObjectDetection",
