@@ -223,7 +223,8 @@ bool asks_format(const Signature& sig, PyObject* name) {
 
 inline PyObject* called(const Signature& sig, Slots& slots) {
   PyObject* made = sig.call(sig, slots);
-  if (slots.format) [[unlikely]] return in_format(made, slots.format);
+  if (slots.format) [[unlikely]]
+    return in_format(made, slots.format);
   return made;
 }
 
