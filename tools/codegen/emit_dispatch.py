@@ -187,6 +187,9 @@ def function_body(op: Operator) -> list[str]:
         call = f"impl::{op.cxx}({args})"
         if op.kind == "view" or not op.results:
             return [*lines, *called(op, call)]
+        shown = any(a.is_tensor or a.type.startswith("Tensor[") for a in op.arguments)
+        if not shown:  # by the result
+            return [*lines, *called(op, call)]
         return [*lines, f"auto result_ = {call};", "settle(result_);", *counted(op), "return result_;"]
     if op.kind == "direct":
         return direct_body(op)

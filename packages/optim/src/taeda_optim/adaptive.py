@@ -71,10 +71,12 @@ class RMSprop(Optimizer):
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         lr, alpha, momentum = number(group), group["alpha"], group["momentum"]
         states = self._states(params, *sorted(self._state_names(group)), step=0)
-        for param, gradient, state in zip(params, grads, states, strict=True):
-            param = real_view(param)
-            grad = directed(group, param, real_view(gradient))
-            spread = real_view(state["square_avg"]).mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        for param, grad, state in zip(params, grads, states, strict=True):
+            spread = state["square_avg"]
+            if self._complex:
+                param, grad, spread = real_view(param), real_view(grad), real_view(spread)
+            grad = directed(group, param, grad)
+            spread.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
             if group["centered"]:
                 mean = real_view(state["grad_avg"]).lerp_(grad, 1 - alpha)
                 spread = spread.addcmul(mean, mean, value=-1)
@@ -138,14 +140,16 @@ class Adagrad(Optimizer):
         return self.state[param]
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        lr = number(group)
-        for param, gradient in zip(params, grads, strict=True):
+        lr, lr_decay, eps = number(group), group["lr_decay"], group["eps"]
+        for param, grad in zip(params, grads, strict=True):
             state = self.state[param] or self._begin(param)
-            param = real_view(param)
-            grad = directed(group, param, real_view(gradient))
-            rate = lr / (1 + state["step"] * group["lr_decay"])
-            total = real_view(state["sum"]).addcmul_(grad, grad, value=1)
-            add_quotient(param, grad, total.sqrt().add(group["eps"]), -rate)
+            total = state["sum"]
+            if self._complex:
+                param, grad, total = real_view(param), real_view(grad), real_view(total)
+            grad = directed(group, param, grad)
+            rate = lr / (1 + state["step"] * lr_decay)
+            total.addcmul_(grad, grad)
+            add_quotient(param, grad, total.sqrt().add(eps), -rate)
             state["step"] += 1
 
     def share_memory(self) -> None:

@@ -427,14 +427,17 @@ def real_view(x: Any) -> Any:
     return tensor.view_as_real(x) if x.is_complex() else x
 
 
+_NUMBERS = (float, int)
+
+
 def directed(group: dict[str, Any], param: Any, grad: Any) -> Any:
     """The gradient to descend: negated for maximize, with weight decay added."""
     if group["maximize"]:
         grad = -grad
     decay = group["weight_decay"]
-    if not isinstance(decay, (float, int)) and isinstance(decay, tensor.Tensor):
-        return grad + param * decay
-    return grad.add(param, alpha=decay) if decay else grad
+    if decay.__class__ in _NUMBERS or not isinstance(decay, tensor.Tensor):
+        return grad.add(param, alpha=decay) if decay else grad
+    return grad + param * decay
 
 
 _fused: dict[str, Callable[..., None] | None] = {}

@@ -18,6 +18,8 @@ std::string label_text(int label) {
   return label >= kEllipsis ? "..." : std::string(1, label < 26 ? char('A' + label) : char('a' + label - 26));
 }
 
+Tensor of_dtype(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::to_dtype(t, dtype); }
+
 struct Term {
   Tensor tensor;
   std::vector<int> labels;
@@ -97,6 +99,14 @@ void reduce(Term& term, const std::vector<char>& needed) {
   term.labels = kept;
 }
 
+// Each view costs as much as a small product: those that change nothing are not made.
+Tensor permuted(const Tensor& t, const Shape& order) {
+  return std::ranges::is_sorted(order) ? t : ops::permute(t, order);
+}
+Tensor expanded(const Tensor& t, const Shape& sizes) {
+  return std::ranges::equal(t.sizes(), sizes) ? t : ops::expand(t, sizes);
+}
+
 /// Permutes and folds a term to (batch, first, second) given the labels of each group.
 Tensor folded(const Term& term, const std::vector<int>& batch, const std::vector<int>& first,
               const std::vector<int>& second, const int64_t* sizes) {
@@ -114,11 +124,11 @@ Tensor folded(const Term& term, const std::vector<int>& batch, const std::vector
   add(batch, true);
   add(first, true);
   add(second, true);
-  t = ops::permute(t, order);
+  t = permuted(t, order);
   Shape wide;
   for (const auto* group : {&batch, &first, &second})
     for (int label : *group) wide.push_back(sizes[label]);
-  return ops::reshape(ops::expand(t, wide), folded_sizes);
+  return ops::reshape(expanded(t, wide), folded_sizes);
 }
 
 /// Product of two terms, summed over labels that are in both and not needed afterwards.
@@ -136,9 +146,8 @@ Term contract(const Term& a, const Term& b, const std::vector<char>& needed, con
       shape.push_back(sizes[label]);
     }
   // Nothing to sum: an outer or element-wise product needs no bmm.
-  const Tensor result =
-      sum.empty() ? ops::mul(left, right) : ops::bmm(ops::to_dtype(left, dtype), ops::to_dtype(right, dtype));
-  out.tensor = ops::reshape(result, shape);
+  const Tensor result = sum.empty() ? ops::mul(left, right) : ops::bmm(of_dtype(left, dtype), of_dtype(right, dtype));
+  out.tensor = std::ranges::equal(result.sizes(), shape) ? result : ops::reshape(result, shape);
   return out;
 }
 
@@ -188,8 +197,7 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
   std::fill_n(sizes, kLabels, int64_t(1));
   const DType dtype = result_type(tensors);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    Term term = make_term(equation, tensors[i].dtype() == dtype ? tensors[i] : ops::to_dtype(tensors[i], dtype),
-                          parsed[i], i, ellipsis_dims);
+    Term term = make_term(equation, of_dtype(tensors[i], dtype), parsed[i], i, ellipsis_dims);
     for (size_t d = 0; d < term.labels.size(); ++d) {
       int64_t& size = sizes[term.labels[d]];
       const int64_t found = term.tensor.size(int64_t(d));
@@ -226,7 +234,7 @@ Tensor einsum(std::string_view equation, TensorList tensors) {
     order.push_back(std::ranges::find(result.labels, label) - result.labels.begin());
     shape.push_back(sizes[label]);
   }
-  Tensor out = ops::expand(ops::permute(result.tensor, order), shape);
+  Tensor out = expanded(permuted(result.tensor, order), shape);
   for (const Tensor& t : tensors)
     if (out.same(t)) return ops::clone(out);
   return out;

@@ -16,9 +16,12 @@ using StorageMemory = detail::FreeList<Storage, 256>;
 Storage* fresh() { return new (StorageMemory::take()) Storage; }
 
 /// `sign`: 1 when memory was taken, -1 when it is given back.
-void tell(const Storage& storage, int sign) noexcept {
-  if (observed() && storage.data) [[unlikely]]
-    tell_memory({storage.data, sign * int64_t(storage.nbytes), storage.device});
+[[gnu::cold, gnu::noinline]] void tell_observer(const Storage& storage, int sign) noexcept {
+  if (storage.data) tell_memory({storage.data, sign * int64_t(storage.nbytes), storage.device});
+}
+inline void tell(const Storage& storage, int sign) noexcept {
+  if (observed()) [[unlikely]]
+    tell_observer(storage, sign);
 }
 }  // namespace
 
@@ -58,7 +61,8 @@ Ref<Storage> borrow_storage(void* data, size_t nbytes, Device device, bool reado
 }
 
 void destroy(Storage* storage) noexcept {
-  if (storage->growable) tell(*storage, -1);  // foreign memory was never taken
+  if (observed() && storage->growable) [[unlikely]]  // foreign memory was never taken
+    tell_observer(*storage, -1);
   if (storage->data == storage->inline_bytes) detail::count_inline_bytes(-int64_t(storage->nbytes));
   if (storage->release)  // of inline bytes too, once they were exported
     storage->release(storage->data, storage->nbytes, storage->context);

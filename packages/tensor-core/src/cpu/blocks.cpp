@@ -44,6 +44,31 @@ void scatter(char* to, int64_t stride, const char* from, int64_t size, int64_t n
   }
 }
 
+/// Copies m elements and repeats the last of them, up to kMultiple in all.
+template <class T>
+void pad_as(char* to_, const char* from_, int64_t m) {
+  T* const to = reinterpret_cast<T*>(to_);
+  const T* const from = reinterpret_cast<const T*>(from_);
+  for (int64_t i = 0; i < m; ++i) to[i] = from[i];
+  for (int64_t i = m; i < kMultiple; ++i) to[i] = from[m - 1];
+}
+void pad(char* to, const char* from, int64_t size, int64_t m) {
+  switch (size) {
+    case 1: return pad_as<uint8_t>(to, from, m);
+    case 4: return pad_as<uint32_t>(to, from, m);
+    case 8: return pad_as<uint64_t>(to, from, m);
+    default: return pad_as<Complex128>(to, from, m);
+  }
+}
+/// The last m < kMultiple elements of contiguous operands: small tensors have no others.
+void run_rest(const Blocks& how, char* const* data, int64_t done, int64_t m, const LoopParams* params) {
+  alignas(64) char buffers[4][kMultiple * sizeof(Complex128)];
+  char* const at[4] = {buffers[0], buffers[1], buffers[2], buffers[3]};
+  for (int k = 1; k <= how.operands; ++k) pad(at[k], data[k] + done * how.sizes[k], how.sizes[k], m);
+  how.body(at, kMultiple, params);
+  std::memcpy(data[0] + done * how.sizes[0], at[0], size_t(m * how.sizes[0]));
+}
+
 }  // namespace
 
 void run_blocks(const Blocks& how, char* const* data, const int64_t* strides, int64_t n, const LoopParams* params) {
@@ -51,22 +76,21 @@ void run_blocks(const Blocks& how, char* const* data, const int64_t* strides, in
   const int count = how.operands + 1;
   bool straight = true;
   for (int k = 0; k < count; ++k) straight &= strides[k] == how.sizes[k];
-  alignas(64) char buffers[most][kBlock * sizeof(Complex128)];
   char* at[most];
-  int64_t done = 0;
   if (straight) {
     const int64_t whole = n - n % kMultiple, step = how.by_blocks ? kBlock : whole;
-    for (; done < whole; done += step) {
+    for (int64_t done = 0; done < whole; done += step) {
       for (int k = 0; k < count; ++k) at[k] = data[k] + done * strides[k];
       how.body(at, std::min(step, whole - done), params);
     }
-    done = whole;
-  } else {
-    // One number for all elements is spread once.
-    for (int k = 1; k < count; ++k)
-      if (strides[k] == 0) gather(buffers[k], data[k], 0, how.sizes[k], std::min(kBlock, n + kMultiple - 1));
+    if (whole < n) run_rest(how, data, whole, n - whole, params);
+    return;
   }
-  for (; done < n; done += kBlock) {
+  alignas(64) char buffers[most][kBlock * sizeof(Complex128)];
+  // One number for all elements is spread once.
+  for (int k = 1; k < count; ++k)
+    if (strides[k] == 0) gather(buffers[k], data[k], 0, how.sizes[k], std::min(kBlock, n + kMultiple - 1));
+  for (int64_t done = 0; done < n; done += kBlock) {
     const int64_t m = std::min(kBlock, n - done), rounded = (m + kMultiple - 1) / kMultiple * kMultiple;
     for (int k = 0; k < count; ++k) {
       const int64_t size = how.sizes[k];

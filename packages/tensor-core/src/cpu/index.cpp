@@ -99,7 +99,7 @@ void write_positions(IntSpan sizes, int64_t begin, int64_t end, const Test& set,
 }
 
 Tensor nonzero_kernel(const Tensor& self_) {
-  const Tensor self = ops::contiguous(self_);
+  const Tensor self = self_.contiguous() ? self_ : ops::contiguous(self_);
   const int64_t n = self.dim(), elements = self.numel();
   Tensor out;
   visit_dtype(self.dtype(), [&]<class T>() {
@@ -108,7 +108,14 @@ Tensor nonzero_kernel(const Tensor& self_) {
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return float(values[i]) != 0;
       else return values[i] != T(0);
     };
-    const Unlocked unlocked(elements > kMaskPiece);
+    if (elements <= kMaskPiece) {
+      int64_t count = 0;
+      for (int64_t i = 0; i < elements; ++i) count += set(i);
+      out = empty(Shape{count, n}, DType::Int64);
+      if (count) write_positions(self.sizes(), 0, elements, set, out.data<int64_t>());
+      return;
+    }
+    const Unlocked unlocked(true);
     const std::vector<int64_t> before = set_before(elements, set);
     out = empty(Shape{before.back(), n}, DType::Int64);
     parallel_for(int64_t(before.size()) - 1, 2, [&](int64_t begin, int64_t end) {

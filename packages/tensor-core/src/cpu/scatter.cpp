@@ -152,8 +152,10 @@ void scatter_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Te
 }
 void scatter_value_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
                           const Scalar& value) {
-  scatter_with("scatter", out, self, dim, index,
-               ops::expand(ops::to_dtype(Tensor(value), out.dtype()), at_least_1d(index).sizes()), Assign{});
+  const Tensor one = ops::to_dtype(Tensor(value), out.dtype());
+  const Tensor places = at_least_1d(index);
+  scatter_with("scatter", out, self, dim, places, alias(one, places.sizes(), Shape(size_t(places.dim()), 0), 0),
+               Assign{});
 }
 void scatter_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   if (sums_apart(out, index.numel()))

@@ -150,6 +150,13 @@ void radix_sort(std::vector<Item<Key>>& items) {
 template <class Key>
 void sort_items(std::vector<Item<Key>>& items) {
   if (items.size() > 256 && items.size() < (size_t(1) << 32)) return radix_sort(items);
+  if (items.size() <= 16) {  // by insertion, which needs no memory
+    for (auto item = items.begin(); item != items.end(); ++item)
+      std::rotate(std::upper_bound(items.begin(), item, *item,
+                                   [](const Item<Key>& a, const Item<Key>& b) { return a.key < b.key; }),
+                  item, item + 1);
+    return;
+  }
   Patience patience;
   std::stable_sort(items.begin(), items.end(), [&](const Item<Key>& a, const Item<Key>& b) {
     patience();

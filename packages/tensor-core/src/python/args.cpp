@@ -96,8 +96,10 @@ bool is_int_sequence(PyObject* o) {
     if (!is_integer(PySequence_Fast_GET_ITEM(o, i))) return false;
   return true;
 }
+/// Python's own numbers, told without a look at any class's bases.
+bool is_plain_number(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 /// A tensor, or an object whose class answers for the operator.
-bool is_tensor_like(PyObject* o) { return is_plain(o) || is_tensor(o) || may_override(o); }
+bool is_tensor_like(PyObject* o) { return is_plain(o) || (!is_plain_number(o) && (is_tensor(o) || may_override(o))); }
 bool is_tensor_sequence(PyObject* o, bool none) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -256,6 +258,32 @@ bool bind_older(const Signature& sig, PyObject* self, PyObject* const* args, Py_
                            sig.name, sig.text);
 }
 
+/// Fills the slots from positional arguments alone: nearly every call. False: see `bind`.
+inline bool bind_positional(const Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                            Slots& slots) {
+  int at = 0;
+  if (self) slots.values[at++] = self;
+  int end = at + int(nargs);
+  slots.tail = nullptr;
+  if (sig.varargs >= at && sig.varargs < end) {
+    PyObject* const first = args[sig.varargs - at];
+    if (PyLong_CheckExact(first)) {
+      slots.tail = args + (sig.varargs - at);
+      slots.tail_count = end - sig.varargs;
+      end = sig.varargs + 1;
+    } else if (!PyTuple_Check(first)) {
+      return false;
+    }
+  }
+  if (end > sig.positional) return false;
+  for (; at < end; ++at) slots.values[at] = *args++;
+  for (; at < sig.count; ++at) {
+    if (sig.specs[at].required) return false;
+    slots.values[at] = nullptr;
+  }
+  return true;
+}
+
 /// Fills the slots; on failure returns false with, when `loud`, a TypeError set.
 bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots,
           bool loud) {
@@ -319,6 +347,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
 }
 
 bool of_tensors(ArgKind kind) { return kind <= ArgKind::OptTensorList || kind == ArgKind::Out; }
+bool of_one_tensor(ArgKind kind) { return kind <= ArgKind::OptTensor; }
 
 /// Whether the arguments have the signature's types. A tensor of no dimension may stand for a number, but not if
 /// `strict`: an overload that takes tensors goes first.
@@ -326,9 +355,11 @@ bool fits(Signature& sig, Slots& slots, bool strict) {
   for (int i = 0; i < sig.count; ++i) {
     PyObject* o = slots.values[i];
     if (!o || (slots.tail && i == sig.varargs)) continue;
-    if (strict && is_tensor(o) && !of_tensors(sig.specs[i].kind)) return false;
-    if (o == Py_None && !sig.specs[i].required && list_kind(sig.specs[i].kind)) continue;
-    if (!matches(sig.specs[i].kind, o)) return false;
+    const ArgKind kind = sig.specs[i].kind;
+    if (is_plain(o) && of_one_tensor(kind)) continue;
+    if (strict && !of_tensors(kind) && !is_plain_number(o) && is_tensor(o)) return false;
+    if (o == Py_None && !sig.specs[i].required && list_kind(kind)) continue;
+    if (!matches(kind, o)) return false;
   }
   return true;
 }
@@ -370,12 +401,16 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
   Slots slots;
   try {
     if (count == 1) {
+      if (!kwnames && bind_positional(*signatures, self, args, nargs, slots)) [[likely]]
+        return signatures->call(*signatures, slots);
       if (!bind(*signatures, self, args, nargs, kwnames, slots, true)) return nullptr;
       return called(*signatures, slots);
     }
     for (const bool strict : {true, false})
       for (int s = 0; s < count; ++s)
-        if (bind(signatures[s], self, args, nargs, kwnames, slots, false) && fits(signatures[s], slots, strict))
+        if (((!kwnames && bind_positional(signatures[s], self, args, nargs, slots)) ||
+             bind(signatures[s], self, args, nargs, kwnames, slots, false)) &&
+            fits(signatures[s], slots, strict))
           return called(signatures[s], slots);
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;

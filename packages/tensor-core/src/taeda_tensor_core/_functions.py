@@ -121,9 +121,11 @@ def nonzero(
         >>> t[taeda.nonzero(t, as_tuple=True)]
         tensor([3, 5])
     """
-    if as_tuple and out is not None:
+    if out is None:
+        return _C.where(input) if as_tuple else _C.nonzero(input)
+    if as_tuple:
         raise TypeError("nonzero: argument 'out' takes a matrix, which as_tuple=True does not give")
-    return _C.where(input) if as_tuple else _C.nonzero(input, out=out)
+    return _C.nonzero(input, out=out)
 
 
 def einsum(*args: Any) -> Tensor:

@@ -55,17 +55,14 @@ def embedding(
 
     Returns: shape of ``input`` with ``features`` appended.
     """
-    if weight.dim() != 2:
-        raise RuntimeError(
-            f"embedding: argument 'weight' must be 2-D, (rows, features), found {tuple(weight.shape)}"
-        )
-    rows = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1
-    elif not -rows <= padding_idx < rows:
-        raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows")
-    elif padding_idx < 0:
-        padding_idx += rows
+    else:
+        rows = weight.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows")
+        if padding_idx < 0:
+            padding_idx += rows
     if max_norm is not None:
         with no_grad():
             _embedding_renorm_(weight, input, max_norm, norm_type)

@@ -15,11 +15,14 @@ def _gradients(parameters: Any) -> list[Tensor]:
     return [p.grad for p in parameters if p.grad is not None]
 
 
-def _length(t: Tensor) -> Tensor:
-    """Root of the sum of squares, in one pass where the provider has that."""
-    norm = getattr(getattr(tensor, "linalg", None), "vector_norm", None)
-    if norm is not None and not getattr(t, "is_sparse", False):
-        return norm(t)
+def _total_length(tensors: list[Tensor]) -> Tensor:
+    """Root of the sum of all squares, of each tensor in one pass where the provider has that."""
+    norm = getattr(getattr(tensor, "linalg", None), "vector_norm", _root_of_squares)
+    lengths = [_root_of_squares(t) if getattr(t, "is_sparse", False) else norm(t) for t in tensors]
+    return norm(tensor.stack(lengths))
+
+
+def _root_of_squares(t: Tensor) -> Tensor:
     return (t.abs().square() if t.is_complex() else t * t).sum().sqrt()
 
 
@@ -42,7 +45,7 @@ def get_total_norm(
         if norm_type == math.inf:
             total = tensor.stack([t.abs().max() for t in tensors]).max()
         elif norm_type == 2.0:
-            total = _length(tensor.stack([_length(t) for t in tensors]))
+            total = _total_length(tensors)
         else:
             total = tensor.stack([t.abs().pow(norm_type).sum() for t in tensors]).sum().pow(1.0 / norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
