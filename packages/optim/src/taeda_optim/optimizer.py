@@ -341,12 +341,16 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if "_optimizer_step_pre_hooks" not in vars(self):  # it wraps another one, and has not called __init__
+        own = self.__dict__
+        if not (
+            own.get("_optimizer_step_pre_hooks")
+            or own.get("_optimizer_step_post_hooks")
+            or _global_pre_hooks
+            or _global_post_hooks
+        ):
             return step(self, *args, **kwargs)
-        none = not (_global_pre_hooks or _global_post_hooks) and not (
-            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
-        )
-        if none or type(self).step is not hooked:
+        wraps = "_optimizer_step_pre_hooks" not in own  # another one, and has not called __init__
+        if wraps or type(self).step is not hooked:
             return step(self, *args, **kwargs)
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)

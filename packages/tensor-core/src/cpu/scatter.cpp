@@ -69,7 +69,7 @@ void visit_row(const char* op, const IndexRow& row, bool checked, int64_t dim, i
 template <class Body>
 void along(const char* op, const Tensor& target, int64_t dim, const Tensor& index_, const Tensor& other,
            const Body& body, bool split = false, bool checked = false) {
-  const Tensor index = ops::to_dtype(index_, DType::Int64);
+  const Tensor index = index_.dtype() == DType::Int64 ? index_ : ops::to_dtype(index_, DType::Int64);
   if (index.numel() == 0) return;
   const int64_t size = target.size(dim), step = target.stride(dim);
   Shape outer(target.strides());
