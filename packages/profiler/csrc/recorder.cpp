@@ -141,7 +141,7 @@ Thread::Operator Thread::look_up(taeda_op op) {
 
 Thread::NearOperator& Thread::operator_of(taeda_op op) {
   NearOperator& last = near_operators_[near(op)];
-  if (last.op != op) last = {op, look_up(op), 0};
+  if (last.op != op) last = {op, look_up(op)};
   return last;
 }
 
@@ -238,24 +238,32 @@ int32_t note_arguments(void* context, const taeda_value* arguments, uint32_t cou
 
 }  // namespace
 
-uint32_t Thread::keep_detail(uint32_t& near) {
-  // Most calls are as the last one of their operator was.
-  if (details.is(near, words_.data(), words_.size())) return near;
+void Thread::start_detail(uint32_t stack, bool whole) {
+  words_.resize(2);
+  words_[0] = stack;
+  words_[1] = whole;
+}
+
+uint32_t Thread::keep_detail(NearDetails& near) {
+  // Most calls are as one of the last two of their operator at their place were.
+  for (const uint32_t known : near)
+    if (details.is(known, words_.data(), words_.size())) return known;
   // The table of details takes its part of the room; when that is used up, events have none.
   if (details_full_) return 0;
   const size_t before = details.size();
   const uint32_t made = details.number(words_.data(), words_.size());
   if (details.size() != before) details_full_ = !session->take(int64_t(8 * words_.size() + 32));
-  return near = made;
+  near[1] = near[0];
+  return near[0] = made;
 }
 
 uint32_t Thread::detail_of(const taeda_observed* call, NearOperator& op, uint32_t stack) {
   const bool shapes = session->options.shapes, whole = op.found.whole;
   if (!shapes && !whole && stack == 0) return 0;
-  words_.assign({stack, whole});
+  start_detail(stack, whole);
   if (whole) api->observed_arguments(call, note_arguments, &words_);
   else if (shapes) api->observed_tensors(call, note_tensor, &words_);
-  return keep_detail(op.detail);
+  return keep_detail(near_details_[near(call->op, stack)]);
 }
 
 void Thread::call_begins(const taeda_observed* call) noexcept {
@@ -282,8 +290,8 @@ void Thread::span_begins(const taeda_span* span) noexcept {
     NearSpan& known = span_of(span->name);
     open.name = known.name;
     if (span->kind == TAEDA_SPAN_BACKWARD || (open.stack = stack_here()) == 0) return;
-    words_.assign({open.stack, 0});
-    detail = keep_detail(known.detail);
+    start_detail(open.stack, false);
+    detail = keep_detail(near_details_[near(span->name, open.stack)]);
   });
   begins(open, detail);
 }

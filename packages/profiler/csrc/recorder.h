@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -160,7 +159,11 @@ class WordLists {
   WordLists();
   uint32_t number(const int64_t* words, size_t count);
   bool is(uint32_t number, const int64_t* words, size_t count) const noexcept {
-    return count_of(number) == count && std::memcmp(begin_of(number), words, count * sizeof(int64_t)) == 0;
+    if (count_of(number) != count) return false;
+    const int64_t* const known = begin_of(number);  // a few words, for which a call of memcmp is long
+    int64_t differ = 0;
+    for (size_t i = 0; i < count; ++i) differ |= known[i] ^ words[i];
+    return differ == 0;
   }
   size_t size() const noexcept { return places_.size(); }
   const int64_t* begin_of(uint32_t number) const noexcept { return words_.data() + places_[number].first; }
@@ -210,19 +213,21 @@ class Thread {
   struct NearOperator {
     taeda_op op = nullptr;
     Operator found{};
-    uint32_t detail = 0;  // of its last call
   };
   struct NearSpan {
     const char* address = nullptr;
     std::string text;
-    uint32_t name = 0, detail = 0;
+    uint32_t name = 0;
   };
+  using NearDetails = uint32_t[2];
   NearOperator& operator_of(taeda_op op);
   Operator look_up(taeda_op op);
   NearSpan& span_of(const char* name);
   uint32_t look_up(const std::string& name);
   uint32_t detail_of(const taeda_observed* call, NearOperator& op, uint32_t stack);
-  uint32_t keep_detail(uint32_t& near);
+  /// Begins words_ anew.
+  void start_detail(uint32_t stack, bool whole);
+  uint32_t keep_detail(NearDetails& near);
   uint32_t stack_here();
   void begins(const Open& open, uint32_t detail) noexcept;
   void close(int64_t at, uint32_t sequence, bool failed) noexcept;
@@ -236,8 +241,12 @@ class Thread {
   std::unordered_map<std::string, uint32_t> spans_;
   static constexpr size_t kNear = 256;
   static size_t near(const void* address) noexcept { return (reinterpret_cast<uintptr_t>(address) >> 4) % kNear; }
+  static size_t near(const void* address, uint32_t stack) noexcept {
+    return ((reinterpret_cast<uintptr_t>(address) >> 4) + stack * 37) % kNear;
+  }
   NearOperator near_operators_[kNear];
   NearSpan near_spans_[kNear];
+  NearDetails near_details_[kNear] = {};  // of the last calls of an operator, or the last spans, at a place
 };
 
 /// Places in Python programs, a tree of (caller, code, instruction); number 0 is no place. Needs Python's lock.

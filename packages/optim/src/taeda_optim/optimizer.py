@@ -336,6 +336,13 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
+def _in_turn(first: Hooks, second: Hooks) -> list[Callable[..., Any]]:
+    """The hooks of both, as they are now."""
+    if not second:
+        return list(first.values())
+    return [*first.values(), *second.values()] if first else list(second.values())
+
+
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step that calls the hooks before and after, unless it is the one of a base class that a step calls."""
 
@@ -352,7 +359,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         wraps = "_optimizer_step_pre_hooks" not in own  # another one, and has not called __init__
         if wraps or type(self).step is not hooked:
             return step(self, *args, **kwargs)
-        for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+        for hook in _in_turn(_global_pre_hooks, self._optimizer_step_pre_hooks):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -361,7 +368,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+        for hook in _in_turn(self._optimizer_step_post_hooks, _global_post_hooks):
             hook(self, args, kwargs)
         return result
 

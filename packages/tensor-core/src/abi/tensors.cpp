@@ -43,20 +43,28 @@ int32_t tensor_read(taeda_tensor tensor, taeda_tensor_info* info) {
   if (!tensor || !info || info->size < sizeof(size_t)) [[unlikely]]
     return set_error(TAEDA_E_VALUE, "tensor_read: the tensor is null, or the size of the struct to fill is not set");
   const TensorImpl& t = *reinterpret_cast<TensorImpl*>(tensor);
+  constexpr size_t geometry = offsetof(taeda_tensor_info, device);  // what most callers look at
   taeda_tensor_info all;
-  all.size = info->size;
-  all.data = t.data;
-  all.sizes = t.dims;
-  all.strides = t.dims + t.ndim;
-  all.numel = t.numel;
-  all.ndim = t.ndim;
-  all.dtype = int32_t(t.dtype);
+  taeda_tensor_info& first = info->size >= geometry ? *info : all;
+  first.data = t.data;
+  first.sizes = t.dims;
+  first.strides = t.dims + t.ndim;
+  first.numel = t.numel;
+  first.ndim = t.ndim;
+  first.dtype = int32_t(t.dtype);
+  if (info->size == geometry) return TAEDA_OK;
   all.device = to_c(t.device);
   all.flags = flags_of(t);
   all.item_size = uint32_t(item_size(t.dtype));
   all.storage = t.storage ? t.storage->data : nullptr;
   all.storage_size = t.storage ? t.storage->nbytes : 0;
-  std::memcpy(static_cast<void*>(info), &all, std::min(info->size, sizeof all));
+  // Sizes that are known here are copied by a few moves, others by a call.
+  const auto copy = [&](size_t from, size_t to) {
+    std::memcpy(reinterpret_cast<char*>(info) + from, reinterpret_cast<const char*>(&all) + from, to - from);
+  };
+  if (info->size >= sizeof all) copy(geometry, sizeof all);
+  else if (info->size > geometry) copy(geometry, info->size);
+  else copy(sizeof all.size, info->size);
   return TAEDA_OK;
 }
 
