@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taeda.fx._pickling import described, rebuilt
 from taeda.fx.graph import CodeGen, Graph, PythonCode, _PyTreeCodeGen
 from taeda_registry.slots import nn, tensor
 
@@ -63,9 +64,6 @@ def _import_statement(name: str, value: Any) -> str:
     root, _, rest = own.partition(".")
     statement = f"from {module} import {root} as {name}"
     return statement if not rest else f"{statement}; {name} = {name}.{rest}"
-
-
-_format_import_block = _import_block
 
 
 def _owner(module: Any, target: str) -> tuple[Any, str]:
@@ -129,43 +127,23 @@ def _has_attr(model: Any, attr_name: str) -> bool:
 
 
 class _CodeOnlyModule(nn.Module):
-    """Holds the attributes of a graph module whose graph is to be made again from its code."""
+    """Holds the attributes of a graph module."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__()
         self.__setstate__(body)
 
 
-def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
-    """The graph module that was pickled as its attributes and code."""
-    function_source = body.get("_code") or body["code"]
-    forward = _method(import_block + "\n" + function_source, {})
-    return _from_forward(forward, body)
-
-
-reduce_deploy_graph_module = reduce_graph_module
-
-
-def _from_forward(forward: Any, body: dict[str, Any]) -> Any:
-    from taeda.fx._symbolic_trace import Tracer
-
-    tracer_cls = body.get("_tracer_cls") or Tracer
-    state = {key: value for key, value in body.items() if key not in _TRANSIENT}
-    root = type("_CodeOnlyModule", (_CodeOnlyModule,), {"forward": forward})(state)
-
-    class KeepModules(tracer_cls):  # type: ignore[misc, valid-type]
-        """Takes every module as one node, as the code says."""
-
-        def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
-            return True
-
-    graph = KeepModules().trace(root)
-    graph._tracer_cls = tracer_cls
+def reduce_graph_module(body: dict[str, Any], nodes: list[tuple[Any, ...]]) -> Any:
+    """The graph module that was pickled as its attributes and the nodes of its graph."""
+    graph = rebuilt(nodes)
+    graph._tracer_cls = body.get("_tracer_cls")
     graph._codegen = body.get("_graph_codegen") or graph._codegen
+    state = {key: value for key, value in body.items() if key not in _TRANSIENT}
     return _assemble(GraphModule, state, graph, body.get("_graphmodule_cls_name", "GraphModule"))
 
 
-_TRANSIENT = frozenset({"_code", "_graphmodule_cls_name", "_graph_codegen"})
+_TRANSIENT = frozenset({"_graphmodule_cls_name", "_graph_codegen"})
 
 
 def _assemble(cls: type, state: dict[str, Any], graph: Graph, name: str) -> Any:
@@ -335,12 +313,7 @@ class GraphModule(nn.Module):
         codegen = self._graph._codegen
         if type(codegen) is not CodeGen:
             body["_graph_codegen"] = codegen
-        self._graph._codegen = CodeGen()
-        try:
-            made = self._graph.python_code("self")
-        finally:
-            self._graph._codegen = codegen
-        return reduce_graph_module, ({**body, "_code": made.src}, _import_block(made.globals))
+        return reduce_graph_module, (body, described(self._graph))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.__reduce__()
