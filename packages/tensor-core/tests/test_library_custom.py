@@ -248,3 +248,22 @@ def test_opcheck_finds_wrong_and_missing_fakes(name):
     assert "has shape" in str(found["test_faketensor"]) and found["test_schema"] == "SUCCESS"
     with pytest.raises(ValueError, match="there is no check 'test_nothing'"):
         library.opcheck(fake, (taeda.ones(2),), test_utils="test_nothing")
+
+
+def test_what_operators_do_in_blocks_of_autocast():
+    made = taeda.library.Library("autocast_test", "DEF")
+    made.define("double(Tensor x) -> Tensor")
+    made.impl("double", lambda x: x * 2, "CompositeExplicitAutograd")
+    made.impl("double", lambda x: taeda.ops.autocast_test.double(x.float()) + 1, "AutocastCPU")
+    made.define("same(Tensor x) -> Tensor")
+    made.impl("same", lambda x: x + 0, "CompositeExplicitAutograd")
+    taeda.library.register_autocast("autocast_test::same", "cpu", taeda.bfloat16)
+    x = taeda.ones(2, dtype=taeda.bfloat16)
+    assert taeda.ops.autocast_test.double(x).dtype is taeda.bfloat16
+    with taeda.autocast("cpu", dtype=taeda.bfloat16):
+        assert taeda.ops.autocast_test.double(x).tolist() == [3.0, 3.0]
+        assert taeda.ops.autocast_test.double(x).dtype is taeda.float32
+        assert taeda.ops.autocast_test.same(taeda.ones(2)).dtype is taeda.bfloat16
+    assert taeda.ops.autocast_test.same(taeda.ones(2)).dtype is taeda.float32
+    with pytest.raises(ValueError, match="Unknown device type"):
+        taeda.library.register_autocast("autocast_test::same", "nothing", taeda.float32)

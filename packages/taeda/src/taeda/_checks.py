@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from taeda_registry.slots import tensor
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
 
-def _assert(condition: Any, message: Any) -> None:
+def _assert(condition: Any, message: Any) -> Any:
     """`assert condition, message` as a function.
 
     Raises:
         AssertionError: The condition does not hold.
     """
+    if hasattr(type(condition), "__torch_function__") and not isinstance(condition, tensor.Tensor):
+        return tensor.overrides.handle_torch_function(_assert, (condition,), condition, message)
     assert condition, message
+    return None
 
 
 def _check_with(

@@ -129,11 +129,21 @@ def find(name: str) -> Any:
 def load_library(path: Any) -> None:
     """Load a plug-in of taeda, so that its operators are found under ``taeda.ops``.
 
+    For the library of torchvision, which needs PyTorch's, taeda's own versions of its operators take its place.
+
     Raises:
         OSError: It is none, or cannot be loaded: libraries for PyTorch's C++ API cannot.
     """
+    from pathlib import Path
+
     from taeda_tensor_core import backends
 
+    place = Path(path)
+    if place.parent.name == "torchvision" and place.name.partition(".")[0] == "_C" and place.is_file():
+        from taeda_tensor_core import _vision_operators
+
+        _vision_operators.install()
+        return
     try:
         backends.load(str(path))
     except RuntimeError as error:

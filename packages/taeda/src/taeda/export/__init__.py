@@ -1,20 +1,32 @@
-"""Exported programs, as names: there is no exporter."""
+"""Programs as graphs of what a module did with example inputs.
+
+`export` runs the module once; `ExportedProgram.module()` is a module made of the graph, which no longer needs the
+module's class. Its graph reads parameters where PyTorch's has them among the inputs, and its functions are taeda's
+public ones.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda import _absent
+from taeda.export._program import ExportedProgram, UnflattenedModule, export, load, save, unflatten
 
-_REASON = "there is no exporter of programs; save the state_dict"
+__all__ = [
+    "AdditionalInputs", "Dim", "ExportedProgram", "ShapesCollection", "UnflattenedModule", "default_decompositions",
+    "dims", "draft_export", "export", "export_for_training", "load", "register_dataclass", "save", "unflatten",
+]  # fmt: skip
 
-ExportedProgram = _absent.cls("taeda.export.ExportedProgram", _REASON)
+_REASON = "sizes of exported programs follow from the program, and need no description"
+
 ShapesCollection = _absent.cls("taeda.export.ShapesCollection", _REASON)
 AdditionalInputs = _absent.cls("taeda.export.AdditionalInputs", _REASON)
-UnflattenedModule = _absent.cls("taeda.export.UnflattenedModule", _REASON)
-globals().update(
-    _absent.functions(
-        "taeda.export", "default_decompositions draft_export export load save unflatten", _REASON
-    )
-)
+draft_export = export_for_training = export
+
+
+def default_decompositions() -> dict[Any, Any]:
+    """What operators are taken apart into when a program is exported: nothing is."""
+    return {}
 
 
 class _DimHint:

@@ -1,8 +1,8 @@
-"""Questions about scripting and tracing, and marks for a compiler that is not there.
+"""Scripts and traces of programs, which run as the Python that they are.
 
-Programs run as Python. What only marks code for the compiler gives the function back; `script` gives back what it is
-given too, since the script of a function, class or module means what its Python means. What has to produce another
-program (`trace`, `save`, `load`, `freeze`) raises NotImplementedError.
+There is no compiler. `script` gives functions back, and modules behind a class of its own that shares everything with
+them; `trace` runs a program once and keeps its graph, so that `save` can write it without its source. What only marks
+code for the compiler gives the function itself.
 """
 
 from __future__ import annotations
@@ -12,13 +12,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from taeda import _absent
 from taeda.futures import Future
+from taeda.jit._files import load, save
+from taeda.jit._modules import (
+    CompilationUnit,
+    RecursiveScriptModule,
+    ScriptFunction,
+    ScriptModule,
+    TopLevelTracedModule,
+    TracedModule,
+    freeze,
+    optimize_for_inference,
+    run_frozen_optimizations,
+    trace,
+    trace_module,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
     "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction",
-    "ScriptModule", "ScriptWarning", "TracedModule",
+    "ScriptModule", "ScriptWarning", "TopLevelTracedModule", "TracedModule",
     "TracerWarning", "TracingCheckError", "annotate", "enable_onednn_fusion", "export", "export_opnames",
     "fork", "freeze", "fuser", "ignore",
     "interface", "is_scripting", "is_tracing", "isinstance", "last_executed_optimized_graph", "load",
@@ -31,13 +45,7 @@ __all__ = [
 T = TypeVar("T")
 _REASON = "there is no compiler of Python programs; run the function or module itself"
 
-CompilationUnit = _absent.cls("taeda.jit.CompilationUnit", _REASON)
-ScriptFunction = _absent.cls("taeda.jit.ScriptFunction", _REASON)
-ScriptModule = _absent.cls("taeda.jit.ScriptModule", _REASON)
-RecursiveScriptModule = _absent.cls("taeda.jit.RecursiveScriptModule", _REASON, ScriptModule)
 PyTorchFileReader = _absent.cls("taeda.PyTorchFileReader", "files are read by taeda.load")
-TracedModule = _absent.cls("taeda.jit.TracedModule", _REASON)
-TopLevelTracedModule = _absent.cls("taeda.jit.TopLevelTracedModule", _REASON, ScriptModule)
 
 #: Types of compiled programs.
 TYPES = (
@@ -52,8 +60,7 @@ for _name in TYPES.split():
 globals().update(
     _absent.functions(
         "taeda.jit",
-        "export_opnames freeze last_executed_optimized_graph load optimize_for_inference run_frozen_optimizations save "
-        "trace trace_module",
+        "export_opnames last_executed_optimized_graph",
         _REASON,
     )
 )
@@ -81,14 +88,21 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether this code is being traced: False."""
-    return False
+    """Whether this code is being run by `trace`."""
+    from sys import modules
+
+    recorder = modules.get("taeda.fx._record")
+    return recorder is not None and recorder.is_recording()
 
 
 def script(
-    obj: T, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
-) -> T:
-    """`obj` itself, a function, class or module: it runs as the Python that it is."""
+    obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+) -> Any:
+    """A function or class itself; a module as a `RecursiveScriptModule` that shares everything with it."""
+    from taeda_registry.slots import nn
+
+    if _python_isinstance(obj, nn.Module) and not _python_isinstance(obj, ScriptModule):
+        return RecursiveScriptModule(obj)
     return obj
 
 

@@ -349,11 +349,23 @@ def _not_there(name: str, instead: str) -> Callable[..., NoReturn]:
 register_torch_dispatch = _not_there(
     "register_torch_dispatch", "write __torch_dispatch__ in the class or mode"
 )
-register_autocast = _not_there(
-    "register_autocast", "cast in the operator, or write a library.Layer at 'autocast'"
-)
 get_kernel = _not_there("get_kernel", "Operator.kernels() says who registered which; call the operator")
 fallthrough_kernel = _not_there("fallthrough_kernel", "a layer goes on by calling the operator it was given")
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """Let an operator's real floating-point tensors be of a dtype in blocks of autocast for a kind of device.
+
+    Raises:
+        ValueError: Autocast knows no such kind of device.
+    """
+    from taeda_tensor_core.amp import is_autocast_available
+    from taeda_tensor_core.library import _autocast
+
+    if not is_autocast_available(device_type):
+        raise ValueError(f"Unknown device type: {device_type}")
+    operator = _operator(op)
+    _autocast.give(operator, device_type, _autocast.casting(operator, cast_inputs))
 
 
 def register_autograd(

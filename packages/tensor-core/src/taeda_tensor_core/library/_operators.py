@@ -232,9 +232,9 @@ class Library:
         Args:
             op_name: Name, with or without its package, or the operator.
             fn: Returns the results.
-            dispatch_key: "CPU", "Meta" or another device; "CompositeImplicitAutograd", "CompositeExplicitAutograd" or
-                "" for every
-                device that has no function of its own.
+            dispatch_key: "CPU", "Meta" or another device; "CompositeImplicitAutograd",
+                "CompositeExplicitAutograd" or "" for every device that has no function of its own; "AutocastCPU" and
+                the like for blocks of autocast.
             with_keyset: Must be false: there is no key set to give.
 
         Raises:
@@ -255,6 +255,12 @@ class Library:
             raise NotImplementedError(
                 f"Library.impl: {name}: use register_autograd in place of the key {key!r}"
             )
+        if key.startswith("Autocast"):
+            from taeda_tensor_core.library import _autocast
+
+            kind = key.removeprefix("Autocast").lower()
+            _autocast.give(op(name), kind, fn)
+            return None
         function = as_kernel(op(name), fn)
         if not key.startswith("Composite") and key:
             return self.kernel(name, key.lower(), replace=defined(name) is None)(function)

@@ -1,0 +1,177 @@
+"""Exported programs."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from taeda_registry.slots import nn, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ExportedProgram", "UnflattenedModule", "export", "load", "save", "unflatten"]
+
+_FORMAT = "taeda.export"
+
+
+class ExportedProgram:
+    """What `export` gives.
+
+    Attributes:
+        graph_module: The program as a module.
+        example_inputs: The arguments it was exported with, and those by name.
+    """
+
+    def __init__(self, graph_module: Any, example_inputs: Any = None) -> None:
+        self.graph_module, self.example_inputs = graph_module, example_inputs
+        self.range_constraints: dict[Any, Any] = {}
+        self.constants: dict[str, Any] = {
+            name: value for name, value in graph_module.named_buffers() if name.startswith("_tensor_constant")
+        }
+
+    @property
+    def graph(self) -> Any:
+        """The program's nodes."""
+        return self.graph_module.graph
+
+    @property
+    def state_dict(self) -> dict[str, Any]:
+        """Parameters and buffers by path."""
+        return dict(self.graph_module.state_dict())
+
+    def parameters(self) -> Iterator[Any]:
+        """Parameters."""
+        return self.graph_module.parameters()
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """Paths and parameters."""
+        return self.graph_module.named_parameters()
+
+    def buffers(self) -> Iterator[Any]:
+        """Buffers."""
+        return self.graph_module.buffers()
+
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        """Paths and buffers."""
+        return self.graph_module.named_buffers()
+
+    def module(self, check_guards: bool = True) -> Any:
+        """The program as a module of its own, with the same parameters."""
+        made = copy.copy(self.graph_module)
+        made.training = self.graph_module.training
+        return made
+
+    def run_decompositions(self, decomp_table: Any = None, **_: Any) -> ExportedProgram:
+        """The program itself: it is made of functions that need not be taken apart."""
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()` instead."
+        )
+
+    def __str__(self) -> str:
+        text = self.graph_module.print_readable(print_output=False)
+        return "ExportedProgram:\n" + "\n".join("    " + line for line in text.splitlines()) + "\n"
+
+
+class UnflattenedModule(nn.Module):
+    """An exported program as a module.
+
+    Args:
+        export_module: The program.
+    """
+
+    def __init__(self, export_module: ExportedProgram, flat_args_adapter: Any = None) -> None:
+        super().__init__()
+        self.program = export_module.module()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the program does."""
+        return self.program(*args, **kwargs)
+
+
+def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> UnflattenedModule:
+    """An exported program as a module."""
+    return UnflattenedModule(module, flat_args_adapter)
+
+
+def export(
+    mod: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    **_: Any,
+) -> ExportedProgram:
+    """The program that a module runs with these inputs.
+
+    Sizes that it reads from tensors stay sizes of the tensors, so that the program serves other sizes where the module
+    does; a branch that it takes is taken for good.
+
+    Args:
+        mod: A module.
+        args: Its arguments.
+        kwargs: Its arguments by name.
+        dynamic_shapes: Accepted; sizes need no description.
+        strict: Accepted.
+
+    Raises:
+        ValueError: `mod` is no module.
+        RuntimeError: What it did cannot stand in a graph; the text says why.
+
+    Example:
+        >>> program = taeda.export.export(taeda.nn.Linear(2, 3), (taeda.ones(1, 2),))
+        >>> program.module()(taeda.ones(4, 2)).shape
+        Size([4, 3])
+    """
+    from taeda.fx._record import record
+
+    if not isinstance(mod, nn.Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+    done = record(mod, args, kwargs, root=mod, name=type(mod).__name__)
+    if done.module is None:
+        raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
+    return ExportedProgram(done.module, (args, kwargs or {}))
+
+
+def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> None:
+    """Write an exported program to a file.
+
+    Args:
+        ep: The program.
+        f: A path, or a file open for writing.
+        extra_files: Further contents by name.
+
+    Raises:
+        TypeError: It is no exported program.
+    """
+    if not isinstance(ep, ExportedProgram):
+        raise TypeError(
+            f"The 'ep' parameter must be an instance of 'ExportedProgram', got {type(ep).__name__}"
+        )
+    tensor.save({"format": _FORMAT, "program": ep.graph_module, "extra": dict(extra_files or {})}, f)
+
+
+def load(f: Any, *, extra_files: dict[str, Any] | None = None, **_: Any) -> ExportedProgram:
+    """Read what `save` wrote. That runs code that the file names: read only what you trust.
+
+    Args:
+        f: A path, or a file open for reading.
+        extra_files: Names of further contents; filled with them.
+
+    Raises:
+        RuntimeError: The file is another's.
+    """
+    content = tensor.load(f, weights_only=False)
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise RuntimeError(f"load: {f} was not written by taeda.export.save")
+    for name in extra_files or {}:
+        if name in content["extra"]:
+            extra_files[name] = content["extra"][name]  # type: ignore[index]
+    return ExportedProgram(content["program"])

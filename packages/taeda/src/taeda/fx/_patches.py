@@ -1,0 +1,58 @@
+"""Names and attributes that stand for something else while a program is traced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ABSENT: Any = object()
+
+
+class Patcher:
+    """Changes items of dicts and attributes of classes, and takes all back at its end, the last one first."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+        self.visited: set[int] = set()
+
+    def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Any) -> None:
+        """Set an item of a dict."""
+        before = frame_dict.get(name, _ABSENT)
+
+        def undo() -> None:
+            if before is _ABSENT:
+                frame_dict.pop(name, None)
+            else:
+                frame_dict[name] = before
+
+        self._undo.append(undo)
+        frame_dict[name] = new_fn
+
+    def patch_method(self, cls: type, name: str, new_fn: Any) -> None:
+        """Set an attribute of a class."""
+        before = cls.__dict__.get(name, _ABSENT)
+
+        def undo() -> None:
+            if before is _ABSENT:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, before)
+
+        self._undo.append(undo)
+        setattr(cls, name, new_fn)
+
+    def visit_once(self, thing: Any) -> bool:
+        """Whether this is the first time that something is shown."""
+        first = id(thing) not in self.visited
+        self.visited.add(id(thing))
+        return first
+
+    def __enter__(self) -> Patcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._undo:
+            self._undo.pop()()
+        self.visited.clear()

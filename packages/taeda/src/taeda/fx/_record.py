@@ -1,0 +1,325 @@
+"""Graphs of what a program did once, with given inputs.
+
+Unlike a symbolic trace this runs the program on its values, so that it branches as it likes; the graph has the way that
+it went. Sizes of tensors are followed too: a size that the program reads is an int that knows which node it came from,
+and so are sums and products of such, so that the graph serves other sizes of inputs as well.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
+from taeda.fx.graph import Graph
+from taeda.fx.graph_module import GraphModule, _assign_attr, _has_attr
+from taeda.fx.node import Node
+from taeda.fx.proxy import _is_constant
+from taeda.utils import _pytree
+from taeda_registry.slots import nn, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Recorded", "is_recording", "record"]
+
+_active: list[Any] = []
+#: Methods and attributes whose result is a number of elements.
+_SIZES = frozenset({"size", "numel", "nelement"})
+#: Questions that leave no trace when nobody uses the answer.
+_PURE = frozenset({"size", "numel", "nelement", "shape", "data", "detach", "grad"})
+
+
+class Recorded(NamedTuple):
+    """What a program did.
+
+    Attributes:
+        result: Its result.
+        module: The graph module; None where there is none.
+        failure: Why there is none.
+    """
+
+    result: Any
+    module: GraphModule | None
+    failure: str | None
+
+
+class _CannotRecordError(Exception):
+    pass
+
+
+class _Int(int):
+    """A size, and the node that it came from."""
+
+    recording: Any
+    node: Any
+
+    @staticmethod
+    def of(value: int, recording: Any, node: Node) -> _Int:
+        """An int with its origin."""
+        made = _Int(value)
+        made.recording, made.node = recording, node
+        return made
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+
+def _followed(name: str, swapped: bool) -> Any:
+    function = getattr(operator, name)
+
+    def method(self: _Int, other: Any) -> Any:
+        left, right = (other, self) if swapped else (self, other)
+        if type(other) not in (int, _Int):
+            return getattr(int, f"__{'r' if swapped else ''}{name}__")(int(self), other)
+        value = function(int(left), int(right))
+        if self.recording not in _active:
+            return value
+        return _Int.of(value, self.recording, self.recording.call(function, left, right))
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    setattr(_Int, f"__{_name}__", _followed(_name, False))
+    setattr(_Int, f"__r{_name}__", _followed(_name, True))
+
+
+def is_recording() -> bool:
+    """Whether a program is being recorded."""
+    return bool(_active)
+
+
+class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    """Keeps every public function that is called, and lets it run."""
+
+    def __init__(self, root: Any) -> None:
+        super().__init__()
+        self.graph = Graph()
+        self.nodes: dict[int, Node] = {}
+        self.kept: list[Any] = []
+        self.failure: str | None = None
+        self.holder = nn.Module()
+        self.paths: dict[int, str] = {}
+        self.constants = 0
+        if root is not None:
+            self.holder.training = root.training
+            for path, value in [*root.named_parameters(), *root.named_buffers()]:
+                self.paths[id(value)] = path
+                _assign_attr(value, self.holder, path)
+
+    # --- values and nodes ---
+
+    def know(self, value: Any, node: Node) -> None:
+        """Note that a node's result is a value, and the values in it."""
+        if isinstance(value, tensor.Tensor):
+            self.nodes[id(value)] = node
+            self.kept.append(value)
+        elif isinstance(value, (tuple, list)):
+            for index, item in enumerate(value):
+                if _has_tensor(item):
+                    self.know(item, self.graph.call_function(operator.getitem, (node, index)))
+
+    def arg(self, value: Any) -> Any:
+        """A value as it stands in the arguments of a node."""
+        if isinstance(value, tensor.Tensor):
+            return self._tensor(value)
+        if isinstance(value, _Int):
+            return value.node if value.recording is self else int(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*[self.arg(item) for item in value])
+        if isinstance(value, (tuple, list)):
+            kind = list if isinstance(value, list) else tuple
+            return kind(self.arg(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self.arg(item) for key, item in value.items()}
+        if isinstance(value, slice):
+            return slice(*(self.arg(item) for item in (value.start, value.stop, value.step)))
+        if _is_constant(value) or isinstance(value, (range, type)):
+            return value
+        raise _CannotRecordError(f"a value of type {type(value).__name__} cannot stand in a graph")
+
+    def _tensor(self, value: Any) -> Node:
+        node = self.nodes.get(id(value))
+        if node is not None:
+            return node
+        path = self.paths.get(id(value))
+        if path is None:
+            if value.grad_fn is not None:
+                raise _CannotRecordError("a tensor came from a computation that was not seen")
+            path = f"_tensor_constant{self.constants}"
+            self.constants += 1
+            _assign_attr(value, self.holder, path)
+        node = self.graph.get_attr(path)
+        self.know(value, node)
+        return node
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Node:
+        """A node of a function."""
+        return self.graph.call_function(function, tuple(self.arg(item) for item in args))
+
+    # --- calls ---
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.failure is not None:
+            return func(*args, **kwargs)
+        ready = self._prepared(func, args, kwargs)
+        result = func(*args, **kwargs)
+        try:
+            return self._noted(func, ready, result)
+        except _CannotRecordError as error:
+            self.failure = str(error)
+            return result
+
+    def _prepared(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The arguments as nodes, taken before the function changes any; what cannot be is told when it matters."""
+        try:
+            return self.arg(args), self.arg(kwargs)
+        except _CannotRecordError as error:
+            return error
+
+    def _noted(self, func: Any, ready: Any, result: Any) -> Any:
+        name = getattr(func, "__name__", "")
+        method = tensor.overrides.is_tensor_method_or_property(func)
+        if name in ("__get__", "__set__", "__delete__") and method:
+            return self._attribute(func.__self__.__name__, name, ready, result)
+        sizes = method and name in _SIZES and (type(result) is int or isinstance(result, tensor.Size))
+        changes = result is None and method and (name.endswith("_") and name not in ("__delitem__",))
+        if not (sizes or changes or _has_tensor(result)):
+            return result
+        args, kwargs = self._arguments(ready)
+        if method:
+            node = self.graph.call_method(name, tuple(args), kwargs)
+        else:
+            node = self.graph.call_function(func, tuple(args), kwargs)
+        if sizes:
+            return self._size(result, node)
+        self.know(result, node)
+        return result
+
+    @staticmethod
+    def _arguments(ready: Any) -> Any:
+        if isinstance(ready, _CannotRecordError):
+            raise ready
+        return ready
+
+    def _attribute(self, name: str, kind: str, ready: Any, result: Any) -> Any:
+        if kind == "__set__":
+            args, _ = self._arguments(ready)
+            self.graph.call_function(setattr, (args[0], name, args[1]))
+        elif name == "shape":
+            return self._size(result, self.graph.call_function(getattr, (self._arguments(ready)[0][0], name)))
+        elif isinstance(result, tensor.Tensor) and name != "grad":
+            self.know(result, self.graph.call_function(getattr, (self._arguments(ready)[0][0], name)))
+        return result
+
+    def _size(self, result: Any, node: Node) -> Any:
+        if type(result) is int:
+            return _Int.of(result, self, node)
+        items = [
+            _Int.of(n, self, self.graph.call_function(operator.getitem, (node, index)))
+            for index, n in enumerate(result)
+        ]
+        return tensor.Size(items)
+
+    def tidy(self) -> None:
+        """Remove questions that nobody uses the answers of."""
+        for node in reversed(self.graph.nodes):
+            target = node.args[1] if node.target is getattr else node.target
+            if (
+                not node.users
+                and node.op in ("call_function", "call_method", "get_attr")
+                and (target in _PURE or node.op == "get_attr" or target in _ARITHMETIC)
+            ):
+                self.graph.erase_node(node)
+
+
+_ARITHMETIC = frozenset({
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.getitem,
+})  # fmt: skip
+
+
+def _has_tensor(value: Any) -> bool:
+    if isinstance(value, tensor.Tensor):
+        return True
+    return isinstance(value, (tuple, list)) and any(map(_has_tensor, value))
+
+
+def _names(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The names of the arguments that are given."""
+    try:
+        known = [
+            name
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        known = []
+    names = [*known[: len(args)], *(f"arg{index}" for index in range(len(known), len(args)))]
+    return [*names, *kwargs]
+
+
+def record(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    root: Any = None,
+    name: str = "GraphModule",
+) -> Recorded:
+    """Run a function once and give the graph of what it called.
+
+    Args:
+        function: The function.
+        args: Positional arguments; tensors in them are the inputs of the graph.
+        kwargs: Arguments by name.
+        root: The module whose parameters and buffers it uses.
+        name: Name of the graph module's class.
+    """
+    kwargs = kwargs or {}
+    recording = _Recording(root)
+    graph = recording.graph
+    values = (*args, *kwargs.values())
+    names = _names(getattr(root, "forward", function) if root is not None else function, args, kwargs)
+    leaves, spec = _pytree.tree_flatten(values)
+    flat = len(leaves) == len(values) and all(child.is_leaf() for child in spec.children())
+    for index, leaf in enumerate(leaves):
+        label = names[index] if flat else f"input_{index}"
+        node = graph.placeholder(label)
+        if isinstance(leaf, tensor.Tensor):
+            recording.know(leaf, node)
+    _active.append(recording)
+    try:
+        with recording:
+            result = function(*args, **kwargs)
+    except Exception as error:
+        # Something minds that sizes are more than numbers; without them the program says itself what is wrong.
+        recording.failure = f"{type(error).__name__}: {error}"
+    finally:
+        _active.remove(recording)
+    if recording.failure is not None and "result" not in locals():
+        return Recorded(function(*args, **kwargs), None, recording.failure)
+    return _finished(recording, result, None if flat else (names, spec), name)
+
+
+def _finished(recording: _Recording, result: Any, containers: Any, name: str) -> Recorded:
+    if recording.failure is None:
+        try:
+            recording.graph.output(recording.arg(dict(result) if isinstance(result, dict) else result))
+        except _CannotRecordError as error:
+            recording.failure = str(error)
+    if recording.failure is not None:
+        return Recorded(result, None, recording.failure)
+    recording.tidy()
+    if containers is not None:
+        names, spec = containers
+        recording.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec, None)))
+    made = GraphModule(recording.holder, recording.graph, name)
+    for path, value in [*recording.holder.named_parameters(), *recording.holder.named_buffers()]:
+        if not _has_attr(made, path):
+            _assign_attr(value, made, path)  # used or not, they belong to the state
+    return Recorded(result, made, None)

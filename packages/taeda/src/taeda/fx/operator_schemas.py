@@ -1,0 +1,122 @@
+"""Arguments of calls in the form that signatures give them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple
+
+from taeda_registry.slots import nn, tensor
+
+__all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
+
+
+class ArgsKwargsPair(NamedTuple):
+    """Arguments of a call, positional and by name."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def _signature(target: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(target)
+    except (TypeError, ValueError):
+        return None
+
+
+def get_signature_for_torch_op(op: Any, return_schemas: bool = False) -> Any:
+    """The signatures of a function, as a list; None where none is known.
+
+    With `return_schemas` a pair, whose second item is None.
+    """
+    found = _signature(op)
+    signatures = None if found is None else [found]
+    return (signatures, None) if return_schemas else signatures
+
+
+def normalize_function(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    arg_types: tuple[Any, ...] | None = None,
+    kwarg_types: dict[str, Any] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """The arguments of a call with the defaults filled in; None where the signature is not known or does not fit.
+
+    Args:
+        target: The function.
+        args: Positional arguments.
+        kwargs: Arguments by name.
+        arg_types: Accepted; functions have one signature.
+        kwarg_types: Accepted.
+        normalize_to_only_use_kwargs: Give all arguments by name.
+    """
+    signature = _signature(target)
+    if signature is None:
+        return None
+    return _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def normalize_module(
+    root: Any,
+    target: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """The arguments of a call of a submodule with the defaults filled in; None where the signature does not fit."""
+    module = root.get_submodule(target)
+    if not type(module).__module__.startswith(nn.Linear.__module__.partition(".")[0]):
+        return None
+    signature = _signature(module.forward)
+    return None if signature is None else _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _bound(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], only_kwargs: bool
+) -> ArgsKwargsPair | None:
+    if any(parameter.kind in _STARS for parameter in signature.parameters.values()):
+        return None
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    if only_kwargs:
+        return ArgsKwargsPair((), dict(bound.arguments))
+    positional = [bound.arguments[name] for name in list(signature.parameters)[: len(args)]]
+    rest = {
+        name: value
+        for name, value in bound.arguments.items()
+        if name not in list(signature.parameters)[: len(args)]
+    }
+    return ArgsKwargsPair(tuple(positional), rest)
+
+
+def create_type_hint(x: Any) -> Any:
+    """A type of list or tuple that holds all of a container's types."""
+    if isinstance(x, (list, tuple)):
+        if not len(x):
+            return list[Any] if isinstance(x, list) else tuple[Any, ...]
+        first = x[0]
+        same = all(item is first for item in x)
+        kind = first if same else Any
+        return list[kind] if isinstance(x, list) else tuple[kind, ...]  # type: ignore[valid-type]
+    return x
+
+
+def type_matches(signature_type: Any, argument_type: Any) -> bool:
+    """Whether an argument's type fits a signature's."""
+    if signature_type is argument_type or signature_type in (Any, inspect.Parameter.empty):
+        return True
+    if signature_type is float and argument_type is int:
+        return True
+    return (
+        isinstance(signature_type, type)
+        and isinstance(argument_type, type)
+        and issubclass(argument_type, signature_type)
+    ) or (signature_type is tensor.Tensor and argument_type in (int, float, bool))

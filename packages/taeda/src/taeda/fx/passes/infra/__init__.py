@@ -1,0 +1,1 @@
+"""How passes are written and put in order."""

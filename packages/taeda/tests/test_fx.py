@@ -1,0 +1,302 @@
+"""Graphs of programs: tracing, editing, running, copying."""
+
+import copy
+import math
+import operator
+import pickle
+from typing import NamedTuple
+
+import pytest
+
+import taeda
+import taeda.nn.functional as F
+from taeda import fx, nn
+from taeda.fx.experimental.optimization import fuse, remove_dropout
+from taeda.fx.passes.shape_prop import ShapeProp
+from taeda.fx.passes.split_module import split_module
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.layers = nn.Sequential(nn.ReLU(), nn.Conv2d(4, 4, 1))
+        self.scale = nn.Parameter(taeda.full((4, 1, 1), 2.0))
+        self.register_buffer("shift", taeda.ones(1))
+        self.loose = taeda.full((1,), 3.0)
+
+    def forward(self, x, factor=2.0):
+        y = self.norm(self.conv(x)) * self.scale.exp()
+        y += 1
+        left, right = taeda.split(self.layers(y), 2, 1)
+        flat = taeda.cat([left, right], dim=1).view(y.shape[0], -1)
+        return {
+            "sum": F.relu(flat).sum(dim=1) * factor + self.shift,
+            "rest": (1 - flat[:, 0], self.loose * y),
+        }
+
+
+@taeda.fx.wrap
+def opaque(x, times):
+    return x if times > 100 else x * times
+
+
+fx.wrap("len")
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def flat(result):
+    return [result["sum"], *result["rest"]]
+
+
+def image():
+    return taeda.randn(2, 3, 5, 5, generator=taeda.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def net():
+    taeda.manual_seed(0)
+    return Net().eval()
+
+
+def same(left, right):
+    return all(taeda.equal(a, b) for a, b in zip(flat(left), flat(right), strict=True))
+
+
+def test_a_traced_module_does_what_the_module_does(net):
+    traced = fx.symbolic_trace(net)
+    assert same(traced(image()), net(image())) and same(traced(image(), 0.5), net(image(), 0.5))
+    assert traced.conv is net.conv and traced.scale is net.scale
+    assert set(traced.state_dict()) == {*net.state_dict(), "loose", "_tensor_constant0"} - {
+        "_tensor_constant0"
+    }
+
+
+def test_nodes_are_those_of_the_program(net):
+    nodes = {node.name: node for node in fx.symbolic_trace(net).graph.nodes}
+    kinds = {name: nodes[name].op for name in ("x", "conv", "scale", "exp", "mul", "output")}
+    assert kinds == {
+        "x": "placeholder", "conv": "call_module", "scale": "get_attr", "exp": "call_method", "mul": "call_function",
+        "output": "output",
+    }  # fmt: skip
+    assert nodes["mul"].target is operator.mul and nodes["relu"].target is F.relu
+    assert nodes["layers_0"].target == "layers.0"
+    assert nodes["cat"].args == ([nodes["getitem"], nodes["getitem_1"]],) and nodes["cat"].kwargs == {
+        "dim": 1
+    }
+    assert list(nodes["conv"].users) == [nodes["norm"]] and nodes["norm"].all_input_nodes == [nodes["conv"]]
+    assert nodes["conv"].meta["nn_module_stack"]["conv"] == ("conv", nn.Conv2d)
+
+
+def test_code_is_what_runs():
+    def program(x, *rest, scale=1.5, **named):
+        return taeda.relu(x[:, 0] ** 2) + scale, -x.T
+
+    assert fx.symbolic_trace(program).code.strip() == (
+        "def forward(self, x, scale = 1.5, *rest, **named):\n"
+        "    _rest = rest\n"
+        "    _named = named\n"
+        "    getitem = x[(slice(None, None, None), 0)]\n"
+        "    pow_1 = getitem ** 2;  getitem = None\n"
+        "    relu = torch.relu(pow_1);  pow_1 = None\n"
+        "    add = relu + scale;  relu = scale = None\n"
+        "    getattr_1 = x.T;  x = None\n"
+        "    neg = -getattr_1;  getattr_1 = None\n"
+        "    return (add, neg)"
+    )
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        copy.deepcopy,
+        copy.copy,
+        lambda module: pickle.loads(pickle.dumps(module)),
+        lambda module: fx.Transformer(module).transform(),
+        fx.symbolic_trace,
+        lambda module: fx.GraphModule(module, copy.deepcopy(module.graph)),
+    ],
+)
+def test_copies_do_the_same(net, again):
+    traced = fx.symbolic_trace(net)
+    made = again(traced)
+    assert isinstance(made, fx.GraphModule) and made.code == traced.code
+    assert same(made(image()), net(image()))
+    made.graph.lint()
+
+
+def test_graphs_are_edited(net):
+    traced = fx.symbolic_trace(lambda x: taeda.relu(x) + 1)
+    graph = traced.graph
+    relu = next(node for node in graph.nodes if node.target is taeda.relu)
+    with graph.inserting_after(relu):
+        tanh = graph.call_function(taeda.tanh, (relu.args[0],))
+    relu.replace_all_uses_with(tanh)
+    with pytest.raises(RuntimeError, match="still had 1 users"):
+        graph.erase_node(tanh)
+    graph.erase_node(relu)
+    graph.lint()
+    traced.recompile()
+    assert taeda.equal(traced(taeda.ones(2)), taeda.ones(2).tanh() + 1)
+    with graph.inserting_before(tanh):
+        dead = graph.call_method("sin", (tanh.args[0],))
+    assert not dead.users and graph.eliminate_dead_code() and len(graph.nodes) == 4
+    tanh.args = (dead,)
+    with pytest.raises(RuntimeError, match="before it has been defined"):
+        graph.lint()
+    with pytest.raises(NotImplementedError, match="does not support mutation"):
+        graph.output_node().args[0].graph.create_node("output", "output", ([1],)).args[0].append(2)
+
+
+def test_patterns_are_replaced():
+    traced = fx.symbolic_trace(lambda x, y: taeda.relu(x + y) * taeda.relu(y).sum())
+    found = fx.replace_pattern(traced, lambda a: taeda.relu(a), lambda a: taeda.tanh(a) * 2)
+    x, y = image()[0], image()[1]
+    assert len(found) == 2 and taeda.allclose(traced(x, y), (x + y).tanh() * 2 * (y.tanh() * 2).sum())
+    chain = fx.symbolic_trace(lambda x: taeda.sin(taeda.sin(taeda.sin(x))))
+    assert len(fx.replace_pattern(chain, lambda a: taeda.sin(taeda.sin(a)), lambda a: taeda.cos(a))) == 1
+    shared = fx.symbolic_trace(lambda x: (taeda.sin(x).cos(), taeda.sin(x)))
+    used = fx.symbolic_trace(lambda x: [inner := taeda.sin(x), inner.cos()])
+    pattern = fx.symbolic_trace(lambda a: taeda.sin(a).cos())
+    assert len(fx.replace_pattern(shared, pattern, lambda a: a)) == 1
+    assert fx.replace_pattern(used, pattern, lambda a: a) == []
+
+
+def test_interpreters_run_node_by_node(net):
+    class Count(fx.Interpreter):
+        calls = 0
+
+        def run_node(self, n):
+            self.calls += 1
+            return super().run_node(n)
+
+    traced = fx.symbolic_trace(net)
+    runner = Count(traced)
+    assert same(runner.run(image()), net(image())) and runner.calls == len(traced.graph.nodes)
+    with pytest.raises(RuntimeError, match="Expected positional argument for parameter x"):
+        fx.Interpreter(traced).run()
+
+
+def test_shapes_are_noted(net):
+    traced = fx.symbolic_trace(net)
+    ShapeProp(traced).propagate(image())
+    meta = {node.name: node.meta.get("tensor_meta") for node in traced.graph.nodes}
+    assert meta["conv"].shape == (2, 4, 5, 5) and meta["view"].shape == (2, 100)
+    assert meta["conv"].dtype is taeda.float32 and meta["split"][1].shape == (2, 2, 5, 5)
+
+
+def test_normalization_is_folded():
+    taeda.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5), nn.ReLU())
+    model(image())
+    model.eval()
+    made = fuse(model)
+    assert [node.target for node in made.graph.nodes if node.op == "call_module"] == ["0", "2", "3"]
+    assert taeda.allclose(made(image()), model(image()), atol=1e-5)
+    assert model[0].bias is not made.get_submodule("0").bias
+    assert len(remove_dropout(made).graph.nodes) == 4
+
+
+def test_modules_are_split(net):
+    traced = fx.symbolic_trace(net)
+    order = {node: index for index, node in enumerate(traced.graph.nodes)}
+    made = split_module(traced, net, lambda node: 0 if order[node] < 8 else 1)
+    assert [name for name, _ in made.named_children()] == ["submod_0", "submod_1"]
+    assert same(made(image()), net(image()))
+
+
+def test_wrapped_functions_are_one_node():
+    traced = fx.symbolic_trace(lambda x: opaque(x, len(x)) + math.sqrt(x.shape[0]))
+    names = [node.name for node in traced.graph.nodes]
+    assert names == ["x", "len_1", "opaque", "getattr_1", "getitem", "sqrt", "add", "output"]
+    assert taeda.allclose(traced(taeda.ones(4)), taeda.full((4,), 6.0))
+    with pytest.raises(NotImplementedError, match="top level of a module"):
+        fx.wrap("print")
+
+
+def test_fixed_and_taken_apart_inputs():
+    def program(pair, flip):
+        return pair["a"] - pair["b"] if flip else pair["a"]
+
+    traced = fx.symbolic_trace(program, concrete_args={"flip": True, "pair": {"a": fx.PH, "b": fx.PH}})
+    pair = {"a": taeda.ones(1), "b": taeda.full((1,), 3.0)}
+    assert traced(pair, True).item() == -2.0
+    assert pickle.loads(pickle.dumps(traced))(pair, True).item() == -2.0
+    with pytest.raises(AssertionError, match="flip has been specialized to have value True"):
+        traced(pair, False)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, "control flow"),
+        (lambda x: [item + 1 for item in x], "cannot be iterated"),
+    ],
+)
+def test_what_is_not_known_cannot_be_asked(program, text):
+    with pytest.raises(fx.proxy.TraceError, match=text):
+        fx.symbolic_trace(program)
+
+
+def test_lengths_are_not_known():
+    with pytest.raises(RuntimeError, match="'len' is not supported"):
+        fx.symbolic_trace(lambda x: x.__len__())
+
+
+def test_tracers_can_be_derived_from(net):
+    class Deep(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return isinstance(m, nn.BatchNorm2d)
+
+    graph = Deep().trace(net)
+    targets = [node.target for node in graph.nodes if node.op == "call_module"]
+    assert targets == ["norm"] and any(node.target == "conv.weight" for node in graph.nodes)
+    assert same(fx.GraphModule(net, graph)(image()), net(image()))
+
+
+def test_containers_of_other_kinds():
+    traced = fx.symbolic_trace(
+        lambda x: Pair(x + 1, {"k": [x * 2, None, taeda.float64, taeda.device("cpu")]})
+    )
+    result = traced(taeda.ones(1))
+    assert isinstance(result, Pair) and result.right["k"][0].item() == 2.0
+    assert result.right["k"][1:] == [None, taeda.float64, taeda.device("cpu")]
+    made = fx.symbolic_trace(lambda x: x.to(taeda.float64).clamp(float("-inf"), float("inf")).sum())
+    assert made(taeda.ones(2)).dtype is taeda.float64
+
+
+def test_tracing_leaves_modules_as_they_were(net):
+    before = nn.Module.__dict__.get("__getattribute__"), nn.Module.__call__
+    with pytest.raises(fx.proxy.TraceError):
+        fx.symbolic_trace(lambda x: 1 if x else 2)
+    fx.symbolic_trace(net)
+    assert (nn.Module.__dict__.get("__getattribute__"), nn.Module.__call__) == before
+    assert not fx._symbolic_trace.is_fx_tracing()
+
+
+def test_graphs_are_built_by_hand():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    scaled = graph.call_module("layer", (x,))
+    graph.output((scaled, graph.get_attr("offset")))
+    module = fx.GraphModule({"layer": nn.Linear(2, 2), "offset": taeda.ones(2)}, graph)
+    assert taeda.equal(module(taeda.ones(2))[0], module.layer(taeda.ones(2)))
+    assert isinstance(dict(module.named_buffers())["offset"], taeda.Tensor)
+    module.delete_all_unused_submodules()
+    assert module.add_submodule("more.inner", nn.ReLU()) and module.delete_submodule("more.inner")
+    with pytest.raises(RuntimeError, match="was not present in the provided attribute dict"):
+        fx.GraphModule({}, graph)
+    with pytest.raises(ValueError, match="Callable is expected"):
+        graph.create_node("call_function", "name")
+
+
+def test_modules_are_written_to_folders(tmp_path):
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
+    traced.to_folder(tmp_path / "made", "Made")
+    scope = {}
+    exec((tmp_path / "made" / "module.py").read_text(), scope)
+    assert taeda.equal(scope["Made"]()(taeda.ones(1, 2)), traced(taeda.ones(1, 2)))

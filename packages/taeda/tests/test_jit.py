@@ -1,0 +1,265 @@
+"""Scripts, traces and exported programs: they do what the module does, here and read from files."""
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import taeda
+from taeda import fx, jit, nn
+from taeda.fx.experimental.proxy_tensor import make_fx
+
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(7, 4), nn.LSTM(4, 5, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        self.register_buffer("places", taeda.randn(10, 4))
+
+    def forward(self, words, mask=None):
+        rows, length = words.shape
+        hidden = self.layer(self.embed(words) + self.places[:length])
+        hidden, (last, _) = self.rnn(hidden)
+        weights = taeda.ones(length, length).tril()
+        hidden = taeda.einsum("bnd,nm->bmd", hidden, weights)
+        hidden[:, 0] = 0.0
+        return {"hidden": hidden.reshape(rows * length, -1), "last": last.clone().add_(1)}
+
+
+def words(rows=2, length=3):
+    return (taeda.arange(rows * length) % 7).view(rows, length)
+
+
+@pytest.fixture
+def net():
+    taeda.manual_seed(0)
+    return Words().eval()
+
+
+def same(left, right):
+    return all(taeda.allclose(left[key], right[key], atol=1e-6) for key in ("hidden", "last"))
+
+
+def read_again(program, save=jit.save, load=jit.load):
+    file = io.BytesIO()
+    save(program, file)
+    file.seek(0)
+    return load(file)
+
+
+def test_a_script_of_a_module_shares_all_with_it(net):
+    made = jit.script(net)
+    assert isinstance(made, jit.ScriptModule) and isinstance(made, nn.Module) and not isinstance(made, Words)
+    assert same(made(words()), net(words())) and list(made.state_dict()) == list(net.state_dict())
+    assert made.rnn is net.rnn and made.original_name == "Words" and "def forward" in made.code
+    made.train()
+    assert net.training and net.rnn.training
+    made.extra = 3
+    assert net.extra == 3 and jit.script(made) is made
+    assert repr(made).startswith("RecursiveScriptModule(\n  original_name=Words\n  (embed)")
+    layers = jit.script(nn.Sequential(nn.ReLU(), nn.Tanh()))
+    assert len(layers) == 2 and isinstance(layers[1], nn.Tanh) and len(list(layers)) == 2
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = made.missing
+
+
+def test_hooks_and_gradients_go_through_scripts():
+    layer = nn.Linear(2, 2)
+    made, seen = jit.script(layer), []
+    made.register_forward_hook(lambda *_: seen.append(1))
+    made(taeda.ones(1, 2)).sum().backward()
+    assert seen == [1] and layer.weight.grad is not None
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_scripts_are_copied(net, again):
+    made = again(jit.script(net))
+    assert type(made) is jit.RecursiveScriptModule and same(made(words()), net(words()))
+
+
+def test_a_trace_does_what_the_module_does(net):
+    made = jit.trace(net, words())
+    assert isinstance(made, jit.TopLevelTracedModule) and same(made(words()), net(words()))
+    assert same(made(words(3, 5)), net(words(3, 5)))
+
+
+def test_the_graph_of_a_trace_serves_other_sizes(net):
+    graph_module = jit.trace(net, words())._recorded
+    for size in ((2, 3), (1, 6), (4, 1)):
+        assert same(graph_module(words(*size)), net(words(*size)))
+    assert "self.places" in graph_module.code and "reshape(mul" in graph_module.code
+    assert sorted(graph_module.state_dict()) == sorted(net.state_dict())
+
+
+def test_programs_are_read_from_files(net, tmp_path):
+    expected = net(words())
+    for program in (jit.trace(net, words()), jit.script(net)):
+        program.save(str(tmp_path / "net.pt"), _extra_files={"note": "text"})
+        extra = {"note": ""}
+        made = jit.load(tmp_path / "net.pt", _extra_files=extra, map_location="cpu")
+        assert isinstance(made, jit.ScriptModule) and same(made(words()), expected)
+        assert extra == {"note": b"text"} and list(made.state_dict()) == list(net.state_dict())
+    assert len(jit.script(net).save_to_buffer()) > 1000
+
+
+def test_tensors_are_written_once(tmp_path):
+    layer = nn.Linear(300, 300)
+    jit.trace(layer, taeda.ones(1, 300)).save(tmp_path / "net.pt")
+    assert (tmp_path / "net.pt").stat().st_size < 1.2 * 300 * 301 * 4
+
+
+READER = """
+import sys
+import taeda
+made = taeda.jit.load(sys.argv[1])
+assert isinstance(made, taeda.jit.ScriptModule)
+print(made(taeda.ones(3, 2)).sum().item(), sorted(made.state_dict()))
+"""
+WRITER = """
+import sys
+import taeda
+class Own(taeda.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = taeda.nn.Parameter(taeda.full((2,), 2.0))
+    def forward(self, x):
+        return x.view(x.size(0), -1) * self.weight
+own = Own()
+{program}.save(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("program", ["taeda.jit.trace(own, taeda.ones(1, 2))", "taeda.jit.script(own)"])
+def test_other_programs_need_not_have_the_class(tmp_path, program):
+    path = tmp_path / "net.pt"
+    subprocess.run([sys.executable, "-c", WRITER.format(program=program), path], check=True)
+    done = subprocess.run([sys.executable, "-c", READER, path], check=True, capture_output=True, text=True)
+    assert done.stdout == "12.0 ['weight']\n"
+
+
+def test_what_has_no_graph_and_no_class_says_so(tmp_path):
+    class Branching(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(RuntimeError, match=r"can be written neither as a graph .* nor as an object"):
+        jit.script(Branching()).save(tmp_path / "net.pt")
+    jit.trace(Branching(), taeda.ones(2)).save(tmp_path / "net.pt")
+    assert taeda.equal(jit.load(tmp_path / "net.pt")(taeda.ones(2)), taeda.ones(2))
+
+
+def test_files_of_others_are_refused(tmp_path):
+    taeda.save({"a": 1}, tmp_path / "other.pt")
+    with pytest.raises(RuntimeError, match="was not written by"):
+        jit.load(tmp_path / "other.pt")
+    with pytest.raises(ValueError, match="does not exist"):
+        jit.load(tmp_path / "missing.pt")
+
+
+def test_functions_are_traced():
+    made = jit.trace(lambda x, y: (x + y, {"k": x * y}), (taeda.ones(2), taeda.full((2,), 3.0)))
+    assert isinstance(made, jit.ScriptFunction) and made(taeda.ones(1), taeda.ones(1))[0].item() == 2.0
+    again = read_again(made)
+    assert again(taeda.ones(1), taeda.full((1,), 3.0))[1]["k"].item() == 3.0
+    assert [node.op for node in made.graph.nodes][:2] == ["placeholder", "placeholder"]
+    with pytest.raises(RuntimeError, match="give either"):
+        jit.trace(lambda x: x)
+
+
+def test_traces_by_name_and_of_methods(net):
+    made = jit.trace(net, example_kwarg_inputs={"words": words()})
+    assert same(made._recorded(words=words()), net(words()))
+    methods = jit.trace_module(nn.Linear(2, 2), {"forward": taeda.ones(1, 2), "extra_repr": ()})
+    assert methods(taeda.ones(1, 2)).shape == (1, 2)
+
+
+def test_a_trace_that_does_not_repeat_is_told():
+    with pytest.warns(jit.TracerWarning, match="gives another result"):
+        jit.trace(lambda x: x + taeda.rand(2), taeda.ones(2))
+    state = taeda.get_rng_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jit.trace(lambda x: x * 2, taeda.ones(2))
+    assert taeda.equal(state, taeda.get_rng_state())
+
+
+def test_programs_know_that_they_are_traced():
+    seen = []
+    jit.trace(lambda x: (seen.append(jit.is_tracing()), x + 1)[1], taeda.ones(1), check_trace=False)
+    assert seen == [True] and not jit.is_tracing()
+    with pytest.raises(ZeroDivisionError):
+        jit.trace(lambda x: x / (1 // 0), taeda.ones(1))
+    assert not jit.is_tracing()
+
+
+def test_frozen_modules_need_no_gradients():
+    made = jit.freeze(jit.script(nn.Linear(2, 2).eval()))
+    assert not any(p.requires_grad for p in made.parameters())
+    assert jit.optimize_for_inference(jit.script(nn.Linear(2, 2)))(taeda.ones(1, 2)).shape == (1, 2)
+    with pytest.raises(RuntimeError, match="evaluation mode"):
+        jit.freeze(jit.script(nn.Linear(2, 2)))
+    with pytest.raises(RuntimeError, match="expects a ScriptModule"):
+        jit.freeze(nn.Linear(2, 2).eval())
+
+
+def test_script_modules_are_derived_from():
+    class Scaled(jit.ScriptModule):
+        __constants__ = ["times"]
+
+        def __init__(self):
+            super().__init__()
+            self.times, self.weight = 3, nn.Parameter(taeda.ones(2))
+
+        @jit.script_method
+        def forward(self, x):
+            return x * self.weight * self.times
+
+    made = Scaled()
+    assert taeda.equal(made(taeda.ones(2)), taeda.full((2,), 3.0)) and made.original_name == "Scaled"
+    made.define("def twice(self, x):\n    return self.forward(x) * 2")
+    assert made.twice(taeda.ones(2))[0].item() == 6.0
+    unit = jit.CompilationUnit("def add(x: Tensor, n: Optional[int] = None):\n    return x + (n or 1)")
+    assert unit.add(taeda.ones(1)).item() == 2.0
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = unit.missing
+
+
+def test_exported_programs(net, tmp_path):
+    program = taeda.export.export(net, (words(),))
+    assert isinstance(program.module(), fx.GraphModule) and same(
+        program.module()(words(1, 5)), net(words(1, 5))
+    )
+    assert sorted(program.state_dict) == sorted(net.state_dict())
+    assert {name for name, _ in program.named_parameters()} == {name for name, _ in net.named_parameters()}
+    taeda.export.save(program, tmp_path / "net.pt2", extra_files={"note": "text"})
+    extra = {"note": ""}
+    again = taeda.export.load(tmp_path / "net.pt2", extra_files=extra)
+    assert same(again.module()(words()), net(words())) and extra == {"note": "text"}
+    assert same(taeda.export.unflatten(again)(words()), net(words()))
+    with pytest.raises(RuntimeError, match="directly"):
+        program(words())
+    with pytest.raises(ValueError, match="instance of"):
+        taeda.export.export(lambda x: x, (words(),))
+    nested = taeda.export.export(
+        Nested(), ({"a": taeda.ones(2), "b": [taeda.ones(2)]},), {"scale": taeda.ones(1)}
+    )
+    assert (
+        nested.module()({"a": taeda.ones(2), "b": [taeda.ones(2)]}, scale=taeda.full((1,), 2.0)).sum().item()
+        == 8.0
+    )
+
+
+class Nested(nn.Module):
+    def forward(self, parts, scale):
+        return (parts["a"] + parts["b"][0]) * scale
+
+
+def test_functions_become_graphs_by_running_them():
+    made = make_fx(lambda x, n: taeda.relu(x) + n if n.sum() > 0 else x)(taeda.ones(2), taeda.ones(2))
+    assert {"x", "n", "relu", "add", "output"} <= {node.name for node in made.graph.nodes}
+    assert taeda.equal(made(taeda.ones(2), -taeda.ones(2)), taeda.zeros(2))
