@@ -98,7 +98,6 @@ def f(x):
         taeda.jit.script_if_tracing,
         taeda.jit._script_if_tracing,
         taeda.jit._overload_method,
-        taeda.fx.wrap,
         taeda.compile,
         taeda.compile(mode="max-autotune"),
         taeda.compiler.disable,
@@ -142,8 +141,6 @@ def test_questions_have_true_answers():
     [
         lambda: taeda.jit.trace(f, 1),
         lambda: taeda.jit.load("file"),
-        lambda: taeda.fx.Tracer(),
-        lambda: taeda.fx.symbolic_trace(f),
         lambda: taeda.onnx.export(f, 1, "file"),
         lambda: taeda.distributed.init_process_group("gloo"),
         lambda: taeda.distributed.tensor.DTensor(),

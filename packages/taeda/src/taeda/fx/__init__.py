@@ -1,38 +1,38 @@
-"""Marks for a symbolic tracer that is not there, and the names of its classes.
+"""Programs as graphs: a tracer, the graph that it makes, and what reads and changes it.
 
-Code that is traced elsewhere can be imported and run here: `wrap` gives the function back, tracers and graph
-modules can be derived from, and making one says that it is not there.
+`symbolic_trace` runs a module or function once with proxies in the place of its inputs; the module that it gives has
+`graph`, whose nodes can be changed, and `code`, the Python source that is compiled from it.
+
+Example:
+    >>> traced = taeda.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
+    >>> [node.op for node in traced.graph.nodes]
+    ['placeholder', 'call_module', 'call_module', 'output']
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from taeda import _absent
-from taeda.compiler import _itself
-from taeda.fx import graph, graph_module, node, proxy
-from taeda.fx._tracer import ProxyableClassMeta, Tracer, symbolic_trace
+from taeda.fx import (
+    _symbolic_trace,
+    graph,
+    graph_module,
+    immutable_collections,
+    interpreter,
+    node,
+    passes,
+    proxy,
+    subgraph_rewriter,
+)
+from taeda.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from taeda.fx.graph import CodeGen, Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.interpreter import Interpreter, Transformer
 from taeda.fx.node import Node, has_side_effect, map_arg
 from taeda.fx.proxy import Proxy
+from taeda.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
-    "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
-    "Transformer", "graph", "graph_module",
-    "has_side_effect", "map_arg", "node", "proxy", "replace_pattern", "symbolic_trace", "wrap",
+    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
+    "Transformer", "_symbolic_trace", "graph", "graph_module", "has_side_effect", "immutable_collections",
+    "interpreter", "map_arg", "node", "passes", "proxy", "replace_pattern", "subgraph_rewriter",
+    "symbolic_trace", "wrap",
 ]  # fmt: skip
-
-replace_pattern = _absent.function("taeda.fx.replace_pattern", "there is no symbolic tracer")
-
-
-def wrap(fn_or_name: Any) -> Any:
-    """Mark of a function that a tracer takes as it is: the function itself, or the name that was given.
-
-    Raises:
-        RuntimeError: Neither a function nor a name.
-    """
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(f"wrap: expected a function or its name, found {type(fn_or_name).__name__}")
-    return _itself(fn_or_name)
