@@ -190,3 +190,70 @@ def test_handles_of_hooks_refer_to_the_hooks():
     assert handle.id in handle.hooks_dict_ref()
     handle.remove()
     assert handle.id not in handle.hooks_dict_ref()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_losses_of_images_are_those_of_their_positions(smoothing, weighted, reduction):
+    images = taeda.randn(3, 5, 40, 33, dtype=taeda.float64)
+    classes = taeda.randint(0, 5, (3, 40, 33))
+    classes[0, :3] = -100
+    weight = taeda.rand(5, dtype=taeda.float64) if weighted else None
+
+    def losses(x, target):
+        x = x.clone().requires_grad_()
+        made = nn.functional.cross_entropy(x, target, weight, label_smoothing=smoothing, reduction=reduction)
+        made.sum().backward()
+        return made.detach(), x.grad
+
+    loss, grad = losses(images, classes)
+    flat, flat_grad = losses(images.permute(0, 2, 3, 1).reshape(-1, 5), classes.reshape(-1))
+    assert taeda.allclose(loss.reshape(-1), flat.reshape(-1), rtol=1e-12)
+    assert taeda.allclose(grad.permute(0, 2, 3, 1).reshape(-1, 5), flat_grad, rtol=1e-11, atol=1e-14)
+    half = nn.functional.cross_entropy(images.half(), classes, reduction=reduction)
+    assert half.dtype is taeda.float16 and half.isfinite().all()
+
+
+def test_parameters_that_are_derived_are_checked():
+    with pytest.raises(ValueError, match="df"):
+        taeda.distributions.Chi2(taeda.tensor([-1.0]))
+
+
+def test_draws_are_those_of_the_functions_that_draw():
+    rate = taeda.tensor([0.5, 2.0], requires_grad=True)
+    state = taeda.get_rng_state()
+    drawn = taeda.empty(2).exponential_()
+    taeda.set_rng_state(state)
+    made = taeda.distributions.Exponential(rate).rsample()
+    assert taeda.allclose(made, drawn / rate)
+    made.sum().backward()
+    assert taeda.allclose(rate.grad, -drawn / rate.detach() ** 2)
+
+
+def test_parts_of_a_whole_are_less_than_it():
+    concentration = taeda.full((1000, 2), 0.01, requires_grad=True)
+    made = taeda.distributions.Dirichlet(concentration).rsample()
+    assert (made < 1).all() and (made > 0).all()
+    made[:, 0].sum().backward()
+    assert concentration.grad.isfinite().all()
+    assert (taeda.distributions.Beta(0.01, 0.01).sample((1000,)) < 1).all()
+
+
+def test_the_slope_of_a_binomial_at_even_odds():
+    logits = taeda.tensor(0.0, requires_grad=True)
+    taeda.distributions.Binomial(1, logits=logits).log_prob(taeda.tensor(0.0)).backward()
+    assert logits.grad.item() == -0.5
+
+
+def test_lbfgs_at_a_minimum():
+    x = taeda.zeros(2, requires_grad=True)
+    optimizer = taeda.optim.LBFGS([x], tolerance_grad=-1.0)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 0.0 and x.tolist() == [0.0, 0.0]
