@@ -201,7 +201,7 @@ ROWS = [
 
 def twice():
     p = t.ones(2, requires_grad=True)
-    optim.SGD([p, p], lr=0.1)
+    optim.SGD([{"params": [p]}, {"params": [p]}], lr=0.1)
 
 
 def clip(value):

@@ -114,7 +114,6 @@ def test_complex_parameters(make):
         (TypeError, "must hold Tensors, found int", lambda p: optim.SGD([p, 3])),
         (TypeError, "must have an order", lambda p: optim.SGD([{"params": {p}}])),
         (ValueError, "is empty", lambda p: optim.SGD([])),
-        (ValueError, "more than once", lambda p: optim.SGD([p, p])),
         (ValueError, "more than once", lambda p: optim.SGD([{"params": [p]}, {"params": [p]}])),
         (ValueError, "leaf", lambda p: optim.SGD([p * 2])),
         (ValueError, "'lr' must be at least 0", lambda p: optim.SGD([p], lr=-1)),
@@ -135,6 +134,26 @@ def test_complex_parameters(make):
 def test_wrong_arguments(error, text, build, make):
     with pytest.raises(error, match=text):
         build(make[0]([1.0]))
+
+
+@pytest.mark.parametrize("cls", [optim.SGD, optim.Adam])
+def test_a_parameter_that_stands_twice_in_a_group_is_updated_twice(cls, make):
+    p, q = make[0]([1.0, 2.0]), make[0]([3.0])
+    with pytest.warns(UserWarning, match="more than once in one group"):
+        optimizer = cls([p, q, p], lr=0.5)
+    alone = make[0]([1.0, 2.0])
+    reference = cls([alone], lr=0.5)
+    (p.sum() + q.sum()).backward()
+    alone.sum().backward()
+    optimizer.step()
+    reference.step()
+    reference.step()
+    assert tt.equal(p, alone) and q.item() < 3.0
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.step()
+    reference.step()
+    reference.step()
+    assert tt.equal(p, alone)
 
 
 def test_failed_group_is_not_added(make):

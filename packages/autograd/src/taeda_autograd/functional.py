@@ -105,8 +105,26 @@ def jvp(
     return _like(single_out, shown), _like(single_out, products)
 
 
+def _check_strategy(name: str, strict: bool, vectorize: bool, *strategies: str) -> None:
+    """What PyTorch refuses of the ways to compute; here all of them are one, whose results are the same."""
+    for strategy in strategies:
+        if strategy not in ("forward-mode", "reverse-mode"):
+            raise ValueError(
+                f"{name}: a strategy must be 'forward-mode' or 'reverse-mode', found {strategy!r}"
+            )
+    if strict and vectorize:
+        raise RuntimeError(f"{name}: strict=True and vectorize=True are not supported together")
+    if strategies[0] == "forward-mode" and not vectorize:
+        raise NotImplementedError(f"{name}: strategy 'forward-mode' is only supported with vectorize=True")
+
+
 def jacobian(
-    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
 ) -> Any:
     """Jacobian of `func` at `inputs`: for output y and input x a tensor of shape ``y.shape + x.shape``.
 
@@ -115,11 +133,13 @@ def jacobian(
         inputs: Tensor or tuple of tensors.
         create_graph: Make the result differentiable.
         strict: RuntimeError when an output does not depend on an input, instead of zeros.
-        vectorize: Accepted and ignored.
+        vectorize: Accepted; not together with `strict`.
+        strategy: Accepted; 'forward-mode' only with `vectorize`.
 
     Returns:
         A tensor for one input and one output, else a tuple over outputs (of tuples over inputs).
     """
+    _check_strategy("jacobian", strict, vectorize, strategy)
     with enable_grad():
         single_in, inputs, single_out, outputs = _call(func, inputs, create_graph, "jacobian")
         rows = []
@@ -143,7 +163,12 @@ def jacobian(
 
 
 def hessian(
-    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """Second derivatives of a scalar function: for inputs x and y a tensor of shape ``x.shape + y.shape``.
 
@@ -152,8 +177,10 @@ def hessian(
         inputs: Tensor or tuple of tensors.
         create_graph: Make the result differentiable.
         strict: RuntimeError when the function does not depend on an input, instead of zeros.
-        vectorize: Accepted and ignored.
+        vectorize: Accepted; not together with `strict`.
+        outer_jacobian_strategy: Accepted; 'forward-mode' only with `vectorize`.
     """
+    _check_strategy("hessian", strict, vectorize, outer_jacobian_strategy)
     single, _ = _tuple(inputs, "hessian: argument 'inputs'")
 
     def gradient(*xs: Tensor) -> Any:

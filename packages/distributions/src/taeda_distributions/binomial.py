@@ -75,7 +75,10 @@ class Binomial(Parameterized):
         ways = tensor.lgamma(n + 1) - tensor.lgamma(value + 1) - tensor.lgamma(n - value + 1)
         # n * log(1 + exp(logits)), without overflow.
         logits = self.logits
-        normalizer = n * logits.clamp(min=0) + n * (-logits.abs()).exp().log1p()
+        positive = (
+            logits.clamp(min=0) + logits - logits.clamp(max=0)
+        ) / 2  # at 0 with half the slope, as it is
+        normalizer = n * positive + n * (-logits.abs()).exp().log1p()
         return ways + value * logits - normalizer
 
     def entropy(self) -> Any:

@@ -37,7 +37,10 @@ class Dirichlet(ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Any:
         parts = standard_gamma(self.concentration.expand(tuple(self._extended_shape(sample_shape))))
         parts = parts.clamp(min=tiny(parts.dtype))
-        return parts / parts.sum(-1, keepdim=True)
+        made = parts / parts.sum(-1, keepdim=True)
+        # No part is all of it, however the quotient is rounded; gradients are those of the quotient.
+        most = 1 - tensor.finfo(parts.dtype).eps
+        return made + (made.detach().clamp(max=most) - made.detach())
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

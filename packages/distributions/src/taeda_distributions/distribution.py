@@ -6,7 +6,7 @@ import warnings
 from typing import Any, ClassVar
 
 from taeda_distributions import constraints
-from taeda_distributions.utils import batch_of, lazy_property
+from taeda_distributions.utils import LazyOfClass, batch_of, lazy_property
 from taeda_registry.slots import tensor
 
 __all__ = ["Distribution"]
@@ -61,7 +61,7 @@ class Distribution:
             # What is derived from another parameter is not computed for this.
             if constraints.is_dependent(constraint):
                 continue
-            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), property):
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), LazyOfClass):
                 continue
             value = getattr(self, name)
             if not bool(constraint.check(value).all()):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from taeda_distributions import constraints
 from taeda_distributions.exp_family import ExponentialFamily
-from taeda_distributions.utils import broadcast_all, tiny
+from taeda_distributions.utils import broadcast_all
 from taeda_registry.slots import tensor
 
 __all__ = ["Exponential"]
@@ -49,8 +49,8 @@ class Exponential(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = tuple(self._extended_shape(sample_shape))
-        uniform = tensor.rand(shape, dtype=self.rate.dtype, device=self.rate.device)
-        return -(-uniform).log1p().clamp(max=-tiny(self.rate.dtype)) / self.rate
+        drawn = tensor.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_()
+        return drawn / self.rate
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

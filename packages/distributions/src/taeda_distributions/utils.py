@@ -101,14 +101,14 @@ class lazy_property:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
-            return _LazyOfClass(self.wrapped)
+            return LazyOfClass(self.wrapped)
         with tensor.enable_grad():
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value
 
 
-class _LazyOfClass(property):
+class LazyOfClass(property):
     """The attribute of the class, by which documentation and `isinstance(..., property)` know it."""
 
     def __init__(self, wrapped: Any) -> None:

@@ -26,6 +26,11 @@ class RemovableHandle:
         _next_id += 1
         self._hooks = weakref.ref(hooks)
 
+    @property
+    def hooks_dict_ref(self) -> weakref.ref:
+        """Weak reference to the hooks among which this one stands."""
+        return self._hooks
+
     def remove(self) -> None:
         """Removes the hook; calling it again changes nothing."""
         hooks = self._hooks()

@@ -182,14 +182,14 @@ class UninitializedTensorMixin:
         """Gives it memory of ``shape``, uninitialised, and makes it an ordinary parameter or buffer.
 
         Args:
-            shape: Its sizes.
+            shape: Its sizes; one number for a single dimension.
             device: By default where it is now.
             dtype: By default that of now.
         """
         own: Any = self
         device = own.data.device if device is None else device
         dtype = own.data.dtype if dtype is None else dtype
-        own.data = tensor.empty(tuple(shape), device=device, dtype=dtype)
+        own.data = tensor.empty(shape, device=device, dtype=dtype)
         own.__class__ = own.cls_to_become
 
     @property

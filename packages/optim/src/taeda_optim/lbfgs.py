@@ -134,7 +134,7 @@ class LBFGS(Optimizer):
             slope = float(gradient.dot(direction))
             t = lr
             if state["n_iter"] == 1:
-                t = min(1.0, 1.0 / float(gradient.abs().sum())) * lr
+                t = lr / max(1.0, float(gradient.abs().sum()))
             if slope > -group["tolerance_change"]:
                 break
             used = 0

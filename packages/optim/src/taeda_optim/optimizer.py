@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from taeda_optim import saving
@@ -81,8 +82,11 @@ class Optimizer:
 
     Raises:
         TypeError: params of another kind.
-        ValueError: no parameters, one that appears twice, or one that is the result of an operation.
+        ValueError: no parameters, one that appears in two groups, or one that is the result of an operation.
     """
+
+    # Whether a parameter stands in its group more than once.
+    _repeats: bool = False
 
     # Names of the state tensors shaped like their parameter, as `_state_names` gives them; None: not known.
     def _state_names(self, group: dict[str, Any]) -> set[str] | None:
@@ -164,9 +168,19 @@ class Optimizer:
                 raise ValueError(
                     f"{kind}: can only update leaf tensors, found a result of shape {tuple(param.shape)}"
                 )
-        present = [id(p) for group in self.param_groups for p in group["params"]] + [id(p) for p in params]
-        if len(set(present)) != len(present):
-            raise ValueError(f"{kind}: argument 'params' holds a parameter more than once")
+        new = {id(p) for p in params}
+        if len(new) != len(params):
+            self._repeats = True
+            warnings.warn(
+                f"{kind}: argument 'params' holds a parameter more than once in one group; each step updates it as "
+                "often",
+                UserWarning,
+                stacklevel=4,
+            )
+        if any(id(p) in new for group in self.param_groups for p in group["params"]):
+            raise ValueError(
+                f"{kind}: argument 'params' holds a parameter more than once, in different groups"
+            )
         if self.param_groups and ("param_names" in self.param_groups[0]) != (names is not None):
             raise ValueError(f"{kind}: all groups must name their parameters, or none")
         known = [name for group in self.param_groups for name in group.get("param_names", ())] + (names or [])
@@ -207,11 +221,19 @@ class Optimizer:
                     if grad is not None:
                         params.append(param)
                         grads.append(grad)
-                if params:
-                    if recorded:
-                        self._renew_states(params)
-                    self._update(group, params, grads)
+                if params and self._repeats:
+                    for some, theirs in _rounds(params, grads):
+                        self._update_some(group, some, theirs, recorded)
+                elif params:
+                    self._update_some(group, params, grads, recorded)
         return loss
+
+    def _update_some(
+        self, group: dict[str, Any], params: list[Any], grads: list[Any], recorded: bool
+    ) -> None:
+        if recorded:
+            self._renew_states(params)
+        self._update(group, params, grads)
 
     def _renew_states(self, params: list[Any]) -> None:
         """Gives parameters copies of their state, so that values that recorded steps have used stay as they are."""
@@ -341,6 +363,20 @@ def _in_turn(first: Hooks, second: Hooks) -> list[Callable[..., Any]]:
     if not second:
         return list(first.values())
     return [*first.values(), *second.values()] if first else list(second.values())
+
+
+def _rounds(params: list[Any], grads: list[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Parameters with their gradients, such that none stands twice in a round."""
+    while params:
+        seen: set[int] = set()
+        again: list[int] = []
+        for i, param in enumerate(params):
+            if id(param) in seen:
+                again.append(i)
+            seen.add(id(param))
+        now = [i for i in range(len(params)) if i not in again]
+        yield [params[i] for i in now], [grads[i] for i in now]
+        params, grads = [params[i] for i in again], [grads[i] for i in again]
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from types import GenericAlias
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
@@ -61,14 +61,19 @@ class Future:
         return self._value
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """A future of what `callback` returns, which is called with this one when it is done."""
+        """A future of what `callback` returns, which is called with this one when it is done.
+
+        What the callback raises becomes the future's exception, a RuntimeError.
+        """
         result: Future = Future()
 
         def run(done: Future) -> None:
             try:
                 value = callback(done)
             except Exception as error:
-                result.set_exception(error)
+                failed = RuntimeError(f"{type(error).__name__}: {error}")
+                failed.__cause__ = error
+                result.set_exception(failed)
             else:
                 result.set_result(value)
 
@@ -76,12 +81,23 @@ class Future:
         return result
 
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
-        """Call `callback` with this future when it is done; at once when it is."""
+        """Call `callback` with this future when it is done, or at once; what it raises is logged and dropped."""
         with self._changed:
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._tell(callback)
+
+    def _tell(self, callback: Callable[[Future], Any]) -> None:
+        try:
+            callback(self)
+        except Exception:
+            import logging
+
+            logging.getLogger(__name__).exception("a callback of a future failed")
+
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeError("Can not pickle torch.futures.Future: its value comes in this process")
 
     def set_result(self, result: Any) -> None:
         """Give the value.
@@ -109,7 +125,7 @@ class Future:
             callbacks, self._callbacks = self._callbacks, []
             self._changed.notify_all()
         for callback in callbacks:
-            callback(self)
+            self._tell(callback)
 
 
 def collect_all(futures: list[Future]) -> Future:

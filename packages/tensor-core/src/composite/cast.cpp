@@ -1,6 +1,7 @@
 // Conversions that may return their argument, and copies between devices.
 #include "taeda/ops/cast.h"
 
+#include "infer/memory_format.h"
 #include "infer/numbers.h"
 #include "taeda/backend.h"
 #include "taeda/ops/shape.h"
@@ -23,11 +24,8 @@ void copy_with_host(const Tensor& host, Device device, bool non_blocking, const 
 Tensor to_dtype(const Tensor& self, DType dtype) { return self.dtype() == dtype ? self : ops::cast(self, dtype); }
 
 Tensor contiguous(const Tensor& self, std::string_view memory_format) {
-  if (memory_format == "contiguous_format") return self.contiguous() ? self : ops::clone(self, memory_format);
-  if (memory_format == "channels_last") return self.channels_last() ? self : ops::clone(self, memory_format);
-  check(memory_format == "preserve_format", ErrorKind::Value, "contiguous: argument 'memory_format' is '",
-        memory_format, "', expected 'contiguous_format', 'channels_last' or 'preserve_format'");
-  return self;
+  if (memory_format == "preserve_format") return self;
+  return infer::lies_as("contiguous", self, memory_format) ? self : ops::clone(self, memory_format);
 }
 
 Tensor to_device(const Tensor& self, Device device) {

@@ -141,11 +141,8 @@ Tensor scatter_value_combined(const Tensor& self, int64_t dim, const Tensor& ind
   return scatter_combined(self, dim, index, ops::expand(same, index.sizes()), reduce);
 }
 
-Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
-                                std::optional<int64_t> output_size) {
-  const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
-  const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
-  const int64_t size = from.size(d);
+/// Which of `size` elements comes where after element i is repeated repeats[i] times.
+static Tensor repeated_places(const Tensor& repeats, int64_t size, std::optional<int64_t> output_size) {
   if (!is_integral(repeats.dtype()) || repeats.dim() > 1 || (repeats.numel() != 1 && repeats.numel() != size))
       [[unlikely]]
     fail(ErrorKind::Runtime, "repeat_interleave: argument 'repeats' must be integers, one or one for each of the ",
@@ -165,7 +162,19 @@ Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::
   const Tensor index = empty(Shape{total}, DType::Int64);
   int64_t* place = index.data<int64_t>();
   for (int64_t i = 0; i < size; ++i) place = std::fill_n(place, counts.data<int64_t>()[i], i);
-  return ops::index_select(from, d, ops::to_device(index, self.device()));
+  return index;
+}
+
+Tensor repeat_interleave_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                                std::optional<int64_t> output_size) {
+  const Tensor from = dim && self.dim() ? self : ops::reshape(self, Shape{-1});
+  const int64_t d = wrap_dim(dim.value_or(0), from.dim(), "repeat_interleave");
+  return ops::index_select(from, d, ops::to_device(repeated_places(repeats, from.size(d), output_size), self.device()));
+}
+Tensor repeat_interleave_counts(const Tensor& repeats, std::optional<int64_t> output_size) {
+  check(repeats.dim() == 1, ErrorKind::Runtime, "repeat_interleave: argument 'repeats' alone must be 1-dimensional, ",
+        "got shape ", shape_text(repeats.sizes()));
+  return ops::to_device(repeated_places(repeats, repeats.numel(), output_size), repeats.device());
 }
 
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,

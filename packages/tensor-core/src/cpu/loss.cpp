@@ -1,6 +1,7 @@
 // CPU kernels of the loss family.
 #include "taeda/ops/loss.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -8,7 +9,10 @@
 #include "cpu/prepare.h"
 #include "infer/loss.h"
 #include "taeda/elementwise.h"
+#include "taeda/ops/activation.h"
+#include "taeda/ops/arith.h"
 #include "taeda/ops/shape.h"
+#include "taeda/ops/unary.h"
 #include "taeda/parallel.h"
 
 namespace taeda {
@@ -190,15 +194,19 @@ void nll_loss_forward_kernel(const Tensor& output, const Tensor& total_weight, c
   const auto weights = weights_of(weight, s.c);
   const cpu::Target out(output, dtype), sum(total_weight, dtype);
   visit_float(dtype, [&]<class T>() {
-    std::vector<double> losses(classes.size(), 0.0);
-    double weight_sum = 0;
-    for (int64_t i = 0; i < int64_t(classes.size()); ++i) {
-      const int64_t c = classes[size_t(i)];
-      if (c < 0) continue;
-      losses[size_t(i)] = -weights[size_t(c)] * double(x.data<T>()[(i / s.inner * s.c + c) * s.inner + i % s.inner]);
-      weight_sum += weights[size_t(c)];
+    double weight_sum = 0, total = 0;
+    for (int64_t image = 0, i = 0; image < s.n; ++image) {
+      const T* const planes = x.data<T>() + image * s.c * s.inner;
+      for (int64_t at = 0; at < s.inner; ++at, ++i) {
+        const int64_t c = classes[size_t(i)];
+        const double loss = c < 0 ? 0.0 : -weights[size_t(c)] * double(planes[c * s.inner + at]);
+        if (reduction == 0) out.data<T>()[i] = T(loss);
+        total += loss;
+        weight_sum += c < 0 ? 0.0 : weights[size_t(c)];
+      }
     }
-    finish_loss(out.data<T>(), sum.data<T>(), losses, weight_sum, reduction);
+    *sum.data<T>() = T(weight_sum);
+    if (reduction != 0) *out.data<T>() = T(reduction == 1 ? total / weight_sum : total);
   });
   out.finish();
   sum.finish();
@@ -232,10 +240,50 @@ void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tenso
   place.finish();
 }
 
-/// Classes innermost and row-major, so that each position is one contiguous row.
-Tensor class_rows(const Tensor& input, const ClassPlan& s, DType dtype) {
-  if (s.inner == 1) return row_major(input, dtype);
-  return row_major(ops::transpose(ops::reshape(input, Shape{s.n, s.c, s.inner}), 1, 2), dtype);
+/// Calls body(image, first position, count) for runs of positions that lie side by side in a plane.
+template <class Body>
+void over_planes(const ClassPlan& s, const Body& body) {
+  constexpr int64_t kRun = 512;
+  parallel_for(s.n * s.inner, std::max<int64_t>(kRun, 16384 / s.c), [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t image = begin / s.inner, at = begin % s.inner;
+      const int64_t count = std::min({end - begin, s.inner - at, kRun});
+      body(image, at, count);
+      begin += count;
+    }
+  });
+}
+
+/// Losses of images, whose classes are planes: from the logarithms of their probabilities, without turning them over.
+template <class T>
+void plane_losses(const ClassPlan& s, const Tensor& x, const Tensor& logs, const std::vector<int64_t>& classes,
+                  const std::vector<double>& weights, double label_smoothing, T* lse, double* losses) {
+  const double smooth = label_smoothing / double(s.c);
+  const Unlocked unlocked(x.numel() > 32768);
+  over_planes(s, [&](int64_t image, int64_t at, int64_t count) {
+    const int64_t start = image * s.c * s.inner + at, first = image * s.inner + at;
+    const T *const from = x.data<T>() + start, *const log = logs.data<T>() + start;
+    T *const sum = lse + first, best[512];
+    for (int64_t j = 0; j < count; ++j) {
+      best[j] = log[j];
+      sum[j] = from[j] - log[j];
+    }
+    // The most probable class tells the sum with the fewest digits lost.
+    for (int64_t k = 1; k < s.c; ++k)
+      for (int64_t j = 0; j < count; ++j) {
+        const T found = log[k * s.inner + j], value = from[k * s.inner + j] - found;
+        sum[j] = found > best[j] ? value : sum[j];
+        best[j] = found > best[j] ? found : best[j];
+      }
+    for (int64_t j = 0; j < count; ++j) {
+      const int64_t c = classes[size_t(first + j)];
+      if (c >= 0) losses[first + j] = -(1.0 - label_smoothing) * weights[size_t(c)] * double(log[c * s.inner + j]);
+    }
+    for (int64_t k = 0; smooth != 0 && k < s.c; ++k)
+      for (int64_t j = 0; j < count; ++j)
+        if (classes[size_t(first + j)] >= 0)
+          losses[first + j] -= smooth * weights[size_t(k)] * double(log[k * s.inner + j]);
+  });
 }
 
 void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_exp, const Tensor& total_weight,
@@ -243,14 +291,18 @@ void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_ex
                                   int64_t ignore_index, double label_smoothing) {
   const ClassPlan s = infer::class_plan(input);
   const DType dtype = compute_dtype(input.dtype());
-  const Tensor x = class_rows(input, s, dtype);
+  const bool planes = s.inner > 1 && s.c > 0;
+  const Tensor x = planes ? ops::reshape(row_major(input, dtype), Shape{s.n, s.c, s.inner}) : row_major(input, dtype);
+  const Tensor logs = planes ? ops::log_softmax(x, 1) : Tensor();
   const auto classes = classes_of("cross_entropy_loss", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
   const cpu::Target out(output, dtype), lse(log_sum_exp, dtype), sum(total_weight, dtype);
   visit_float(dtype, [&]<class T>() {
     std::vector<double> losses(classes.size(), 0.0);
     const double smooth = label_smoothing / double(s.c);
-    {
+    if (planes) {
+      plane_losses(s, x, logs, classes, weights, label_smoothing, lse.data<T>(), losses.data());
+    } else {
       const Unlocked unlocked(x.numel() > 32768);
       parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)),
                    [&](int64_t begin, int64_t end) {
@@ -278,16 +330,63 @@ void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_ex
   sum.finish();
 }
 
+/// The gradient of images, in their own order.
+void plane_gradients(const ClassPlan& s, const Tensor& out, const Tensor& grad, const Tensor& x,
+                     const std::vector<int64_t>& classes, const std::vector<double>& weights, int64_t reduction,
+                     double label_smoothing, const Tensor& lse, const Tensor& total_weight) {
+  const DType dtype = x.dtype();
+  const bool fits = out.contiguous() && out.dtype() == dtype;
+  const Tensor place = fits ? ops::reshape(out, x.sizes()) : empty(x.sizes(), dtype);
+  ops::sub_out(place, x, ops::reshape(lse, Shape{s.n, 1, s.inner}));
+  ops::exp_(place);
+  const double smooth = label_smoothing / double(s.c);
+  double weights_total = 0;
+  for (const double w : weights) weights_total += w;
+  visit_float(dtype, [&]<class T>() {
+    const Unlocked unlocked(x.numel() > 32768);
+    over_planes(s, [&](int64_t image, int64_t at, int64_t count) {
+      T* const to = place.data<T>() + image * s.c * s.inner + at;
+      const int64_t first = image * s.inner + at;
+      double factor[512], even[512];
+      for (int64_t j = 0; j < count; ++j) {
+        const int64_t c = classes[size_t(first + j)];
+        const double up = c < 0 ? 0.0 : upstream(grad.data<T>(), first + j, reduction, double(*total_weight.data<T>()));
+        even[j] = up * smooth;
+        factor[j] = c < 0 ? 0.0 : up * ((1.0 - label_smoothing) * weights[size_t(c)] + smooth * weights_total);
+      }
+      for (int64_t k = 0; k < s.c; ++k) {
+        T* const row = to + k * s.inner;
+        const double w = weights[size_t(k)];
+        for (int64_t j = 0; j < count; ++j) row[j] = T(double(row[j]) * factor[j] - even[j] * w);
+      }
+      for (int64_t j = 0; j < count; ++j) {
+        const int64_t c = classes[size_t(first + j)];
+        if (c < 0) {
+          for (int64_t k = 0; k < s.c; ++k) to[k * s.inner + j] = T(0);
+          continue;
+        }
+        const double up = upstream(grad.data<T>(), first + j, reduction, double(*total_weight.data<T>()));
+        to[c * s.inner + j] -= T(up * (1.0 - label_smoothing) * weights[size_t(c)]);
+      }
+    });
+  });
+  if (!fits) ops::copy_(out, ops::reshape(place, out.sizes()));
+}
+
 void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                                    const Tensor& weight, int64_t reduction, int64_t ignore_index,
                                    double label_smoothing, const Tensor& log_sum_exp, const Tensor& total_weight) {
   const ClassPlan s = infer::class_plan(input);
   const DType dtype = compute_dtype(out.dtype());
-  const Tensor x = class_rows(input, s, dtype), g = row_major(grad, dtype), lse = row_major(log_sum_exp, dtype),
-               sum = row_major(total_weight, dtype);
+  const Tensor g = row_major(grad, dtype), lse = row_major(log_sum_exp, dtype), sum = row_major(total_weight, dtype);
   const auto classes = classes_of("cross_entropy_backward", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
-  const bool rows_fit = s.inner == 1 && out.contiguous() && out.dtype() == dtype;
+  if (s.inner > 1 && s.c > 0) {
+    const Tensor x = ops::reshape(row_major(input, dtype), Shape{s.n, s.c, s.inner});
+    return plane_gradients(s, out, g, x, classes, weights, reduction, label_smoothing, lse, sum);
+  }
+  const Tensor x = row_major(input, dtype);
+  const bool rows_fit = out.contiguous() && out.dtype() == dtype;
   const Tensor place = rows_fit ? out : empty(Shape{s.n, s.inner, s.c}, dtype);
   double weights_total = 0;
   for (double w : weights) weights_total += w;

@@ -6,6 +6,7 @@
 #include "infer/arith.h"
 #include "infer/compare.h"
 #include "infer/dtypes.h"
+#include "infer/memory_format.h"
 #include "taeda/infer.h"
 
 namespace taeda::infer {
@@ -263,11 +264,7 @@ Spec cast(const Tensor& self, DType dtype) { return like(self, dtype); }
 Spec clone(const Tensor& self, std::optional<std::string_view> memory_format) {
   if (!memory_format || *memory_format == "preserve_format") return like(self, self.dtype());
   if (*memory_format == "contiguous_format") return Spec{Shape(self.sizes()), self.dtype(), {}};
-  check(*memory_format == "channels_last", ErrorKind::Value, "clone: argument 'memory_format' is '", *memory_format,
-        "', expected 'preserve_format', 'contiguous_format' or 'channels_last'");
-  if (self.dim() != 4) [[unlikely]]
-    fail(ErrorKind::Runtime, "clone: channels_last needs a 4-dimensional tensor, got shape ", shape_text(self.sizes()));
-  return Spec{Shape(self.sizes()), self.dtype(), channels_last_strides(self.sizes())};
+  return Spec{Shape(self.sizes()), self.dtype(), format_strides("clone", *memory_format, self.sizes())};
 }
 std::array<Spec, 2> native_dropout(const Tensor& self, double p) {
   check(p >= 0 && p <= 1, ErrorKind::Value, "native_dropout: argument 'p' must lie between 0 and 1, got ", p);

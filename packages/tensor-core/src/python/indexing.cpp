@@ -128,6 +128,15 @@ struct Item {
   Bounds bounds{};
 };
 
+/// Bytes choose as booleans do, which they were before there were any.
+Tensor mask_of_bytes(const Tensor& index) {
+  ensure(PyErr_WarnEx(PyExc_UserWarning,
+                      "indexing with dtype uint8 is deprecated, since it means a mask; use bool for masks and int64 "
+                      "for places",
+                      1) == 0);
+  return ops::to_dtype(index, DType::Bool);
+}
+
 Tensor index_tensor(PyObject* o) {
   Tensor index = is_tensor(o) ? tensor_of(o) : tensor_sharing(o, std::nullopt, std::nullopt, "index");
   // An empty list has no dtype of its own.
@@ -135,7 +144,7 @@ Tensor index_tensor(PyObject* o) {
     index = ops::to_dtype(index, DType::Int64);
   if (!is_integral(index.dtype())) [[unlikely]]
     fail(ErrorKind::Index, "index: tensors used as indices must be of integer or bool dtype, found ", describe(index));
-  return index;
+  return index.dtype() == DType::UInt8 ? mask_of_bytes(index) : index;
 }
 
 Item classify(PyObject* o) {

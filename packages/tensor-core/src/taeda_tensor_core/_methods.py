@@ -93,11 +93,15 @@ def new_tensor(
     )
 
 
-def resize_(self: Tensor, *size: Any) -> Tensor:
+def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Give the tensor another shape in place, row-major from its first element.
 
     Elements are kept, in the order of the memory, as far as they fit; new ones are unspecified. Views see the same
     memory as before: where the tensor has to grow beyond it, it moves to memory of its own.
+
+    Args:
+        size: The new sizes, or one sequence of them.
+        memory_format: `channels_last` or `channels_last_3d` let the elements lie in that order, from the first on.
 
     Raises:
         RuntimeError: It requires grad, or it has to grow while a NumPy array, a buffer or a DLPack capsule holds its
@@ -108,12 +112,28 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
         tensor([[0, 1],
                 [2, 3]])
     """
-    return self._resize_to(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+    self._resize_to(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+    if memory_format in (None, "contiguous_format"):
+        return self
+    if memory_format == "preserve_format":
+        raise RuntimeError(
+            "resize_: argument 'memory_format' is 'preserve_format', expected an order of its own"
+        )
+    order = _C.empty(self.shape, device="meta").contiguous(memory_format=memory_format)
+    return _set(self, self.as_strided(self.shape, order.stride()))
 
 
-def resize_as_(self: Tensor, other: Tensor) -> Tensor:
-    """resize_ to the shape of `other`."""
-    return resize_(self, other.shape)
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
+    """resize_ to the shape of `other`; with `preserve_format` also to the order of its elements."""
+    if memory_format == "preserve_format":
+        orders = ("channels_last", "channels_last_3d")
+        lies = (
+            order
+            for order in orders
+            if not other.is_contiguous() and other.is_contiguous(memory_format=order)
+        )
+        memory_format = next(lies, None)
+    return resize_(self, other.shape, memory_format=memory_format)
 
 
 def __reversed__(self: Tensor) -> Tensor:
@@ -169,10 +189,12 @@ def set_(
     return _set(self, _storage.shown(source, self.dtype, storage_offset, size, stride))
 
 
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tensor:
     """A tensor of this one's dtype and device from sizes, a sequence or a tensor."""
     from taeda_tensor_core import legacy_types
 
+    if size is not None and not args:
+        args = tuple(size)
     return legacy_types.make("new", self.dtype, device or self.device, *args)
 
 

@@ -250,7 +250,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give `input` the shape of another tensor in place."""
-    return input.resize_as_(the_template)
+    return input.resize_as_(the_template, memory_format=memory_format)
 
 
 def detach_(input: Tensor) -> Tensor:

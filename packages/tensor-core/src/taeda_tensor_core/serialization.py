@@ -47,6 +47,8 @@ def save(
     f: str | os.PathLike[str] | IO[bytes],
     pickle_module: Any = None,
     pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
     *,
     format: str | None = None,
 ) -> None:
@@ -65,6 +67,9 @@ def save(
         f: path or binary file.
         pickle_module: accepted as in PyTorch and not used.
         pickle_protocol: of the pickle in PyTorch's format; PyTorch loads 2 with ``weights_only=True``.
+        _use_new_zipfile_serialization: False asks for a file of PyTorch's; the older form is read and not written, so
+            it is the zip form all the same.
+        _disable_byteorder_record: accepted as in PyTorch and not used.
         format: ``safetensors`` or ``torch``; by default the first, unless the path is named like a file of PyTorch's
             (``.pt``, ``.pth``, ``.bin``, ``.tar``) or ``obj`` is more than safetensors can hold: dicts (str or int
             keys), lists and tuples of tensors, numbers, strings and None.
@@ -78,6 +83,8 @@ def save(
         >>> save(model.state_dict(), "model.safetensors")
         >>> save({"model": model, "optimizer": optimizer}, "whole.pt")
     """
+    if not _use_new_zipfile_serialization and format is None:
+        format = "torch"
     if format not in FORMATS:
         raise ValueError(f"save: argument 'format' must be 'safetensors' or 'torch', found {format!r}")
     files.write(f, _encoded(obj, "" if hasattr(f, "write") else os.fsdecode(f), format, pickle_protocol))  # type: ignore[arg-type]

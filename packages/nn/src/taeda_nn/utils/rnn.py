@@ -41,8 +41,10 @@ class PackedSequence(_Packed):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Moves or converts the data (and moves the permutations)."""
+        """Moves or converts the data (and moves the permutations); itself where nothing changes."""
         data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
         moved = [
             index if index is None else index.to(device=data.device)
             for index in (self.sorted_indices, self.unsorted_indices)

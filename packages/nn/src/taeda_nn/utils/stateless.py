@@ -12,6 +12,8 @@ from taeda_nn.modules.module import Module
 
 __all__ = ["functional_call"]
 
+_NOTHING = object()
+
 
 def functional_call(
     module: Module,
@@ -98,30 +100,30 @@ def _reparametrize_module(
     given = parameters_and_buffers
     if tie_weights:
         given = _untie_named_tensors_map(module, given)
-    known = _named_tensors(module)
     if strict:
+        known = _named_tensors(module)
         missing = sorted(set(known) - set(given))
         unexpected = sorted(set(given) - set(known))
         problems = [f"missing {missing}"] if missing else []
         problems += [f"unexpected {unexpected}"] if unexpected else []
         if problems:
             raise RuntimeError(f"functional_call of {type(module).__name__}: {'; '.join(problems)}")
-    places: list[tuple[Module, str, str, Any]] = []
+    places: list[tuple[dict[str, Any], str, str, Any]] = []
     try:
         for name, value in given.items():
             path, _, last = name.rpartition(".")
             owner = module.get_submodule(path)
-            # Past the checks of assignment: a plain tensor may stand where a parameter was.
-            if last not in owner._parameter_names and last not in owner._buffer_names:
-                raise AttributeError(
-                    f"functional_call: {type(owner).__name__} has no parameter or buffer {name!r}"
-                )
-            places.append((owner, last, name, owner.__dict__[last]))
-            owner.__dict__[last] = value
+            # Past the checks of assignment: a plain tensor may stand where a parameter was, or where nothing is.
+            members = owner.__dict__
+            places.append((members, last, name, members.get(last, _NOTHING)))
+            members[last] = value
         yield
     finally:
-        for owner, last, name, before in reversed(places):
-            now = owner.__dict__.get(last)
+        for members, last, name, before in reversed(places):
+            now = members.get(last)
             if now is not given[name] and name in parameters_and_buffers:
                 parameters_and_buffers[name] = now
-            owner.__dict__[last] = before
+            if before is _NOTHING:
+                members.pop(last, None)
+            else:
+                members[last] = before

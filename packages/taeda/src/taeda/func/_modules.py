@@ -34,9 +34,10 @@ def functional_call(
     """
     from taeda_registry.slots import nn
 
-    tensors: dict[str, Any] = {}
     given = parameter_and_buffer_dicts
-    for each in (given,) if isinstance(given, dict) else given:
+    # One dict is used as it is: what the module assigns to a buffer meanwhile goes into it.
+    tensors: dict[str, Any] = given if isinstance(given, dict) else {}
+    for each in () if isinstance(given, dict) else given:
         if repeated := tensors.keys() & each.keys():
             raise ValueError(f"functional_call: {sorted(repeated)[0]!r} appears in more than one dictionary")
         tensors.update(each)

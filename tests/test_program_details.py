@@ -1,0 +1,259 @@
+"""Details that programs written for PyTorch rely on."""
+
+import io
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import nn
+
+
+def test_bytes_choose_as_masks_do():
+    x = taeda.arange(6.0).reshape(2, 3)
+    rows = taeda.tensor([0, 1], dtype=taeda.uint8)
+    with pytest.warns(UserWarning, match="dtype uint8 is deprecated"):
+        assert taeda.equal(x[rows], x[rows.bool()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert x[:, taeda.tensor([1, 0, 1], dtype=taeda.uint8)].shape == (2, 2)
+        assert x[(x > 2).to(taeda.uint8)].tolist() == [3.0, 4.0, 5.0]
+        assert x[taeda.tensor(0, dtype=taeda.uint8)].shape == (0, 2, 3)
+        assert taeda.equal(x[np.array([1, 0], dtype=np.uint8)], x[:1])
+        y = x.clone()
+        y[(x > 2).to(taeda.uint8)] = 0
+        assert y.sum() == 3
+        with pytest.raises(IndexError, match="mask"):
+            x[taeda.zeros(3, dtype=taeda.uint8)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="uint8"):
+            x[rows]
+        assert x[np.uint8(1)].tolist() == [3.0, 4.0, 5.0]
+
+
+def test_volumes_have_an_order_of_their_own():
+    x = taeda.arange(2 * 3 * 2 * 2 * 2.0).reshape(2, 3, 2, 2, 2)
+    last = x.to(memory_format=taeda.channels_last_3d)
+    assert last.stride() == (24, 1, 12, 6, 3) and taeda.equal(last, x)
+    assert last.is_contiguous(memory_format=taeda.channels_last_3d) and not last.is_contiguous()
+    assert last.contiguous(memory_format=taeda.channels_last_3d) is last
+    assert last.clone().stride() == last.stride() and (last + 1).stride() == last.stride()
+    assert x.contiguous(memory_format=taeda.channels_last_3d).contiguous().stride() == x.stride()
+    assert not x.is_contiguous(memory_format=taeda.channels_last_3d)
+    assert taeda.ones(2, 1, 2, 2, 2).is_contiguous(memory_format=taeda.channels_last_3d)
+    with pytest.raises(RuntimeError, match="5-dimensional"):
+        taeda.ones(2, 2).contiguous(memory_format=taeda.channels_last_3d)
+    conv = nn.Conv3d(3, 4, 2)
+    assert taeda.allclose(conv(last), conv(x), atol=1e-6)
+    loaded = pickle.loads(pickle.dumps(last))
+    assert taeda.equal(loaded, last)
+
+
+def test_modules_take_the_order_of_images_and_keep_the_rest():
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)).to(memory_format=taeda.channels_last)
+    assert net[0].weight.is_contiguous(memory_format=taeda.channels_last) and net[0].bias.shape == (8,)
+    volumes = nn.Conv3d(2, 2, 2).to(memory_format=taeda.channels_last_3d)
+    assert volumes.weight.is_contiguous(memory_format=taeda.channels_last_3d)
+
+
+def test_resizing_in_an_order():
+    x = taeda.arange(24.0)
+    assert x.resize_(1, 2, 3, 4, memory_format=taeda.channels_last) is x
+    assert x.stride() == (24, 1, 8, 2) and x[0, 1, 0, 0] == 1.0
+    y = taeda.empty(0).resize_as_(x, memory_format=taeda.preserve_format)
+    assert y.stride() == x.stride()
+    assert taeda.empty(0).resize_as_(x).stride() == (24, 12, 4, 1)
+    with pytest.raises(RuntimeError, match="preserve_format"):
+        x.resize_(2, memory_format=taeda.preserve_format)
+
+
+def test_counts_alone_give_places():
+    counts = taeda.tensor([1, 2, 0, 3])
+    assert taeda.repeat_interleave(counts).tolist() == [0, 1, 1, 3, 3, 3]
+    assert taeda.repeat_interleave(counts, output_size=6).dtype is taeda.int64
+    with pytest.raises(RuntimeError, match="output_size"):
+        taeda.repeat_interleave(counts, output_size=5)
+    with pytest.raises(RuntimeError, match="1-dimensional"):
+        taeda.repeat_interleave(counts.reshape(2, 2))
+    with pytest.raises(RuntimeError, match="negative"):
+        taeda.repeat_interleave(taeda.tensor([-1]))
+
+
+def test_dimensions_are_added_to_several_tensors():
+    made = taeda.atleast_2d(taeda.tensor(1.0), taeda.ones(3), taeda.ones(1, 2))
+    assert [tuple(t.shape) for t in made] == [(1, 1), (1, 3), (1, 2)]
+    assert [t.dim() for t in taeda.atleast_3d(taeda.tensor(1.0), taeda.ones(3))] == [3, 3]
+    assert taeda.atleast_1d(taeda.tensor(1.0)).shape == (1,)
+
+
+def test_new_tensors_by_size():
+    x = taeda.ones(1, dtype=taeda.float64)
+    assert x.new(size=(3, 4)).shape == (3, 4) and x.new(size=(3, 4)).dtype is taeda.float64
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", taeda.zeros(1))
+
+    def forward(self, x):
+        self.count = self.count + 1
+        return x + self.count
+
+
+def test_functional_calls_write_to_the_dict_that_was_given():
+    module, given = Counting(), {"count": taeda.tensor([2.0])}
+    assert taeda.func.functional_call(module, given, taeda.zeros(1)).tolist() == [3.0]
+    assert given["count"].tolist() == [3.0] and module.count.tolist() == [0.0]
+
+
+def test_functional_calls_take_further_names_unless_strict():
+    module = nn.Linear(1, 1)
+    given = {"weight": taeda.ones(1, 1), "extra": taeda.ones(1)}
+    taeda.func.functional_call(module, given, taeda.ones(1))
+    assert not hasattr(module, "extra")
+    with pytest.raises(RuntimeError, match="unexpected \\['extra'\\]"):
+        taeda.func.functional_call(module, given, taeda.ones(1), strict=True)
+    with pytest.raises(AttributeError, match="nowhere"):
+        taeda.func.functional_call(module, {"nowhere.weight": taeda.ones(1)}, taeda.ones(1))
+
+
+def test_functional_calls_of_modules_that_hold_themselves():
+    module = nn.Sequential(nn.Linear(1, 1, bias=False))
+    module[0].owner = module
+    given = {"0.owner.0.weight": taeda.full((1, 1), 3.0)}
+    assert taeda.func.functional_call(module, given, taeda.ones(1), tie_weights=False).tolist() == [3.0]
+
+
+def test_files_asked_for_in_the_older_form_can_be_read():
+    file = io.BytesIO()
+    taeda.save({"a": taeda.arange(3)}, file, _use_new_zipfile_serialization=False)
+    assert file.getvalue()[:2] == b"PK"
+    file.seek(0)
+    assert taeda.load(file)["a"].tolist() == [0, 1, 2]
+
+
+def test_packed_sequences_that_do_not_move_are_themselves():
+    packed = nn.utils.rnn.pack_sequence([taeda.ones(2), taeda.ones(1)])
+    assert packed.to("cpu") is packed and packed.to(taeda.float32) is packed
+    assert packed.to(taeda.float64).data.dtype is taeda.float64
+
+
+def test_lazy_parameters_take_one_size():
+    param = nn.UninitializedParameter()
+    param.materialize(10)
+    assert type(param) is nn.Parameter and param.shape == (10,)
+
+
+def test_what_callbacks_of_futures_raise():
+    future = taeda.futures.Future()
+    then = future.then(lambda done: 1 / 0)
+    future.add_done_callback(lambda done: 1 / 0)
+    future.set_result(5)
+    assert future.wait() == 5
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        then.wait()
+    with pytest.raises(RuntimeError, match="Can not pickle"):
+        pickle.dumps(future)
+
+
+def test_strategies_of_jacobians():
+    functional = taeda.autograd.functional
+    x = taeda.tensor([1.0, 2.0])
+    made = functional.jacobian(lambda x: x**2, x, vectorize=True, strategy="forward-mode")
+    assert made.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert functional.hessian(
+        lambda x: (x**2).sum(), x, vectorize=True, outer_jacobian_strategy="forward-mode"
+    ).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    with pytest.raises(NotImplementedError, match="vectorize=True"):
+        functional.jacobian(lambda x: x**2, x, strategy="forward-mode")
+    with pytest.raises(RuntimeError, match="not supported together"):
+        functional.hessian(lambda x: (x**2).sum(), x, strict=True, vectorize=True)
+    with pytest.raises(ValueError, match="sideways"):
+        functional.jacobian(lambda x: x**2, x, strategy="sideways")
+
+
+def test_gradcheck_warns_of_single_precision():
+    x = taeda.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="input 0 requires gradients and is of taeda.float32"):
+        assert not taeda.autograd.gradcheck(
+            lambda x: x * x * x, (x,), raise_exception=False, atol=0.0, rtol=0.0
+        )
+
+
+def test_handles_of_hooks_refer_to_the_hooks():
+    module = nn.Linear(1, 1)
+    handle = module.register_forward_hook(lambda *args: None)
+    assert handle.id in handle.hooks_dict_ref()
+    handle.remove()
+    assert handle.id not in handle.hooks_dict_ref()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_losses_of_images_are_those_of_their_positions(smoothing, weighted, reduction):
+    images = taeda.randn(3, 5, 40, 33, dtype=taeda.float64)
+    classes = taeda.randint(0, 5, (3, 40, 33))
+    classes[0, :3] = -100
+    weight = taeda.rand(5, dtype=taeda.float64) if weighted else None
+
+    def losses(x, target):
+        x = x.clone().requires_grad_()
+        made = nn.functional.cross_entropy(x, target, weight, label_smoothing=smoothing, reduction=reduction)
+        made.sum().backward()
+        return made.detach(), x.grad
+
+    loss, grad = losses(images, classes)
+    flat, flat_grad = losses(images.permute(0, 2, 3, 1).reshape(-1, 5), classes.reshape(-1))
+    assert taeda.allclose(loss.reshape(-1), flat.reshape(-1), rtol=1e-12)
+    assert taeda.allclose(grad.permute(0, 2, 3, 1).reshape(-1, 5), flat_grad, rtol=1e-11, atol=1e-14)
+    half = nn.functional.cross_entropy(images.half(), classes, reduction=reduction)
+    assert half.dtype is taeda.float16 and half.isfinite().all()
+
+
+def test_parameters_that_are_derived_are_checked():
+    with pytest.raises(ValueError, match="df"):
+        taeda.distributions.Chi2(taeda.tensor([-1.0]))
+
+
+def test_draws_are_those_of_the_functions_that_draw():
+    rate = taeda.tensor([0.5, 2.0], requires_grad=True)
+    state = taeda.get_rng_state()
+    drawn = taeda.empty(2).exponential_()
+    taeda.set_rng_state(state)
+    made = taeda.distributions.Exponential(rate).rsample()
+    assert taeda.allclose(made, drawn / rate)
+    made.sum().backward()
+    assert taeda.allclose(rate.grad, -drawn / rate.detach() ** 2)
+
+
+def test_parts_of_a_whole_are_less_than_it():
+    concentration = taeda.full((1000, 2), 0.01, requires_grad=True)
+    made = taeda.distributions.Dirichlet(concentration).rsample()
+    assert (made < 1).all() and (made > 0).all()
+    made[:, 0].sum().backward()
+    assert concentration.grad.isfinite().all()
+    assert (taeda.distributions.Beta(0.01, 0.01).sample((1000,)) < 1).all()
+
+
+def test_the_slope_of_a_binomial_at_even_odds():
+    logits = taeda.tensor(0.0, requires_grad=True)
+    taeda.distributions.Binomial(1, logits=logits).log_prob(taeda.tensor(0.0)).backward()
+    assert logits.grad.item() == -0.5
+
+
+def test_lbfgs_at_a_minimum():
+    x = taeda.zeros(2, requires_grad=True)
+    optimizer = taeda.optim.LBFGS([x], tolerance_grad=-1.0)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 0.0 and x.tolist() == [0.0, 0.0]
