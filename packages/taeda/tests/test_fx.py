@@ -288,7 +288,7 @@ def test_graphs_are_built_by_hand():
     assert isinstance(dict(module.named_buffers())["offset"], taeda.Tensor)
     module.delete_all_unused_submodules()
     assert module.add_submodule("more.inner", nn.ReLU()) and module.delete_submodule("more.inner")
-    with pytest.raises(RuntimeError, match="was not present in the provided attribute dict"):
+    with pytest.raises(RuntimeError, match="not provided in ``root``"):
         fx.GraphModule({}, graph)
     with pytest.raises(ValueError, match="Callable is expected"):
         graph.create_node("call_function", "name")

@@ -155,6 +155,11 @@ def _assemble(cls: type, state: dict[str, Any], graph: Graph, name: str) -> Any:
     return made
 
 
+def _empty_like(t: Any) -> str:
+    """The expression, in a program that knows us as torch, of an empty tensor of this one's shape and dtype."""
+    return f"torch.empty({list(t.shape)}, dtype=torch.{str(t.dtype).rpartition('.')[2]})"
+
+
 class GraphModule(nn.Module):
     """A module whose forward is made of a graph.
 
@@ -198,8 +203,7 @@ class GraphModule(nn.Module):
             for target in sorted(set(targets), key=lambda path: path.count(".")):
                 if target not in root:
                     raise RuntimeError(
-                        f"Node with target {target} was referenced in the graph but was not present in the provided "
-                        "attribute dict"
+                        f"GraphModule: a node of the graph refers to {target}, which was not provided in ``root``"
                     )
                 _assign_attr(root[target], self, target)
         else:
@@ -346,13 +350,12 @@ class GraphModule(nn.Module):
             tensor.save(module, place / f"{name}.pt")
             loaded = f"torch.load({str(place / f'{name}.pt')!r}, weights_only=False)"
             lines.append(f"        self.add_module({name!r}, {loaded})")
-        empty = "torch.empty({}, dtype={})"
         for name, buffer in self._buffers.items():
-            made_empty = empty.format(list(buffer.shape), buffer.dtype)
+            made_empty = _empty_like(buffer)
             lines.append(f"        self.register_buffer({name!r}, {made_empty})")
         for name, parameter in self._parameters.items():
-            made_empty = empty.format(list(parameter.shape), parameter.dtype)
-            lines.append(f"        self.register_parameter({name!r}, nn.Parameter({made_empty}))")
+            made_empty = f"nn.Parameter({_empty_like(parameter)}, {parameter.requires_grad})"
+            lines.append(f"        self.register_parameter({name!r}, {made_empty})")
         lines.append(f"        self.load_state_dict(torch.load({str(tensor_state)!r}))")
         tensor.save(self.state_dict(), tensor_state)
         lines += ["    " + line for line in made.src.splitlines()]

@@ -18,7 +18,7 @@ __all__ = ["immutable_dict", "immutable_list"]
 def _forbid(cls: type, names: str) -> None:
     def make(name: str) -> Any:
         def refused(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-            raise NotImplementedError(
+            raise TypeError(
                 f"'{cls.__name__}' object does not support mutation ({name}). If you are attempting to modify the "
                 "kwargs or args of a torch.fx.Node object, instead create a new copy of it and assign the copy to the "
                 "node: new_args = list(node.args); ...; node.args = tuple(new_args)"
