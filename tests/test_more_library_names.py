@@ -210,3 +210,34 @@ def test_names_that_libraries_import_beside_what_they_use():
 
     with pytest.raises(RuntimeError, match="no such profiler"):
         step()
+
+
+def test_grids_and_private_samples():
+    assert taeda.meshgrid.__kwdefaults__ == {"indexing": None}
+    assert taeda.meshgrid(taeda.arange(2), taeda.arange(3), indexing="xy")[0].shape == (3, 2)
+    assert taeda.meshgrid([taeda.arange(2), taeda.arange(3)])[1].shape == (2, 3)
+    assert taeda.allclose(taeda._sample_dirichlet(taeda.ones(4, 3)).sum(-1), taeda.ones(4))
+    assert (taeda._standard_gamma(taeda.full((5,), 2.0)) > 0).all()
+
+
+def test_functions_of_networks_can_be_marked():
+    for function in (taeda.nn.functional.sigmoid, taeda.nn.functional.tanh):
+        function.__default_init__ = taeda.nn.init.xavier_uniform_
+        assert function(taeda.zeros(1)).item() in (0.0, 0.5)
+        del function.__default_init__
+
+
+def test_older_makers_of_sparse_tensors():
+    made = taeda.sparse.FloatTensor(taeda.tensor([[0], [1]]), taeda.ones(1), taeda.Size([2, 2]))
+    assert made.to_dense().tolist() == [[0.0, 1.0], [0.0, 0.0]]
+    assert not made.is_cuda and not made.is_quantized
+    with pytest.raises(AttributeError, match="no attribute 'WrongTensor'"):
+        _ = taeda.sparse.WrongTensor
+
+
+def test_checks_of_all_elements():
+    taeda._check_tensor_all(taeda.tensor([True, True]))
+    with pytest.raises(RuntimeError, match="not all"):
+        taeda._check_tensor_all(taeda.tensor([True, False]), lambda: "not all")
+    with pytest.raises(TypeError, match="must have dtype"):
+        taeda._check_tensor_all(taeda.ones(1))

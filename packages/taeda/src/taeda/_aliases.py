@@ -39,7 +39,7 @@ PARTS = {
 # Import path under taeda, and the package outside the slots that stands there.
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
 # Files of this package that programs do not import.
-FILES = frozenset({"_absent", "_aliases", "_checks", "_distributed_names", "_names"})
+FILES = frozenset({"_absent", "_aliases", "_checks", "_distributed_names", "_names", "_samples"})
 
 
 class _Alias:

@@ -61,6 +61,22 @@ def _check_not_implemented(cond: bool, message: Callable[[], str] | None = None)
     _check_with(NotImplementedError, cond, message)
 
 
+def _check_tensor_all_with(
+    error_type: type[Exception], cond: Any, message: Callable[[], str] | None = None
+) -> None:
+    """`_check_with` for a tensor, all of whose elements must be true."""
+    if not isinstance(cond, tensor.Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype is not tensor.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond: Any, message: Callable[[], str] | None = None) -> None:
+    """RuntimeError unless all elements of a tensor are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
 def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:
     """RuntimeError unless a number can be a size: not negative, and at most `max`."""
     _check(i >= 0, message)

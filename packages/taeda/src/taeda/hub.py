@@ -198,3 +198,12 @@ def load_state_dict_from_url(
         found = HASH_REGEX.search(name)
         _check_hash(path, found[1] if found else None)
     return tensor.load(path, map_location=map_location)
+
+
+def __getattr__(name: str) -> Any:
+    """`tqdm`, which programs take from here."""
+    if name != "tqdm":
+        raise AttributeError(f"module 'taeda.hub' has no attribute {name!r}")
+    from tqdm import tqdm
+
+    return tqdm

@@ -29,6 +29,7 @@ from taeda_tensor_core._functions import (  # noqa: E402
     is_nonzero,
     is_same_size,
     is_tensor,
+    meshgrid,
     native_batch_norm,
     native_group_norm,
     native_layer_norm,
@@ -133,7 +134,7 @@ _overridable.install()
 _methods.install()
 overridable((
     *(is_complex, is_floating_point, is_nonzero, is_same_size, nonzero, numel, resolve_conj, resolve_neg),
-    *(einsum, histogramdd, tensordot, unique, unique_consecutive),
+    *(einsum, histogramdd, meshgrid, tensordot, unique, unique_consecutive),
     *(split_copy, split_with_sizes_copy, unbind_copy),
     *(native_batch_norm, native_group_norm, native_layer_norm),
 ))  # fmt: skip

@@ -128,6 +128,20 @@ def nonzero(
     return _C.nonzero(input, out=out)
 
 
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Grids of coordinates: tensor number i changes along dimension i of the result only.
+
+    Args:
+        *tensors: Tensors of at most one dimension, or one sequence of them.
+        indexing: "ij", the default, or "xy", which exchanges the first two dimensions.
+
+    Example:
+        >>> taeda.meshgrid(taeda.arange(2), taeda.arange(3), indexing="ij")[0].shape
+        Size([2, 3])
+    """
+    return _C.meshgrid(*tensors) if indexing is None else _C.meshgrid(*tensors, indexing=indexing)
+
+
 def einsum(*args: Any) -> Tensor:
     """Sum of products in Einstein's notation.
 

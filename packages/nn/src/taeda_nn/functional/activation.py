@@ -47,7 +47,7 @@ __all__ = [
 
 _relu = op("relu")
 _relu_in_place = op("relu_")
-sigmoid = op("sigmoid")
+_sigmoid, _tanh = op("sigmoid"), op("tanh")
 _softmax, _softmin = op("softmax"), op("softmin")
 _log_softmax = op("log_softmax")
 
@@ -60,7 +60,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 relu_ = _relu_in_place
 
 
-tanh = op("tanh")
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), element by element."""
+    return _sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent, element by element."""
+    return _tanh(input)
 
 
 _gelu = op("gelu")

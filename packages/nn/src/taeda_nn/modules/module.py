@@ -23,6 +23,7 @@ from taeda_nn.modules._members import (
     set_member,
     take_pickled_state,
 )
+from taeda_nn.modules._state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from taeda_nn.modules._state import IncompatibleKeys, Stateful
 from taeda_nn.parameter import Parameter
 

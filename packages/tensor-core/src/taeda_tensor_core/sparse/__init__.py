@@ -65,3 +65,29 @@ class check_sparse_tensor_invariants:
 
     def __exit__(self, *_: Any) -> None:
         return None
+
+
+_ELEMENTS = {
+    "BFloat16Tensor": "bfloat16", "ByteTensor": "uint8", "CharTensor": "int8", "DoubleTensor": "float64",
+    "FloatTensor": "float32", "HalfTensor": "float16", "IntTensor": "int32", "LongTensor": "int64",
+    "ShortTensor": "int16",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """The older makers of sparse tensors, `sparse.FloatTensor(indices, values, size)` and its like."""
+    if name not in _ELEMENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import taeda_tensor_core as core
+
+    dtype = getattr(core, _ELEMENTS[name])
+
+    def make(indices: Any = None, values: Any = None, size: Any = None) -> Any:
+        if indices is None:
+            return core.sparse_coo_tensor(
+                core.empty((0, 0), dtype=core.int64), core.empty(0, dtype=dtype), ()
+            )
+        return core.sparse_coo_tensor(indices, values, size, dtype=dtype)
+
+    make.__name__ = make.__qualname__ = name
+    return make

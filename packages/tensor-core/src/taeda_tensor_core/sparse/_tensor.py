@@ -17,6 +17,8 @@ _table: dict[str, Callable[..., Any]] = {}
 _PLAIN = frozenset({
     "shape", "dtype", "device", "ndim", "dim", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
     "ndimension", "itemsize", "is_cpu", "names", "result_type", "can_cast", "is_tensor", "is_signed", "get_device",
+    "is_cuda", "is_mps", "is_xpu", "is_hpu", "is_ipu", "is_maia", "is_meta", "is_mtia", "is_vulkan", "is_xla",
+    "is_mkldnn", "is_nested", "is_quantized", "is_conj", "is_neg", "is_inference", "is_distributed",
 })  # fmt: skip
 # What a backward does with gradients that are sparse, and optimizers with all gradients at once.
 _OF_GRADIENTS = frozenset({"add", "add_", "clone", "detach", "_fused_sgd_"})

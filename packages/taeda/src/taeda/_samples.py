@@ -1,0 +1,31 @@
+"""Samples of distributions under the names of PyTorch's private operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["_sample_dirichlet", "_standard_gamma"]
+
+
+def _standard_gamma(self: Any, generator: Any = None) -> Any:
+    """Samples of gamma distributions of the given concentrations and rate 1.
+
+    Raises:
+        NotImplementedError: A generator is given: samples follow the default one.
+    """
+    from taeda_distributions._gamma_gradient import standard_gamma
+
+    if generator is not None:
+        raise NotImplementedError("_standard_gamma: argument 'generator' is not there; use manual_seed")
+    return standard_gamma(self)
+
+
+def _sample_dirichlet(self: Any, generator: Any = None) -> Any:
+    """Samples of Dirichlet distributions, whose concentrations stand along the last dimension.
+
+    Example:
+        >>> taeda._sample_dirichlet(taeda.ones(2, 3)).sum(-1)
+        tensor([1., 1.])
+    """
+    drawn = _standard_gamma(self, generator)
+    return drawn / drawn.sum(-1, keepdim=True)
