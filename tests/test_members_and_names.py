@@ -27,8 +27,13 @@ def test_members_stand_in_the_dict():
     weight = nn.Parameter(taeda.zeros(3, 2))
     made[0].__dict__["_parameters"]["weight"] = weight
     assert made[0].weight is weight and next(made.parameters()) is weight
+    assert made.__getattr__("0") is made[0] and made[0].__getattr__("weight") is weight
+    with pytest.raises(AttributeError, match="'Sequential' object has no attribute 'training'"):
+        made.__getattr__("training")
     for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made)), copy.copy(made)):
-        assert other.__dict__["_modules"]["1"] is other[1] and other.kept.item() == 1
+        assert (
+            other.__dict__["_modules"]["1"] is other[1] is other.__getattr__("1") and other.kept.item() == 1
+        )
     assert (
         type(copy.deepcopy(values)["_parameters"]) is dict
         and type(pickle.loads(pickle.dumps(values["_buffers"]))) is dict

@@ -153,7 +153,8 @@ PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
-    seed_all(seed_of(seed));
+    const Object number = PyIndex_Check(seed) ? share(seed) : own(PyNumber_Long(seed));  // floats too
+    seed_all(seed_of(number.get()));
     return wrap(default_generator());
   });
 }

@@ -104,6 +104,10 @@ class KeptMembers(Members):
 
     __slots__ = ("_owner",)
 
+    def __new__(cls, module: Any, kind: str | None = None) -> Any:
+        # Programs rebuild what they find in a `__dict__`, mappings by their class: these become dicts of their own.
+        return dict(module) if kind is None else super().__new__(cls)
+
     def __init__(self, module: Module, kind: str) -> None:
         self._owner, self._kind = weakref.ref(module), kind
 
@@ -115,11 +119,29 @@ class KeptMembers(Members):
         return found
 
 
+class Lookup:
+    """What ``module.__getattr__(name)`` calls where the class has no such method; it does not keep the module."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, module: Module) -> None:
+        self._owner = weakref.ref(module)
+
+    def __call__(self, name: str) -> Any:
+        """The member of that name."""
+        module = self._owner()
+        values = {} if module is None else module.__dict__
+        if any(name in values.get(book, ()) for book in _BOOKS.values()):
+            return values[name]
+        raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
+
+
 def keep_members(module: Module) -> None:
-    """Put the views into a module's ``__dict__``."""
+    """Put the views into a module's ``__dict__``, and what looks its members up by name."""
     values = module.__dict__
     for book, kind in zip(_BOOKS, _KINDS, strict=True):
         values[book] = KeptMembers(module, kind)
+    values["__getattr__"] = Lookup(module)
 
 
 def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> None:
@@ -210,11 +232,8 @@ def pickled_state(module: Module) -> dict[str, Any]:
     if "_parameter_names" not in values:
         return dict(values)
     members = {name for book in _BOOKS.values() for name in values[book]}
-    own = {
-        k: v
-        for k, v in values.items()
-        if k not in members and k not in _BOOKS and k not in _BOOKS.values() and k != "_hook_set"
-    }
+    members |= {*_BOOKS, *_BOOKS.values(), "_hook_set", "__getattr__"}
+    own = {k: v for k, v in values.items() if k not in members}
     books = {kind: {name: values[name] for name in values[book]} for kind, book in _BOOKS.items()}
     transient = {name for name, persistent in values["_buffer_names"].items() if not persistent}
     hooks: dict[str, Any] = {name: OrderedDict() for name in _FOREIGN_HOOKS[:2]}
