@@ -363,7 +363,8 @@ def test_divergences_of_own_classes():
     with pytest.raises(NotImplementedError, match="No KL"):
         d.kl_divergence(d.VonMises(one, one), d.Normal(one, one))
     with pytest.raises(TypeError, match="Expected a Distribution subclass"):
-        d.register_kl(int, Mine)
+        d.register_kl("Normal", Mine)
+    d.register_kl(int, Mine)(kl)  # as libraries do with bases of their own
 
 
 def test_parameters_and_values_are_checked():

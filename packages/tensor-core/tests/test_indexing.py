@@ -75,6 +75,22 @@ def as_key(key):
     return taeda.tensor(key, dtype=taeda.int64) if isinstance(key, list) else key
 
 
+def numbers_first(array, key):
+    """NumPy's array without the dimensions that numbers take away, and the rest of the key.
+
+    NumPy counts numbers beside index arrays as such; PyTorch takes their dimensions away first.
+    """
+    keys = key if isinstance(key, tuple) else (key,)
+    first = []
+    for item in keys:
+        masked = isinstance(item, np.ndarray) and item.dtype == bool
+        if item is not None:
+            kept = item is Ellipsis or isinstance(item, int)
+            first += [item] if kept else [slice(None)] * (item.ndim if masked else 1)
+    end = () if any(item is Ellipsis for item in first) else (...,)
+    return array[(*first, *end)], tuple(item for item in keys if not isinstance(item, int))
+
+
 @pytest.mark.parametrize("key", BASIC, ids=str)
 def test_basic_is_a_view(key):
     expected, t = arrays()
@@ -91,13 +107,16 @@ def test_basic_is_a_view(key):
 def test_advanced_is_a_copy(key, tensors):
     expected, t = arrays()
     reference = np.array(key, dtype=np.int64) if isinstance(key, list) else key
+    if not tensors and isinstance(key, list) and isinstance(key[0], list):
+        reference = tuple(key)  # as PyTorch has it
     if isinstance(key, tuple):
         reference = tuple(np.array(k, dtype=np.int64) if isinstance(k, list) else k for k in key)
     mine = as_key(key) if tensors else key
     found = t[mine]
-    assert found.shape == expected[reference].shape and np.array_equal(found.numpy(), expected[reference])
+    there, rest = numbers_first(expected, reference)
+    assert found.shape == there[rest].shape and np.array_equal(found.numpy(), there[rest])
     value = np.arange(found.numel(), dtype=np.float32).reshape(found.shape)
-    expected[reference] = value
+    there[rest] = value
     t[mine] = taeda.from_numpy(value)
     assert np.array_equal(t.numpy(), expected)
 
@@ -224,7 +243,8 @@ def test_random_keys():
                 key.append(None)
         key = tuple(key)
         try:
-            expected = array[key]
+            there, rest = numbers_first(array, key)
+            expected = there[rest]
         except IndexError:
             with pytest.raises((IndexError, RuntimeError)):
                 t[key]
@@ -232,7 +252,7 @@ def test_random_keys():
         found = t[key]
         assert found.shape == expected.shape and np.array_equal(found.numpy(), expected), (trial, shape, key)
         t[key] = -1
-        array[key] = -1
+        there[rest] = -1
         assert np.array_equal(t.numpy(), array), (trial, shape, key)
 
 
@@ -297,3 +317,49 @@ def test_many_addends_into_a_tensor_of_another_layout(shape):
             (taeda.from_numpy(rows), taeda.from_numpy(columns)), taeda.from_numpy(values), accumulate=True
         )
         np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+
+
+def test_numbers_take_their_dimensions_away_first():
+    t = taeda.arange(24).reshape(2, 3, 4)
+    places = taeda.tensor([2, 0])
+    assert t[0, :, places].shape == (3, 2) and t[0, :, places].equal(t[0][:, places])
+    assert t[:, 1, [0, 3, 3]].tolist() == [[4, 7, 7], [16, 19, 19]]
+    assert taeda.arange(120).reshape(2, 3, 4, 5)[:, 0, :, places].shape == (2, 4, 2)
+    assert t[taeda.tensor(1), :, places].equal(t[1][:, places])
+    t[0, :, places] = taeda.zeros(3, 2, dtype=taeda.int64)
+    assert t[0].tolist() == [[0, 1, 0, 3], [0, 5, 0, 7], [0, 9, 0, 11]]
+    with pytest.raises(IndexError):
+        t[2, :, places]
+
+
+def test_sizes_of_one_element():
+    pair = [taeda.tensor([3]), taeda.tensor(2)]
+    assert taeda.zeros(pair).shape == (3, 2) and taeda.zeros(6).view(*pair).shape == (3, 2)
+    with pytest.raises(TypeError):
+        taeda.zeros([taeda.tensor([3, 2]), 1])
+    with pytest.raises(TypeError):
+        taeda.zeros([taeda.tensor([3.0]), 1])
+    assert [part.shape[0] for part in taeda.ones(5).split(split_size=[3, 2])] == [3, 2]
+    assert [part.shape[0] for part in taeda.split(tensor=taeda.ones(5), split_size_or_sections=2)] == [
+        2,
+        2,
+        1,
+    ]
+
+
+def test_lists_that_hold_more_than_numbers_are_tuples():
+    t = taeda.arange(12).reshape(3, 4)
+    assert (
+        t[[slice(None), 1]].equal(t[:, 1]) and t[[..., 0]].equal(t[:, 0]) and t[[None, 0]].equal(t[None, 0])
+    )
+    assert t[[[0, 1], [1, 0]]].tolist() == [1, 4]
+    assert t[[taeda.tensor([0, 1]), taeda.tensor([1, 2])]].tolist() == [1, 6]
+    assert t[[0, 1]].shape == (2, 4) and t[[True, False, True]].shape == (2, 4)
+    t[[slice(1, None), 0]] = -1
+    assert t[:, 0].tolist() == [0, -1, -1]
+
+
+def test_seeds_are_read_as_ints():
+    assert taeda.manual_seed(3.7).initial_seed() == 3
+    with pytest.raises(TypeError):
+        taeda.manual_seed([1])

@@ -6,11 +6,12 @@ import warnings
 
 from taeda_autograd import _C
 from taeda_autograd.graph import GradientEdge
-from taeda_tensor_core import Tensor, zeros_like
+from taeda_tensor_core import Tensor, stack, zeros_like
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 def _as_tuple(value: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None) -> tuple:
@@ -82,7 +83,8 @@ def grad(
         create_graph: Record the computation of the gradients.
         only_inputs: Of no effect, as elsewhere: no ``.grad`` changes. False warns.
         allow_unused: Give None for inputs that the outputs do not depend on, instead of raising.
-        is_grads_batched: Not offered; must be False.
+        is_grads_batched: `grad_outputs` have one more dimension, the first, for several weights of each output; so have
+            the results. The graph is run once for each.
         materialize_grads: Give zeros in the place of None.
 
     Returns:
@@ -104,7 +106,9 @@ def grad(
             stacklevel=2,
         )
     if is_grads_batched:
-        raise NotImplementedError("grad: is_grads_batched=True is not offered; call grad once for each row")
+        return _batched(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
+        )
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads=True needs allow_unused=True or None, found False")
     inputs = _as_tuple(inputs)
@@ -123,3 +127,32 @@ def grad(
     if materialize_grads:
         results = tuple(_zeros(i) if r is None else r for r, i in zip(results, inputs, strict=True))
     return results
+
+
+def _batched(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any,
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool | None,
+    materialize_grads: bool,
+) -> tuple[Tensor, ...]:
+    """`grad` for each row of the weights; the results stacked."""
+    weights = _as_tuple(grad_outputs)
+    sizes = {tuple(w.shape[:1]) for w in weights or () if w is not None}
+    if len(sizes) != 1 or () in sizes or (0,) in sizes:
+        raise RuntimeError(
+            "grad: with is_grads_batched=True argument 'grad_outputs' must have a first dimension of one size, "
+            "at least 1"
+        )
+    ((count,),) = sizes
+    keep = create_graph if retain_graph is None else retain_graph
+    rows = [
+        grad(
+            outputs, inputs, tuple(None if w is None else w[row] for w in weights), keep or row < count - 1,
+            create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads,
+        )
+        for row in range(count)
+    ]  # fmt: skip
+    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))

@@ -16,7 +16,6 @@ from taeda_distributions._families import (
     Cauchy,
     ContinuousBernoulli,
     Dirichlet,
-    Distribution,
     Exponential,
     ExponentialFamily,
     Gamma,
@@ -47,15 +46,17 @@ _KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
     """Decorator: the function gives the divergence of these classes, and of classes derived from them.
 
+    A class need not derive from `Distribution`: libraries register bases of their own beside it.
+
     Raises:
-        TypeError: They are no distributions.
+        TypeError: They are no classes.
 
     Example:
         >>> @register_kl(Mine, Normal)
         ... def kl_mine_normal(p, q): ...
     """
     for one in (type_p, type_q):
-        if not isinstance(one, type) or not issubclass(one, Distribution):
+        if not isinstance(one, type):
             raise TypeError(f"Expected a Distribution subclass but got {one}")
 
     def decorate(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

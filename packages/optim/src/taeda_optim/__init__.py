@@ -3,11 +3,16 @@
 from typing import Any
 
 from taeda_optim import lr_scheduler
+from taeda_optim.adafactor import Adafactor
 from taeda_optim.adam import Adam, AdamW
 from taeda_optim.adam_family import Adamax, NAdam, RAdam
 from taeda_optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
+from taeda_optim.asgd import ASGD
+from taeda_optim.lbfgs import LBFGS
+from taeda_optim.muon import Muon
 from taeda_optim.optimizer import Optimizer
 from taeda_optim.sgd import SGD
+from taeda_optim.sparse_adam import SparseAdam
 
 __version__ = "0.1.0"
 __taeda_interface__ = {"optim": "1.0"}
@@ -33,14 +38,8 @@ __all__ = [
     "swa_utils",
 ]
 
-# Loaded when first used: classes, and the modules that stand under the names that PyTorch has for them.
-_CLASSES = {
-    "ASGD": "asgd",
-    "Adafactor": "adafactor",
-    "LBFGS": "lbfgs",
-    "Muon": "muon",
-    "SparseAdam": "sparse_adam",
-}
+# Modules that stand under the names that PyTorch has for them. Classes are all there from the beginning: programs go
+# through the variables of this module to find them.
 _MODULES = {
     "adadelta": "adaptive",
     "adagrad": "adaptive",
@@ -52,17 +51,13 @@ _MODULES = {
     "rprop": "adaptive",
     "_adafactor": "adafactor",
     "_muon": "muon",
-    **{name: name for name in (*_CLASSES.values(), "swa_utils")},
+    "swa_utils": "swa_utils",
 }
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _CLASSES:
-        value = getattr(import_module(f"{__name__}.{_CLASSES[name]}"), name)
-        globals()[name] = value
-        return value
     if name in _MODULES:
         return import_module(f"{__name__}.{_MODULES[name]}")
     raise AttributeError(f"module {__name__!r}, the provider of slot 'optim', has no attribute {name!r}")

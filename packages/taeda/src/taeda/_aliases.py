@@ -36,6 +36,21 @@ PARTS = {
     "taeda.utils.checkpoint": ("autograd", "checkpoint"),
     "taeda.utils.flop_counter": ("profiler", "flop_counter"),
 }
+# Import path under taeda, and the module of this package that stands there too.
+STANDS = {
+    "taeda._C._functorch": "taeda._functorch.extension",
+    "taeda._functorch.vmap": "taeda.func._vmap",
+    "taeda.nn.utils._per_sample_grad": "taeda.func._per_sample",
+    **dict.fromkeys(
+        (
+            f"taeda._functorch.{name}"
+            for name in ("apis", "batch_norm_replacement", "eager_transforms", "functional_call")
+        ),
+        "taeda.func",
+    ),
+}
+# Packages that PyTorch brings along, which programs import beside it, and the module that stands for each.
+BESIDE = {"functorch": "taeda._functorch.package"}
 # Import path under taeda, and the package outside the slots that stands there.
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
 # Files of this package that programs do not import.
@@ -91,11 +106,14 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        _names.follow_name()
         head, _, rest = name.partition(".")
-        if not rest:
+        if not rest and (name not in BESIDE or sys.modules.get("torch") is not sys.modules["taeda"]):
             return None
         if head == "taeda":
             module = None if _is_own(name) else _module_for(name)
+        elif not rest:
+            module = _imported(BESIDE[name])
         elif sys.modules.get(head) is sys.modules["taeda"]:
             module = _imported(f"taeda.{rest}")
         else:
@@ -111,7 +129,7 @@ class _Finder:
 
 def _is_own(name: str) -> bool:
     """Whether the module is a file of this package."""
-    if name in SLOTS or name in PARTS or any(name.startswith(f"{slot}.") for slot in SLOTS):
+    if name in SLOTS or name in PARTS or name in STANDS or any(name.startswith(f"{slot}.") for slot in SLOTS):
         return False
     first, _, rest = name.partition(".")[2].partition(".")
     if first == "distributed" and rest and _part_of_distributed(rest) is not None:
@@ -143,6 +161,8 @@ def _module_for(name: str) -> ModuleType | None:
     if name.startswith("taeda.distributed."):
         make = _part_of_distributed(name[len("taeda.distributed.") :])
         return None if make is None else make(name[len("taeda.distributed.") :])
+    if name in STANDS:
+        return _imported(STANDS[name])
     if name in PARTS:
         slot, part = PARTS[name]
         return _below(resolve(slot), part)

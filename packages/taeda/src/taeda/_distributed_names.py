@@ -44,7 +44,7 @@ NAMES = {
     "algorithms.model_averaging": "",
     "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
-    "autograd": "context get_gradients backward",
+    "autograd": "DistAutogradContext backward context get_gradients",
     "checkpoint": "AsyncCheckpointerType BytesStorageMetadata ChunkStorageMetadata DefaultLoadPlanner "
     "DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan SavePlanner "
     "StorageReader StorageWriter TensorStorageMetadata WriteItem async_save load load_sharded_optimizer_state_dict "
@@ -115,6 +115,7 @@ def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..
 
 # What can be used although there are no groups.
 _REAL: dict[str, dict[str, Any]] = {
+    "autograd": {"is_available": is_available},
     "constants": dict.fromkeys(("default_pg_timeout", "default_pg_nccl_timeout"), default_pg_timeout),
     "elastic.multiprocessing.errors": {"record": _record},
     "rpc": {"is_available": is_available},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import taeda_registry
 from taeda_registry.resolution import resolve
 from taeda_registry.table import FIRST_PARTY
@@ -23,8 +25,8 @@ MODULES = {
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops", "_inductor",
-    "_jit_internal", "_logging", "_prims_common", "_subclasses",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor",
+    "_jit_internal", "_logging", "_ops", "_prims_common", "_subclasses",
     "_tensor", "_utils", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
     "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
@@ -79,6 +81,8 @@ def lookup(name: str) -> object:
     if name.startswith("__"):
         raise AttributeError(f"module 'taeda' has no attribute {name!r}")
     tensor = _tensor()
+    if name == "_C" and hasattr(tensor, "_C"):
+        return _extension(tensor)
     for slot in NAMESPACES:
         allowed = CONTRIBUTED.get(slot)
         if allowed is not None and name not in allowed:
@@ -95,6 +99,43 @@ def lookup(name: str) -> object:
     raise AttributeError(
         f"module 'taeda' has no attribute {name!r}: the provider of slot 'tensor' ({tensor.__name__}) does not offer it"
     )
+
+
+# Whether texts call the library torch, and which parts have been told.
+_told: tuple[bool, ...] = (False, False, False)
+
+
+def follow_name() -> None:
+    """Let texts call the library torch while it stands under that name: its module, its tensors, dtypes and sizes.
+
+    Programs read them: the class of a tensor says which library it belongs to, the text of a dtype is a name.
+    """
+    global _told
+    modules = sys.modules
+    core, nn = modules.get("taeda_tensor_core"), modules.get("taeda_nn.parameter")
+    loaded = hasattr(core, "__taeda_interface__"), hasattr(nn, "Parameter")
+    here = modules["taeda"]
+    called = modules.get("torch") is here
+    if _told == (called, *loaded):
+        return
+    _told = (called, *loaded)
+    here.__name__ = "torch" if called else "taeda"
+    if core is not None and loaded[0]:
+        core._C._set_public_name("torch" if called else "taeda")
+        core.Tensor.__module__ = "torch" if called else core.__name__
+    if nn is not None and loaded[1]:
+        nn.Parameter.__module__ = "torch.nn.parameter" if called else nn.__name__
+
+
+def _extension(tensor: ModuleType) -> ModuleType:
+    """The compiled part, which programs ask for more than it has itself."""
+    from importlib import import_module
+
+    functorch = import_module("taeda._functorch.extension")
+    found = tensor._C
+    found._functorch = functorch
+    found._are_functorch_transforms_active = functorch._are_functorch_transforms_active
+    return found
 
 
 def _package(name: str) -> ModuleType:
@@ -138,9 +179,19 @@ def _tensor() -> ModuleType:
     if present is not None and taeda_registry.active("autograd") is not None:
         return present.module
     tensor = resolve("tensor")
+    _show_dtypes(tensor)
+    follow_name()
     if _autograd_belongs():
         _optional("autograd")
     return tensor
+
+
+def _show_dtypes(tensor: ModuleType) -> None:
+    """Programs look for dtypes among the variables of the module."""
+    kind = getattr(tensor, "dtype", None)
+    if isinstance(kind, type):
+        found = {name: value for name, value in vars(tensor).items() if isinstance(value, kind)}
+        vars(sys.modules["taeda"]).update(found, dtype=kind)
 
 
 def _autograd_belongs() -> bool:

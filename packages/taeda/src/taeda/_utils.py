@@ -49,6 +49,20 @@ def _get_all_device_indices() -> list[int]:
     return list(range(taeda.accelerator.device_count()))
 
 
+def _get_available_device_type() -> str | None:
+    """The accelerator's kind; None where there is none."""
+    return taeda.accelerator.current_accelerator().type if taeda.accelerator.is_available() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a kind of device.
+
+    Raises:
+        RuntimeError: There is no such kind.
+    """
+    return taeda.get_device_module(device_type)
+
+
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Any:
     """A tensor over a typed storage."""
     return taeda.empty(0, dtype=storage.dtype).set_(storage, storage_offset, tuple(size), tuple(stride))

@@ -72,6 +72,13 @@ bool is_integer(PyObject* o) {
     return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype()) && tensor_of(o).dtype() != DType::Bool;
   return has_index(o) && !PySequence_Check(o);
 }
+/// What may stand for an int inside a list: also an integral tensor of one element that has dimensions.
+bool is_item(PyObject* o) {
+  if (is_integer(o)) return true;
+  if (!is_tensor(o)) return false;
+  const Tensor& t = tensor_of(o);
+  return t.numel() == 1 && is_integral(t.dtype()) && t.dtype() != DType::Bool;
+}
 bool is_number(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
   if (is_tensor(o)) return tensor_of(o).dim() == 0;
@@ -93,7 +100,7 @@ bool is_int_sequence(PyObject* o) {
     return PySequence_Check(o) && !PyUnicode_Check(o) && !is_tensor(o) && !PyBytes_Check(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   for (Py_ssize_t i = 0; i < n; ++i)
-    if (!is_integer(PySequence_Fast_GET_ITEM(o, i))) return false;
+    if (!is_item(PySequence_Fast_GET_ITEM(o, i))) return false;
   return true;
 }
 /// Python's own numbers, told without a look at any class's bases.
@@ -162,10 +169,25 @@ std::string type_text(PyObject* o) {
 
 /// NumPy's and PyTorch's spellings of the same arguments.
 bool synonym(const char* declared, const char* given) {
-  static constexpr const char* kPairs[][2] = {
-      {"dim", "axis"}, {"dims", "axes"},  {"dim", "dims"},   {"keepdim", "keepdims"}, {"self", "input"},
-      {"self", "x"},   {"dim0", "axis0"}, {"dim1", "axis1"}, {"tensors", "arrays"},   {"other", "x2"},
-      {"self", "x1"},  {"shape", "size"}, {"size", "shape"}, {"dims", "dim"},         {"dims", "axis"}};
+  static constexpr const char* kPairs[][2] = {{"dim", "axis"},
+                                              {"dims", "axes"},
+                                              {"dim", "dims"},
+                                              {"keepdim", "keepdims"},
+                                              {"self", "input"},
+                                              {"self", "x"},
+                                              {"dim0", "axis0"},
+                                              {"dim1", "axis1"},
+                                              {"tensors", "arrays"},
+                                              {"other", "x2"},
+                                              {"self", "x1"},
+                                              {"shape", "size"},
+                                              {"size", "shape"},
+                                              {"dims", "dim"},
+                                              {"dims", "axis"},
+                                              {"self", "tensor"},
+                                              {"split_size", "split_size_or_sections"},
+                                              {"split_sizes", "split_size"},
+                                              {"split_sizes", "split_size_or_sections"}};
   for (const auto& pair : kPairs)
     if (!std::strcmp(declared, pair[0]) && !std::strcmp(given, pair[1])) return true;
   return false;
@@ -445,7 +467,7 @@ const Tensor& opt_tensor_arg(const Signature& sig, int i, Slots& slots) {
 }
 
 int64_t int_slow(const Signature& sig, int i, PyObject* o) {
-  if (!o || !is_integer(o)) wrong_type(sig, i, o);
+  if (!o || !is_item(o)) wrong_type(sig, i, o);
   if (is_tensor(o)) return scalar_of(tensor_of(o), sig.name).to<int64_t>();
   PyObject* index = PyNumber_Index(o);
   if (!index) throw PythonError();
@@ -574,7 +596,7 @@ IntListArg::IntListArg(const Signature& sig, int i, Slots& slots, const Shape& m
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
       // Another object's __index__ may drop the item or shorten the list.
       const Object item = share(PySequence_Fast_GET_ITEM(o, k));
-      if (!PyLong_CheckExact(item.get()) && !is_integer(item.get())) wrong_type(sig, i, o);
+      if (!PyLong_CheckExact(item.get()) && !is_item(item.get())) wrong_type(sig, i, o);
       values_.push_back(int_value(sig, i, item.get()));
     }
     return;

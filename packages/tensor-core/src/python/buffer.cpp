@@ -106,7 +106,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     if (Given(known, args, count, names).truth(0, false))
       owner = own(wrap(converted(detached_alias(tensor_of(self)), std::nullopt, Device{})));
     const Tensor& t = tensor_of(owner.get());
-    check(!t.requires_grad(), ErrorKind::Runtime,
+    check(!t.requires_grad() || !thread_state.grad_enabled, ErrorKind::Runtime,
           "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()");
     check_has_memory(t, "numpy");
     if (t.device().backend != kCPU) [[unlikely]]
@@ -114,7 +114,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
            "; use tensor.cpu()");
     check(*buffer_format(t.dtype()), ErrorKind::Type, "numpy: NumPy has no ", name(t.dtype()),
           "; use tensor.float().numpy()");
-    return array_over(t);
+    return array_over(t.requires_grad() ? detached_alias(t) : t);
   });
 }
 

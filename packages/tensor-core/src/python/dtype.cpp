@@ -10,11 +10,13 @@ PyTypeObject* DTypeType = nullptr;
 
 namespace {
 
+bool called_torch = false;
+
 std::array<PyObject*, kDTypeCount> objects;
 
 DType value_of(PyObject* self) { return reinterpret_cast<PyDType*>(self)->value; }
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("taeda.%s", name(value_of(self)).data()); }
+PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("%s.%s", public_name(), name(value_of(self)).data()); }
 // A name is how pickle finds a singleton again.
 PyObject* reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name(value_of(self)).data()); }
 PyObject* same(PyObject* self, PyObject*) { return Py_NewRef(self); }
@@ -86,6 +88,16 @@ bool init_dtype(PyObject* module) {
   for (const auto& [alias, dtype] : kAliases)
     if (PyModule_AddObjectRef(module, alias, objects[size_t(dtype)]) < 0) return false;
   return true;
+}
+
+const char* public_name() { return called_torch ? "torch" : "taeda"; }
+const char* size_name() { return called_torch ? "torch.Size" : "Size"; }
+
+PyObject* set_public_name(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return nullptr;
+  called_torch = std::string_view(text) == "torch";
+  Py_RETURN_NONE;
 }
 
 }  // namespace taeda::py

@@ -190,11 +190,6 @@ Tensor truth_mask(bool value) {
   *mask.data<bool>() = value;
   return mask;
 }
-Tensor number_index(int64_t value) {
-  Tensor index = empty({}, DType::Int64);
-  *index.data<int64_t>() = value;
-  return index;
-}
 
 Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   std::vector<Item> items;
@@ -229,15 +224,8 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   for (const Item& item : items) {
     switch (item.kind) {
       case Item::Kind::Int:
-        if (!advanced) {
-          view.select(dim, item.value);
-        } else {
-          const int64_t n = view.size(dim);
-          check(item.value >= -n && item.value < n, ErrorKind::Index, "index: ", item.value,
-                " is out of range for dimension ", dim, " of size ", n, " of a tensor of shape ",
-                shape_text(self.sizes()));
-          place(number_index(item.value), 1);
-        }
+        // As PyTorch has it and NumPy has not: a number takes its dimension away, also beside index tensors.
+        view.select(dim, item.value);
         break;
       case Item::Kind::Slice: view.slice(dim++, item.bounds); break;
       case Item::Kind::NewAxis: view.unsqueeze(dim++); break;
@@ -253,7 +241,23 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   return {view.finish_or_self(), std::move(indices)};
 }
 
+/// A list that holds more than numbers stands for a tuple; longer ones are tables of places.
+bool stands_for_tuple(PyObject* key) {
+  constexpr Py_ssize_t kLongest = 32;
+  if (!PyList_Check(key) || PyList_GET_SIZE(key) >= kLongest) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
+    PyObject* item = PyList_GET_ITEM(key, i);
+    if (is_tensor(item) || PySlice_Check(item) || item == Py_Ellipsis || item == Py_None || PySequence_Check(item))
+      return true;
+  }
+  return false;
+}
+
 Selection select_key(const Tensor& self, PyObject* key) {
+  if (stands_for_tuple(key)) {
+    const Object keys = own(PyList_AsTuple(key));
+    return select_key(self, keys.get());
+  }
   if (PyTuple_Check(key)) return select_items(self, {&PyTuple_GET_ITEM(key, 0), size_t(PyTuple_GET_SIZE(key))});
   return select_items(self, {&key, 1});
 }

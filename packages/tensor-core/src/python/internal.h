@@ -87,6 +87,12 @@ const char* buffer_format(DType dtype);
 [[noreturn]] void needs_autograd(const char* what);
 void set_requires_grad(const Tensor& tensor, bool value);
 
+/// What programs call the library: "taeda", or "torch" while it stands under that name. It begins the texts of dtypes.
+const char* public_name();
+/// "Size", or with the other name "torch.Size".
+const char* size_name();
+PyObject* set_public_name(PyObject* module, PyObject* name);
+
 }  // namespace taeda::py
 
 #include "python/override.h"

@@ -153,7 +153,8 @@ PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
-    seed_all(seed_of(seed));
+    const Object number = PyIndex_Check(seed) ? share(seed) : own(PyNumber_Long(seed));  // floats too
+    seed_all(seed_of(number.get()));
     return wrap(default_generator());
   });
 }
@@ -204,6 +205,7 @@ PyMethodDef runtime_functions[] = {
     {"_quota_cores", py_quota_cores, METH_VARARGS, nullptr},
     {"_determinism", get_determinism, METH_NOARGS, nullptr},
     {"_set_determinism", py_set_determinism, METH_O, nullptr},
+    {"_set_public_name", set_public_name, METH_O, nullptr},
     {"empty_cache", empty_cache, METH_NOARGS,
      "empty_cache()\n\nGives the memory that the cpu allocator keeps for reuse, for all threads, back to the "
      "system.\n\n"

@@ -48,7 +48,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 PyObject* repr(PyObject* self) {
   const Object list = Object(PySequence_List(self));
-  return list ? PyUnicode_FromFormat("Size(%R)", list.get()) : nullptr;
+  return list ? PyUnicode_FromFormat("%s(%R)", size_name(), list.get()) : nullptr;
 }
 PyObject* numel(PyObject* self, PyObject*) {
   int64_t total = 1;

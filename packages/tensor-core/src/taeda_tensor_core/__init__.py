@@ -89,6 +89,7 @@ def _announce(place: object) -> None:
 
 
 _announce(_C)
+_C.__path__ = []  # there are no files below it, but modules that import hooks find
 
 
 def _more_ops(name: str):

@@ -18,7 +18,7 @@ _ANSWERS: dict[str, Any] = {
     "_are_functorch_transforms_active": False,
     "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
     "_current_graph_task_id": -1, "_current_autograd_node": None, "_get_cudnn_enabled": False,
-    "_functorch_is_batchedtensor": False, "_dispatch_has_kernel_for_dispatch_key": False,
+    "_dispatch_has_kernel_for_dispatch_key": False,
 }  # fmt: skip
 _FLAGS: dict[str, bool] = {
     "has_lapack": True,
@@ -113,8 +113,18 @@ def find(name: str) -> Any:
         from taeda_tensor_core.default_device import get_default_device
 
         return lambda: str(get_default_device())
-    if name == "_nn":
+    if name in ("_nn", "_linalg", "_fft", "_special", "_sparse"):
         return _C.ops
+    if name == "_is_alias_of":
+        from taeda_tensor_core.private_names import is_alias_of
+
+        return is_alias_of
+    if name == "_is_torch_function_mode_enabled":
+        return lambda: bool(_C._function_mode_stack())
+    if name == "_VariableFunctions":
+        import taeda_tensor_core
+
+        return taeda_tensor_core
     if name in ("TensorBase", "_TensorBase"):
         return _C.Tensor
     if name == "_LinAlgError":

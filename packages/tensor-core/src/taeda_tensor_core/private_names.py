@@ -164,3 +164,8 @@ def _is_all_true(self: Tensor) -> Tensor:
 def _is_any_true(self: Tensor) -> Tensor:
     """Whether an element is true, as a tensor."""
     return self.any()
+
+
+def is_alias_of(self: Tensor, other: Tensor) -> bool:
+    """Whether two tensors show the same storage."""
+    return self.untyped_storage()._cdata == other.untyped_storage()._cdata

@@ -31,6 +31,7 @@ class Transform:
         self._cache_size = cache_size
         self._inv: Any = None
         self._cached_x_y: tuple[Any, Any] = None, None
+        super().__init__()  # of a module, where a transform has parameters
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
 
 _KINDS = ("parameter", "buffer", "module")
+# Members by kind, as PyTorch keeps them, and the names of them that are kept here.
+_BOOKS = {f"_{kind}s": f"_{kind}_names" for kind in _KINDS}
 
 # Called with (module, name, member) when one is registered; what a hook returns, unless None, stands in its place.
 REGISTRATION_HOOKS: dict[str, OrderedDict[int, Any]] = {kind: OrderedDict() for kind in _KINDS}
@@ -72,8 +75,85 @@ class Members(MutableMapping):
         values = self._module.__dict__
         return [values[name] for name in self._names]
 
+    def copy(self) -> dict[str, Any]:
+        """The members as a dict of their own."""
+        return dict(self.items())
+
+    def move_to_end(self, key: str, last: bool = True) -> None:
+        """Let a member be the last one, or the first."""
+        names = self._names
+        value = names.pop(key)
+        rest = {} if last else dict(names)
+        if not last:
+            names.clear()
+        names[key] = value
+        names.update(rest)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(tuple(self._names))
+
+    def __reduce__(self) -> Any:
+        return dict, (self.copy(),)
+
     def __repr__(self) -> str:
-        return repr(dict(self.items()))
+        return repr(self.copy())
+
+
+class KeptMembers(Members):
+    """The view that stands in a module's ``__dict__``, where programs look for it; it does not keep the module."""
+
+    __slots__ = ("_owner",)
+
+    def __new__(cls, module: Any, kind: str | None = None) -> Any:
+        # Programs rebuild what they find in a `__dict__`, mappings by their class: these become dicts of their own.
+        return dict(module) if kind is None else super().__new__(cls)
+
+    def __init__(self, module: Module, kind: str) -> None:
+        self._owner, self._kind = weakref.ref(module), kind
+
+    @property
+    def _module(self) -> Module:  # type: ignore[override]
+        found = self._owner()
+        if found is None:
+            raise RuntimeError(f"the module whose {self._kind}s these are is gone")
+        return found
+
+
+class Lookup:
+    """What ``module.__getattr__(name)`` calls where the class has no such method; it does not keep the module."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, module: Module) -> None:
+        self._owner = weakref.ref(module)
+
+    def __call__(self, name: str) -> Any:
+        """The member of that name."""
+        module = self._owner()
+        values = {} if module is None else module.__dict__
+        if any(name in values.get(book, ()) for book in _BOOKS.values()):
+            return values[name]
+        raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
+
+
+def keep_members(module: Module) -> None:
+    """Put the views into a module's ``__dict__``, and what looks its members up by name."""
+    values = module.__dict__
+    for book, kind in zip(_BOOKS, _KINDS, strict=True):
+        values[book] = KeptMembers(module, kind)
+    values["__getattr__"] = Lookup(module)
+
+
+def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> None:
+    """Let a module have these members of one kind, and no others; a copy of its ``__dict__`` keeps its own."""
+    given, values, book = dict(members), module.__dict__, f"_{kind}_names"
+    before = values.get(book, {})
+    for name in before:
+        if name not in given:
+            values.pop(name, None)
+    values[book] = {name: before.get(name, True if kind == "buffer" else None) for name in given}
+    values[f"_{kind}s"] = KeptMembers(module, kind)
+    values.update(given)
 
 
 def _claim(module: Module, name: str, kind: str) -> None:
@@ -144,8 +224,6 @@ _FOREIGN_HOOKS = (
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
-# Members by kind, as PyTorch keeps them, and the names of them that are kept here.
-_BOOKS = {"_parameters": "_parameter_names", "_buffers": "_buffer_names", "_modules": "_module_names"}
 
 
 def pickled_state(module: Module) -> dict[str, Any]:
@@ -154,9 +232,8 @@ def pickled_state(module: Module) -> dict[str, Any]:
     if "_parameter_names" not in values:
         return dict(values)
     members = {name for book in _BOOKS.values() for name in values[book]}
-    own = {
-        k: v for k, v in values.items() if k not in members and k not in _BOOKS.values() and k != "_hook_set"
-    }
+    members |= {*_BOOKS, *_BOOKS.values(), "_hook_set", "__getattr__"}
+    own = {k: v for k, v in values.items() if k not in members}
     books = {kind: {name: values[name] for name in values[book]} for kind, book in _BOOKS.items()}
     transient = {name for name, persistent in values["_buffer_names"].items() if not persistent}
     hooks: dict[str, Any] = {name: OrderedDict() for name in _FOREIGN_HOOKS[:2]}
@@ -178,6 +255,7 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
     values["_module_names"] = dict.fromkeys(state["_modules"])
     for kind in _BOOKS:
         values.update(state[kind])
+    keep_members(module)
     elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set"}
     for name, value in state.items():
         if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):

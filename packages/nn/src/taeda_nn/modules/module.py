@@ -4,11 +4,12 @@ Note [Where a module keeps its members]
 Parameters, buffers and submodules live in the instance's ``__dict__`` like any other attribute, so reading one is an
 ordinary attribute access. Three ordered name tables beside them say which attribute is of which kind. ``_parameters``,
 ``_buffers`` and ``_modules`` are live views over both; they hold nothing themselves, so no reference cycle arises.
+Views stand in the ``__dict__`` under these names too, for programs that look there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad
@@ -18,8 +19,10 @@ from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
     Members,
+    keep_members,
     pickled_state,
     registered,
+    replace_members,
     set_member,
     take_pickled_state,
 )
@@ -35,6 +38,10 @@ _MISSING: Any = object()
 # The hooks for all modules; None while there are none, so that a call tests one name.
 _everywhere: HookSet | None = None
 _NO_HOOKS = HookSet()
+# PyTorch's names of the hooks at registrations.
+_global_parameter_registration_hooks = REGISTRATION_HOOKS["parameter"]
+_global_buffer_registration_hooks = REGISTRATION_HOOKS["buffer"]
+_global_module_registration_hooks = REGISTRATION_HOOKS["module"]
 
 
 class _WithLookup:
@@ -87,6 +94,7 @@ class Module(Converting, Stateful):
         setter(self, "_parameter_names", {})
         setter(self, "_buffer_names", {})
         setter(self, "_module_names", {})
+        keep_members(self)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -150,13 +158,25 @@ class Module(Converting, Stateful):
     def _parameters(self) -> Members:
         return Members(self, "parameter")
 
+    @_parameters.setter
+    def _parameters(self, members: Mapping[str, Any]) -> None:
+        replace_members(self, "parameter", members)
+
     @property
     def _buffers(self) -> Members:
         return Members(self, "buffer")
 
+    @_buffers.setter
+    def _buffers(self, members: Mapping[str, Any]) -> None:
+        replace_members(self, "buffer", members)
+
     @property
     def _modules(self) -> Members:
         return Members(self, "module")
+
+    @_modules.setter
+    def _modules(self, members: Mapping[str, Any]) -> None:
+        replace_members(self, "module", members)
 
     @property
     def _non_persistent_buffers_set(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""Settings that programs make for a compiler that is not there."""
+"""What `taeda.func` has, under older and private names; settings for a compiler that is not there."""
 
 from taeda.compiler import _Config
 

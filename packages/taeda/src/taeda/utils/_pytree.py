@@ -252,18 +252,12 @@ def _keyed_mapping(obj: Any) -> tuple[list[tuple[Any, Any]], Any]:
     return [(MappingKey(key), value) for key, value in obj.items()], list(obj)
 
 
-# How mappings are taken apart, in the words in which programs ask for it to declare mappings of their own.
-
-
 def _dict_flatten(d: Mapping[Any, T]) -> tuple[list[T], list[Any]]:
     return list(d.values()), list(d)
 
 
 def _dict_unflatten(values: Iterable[T], context: Iterable[Any]) -> dict[Any, T]:
     return dict(zip(context, values, strict=True))
-
-
-_dict_flatten_with_keys = _keyed_mapping
 
 
 def _install() -> None:
@@ -313,6 +307,19 @@ SUPPORTED_NODES[_NamedTuples] = NodeDef(
     None,
 )
 _install()
+# How each container is taken apart, in the words in which programs ask for it to declare containers of their own.
+for _stem, _cls in (
+    ("list", list), ("tuple", tuple), ("dict", dict), ("ordereddict", OrderedDict), ("defaultdict", defaultdict),
+    ("deque", deque), ("namedtuple", _NamedTuples),
+):  # fmt: skip
+    _node = SUPPORTED_NODES[_cls]
+    globals().update(
+        {
+            f"_{_stem}_flatten": _node.flatten_fn,
+            f"_{_stem}_unflatten": _node.unflatten_fn,
+            f"_{_stem}_flatten_with_keys": _node.flatten_with_keys_fn,
+        }
+    )
 
 
 def _field_names(obj: Any) -> list[str]:
