@@ -1,5 +1,6 @@
 // taeda_profiler._C: starts and stops recordings, hands over what they hold, and marks spans.
 #include <algorithm>
+#include <cstring>
 
 #include "places.h"
 #include "recorder.h"
