@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections import OrderedDict
 
 import pytest
 
@@ -263,3 +264,23 @@ def test_functions_become_graphs_by_running_them():
     made = make_fx(lambda x, n: taeda.relu(x) + n if n.sum() > 0 else x)(taeda.ones(2), taeda.ones(2))
     assert {"x", "n", "relu", "add", "output"} <= {node.name for node in made.graph.nodes}
     assert taeda.equal(made(taeda.ones(2), -taeda.ones(2)), taeda.zeros(2))
+
+
+class Ordered(nn.Module):
+    def forward(self, x):
+        return OrderedDict(twice=x * 2, more=(x + 1,))
+
+
+def test_exported_programs_keep_the_class_of_the_result():
+    made = taeda.export.export(Ordered(), (taeda.ones(2),)).module()(taeda.full((2,), 3.0))
+    assert (
+        type(made) is OrderedDict
+        and made["twice"].tolist() == [6.0, 6.0]
+        and made["more"][0].tolist() == [4.0, 4.0]
+    )
+
+
+def test_operands_of_einsum_come_one_by_one():
+    traced = fx.symbolic_trace(lambda x, y: taeda.einsum("ij,jk->ik", (x, y)))
+    assert len(next(node for node in traced.graph.nodes if node.target is taeda.einsum).args) == 3
+    assert traced(taeda.ones(2, 3), taeda.ones(3, 2)).tolist() == [[3.0, 3.0], [3.0, 3.0]]

@@ -51,3 +51,21 @@ def steps(torch: Any, model: Any, optimizer: Any, count: int) -> list[float]:
         optimizer.step()
         losses.append(loss.item())
     return losses
+
+
+def learned(torch: Any, model: Any, *inputs: Any) -> Found:
+    """A model of numbers drawn from names: its results, the gradients of input and parameters, names of its state."""
+    model = filled(torch, model.double()).eval()
+    first = inputs[0].requires_grad_() if inputs[0].is_floating_point() else inputs[0]
+    result = model(*inputs)
+    result = result[0] if isinstance(result, (tuple, list)) else result
+    (result * result).mean().backward()
+    return {
+        "result": result, "gradient": first.grad, "keys": list(model.state_dict()),
+        "gradients": [p.grad for p in model.parameters() if p.grad is not None],
+    }  # fmt: skip
+
+
+def named(name: str, found: Found) -> Found:
+    """The results under a name of their own."""
+    return {f"{name} {key}": value for key, value in found.items()}

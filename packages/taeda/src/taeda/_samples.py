@@ -13,11 +13,11 @@ def _standard_gamma(self: Any, generator: Any = None) -> Any:
     Raises:
         NotImplementedError: A generator is given: samples follow the default one.
     """
-    from taeda_distributions._gamma_gradient import standard_gamma
+    from importlib import import_module
 
     if generator is not None:
         raise NotImplementedError("_standard_gamma: argument 'generator' is not there; use manual_seed")
-    return standard_gamma(self)
+    return import_module("taeda.distributions._gamma_gradient").standard_gamma(self)
 
 
 def _sample_dirichlet(self: Any, generator: Any = None) -> Any:

@@ -539,6 +539,13 @@ def _gradients(space: Any) -> dict[str, tuple[Any, Any]]:
     }
 
 
+def _version(name: str) -> Any:
+    """Functions that give the version of a device's toolkit that the operators were built with: none was."""
+    if not name.endswith("_version"):
+        raise AttributeError(f"torchvision has no operator {name!r} here")
+    return lambda: -1
+
+
 def install() -> None:
     """Define them, once."""
     global _library
@@ -553,4 +560,4 @@ def install() -> None:
     space = vars(_C.ops)["torchvision"]
     for name, (keep, gradient) in _gradients(space).items():
         register_autograd(f"torchvision::{name}", gradient, setup_context=keep)
-    space._cuda_version = lambda: -1  # a number, which no operator gives
+    space.__getattr__ = _version

@@ -134,7 +134,7 @@ def export(
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    done = record(mod, args, kwargs, root=mod, name=type(mod).__name__)
+    done = record(mod, args, kwargs, root=mod, name=type(mod).__name__, keep_class=True)
     if done.module is None:
         raise RuntimeError(f"export: {type(mod).__name__} cannot be exported: {done.failure}")
     return ExportedProgram(done.module, (args, kwargs or {}))

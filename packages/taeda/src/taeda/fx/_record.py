@@ -270,6 +270,7 @@ def record(
     *,
     root: Any = None,
     name: str = "GraphModule",
+    keep_class: bool = False,
 ) -> Recorded:
     """Run a function once and give the graph of what it called.
 
@@ -279,6 +280,7 @@ def record(
         kwargs: Arguments by name.
         root: The module whose parameters and buffers it uses.
         name: Name of the graph module's class.
+        keep_class: Let the graph module give a container of the result's own class; else mappings become dicts.
     """
     kwargs = kwargs or {}
     recording = _Recording(root)
@@ -303,10 +305,17 @@ def record(
         _active.remove(recording)
     if recording.failure is not None and "result" not in locals():
         return Recorded(function(*args, **kwargs), None, recording.failure)
-    return _finished(recording, result, None if flat else (names, spec), name)
+    out_spec = None
+    if keep_class and type(result) not in (dict, list, tuple) and not _pytree.tree_is_leaf(result):
+        parts, out_spec = _pytree.tree_flatten(result)
+    made = _finished(recording, result if out_spec is None else parts, name)
+    if made.module is not None and not (flat and out_spec is None):
+        made.module.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec, out_spec)))
+        made.module.recompile()
+    return made._replace(result=result)
 
 
-def _finished(recording: _Recording, result: Any, containers: Any, name: str) -> Recorded:
+def _finished(recording: _Recording, result: Any, name: str) -> Recorded:
     if recording.failure is None:
         try:
             recording.graph.output(recording.arg(dict(result) if isinstance(result, dict) else result))
@@ -315,9 +324,6 @@ def _finished(recording: _Recording, result: Any, containers: Any, name: str) ->
     if recording.failure is not None:
         return Recorded(result, None, recording.failure)
     recording.tidy()
-    if containers is not None:
-        names, spec = containers
-        recording.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, spec, None)))
     made = GraphModule(recording.holder, recording.graph, name)
     for path, value in [*recording.holder.named_parameters(), *recording.holder.named_buffers()]:
         if not _has_attr(made, path):

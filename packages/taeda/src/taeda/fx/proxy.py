@@ -299,6 +299,8 @@ class Proxy:
                     return tracer.create_proxy("call_function", getattr, (args[0], owner), {})
                 return tracer.create_proxy("call_function", setattr, (args[0], owner, args[1]), {})
             return tracer.create_proxy("call_method", name, args, kwargs)
+        if orig_method is tensor.einsum and len(args) == 2 and isinstance(args[1], (tuple, list)):
+            args = (args[0], *args[1])  # operands may come as one sequence; passes look for them one by one
         return tracer.create_proxy(
             "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(name) or None
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +18,6 @@ _table: dict[str, Callable[..., Any]] = {}
 _PLAIN = frozenset({
     "shape", "dtype", "device", "ndim", "dim", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
     "ndimension", "itemsize", "is_cpu", "names", "result_type", "can_cast", "is_tensor", "is_signed", "get_device",
-    "is_cuda", "is_mps", "is_xpu", "is_hpu", "is_ipu", "is_maia", "is_meta", "is_mtia", "is_vulkan", "is_xla",
-    "is_mkldnn", "is_nested", "is_quantized", "is_conj", "is_neg", "is_inference", "is_distributed",
 })  # fmt: skip
 # What a backward does with gradients that are sparse, and optimizers with all gradients at once.
 _OF_GRADIENTS = frozenset({"add", "add_", "clone", "detach", "_fused_sgd_"})
@@ -66,7 +65,7 @@ class SparseTensor(Tensor):
         known = _table.get(name)
         if known is not None:
             return known(*args, **(kwargs or {}))
-        if name in _PLAIN:
+        if name in _PLAIN or _is_fact(name):
             with _C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         raise NotImplementedError(f"{name}: not defined for sparse tensors; use to_dense() first")
@@ -125,6 +124,11 @@ def _name(func: Any) -> str:
     if name in ("__get__", "__set__", "__delete__"):
         return parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
     return name
+
+
+def _is_fact(name: str) -> bool:
+    """Whether a name is that of an attribute which says what kind of tensor one is."""
+    return name.startswith("is_") and isinstance(vars(Tensor).get(name), types.GetSetDescriptorType)
 
 
 def _restore(
