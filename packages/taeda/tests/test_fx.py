@@ -300,3 +300,8 @@ def test_modules_are_written_to_folders(tmp_path):
     scope = {}
     exec((tmp_path / "made" / "module.py").read_text(), scope)
     assert taeda.equal(scope["Made"]()(taeda.ones(1, 2)), traced(taeda.ones(1, 2)))
+
+
+def test_powers_of_negative_numbers():
+    traced = fx.symbolic_trace(lambda x: (-2) ** x - -1)
+    assert traced(taeda.full((1,), 2.0)).item() == 5.0

@@ -187,9 +187,10 @@ class _Writer:
         if getattr(target, "__module__", "") == "_operator" and not node.kwargs:
             name = target.__name__
             if name in magic_methods:
-                return f"{node!r}{kind} = {magic_methods[name].format(*map(self._operand, args))}"
+                write = self._operand if name == "pow" else self.value  # -1 ** x is another number
+                return f"{node!r}{kind} = {magic_methods[name].format(*map(write, args))}"
             if name in inplace_methods:
-                change = inplace_methods[name].format(*map(self._operand, args))
+                change = inplace_methods[name].format(*map(self.value, args))
                 return f"{change};  {node!r}{kind} = {self.value(args[0])}"
         if (
             target is getattr
