@@ -91,7 +91,7 @@ def test_basic_is_a_view(key):
 def test_advanced_is_a_copy(key, tensors):
     expected, t = arrays()
     reference = np.array(key, dtype=np.int64) if isinstance(key, list) else key
-    if isinstance(key, tuple):
+    if isinstance(key, tuple) or (isinstance(key, list) and isinstance(key[0], list) and not tensors):
         reference = tuple(np.array(k, dtype=np.int64) if isinstance(k, list) else k for k in key)
     mine = as_key(key) if tensors else key
     found = t[mine]

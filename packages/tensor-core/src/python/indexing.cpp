@@ -253,7 +253,24 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
   return {view.finish_or_self(), std::move(indices)};
 }
 
+/// Whether a list stands for the tuple of its items, as it does when one of them is more than a number. Long lists are
+/// places, whatever they hold.
+bool is_list_of_keys(PyObject* key) {
+  constexpr Py_ssize_t kLong = 32;
+  if (!PyList_Check(key) || PyList_GET_SIZE(key) >= kLong) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
+    PyObject* const item = PyList_GET_ITEM(key, i);
+    if (is_tensor(item) || PySlice_Check(item) || item == Py_None || item == Py_Ellipsis || PySequence_Check(item))
+      return true;
+  }
+  return false;
+}
+
 Selection select_key(const Tensor& self, PyObject* key) {
+  if (is_list_of_keys(key)) {
+    const Object keys = own(PyList_AsTuple(key));
+    return select_key(self, keys.get());
+  }
   if (PyTuple_Check(key)) return select_items(self, {&PyTuple_GET_ITEM(key, 0), size_t(PyTuple_GET_SIZE(key))});
   return select_items(self, {&key, 1});
 }
