@@ -150,8 +150,8 @@ class Tracer(TracerBase):
                 self.module_stack.pop(key, None)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """What a program gets that reads member `attr` of a module."""
-        if isinstance(attr_val, nn.Parameter) and self.param_shapes_constant:
+        """What a program gets that reads member `attr` of a module: of a parameter its step."""
+        if isinstance(attr_val, nn.Parameter):
             return self._member_proxy(attr_val, self.root.named_parameters(), parameter_proxy_cache)
         if isinstance(attr_val, taeda.Tensor) and self.proxy_buffer_attributes:
             return self._member_proxy(attr_val, self.root.named_buffers(), parameter_proxy_cache)
@@ -209,6 +209,8 @@ class Tracer(TracerBase):
             raise NameError("parameter is not a member of this module")
         if isinstance(a, taeda.Tensor):
             return self.create_node("get_attr", self._name_of_tensor(a), (), {})
+        if isinstance(a, nn.Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
         if type(a) in _proxyable:
             name = self.get_fresh_qualname(f"_{type(a).__name__}_constant_")
             setattr(self.root, name, a)
@@ -235,7 +237,7 @@ class Tracer(TracerBase):
         count = code.co_argcount + code.co_kwonlyargcount
         names = list(code.co_varnames)
         args: list[Any] = [self.root] if is_module else []
-        if is_module and count == 0 and not code.co_flags & inspect.CO_VARARGS:
+        if is_module and count == 0:
             raise RuntimeError("``self`` argument cannot be part of *args expansion!")
         inputs = names[len(args) : count]
         if isinstance(concrete_args, tuple):
@@ -246,8 +248,10 @@ class Tracer(TracerBase):
             concrete_args = dict(zip(inputs, concrete_args, strict=True))
         known = inspect.signature(inspect.unwrap(root_fn)).parameters
         hints = getattr(inspect.unwrap(root_fn), "__annotations__", {})
-        for number, name in enumerate(inputs, 1):
-            args.append(self._input(name, number, known[name].default, hints.get(name), concrete_args or {}))
+        given = concrete_args or {}
+        numbers = {name: number for number, name in enumerate((n for n in inputs if n in given), 1)}
+        for name in inputs:
+            args.append(self._input(name, numbers.get(name, 0), known[name].default, hints.get(name), given))
         rest = names[count:]
         various = 0
         for flag, stars in ((inspect.CO_VARARGS, "*"), (inspect.CO_VARKEYWORDS, "**")):
@@ -370,9 +374,6 @@ class _Patches(contextlib.ExitStack):
             return tracer.call_module(mod, forward, args, kwargs)
 
         self._set(nn.Module, "__call__", called)
-        changed = type(tracer).getattr is not Tracer.getattr
-        if not (changed or tracer.param_shapes_constant or tracer.proxy_buffer_attributes):
-            return
         cache: dict[str, Any] = {}
 
         def got(mod: Any, attr: str) -> Any:

@@ -214,8 +214,7 @@ class GraphModule(nn.Module):
         state = self.__getstate__()
         return {name: value for name, value in state.items() if name not in _OWN}
 
-    def _copied(self, state: dict[str, Any], graph: Graph) -> GraphModule:
-        made = type(self).__new__(type(self))
+    def _copied(self, made: GraphModule, state: dict[str, Any], graph: Graph) -> GraphModule:
         made.__setstate__(state)
         type(made).__name__ = type(self).__name__
         made.graph = graph
@@ -223,12 +222,11 @@ class GraphModule(nn.Module):
         return made
 
     def __copy__(self) -> GraphModule:
-        return self._copied(dict(self._state()), copy.copy(self._graph))
+        return self._copied(type(self).__new__(type(self)), dict(self._state()), copy.copy(self._graph))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
-        made = self._copied(copy.deepcopy(self._state(), memo), copy.deepcopy(self._graph, memo))
-        memo[id(self)] = made
-        return made
+        made = memo[id(self)] = type(self).__new__(type(self))
+        return self._copied(made, copy.deepcopy(self._state(), memo), copy.deepcopy(self._graph, memo))
 
     def __reduce__(self) -> tuple:
         code = self._graph.python_code(root_module="self")

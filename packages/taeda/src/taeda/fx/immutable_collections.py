@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from taeda.utils import _pytree
+
 __all__ = ["immutable_dict", "immutable_list"]
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError(
-        f"{type(self).__name__} cannot be written to: arguments of a node are replaced as a whole, by "
-        "node.args = ..., node.kwargs = ..., node.update_arg or node.update_kwarg"
+    raise TypeError(
+        f"{type(self).__name__!r} object does not support mutation: arguments of a node are replaced as a whole, by "
+        "node.args = new_args, node.kwargs = new_kwargs, node.update_arg or node.update_kwarg"
     )
 
 
@@ -31,3 +33,12 @@ immutable_list = _closed(
 immutable_dict = _closed(
     "immutable_dict", dict, "__delitem__ __ior__ __setitem__ clear pop popitem setdefault update"
 )
+
+for _kind, _base in ((immutable_list, list), (immutable_dict, dict)):
+    _known = _pytree.SUPPORTED_NODES[_base]
+    _pytree.register_pytree_node(
+        _kind,
+        _known.flatten_fn,
+        lambda leaves, context, kind=_kind, make=_known.unflatten_fn: kind(make(leaves, context)),
+        flatten_with_keys_fn=_known.flatten_with_keys_fn,
+    )

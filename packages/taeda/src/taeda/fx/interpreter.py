@@ -193,6 +193,18 @@ class Transformer(Interpreter):
         self.tracer = OverAll(self.new_graph)
         self.tracer.root = module
 
+    def run_node(self, n: Node) -> Any:
+        """The proxy of a node; what the node notes on its place in the program goes to the new ones."""
+        before = self.new_graph._root.prev
+        result = super().run_node(n)
+        made = before.next
+        while made.op != "root":
+            for name in ("stack_trace", "nn_module_stack"):
+                if n.meta.get(name) is not None:
+                    made.meta.setdefault(name, n.meta[name])
+            made = made.next
+        return result
+
     def placeholder(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Proxy:
         """A new input of the same name."""
         default = args[0] if args else inspect.Parameter.empty
