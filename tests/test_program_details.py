@@ -348,3 +348,41 @@ def test_loading_takes_the_encoding_of_older_programs(tmp_path):
     assert taeda.load(tmp_path / "file.pt", encoding="latin1")["a"].item() == 1.0
     with pytest.raises(TypeError, match="colour"):
         taeda.load(tmp_path / "file.pt", colour="red")
+
+
+def test_results_given_by_out_have_names():
+    x = taeda.tensor([[1.0, 3.0], [2.0, 0.0]])
+    values, indices = taeda.empty(0), taeda.empty(0, dtype=taeda.int64)
+    found = taeda.max(x, 1, out=(values, indices))
+    assert type(found) is taeda.return_types.max and found.values is values and found.indices is indices
+    assert values.tolist() == [3.0, 2.0]
+    inverse, info = taeda.empty(0), taeda.empty(0, dtype=taeda.int32)
+    assert taeda.linalg.inv_ex(taeda.eye(2), out=[inverse, info]).inverse is inverse
+
+
+def test_named_results_show_a_line_for_each_part():
+    found = taeda.tensor([1.0, 2.0]).max(0)
+    assert repr(found) == f"taeda.return_types.max(\nvalues={found.values!r},\nindices={found.indices!r})"
+
+
+def test_numbers_of_small_unsigned_dtypes_count_down_from_the_largest():
+    assert taeda.tensor([-1, -255, 255], dtype=taeda.uint8).tolist() == [255, 1, 255]
+    assert taeda.tensor(-1, dtype=taeda.uint16).item() == 65535
+    for number, dtype in ((-256, taeda.uint8), (300, taeda.uint8), (-129, taeda.int8), (-1, taeda.uint64)):
+        with pytest.raises(OverflowError, match=str(number)):
+            taeda.tensor(number, dtype=dtype)
+
+
+def test_integers_of_any_size_become_floating_point_numbers():
+    assert taeda.tensor(2**65, dtype=taeda.float64).item() == 2.0**65
+    assert taeda.tensor([1, -(10**30)], dtype=taeda.float32)[1].item() == pytest.approx(-1e30)
+    with pytest.raises(OverflowError):
+        taeda.tensor(10**400, dtype=taeda.float64)
+    with pytest.raises(OverflowError):
+        taeda.tensor(2**65)
+
+
+@pytest.mark.parametrize("p", ["fro", "nuc", 1, -1, float("inf"), -float("inf")])
+def test_the_condition_of_singular_matrices_is_infinite(p):
+    batch = taeda.stack([taeda.zeros(2, 2), taeda.eye(2)])
+    assert taeda.linalg.cond(batch, p).isinf().tolist() == [True, False]
