@@ -386,3 +386,33 @@ def test_integers_of_any_size_become_floating_point_numbers():
 def test_the_condition_of_singular_matrices_is_infinite(p):
     batch = taeda.stack([taeda.zeros(2, 2), taeda.eye(2)])
     assert taeda.linalg.cond(batch, p).isinf().tolist() == [True, False]
+
+
+class Doubled(taeda.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        with pytest.warns(DeprecationWarning, match="saved_variables"):
+            assert len(ctx.saved_variables) == 1
+        return grad * 2
+
+
+def test_functions_of_older_programs():
+    x = taeda.ones(1, requires_grad=True)
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        function = Doubled()
+    function.apply(x).backward()
+    assert x.grad.item() == 2.0 and Doubled.generate_vmap_rule is False
+    with pytest.raises(RuntimeError, match="Legacy autograd function"):
+        function(x)
+
+
+def test_windows_are_reached_without_an_import():
+    import taeda_tensor_core
+
+    assert taeda_tensor_core.signal.windows.hann(3).tolist() == [0.0, 1.0, 0.0]

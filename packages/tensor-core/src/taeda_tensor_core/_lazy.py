@@ -8,7 +8,7 @@ from typing import Any
 #: Modules of the package.
 MODULES = frozenset({
     "accelerator", "amp", "array_api", "backends", "default_device", "library", "monitor", "nested", "overrides",
-    "quasirandom", "random", "return_types", "serialization", "sparse", "storage", "testing",
+    "quasirandom", "random", "return_types", "serialization", "signal", "sparse", "storage", "testing",
 })  # fmt: skip
 #: Names by the module that has them.
 NAMES = {
