@@ -257,3 +257,162 @@ def test_lbfgs_at_a_minimum():
         return loss
 
     assert optimizer.step(closure).item() == 0.0 and x.tolist() == [0.0, 0.0]
+
+
+def test_lists_of_keys_are_tuples_of_them():
+    x = taeda.arange(24).reshape(4, 6)
+    rows, columns = [0, 1], [1, 2]
+    assert x[[rows, columns]].tolist() == [1, 8] == x[[taeda.tensor(rows), taeda.tensor(columns)]].tolist()
+    assert x[[slice(0, 2), 1]].tolist() == [1, 7] and x[[..., 1]].tolist() == [1, 7, 13, 19]
+    assert x[[0, None]].shape == (1, 6) and x[[[1, 1, 3], [0]]].tolist() == [6, 6, 18]
+    assert x[[0, 1]].shape == (2, 6) and x[[[0, 1]]].shape == (2, 6)
+    assert x[[[0]] * 32].shape == (32, 1, 6) and x[np.array([rows, columns])].shape == (2, 2, 6)
+    x[[rows, columns]] = -1
+    assert x[0, 1] == -1 and x[1, 2] == -1 and (x == -1).sum() == 2
+    with pytest.raises(IndexError, match="too many indices"):
+        x[[rows, rows, rows]]
+
+
+def test_gradients_of_a_batch_of_weights():
+    x = taeda.tensor([1.0, 2.0], requires_grad=True)
+    z = taeda.ones(1, requires_grad=True)
+    y = x**2
+    (jacobian,) = taeda.autograd.grad(y, x, taeda.eye(2), is_grads_batched=True)
+    assert jacobian.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    y = x**3
+    first, second = taeda.autograd.grad(
+        y, (x, z), (taeda.eye(2),), is_grads_batched=True, allow_unused=True, create_graph=True
+    )
+    assert second is None and first.requires_grad
+    y = x**2
+    with pytest.raises(RuntimeError, match="same first dimension"):
+        taeda.autograd.grad(y, x, None, is_grads_batched=True)
+
+
+def test_zeros_for_unused_inputs_can_be_differentiated():
+    x, a = taeda.tensor(0.5, requires_grad=True), taeda.tensor(1.0, requires_grad=True)
+    (first,) = taeda.autograd.grad(x * a, x, create_graph=True)
+    (second,) = taeda.autograd.grad(first, x, create_graph=True, materialize_grads=True)
+    assert taeda.autograd.grad(second, x, materialize_grads=True)[0].item() == 0.0
+
+
+def test_rows_held_below_a_norm():
+    embedding = nn.Embedding(200, 5, max_norm=1.0)
+    assert embedding(taeda.arange(200)).detach().norm(dim=1).le(1 + 2e-7).all()
+
+
+def test_the_last_bag_takes_what_is_left():
+    bags = nn.EmbeddingBag(10, 3, include_last_offset=True)
+    places = taeda.tensor([0, 1, 2, 3])
+    assert taeda.equal(bags(places, taeda.tensor([0, 3, 3])), bags(places, taeda.tensor([0, 3, 4])))
+
+
+def test_empty_tables_have_sparse_gradients():
+    for rows, places in ((0, []), (10, [[0, 2], [4, 3]])):
+        embedding = nn.Embedding(rows, 0, sparse=True)
+        embedding(taeda.tensor(places, dtype=taeda.int64)).sum().backward()
+        assert embedding.weight.grad.is_sparse and embedding.weight.grad.shape == (rows, 0)
+
+
+class Both(dict):
+    pass
+
+
+def test_files_keep_what_tensors_and_containers_are():
+    weight = nn.Parameter(taeda.ones(2))
+    kept = {
+        "weight": weight,
+        "needs": taeda.ones(1, requires_grad=True),
+        "meta": taeda.empty(2, device="meta"),
+    }
+    file = io.BytesIO()
+    taeda.save(kept, file)
+    file.seek(0)
+    loaded = taeda.load(file)
+    assert type(loaded["weight"]) is nn.Parameter and loaded["needs"].requires_grad
+    assert loaded["meta"].device.type == "meta"
+    file = io.BytesIO()
+    taeda.save(Both(a=taeda.ones(1)), file)
+    file.seek(0)
+    assert type(taeda.load(file, weights_only=False)) is Both
+
+
+def test_files_that_are_open_have_all_bytes(tmp_path):
+    with open(tmp_path / "file", "wb") as file:
+        taeda.save([taeda.arange(3)], file)
+        assert taeda.load(tmp_path / "file")[0].tolist() == [0, 1, 2]
+
+
+def test_loading_takes_the_encoding_of_older_programs(tmp_path):
+    taeda.save({"a": taeda.ones(1)}, tmp_path / "file.pt")
+    assert taeda.load(tmp_path / "file.pt", encoding="latin1")["a"].item() == 1.0
+    with pytest.raises(TypeError, match="colour"):
+        taeda.load(tmp_path / "file.pt", colour="red")
+
+
+def test_results_given_by_out_have_names():
+    x = taeda.tensor([[1.0, 3.0], [2.0, 0.0]])
+    values, indices = taeda.empty(0), taeda.empty(0, dtype=taeda.int64)
+    found = taeda.max(x, 1, out=(values, indices))
+    assert type(found) is taeda.return_types.max and found.values is values and found.indices is indices
+    assert values.tolist() == [3.0, 2.0]
+    inverse, info = taeda.empty(0), taeda.empty(0, dtype=taeda.int32)
+    assert taeda.linalg.inv_ex(taeda.eye(2), out=[inverse, info]).inverse is inverse
+
+
+def test_named_results_show_a_line_for_each_part():
+    found = taeda.tensor([1.0, 2.0]).max(0)
+    assert repr(found) == f"taeda.return_types.max(\nvalues={found.values!r},\nindices={found.indices!r})"
+
+
+def test_numbers_of_small_unsigned_dtypes_count_down_from_the_largest():
+    assert taeda.tensor([-1, -255, 255], dtype=taeda.uint8).tolist() == [255, 1, 255]
+    assert taeda.tensor(-1, dtype=taeda.uint16).item() == 65535
+    for number, dtype in ((-256, taeda.uint8), (300, taeda.uint8), (-129, taeda.int8), (-1, taeda.uint64)):
+        with pytest.raises(OverflowError, match=str(number)):
+            taeda.tensor(number, dtype=dtype)
+
+
+def test_integers_of_any_size_become_floating_point_numbers():
+    assert taeda.tensor(2**65, dtype=taeda.float64).item() == 2.0**65
+    assert taeda.tensor([1, -(10**30)], dtype=taeda.float32)[1].item() == pytest.approx(-1e30)
+    with pytest.raises(OverflowError):
+        taeda.tensor(10**400, dtype=taeda.float64)
+    with pytest.raises(OverflowError):
+        taeda.tensor(2**65)
+
+
+@pytest.mark.parametrize("p", ["fro", "nuc", 1, -1, float("inf"), -float("inf")])
+def test_the_condition_of_singular_matrices_is_infinite(p):
+    batch = taeda.stack([taeda.zeros(2, 2), taeda.eye(2)])
+    assert taeda.linalg.cond(batch, p).isinf().tolist() == [True, False]
+
+
+class Doubled(taeda.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        with pytest.warns(DeprecationWarning, match="saved_variables"):
+            assert len(ctx.saved_variables) == 1
+        return grad * 2
+
+
+def test_functions_of_older_programs():
+    x = taeda.ones(1, requires_grad=True)
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        function = Doubled()
+    function.apply(x).backward()
+    assert x.grad.item() == 2.0 and Doubled.generate_vmap_rule is False
+    with pytest.raises(RuntimeError, match="Legacy autograd function"):
+        function(x)
+
+
+def test_windows_are_reached_without_an_import():
+    import taeda_tensor_core
+
+    assert taeda_tensor_core.signal.windows.hann(3).tolist() == [0.0, 1.0, 0.0]

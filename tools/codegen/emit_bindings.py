@@ -127,8 +127,19 @@ def out_lines(op: Operator, args: str) -> list[str]:
         f"if (slots.given({i})) {{",
         f"  const OutArg out(sig, {i}, slots, {n});",
         f"  ops::{op.cxx}_out({joined(outs, args)});",
-        "  return out.result();",
+        f"  return out.result({'type' if n > 1 else ''});",
         "}",
+    ]
+
+
+def type_lines(op: Operator) -> list[str]:
+    """The class of several named results."""
+    if len(op.results) < 2:
+        return []
+    fields = ", ".join(literal(r.name) for r in op.results)
+    return [
+        f"static const char* const fields[] = {{{fields}}};",
+        f"static PyTypeObject* const type = result_type({literal(op.python_name)}, fields, {len(op.results)});",
     ]
 
 
@@ -139,12 +150,7 @@ def result_lines(op: Operator, args: str) -> list[str]:
         return [f"{call};", f"return {'slots.self()' if writes else 'Py_NewRef(Py_None)'};"]
     if len(op.results) == 1:
         return [f"return wrap({call});"]
-    fields = ", ".join(literal(r.name) for r in op.results)
-    return [
-        f"static const char* const fields[] = {{{fields}}};",
-        f"static PyTypeObject* const type = result_type({literal(op.python_name)}, fields, {len(op.results)});",
-        f"return wrap_results(type, {call});",
-    ]
+    return [f"return wrap_results(type, {call});"]
 
 
 def caller(op: Operator, ident: str, inplace: bool) -> str:
@@ -160,7 +166,11 @@ def caller(op: Operator, ident: str, inplace: bool) -> str:
     if inplace:
         lines += [f"ops::{op.cxx}_({args});", "return slots.self();"]
     else:
-        lines += [*(out_lines(op, args) if "out" in op.forms else []), *result_lines(op, args)]
+        lines += [
+            *type_lines(op),
+            *(out_lines(op, args) if "out" in op.forms else []),
+            *result_lines(op, args),
+        ]
     return fill(CALLER, ident=ident, body=indented(lines, 2))
 
 

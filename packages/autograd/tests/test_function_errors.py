@@ -120,8 +120,10 @@ def test_no_gradient_at_all_is_allowed(x):
 
 
 def test_misuse():
+    with pytest.warns(DeprecationWarning, match=r"Cube.*apply"):
+        made = Cube()
     with pytest.raises(RuntimeError, match=r"Cube.*apply"):
-        Cube()
+        made(taeda.ones(1))
     with pytest.raises(NotImplementedError, match=r"Empty.*forward"):
         type("Empty", (Function,), {}).apply(taeda.ones(1, requires_grad=True))
 

@@ -74,7 +74,7 @@ def test_tensor(data, dtype, shape):
         (None, {}, TypeError, "found NoneType"),
         ({"a": 1}, {}, TypeError, "found dict"),
         ([300], {"dtype": taeda.uint8}, OverflowError, "300, out of range for dtype uint8"),
-        ([-1], {"dtype": taeda.uint8}, OverflowError, "-1"),
+        ([-256], {"dtype": taeda.uint8}, OverflowError, "-256"),
         ([2**63], {"dtype": taeda.int64}, OverflowError, "9223372036854775808"),
         (2**70, {}, OverflowError, "64 bits"),
         ([float("nan")], {"dtype": taeda.int32}, ValueError, "nan"),

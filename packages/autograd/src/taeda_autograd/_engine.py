@@ -10,7 +10,7 @@ from taeda_tensor_core import Tensor, stack, zeros_like
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -83,9 +83,9 @@ def grad(
         create_graph: Record the computation of the gradients.
         only_inputs: Of no effect, as elsewhere: no ``.grad`` changes. False warns.
         allow_unused: Give None for inputs that the outputs do not depend on, instead of raising.
-        is_grads_batched: `grad_outputs` have one more dimension, the first, for several weights of each output; so have
-            the results. The graph is run once for each.
-        materialize_grads: Give zeros in the place of None.
+        is_grads_batched: The first dimension of `grad_outputs` is a batch, for each row of which gradients are given:
+            theirs have it too.
+        materialize_grads: Give zeros in the place of None; with `create_graph` they can be differentiated.
 
     Returns:
         One gradient for each input, of the input's shape and dtype.
@@ -105,54 +105,39 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    if is_grads_batched:
-        return _batched(
-            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
-        )
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads=True needs allow_unused=True or None, found False")
     inputs = _as_tuple(inputs)
     if not inputs:
         raise ValueError("grad: argument 'inputs' is empty, expected at least one tensor")
-    keep = create_graph if retain_graph is None else retain_graph
-    results = _C.run_backward(
-        _as_tuple(outputs),
-        _as_tuple(grad_outputs),
-        bool(keep),
-        bool(create_graph),
-        inputs,
-        True,
-        bool(allow_unused) or materialize_grads,
-    )
+    keep = bool(create_graph if retain_graph is None else retain_graph)
+    unused = bool(allow_unused) or materialize_grads
+    outputs, weights = _as_tuple(outputs), _as_tuple(grad_outputs)
+
+    def once(weights: Any, keep: bool) -> tuple[Tensor, ...]:
+        return _C.run_backward(outputs, weights, keep, bool(create_graph), inputs, True, unused)
+
+    results = _batched(once, weights, keep) if is_grads_batched else once(weights, keep)
     if materialize_grads:
-        results = tuple(_zeros(i) if r is None else r for r, i in zip(results, inputs, strict=True))
+        results = tuple(
+            _zeros(i).requires_grad_(create_graph) if r is None else r
+            for r, i in zip(results, inputs, strict=True)
+        )
     return results
 
 
-def _batched(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any,
-    retain_graph: bool | None,
-    create_graph: bool,
-    allow_unused: bool | None,
-    materialize_grads: bool,
-) -> tuple[Tensor, ...]:
-    """`grad` for each row of the weights; the results stacked."""
-    weights = _as_tuple(grad_outputs)
-    sizes = {tuple(w.shape[:1]) for w in weights or () if w is not None}
-    if len(sizes) != 1 or () in sizes or (0,) in sizes:
+def _batched(once: Callable[[Any, bool], tuple], weights: Any, keep: bool) -> tuple[Any, ...]:
+    """The gradients for each row of the weights, stacked; the graph is run once for a row."""
+    sizes = {w.shape[0] if w.dim() else -1 for w in weights or () if w is not None}
+    if len(sizes) != 1 or -1 in sizes:
         raise RuntimeError(
-            "grad: with is_grads_batched=True argument 'grad_outputs' must have a first dimension of one size, "
-            "at least 1"
+            "grad: with is_grads_batched=True all of 'grad_outputs' need the same first dimension, found the shapes "
+            f"{[None if w is None else tuple(w.shape) for w in weights or ()]}"
         )
-    ((count,),) = sizes
-    keep = create_graph if retain_graph is None else retain_graph
+    count = sizes.pop()
+    if count == 0:
+        raise RuntimeError("grad: with is_grads_batched=True 'grad_outputs' need at least one row")
     rows = [
-        grad(
-            outputs, inputs, tuple(None if w is None else w[row] for w in weights), keep or row < count - 1,
-            create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads,
-        )
-        for row in range(count)
-    ]  # fmt: skip
-    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
+        once(tuple(w if w is None else w[i] for w in weights), keep or i < count - 1) for i in range(count)
+    ]
+    return tuple(None if parts[0] is None else stack(parts) for parts in zip(*rows, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import wraps
 
 from taeda_autograd import _C
@@ -35,6 +36,24 @@ class FunctionCtx(_C.Context):
                     f"save_for_backward: item {i} is {type(tensor).__name__}, expected a Tensor or None"
                 )
         self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Accepted: forward mode differentiates `backward`, which reads what `save_for_backward` kept.
+
+        Raises:
+            TypeError: An item is neither a tensor nor None.
+        """
+        for i, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_forward: item {i} is {type(tensor).__name__}, expected a Tensor or None"
+                )
+
+    @property
+    def saved_variables(self) -> tuple:
+        """The older name of ``saved_tensors``."""
+        warnings.warn("saved_variables is deprecated; use saved_tensors", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that these inputs were modified in place; they must be returned."""
@@ -80,10 +99,20 @@ class Function(metaclass=_FunctionMeta):
     """
 
     setup_context: Callable | None = None
+    generate_vmap_rule: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated: methods of Functions are static; use the class's own apply",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """RuntimeError: Functions whose instances are called, with a forward that is no static method, are no more."""
         raise RuntimeError(
-            f"{type(self).__name__}: Functions are not instantiated; use {type(self).__name__}.apply(...)"
+            f"{type(self).__name__}: Legacy autograd function with non-static forward method is deprecated; use "
+            f"{type(self).__name__}.apply(...)"
         )
 
     @staticmethod

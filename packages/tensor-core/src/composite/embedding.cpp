@@ -12,9 +12,10 @@ void embedding_renorm_(const Tensor& self, const Tensor& indices, double max_nor
         ", expected (rows, features)");
   const Tensor used = ops::reshape(indices, Shape{-1});  // a row used twice is given the same values twice
   const Tensor rows = in_float32(ops::index_select(self, 0, used));
-  const Tensor norms = ops::vector_norm(rows, norm_type, Shape{-1}, true);
-  const Tensor scaled =
-      ops::where(ops::gt(norms, Tensor(max_norm)), rows * (Tensor(max_norm) / (norms + Tensor(1e-7))), rows);
+  // In float64, since float32 would round the margin away.
+  const Tensor norms = ops::to_dtype(ops::vector_norm(rows, norm_type, Shape{-1}, true), DType::Float64);
+  const Tensor scale = ops::to_dtype(Tensor(max_norm) / (norms + Tensor(1e-7)), rows.dtype());
+  const Tensor scaled = ops::where(ops::gt(norms, Tensor(max_norm)), rows * scale, rows);
   const Tensor places[] = {used};
   ops::index_put_(self, places, ops::to_dtype(scaled, self.dtype()));
 }

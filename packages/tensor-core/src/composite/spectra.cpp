@@ -112,9 +112,9 @@ Tensor condition(const Tensor& self, const Norm& norm) {
   infer::expect_square("linalg_cond", "self", self);
   infer::expect_exact("linalg_cond", "self", self);
   const auto [inverse, info] = ops::linalg_inv_ex(self, false);
-  const Tensor singular = ops::unsqueeze(ops::unsqueeze(ops::gt(info, Tensor(0)), -1), -1);
-  const Tensor infinity = Tensor(std::numeric_limits<double>::infinity());
-  return norm(self) * norm(ops::where(singular, infinity, inverse));
+  const Tensor singular = ops::gt(info, Tensor(0));
+  const Tensor finite = ops::where(ops::unsqueeze(ops::unsqueeze(singular, -1), -1), Tensor(0), inverse);
+  return ops::where(singular, Tensor(std::numeric_limits<double>::infinity()), norm(self) * norm(finite));
 }
 Tensor no_conditions(const Tensor& self) {
   return ops::zeros(infer::batch_of(self), real_of(self.dtype()), self.device());

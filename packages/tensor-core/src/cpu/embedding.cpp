@@ -109,12 +109,11 @@ std::vector<int64_t> bag_borders(const Tensor& offsets, int64_t count, bool incl
   check(borders.empty() || borders[0] == 0, ErrorKind::Runtime, "embedding_bag: argument 'offsets' begins with ",
         borders.empty() ? 0 : borders[0], ", expected 0, the first bag's first index");
   if (!include_last) borders.push_back(count);
+  else if (borders.size() > 1) borders.back() = count;  // the last bag takes what is left, whatever is said
   for (size_t b = 1; b < borders.size(); ++b)
     check(borders[b] >= borders[b - 1] && borders[b] <= count, ErrorKind::Runtime,
           "embedding_bag: argument 'offsets' has ", borders[b], " after ", borders[b - 1],
           ", expected numbers that do not fall and are at most ", count, ", the number of indices");
-  check(borders.back() == count, ErrorKind::Runtime, "embedding_bag: argument 'offsets' ends with ", borders.back(),
-        ", expected ", count, ", the number of indices, with include_last_offset");
   return borders;
 }
 

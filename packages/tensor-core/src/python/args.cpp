@@ -624,7 +624,7 @@ FloatListArg::FloatListArg(const Signature& sig, int i, Slots& slots) {
   }
 }
 
-OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(slots.values[i]) {
+OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(slots.values[i]), count_(count) {
   if (!is_plain(given_) && overrides(given_)) throw Overridden();
   if (count == 1 && is_tensor(given_)) {
     items_[0] = given_;
@@ -647,12 +647,37 @@ OutArg::OutArg(const Signature& sig, int i, Slots& slots, int count) : given_(sl
   held_ = held.release();
 }
 
+PyObject* OutArg::result(PyTypeObject* type) const {
+  PyObject* items[8];
+  for (int k = 0; k < count_; ++k) items[k] = Py_NewRef(items_[k]);
+  return pack_results(type, items, count_);
+}
+
 PyObject* wrap(std::vector<Tensor> tensors) {
   PyObject* out = PyTuple_New(Py_ssize_t(tensors.size()));
   if (!out) return nullptr;
   for (size_t i = 0; i < tensors.size(); ++i) PyTuple_SET_ITEM(out, Py_ssize_t(i), wrap(std::move(tensors[i])));
   return out;
 }
+
+namespace {
+
+/// The class's name and, a line each, the parts with theirs.
+PyObject* shown_results(PyObject* results) noexcept {
+  const Object names = own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(results)), "__match_args__"));
+  if (!names) return nullptr;
+  std::string text = std::string(Py_TYPE(results)->tp_name) + "(";
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i) {
+    const Object part = own(PyObject_Repr(PyTuple_GET_ITEM(results, i)));
+    const char* const shown = part ? PyUnicode_AsUTF8(part.get()) : nullptr;
+    if (!shown) return nullptr;
+    text += i ? ",\n" : "\n";
+    text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i))) + "=" + shown;
+  }
+  return PyUnicode_FromString((text + ")").c_str());
+}
+
+}  // namespace
 
 PyTypeObject* result_type(const char* name, const char* const* fields, int count) {
   auto* described = new PyStructSequence_Field[size_t(count) + 1];  // lives as long as the type, that is forever
@@ -662,6 +687,7 @@ PyTypeObject* result_type(const char* name, const char* const* fields, int count
   PyStructSequence_Desc desc{full_name->c_str(), nullptr, described, count};
   PyTypeObject* type = PyStructSequence_NewType(&desc);
   if (!type) throw PythonError();
+  type->tp_repr = shown_results;
   return type;
 }
 

@@ -195,11 +195,14 @@ class OutArg {
   OutArg(const OutArg&) = delete;
   const Tensor& operator[](int i) const { return tensor_of(items_[i]); }
   PyObject* result() const { return Py_NewRef(given_); }
+  /// Several of them, by their names.
+  PyObject* result(PyTypeObject* type) const;
 
  private:
   PyObject* given_;
   PyObject* held_ = nullptr;  // keeps the items of a list, which others may change meanwhile
   PyObject* items_[8];
+  int count_;
 };
 
 // --- results ---

@@ -42,10 +42,14 @@ T checked_integer(PyObject* o) {
       is_tensor(o) ? scalar_of(tensor_of(o), "tensor") : number_for(o, "tensor", "data");
   if (!number) fail(ErrorKind::Type, "tensor: argument 'data' must hold numbers, found ", type_name(o));
   if (!number->is_integral()) return T(int64_t(number->to_double()));
-  const bool fits = number->kind() == Scalar::Kind::UInt
-                        ? number->to<uint64_t>() <= uint64_t(std::numeric_limits<T>::max())
-                    : std::is_same_v<T, uint64_t> ? number->to<int64_t>() >= 0
-                                                  : std::in_range<T>(number->to<int64_t>());
+  // A negative number of an unsigned dtype counts down from the largest, as in fill_.
+  constexpr bool wraps = std::is_unsigned_v<T> && !std::is_same_v<T, uint64_t>;
+  const bool fits =
+      number->kind() == Scalar::Kind::UInt ? number->to<uint64_t>() <= uint64_t(std::numeric_limits<T>::max())
+      : std::is_same_v<T, uint64_t>        ? number->to<int64_t>() >= 0
+                                           : std::in_range<T>(number->to<int64_t>()) ||
+                                                 (wraps && number->to<int64_t>() < 0 &&
+                                                  number->to<int64_t>() >= -int64_t(std::numeric_limits<T>::max()));
   if (!fits) {
     const Object shown = own(PyObject_Str(o));
     fail(ErrorKind::Overflow, "tensor: argument 'data' holds ", PyUnicode_AsUTF8(shown.get()),
@@ -59,6 +63,11 @@ T leaf(PyObject* o) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, float>) {
     if (PyFloat_CheckExact(o)) [[likely]]
       return T(PyFloat_AS_DOUBLE(o));
+    if (PyLong_CheckExact(o)) {  // of any size
+      const double value = PyLong_AsDouble(o);
+      ensure(value != -1 || !PyErr_Occurred());
+      return T(value);
+    }
   }
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return checked_integer<T>(o);
   const std::optional<Scalar> number =

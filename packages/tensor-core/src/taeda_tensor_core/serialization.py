@@ -72,7 +72,8 @@ def save(
         _disable_byteorder_record: accepted as in PyTorch and not used.
         format: ``safetensors`` or ``torch``; by default the first, unless the path is named like a file of PyTorch's
             (``.pt``, ``.pth``, ``.bin``, ``.tar``) or ``obj`` is more than safetensors can hold: dicts (str or int
-            keys), lists and tuples of tensors, numbers, strings and None.
+            keys), lists and tuples of tensors, numbers, strings and None. Parameters, tensors that require grad and
+            containers of other classes come back as what they were from a file of PyTorch's alone.
 
     Raises:
         TypeError: something inside ``obj`` that the format cannot hold, or a text file; nothing was written.
@@ -93,10 +94,11 @@ def save(
 def _encoded(obj: Any, name: str, format: str | None, protocol: int) -> list[Any]:
     if format == "torch" or (format is None and name.endswith(_TORCH_NAMES)):
         return write_torch.encode(obj, protocol)
+    asked = format is not None or name.endswith(".safetensors")
     try:
-        head, chunks = encode(obj)
+        head, chunks = encode(obj, exact=not asked)
     except TypeError:
-        if format is not None or name.endswith(".safetensors"):
+        if asked:
             raise
         return write_torch.encode(obj, protocol)
     return [head, *chunks]
@@ -130,6 +132,8 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    encoding: str = "utf-8",
+    **pickle_load_args: Any,
 ) -> Any:
     """Reads what `save` wrote, any safetensors file (as a dict of tensors), or a file of PyTorch's.
 
@@ -147,14 +151,19 @@ def load(
         weights_only: False unpickles whole objects of PyTorch's format, which can run any code that the file's author
             wanted; only for files that you trust.
         mmap: tensors share memory with the file, whose bytes are read when they are used; writes stay private.
+        encoding: accepted as in PyTorch, for text that Python 2 has pickled; what cannot be read as UTF-8 is refused.
+        pickle_load_args: `errors` and `fix_imports` are accepted as well, and not used.
 
     Raises:
+        TypeError: another argument.
         CheckpointError: the file is malformed, asks for too much, or holds something other than tensors, containers,
             numbers, strings and what `add_safe_globals` declared; the text says where.
 
     Example:
         >>> model.load_state_dict(load("model.safetensors"))
     """
+    if unknown := pickle_load_args.keys() - {"errors", "fix_imports"}:
+        raise TypeError(f"load: unexpected keyword argument {min(unknown)!r}")
     place, whole = placer(map_location), weights_only is False
     if hasattr(f, "read"):
         if mmap:

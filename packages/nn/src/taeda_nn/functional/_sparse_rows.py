@@ -33,7 +33,7 @@ class Rows(autograd.Function):
     @staticmethod
     @autograd.function.once_differentiable
     def backward(ctx: Any, grad: Any) -> Any:
-        values = grad.reshape(-1, ctx.shape[1])
+        values = grad.reshape(ctx.places.numel(), ctx.shape[1])
         return _gradient(ctx.places, values, ctx.shape, ctx.left_out), None, None
 
 

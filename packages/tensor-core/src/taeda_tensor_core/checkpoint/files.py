@@ -30,6 +30,9 @@ def _into(file: IO[bytes], parts: Iterable[Any]) -> None:
         view = memoryview(part)
         for at in range(0, len(view), PIECE):
             _all_of(file, view[at : at + PIECE])
+    # Others may read the file by its name before it is closed.
+    if hasattr(file, "flush"):
+        file.flush()
 
 
 def _all_of(file: IO[bytes], piece: memoryview) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,8 +35,14 @@ class _Item:
 
 @dataclass
 class Collector:
-    """Walks a nested object: tensors get names and are taken out, the rest becomes JSON."""
+    """Walks a nested object: tensors get names and are taken out, the rest becomes JSON.
 
+    Attributes:
+        exact: Refuse what would come back as something else: tensors of other classes, on no device, or that require
+            grad, and containers of other classes.
+    """
+
+    exact: bool = False
     items: list[_Item] = field(default_factory=list)
     _names: set[str] = field(default_factory=lambda: {"__metadata__"})
     _seen: dict[Any, dict[str, Any]] = field(default_factory=dict)
@@ -44,6 +51,8 @@ class Collector:
         """The JSON form of ``value``, which stands at ``name`` inside ``depth`` containers."""
         if depth > MAX_DEPTH:
             raise ValueError(f"save: containers are nested deeper than {MAX_DEPTH} at '{name[:60]}...'")
+        if self.exact:
+            _check_kept(value, name)
         if isinstance(value, tc.Tensor):
             return self._add(value, name or "tensor")
         if isinstance(value, Mapping):
@@ -81,6 +90,21 @@ class Collector:
             name += "_"
         self._names.add(name)
         return name
+
+
+def _check_kept(value: Any, name: str) -> None:
+    """Refuse what a file of safetensors gives back without its class or its flags."""
+    if isinstance(value, tc.Tensor):
+        kept = type(value) is tc.Tensor and not value.requires_grad and value.device.type != "meta"
+    else:
+        kept = not isinstance(value, (Mapping, list, tuple)) or type(value) in (
+            dict,
+            OrderedDict,
+            list,
+            tuple,
+        )
+    if not kept:
+        raise TypeError(f"save: safetensors do not keep what {type(value).__name__} at '{name}' is")
 
 
 def _join(name: str, key: Any) -> str:
@@ -161,9 +185,9 @@ class _Addresses:
         return np.asarray(self)
 
 
-def encode(obj: Any) -> tuple[bytes, list[np.ndarray]]:
-    """The head of the file, and the data of the tensors in their order."""
-    collector = Collector()
+def encode(obj: Any, exact: bool = False) -> tuple[bytes, list[np.ndarray]]:
+    """The head of the file, and the data of the tensors in their order; see `Collector` for `exact`."""
+    collector = Collector(exact)
     structure = collector.describe(obj, "")
     tensors = stored(collector)
     header: dict[str, Any] = {}
