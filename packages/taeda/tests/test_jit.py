@@ -284,3 +284,11 @@ def test_operands_of_einsum_come_one_by_one():
     traced = fx.symbolic_trace(lambda x, y: taeda.einsum("ij,jk->ik", (x, y)))
     assert len(next(node for node in traced.graph.nodes if node.target is taeda.einsum).args) == 3
     assert traced(taeda.ones(2, 3), taeda.ones(3, 2)).tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+def test_methods_of_scripts_stay_though_attributes_have_their_names(tmp_path):
+    layer = nn.Linear(2, 2)
+    layer.save = [1, 2]
+    made = jit.trace(layer, taeda.ones(1, 2))
+    made.save(tmp_path / "net.pt")
+    assert layer.save == [1, 2] and jit.load(tmp_path / "net.pt")(taeda.ones(1, 2)).shape == (1, 2)

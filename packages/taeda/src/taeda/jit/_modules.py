@@ -17,6 +17,20 @@ if TYPE_CHECKING:
 _MISSING_GRAPH = "there is no graph of this {}: {}; trace it with example inputs"
 
 
+class _Always:
+    """A method that is found though the module has an attribute of the same name."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        return self._function if obj is None else self._function.__get__(obj)
+
+    def __set__(self, obj: Any, value: Any) -> None:
+        obj.__dict__[self._function.__name__] = value
+
+
 class ScriptModule(nn.Module):
     """A module whose methods are marked with `script_method`; it runs as the Python that it is.
 
@@ -50,12 +64,14 @@ class ScriptModule(nn.Module):
 
     inlined_graph = graph
 
+    @_Always
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None, **_: Any) -> None:
         """Write it to a file; see `taeda.jit.save`."""
         from taeda.jit import _files
 
         _files.save(self, f, _extra_files)
 
+    @_Always
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         """What `save` would write."""
         import io
@@ -64,6 +80,7 @@ class ScriptModule(nn.Module):
         self.save(buffer, _extra_files)
         return buffer.getvalue()
 
+    @_Always
     def define(self, src: str) -> None:
         """Give the class of this module a method by its source."""
         scope = _scope()
