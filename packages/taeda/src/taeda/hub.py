@@ -198,3 +198,11 @@ def load_state_dict_from_url(
         found = HASH_REGEX.search(name)
         _check_hash(path, found[1] if found else None)
     return tensor.load(path, map_location=map_location)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":  # programs take their progress bars from here
+        from tqdm import tqdm
+
+        return tqdm
+    raise AttributeError(f"module 'taeda.hub' has no attribute {name!r}")
