@@ -9,6 +9,10 @@ import pytest
 import taeda
 
 IMPORTED = [
+    "_dynamo.eval_frame: is_dynamo_supported", "distributed.distributed_c10d: default_pg_timeout",
+    "_guards: detect_fake_mode TracingContext", "_ops: OpOverload HigherOrderOperator",
+    "_functorch.eager_transforms: jacrev vjp", "_functorch.functional_call: stack_module_state",
+    "_subclasses.functional_tensor: FunctionalTensor", "nn.modules.module: _global_parameter_registration_hooks",
     "cuda.nvtx: mark range range_push range_pop", "nn.init: _no_grad_trunc_normal_ _no_grad_fill_",
     "_dynamo.config: suppress_errors", "_dynamo.utils: counters", "_functorch.config: patch",
     "_inductor.config: triton", "_jit_internal: boolean_dispatch List Optional", "_logging: set_logs",
@@ -146,3 +150,14 @@ def test_no_default_backend_is_the_first_one():
     taeda.compiler.set_default_backend("eager")
     taeda.compiler.set_default_backend(None)
     assert taeda.compiler.get_default_backend() == "inductor"
+
+
+def test_turns_by_a_file(tmp_path):
+    from taeda.utils.file_baton import FileBaton
+
+    first, second = (FileBaton(str(tmp_path / "lock"), wait_seconds=0.001) for _ in range(2))
+    assert first.try_acquire() and not second.try_acquire()
+    first.release()
+    second.wait()
+    assert second.try_acquire()
+    second.release()

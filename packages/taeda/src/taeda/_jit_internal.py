@@ -62,3 +62,8 @@ def boolean_dispatch(
     call.__module__ = module_name or call.__module__
     call.__doc__ = if_true.__doc__ or if_false.__doc__
     return call
+
+
+def _copy_to_script_wrapper(fn: Any) -> Any:
+    """The function: nothing is compiled."""
+    return fn

@@ -153,7 +153,7 @@ PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
-    const Object number = PyIndex_Check(seed) ? share(seed) : own(PyNumber_Long(seed));  // floats too
+    const Object number = PyFloat_Check(seed) ? own(PyNumber_Long(seed)) : share(seed);
     seed_all(seed_of(number.get()));
     return wrap(default_generator());
   });

@@ -5,7 +5,7 @@ from __future__ import annotations
 _MODULES = frozenset({
     "_contextlib", "_device", "_foreach_utils", "_python_dispatch", "_pytree", "_triton", "_typing_utils",
     "backend_registration", "benchmark", "bottleneck", "checkpoint", "collect_env", "cpp_backtrace",
-    "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks", "mobile_optimizer",
+    "cpp_extension", "data", "deterministic", "dlpack", "file_baton", "flop_counter", "hooks", "mobile_optimizer",
     "model_zoo", "tensorboard", "weak",
 })  # fmt: skip
 _NAMES = {
