@@ -88,6 +88,8 @@ def _announce(place: object) -> None:
 
 
 _announce(_C)
+# The file that PyTorch has its masked functions in, by which its documentation calls them.
+_C.masked._ops = _C.masked
 
 
 def _more_ops(name: str):
