@@ -416,3 +416,8 @@ def test_windows_are_reached_without_an_import():
     import taeda_tensor_core
 
     assert taeda_tensor_core.signal.windows.hann(3).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_masked_functions_by_the_name_of_their_file():
+    x, mask = taeda.tensor([[-3.0, -2.0, -1.0]]), taeda.tensor([[True, False, True]])
+    assert taeda.masked._ops.amax(x, 1, mask=mask).tolist() == [-1.0]

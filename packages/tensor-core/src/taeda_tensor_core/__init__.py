@@ -90,6 +90,8 @@ def _announce(place: object) -> None:
 
 _announce(_C)
 _C.__path__ = []  # there are no files below it, but modules that import hooks find
+# The file that PyTorch has its masked functions in, by which its documentation calls them.
+_C.masked._ops = _C.masked
 
 
 def _more_ops(name: str):
