@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from libraries.common import Found, network, numbers, steps, table
+from libraries.common import Found, network, numbers, table
 from libraries.training import _lightning
 
 
@@ -101,54 +101,6 @@ def thop(torch: Any, folder: Path) -> Found:
     )
     found = profile(net, inputs=(torch.zeros(1, 3, 8, 8),), verbose=False)
     return {"found": list(found), "text": clever_format(found)}
-
-
-def pytorch_optimizer(torch: Any, folder: Path) -> Found:
-    """Many of its optimizers, each over some steps."""
-    import pytorch_optimizer as o
-
-    names = "AdaBelief AdaBound AdamP Adan AdaPNM Aida Amos CAME DAdaptAdam Lamb Lion MADGRAD NovoGrad Prodigy QHAdam"
-    names += " RAdam Ranger SGDW ScheduleFreeAdamW SophiaH StableAdamW SOAP Tiger Yogi Muon"
-    found: Found = {}
-    for name in names.split():
-        if name in ("SophiaH", "Muon") or not hasattr(o, name):
-            continue
-        model = network(torch, 8)
-        found[name] = steps(torch, model, getattr(o, name)(model.parameters(), lr=1e-2), 3)
-    return found
-
-
-def torch_ema(torch: Any, folder: Path) -> Found:
-    """Averages of parameters, in use for a while and kept."""
-    from torch_ema import ExponentialMovingAverage
-
-    model = network(torch, 8)
-    average = ExponentialMovingAverage(model.parameters(), decay=0.9)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(3):
-        steps(torch, model, optimizer, 1)
-        average.update()
-    x, _ = table(torch)
-    with average.average_parameters():
-        averaged = model(x)
-    torch.save(average.state_dict(), folder / "average.pt")
-    other = ExponentialMovingAverage(model.parameters(), decay=0.5)
-    other.load_state_dict(torch.load(folder / "average.pt"))
-    return {"averaged": averaged, "own": model(x), "decay": other.decay}
-
-
-def ema_pytorch(torch: Any, folder: Path) -> Found:
-    """A copy of a model that follows it."""
-    from ema_pytorch import EMA
-
-    model = network(torch, 8)
-    follower = EMA(model, beta=0.9, update_after_step=1, update_every=1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(4):
-        steps(torch, model, optimizer, 1)
-        follower.update()
-    x, _ = table(torch)
-    return {"averaged": follower(x), "keys": list(follower.state_dict())}
 
 
 def safetensors(torch: Any, folder: Path) -> Found:
