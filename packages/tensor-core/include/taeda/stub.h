@@ -242,7 +242,8 @@ class TAEDA_API OutTarget {
 template <class T>
 inline void settle(const T&) noexcept {}  // numbers
 inline void settle(const Tensor& result) {
-  if (result.impl() && result.impl()->base) [[unlikely]]
+  const TensorImpl* impl = result.impl();
+  if (impl && impl->base && impl->base->refs.load(std::memory_order_relaxed) == 1) [[unlikely]]
     drop_hidden_base(result);
 }
 inline void settle(const std::vector<Tensor>& results) {

@@ -280,9 +280,12 @@ bool bind_older(const Signature& sig, PyObject* self, PyObject* const* args, Py_
                            sig.name, sig.text);
 }
 
-/// Fills the slots from positional arguments alone: nearly every call. False: see `bind`.
-inline bool bind_positional(const Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                            Slots& slots) {
+enum class Bound { Yes, No, Perhaps };
+
+/// Fills the slots from positional arguments alone: nearly every call. No: there are too many of them. Perhaps: `bind`
+/// knows more.
+inline Bound bind_positional(const Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                             Slots& slots) {
   int at = 0;
   if (self) slots.values[at++] = self;
   int end = at + int(nargs);
@@ -294,21 +297,22 @@ inline bool bind_positional(const Signature& sig, PyObject* self, PyObject* cons
       slots.tail_count = end - sig.varargs;
       end = sig.varargs + 1;
     } else if (!PyTuple_Check(first)) {
-      return false;
+      return Bound::Perhaps;
     }
   }
-  if (end > sig.positional) return false;
+  if (end > sig.positional) return Bound::No;
   for (; at < end; ++at) slots.values[at] = *args++;
   for (; at < sig.count; ++at) {
-    if (sig.specs[at].required) return false;
+    if (sig.specs[at].required) return Bound::Perhaps;
     slots.values[at] = nullptr;
   }
-  return true;
+  return Bound::Yes;
 }
 
-/// Fills the slots; on failure returns false with, when `loud`, a TypeError set.
+/// Fills the slots; on failure returns false with, when `loud`, a TypeError set. `older`: also from the order of older
+/// programs.
 bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Slots& slots,
-          bool loud) {
+          bool loud, bool older) {
   for (int i = 0; i < sig.count; ++i) slots.values[i] = nullptr;
   slots.tail = nullptr;
   slots.tail_count = 0;
@@ -327,7 +331,7 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
     }
     slots.values[at] = args[taken];
   }
-  if (taken < nargs && !bind_older(sig, self, args, nargs, slots)) {
+  if (taken < nargs && !(older && bind_older(sig, self, args, nargs, slots))) {
     // `x.sum(())`-like calls without any positional argument left, `zeros()` and so on end here too.
     if (loud)
       PyErr_Format(PyExc_TypeError, "%s: expected at most %d positional arguments, got %zd; signature: %s", sig.name,
@@ -423,17 +427,21 @@ PyObject* run_named(Name name, Signature* signatures, int count, PyObject* self,
   Slots slots;
   try {
     if (count == 1) {
-      if (!kwnames && bind_positional(*signatures, self, args, nargs, slots)) [[likely]]
+      if (!kwnames && bind_positional(*signatures, self, args, nargs, slots) == Bound::Yes) [[likely]]
         return signatures->call(*signatures, slots);
-      if (!bind(*signatures, self, args, nargs, kwnames, slots, true)) return nullptr;
+      if (!bind(*signatures, self, args, nargs, kwnames, slots, true, true)) return nullptr;
       return called(*signatures, slots);
     }
+    const auto bound = [&](Signature& sig) {
+      const Bound plain = kwnames ? Bound::Perhaps : bind_positional(sig, self, args, nargs, slots);
+      return plain == Bound::Perhaps ? bind(sig, self, args, nargs, kwnames, slots, false, false) : plain == Bound::Yes;
+    };
     for (const bool strict : {true, false})
       for (int s = 0; s < count; ++s)
-        if (((!kwnames && bind_positional(signatures[s], self, args, nargs, slots)) ||
-             bind(signatures[s], self, args, nargs, kwnames, slots, false)) &&
-            fits(signatures[s], slots, strict))
-          return called(signatures[s], slots);
+        if (bound(signatures[s]) && fits(signatures[s], slots, strict)) return called(signatures[s], slots);
+    for (int s = 0; s < count; ++s)
+      if (bind(signatures[s], self, args, nargs, kwnames, slots, false, true) && fits(signatures[s], slots, false))
+        return called(signatures[s], slots);
     no_signature(signatures, count, self, args, nargs, kwnames);
     return nullptr;
   } catch (const Overridden&) {
