@@ -21,6 +21,7 @@ RIVAL = "torch==2.13.0"
 ZOO = ("torchvision==0.28.0", "timm==1.0.31", "transformers==5.23.0")
 # Other people's libraries, over each of which a small program runs on both.
 LIBRARIES = "tests/parity/libraries/requirements.txt"
+LIBRARIES_ALONE = "tests/parity/libraries/requirements_alone.txt"
 FORMATTER = "ruff==0.17.5"
 NATIVE_FORMATTER = "clang-format==23.1.5"
 TYPE_CHECKER = "mypy==2.4.1"
@@ -57,6 +58,7 @@ def parity(session: nox.Session) -> None:
     """Compare operators, names, gradients and training with PyTorch; docs/parity*.md are written anew."""
     install(session, "--with", "test")
     session.install("-r", "tests/requirements.txt", RIVAL, *ZOO, "-r", LIBRARIES)
+    session.install("--no-deps", "-r", LIBRARIES_ALONE)
     # Its report tells what differs; the tests below are what fails.
     session.run("python", "tests/parity/operators.py", "--jobs=2", "--write", success_codes=[0, 1])
     session.run("python", "tests/parity/names.py", "--write")
