@@ -17,8 +17,8 @@ from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
 from taeda.fx._patches import Patcher
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
-from taeda.fx.node import base_types, map_aggregate
-from taeda.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+from taeda.fx.node import base_types
+from taeda.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase, proxies_of
 from taeda.utils import _pytree
 from taeda_registry.slots import nn, tensor
 
@@ -72,19 +72,11 @@ class ProxyableClassMeta(type):
         if not is_fx_tracing():
             cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
             return instance
-        found: dict[Any, None] = {}
-
-        def note(item: Any) -> Any:
-            if isinstance(item, Proxy):
-                found[item.tracer] = None
-            return item
-
-        map_aggregate(args, note)
-        map_aggregate(kwargs, note)
-        if not found:
+        proxy = _proxy_among(args, kwargs)
+        if proxy is None:
             cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
             return instance
-        return next(iter(found)).create_proxy("call_function", cls, args, kwargs)
+        return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
 
 
 class PHBase:
@@ -132,16 +124,7 @@ def wrap(fn_or_name: Any) -> Any:
 
 
 def _proxy_among(args: Any, kwargs: Any) -> Proxy | None:
-    found: list[Proxy] = []
-
-    def note(item: Any) -> Any:
-        if isinstance(item, Proxy):
-            found.append(item)
-        return item
-
-    map_aggregate(args, note)
-    map_aggregate(kwargs, note)
-    return found[0] if found else None
+    return next(iter(proxies_of(args, kwargs)), None)
 
 
 _find_proxy = _proxy_among

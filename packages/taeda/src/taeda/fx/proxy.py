@@ -277,15 +277,7 @@ class Proxy:
         cls, orig_method: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Proxy:
         kwargs = kwargs or {}
-        tracers: dict[Any, None] = {}
-
-        def note(item: Any) -> Any:
-            if isinstance(item, Proxy):
-                tracers[item.tracer] = None
-            return item
-
-        map_aggregate(args, note)
-        map_aggregate(kwargs, note)
+        tracers = dict.fromkeys(proxy.tracer for proxy in proxies_of(args, kwargs))
         if len(tracers) > 1:
             raise RuntimeError(
                 f"Found multiple different tracers {list(tracers)} while trying to trace operations {orig_method}"
@@ -304,6 +296,20 @@ class Proxy:
         return tracer.create_proxy(
             "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(name) or None
         )
+
+
+def proxies_of(*arguments: Any) -> list[Proxy]:
+    """The proxies among arguments, in their containers too."""
+    found: list[Proxy] = []
+
+    def note(item: Any) -> Any:
+        if isinstance(item, Proxy):
+            found.append(item)
+        return item
+
+    for argument in arguments:
+        map_aggregate(argument, note)
+    return found
 
 
 def _instruction(frame: Any) -> Any:
