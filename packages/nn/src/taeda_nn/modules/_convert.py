@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad, tensor
+from taeda_nn.modules._state import attributes
 
 if TYPE_CHECKING:
     from taeda_nn.modules.module import Module
@@ -32,7 +33,7 @@ class Converting:
                     param.grad = converted.requires_grad_(grad.requires_grad)
             for name, buffer in module._buffers.items():
                 if buffer is not None:
-                    module.__dict__[name] = fn(buffer)
+                    attributes(module)[name] = fn(buffer)
         return self
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:

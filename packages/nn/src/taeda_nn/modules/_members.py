@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
-from taeda_nn.modules._state import Stateful
+from taeda_nn.modules._state import Stateful, attributes, attributes_with
 from taeda_nn.parameter import Buffer, Parameter, UninitializedBuffer
 
 if TYPE_CHECKING:
@@ -40,21 +40,21 @@ class Members(MutableMapping):
 
     @property
     def _names(self) -> dict[str, Any]:
-        return self._module.__dict__[f"_{self._kind}_names"]
+        return getattr(self._module, f"_{self._kind}_names")
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:
             raise KeyError(name)
-        return self._module.__dict__[name]
+        return attributes(self._module)[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         _claim(self._module, name, self._kind)
         self._names.setdefault(name, True if self._kind == "buffer" else None)
-        self._module.__dict__[name] = value
+        attributes(self._module)[name] = value
 
     def __delitem__(self, name: str) -> None:
         del self._names[name]
-        del self._module.__dict__[name]
+        del attributes(self._module)[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._names))
@@ -67,13 +67,15 @@ class Members(MutableMapping):
 
     def items(self) -> Any:
         """The members as a list of (name, value), taken now."""
-        values = self._module.__dict__
-        return [(name, values[name]) for name in self._names]
+        names = self._names
+        values = attributes_with(self._module, names)
+        return [(name, values[name]) for name in names]
 
     def values(self) -> Any:
         """The members as a list, taken now."""
-        values = self._module.__dict__
-        return [values[name] for name in self._names]
+        names = self._names
+        values = attributes_with(self._module, names)
+        return [values[name] for name in names]
 
     def copy(self) -> dict[str, Any]:
         """The members as a dict of their own."""
@@ -130,23 +132,24 @@ class Lookup:
     def __call__(self, name: str) -> Any:
         """The member of that name."""
         module = self._owner()
-        values = {} if module is None else module.__dict__
+        values = {} if module is None else attributes(module)
         if any(name in values.get(book, ()) for book in _BOOKS.values()):
             return values[name]
         raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
 
 
-def keep_members(module: Module) -> None:
-    """Put the views into a module's ``__dict__``, and what looks its members up by name."""
-    values = module.__dict__
-    for book, kind in zip(_BOOKS, _KINDS, strict=True):
-        values[book] = KeptMembers(module, kind)
-    values["__getattr__"] = Lookup(module)
+def shown_attributes(module: Module) -> dict[str, Any]:
+    """A module's ``__dict__`` as programs see it: with views of its members under PyTorch's names."""
+    values = attributes(module)
+    if "_parameters" not in values and "_parameter_names" in values:
+        for book, kind in zip(_BOOKS, _KINDS, strict=True):
+            values[book] = KeptMembers(module, kind)
+    return values
 
 
 def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> None:
     """Let a module have these members of one kind, and no others; a copy of its ``__dict__`` keeps its own."""
-    given, values, book = dict(members), module.__dict__, f"_{kind}_names"
+    given, values, book = dict(members), attributes(module), f"_{kind}_names"
     before = values.get(book, {})
     for name in before:
         if name not in given:
@@ -158,7 +161,7 @@ def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> No
 
 def _claim(module: Module, name: str, kind: str) -> None:
     """Makes ``name`` free for a member of ``kind`` by forgetting it as one of another kind."""
-    values = module.__dict__
+    values = attributes(module)
     for other in _KINDS:
         if other != kind:
             values[f"_{other}_names"].pop(name, None)
@@ -174,15 +177,21 @@ def _kind_of(value: Any) -> str | None:
 
 def set_member(module: Module, name: str, value: Any) -> None:
     """Assigns an attribute: members are registered, other values must not replace a member of another type."""
-    values = module.__dict__
     kind = _kind_of(value)
-    if "_parameter_names" not in values:
+    parameters = module._parameter_names
+    if parameters is None:
         if kind is not None:
             raise AttributeError(
                 f"cannot assign {kind} {name!r}: call super().__init__() of {type(module).__name__} first"
             )
         object.__setattr__(module, name, value)
-    elif kind == "parameter":
+        return
+    known = name in parameters or name in module._module_names or name in module._buffer_names
+    if kind is None and not known:
+        object.__setattr__(module, name, value)
+        return
+    values = attributes(module)
+    if kind == "parameter":
         _claim(module, name, kind)
         if name in values["_parameter_names"]:
             values[name] = registered(kind, module, name, value)
@@ -203,11 +212,9 @@ def set_member(module: Module, name: str, value: Any) -> None:
             values[name] = registered("buffer", module, name, value)
         if kind == "buffer":
             values["_buffer_names"][name] = value.persistent
-    elif kind == "buffer":
+    else:
         values.pop(name, None)
         module.register_buffer(name, value, value.persistent)
-    else:
-        object.__setattr__(module, name, value)
 
 
 def _must_be(module: Module, name: str, value: Any, allowed: type | None, kind: str, expected: str) -> None:
@@ -215,7 +222,7 @@ def _must_be(module: Module, name: str, value: Any, allowed: type | None, kind: 
         raise TypeError(
             f"{type(module).__name__}.{name} is a {kind}: expected a {expected} or None, got {type(value).__name__}"
         )
-    module.__dict__[name] = value
+    attributes(module)[name] = value
 
 
 # Where PyTorch's modules keep hooks. The first two must be there for its modules to work.
@@ -228,7 +235,7 @@ _FOREIGN_HOOKS = (
 
 def pickled_state(module: Module) -> dict[str, Any]:
     """A module's attributes in PyTorch's layout, so that either library unpickles the other's modules."""
-    values = module.__dict__
+    values = attributes(module)
     if "_parameter_names" not in values:
         return dict(values)
     members = {name for book in _BOOKS.values() for name in values[book]}
@@ -244,7 +251,7 @@ def pickled_state(module: Module) -> dict[str, Any]:
 
 def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
     """Gives an empty module the attributes that `pickled_state`, or PyTorch's modules, have."""
-    values = module.__dict__
+    values = attributes(module)
     if "_parameters" not in state:
         values.update(state)  # of a module that was not initialised, or in the layout of earlier versions
         return
@@ -255,7 +262,7 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
     values["_module_names"] = dict.fromkeys(state["_modules"])
     for kind in _BOOKS:
         values.update(state[kind])
-    keep_members(module)
+    values["__getattr__"] = Lookup(module)
     elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set"}
     for name, value in state.items():
         if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):

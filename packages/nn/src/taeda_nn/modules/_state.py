@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda_nn._bind import Tensor, no_grad
@@ -74,8 +74,9 @@ class Stateful:
             for hook in module._hooks_of("state_pre"):
                 hook(module, prefix, keep_vars)
         module._save_to_state_dict(destination, prefix, keep_vars)
-        values = module.__dict__
-        for name in values["_module_names"]:
+        names = module._module_names
+        values = attributes_with(module, names)
+        for name in names:
             child = values[name]
             if child is not None:
                 child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
@@ -228,11 +229,22 @@ class Stateful:
         return self._add_state_hook("load_post", hook)
 
 
+# An instance's real ``__dict__``, and how to give it another (see Note [The dict of a module is asked for late]).
+attributes: Callable[[Any], dict[str, Any]] = Stateful.__dict__["__dict__"].__get__
+replace_attributes: Callable[[Any, dict[str, Any]], None] = Stateful.__dict__["__dict__"].__set__
+
+
+def attributes_with(module: Any, names: Collection[str]) -> Mapping[str, Any]:
+    """The attributes among which the members of these names stand; without names it does not ask for any."""
+    return attributes(module) if names else {}
+
+
 def _persistent(module: Any) -> list[tuple[str, Tensor]]:
     """The tensors of one module that its state holds, with their names."""
-    values = module.__dict__
-    found = [(name, values[name]) for name in values["_parameter_names"] if values[name] is not None]
-    for name, keep in values["_buffer_names"].items():
+    parameters, buffers = module._parameter_names, module._buffer_names
+    values = attributes_with(module, parameters or buffers)
+    found = [(name, values[name]) for name in parameters if values[name] is not None]
+    for name, keep in buffers.items():
         if keep and values[name] is not None:
             found.append((name, values[name]))
     return found
@@ -289,7 +301,7 @@ def _assigning(module: Module, name: str, target: Tensor, source: Tensor) -> Cal
             value = Parameter(source.detach(), requires_grad=target.requires_grad)
         elif isinstance(target, Buffer) and not isinstance(source, Buffer):
             value = Buffer(source, persistent=target.persistent)
-        module.__dict__[name] = value
+        attributes(module)[name] = value
 
     return assign
 

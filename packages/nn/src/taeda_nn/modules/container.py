@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from taeda_nn._bind import Tensor
+from taeda_nn.modules._state import attributes
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 
@@ -46,7 +47,7 @@ class _Numbered(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._sliced(list(self._modules.items())[index])
-        return self.__dict__[self._name_at(index)]
+        return attributes(self)[self._name_at(index)]
 
     def _sliced(self, items: list[tuple[str, Module]]) -> Any:
         return type(self)(*(module for _name, module in items))
@@ -136,7 +137,7 @@ class Sequential(_Numbered):
 
     def forward(self, input: Any) -> Any:
         """Returns the last module's result."""
-        modules = self.__dict__
+        modules = attributes(self)
         for name in self._module_names:
             input = modules[name](input)
         return input

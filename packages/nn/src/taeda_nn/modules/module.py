@@ -4,7 +4,12 @@ Note [Where a module keeps its members]
 Parameters, buffers and submodules live in the instance's ``__dict__`` like any other attribute, so reading one is an
 ordinary attribute access. Three ordered name tables beside them say which attribute is of which kind. ``_parameters``,
 ``_buffers`` and ``_modules`` are live views over both; they hold nothing themselves, so no reference cycle arises.
-Views stand in the ``__dict__`` under these names too, for programs that look there.
+Views stand in the ``__dict__`` under these names too, from the first time that a program asks for it.
+
+Note [The dict of a module is asked for late]
+Until somebody asks for an instance's ``__dict__`` the interpreter (CPython 3.11, 3.12) keeps its attributes in an array
+and reads them in a third of the time. So layers without members are made, walked and called without it: `attributes`
+stands only where members are.
 """
 
 from __future__ import annotations
@@ -18,16 +23,23 @@ from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked, hoo
 from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
+    Lookup,
     Members,
-    keep_members,
     pickled_state,
     registered,
     replace_members,
     set_member,
+    shown_attributes,
     take_pickled_state,
 )
 from taeda_nn.modules._state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
-from taeda_nn.modules._state import IncompatibleKeys, Stateful
+from taeda_nn.modules._state import (
+    IncompatibleKeys,
+    Stateful,
+    attributes,
+    attributes_with,
+    replace_attributes,
+)
 from taeda_nn.parameter import Parameter
 
 __all__ = [
@@ -81,6 +93,10 @@ class Module(Converting, Stateful):
     _version: int = 1
     _compiled_call_impl: Callable[..., Any] | None = None
     _hook_set: HookSet | None = None
+    # Of a module that is not initialised.
+    _parameter_names: Any = None
+    _buffer_names: Any = None
+    _module_names: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -94,7 +110,7 @@ class Module(Converting, Stateful):
         setter(self, "_parameter_names", {})
         setter(self, "_buffer_names", {})
         setter(self, "_module_names", {})
-        keep_members(self)
+        setter(self, "__getattr__", Lookup(self))
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -147,6 +163,14 @@ class Module(Converting, Stateful):
 
     # Members
 
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return shown_attributes(self)
+
+    @__dict__.setter
+    def __dict__(self, values: dict[str, Any]) -> None:
+        replace_attributes(self, values)
+
     __setattr__ = set_member
 
     def __delattr__(self, name: str) -> None:
@@ -182,8 +206,8 @@ class Module(Converting, Stateful):
     def _non_persistent_buffers_set(self) -> set[str]:
         return {name for name, persistent in self._buffer_names.items() if not persistent}
 
-    def _check_new_name(self, what: str, name: Any, known: dict[str, Any]) -> None:
-        if "_parameter_names" not in self.__dict__:
+    def _check_new_name(self, what: str, name: Any, known: dict[str, Any] | None) -> None:
+        if self._parameter_names is None:
             raise AttributeError(f"register_{what}: call super().__init__() of {type(self).__name__} first")
         if not isinstance(name, str):
             raise TypeError(f"register_{what}: name must be a str, got {type(name).__name__}")
@@ -200,7 +224,7 @@ class Module(Converting, Stateful):
             TypeError: ``param`` is no Parameter.
             ValueError: ``param`` was computed from others, so it is no leaf.
         """
-        self._check_new_name("parameter", name, self.__dict__.get("_parameter_names", {}))
+        self._check_new_name("parameter", name, self._parameter_names)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"register_parameter: {name!r} must be a Parameter or None, got {type(param).__name__}"
@@ -212,7 +236,7 @@ class Module(Converting, Stateful):
         if param is not None:
             param = registered("parameter", self, name, param)
         self._parameter_names[name] = None
-        self.__dict__[name] = param
+        attributes(self)[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state but not learned; ``persistent`` says whether ``state_dict`` holds it.
@@ -221,7 +245,7 @@ class Module(Converting, Stateful):
             KeyError: The name is taken, empty, or contains a dot.
             TypeError: ``tensor`` is no Tensor.
         """
-        self._check_new_name("buffer", name, self.__dict__.get("_buffer_names", {}))
+        self._check_new_name("buffer", name, self._buffer_names)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"register_buffer: {name!r} must be a Tensor or None, got {type(tensor).__name__}"
@@ -229,7 +253,7 @@ class Module(Converting, Stateful):
         if tensor is not None:
             tensor = registered("buffer", self, name, tensor)
         self._buffer_names[name] = persistent
-        self.__dict__[name] = tensor
+        attributes(self)[name] = tensor
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Adds a submodule under ``name``.
@@ -240,11 +264,11 @@ class Module(Converting, Stateful):
         """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"add_module: {name!r} must be a Module or None, got {type(module).__name__}")
-        self._check_new_name("module", name, self.__dict__.get("_module_names", {}))
+        self._check_new_name("module", name, self._module_names)
         if module is not None:
             module = registered("module", self, name, module)
         self._module_names[name] = None
-        self.__dict__[name] = module
+        attributes(self)[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as ``add_module``."""
@@ -255,8 +279,9 @@ class Module(Converting, Stateful):
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Yields (name, submodule) of the direct submodules, each module once."""
         seen: set[int] = set()
-        values = self.__dict__
-        for name in tuple(self._module_names):
+        names = tuple(self._module_names)
+        values = attributes_with(self, names)
+        for name in names:
             module = values[name]
             if module is not None and id(module) not in seen:
                 seen.add(id(module))
@@ -280,9 +305,10 @@ class Module(Converting, Stateful):
             if remove_duplicate:
                 memo.add(module)
             yield path, module
-            values = module.__dict__
+            names = module._module_names
+            values = attributes_with(module, names)
             dot = f"{path}." if path else ""
-            for name in reversed(values["_module_names"]):
+            for name in reversed(names):
                 below = values[name]
                 if below is not None:
                     waiting.append((dot + name, below))
@@ -302,8 +328,9 @@ class Module(Converting, Stateful):
         else:
             holders = iter([(prefix, self)])
         for path, module in holders:
-            values = module.__dict__
-            for name in tuple(values[table]):
+            names = tuple(getattr(module, table))
+            values = attributes_with(module, names)
+            for name in names:
                 member = values[name]
                 if member is None or (remove_duplicate and id(member) in seen):
                     continue
@@ -365,7 +392,7 @@ class Module(Converting, Stateful):
         owner = self.get_submodule(path)
         if name not in getattr(owner, f"_{what}_names"):
             raise AttributeError(f"get_{what}: {type(owner).__name__} has no {what} {name!r} (in {target!r})")
-        return owner.__dict__[name]
+        return attributes(owner)[name]
 
     def get_parameter(self, target: str) -> Parameter:
         """Returns the parameter of dotted name ``target``; AttributeError when there is none."""

@@ -9,6 +9,7 @@ from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn._decompose.rnn import STEPS
 from taeda_nn._recurrence import FUSED, run_layers
+from taeda_nn.modules._state import attributes
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter
 from taeda_nn.utils.rnn import PackedSequence
@@ -115,7 +116,7 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        values = self.__dict__
+        values = attributes(self)
         return [values[name] for name in self._flat_weights_names]
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, tensor
+from taeda_nn.modules._state import attributes
 from taeda_nn.modules.activation import GELU, ReLU
 from taeda_nn.modules.attention import MultiheadAttention
 from taeda_nn.modules.container import ModuleList
@@ -111,7 +112,7 @@ class _Layer(Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if "activation" not in self.__dict__:
+        if "activation" not in attributes(self):
             self.activation = F.relu
 
     def _sa_block(
