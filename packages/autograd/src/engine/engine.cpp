@@ -59,7 +59,7 @@ class Run {
     innermost = outer_;
     let_go();
   }
-  static inline thread_local constinit Run* innermost = nullptr;
+  static inline thread_local constinit Run* innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 
   void start(std::span<const Edge> roots, std::span<Tensor> grads);
   void capture_at(const Edge& edge, size_t input) { captures_[edge.node.get()].push_back({edge.output, input}); }

@@ -54,8 +54,8 @@ void Node::release_saved() {
 // A graph of any depth dies in a loop: nodes freed while one is being deleted wait in a list.
 void destroy(Node* node) noexcept {
   if ((node->flags & kAccumulates) && rest(node)) return;
-  static thread_local constinit Node* waiting = nullptr;
-  static thread_local constinit bool running = false;
+  static thread_local constinit Node* waiting __attribute__((tls_model("initial-exec"))) = nullptr;
+  static thread_local constinit bool running __attribute__((tls_model("initial-exec"))) = false;
   node->next_dead = waiting;
   waiting = node;
   if (running) return;

@@ -71,10 +71,11 @@ bool alike(const Tensor& a, const Tensor& b) {
 void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   infer::check_number("copy_", "src", src, self.dtype());
   if (self.numel() == 0 && src.numel() == 0) return;
-  const Shape sizes = broadcast_shapes(self.sizes(), src.sizes(), "copy_");
-  check(std::equal(sizes.begin(), sizes.end(), self.sizes().begin(), self.sizes().end()), ErrorKind::Runtime,
-        "copy_: argument 'src' of shape ", shape_text(src.sizes()), " cannot be broadcast to the shape ",
-        shape_text(self.sizes()), " of 'self'");
+  if (!infer::same_shape(self, src)) {
+    const Shape sizes = broadcast_shapes(self.sizes(), src.sizes(), "copy_");
+    check(std::ranges::equal(sizes, self.sizes()), ErrorKind::Runtime, "copy_: argument 'src' of shape ",
+          shape_text(src.sizes()), " cannot be broadcast to the shape ", shape_text(self.sizes()), " of 'self'");
+  }
   if (self.numel() == 0) return;
   if (self.device() == src.device()) return ops::copy_same_(self, src);
   if (!backend(self.device().backend).has_memory()) return;

@@ -14,7 +14,7 @@ constexpr uint64_t kLevelBit = KeySet::of(Layer::Transform).bits();
 /// The layers that a call meets behind the levels.
 constexpr uint64_t kBehind = (kLevelBit - 1) & ~((uint64_t(1) << kLayerShift) - 1);
 
-thread_local Level* innermost = nullptr;
+constinit thread_local Level* innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace taeda {
 namespace {
 
 /// Streams that this thread has chosen, one per device at most; empty on nearly every thread.
-thread_local std::vector<Stream>* chosen = nullptr;
+constinit thread_local std::vector<Stream>* chosen __attribute__((tls_model("initial-exec"))) = nullptr;
 
 void forget_chosen() noexcept { delete std::exchange(chosen, nullptr); }
 

@@ -2,6 +2,7 @@
 #include "taeda/elementwise.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "cpu/float8.h"
 #include "cpu/loops/cast.h"
@@ -18,7 +19,7 @@ constexpr int64_t kChunk = 512;
 using CastRow = const Loop (*)[kDTypeCount];
 /// This machine's loops, and the base ones of pairs that have no others. Those of float8 have float32 on the other
 /// side.
-CastRow cast_table() noexcept {
+CastRow make_cast_table() noexcept {
   static const loops::CastTable table = [] {
     loops::CastTable all = loops::cast_table();
     for (int to = 0; to < kDTypeCount; ++to)
@@ -34,6 +35,13 @@ CastRow cast_table() noexcept {
     return all;
   }();
   return table.rows;
+}
+inline CastRow cast_table() noexcept {
+  static std::atomic<CastRow> made{nullptr};  // asked in every copy: cheaper to read than a guarded static
+  CastRow rows = made.load(std::memory_order_acquire);
+  if (!rows) [[unlikely]]
+    made.store(rows = make_cast_table(), std::memory_order_release);
+  return rows;
 }
 
 /// Pairs without a loop of their own, by way of float32.
@@ -187,8 +195,9 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
   int64_t index[kMaxDims];
   char* data[kMax];
   std::copy_n(walk.base, walk.count, data);
+  std::fill_n(index, walk.ndim, 0);
   int64_t rest = begin;
-  for (int d = 0; d < walk.ndim; ++d) {
+  for (int d = 0; rest != 0; ++d) {
     index[d] = rest % walk.sizes[d];
     rest /= walk.sizes[d];
     for (int k = 0; k < walk.count; ++k) data[k] += index[d] * walk.strides[d][k];
@@ -231,7 +240,8 @@ bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   order_dims(walk);
   merge_dims(walk);
   const int64_t numel = operands[0].tensor->numel();
-  const Unlocked unlocked(numel > kLoopGrain);
+  if (numel <= kLoopGrain) return run_range(walk, loop, params, 0, numel);
+  const Unlocked unlocked(true);
   const Uninterrupted whole(stays_whole(operands, count, numel));
   parallel_for(numel, kLoopGrain, [&](int64_t begin, int64_t end) { run_range(walk, loop, params, begin, end); });
 }
@@ -322,10 +332,11 @@ void copy_elements(const Tensor& out, const Tensor& in) {
     return;
   }
   if (copy_transposed(out, in)) return;
+  if (const Loop direct = cast_table()[int(out.dtype())][int(in.dtype())]) [[likely]]
+    return run_loop(direct, nullptr, {{&out, out.dtype()}, {&in, in.dtype()}});
   // The engine brings the other side of a float8 to and from float32.
-  const bool direct = cast_table()[int(out.dtype())][int(in.dtype())];
-  const DType to = direct || is_float8(out.dtype()) ? out.dtype() : DType::Float32;
-  const DType from = direct || !is_float8(out.dtype()) ? in.dtype() : DType::Float32;
+  const DType to = is_float8(out.dtype()) ? out.dtype() : DType::Float32;
+  const DType from = is_float8(out.dtype()) ? DType::Float32 : in.dtype();
   run_loop(cast_table()[int(to)][int(from)], nullptr, {{&out, to}, {&in, from}});
 }
 

@@ -26,8 +26,10 @@ struct Axes {
   }
   /// Innermost (smallest step in memory) first, neighbours merged.
   void settle() {
-    std::stable_sort(items, items + count,
-                     [](const Axis& a, const Axis& b) { return std::abs(a.in) < std::abs(b.in); });
+    // By insertion: std::stable_sort would allocate, for a handful of axes.
+    for (int i = 1; i < count; ++i)
+      for (int j = i; j > 0 && std::abs(items[j].in) < std::abs(items[j - 1].in); --j)
+        std::swap(items[j], items[j - 1]);
     int last = 0;
     for (int i = 1; i < count; ++i) {
       Axis& inner = items[last];
@@ -206,13 +208,12 @@ void run_split(Job& job, int64_t items, int64_t elements, int64_t results) {
 /// Into `acc`, which is ready, or through `finish`.
 void run(const loops::Reducer& reducer, const Tensor& self, uint64_t reduced, char* acc, const Finish* finish,
          int64_t acc_size, int64_t results) {
-  Job job{.reducer = &reducer,
-          .kept = {},
-          .reduced = {},
-          .base = self.bytes(),
-          .acc = acc,
-          .finish = finish,
-          .acc_size = acc_size};
+  Job job;  // member by member: an initializer would zero the axes, most of a small call's time
+  job.reducer = &reducer;
+  job.base = self.bytes();
+  job.acc = acc;
+  job.finish = finish;
+  job.acc_size = acc_size;
   int64_t step = 1;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {
     const int64_t size = self.size(d), in = self.stride(d) * self.item_bytes();

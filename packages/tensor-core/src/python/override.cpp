@@ -11,6 +11,7 @@
 namespace taeda::py {
 
 constinit thread_local PyTypeObject* plain_type __attribute__((tls_model("initial-exec"))) = nullptr;
+QuietClass quiet_class{};
 
 namespace {
 
@@ -436,10 +437,14 @@ bool dispatches(PyTypeObject* type) {
   return found && found != Py_None && found != dispatches_not;
 }
 
-bool overrides(PyObject* o) {
+bool answered_elsewhere(PyObject* o) {
   if (modes.in_force()) return true;
   plain_type = TensorType;  // also on the thread's first call
-  return !modes.classes_off && !modes.all_off && class_answers(o);
+  if (modes.classes_off || modes.all_off) return false;
+  if (class_answers(o)) return true;
+  PyTypeObject* type = Py_TYPE(o);
+  if (is_tensor(o) && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) quiet_class = {type, type->tp_version_tag};
+  return false;
 }
 
 void meet_mode() {

@@ -14,11 +14,25 @@ namespace taeda::py {
 /// Thrown by a conversion that meets an argument whose class answers, or a mode: nothing has been computed yet.
 struct Overridden {};
 
+/// The class of tensors that was last found to answer nothing, such as a parameter's, as it was then.
+struct QuietClass {
+  PyTypeObject* type;
+  unsigned version;
+};
+extern QuietClass quiet_class;
+/// Whether no mode is in force and the class is `quiet_class`, unchanged.
+inline bool keeps_quiet(PyObject* o) {
+  const PyTypeObject* type = Py_TYPE(o);
+  return type == quiet_class.type && plain_type && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) &&
+         type->tp_version_tag == quiet_class.version;
+}
+/// Asks the modes, then the class.
+bool answered_elsewhere(PyObject* o);
 /// Whether a call with this argument is answered elsewhere: by a mode, or by the class of the argument.
-bool overrides(PyObject* o);
+inline bool overrides(PyObject* o) { return !is_plain(o) && !keeps_quiet(o) && answered_elsewhere(o); }
 /// The same, quickly for the usual partners of tensors.
 inline bool may_override(PyObject* o) {
-  if (plain_type && (Py_TYPE(o) == plain_type || PyFloat_CheckExact(o) || PyLong_CheckExact(o))) return false;
+  if (plain_type && (PyFloat_CheckExact(o) || PyLong_CheckExact(o))) return false;
   return overrides(o);
 }
 /// For functions that take no tensor: throws while a mode is in force.
