@@ -17,11 +17,8 @@ void copy_kernel(const Tensor& self, const Tensor& src) {
 
 void fill_kernel(const Tensor& self, const Tensor& value) {
   if (self.numel() == 0) return;
-  char zero[16] = {}, bytes[16] = {};
-  const int64_t none[2] = {0, 0};
-  char* const pair[2] = {bytes, value.bytes()};
-  convert_elements(self.dtype(), value.dtype(), pair, none, 1);
-  if (self.dense() && std::memcmp(zero, bytes, sizeof bytes) == 0) {
+  constexpr char zero[16] = {};  // the bytes of zero in every dtype
+  if (self.dense() && std::memcmp(zero, value.bytes(), size_t(value.item_bytes())) == 0) {
     const int64_t total = self.numel() * self.item_bytes();
     const Unlocked unlocked(self.numel() > kLoopGrain);
     parallel_for(total, 1 << 20,
