@@ -15,10 +15,22 @@ void copy_kernel(const Tensor& self, const Tensor& src) {
   copy_elements(self, src);
 }
 
+/// Whether the number's bytes are zero, as those of 0 are in every dtype.
+bool all_zero(const Tensor& number) {
+  uint64_t words[2] = {};
+  const char* const from = number.bytes();
+  switch (number.item_bytes()) {
+    case 1: std::memcpy(words, from, 1); break;
+    case 2: std::memcpy(words, from, 2); break;
+    case 4: std::memcpy(words, from, 4); break;
+    case 8: std::memcpy(words, from, 8); break;
+    default: std::memcpy(words, from, 16);
+  }
+  return (words[0] | words[1]) == 0;
+}
 void fill_kernel(const Tensor& self, const Tensor& value) {
   if (self.numel() == 0) return;
-  constexpr char zero[16] = {};  // the bytes of zero in every dtype
-  if (self.dense() && std::memcmp(zero, value.bytes(), size_t(value.item_bytes())) == 0) {
+  if (self.dense() && all_zero(value)) {
     const int64_t total = self.numel() * self.item_bytes();
     const Unlocked unlocked(self.numel() > kLoopGrain);
     parallel_for(total, 1 << 20,

@@ -2,6 +2,7 @@
 #include "taeda/ops/loss.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -147,20 +148,65 @@ void bce_with_logits_loss_backward_kernel(const Tensor& out, const Tensor& grad,
 // ------------------------------------------------------------------------------------------------
 
 /// The class of each position, checked; -1 where it is to be ignored.
-std::vector<int64_t> classes_of(const char* op, const Tensor& target, const ClassPlan& s, int64_t ignore_index) {
-  const Tensor t = row_major(target, DType::Int64);
-  std::vector<int64_t> out(static_cast<size_t>(s.n * s.inner));
-  const int64_t* const from = t.data<int64_t>();
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (from[i] == ignore_index) {
-      out[i] = -1;
-      continue;
-    }
-    check(from[i] >= 0 && from[i] < s.c, ErrorKind::Index, op, ": argument 'target' has class ", from[i],
-          ", expected 0 to ", s.c - 1);
-    out[i] = from[i];
+class Classes {
+ public:
+  Classes(const char* op, const Tensor& target, const ClassPlan& s, int64_t ignored)
+      : numbers_(row_major(target, DType::Int64)), from_(numbers_.data<int64_t>()), ignored_(ignored) {
+    std::atomic<bool> fine{true};
+    parallel_for(size(), 1 << 16, [&](int64_t begin, int64_t end) {
+      if (!layers<float>().all_classes(from_ + begin, end - begin, s.c, ignored)) fine = false;
+    });
+    if (fine) [[likely]]
+      return;
+    const auto wrong = [&](int64_t c) { return c != ignored && (c < 0 || c >= s.c); };
+    fail(ErrorKind::Index, op, ": argument 'target' has class ", *std::find_if(from_, from_ + size(), wrong),
+         ", expected 0 to ", s.c - 1);
   }
-  return out;
+  int64_t size() const { return numbers_.numel(); }
+  int64_t operator[](int64_t i) const { return from_[i] == ignored_ ? -1 : from_[i]; }
+
+ private:
+  Tensor numbers_;
+  const int64_t* from_;
+  int64_t ignored_;
+};
+
+/// Positions that are handled together: side by side in a plane or, where planes are single positions, one below the
+/// other. Class k of the j-th stands at base + j * step + k * inner.
+struct Run {
+  int64_t number, first, count, base, step;
+};
+constexpr int64_t kRun = 512;
+int64_t runs_in(int64_t positions) { return (positions + kRun - 1) / kRun; }
+int64_t run_count(const ClassPlan& s) { return s.inner == 1 ? runs_in(s.n) : s.n * runs_in(s.inner); }
+/// `body` for each run, several runs at a time; `work` is what one position costs, in reads of a number.
+template <class Body>
+void over_runs(const ClassPlan& s, int64_t work, const Body& body) {
+  const Unlocked unlocked(s.n * s.inner * work > 32768);
+  const int64_t rows = s.inner == 1 ? 1 : runs_in(s.inner);
+  parallel_for(run_count(s), std::max<int64_t>(1, 16384 / (kRun * std::max<int64_t>(1, work))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) {
+                   const int64_t image = r / rows, at = r % rows * kRun;
+                   if (s.inner == 1) body(Run{r, r * kRun, std::min(kRun, s.n - r * kRun), r * kRun * s.c, s.c});
+                   else body(Run{r, image * s.inner + at, std::min(kRun, s.inner - at), image * s.c * s.inner + at, 1});
+                 }
+               });
+}
+/// What a run adds to the loss and to the sum of weights.
+struct Part {
+  double loss = 0, weight = 0;
+};
+/// Their totals in the order of the runs: the sum (reduction 2) or the mean, and the weights.
+template <class T>
+void finish_parts(const std::vector<Part>& parts, int64_t reduction, T* output, T* total_weight) {
+  Part total;
+  for (const Part& part : parts) {
+    total.loss += part.loss;
+    total.weight += part.weight;
+  }
+  *total_weight = T(total.weight);
+  if (reduction != 0) *output = T(reduction == 1 ? total.loss / total.weight : total.loss);
 }
 
 /// Weights as double: one for each class, ones when none are given.
@@ -172,118 +218,131 @@ std::vector<double> weights_of(const Tensor& weight, int64_t classes) {
   return out;
 }
 
-/// Writes losses of all positions (reduction none) or their sum or mean; and the sum of the weights met.
-template <class T>
-void finish_loss(T* output, T* total_weight, const std::vector<double>& losses, double weight_sum, int64_t reduction) {
-  *total_weight = T(weight_sum);
-  if (reduction == 0) {
-    for (size_t i = 0; i < losses.size(); ++i) output[i] = T(losses[i]);
-    return;
-  }
-  double total = 0;
-  for (double loss : losses) total += loss;
-  *output = T(reduction == 1 ? total / weight_sum : total);
-}
-
 void nll_loss_forward_kernel(const Tensor& output, const Tensor& total_weight, const Tensor& input,
                              const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
   const ClassPlan s = infer::class_plan(input);
   const DType dtype = compute_dtype(input.dtype());
   const Tensor x = row_major(input, dtype);
-  const auto classes = classes_of("nll_loss", target, s, ignore_index);
+  const Classes classes("nll_loss", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
   const cpu::Target out(output, dtype), sum(total_weight, dtype);
+  std::vector<Part> parts(size_t(run_count(s)));
   visit_float(dtype, [&]<class T>() {
-    double weight_sum = 0, total = 0;
-    for (int64_t image = 0, i = 0; image < s.n; ++image) {
-      const T* const planes = x.data<T>() + image * s.c * s.inner;
-      for (int64_t at = 0; at < s.inner; ++at, ++i) {
-        const int64_t c = classes[size_t(i)];
-        const double loss = c < 0 ? 0.0 : -weights[size_t(c)] * double(planes[c * s.inner + at]);
-        if (reduction == 0) out.data<T>()[i] = T(loss);
-        total += loss;
-        weight_sum += c < 0 ? 0.0 : weights[size_t(c)];
+    over_runs(s, 1, [&](const Run& run) {
+      const T* const from = x.data<T>() + run.base;
+      Part part;
+      for (int64_t j = 0; j < run.count; ++j) {
+        const int64_t c = classes[run.first + j];
+        const double w = c < 0 ? 0.0 : weights[size_t(c)];
+        const double loss = c < 0 ? 0.0 : -w * double(from[j * run.step + c * s.inner]);
+        if (reduction == 0) out.data<T>()[run.first + j] = T(loss);
+        part.loss += loss;
+        part.weight += w;
       }
-    }
-    *sum.data<T>() = T(weight_sum);
-    if (reduction != 0) *out.data<T>() = T(reduction == 1 ? total / weight_sum : total);
+      parts[size_t(run.number)] = part;
+    });
+    finish_parts(parts, reduction, out.data<T>(), sum.data<T>());
   });
   out.finish();
   sum.finish();
 }
 
-/// The factor of grad for position i: weight, and for the mean over the sum of weights.
+/// The factor of a position's gradient: that of the loss, over the sum of weights for the mean.
 template <class T>
-double upstream(const T* grad, int64_t i, int64_t reduction, double total_weight) {
-  return reduction == 0 ? double(grad[i]) : reduction == 1 ? double(*grad) / total_weight : double(*grad);
-}
+class Upstream {
+ public:
+  Upstream(const Tensor& grad, int64_t reduction, const Tensor& total_weight)
+      : each_(reduction == 0 ? grad.data<T>() : nullptr),
+        all_(reduction == 0   ? 0.0
+             : reduction == 1 ? double(*grad.data<T>()) / double(*total_weight.data<T>())
+                              : double(*grad.data<T>())) {}
+  double operator[](int64_t i) const { return each_ ? double(each_[i]) : all_; }
+
+ private:
+  const T* each_;
+  double all_;
+};
 
 void nll_loss_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
                               const Tensor& weight, int64_t reduction, int64_t ignore_index,
                               const Tensor& total_weight) {
   const ClassPlan s = infer::class_plan(input);
   const DType dtype = compute_dtype(out.dtype());
-  const auto classes = classes_of("nll_loss_backward", target, s, ignore_index);
+  const Classes classes("nll_loss_backward", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
   const Tensor g = row_major(grad, dtype), sum = row_major(total_weight, dtype);
   const cpu::Target place(out, dtype);
   visit_float(dtype, [&]<class T>() {
-    T* const to = place.data<T>();
-    std::fill_n(to, out.numel(), T(0));
-    for (int64_t i = 0; i < int64_t(classes.size()); ++i) {
-      const int64_t c = classes[size_t(i)];
-      if (c < 0) continue;
-      to[(i / s.inner * s.c + c) * s.inner + i % s.inner] =
-          T(-weights[size_t(c)] * upstream(g.data<T>(), i, reduction, double(*sum.data<T>())));
-    }
+    const Upstream<T> up(g, reduction, sum);
+    over_runs(s, std::max<int64_t>(1, s.c / 4), [&](const Run& run) {
+      T* const to = place.data<T>() + run.base;
+      if (s.inner == 1) std::fill_n(to, run.count * s.c, T(0));
+      else
+        for (int64_t k = 0; k < s.c; ++k) std::fill_n(to + k * s.inner, run.count, T(0));
+      for (int64_t j = 0; j < run.count; ++j) {
+        const int64_t c = classes[run.first + j];
+        if (c >= 0) to[j * run.step + c * s.inner] = T(-weights[size_t(c)] * up[run.first + j]);
+      }
+    });
   });
   place.finish();
 }
 
-/// Calls body(image, first position, count) for runs of positions that lie side by side in a plane.
-template <class Body>
-void over_planes(const ClassPlan& s, const Body& body) {
-  constexpr int64_t kRun = 512;
-  parallel_for(s.n * s.inner, std::max<int64_t>(kRun, 16384 / s.c), [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t image = begin / s.inner, at = begin % s.inner;
-      const int64_t count = std::min({end - begin, s.inner - at, kRun});
-      body(image, at, count);
-      begin += count;
+/// Cross entropy of images, whose classes are planes, without turning them over.
+template <class T>
+void plane_losses(const ClassPlan& s, const Tensor& x, const Classes& classes, const std::vector<double>& weights,
+                  int64_t reduction, double label_smoothing, T* lse, T* output, std::vector<Part>& parts) {
+  const double smooth = label_smoothing / double(s.c);
+  over_runs(s, s.c, [&](const Run& run) {
+    const T* const from = x.data<T>() + run.base;
+    T top[kRun], log_sum[kRun];
+    layers<T>().plane_log_sum_exp(from, s.inner, s.c, run.count, top, log_sum);
+    for (int64_t j = 0; j < run.count; ++j) lse[run.first + j] = top[j] + log_sum[j];
+    Part part;
+    for (int64_t j = 0; j < run.count; ++j) {
+      const int64_t c = classes[run.first + j];
+      double loss = 0;
+      if (c >= 0) {
+        // log_sum + (top - x) keeps the digits that the logarithm of the whole sum has lost.
+        const auto missing = [&](int64_t k) {
+          return double(log_sum[j]) + (double(top[j]) - double(from[k * s.inner + j]));
+        };
+        loss = (1.0 - label_smoothing) * weights[size_t(c)] * missing(c);
+        for (int64_t k = 0; smooth != 0 && k < s.c; ++k) loss += smooth * weights[size_t(k)] * missing(k);
+        part.weight += weights[size_t(c)];
+      }
+      if (reduction == 0) output[run.first + j] = T(loss);
+      part.loss += loss;
     }
+    parts[size_t(run.number)] = part;
   });
 }
 
-/// Losses of images, whose classes are planes: from the logarithms of their probabilities, without turning them over.
+/// The same of rows of classes.
 template <class T>
-void plane_losses(const ClassPlan& s, const Tensor& x, const Tensor& logs, const std::vector<int64_t>& classes,
-                  const std::vector<double>& weights, double label_smoothing, T* lse, double* losses) {
+void row_losses(const ClassPlan& s, const Tensor& x, const Classes& classes, const std::vector<double>& weights,
+                bool weighted, int64_t reduction, double label_smoothing, T* lse, T* output, std::vector<Part>& parts) {
   const double smooth = label_smoothing / double(s.c);
+  const auto loss_of = [&](int64_t i) {
+    const T* const row = x.data<T>() + i * s.c;
+    const double l = layers<T>().log_sum_exp(row, s.c);
+    lse[i] = T(l);
+    const int64_t c = classes[i];
+    if (c < 0) return Part{};
+    Part part{(1.0 - label_smoothing) * weights[size_t(c)] * (l - double(row[c])), weights[size_t(c)]};
+    if (smooth != 0 && !weighted) part.loss += smooth * (double(s.c) * l - layers<T>().row_sum(row, s.c));
+    for (int64_t k = 0; smooth != 0 && weighted && k < s.c; ++k)
+      part.loss += smooth * weights[size_t(k)] * (l - double(row[k]));
+    return part;
+  };
   const Unlocked unlocked(x.numel() > 32768);
-  over_planes(s, [&](int64_t image, int64_t at, int64_t count) {
-    const int64_t start = image * s.c * s.inner + at, first = image * s.inner + at;
-    const T *const from = x.data<T>() + start, *const log = logs.data<T>() + start;
-    T *const sum = lse + first, best[512];
-    for (int64_t j = 0; j < count; ++j) {
-      best[j] = log[j];
-      sum[j] = from[j] - log[j];
-    }
-    // The most probable class tells the sum with the fewest digits lost.
-    for (int64_t k = 1; k < s.c; ++k)
-      for (int64_t j = 0; j < count; ++j) {
-        const T found = log[k * s.inner + j], value = from[k * s.inner + j] - found;
-        sum[j] = found > best[j] ? value : sum[j];
-        best[j] = found > best[j] ? found : best[j];
-      }
-    for (int64_t j = 0; j < count; ++j) {
-      const int64_t c = classes[size_t(first + j)];
-      if (c >= 0) losses[first + j] = -(1.0 - label_smoothing) * weights[size_t(c)] * double(log[c * s.inner + j]);
-    }
-    for (int64_t k = 0; smooth != 0 && k < s.c; ++k)
-      for (int64_t j = 0; j < count; ++j)
-        if (classes[size_t(first + j)] >= 0)
-          losses[first + j] -= smooth * weights[size_t(k)] * double(log[k * s.inner + j]);
-  });
+  parallel_for(classes.size(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   parts[size_t(i)] = loss_of(i);
+                   if (reduction == 0) output[i] = T(parts[size_t(i)].loss);
+                 }
+               });
 }
 
 void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_exp, const Tensor& total_weight,
@@ -292,38 +351,16 @@ void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_ex
   const ClassPlan s = infer::class_plan(input);
   const DType dtype = compute_dtype(input.dtype());
   const bool planes = s.inner > 1 && s.c > 0;
-  const Tensor x = planes ? ops::reshape(row_major(input, dtype), Shape{s.n, s.c, s.inner}) : row_major(input, dtype);
-  const Tensor logs = planes ? ops::log_softmax(x, 1) : Tensor();
-  const auto classes = classes_of("cross_entropy_loss", target, s, ignore_index);
+  const Tensor x = row_major(input, dtype);
+  const Classes classes("cross_entropy_loss", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
   const cpu::Target out(output, dtype), lse(log_sum_exp, dtype), sum(total_weight, dtype);
+  std::vector<Part> parts(size_t(planes ? run_count(s) : classes.size()));
   visit_float(dtype, [&]<class T>() {
-    std::vector<double> losses(classes.size(), 0.0);
-    const double smooth = label_smoothing / double(s.c);
-    if (planes) {
-      plane_losses(s, x, logs, classes, weights, label_smoothing, lse.data<T>(), losses.data());
-    } else {
-      const Unlocked unlocked(x.numel() > 32768);
-      parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       const T* const row = x.data<T>() + i * s.c;
-                       const double l = layers<T>().log_sum_exp(row, s.c);
-                       lse.data<T>()[i] = T(l);
-                       const int64_t c = classes[size_t(i)];
-                       if (c < 0) continue;
-                       double loss = (1.0 - label_smoothing) * weights[size_t(c)] * (l - double(row[c]));
-                       if (smooth != 0 && !weight.defined())
-                         loss += smooth * (double(s.c) * l - layers<T>().row_sum(row, s.c));
-                       for (int64_t k = 0; smooth != 0 && weight.defined() && k < s.c; ++k)
-                         loss += smooth * weights[size_t(k)] * (l - double(row[k]));
-                       losses[size_t(i)] = loss;
-                     }
-                   });
-    }
-    double weight_sum = 0;
-    for (int64_t c : classes) weight_sum += c < 0 ? 0.0 : weights[size_t(c)];
-    finish_loss(out.data<T>(), sum.data<T>(), losses, weight_sum, reduction);
+    T *const sums = lse.data<T>(), *const to = out.data<T>();
+    if (planes) plane_losses(s, x, classes, weights, reduction, label_smoothing, sums, to, parts);
+    else row_losses(s, x, classes, weights, weight.defined(), reduction, label_smoothing, sums, to, parts);
+    finish_parts(parts, reduction, to, sum.data<T>());
   });
   out.finish();
   lse.finish();
@@ -331,46 +368,36 @@ void cross_entropy_forward_kernel(const Tensor& output, const Tensor& log_sum_ex
 }
 
 /// The gradient of images, in their own order.
-void plane_gradients(const ClassPlan& s, const Tensor& out, const Tensor& grad, const Tensor& x,
-                     const std::vector<int64_t>& classes, const std::vector<double>& weights, int64_t reduction,
-                     double label_smoothing, const Tensor& lse, const Tensor& total_weight) {
-  const DType dtype = x.dtype();
-  const bool fits = out.contiguous() && out.dtype() == dtype;
-  const Tensor place = fits ? ops::reshape(out, x.sizes()) : empty(x.sizes(), dtype);
-  ops::sub_out(place, x, ops::reshape(lse, Shape{s.n, 1, s.inner}));
-  ops::exp_(place);
+void plane_gradients(const ClassPlan& s, const Tensor& out, const Tensor& grad, const Tensor& x, const Classes& classes,
+                     const std::vector<double>& weights, int64_t reduction, double label_smoothing, const Tensor& lse,
+                     const Tensor& total_weight) {
+  const cpu::Target place(out, x.dtype());
   const double smooth = label_smoothing / double(s.c);
   double weights_total = 0;
   for (const double w : weights) weights_total += w;
-  visit_float(dtype, [&]<class T>() {
-    const Unlocked unlocked(x.numel() > 32768);
-    over_planes(s, [&](int64_t image, int64_t at, int64_t count) {
-      T* const to = place.data<T>() + image * s.c * s.inner + at;
-      const int64_t first = image * s.inner + at;
-      double factor[512], even[512];
-      for (int64_t j = 0; j < count; ++j) {
-        const int64_t c = classes[size_t(first + j)];
-        const double up = c < 0 ? 0.0 : upstream(grad.data<T>(), first + j, reduction, double(*total_weight.data<T>()));
-        even[j] = up * smooth;
-        factor[j] = c < 0 ? 0.0 : up * ((1.0 - label_smoothing) * weights[size_t(c)] + smooth * weights_total);
+  visit_float(x.dtype(), [&]<class T>() {
+    const Upstream<T> upstream(grad, reduction, total_weight);
+    over_runs(s, s.c, [&](const Run& run) {
+      T* const to = place.data<T>() + run.base;
+      T factor[kRun], even[kRun], hit[kRun];
+      for (int64_t j = 0; j < run.count; ++j) {
+        const int64_t c = classes[run.first + j];
+        const double up = c < 0 ? 0.0 : upstream[run.first + j];
+        const double own = c < 0 ? 0.0 : up * (1.0 - label_smoothing) * weights[size_t(c)];
+        hit[j] = T(own);
+        even[j] = T(up * smooth);
+        factor[j] = T(own + up * smooth * weights_total);
       }
-      for (int64_t k = 0; k < s.c; ++k) {
-        T* const row = to + k * s.inner;
-        const double w = weights[size_t(k)];
-        for (int64_t j = 0; j < count; ++j) row[j] = T(double(row[j]) * factor[j] - even[j] * w);
-      }
-      for (int64_t j = 0; j < count; ++j) {
-        const int64_t c = classes[size_t(first + j)];
-        if (c < 0) {
-          for (int64_t k = 0; k < s.c; ++k) to[k * s.inner + j] = T(0);
-          continue;
-        }
-        const double up = upstream(grad.data<T>(), first + j, reduction, double(*total_weight.data<T>()));
-        to[c * s.inner + j] -= T(up * (1.0 - label_smoothing) * weights[size_t(c)]);
+      layers<T>().plane_softmax_scaled(x.data<T>() + run.base, lse.data<T>() + run.first, factor, even, weights.data(),
+                                       s.inner, s.c, run.count, to);
+      for (int64_t j = 0; j < run.count; ++j) {
+        const int64_t c = classes[run.first + j];
+        if (c >= 0) to[c * s.inner + j] -= hit[j];
+        for (int64_t k = 0; c < 0 && k < s.c; ++k) to[k * s.inner + j] = T(0);
       }
     });
   });
-  if (!fits) ops::copy_(out, ops::reshape(place, out.sizes()));
+  place.finish();
 }
 
 void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const Tensor& input, const Tensor& target,
@@ -379,31 +406,28 @@ void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const 
   const ClassPlan s = infer::class_plan(input);
   const DType dtype = compute_dtype(out.dtype());
   const Tensor g = row_major(grad, dtype), lse = row_major(log_sum_exp, dtype), sum = row_major(total_weight, dtype);
-  const auto classes = classes_of("cross_entropy_backward", target, s, ignore_index);
+  const Classes classes("cross_entropy_backward", target, s, ignore_index);
   const auto weights = weights_of(weight, s.c);
-  if (s.inner > 1 && s.c > 0) {
-    const Tensor x = ops::reshape(row_major(input, dtype), Shape{s.n, s.c, s.inner});
-    return plane_gradients(s, out, g, x, classes, weights, reduction, label_smoothing, lse, sum);
-  }
   const Tensor x = row_major(input, dtype);
-  const bool rows_fit = out.contiguous() && out.dtype() == dtype;
-  const Tensor place = rows_fit ? out : empty(Shape{s.n, s.inner, s.c}, dtype);
+  if (s.inner > 1 && s.c > 0)
+    return plane_gradients(s, out, g, x, classes, weights, reduction, label_smoothing, lse, sum);
+  const cpu::Target place(out, dtype);
   double weights_total = 0;
   for (double w : weights) weights_total += w;
   visit_float(dtype, [&]<class T>() {
     const double smooth = label_smoothing / double(s.c);
+    const Upstream<T> upstream(g, reduction, sum);
     const Unlocked unlocked(x.numel() > 32768);
-    parallel_for(int64_t(classes.size()), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)),
+    parallel_for(classes.size(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.c)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      T* const to = place.data<T>() + i * s.c;
-                     const int64_t c = classes[size_t(i)];
+                     const int64_t c = classes[i];
                      if (c < 0) {
                        std::fill_n(to, s.c, T(0));
                        continue;
                      }
-                     const double up = upstream(g.data<T>(), i, reduction, double(*sum.data<T>())),
-                                  hit = (1.0 - label_smoothing) * weights[size_t(c)];
+                     const double up = upstream[i], hit = (1.0 - label_smoothing) * weights[size_t(c)];
                      // d loss / d x[k] = p[k] * (hit + smooth * sum of weights) - smooth * weight[k] - hit [k is the
                      // class]
                      const double mass = hit + smooth * weights_total;
@@ -416,7 +440,7 @@ void cross_entropy_backward_kernel(const Tensor& out, const Tensor& grad, const 
                    }
                  });
   });
-  if (!rows_fit) ops::copy_(out, ops::reshape(ops::transpose(place, 1, 2), out.sizes()));
+  place.finish();
 }
 
 const bool registered = [] {

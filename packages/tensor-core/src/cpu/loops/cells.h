@@ -56,6 +56,57 @@ void softmax_scaled(const void* x_, double lse_, double scale_, double smooth_, 
   for (int64_t i = 0; i < n; ++i) out[i] = scale * (vexp(x[i] - lse) - smooth);
 }
 
+/// Of at most kPlaneBlock positions.
+constexpr int64_t kPlaneBlock = 128;
+template <class T>
+void block_log_sum_exp(const T* x, int64_t step, int64_t c, int64_t n, T* top, T* sum) {
+  constexpr int64_t few = 16;  // classes that are added before their sum is: errors grow with a sixteenth of them
+  std::copy_n(x, n, top);
+  for (int64_t k = 1; k < c; ++k) {
+    const T* const plane = x + k * step;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) top[j] = plane[j] > top[j] ? plane[j] : top[j];
+  }
+  std::fill_n(sum, n, T(0));
+  alignas(64) T part[kPlaneBlock];
+  for (int64_t first = 0; first < c; first += few) {
+    std::fill_n(part, n, T(0));
+    for (int64_t k = first; k < std::min(c, first + few); ++k) {
+      const T* const plane = x + k * step;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) part[j] += vexp(plane[j] - top[j]);
+    }
+    for (int64_t j = 0; j < n; ++j) sum[j] += part[j];
+  }
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) sum[j] = vlog(sum[j]);
+}
+template <class T>
+void plane_log_sum_exp(const void* x, int64_t step, int64_t c, int64_t n, void* largest, void* log_sum) {
+  for (int64_t at = 0; at < n; at += kPlaneBlock)
+    block_log_sum_exp(static_cast<const T*>(x) + at, step, c, std::min(kPlaneBlock, n - at),
+                      static_cast<T*>(largest) + at, static_cast<T*>(log_sum) + at);
+}
+
+template <class T>
+void plane_softmax_scaled(const void* x_, const void* lse_, const void* factor_, const void* even_,
+                          const double* weight, int64_t step, int64_t c, int64_t n, void* out_) {
+  const T *const x = static_cast<const T*>(x_), *const lse = static_cast<const T*>(lse_),
+                 *const factor = static_cast<const T*>(factor_), *const even = static_cast<const T*>(even_);
+  T* const out = static_cast<T*>(out_);
+  for (int64_t k = 0; k < c; ++k) {
+    const T w = T(weight[k]);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) out[k * step + j] = vexp(x[k * step + j] - lse[j]) * factor[j] - even[j] * w;
+  }
+}
+
+inline bool all_classes(const int64_t* numbers, int64_t n, int64_t c, int64_t ignored) {
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < n; ++i) wrong |= int64_t(numbers[i] != ignored) & (numbers[i] < 0 || numbers[i] >= c);
+  return !wrong;
+}
+
 template <class T>
 void lstm_gates(const void* a_, const void* b_, const void* c_, int64_t rows, int64_t h, void* h_out_, void* c_out_,
                 void* gates_) {

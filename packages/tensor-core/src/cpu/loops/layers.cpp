@@ -38,6 +38,9 @@ constexpr LayerLoops make() {
   t.log_sum_exp = log_sum_exp<T>;
   t.row_sum = row_sum<T>;
   t.softmax_scaled = softmax_scaled<T>;
+  t.plane_log_sum_exp = plane_log_sum_exp<T>;
+  t.plane_softmax_scaled = plane_softmax_scaled<T>;
+  t.all_classes = all_classes;
   t.lstm_gates = lstm_gates<T>;
   t.lstm_gates_backward = lstm_gates_backward<T>;
   t.gru_gates = gru_gates<T>;

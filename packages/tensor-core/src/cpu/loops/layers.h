@@ -74,6 +74,14 @@ struct LayerLoops {
   double (*row_sum)(const void* x, int64_t n);
   /// out = scale * (exp(x - lse) - smooth): the gradient of cross entropy without the target's own term.
   void (*softmax_scaled)(const void* x, double lse, double scale, double smooth, int64_t n, void* out);
+  // The same of n positions of c planes that lie `step` elements apart.
+  /// The largest of each position, and the logarithm of the sum of exp(x - largest).
+  void (*plane_log_sum_exp)(const void* x, int64_t step, int64_t c, int64_t n, void* largest, void* log_sum);
+  /// out = exp(x - lse) * factor - even * weight[class], where factor and even are those of the position.
+  void (*plane_softmax_scaled)(const void* x, const void* lse, const void* factor, const void* even,
+                               const double* weight, int64_t step, int64_t c, int64_t n, void* out);
+  /// Whether each number is `ignored` or at least 0 and less than c.
+  bool (*all_classes)(const int64_t* numbers, int64_t n, int64_t c, int64_t ignored);
 
   // Gates of recurrent cells; formulas stand with the operators.
   void (*lstm_gates)(const void* a, const void* b, const void* c, int64_t rows, int64_t h, void* h_out, void* c_out,
