@@ -1,0 +1,227 @@
+"""Every kind of operator on tiny, 1 MB and 64 MB inputs, forward and backward, beside PyTorch in one run."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from _measure import failure, load, parser, ratio, statements_in_turn, table
+
+from taeda_testing import all_records
+
+# Sides of square matrices, and what else has as many elements: images, volumes, sequences.
+SIZES = {
+    "tiny": {"n": 2, "side": 2, "image": "1, 1, 2, 2", "volume": "1, 1, 2, 2, 2", "sequence": "1, 1, 4"},
+    "1 MB": {
+        "n": 512,
+        "side": 512,
+        "image": "4, 16, 64, 64",
+        "volume": "1, 8, 32, 32, 32",
+        "sequence": "8, 64, 512",
+    },
+    "64 MB": {
+        "n": 4096,
+        "image": "16, 64, 128, 128",
+        "volume": "4, 16, 64, 64, 64",
+        "sequence": "64, 256, 1024",
+    },
+}
+# The time of PyTorch that taeda's is to stay under, in the geometric mean.
+AIMS = {"tiny": 0.5, "1 MB": 0.6, "64 MB": 0.9}
+
+OPERANDS = """
+torch.manual_seed(3)
+def made(*sizes):
+    return (torch.rand(*sizes) * 0.9 + 0.05).requires_grad_({grad})
+"""
+FUNCTIONS = """
+import numpy
+rng = numpy.random.default_rng(3)
+operands = [torch.from_numpy(rng.uniform(low, high, ({n}, {n})).astype("float32")) for low, high, _ in {domains}]
+operands = [operand.requires_grad_({grad}) for operand in operands]
+name = "{name}".removeprefix("special_")
+function = next(getattr(place, name) for place in (torch, F, torch.special) if hasattr(place, name))
+"""
+MATRICES = """
+a, b, c = made({n}, {n}), torch.rand({n}, {n}) * 0.9 + 0.05, torch.rand({n}, {n})
+v, k = torch.rand({n}), b > 0.5
+i, r = torch.randint({n}, ({n}, {n})), torch.randint({n}, ({n},))
+"""
+ON_MATRICES = """
+a + b; a - b; a * b; a / b; a + v; a * 2.0; a ** 2; a ** b; torch.fmod(a, b); torch.remainder(a, b);
+torch.maximum(a, b); torch.hypot(a, b); torch.lerp(a, b, 0.3); torch.addcmul(a, b, c);
+torch.addcdiv(a, b, c); torch.where(k, a, b); a.clamp(0.2, 0.8); a.masked_fill(k, 0.0);
+torch.cdist(a[:64], b[:64]); torch.outer(v, v) * a; torch.logaddexp(a, b); torch.xlogy(a, b); a.sum();
+a.sum(1); a.sum(0); a.mean(0); a.var(1); a.std(0); a.prod(1); a.max(); a.max(1)[0]; a.max(0)[0];
+a.amax(1); a.amin(0); a.norm(); a.norm(dim=1); a.logsumexp(1); a.logsumexp(0); a.median(1)[0];
+a.quantile(0.3, dim=1); a.nansum(1); torch.linalg.vector_norm(a, 3, dim=0); a.kthvalue(1, 1)[0];
+a.mode(1)[0]; torch.aminmax(a, dim=1)[0]; a.trace(); a.diagonal().sum(); a.cumsum(1); a.cumsum(0);
+a.cumprod(1); a.cummax(1)[0]; a.logcumsumexp(1); a.softmax(1); a.softmax(0); a.log_softmax(1);
+a.log_softmax(0); a.sort(1)[0]; a.sort(0)[0]; a.topk(1, 1)[0]; a.diff(dim=1); F.normalize(a);
+F.softmin(a, 1); F.glu(a); F.layer_norm(a, ({n},)); F.rms_norm(a, ({n},)); a.t().contiguous(); a.flip(0);
+a.flip(1); a.roll(1, 1); a.rot90(); torch.cat([a, b]); torch.cat([a, b], 1); torch.stack([a, b]);
+a.repeat(2, 1); a.tile(1, 2); a.repeat_interleave(2, 0); a.tril(); a.triu(); a.index_select(0, r);
+a.index_select(1, r); a[r]; a[:, r]; a[k]; a.gather(1, i); a.gather(0, i); a.take(i);
+a.take_along_dim(i, 1); torch.zeros_like(b).scatter_add(1, i, a); a.scatter(1, i, 0.5);
+a.scatter_reduce(1, i, b, 'amax'); a.index_add(0, r, b); a.index_copy(0, torch.arange({n}), b);
+a.index_fill(0, r, 1.0); a.masked_select(k); a.masked_scatter(k, b); a.expand(2, {n}, {n}).contiguous();
+a.unfold(1, 2, 1).contiguous(); a.clone(); a.double(); a.bfloat16(); torch.diag_embed(a[:8]);
+F.pad(a, (1, 1, 1, 1)); F.embedding(i[0], a); torch.kron(a[:2], b[:2, :2]);
+torch.block_diag(a, b[:2, :2]); a @ b; torch.mv(a, v); torch.addmm(c, a, b); a.t() @ b;
+torch.einsum('ij,ij->i', a, b); torch.tensordot(a, v, 1); F.linear(a, b, v);
+torch.linalg.multi_dot([a, b]); (a * b).sum(1); F.cosine_similarity(a, b); F.pairwise_distance(a, b);
+F.mse_loss(a, b); F.l1_loss(a, b); F.smooth_l1_loss(a, b); F.huber_loss(a, b);
+F.binary_cross_entropy(a, b); F.binary_cross_entropy_with_logits(a, b);
+F.kl_div(a, b, reduction='batchmean'); F.poisson_nll_loss(a, b); F.gaussian_nll_loss(a, b, c);
+F.cross_entropy(a, r); F.nll_loss(a, r); F.hinge_embedding_loss(a, b); F.soft_margin_loss(a, b);
+F.cosine_embedding_loss(a, b, v); F.margin_ranking_loss(a, b, c); F.triplet_margin_loss(a, b, c);
+F.multi_margin_loss(a, r); F.multilabel_soft_margin_loss(a, b); torch.fft.rfft(a).abs();
+torch.fft.fft2(a).abs(); torch.fft.irfft(torch.complex(a, b))
+"""
+ON_MATRICES_WITHOUT_GRADIENT = """
+a > b; a == b; torch.isnan(a); a.argmax(); a.argmax(1); a.argmin(0); k.any(); k.all(1); k.sum(1);
+a.count_nonzero(); k.nonzero(); a.unique(); a.argsort(1); torch.searchsorted(v.sort()[0], b);
+torch.bucketize(b, v.sort()[0]); torch.histc(b); torch.bincount(i.flatten()); torch.zeros({n}, {n});
+torch.full(({n}, {n}), 2.0); torch.arange({n} * {n}); torch.eye({n}); torch.rand({n}, {n});
+torch.randn({n}, {n}); torch.randint(9, ({n}, {n})); torch.randperm({n}); torch.bernoulli(b);
+torch.multinomial(b, 1); torch.tril_indices({n}, {n}); i + i; i // 3; i << 2; i & i; ~k; k & k; k ^ k;
+a.to(torch.int64); torch.allclose(b, c); torch.equal(b, c); F.one_hot(r % 2); torch.isin(r, r[:2]);
+b.clone().add_(c); b.clone().mul_(2.0); torch.meshgrid(v, v, indexing='ij')[0].contiguous();
+torch.cov(b[:64]); torch.corrcoef(b[:64])
+"""
+IMAGES = """
+x = made({image})
+w = torch.rand(x.shape[1], x.shape[1], 3, 3)
+t = torch.randint(x.shape[1], (x.shape[0], *x.shape[2:]))
+g = torch.rand(x.shape[0], 4, 4, 2) * 2 - 1
+"""
+ON_IMAGES = """
+F.conv2d(x, w, padding=1); F.conv_transpose2d(x, w, padding=1); F.max_pool2d(x, 2); F.avg_pool2d(x, 2);
+F.adaptive_avg_pool2d(x, 1); F.adaptive_max_pool2d(x, 2); F.lp_pool2d(x, 2, 2);
+F.batch_norm(x, None, None, training=True); F.group_norm(x, 1); F.local_response_norm(x, 2);
+F.interpolate(x, scale_factor=2); F.interpolate(x, scale_factor=2, mode='bilinear');
+F.interpolate(x, scale_factor=2, mode='bicubic'); F.grid_sample(x, g, align_corners=False);
+F.pad(x, (1, 1, 1, 1), mode='replicate'); F.pad(x, (1, 1, 1, 1), mode='reflect');
+F.pad(x, (1, 1, 1, 1), mode='circular'); F.unfold(x, 2); F.pixel_unshuffle(x, 2); F.channel_shuffle(x, 1);
+F.cross_entropy(x, t); F.nll_loss(x, t); x.permute(0, 2, 3, 1).contiguous(); x.mean((2, 3)); x.softmax(1);
+x.flip(3); x.roll((1, 1), (2, 3)); F.dropout(x); F.dropout2d(x); x.to(memory_format=torch.channels_last)
+"""
+VOLUMES = """
+x = made({volume})
+w = torch.rand(x.shape[1], x.shape[1], 3, 3, 3)
+"""
+ON_VOLUMES = """
+F.conv3d(x, w, padding=1); F.max_pool3d(x, 2); F.avg_pool3d(x, 2); F.adaptive_avg_pool3d(x, 1);
+F.interpolate(x, scale_factor=2, mode='trilinear'); F.pad(x, (1, 1, 1, 1, 1, 1), mode='replicate');
+F.pad(x, (1, 1, 1, 1, 1, 1), mode='reflect'); F.pad(x, (1, 1, 1, 1, 1, 1))
+"""
+SEQUENCES = """
+x = made({sequence})
+w = torch.rand(x.shape[1], x.shape[1], 3)
+s = x.shape[-1]
+"""
+ON_SEQUENCES = """
+F.conv1d(x, w, padding=1); F.max_pool1d(x, 2); F.avg_pool1d(x, 2);
+F.interpolate(x, scale_factor=2, mode='linear'); F.instance_norm(x); torch.bmm(x, x.transpose(1, 2));
+torch.baddbmm(x[:, :, :1], x, x.transpose(1, 2)); x @ x.transpose(1, 2);
+F.scaled_dot_product_attention(x, x, x); torch.stft(x[0], min(s, 64), return_complex=True).abs()
+"""
+# Of cubic cost: at most 512.
+LINALG = """
+q = torch.rand({side}, {side})
+p = (q @ q.t() + {side} * torch.eye({side})).requires_grad_({grad})
+"""
+ON_LINALG = """
+torch.linalg.inv(p); torch.linalg.det(p); torch.linalg.solve(p, q); torch.linalg.cholesky(p);
+torch.linalg.qr(p)[0]; torch.linalg.eigvalsh(p); torch.linalg.eigh(p)[0]; torch.linalg.svdvals(p);
+torch.linalg.slogdet(p)[1]; torch.linalg.lu_factor(p)[0]; torch.linalg.solve_triangular(p, q, upper=True);
+torch.linalg.matrix_exp(p); torch.linalg.matrix_power(p, 3); torch.linalg.pinv(p)
+"""
+# set-up, calls, whether they have gradients
+FAMILIES = [
+    (MATRICES, ON_MATRICES, True),
+    (MATRICES, ON_MATRICES_WITHOUT_GRADIENT, False),
+    (IMAGES, ON_IMAGES, True),
+    (VOLUMES, ON_VOLUMES, True),
+    (SEQUENCES, ON_SEQUENCES, True),
+    (LINALG, ON_LINALG, True),
+]
+
+
+def functions() -> Iterator[tuple[str, str, str, bool]]:
+    """Functions of each element, with operands in the domains of their records."""
+    records = {
+        record.name: record for record in all_records() if record.domains and "float32" in record.dtypes
+    }
+    for record in records.values():
+        if record.name in ("to_device", "trunc_divide"):  # no functions of PyTorch
+            continue
+        yield (
+            record.name,
+            FUNCTIONS.replace("{name}", record.name).replace("{domains}", repr(record.domains)),
+            "function(*operands)",
+            record.differentiable,
+        )
+
+
+def cases(size: str) -> Iterator[tuple[str, str, str]]:
+    """All measurements at one size as (label, set-up, statement)."""
+    numbers = SIZES[size]
+    rows = list(functions())
+    for setup, calls, smooth in FAMILIES:
+        rows += [(call.strip(), OPERANDS + setup, call.strip(), smooth) for call in calls.split(";")]
+    for label, setup, call, smooth in rows:
+        for training in (False, True) if smooth else (False,):
+            made, called = setup.replace("{grad}", str(training)), call
+            for key, value in numbers.items():
+                made, called = (
+                    made.replace(f"{{{key}}}", str(value)),
+                    called.replace(f"{{{key}}}", str(value)),
+                )
+            label = label.replace("{n}", "n")
+            if training:
+                made += f"\ndef train():\n    ({called}).sum().backward()"
+            yield label + (", training" if training else ""), made, "train()" if training else called
+
+
+def main() -> None:
+    """Prints one table for each size, and the geometric mean of its ratios."""
+    options = parser(__doc__)
+    options.add_argument("--only", default="", help="regular expression: labels to measure")
+    options.add_argument("--sizes", default=",".join(SIZES), help="names of sizes, divided by commas")
+    options.add_argument("--above", type=float, default=0.0, help="print only rows whose ratio is above this")
+    options.add_argument("--threads", type=int, help="of each library; its own default without")
+    given = options.parse_args()
+    chosen = given.libraries.split(",")
+    libraries = load(chosen, threads=given.threads)
+    for size in given.sizes.split(","):
+        found: list[float] = []
+
+        def rows(size: str = size, found: list[float] = found) -> Iterator[list[str]]:
+            for label, setup, statement in cases(size):
+                if given.only and not re.search(given.only, label):
+                    continue
+                try:
+                    times = statements_in_turn(libraries, setup, statement, repeats=5)
+                except Exception as error:
+                    yield [label, failure(error), *[""] * len(chosen)]
+                    continue
+                if len(times) > 1:
+                    found.append(times["taeda"] / times["torch"])
+                    if found[-1] < given.above:
+                        continue
+                yield [label, *(f"{times[name] * 1e6:.1f}" for name in chosen), ratio(times)]
+
+        table(f"Operators, {size}", ["operator", *(f"{name} us" for name in chosen), "ratio"], rows())
+        if found:
+            mean = math.exp(sum(map(math.log, found)) / len(found))
+            slow = sum(value > 1.3 for value in found)
+            print(
+                f"\n{len(found)} rows: geometric mean {mean:.2f} (aim {AIMS[size]}), {slow} above 1.3\n",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
