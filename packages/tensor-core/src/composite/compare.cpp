@@ -36,6 +36,11 @@ bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol,
 bool equal(const Tensor& self, const Tensor& other) {
   if (!infer::same_shape(self, other)) return false;
   if (self.numel() == 0) return true;
+  static constexpr int64_t few = 4096;  // elements that tell most tensors apart
+  if (self.numel() > few && self.contiguous() && other.contiguous()) {
+    const auto first = [](const Tensor& t) { return ops::slice(ops::reshape(t, Shape{-1}), 0, 0, few, 1); };
+    if (!truth_of(ops::all(ops::eq(first(self), first(other))))) return false;
+  }
   return truth_of(ops::all(ops::eq(self, other)));
 }
 

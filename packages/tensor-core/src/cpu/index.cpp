@@ -195,15 +195,49 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
 
 // --- along one dimension -------------------------------------------------------------------------------------------
 
+/// A row-major tensor along one dimension: `outer` stacks of `size` blocks of `inner` elements.
+struct Stacks {
+  int64_t outer = 1, size, inner = 1;
+  Stacks(const Tensor& t, int64_t dim) : size(t.size(dim)) {
+    for (int64_t d = 0; d < dim; ++d) outer *= t.size(d);
+    for (int64_t d = dim + 1; d < t.dim(); ++d) inner *= t.size(d);
+  }
+};
+
+/// Blocks of row-major `self` at `places`, in their order.
+void select_blocks(const Tensor& out, const Tensor& self, int64_t dim, const std::vector<int64_t>& places) {
+  const Stacks from(self, dim);
+  const int64_t item = self.item_bytes(), bytes = from.inner * item, count = int64_t(places.size());
+  const auto select = [&](int64_t stack, int64_t first, int64_t end) {
+    const char* const in = self.bytes() + stack * from.size * bytes;
+    char* const to = out.bytes() + stack * count * bytes;
+    if (from.inner == 1)
+      return cpu::visit_width(self.dtype(), [&]<class T>() {
+        for (int64_t i = first; i < end; ++i)
+          reinterpret_cast<T*>(to)[i] = reinterpret_cast<const T*>(in)[places[size_t(i)]];
+      });
+    for (int64_t i = first; i < end; ++i) std::memcpy(to + i * bytes, in + places[size_t(i)] * bytes, size_t(bytes));
+  };
+  parallel_for(from.outer * count, std::max<int64_t>(1, (1 << 17) / bytes), [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t stack = begin / count, first = begin % count, several = std::min(end - begin, count - first);
+      select(stack, first, first + several);
+      begin += several;
+    }
+  });
+}
+
 void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
   const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);
   const int64_t d = infer::axis_of(dim, self.dim());
   const std::vector<int64_t> places = cpu::checked_indices("index_select", index, self.size(d), d);
+  if (out.numel() == 0) return;
   const int64_t item = self.item_bytes();
+  const Unlocked unlocked(out.numel() > 32768);
+  if (self.contiguous() && to.contiguous()) return select_blocks(to, self, d, places);
   Shape sizes(self.sizes()), from_strides(self.strides()), to_strides(to.strides());
   for (Shape* s : {&sizes, &from_strides, &to_strides}) s->erase(d);
   const int64_t block = std::max<int64_t>(1, product(sizes) * item);
-  const Unlocked unlocked(out.numel() > 32768);
   parallel_for(int64_t(places.size()), std::max<int64_t>(1, (1 << 17) / block), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       cpu::copy_block(to.bytes() + i * to.stride(d) * item, to_strides,
@@ -221,9 +255,22 @@ void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& 
   const std::vector<int64_t> places = cpu::checked_indices(op, index, out.size(d), d);
   Shape sizes(out.sizes()), to_strides(out.strides()), from_strides(source.strides());
   for (Shape* s : {&sizes, &to_strides, &from_strides}) s->erase(d);
+  const bool row_major = out.contiguous() && source.contiguous();
+  const Stacks stacks(out, d);
   const auto visit = [&]<class T, class V>() {
     Patience patience;
-    for (size_t i = 0; i < places.size(); ++i) {
+    // Side by side: whole blocks, or the single elements of one stack after the other.
+    for (int64_t stack = 0; row_major && stack < stacks.outer; ++stack) {
+      T* const to = out.data<T>() + stack * stacks.size * stacks.inner;
+      const V* const from = source.data<V>() + stack * int64_t(places.size()) * stacks.inner;
+      for (size_t i = 0; i < places.size(); ++i) {
+        patience();
+        T* const block = to + places[i] * stacks.inner;
+        const V* const values = from + int64_t(i) * stacks.inner;
+        for (int64_t j = 0; j < stacks.inner; ++j) combine(block[j], values[j]);
+      }
+    }
+    for (size_t i = 0; !row_major && i < places.size(); ++i) {
       patience();
       T* to = out.data<T>() + places[i] * out.stride(d);
       const V* from = source.data<V>() + int64_t(i) * source.stride(d);

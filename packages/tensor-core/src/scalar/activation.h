@@ -5,10 +5,6 @@
 namespace taeda::loops::TAEDA_ISA {
 
 template <class T>
-TAEDA_HD inline T log1p_as_double(T x) {
-  return T(vlog1p(double(x)));
-}
-template <class T>
 TAEDA_HD inline T tanh_of_softplus(T x) {
   // tanh(log(1 + e)) = (e^2 + 2e) / (e^2 + 2e + 2)
   const T e = vexp(x > T(20) ? T(20) : x), n = e * (e + T(2));

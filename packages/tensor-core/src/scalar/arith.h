@@ -201,10 +201,10 @@ inline Complex<R> log_add_exp(Complex<R> a, Complex<R> b) {
   return narrow<R>(high + Wide(0.5 * std::log1p(2.0 * e.re + size * size), std::atan2(e.im, 1.0 + e.re)));
 }
 template <class T>
-inline T log_add_exp(T a, T b) {
+TAEDA_HD inline T log_add_exp(T a, T b) {
   const T high = a > b ? a : b, low = a > b ? b : a;
-  if (std::isinf(high) && a == b) return a;
-  return high + std::log1p(std::exp(low - high));
+  // Of equal infinities the difference would be no number.
+  return high + vlog1p_of_small(vexp(a == b ? T(0) : low - high));
 }
 template <class T>
 inline T log_add_exp2(T a, T b) {

@@ -26,13 +26,16 @@ TAEDA_HD inline bool negative(T x) {
 }
 template <class T>
 TAEDA_HD inline T shift_left(T a, T b) {
-  return b < T(0) || b >= T(sizeof(T) * 8) ? T(0) : T(a << b);
+  const T most = T(sizeof(T) * 8 - 1);
+  const T shifted = T(a << (b & most));
+  return (b < T(0)) | (b > most) ? T(0) : shifted;
 }
 template <class T>
 TAEDA_HD inline T shift_right(T a, T b) {
   const T most = T(sizeof(T) * 8 - 1);
-  if (b < T(0) || b > most) return a < T(0) ? T(-1) : T(0);
-  return T(a >> b);
+  const bool beyond = (b < T(0)) | (b > most);
+  const T shifted = T(a >> (b & most)), sign = a < T(0) ? T(-1) : T(0);
+  return beyond ? sign : shifted;
 }
 template <class T>
 inline double size_of(T x) {

@@ -139,6 +139,13 @@ TAEDA_HD inline double vlog1p(double x) {
   return (x == 0.0) | (u == kInfinity<double>) ? x : at_pole;
 }
 
+/// log(1 + x) in the type of x, for x from -1 on: the error of 1 + x cancels between numerator and denominator (Kahan).
+template <class T>
+TAEDA_HD inline T vlog1p_of_small(T x) {
+  const T u = T(1) + x;
+  return u == T(1) ? x : vlog(u) * x / (u - T(1));
+}
+
 /// Beyond this the reduction below loses accuracy and the caller falls back on libm.
 inline constexpr double trig_limit = 1e6;
 struct Quadrant {

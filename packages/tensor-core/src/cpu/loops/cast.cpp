@@ -59,6 +59,12 @@ inline To convert(From v) {
 
 template <class To, class From>
 void loop(char* const* p, const int64_t* s, int64_t n, const LoopParams*) {
+  if (std::is_same_v<To, From> && s[0] == sizeof(To) && s[1] == -int64_t(sizeof(From))) {
+    To* const out = reinterpret_cast<To*>(p[0]);
+    const From* const last = reinterpret_cast<const From*>(p[1]) - (n - 1);
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(last[n - 1 - i]);
+    return;
+  }
   if (s[0] == sizeof(To) && s[1] == sizeof(From)) {
     To* out = reinterpret_cast<To*>(p[0]);
     const From* in = reinterpret_cast<const From*>(p[1]);

@@ -16,13 +16,6 @@ template <class T>
 inline T sign_or_nan(T d) {
   return d > T(0) ? T(1) : d < T(0) ? T(-1) : d;
 }
-/// log(1 + e) for -1 <= e <= 1: what rounding 1 + e loses is given back by the quotient.
-template <class T>
-inline T vlog1p_of_small(T e) {
-  const T u = T(1) + e;
-  return u == T(1) ? e : vlog(u) * e / (u - T(1));
-}
-
 template <class T>
 struct Mse {
   explicit Mse(double) {}

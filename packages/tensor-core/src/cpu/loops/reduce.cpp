@@ -201,7 +201,9 @@ void columns(void* acc_, const char* in, int64_t row_stride, int64_t rows, int64
   Acc* acc = static_cast<Acc*>(acc_);
   // Bands of rows, joined pairwise: level by level of a binary counter.
   constexpr int64_t tile = 256, band = 64, levels = 26;
-  constexpr int together = std::is_floating_point_v<T> ? 4 : 1;
+  // Nested choices between extremes would not vectorise.
+  constexpr bool chooses = std::is_same_v<F, Max<T>> || std::is_same_v<F, Min<T>>;
+  constexpr int together = std::is_floating_point_v<T> && !chooses ? 4 : 1;
   alignas(64) char room[levels * tile * sizeof(Acc)];
   Acc* const parts = reinterpret_cast<Acc*>(room);
   for (int64_t c = 0; c < count; c += tile) {
