@@ -12,6 +12,7 @@
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
+#include "taeda/ops/shape.h"
 #include "taeda/ops/unary.h"
 #include "taeda/parallel.h"
 
@@ -36,6 +37,26 @@ Tensor as_dtype(const Tensor& t, DType d) {
   copy_elements(copy, t);
   return copy;
 }
+/// Calls `into(out, self)`; of what is repeated along dimensions that stay (a gradient that `sum` has spread) only one,
+/// whose result is repeated then.
+template <class Into>
+void once_for_repeats(const Tensor& out, const Tensor& self, uint64_t reduced, const Into& into) {
+  uint64_t repeated = 0;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    repeated |= uint64_t(self.stride(d) == 0 && self.size(d) > 1 && !(reduced >> d & 1)) << d;
+  if (!repeated || out.numel() == 0) [[likely]]
+    return into(out, self);
+  Shape one(self.sizes()), kept;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (repeated >> d & 1) one[size_t(d)] = 1;
+    if (!(reduced >> d & 1)) kept.push_back(one[size_t(d)]);
+    else if (out.dim() == self.dim()) kept.push_back(1);
+  }
+  const Tensor part = empty(kept, out.dtype());
+  into(part, alias(self, one, self.strides(), 0));
+  copy_elements(out, ops::expand(part, out.sizes()));
+}
+
 /// Reduces in the reducer's own dtype; into `out` itself where that fits.
 void reduce(Reduction kind, const char* op, const Tensor& out, const Tensor& self, uint64_t reduced) {
   const Reducer& r = reducer(kind, self.dtype(), op);
@@ -54,7 +75,10 @@ Tensor sum_operand(const Tensor& self, DType result) {
   return as_dtype(self, wide);
 }
 void sum_kernel(const Tensor& out, const Tensor& self, Dims dim, bool, std::optional<DType>) {
-  reduce(kReduceSum, "sum", out, sum_operand(self, out.dtype()), infer::reduced_mask(self, dim));
+  const uint64_t reduced = infer::reduced_mask(self, dim);
+  once_for_repeats(out, self, reduced, [&](const Tensor& to, const Tensor& from) {
+    reduce(kReduceSum, "sum", to, sum_operand(from, out.dtype()), reduced);
+  });
 }
 /// Reduces through accumulators of their own kind; `value(acc)` is the result before it is rounded to out's dtype.
 template <class Acc, class Value>

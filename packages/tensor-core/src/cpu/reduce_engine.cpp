@@ -171,6 +171,13 @@ void run_item(const Job& job, const Axes& reduced, const char* in, char* acc, in
 
 void run_all(const Job& job, int64_t items, int64_t elements) {
   const int64_t grain = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, elements / items));
+  // Rows that follow each other at one step, as those of matrices do.
+  if (!job.columns && job.acc && job.kept.count == 1 && job.reduced.count == 1)
+    return parallel_for(items, grain, [&](int64_t begin, int64_t end) {
+      const Axis kept = job.kept.items[0], inner = job.reduced.items[0];
+      for (int64_t i = begin; i < end; ++i)
+        job.reducer->row(job.acc + i * kept.out * job.acc_size, job.base + i * kept.in, inner.in, inner.size);
+    });
   parallel_for(items, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) run_item(job, job.reduced, job.base, job.acc, i);
   });
