@@ -12,6 +12,10 @@ CASES = [  # n, c, h, w, kernel, stride, padding, dilation, ceil_mode
     (2, 3, 12, 12, (3, 3), (1, 1), (1, 1), (2, 2), False),
     (1, 130, 6, 6, (3, 3), (2, 2), (1, 1), (1, 1), False),
     (3, 2, 7, 7, (3, 2), (2, 1), (1, 0), (1, 1), True),
+    # rows of results longer than what is handled at a time, at one, two and three columns apart
+    (1, 2, 4, 300, (2, 3), (2, 1), (1, 1), (1, 1), False),
+    (1, 2, 5, 299, (3, 3), (1, 2), (1, 1), (2, 1), True),
+    (2, 1, 3, 431, (3, 4), (1, 3), (0, 2), (1, 2), False),
 ]
 
 

@@ -237,3 +237,16 @@ def test_nan_in_any_row_of_a_column_stays(op):
             x[row, 3] = np.nan
             found = getattr(tensor(x), op)(0).isnan().tolist()
             assert found == [column == 3 for column in range(8)], row
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("function", ["sum", "mean", "amax", "amin"])
+def test_repeated_elements(function, keepdim):
+    """What is repeated along kept or reduced dimensions, and stands in the middle of its storage."""
+    base = np.random.default_rng(4).normal(size=(3, 1, 4, 1, 2))
+    shown, expected = tensor(base)[1:].expand(2, 5, 4, 3, 2), np.broadcast_to(base[1:], (2, 5, 4, 3, 2))
+    for axes in axes_of(5):
+        if axes is not None:
+            found = getattr(shown, function)(axes, keepdim=keepdim).numpy()
+            reference = getattr(expected, {"amax": "max", "amin": "min"}.get(function, function))
+            np.testing.assert_allclose(found, reference(axis=axes, keepdims=keepdim), rtol=1e-12, atol=1e-12)

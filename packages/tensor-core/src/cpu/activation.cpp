@@ -96,7 +96,7 @@ void by_rows(RowCode code, const Tensor& out, const Tensor& in, const Tensor* ou
   const int64_t axis = out.dim() ? infer::axis_of(dim, out.dim()) : 0;
   const int64_t n = out.dim() ? out.size(axis) : 1, rows = out.numel() / n;
   const bool last = axis == out.dim() - 1 || out.dim() == 0;
-  if (!last && by_columns(code, out, in, output, axis)) return;
+  if (!last && by_columns(code, out, in.dense() ? in : as_rows(in, out.dim() - 1, in.dtype()), output, axis)) return;
   const Tensor source = out.dim() ? as_rows(in, axis, d) : as_rows(in, -1, d);
   const Tensor saved = output ? (out.dim() ? as_rows(*output, axis, d) : as_rows(*output, -1, d)) : Tensor();
   const bool direct = last && out.contiguous() && out.dtype() == d;

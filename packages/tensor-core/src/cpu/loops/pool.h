@@ -1,6 +1,7 @@
 // Inner loops of pooling.
 #pragma once
 #include <algorithm>
+#include <limits>
 
 #include "cpu/loops/lanes.h"
 #include "cpu/loops/layers.h"
@@ -56,25 +57,99 @@ void max_pool(const Windows& s, const void* x, void* out, uint8_t* offsets, int6
   }
 }
 
+/// Windows that lie `stride` columns apart and are whole: those of results [begin, end) of each row.
+struct WholeWindows {
+  int64_t begin = 0, end = 0, stride = 1;
+  explicit WholeWindows(const Windows& s) {
+    if (!s.column_first || !s.row_first || s.kernel_w < 1 || s.ow < 2 ||
+        s.h * s.w > std::numeric_limits<int32_t>::max())
+      return;
+    stride = s.column_first[1] - s.column_first[0];
+    const int64_t width = (s.kernel_w - 1) * s.column_step + 1;
+    for (int64_t xo = 0; xo < s.ow; ++xo) {
+      if (s.column_first[xo] != s.column_first[0] + xo * stride) {
+        begin = end = 0;
+        return;
+      }
+      const bool whole = s.column_begin[xo] == s.column_first[xo] && s.column_first[xo] + width <= s.w;
+      if (whole && end == 0) begin = xo;
+      if (whole) end = xo + 1;
+    }
+  }
+};
+/// One column of n windows: where it is larger than the best, or no number, it and its number take its place.
+template <int Stride, class T>
+inline void take_larger(const T* x, int64_t stride, int32_t number, int64_t n, T* __restrict best,
+                        int32_t* __restrict numbers) {
+  if constexpr (Stride != 0) stride = Stride;
+  for (int64_t j = 0; j < n; ++j) {
+    const T value = x[j * stride];
+    const bool taken = (value > best[j]) | (value != value);
+    best[j] = taken ? value : best[j];
+    numbers[j] = taken ? number : numbers[j];
+  }
+}
+/// The same of one row of whole windows, column after column; `x` is the plane.
+template <int Stride, class T>
+inline void max_whole(const Windows& s, const WholeWindows& whole, const T* x, int64_t y, int64_t at, T* out,
+                      uint8_t* offsets, int64_t* positions) {
+  constexpr int64_t block = 128;
+  alignas(64) T best[block];
+  alignas(64) int32_t numbers[block];
+  const int64_t above = (s.row_begin[y] - s.row_first[y]) / s.row_step * s.kernel_w;
+  for (int64_t done = whole.begin; done < whole.end; done += block) {
+    const int64_t n = std::min(block, whole.end - done);
+    const T* row = x + s.row_begin[y] * s.w + s.column_first[done];
+    for (int64_t j = 0; j < n; ++j) best[j] = row[j * whole.stride];
+    std::fill_n(numbers, n, int32_t(above));
+    int64_t first = above;
+    for (int64_t r = s.row_begin[y]; r < s.row_end[y]; r += s.row_step, row += s.row_step * s.w, first += s.kernel_w)
+      for (int64_t k = 0; k < s.kernel_w; ++k)
+        take_larger<Stride>(row + k * s.column_step, whole.stride, int32_t(first + k), n, best, numbers);
+    std::copy_n(best, n, out + at + done);
+    for (int64_t j = 0; offsets && j < n; ++j) offsets[at + done + j] = uint8_t(numbers[j]);
+    for (int64_t j = 0; positions && j < n; ++j) {
+      const int32_t down = numbers[j] / int32_t(s.kernel_w), along = numbers[j] - down * int32_t(s.kernel_w);
+      positions[at + done + j] =
+          (s.row_first[y] + down * s.row_step) * s.w + s.column_first[done + j] + along * s.column_step;
+    }
+  }
+}
+
 template <class T>
-void max_pool_planes(const Windows& s, const void* x_, void* out, uint8_t* offsets, int64_t* positions, int64_t begin,
+void max_pool_planes(const Windows& s, const void* x_, void* out_, uint8_t* offsets, int64_t* positions, int64_t begin,
                      int64_t end) {
+  T* const out = static_cast<T*>(out_);
+  const WholeWindows whole(s);
+  const auto max_one = [&](const T* x, int64_t y, int64_t xo, int64_t at) {
+    const int64_t top = s.row_begin[y], left = s.column_begin[xo];
+    // Choices instead of branches, which would follow the data: the number of the best in the window, and its place.
+    int64_t first = offsets ? window_number(s, y, xo, top, left) : 0, number = first, place = top * s.w + left;
+    T best = x[place];
+    for (int64_t row = top; row < s.row_end[y]; row += s.row_step, first += s.kernel_w) {
+      int64_t next = first;
+      for (int64_t column = left; column < s.column_end[xo]; column += s.column_step, ++next) {
+        const T value = x[row * s.w + column];
+        const bool taken = (value > best) | (value != value);
+        best = taken ? value : best;
+        number = taken ? next : number;
+        place = taken ? row * s.w + column : place;
+      }
+    }
+    out[at] = best;
+    if (positions) positions[at] = place;
+    else offsets[at] = uint8_t(number);
+  };
   for (int64_t plane = begin; plane < end; ++plane) {
     const T* const x = static_cast<const T*>(x_) + plane * s.h * s.w;
-    int64_t at = plane * s.oh * s.ow;
-    for (int64_t y = 0; y < s.oh; ++y)
-      for (int64_t xo = 0; xo < s.ow; ++xo, ++at) {
-        int64_t best_row = s.row_begin[y], best_column = s.column_begin[xo];
-        T best = x[best_row * s.w + best_column];
-        for (int64_t row = s.row_begin[y]; row < s.row_end[y]; row += s.row_step)
-          for (int64_t column = s.column_begin[xo]; column < s.column_end[xo]; column += s.column_step) {
-            const T value = x[row * s.w + column];
-            if (value > best || value != value) best = value, best_row = row, best_column = column;
-          }
-        static_cast<T*>(out)[at] = best;
-        if (positions) positions[at] = best_row * s.w + best_column;
-        else offsets[at] = uint8_t(window_number(s, y, xo, best_row, best_column));
-      }
+    for (int64_t y = 0; y < s.oh; ++y) {
+      const int64_t at = (plane * s.oh + y) * s.ow;
+      for (int64_t xo = 0; xo < whole.begin; ++xo) max_one(x, y, xo, at + xo);
+      if (whole.stride == 1) max_whole<1>(s, whole, x, y, at, out, offsets, positions);
+      else if (whole.stride == 2) max_whole<2>(s, whole, x, y, at, out, offsets, positions);
+      else max_whole<0>(s, whole, x, y, at, out, offsets, positions);
+      for (int64_t xo = whole.end; xo < s.ow; ++xo) max_one(x, y, xo, at + xo);
+    }
   }
 }
 
