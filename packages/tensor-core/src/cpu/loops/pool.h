@@ -61,7 +61,7 @@ void max_pool(const Windows& s, const void* x, void* out, uint8_t* offsets, int6
 struct WholeWindows {
   int64_t begin = 0, end = 0, stride = 1;
   explicit WholeWindows(const Windows& s) {
-    if (!s.column_first || !s.row_first || s.kernel_w < 1 || s.ow < 2 ||
+    if (!s.column_first || !s.row_first || s.kernel_w < 1 || s.ow < 8 ||
         s.h * s.w > std::numeric_limits<int32_t>::max())
       return;
     stride = s.column_first[1] - s.column_first[0];
@@ -124,7 +124,8 @@ void max_pool_planes(const Windows& s, const void* x_, void* out_, uint8_t* offs
   const auto max_one = [&](const T* x, int64_t y, int64_t xo, int64_t at) {
     const int64_t top = s.row_begin[y], left = s.column_begin[xo];
     // Choices instead of branches, which would follow the data: the number of the best in the window, and its place.
-    int64_t first = offsets ? window_number(s, y, xo, top, left) : 0, number = first, place = top * s.w + left;
+    const bool clipped = offsets && (top != s.row_first[y] || left != s.column_first[xo]);
+    int64_t first = clipped ? window_number(s, y, xo, top, left) : 0, number = first, place = top * s.w + left;
     T best = x[place];
     for (int64_t row = top; row < s.row_end[y]; row += s.row_step, first += s.kernel_w) {
       int64_t next = first;
@@ -145,9 +146,13 @@ void max_pool_planes(const Windows& s, const void* x_, void* out_, uint8_t* offs
     for (int64_t y = 0; y < s.oh; ++y) {
       const int64_t at = (plane * s.oh + y) * s.ow;
       for (int64_t xo = 0; xo < whole.begin; ++xo) max_one(x, y, xo, at + xo);
-      if (whole.stride == 1) max_whole<1>(s, whole, x, y, at, out, offsets, positions);
-      else if (whole.stride == 2) max_whole<2>(s, whole, x, y, at, out, offsets, positions);
-      else max_whole<0>(s, whole, x, y, at, out, offsets, positions);
+      if (whole.end > 0 && whole.stride == 1) {
+        max_whole<1>(s, whole, x, y, at, out, offsets, positions);
+      } else if (whole.end > 0 && whole.stride == 2) {
+        max_whole<2>(s, whole, x, y, at, out, offsets, positions);
+      } else if (whole.end > 0) {
+        max_whole<0>(s, whole, x, y, at, out, offsets, positions);
+      }
       for (int64_t xo = whole.end; xo < s.ow; ++xo) max_one(x, y, xo, at + xo);
     }
   }
