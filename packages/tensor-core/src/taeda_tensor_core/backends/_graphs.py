@@ -82,7 +82,8 @@ class CompiledGraph:
             self.reason = str(error)
 
     def _compile(self, examples: tuple[Tensor, ...]) -> Any:
-        with _modes.no_grad(), _Calls(examples) as calls:
+        calls = _Calls(examples)
+        with _modes.no_grad(), calls:
             made = self._function(*examples)
         self._single = isinstance(made, Tensor)
         outputs = (made,) if self._single else tuple(made)
