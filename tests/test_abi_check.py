@@ -34,16 +34,16 @@ def test_the_record_reads_back_as_it_was_written():
     assert len(now.structs) >= 12 and all(len(members) >= 2 for members in now.structs.values())
 
 
-APPENDED = "  void (*error_object)(int32_t status);\n"
+APPENDED = "  int32_t (*device_current)(int32_t backend);\n"
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         (APPENDED, APPENDED + "  int32_t (*later)(void);\n"),
-        ("  TAEDA_ABSENT = 100\n", "  TAEDA_ABSENT = 100,\n  TAEDA_E_LATER = 101\n"),
+        ("  TAEDA_DECLINED = 101\n", "  TAEDA_DECLINED = 101,\n  TAEDA_E_LATER = 102\n"),
         ("typedef void* taeda_event;", "typedef void* taeda_later;\ntypedef void* taeda_event;"),
-        ("#define TAEDA_ABI_MINOR 4u", "#define TAEDA_ABI_MINOR 5u"),
+        ("#define TAEDA_ABI_MINOR 5u", "#define TAEDA_ABI_MINOR 6u"),
     ],
 )
 def test_growing_is_allowed(old, new):
@@ -53,7 +53,7 @@ def test_growing_is_allowed(old, new):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        (APPENDED, "", "struct taeda_api: expected member 49"),
+        (APPENDED, "", "struct taeda_api: expected member 52"),
         (
             "  void* (*host_release)(void);\n",
             "  int32_t (*sooner)(void);\n  void* (*host_release)(void);\n",

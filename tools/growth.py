@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("packages/registry", "packages/tensor-core", "packages/testing", "tools/codegen", "tools/checks")
 HEADER = "packages/registry/src/taeda_registry/include/taeda/abi.h"
-PLUGINS = ("contract", "kernels", "observer", "operators", "probe", "device", "watcher")
+PLUGINS = ("contract", "kernels", "observer", "operators", "probe", "device", "vendor", "watcher")
 TESTS = [
     f"packages/tensor-core/tests/test_{name}.py"
     for name in (
@@ -31,6 +31,7 @@ TESTS = [
         "abi_observers",
         "abi_operators",
         "abi_values",
+        "abi_vendor",
         "fallback",
     )
 ]
@@ -173,15 +174,35 @@ def import_path(copy: Path, parts: tuple[str, ...]) -> str:
     return os.pathsep.join([*sources, os.environ.get("PYTHONPATH", "")])
 
 
+def try_beside(tree: Path, folder: Path) -> None:
+    """The device of each of two trees, this one and another that is built, on the other's tensor-core."""
+    folder.mkdir(parents=True, exist_ok=True)
+    here, there = folder / "libhere.so", folder / "libthere.so"
+    compile_device(here)
+    sources = sorted((tree / "examples/plugins/taeda-backend-sim/csrc").rglob("*.c"))
+    compile_c(sources, there, tree / HEADER)
+    for plugin, core in ((there, ROOT), (here, tree)):
+        path = import_path(core, ("packages/registry", "packages/tensor-core"))
+        run(sys.executable, "-c", DEVICE, plugin, PYTHONPATH=path)
+
+
 def main() -> None:
     """Grow, build and try; any failure ends the program with an error."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument(
+        "--beside",
+        type=Path,
+        help="another state of the repository, built: only try the devices of the two on each other",
+    )
     options.add_argument(
         "--folder", type=Path, help="where to build, kept for the next time; default: a temporary one"
     )
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = (chosen.folder or Path(scratch)).resolve()
+        if chosen.beside:
+            try_beside(chosen.beside.resolve(), folder)
+            return
         compile_plugins(folder / "plugins")
         copy = folder / "grown"
         copy_sources(copy)

@@ -1,6 +1,7 @@
 """Gradients of operators that `taeda.library` makes of Python functions."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -93,6 +94,49 @@ def test_keyword_only_arguments():
     x = taeda.ones(2, requires_grad=True)
     op(x, k=4.0).sum().backward()
     assert x.grad.tolist() == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("items", [False, True])
+def test_what_an_operator_writes_makes_saved_tensors_stale(items):
+    name = f"gradient_tests::op{next(counter)}"
+    if items:
+
+        @library.custom_op(name, mutates_args=("xs",))
+        def grow(xs: Sequence[Tensor], by: float) -> None:
+            for x in xs:
+                x.numpy()[...] += by
+
+        call = lambda x: grow([x], 1.0)  # noqa: E731
+    else:
+
+        @library.custom_op(name, mutates_args={"x"})
+        def grow(x: Tensor, by: float) -> None:
+            x.numpy()[...] += by
+
+        call = lambda x: grow(x, 1.0)  # noqa: E731
+    x = taeda.ones(3, requires_grad=True)
+    kept = x * 2
+    result = kept.exp()
+    call(result.detach())
+    assert result.tolist() == (taeda.full((3,), 2.0).exp() + 1).tolist() and result._version > 0
+    with pytest.raises(RuntimeError, match=r"exp.*version|version.*exp"):
+        result.sum().backward()
+    other = taeda.zeros(2)
+    call(other)
+    assert other.tolist() == [1.0, 1.0] and other._version > 0
+    with pytest.raises(RuntimeError, match=r"leaf|derivative"):
+        call(x)
+
+
+def test_a_declared_write_counts_whatever_the_function_does():
+    @library.custom_op(f"gradient_tests::op{next(counter)}", mutates_args={"x"})
+    def touch(x: Tensor, y: Tensor) -> Tensor:
+        return y * 2
+
+    x, y = taeda.ones(2), taeda.ones(2)
+    before = x._version, y._version
+    assert touch(x, y).tolist() == [2.0, 2.0]
+    assert (x._version, y._version) == (before[0] + 1, before[1])
 
 
 def test_wrong_number_of_gradients():

@@ -189,3 +189,63 @@ def test_what_cannot_be_built_is_refused_before_a_compiler_is_called():
         cpp_extension.load("name", [])
     with pytest.raises(NotImplementedError, match="compiled for the cpu"):
         cpp_extension.load("name", ["x.cu"])
+
+
+TINY = r"""
+#include <Python.h>
+#include "answer.h"
+
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tiny"};
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit_tiny() {
+  PyObject* module = PyModule_Create(&definition);
+  if (module) PyModule_AddIntConstant(module, "answer", ANSWER);
+  return module;
+}
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """Loads a small extension with a compiler that counts what it compiles."""
+    compiler, count = tmp_path / "compiler", tmp_path / "count"
+    compiler.write_text(
+        f'#!/bin/sh\ncase " $* " in *" -c "*) echo x >> {count} ;; esac\nexec {shutil.which("c++")} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    source, header = tmp_path / "tiny.cpp", tmp_path / "answer.h"
+    source.write_text(TINY)
+    header.write_text("#define ANSWER 1\n")
+
+    def load(**options):
+        return cpp_extension.load("tiny", str(source), build_directory=str(tmp_path / "kept"), **options)
+
+    load.source, load.header = source, header
+    load.compiled = lambda: len(count.read_text().splitlines()) if count.exists() else 0
+    return load
+
+
+def test_what_was_compiled_is_kept_by_its_content(tiny):
+    first = tiny()
+    assert first.answer == 1 and tiny.compiled() == 1
+    tiny.source.touch()
+    assert tiny() is first and tiny.compiled() == 1
+    tiny.header.write_text("#define ANSWER 2\n")
+    assert tiny().answer == 2 and tiny.compiled() == 2
+    tiny.header.write_text("#define ANSWER 1\n")
+    assert tiny().answer == 1 and tiny.compiled() == 2  # a change that is taken back finds the former library
+    assert tiny(extra_cflags=["-DMORE"]).answer == 1 and tiny.compiled() == 3
+    tiny.source.write_text(TINY + "\n// another text\n")
+    assert tiny().answer == 1 and tiny.compiled() == 4
+
+
+def test_errors_of_the_compiler_are_shown_and_leave_nothing_behind(tiny):
+    tiny.source.write_text(TINY.replace("ANSWER)", "ANSWER + nonsense)"))
+    for attempt in (1, 2):
+        with pytest.raises(RuntimeError, match="Error building extension 'tiny'") as caught:
+            tiny()
+        text = str(caught.value)
+        assert str(tiny.source) in text and "nonsense" in text and "error:" in text
+        assert tiny.compiled() == attempt
+    tiny.source.write_text(TINY)
+    assert tiny().answer == 1

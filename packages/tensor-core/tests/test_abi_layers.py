@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_tensor_core import backends
+from taeda_tensor_core import backends, library
 
-OBSERVER, STEPPER = 12, 6
+AUTOGRAD, OBSERVER, STEPPER = 0, 12, 6
 X = taeda.tensor([1.0, -2.0, 3.0, 4.0])
 Y = taeda.ones(3)
 
@@ -186,17 +186,29 @@ def test_an_unknown_operator_is_refused(layers):
 
 
 def test_a_place_that_is_taken_is_refused_and_leaves_nothing_behind(observed, plugin):
-    assert observed.put("refuse", "exp", OBSERVER) == 4
-    assert "exp: the layers of the test registers an entry for layer 12" in observed.error
+    # The position of automatic differentiation takes one layer.
+    library.Library("layertest").operator("layertest::alone(Tensor self) -> Tensor")(lambda self: self)
+    assert observed.put("same", "layertest::alone", AUTOGRAD) == 0
+    assert observed.put("refuse", "layertest::alone", AUTOGRAD) == 4
+    assert "layertest::alone: the layers of the test registers an entry for layer 0" in observed.error
     assert "registered by the layers of the test" in observed.error
     # One of all operators is taken: none of the others gets an entry.
-    assert observed.put("same", "sin", 7) == 0
     other = Layers(plugin("observer"))
-    assert other.put("observe", position=7) == 4
-    observed.turn(7, True)
+    assert other.put("observe", position=AUTOGRAD) == 4
+    observed.turn(AUTOGRAD, True)
     X.cos()
-    observed.turn(7, False)
+    observed.turn(AUTOGRAD, False)
     assert other.journal == []
+
+
+def test_the_last_of_several_layers_is_met_first(layers):
+    assert layers.put("observe", "exp") == 0
+    assert layers.put("twice", "exp") == 0
+    layers.turn(STEPPER, True)
+    result = X.exp()
+    layers.turn(STEPPER, False)
+    assert np.allclose(result.numpy(), np.exp(2 * X.numpy()), rtol=1e-6)
+    assert layers.journal == ["exp 1->1"]
 
 
 def test_what_is_removed_is_seen_no_more(observed):

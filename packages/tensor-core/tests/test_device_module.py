@@ -1,5 +1,7 @@
 """Modules of devices: what programs ask before they choose one, with and without such a device."""
 
+import threading
+
 import pytest
 
 import taeda_tensor_core as tc
@@ -69,6 +71,54 @@ def test_device_from_python(made):
         assert nothing is None
     with pytest.raises(RuntimeError, match="moduledev"):
         module.synchronize(2)
+
+
+def test_the_current_device_is_the_threads_own(made):
+    module = tc.get_device_module("moduledev")
+    module.set_device(1)
+    try:
+        assert module.current_device() == 1 and tc.ones(2, device="moduledev").device.index == 1
+        assert tc.ones(1).to("moduledev").device == tc.device("moduledev:1")
+        with module.device(0):
+            assert tc.empty(1, device="moduledev").device.index == 0
+        with module.device(-1), module.device(None):
+            assert module.current_device() == 1
+        with accelerator.device_index(0):
+            assert accelerator.current_device_index() == 0
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(module.current_device()))
+        thread.start()
+        thread.join()
+        assert seen == [0] and module.current_device() == 1
+        with pytest.raises(RuntimeError, match="set_device: there is no device 'moduledev:2', of 2"):
+            module.set_device(2)
+        assert module.current_device() == 1
+    finally:
+        module.set_device(tc.device("moduledev:0"))
+
+
+def test_memory_of_a_device_is_counted(made):
+    module = tc.get_device_module("moduledev")
+    before = module.memory_allocated(1)
+    x = tc.empty(1 << 16, device="moduledev:1")
+    assert module.memory_allocated(1) == module.memory_reserved(1) == before + (1 << 18)
+    del x
+    assert module.memory_allocated(1) == before and module.max_memory_allocated(1) >= before + (1 << 18)
+    absent = tc.get_device_module(ABSENT)
+    assert absent.memory_allocated() == absent.max_memory_allocated() == 0 and absent.memory_stats() == {}
+    absent.reset_peak_memory_stats()
+    assert not module.can_device_access_peer(0, 1)
+
+
+def test_programs_that_say_where_once(made):
+    with tc.device("moduledev:1"):
+        assert tc.zeros(2).device == tc.device("moduledev:1")
+    tc.set_default_device("moduledev")
+    try:
+        assert tc.ones(2).device == tc.device("moduledev:0")
+    finally:
+        tc.set_default_device(None)
+    assert tc.ones(2).device.type == "cpu"
 
 
 def test_accelerator_is_the_first_that_works(made):

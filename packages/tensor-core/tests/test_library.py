@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as tc
-from taeda_tensor_core import library
+from taeda_tensor_core import _C, library
 from taeda_tensor_core.library._registration import collecting
 from taeda_testing.settling import PATIENCE
 
@@ -270,11 +270,84 @@ def test_a_layer_may_replace_results():
         layer.remove()
 
 
-def test_two_layers_at_one_position_are_refused(recorder):
-    with pytest.raises(RuntimeError, match=r"second registers an entry for layer 14.*registered by recorder"):
-        Recorder("second", "profiler")
-    with recorder:
-        assert (tc.ones(1) + 1).item() == 2.0
+class Journal(library.Layer):
+    def __init__(self, name, position, operators, journal):
+        self.journal = journal
+        super().__init__(name, position, operators)
+
+    def __call__(self, op, args, kwargs):
+        self.journal.append(f"{self.name} {op.name}")
+        if op.name == "exp":
+            tc.sin(args[0])
+        result = op(*args, **kwargs)
+        self.journal.append(f"{self.name} ends")
+        return result
+
+
+def test_layers_of_one_position_are_met_from_the_last_to_the_first():
+    journal = []
+    layers = [Journal(name, 9, ["exp", "sin"], journal) for name in "abc"]
+    try:
+        with layers[0], layers[1], layers[2]:
+            assert tc.exp(tc.zeros(1)).item() == 1.0
+        first = ["c exp", "b sin", "a sin", "a ends", "b ends"]
+        second = ["b exp", "a sin", "a ends", "a exp", "a ends", "b ends"]
+        assert journal == [*first, *second, "c ends"]
+        journal.clear()
+        with layers[0], layers[2]:  # the one between is not entered
+            tc.sin(tc.zeros(1))
+        assert journal == ["c sin", "a sin", "a ends", "c ends"]
+        tc.sin(tc.zeros(1))
+        assert len(journal) == 4
+    finally:
+        for layer in layers:
+            layer.remove()
+
+
+def test_a_layer_among_others_may_go_and_come_back():
+    journal = []
+    layers = [Journal(name, 9, ["sin"], journal) for name in "abc"]
+    try:
+        layers[1].remove()
+        with layers[0], layers[2]:
+            tc.sin(tc.zeros(1))
+        assert journal == ["c sin", "a sin", "a ends", "c ends"]
+        journal.clear()
+        with layers[0], layers[1]:  # put back, so it is the last
+            tc.sin(tc.zeros(1))
+        assert journal == ["b sin", "a sin", "a ends", "b ends"]
+    finally:
+        for layer in layers:
+            layer.remove()
+
+
+def test_layers_of_one_position_are_apart_by_threads():
+    journal = []
+    layers = [Journal(name, 9, ["sin"], journal) for name in "ab"]
+
+    def work():
+        with layers[1]:
+            tc.sin(tc.zeros(1))
+
+    try:
+        with layers[0]:
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        assert journal == ["b sin", "b ends"]
+    finally:
+        for layer in layers:
+            layer.remove()
+
+
+def test_positions_of_the_library_take_one_layer(lib):
+    made = define(lib)
+    first = Recorder("first", "autograd", [made.op])
+    try:
+        with pytest.raises(RuntimeError, match=r"second registers an entry for layer 0.*registered by first"):
+            Recorder("second", "autograd", [made.op])
+    finally:
+        first.remove()
 
 
 def test_layers_that_fail_leave_the_thread_as_it_was():
@@ -384,18 +457,22 @@ def test_a_layer_must_answer_on_the_device_of_the_call():
 
 
 def test_leaving_a_layer_takes_it_out_and_entering_puts_it_back():
-    for _ in range(2):
-        with Recorder("recorder", 9, ["exp"]) as layer:
+    before = _C._include_layer(9, True)  # the position is on, whoever stands there
+    try:
+        for _ in range(2):
+            with Recorder("recorder", 9, ["exp"]) as layer:
+                tc.exp(tc.ones(1))
+                with layer:
+                    pass
+                tc.exp(tc.ones(1))
             tc.exp(tc.ones(1))
-            with layer, pytest.raises(RuntimeError, match=r"layer 9.*registered by recorder"):
-                Recorder("other", 9, ["exp"])
+            assert layer.seen == ["exp"] * 2
+        with layer:
             tc.exp(tc.ones(1))
-        assert layer.seen == ["exp"] * 2
-    with Recorder("other", 9, ["exp"]), pytest.raises(RuntimeError, match="registered by other"):
-        layer.__enter__()
-    with layer:
         tc.exp(tc.ones(1))
-    assert layer.seen == ["exp"] * 3
+        assert layer.seen == ["exp"] * 3
+    finally:
+        _C._include_layer(9, before)
 
 
 def test_a_layer_stays_while_another_thread_is_in_it(recorder):
@@ -505,10 +582,11 @@ def test_gradients_have_the_shape_of_their_argument(lib):
 
 def test_what_a_block_registered_can_be_undone():
     lib = library.Library("halfpkg")
+    lone = lib.operator("halfpkg::lone(Tensor self) -> Tensor")(lambda self: self * 1)
     with collecting() as made:
         lib.kernel("relu", "cpu", replace=True)(lambda outputs, inputs: outputs[0].fill_(7))
         lib.operator("halfpkg::op(Tensor self) -> Tensor")(lambda self: self)
-        layer = Recorder("half", 9, ["exp"])
+        layer = Recorder("half", "autograd", [lone.op])
         backend = library.Backend("halfdev")
         backend.kernel("fill_", "clone")(lambda outputs, inputs: None)
     assert tc.relu(tc.ones(1)).item() == 7 and "halfdev" in tc.backends.names()
@@ -516,7 +594,7 @@ def test_what_a_block_registered_can_be_undone():
     made.undo()
     assert tc.relu(tc.ones(1)).item() == 1 and "halfdev" not in tc.backends.names()
     assert not hasattr(tc.ops.halfpkg, "op") and library.op("halfpkg::op").kernels() == {}
-    with Recorder("other", 9, ["exp"]), pytest.raises(RuntimeError, match="registered by other"):
+    with Recorder("other", "autograd", [lone.op]), pytest.raises(RuntimeError, match="registered by other"):
         layer.__enter__()
     again = library.Backend("halfdev")
     assert library.op("fill_").kernels().get("halfdev") is None

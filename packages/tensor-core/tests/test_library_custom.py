@@ -214,7 +214,7 @@ def test_opcheck_passes(name):
 
     good.register_fake(lambda x: taeda.empty_like(x))
     found = library.opcheck(good, (taeda.ones(2),))
-    assert set(found.values()) == {"SUCCESS"} and len(found) == 4
+    assert set(found.values()) == {"SUCCESS"} and len(found) == 5
 
 
 def test_opcheck_finds_writing(name):
@@ -248,6 +248,36 @@ def test_opcheck_finds_wrong_and_missing_fakes(name):
     assert "has shape" in str(found["test_faketensor"]) and found["test_schema"] == "SUCCESS"
     with pytest.raises(ValueError, match="there is no check 'test_nothing'"):
         library.opcheck(fake, (taeda.ones(2),), test_utils="test_nothing")
+
+
+def test_opcheck_compares_the_rule_for_batches(name):
+    @library.custom_op(name, mutates_args=())
+    def weigh(x: Tensor, weight: Tensor, k: float = 2.0) -> tuple[Tensor, Tensor]:
+        return x * k, x @ weight
+
+    weigh.register_fake(lambda x, weight, k: (taeda.empty_like(x), x.new_empty(x.shape[:-1])))
+    args = (taeda.arange(6.0).reshape(2, 3), taeda.tensor([1.0, -1.0, 0.5]))
+
+    def right(info, dims, x, weight, k):
+        x = x.movedim(dims[0], 0) if dims[0] is not None else x.expand(info.batch_size, *x.shape)
+        weight = weight.movedim(dims[1], 0) if dims[1] is not None else weight.expand(info.batch_size, -1)
+        return (x * k, (x * weight.unsqueeze(1)).sum(-1)), (0, 0)
+
+    weigh.register_vmap(right)
+    assert set(library.opcheck(weigh, args).values()) == {"SUCCESS"}
+
+    def wrong(info, dims, x, weight, k):
+        if dims[1] is not None:
+            weight, dims = weight.select(dims[1], 0), (dims[0], None, None)
+        return right(info, dims, x, weight, k)
+
+    weigh.register_vmap(wrong)
+    expected = r"result 1 of the rule for batches .* item 1 \(batch of 'weight' in dimension 0\)"
+    with pytest.raises(library.OpCheckError, match=expected):
+        library.opcheck(weigh, args, test_utils="test_vmap")
+    weigh.register_vmap(lambda info, dims, x, weight, k: ((x,), (0,)))
+    with pytest.raises(library.OpCheckError, match="gave 1 results and 1 dimensions, expected 2"):
+        library.opcheck(weigh, args, test_utils="test_vmap")
 
 
 def test_what_operators_do_in_blocks_of_autocast():

@@ -110,13 +110,13 @@ static int32_t start(const taeda_api* given) {
       .image_layout = image_layout,
   };
   sim_offer_streams(&backend);
-  sim_offer_activities(&backend);
+  sim_offer_more(&backend);
   int32_t status = sim_offer_memory(&backend);
   if (status == TAEDA_OK) status = api->backend_register(&backend, &sim_number);
   if (status == TAEDA_OK) status = sim_register_elementwise();
   const Kernel* const families[] = {kLineKernels, kIndexKernels, kProductKernels, kPoolKernels, kRandomKernels};
   for (size_t i = 0; i < sizeof families / sizeof *families && status == TAEDA_OK; ++i) status = sim_register(families[i]);
-  return status;
+  return status == TAEDA_OK ? sim_register_more() : status;
 }
 
 static const taeda_plugin kPlugin = {

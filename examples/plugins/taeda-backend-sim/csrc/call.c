@@ -29,7 +29,7 @@ static int32_t run_call(Job* job) {
 }
 
 /* What a worker needs of a tensor. The bytes of a number, which lie with the host, are copied. */
-static int32_t see(Call* call, taeda_tensor tensor, View* view) {
+int32_t sim_see(Call* call, taeda_tensor tensor, View* view) {
   taeda_tensor_info info = {.size = sizeof info};
   api->tensor_read(tensor, &info);
   if (!is_offered(info.dtype))
@@ -44,7 +44,7 @@ static int32_t copy_argument(Call* call, const taeda_value* from, Argument* to) 
   int32_t status = TAEDA_OK;
   *to = (Argument){.kind = from->kind, .count = from->count};
   if (from->kind == TAEDA_VALUE_TENSOR) {
-    status = see(call, from->as.tensor, to->view = take(call, sizeof(View)));
+    status = sim_see(call, from->as.tensor, to->view = take(call, sizeof(View)));
   } else if (from->kind == TAEDA_VALUE_INTS) {
     to->ints = memcpy(take(call, (size_t)from->count * 8), from->as.integers, (size_t)from->count * 8);
   } else if (from->kind == TAEDA_VALUE_FLOAT) {

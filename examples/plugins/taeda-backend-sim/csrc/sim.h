@@ -45,8 +45,8 @@ int32_t sim_synchronize(void* context, int32_t index);
 void sim_offer_streams(taeda_backend* backend);
 void sim_announce(Job* job);                                  /* more/activities.c, for profilers: a job is submitted, ... */
 int32_t sim_run(Job* job, int32_t index, const void* stream); /* ... and runs; null: in the default stream */
-void sim_offer_activities(taeda_backend* backend);
-int64_t sim_now(void); /* nanoseconds */
+void sim_offer_more(taeda_backend* backend);                  /* more/more.c: what the running taeda knows of */
+int64_t sim_now(void);                                        /* nanoseconds */
 
 /* --- backend.c: failures on request. */
 enum { FAIL_ALLOCATE, FAIL_COPY, FAIL_LAUNCH, FAIL_KERNEL, FAIL_SYNCHRONIZE, FAIL_KINDS };
@@ -120,6 +120,6 @@ void sort_places(Array a, bool descending, int64_t* places); /* stable */
 
 /* --- index.c: the table of kernels that add to places, in whatever order where the device races. */
 extern const char kAdds[];
-
 extern const Kernel kLineKernels[], kIndexKernels[], kProductKernels[], kPoolKernels[], kRandomKernels[];
 int32_t sim_register_elementwise(void);
+int32_t sim_register_more(void);

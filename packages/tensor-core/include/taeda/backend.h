@@ -1,11 +1,15 @@
 // Backend: a named device family with an allocator and copies; cpu and meta register like everybody else.
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "taeda/device.h"
 #include "taeda/generator.h"
 #include "taeda/storage.h"
 #include "taeda/tensor.h"
+
+struct taeda_backend;  // taeda/abi.h
 
 namespace taeda {
 
@@ -15,6 +19,35 @@ struct DeviceProperties {
   uint64_t total_memory = 0, free_memory = 0;
   uint32_t alignment = 0, processors = 0;
   std::string more;  // a JSON object, or nothing
+};
+
+/// Bytes of one device that tensors hold, and what it was since the program began.
+class MemoryCount {
+ public:
+  struct Counts {
+    int64_t now = 0, peak = 0, taken = 0, given_back = 0;  // bytes
+    int64_t takings = 0, givings = 0;                      // how often
+  };
+  void take(size_t nbytes) noexcept {
+    const int64_t n = int64_t(nbytes), now = now_.fetch_add(n, std::memory_order_relaxed) + n;
+    int64_t peak = peak_.load(std::memory_order_relaxed);
+    while (peak < now && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+    }
+    taken_.fetch_add(n, std::memory_order_relaxed);
+    takings_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void give_back(size_t nbytes) noexcept {
+    now_.fetch_sub(int64_t(nbytes), std::memory_order_relaxed);
+    givings_.fetch_add(1, std::memory_order_relaxed);
+  }
+  Counts counts() const noexcept {
+    const int64_t now = now_, taken = taken_;
+    return {now, std::max(peak_.load(), now), taken, taken - now, takings_, givings_};
+  }
+  void forget_peak() noexcept { peak_ = now_.load(); }
+
+ private:
+  std::atomic<int64_t> now_{0}, peak_{0}, taken_{0}, takings_{0}, givings_{0};
 };
 
 /// What may be left out raises NotImplementedError that names backend and function.
@@ -70,6 +103,12 @@ class TAEDA_API Backend {
 
   virtual DeviceProperties properties(Device) const { return {name(), 0, 0, 0, 0, {}}; }
   virtual void empty_cache(Device) {}
+  /// What tensors hold of a device's memory; null where nobody counts.
+  virtual MemoryCount* memory_use(Device) { return nullptr; }
+  /// Tables of a plug-in for what the core itself does not do (src/abi/collectives.cpp, src/abi/graphs.cpp).
+  virtual const taeda_backend* plugin() const { return nullptr; }
+  /// Whether copies between two of its devices go without the host.
+  virtual bool has_peer_copies() const { return false; }
   /// Capabilities that it declares missing, with reasons.
   virtual std::map<std::string, std::string> lacks() const { return {}; }
 

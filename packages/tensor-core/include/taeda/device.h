@@ -25,4 +25,9 @@ TAEDA_API std::string to_string(Device device);
 /// Parses "cpu", "name", "name:index"; an unknown name raises RuntimeError that lists the known ones.
 TAEDA_API Device parse_device(std::string_view text);
 
+/// Index that the bare name of a backend stands for on the calling thread: 0 until somebody says otherwise.
+TAEDA_API int current_device_index(BackendId id) noexcept;
+/// RuntimeError where there is no such device.
+TAEDA_API void set_current_device_index(BackendId id, int index);
+
 }  // namespace taeda

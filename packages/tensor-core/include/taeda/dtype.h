@@ -32,9 +32,13 @@ enum class DType : uint8_t {
   Float8E5M2fnuz,
   Float8E8M0fnu,
 };
-inline constexpr int kDTypeCount = 20;
-/// Floating-point numbers of 8 bits: kept, moved and converted, but not computed in (taeda/float8.h).
+inline constexpr int kBuiltInDTypes = 20;
+/// Behind the built-in ones stand those that plug-ins define (taeda/custom_dtype.h).
+inline constexpr int kDTypeCount = 32;
+/// Floating-point numbers of 8 bits, those of plug-ins among them: kept, moved and converted, but not computed in
+/// (taeda/float8.h).
 constexpr bool is_float8(DType d) noexcept { return d >= DType::Float8E4M3fn; }
+constexpr bool is_custom(DType d) noexcept { return int(d) >= kBuiltInDTypes; }
 
 /// IEEE binary16 held as bits; arithmetic happens in float32.
 struct Half {
@@ -77,7 +81,8 @@ TAEDA_DTYPE(Complex128, taeda::Complex128)
     // clang-format on
     template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
 
-inline constexpr uint8_t kItemSize[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1, 1};
+inline constexpr uint8_t kItemSize[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1,
+                                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1};
 constexpr int64_t item_size(DType d) noexcept { return kItemSize[int(d)]; }
 constexpr Category category(DType d) noexcept {
   return d == DType::Bool      ? Category::Bool
@@ -103,7 +108,7 @@ constexpr DType complex_of(DType d) noexcept {
   return d == DType::Float64 || d == DType::Complex128 ? DType::Complex128 : DType::Complex64;
 }
 
-/// "float32"
+/// "float32"; empty for a place that no plug-in has taken.
 TAEDA_API std::string_view name(DType d) noexcept;
 /// Least common type of two dimensioned operands (PyTorch's lattice; uint16-64 with signed ints go to the next larger
 /// signed type, int64 at the top; uint64 with signed to float32 as in PyTorch's default float). RuntimeError for a

@@ -24,6 +24,12 @@ class TAEDA_API Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+/// A kernel says that it has no way for these arguments, so that another is taken; an error where there is none.
+class TAEDA_API KernelDeclined : public Error {
+ public:
+  explicit KernelDeclined(const std::string& what) : Error(ErrorKind::NotImplemented, what) {}
+};
+
 /// "(2, 3)", written only when the message is: checks that hold pay nothing for their texts.
 struct ShapeText {
   std::span<const int64_t> sizes;

@@ -111,13 +111,36 @@ TAEDA_API Values compute_on_cpu(const OpEntry& op, Device device, Values argumen
 /// Kernels and layers with an owner, which can be taken away again. `replace`: also where there is one, which then
 /// comes back.
 TAEDA_API uint64_t add_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who, bool replace = false);
+/// A kernel of a composite or view. `recorded`: it calls operators that are differentiated, and is taken while a
+/// gradient is recorded too. KernelDeclined out of it means that the composite is taken.
+TAEDA_API uint64_t add_composite_kernel(OpEntry* op, BackendId backend, BoxedFn fn, std::string who, bool replace,
+                                        bool recorded);
 /// The same for a kernel behind the C ABI, of an operator that has generated code.
 TAEDA_API uint64_t add_c_kernel(OpEntry* op, BackendId backend, CKernel kernel, std::string who, bool replace = false);
+/// Several layers may stand at a position of an operator, the one that came last is met first; those of the library and
+/// of automatic differentiation are alone (`may_share`).
 TAEDA_API uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who);
 /// The same for a function that its owner keeps as long as the process lives.
 TAEDA_API uint64_t add_kept_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who);
+/// The same for one that is alone at its position. RuntimeError that names both owners where there is another.
+TAEDA_API uint64_t add_sole_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who);
+/// Whether a position takes more than one layer.
+constexpr bool may_share(Layer layer) noexcept {
+  return int(layer) > int(Layer::PreDispatch) && int(layer) < kMaxLayers;
+}
 /// One registration for all of `ops`; none of them is made when one fails.
 TAEDA_API uint64_t add_layers(const std::vector<OpEntry*>& ops, Layer layer, const BoxedFn& fn, const std::string& who);
+/// For the time of a layer's function: what it calls goes on below it, at first with the layers of its position that
+/// were there before it.
+class TAEDA_API BelowLayer {
+ public:
+  explicit BelowLayer(Layer layer) noexcept;
+  ~BelowLayer();
+  BelowLayer(const BelowLayer&) = delete;
+
+ private:
+  uint64_t saved_;
+};
 /// Nothing happens when the registration is gone already.
 TAEDA_API void remove_registration(uint64_t registration);
 
@@ -150,13 +173,25 @@ TAEDA_API Values go_on(const OpEntry& op, KeySet rest, Values arguments);
 /// The layers and the backend of a call with these arguments, now and here.
 TAEDA_API KeySet keys_of_call(const Values& arguments);
 
-/// A device whose memory is the host's, with kernels from Python or anywhere.
+/// Memory that its owner alone can read, for a device from Python: addresses are numbers of its own, never 0, to which
+/// byte offsets are added.
+class OwnMemory {
+ public:
+  virtual ~OwnMemory() = default;
+  virtual uintptr_t allocate(int index, size_t nbytes) = 0;
+  virtual void release(int index, uintptr_t address, size_t nbytes) noexcept = 0;
+  virtual void write(int index, uintptr_t to, const void* host, size_t nbytes) = 0;
+  virtual void read(int index, void* host, uintptr_t from, size_t nbytes) = 0;
+};
+
+/// A device whose memory is the host's, or its own, with kernels from Python or anywhere.
 struct HostBackend {
   std::string name;
   int device_count = 1;
   std::string who;                           // for messages
   std::map<std::string, std::string> lacks;  // capabilities, with reasons
   std::string properties;                    // a JSON object, or nothing
+  std::shared_ptr<OwnMemory> memory;         // null: the host's
 };
 /// ValueError for a name that is none, RuntimeError naming both owners for one that is taken. A device that was removed
 /// comes back with its former number.
@@ -167,6 +202,7 @@ TAEDA_API void check_device_free(const std::string& name, const std::string& who
 TAEDA_API void note_device_owner(const std::string& name, std::string who);
 /// Takes the name away; tensors that are there keep their memory.
 TAEDA_API void remove_host_backend(BackendId id);
+/// Whether the host can read the memory of such a device.
 TAEDA_API bool is_host_backend(BackendId id);
 
 }  // namespace taeda

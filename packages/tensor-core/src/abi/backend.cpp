@@ -49,6 +49,10 @@ class PluginBackend final : public Backend, public ImageLayouts {
 
  public:
   explicit PluginBackend(const taeda_backend& given) : c_(given), name_(given.name) {
+    if (given.collectives) {
+      collectives_ = known_part(given.collectives, "taeda_collectives");
+      c_.collectives = &collectives_;
+    }
     for (uint32_t i = 0; given.lacks && i < given.lack_count; ++i)
       lacks_[given.lacks[i].capability] = given.lacks[i].reason ? given.lacks[i].reason : "";
     int32_t count = 0;
@@ -71,10 +75,15 @@ class PluginBackend final : public Backend, public ImageLayouts {
     storage.nbytes = nbytes;
     storage.context = &places_[size_t(device.index)];
     storage.release = [](void* data, size_t bytes, void* context) {
-      const Place& place = *static_cast<const Place*>(context);
+      Place& place = *static_cast<Place*>(context);
+      place.use->give_back(bytes);
       place.owner->c_.release(place.owner->c_.context, place.index, data, bytes);
     };
+    places_[size_t(device.index)].use->take(nbytes);
   }
+  MemoryCount* memory_use(Device device) override { return places_[size_t(device.index)].use.get(); }
+  const taeda_backend* plugin() const override { return &c_; }
+  bool has_peer_copies() const override { return c_.copy_peer != nullptr; }
   void copy_from_host(Device to_device, void* to, const void* host, size_t nbytes, bool blocking) override {
     const Waiting waiting(*this, "copy_from_host", blocking);
     void* const stream = current_stream_handle(to_device);
@@ -222,6 +231,7 @@ class PluginBackend final : public Backend, public ImageLayouts {
   struct Place {
     PluginBackend* owner;
     int32_t index;
+    std::unique_ptr<MemoryCount> use = std::make_unique<MemoryCount>();
   };
   std::string what(const char* function) const { return name_ + ": " + function; }
   void ask(const char* function, int32_t status) const {
@@ -241,6 +251,7 @@ class PluginBackend final : public Backend, public ImageLayouts {
   }
 
   taeda_backend c_;
+  taeda_collectives collectives_{};
   std::string name_;
   int count_ = 0;
   std::vector<Place> places_;

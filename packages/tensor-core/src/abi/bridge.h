@@ -177,6 +177,9 @@ int32_t kernel_add(const taeda_kernel*, uint64_t*);
 int32_t object_tensor(void*, taeda_tensor*);
 int32_t tensor_object(taeda_tensor, void**);
 void error_object(int32_t);
+int32_t dtype_define(const taeda_dtype*, int32_t*);
+int32_t dtype_find(const char*, int32_t*);
+int32_t device_current(int32_t);
 /// A backend that notes activities has been registered, or is no more.
 void add_activities(BackendId id, const taeda_backend& backend);
 void remove_activities(BackendId id);

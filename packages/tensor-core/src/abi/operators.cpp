@@ -217,8 +217,8 @@ std::vector<Spec> infer_with(const taeda_operator& given, const RuntimeOp& op, c
   for (const taeda_spec& s : specs) {
     check(s.ndim >= 0 && s.ndim <= TAEDA_MAX_DIMS, ErrorKind::Value, op.name, ": inference gave ", s.ndim,
           " dimensions");
-    check(s.dtype >= 0 && s.dtype < kDTypeCount, ErrorKind::Value, op.name, ": inference gave element type number ",
-          s.dtype);
+    check(s.dtype >= 0 && s.dtype < kDTypeCount && !name(DType(s.dtype)).empty(), ErrorKind::Value, op.name,
+          ": inference gave element type number ", s.dtype);
     const IntSpan sizes(s.sizes, size_t(s.ndim));
     for (int64_t size : sizes) check(size >= 0, ErrorKind::Value, op.name, ": inference gave a negative size ", size);
     out.push_back(spec(sizes, DType(s.dtype)));

@@ -25,7 +25,7 @@ WrittenKernel boxed_kernel(CKernel kernel, const std::string& who) {
 BoxedFn boxed_layer(CKernel layer, const std::string& owner) {
   return [layer, who = "the layer of " + owner](const OpEntry& op, KeySet keys, Values arguments) {
     // Inside, the layer is off: what it calls goes on below.
-    const Below below(layer_at(keys.top_slot()));
+    const BelowLayer below(layer_at(keys.top_slot()));
     const Schema& schema = schema_of(op);
     Values results = call_boxed(layer, op, schema, keys, arguments, 0, schema.results.size(), who);
     check_layer_results({op, schema, who}, arguments, results);
@@ -46,6 +46,7 @@ struct Given {
   CKernel kernel;
   const char* owner;
   bool replace;
+  bool recorded = false;  // of a composite or view: taken for calls that are recorded too
 };
 
 void add(OpEntry* op, const Given& given, const WrittenFor& author, uint64_t* registration) {
@@ -57,9 +58,11 @@ void add(OpEntry* op, const Given& given, const WrittenFor& author, uint64_t* re
   const BackendId id = BackendId(given.backend);
   const std::string owner = owner_or(given.owner), who = "the kernel of " + owner;
   const bool typed = op->c_kernel_adapter && serves_as_it_is(*op, author);
-  const uint64_t made =
-      typed ? add_c_kernel(op, id, given.kernel, owner, given.replace)
-            : add_kernel(op, id, adapted(*op, author, boxed_kernel(given.kernel, who), who), owner, given.replace);
+  BoxedFn boxed = typed ? BoxedFn() : adapted(*op, author, boxed_kernel(given.kernel, who), who);
+  const uint64_t made = typed ? add_c_kernel(op, id, given.kernel, owner, given.replace)
+                        : op->kernels
+                            ? add_kernel(op, id, std::move(boxed), owner, given.replace)
+                            : add_composite_kernel(op, id, std::move(boxed), owner, given.replace, given.recorded);
   note_started([made] { remove_registration(made); });
   if (registration) *registration = made;
 }
@@ -100,7 +103,8 @@ int32_t kernel_add(const taeda_kernel* kernel, uint64_t* registration) {
                      given.backend,
                      {given.function, given.context},
                      given.owner,
-                     (given.flags & TAEDA_KERNEL_REPLACE) != 0};
+                     (given.flags & TAEDA_KERNEL_REPLACE) != 0,
+                     (given.flags & TAEDA_KERNEL_RECORDED) != 0};
     add(op, what, {given.schema ? given.schema : "", Kind(given.kind)}, registration);
   });
   return status == TAEDA_OK && !known ? TAEDA_ABSENT : status;

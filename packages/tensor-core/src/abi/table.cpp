@@ -64,6 +64,9 @@ constexpr taeda_api kTable = {
     .object_tensor = abi::object_tensor,
     .tensor_object = abi::tensor_object,
     .error_object = abi::error_object,
+    .dtype_define = abi::dtype_define,
+    .dtype_find = abi::dtype_find,
+    .device_current = abi::device_current,
 };
 
 std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }

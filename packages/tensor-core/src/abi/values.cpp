@@ -19,7 +19,8 @@ Device from_c(taeda_device device) {
   return {BackendId(device.backend), int8_t(device.index)};
 }
 DType dtype_from_c(int32_t code) {
-  check(code >= 0 && code < kDTypeCount, ErrorKind::Value, "taeda ABI: there is no element type number ", code);
+  check(code >= 0 && code < kDTypeCount && !name(DType(code)).empty(), ErrorKind::Value,
+        "taeda ABI: there is no element type number ", code);
   return DType(code);
 }
 static_assert(int(DType::Bool) == TAEDA_BOOL && int(DType::Int64) == TAEDA_INT64 &&
@@ -161,8 +162,8 @@ Value unpack(const taeda_value& v, const SchemaArgument& wanted, const char* op)
     case ArgumentType::Bool: return v.as.integer != 0;
     case ArgumentType::Str: return std::string(v.as.text ? v.as.text : "", count_of(v, op, name));
     case ArgumentType::DType:
-      check(v.as.integer >= 0 && v.as.integer < kDTypeCount, ErrorKind::Value, op, ": argument '", name,
-            "': there is no element type number ", v.as.integer);
+      check(v.as.integer >= 0 && v.as.integer < kDTypeCount && !taeda::name(DType(v.as.integer)).empty(),
+            ErrorKind::Value, op, ": argument '", name, "': there is no element type number ", v.as.integer);
       return DType(v.as.integer);
     case ArgumentType::Device: return from_c(v.as.device);
     case ArgumentType::Generator:

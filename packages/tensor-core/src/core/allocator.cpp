@@ -167,6 +167,12 @@ void cpu_allocate(Storage& storage, size_t nbytes) {
   }
   live_bytes.fetch_add(int64_t(nbytes), std::memory_order_relaxed);
 }
+void cpu_release(void* data, size_t nbytes) noexcept {
+#ifdef __SANITIZE_ADDRESS__
+  return free_exact(data, nbytes, nullptr);
+#endif
+  (nbytes <= kSmall ? free_small : free_large)(data, nbytes, nullptr);
+}
 void count_inline_bytes(int64_t delta) { live_bytes.fetch_add(delta, std::memory_order_relaxed); }
 }  // namespace detail
 

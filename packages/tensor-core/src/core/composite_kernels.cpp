@@ -31,17 +31,24 @@ bool recorded(const Values& arguments) {
   return found;
 }
 
-/// The backend of a call, numbers of the cpu among other tensors apart; nothing where there are several.
-const BoxedFn* kernel_for(const CompositeKernels& kernels, KeySet keys) {
+/// The kernel for the backend of a call, numbers of the cpu among other tensors apart; nothing where there are several,
+/// or where a gradient is to be recorded that the kernel cannot tell.
+const BoxedFn* kernel_for(const CompositeKernels& kernels, KeySet keys, const Values& arguments) {
   const uint64_t all = keys.backends().bits(), others = all & ~KeySet::backend(kCPU).bits();
   const uint64_t chosen = others ? others : all;
   if (!std::has_single_bit(chosen)) return nullptr;
-  return kernels.of[std::countr_zero(chosen)].load(std::memory_order_acquire);
+  const int id = std::countr_zero(chosen);
+  const BoxedFn* kernel = kernels.of[id].load(std::memory_order_acquire);
+  return kernel && (kernels.recorded[id] || !recorded(arguments)) ? kernel : nullptr;
 }
 
 Values meet(const CompositeKernels& kernels, const OpEntry& op, KeySet keys, Values arguments) {
-  const BoxedFn* kernel = recorded(arguments) ? nullptr : kernel_for(kernels, keys);
-  if (kernel) return (*kernel)(op, keys, std::move(arguments));
+  if (const BoxedFn* kernel = kernel_for(kernels, keys, arguments)) {
+    try {
+      return (*kernel)(op, keys, arguments);
+    } catch (const KernelDeclined&) {  // it has no way for these arguments
+    }
+  }
   return op.go_on_boxed(op, keys.without(Layer::Kernels), arguments);
 }
 

@@ -10,9 +10,11 @@ namespace taeda::detail {
 /// A composite or view has no kernels of its own: it works on every backend by what it calls. A backend may have one
 /// all the same, for speed or because the operator had kernels in an earlier version. It is met below autograd, at a
 /// position that only tensors of such a backend carry in their keys, so that calls elsewhere cost what they did. While
-/// a gradient is recorded the composite is taken: what it calls is what can be differentiated.
+/// a gradient is recorded the composite is taken: what it calls is what can be differentiated; a kernel that itself
+/// calls operators with derivatives says so, and is taken then too.
 struct CompositeKernels {
   std::atomic<const BoxedFn*> of[kMaxBackends] = {};
+  std::atomic<bool> recorded[kMaxBackends] = {};  // taken while a gradient is recorded too
   const char* registered_by[kMaxBackends] = {};
   BoxedFn entry;
 };

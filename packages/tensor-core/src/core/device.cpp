@@ -6,6 +6,7 @@
 #include <charconv>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/fork.h"
 #include "core/loading.h"
@@ -161,10 +162,25 @@ std::string to_string(Device device) {
   return text;
 }
 
+namespace {
+/// Made when a thread chooses a device for the first time.
+constinit thread_local int8_t* chosen = nullptr;
+void forget_chosen() noexcept { delete[] std::exchange(chosen, nullptr); }
+}  // namespace
+
+int current_device_index(BackendId id) noexcept { return chosen ? chosen[id] : 0; }
+void set_current_device_index(BackendId id, int index) {
+  const int count = backend(id).device_count();
+  check(index >= 0 && index < count, ErrorKind::Runtime, "set_device: there is no device '", backend(id).name(), ":",
+        index, "', of ", count);
+  if (!chosen && index && at_thread_end<forget_chosen>()) chosen = new int8_t[kMaxBackends]();
+  if (chosen) chosen[id] = int8_t(index);
+}
+
 Device parse_device(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
-  int index = 0;
+  int index = -1;
   if (colon != std::string_view::npos) {
     const std::string_view digits = text.substr(colon + 1);
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
@@ -178,6 +194,7 @@ Device parse_device(std::string_view text) {
   }
   if (id < 0) [[unlikely]]
     fail(ErrorKind::Runtime, "device: unknown device '", text, "'; known devices: ", known_names());
+  if (index < 0) index = current_device_index(BackendId(id));
   check(index < backend(BackendId(id)).device_count(), ErrorKind::Runtime, "device: index ", index, " of '", text,
         "' is out of range; '", name, "' has ", backend(BackendId(id)).device_count(), " device(s)");
   return Device{BackendId(id), int8_t(index)};

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "taeda/custom_dtype.h"
 #include "taeda/error.h"
 
 namespace taeda {
@@ -12,7 +13,7 @@ namespace {
 
 std::atomic<DType> the_default{DType::Float32};
 
-constexpr std::string_view kNames[kDTypeCount] = {
+constexpr std::string_view kNames[kBuiltInDTypes] = {
     "bool",       "int8",          "int16",       "int32",           "int64",           "uint8",         "uint16",
     "uint32",     "uint64",        "float16",     "bfloat16",        "float32",         "float64",       "complex64",
     "complex128", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"};
@@ -66,11 +67,12 @@ const Lattice lattice = [] {
 
 }  // namespace
 
-std::string_view name(DType d) noexcept { return kNames[int(d)]; }
+std::string_view name(DType d) noexcept { return is_custom(d) ? custom_name(d) : kNames[int(d)]; }
 DType promote(DType a, DType b) {
   const DType common = lattice[int(a)][int(b)];
-  check(common != kNone, ErrorKind::Runtime, "promotion of float8 types is not supported, found ", name(a), " and ",
-        name(b), "; convert one of them first");
+  check(common != kNone, ErrorKind::Runtime, "promotion of ",
+        is_custom(a) || is_custom(b) ? "dtypes of plug-ins" : "float8 types", " is not supported, found ", name(a),
+        " and ", name(b), "; convert one of them first");
   return common;
 }
 void refuse_float8(DType d) {

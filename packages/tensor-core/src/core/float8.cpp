@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/runtime.h"
+#include "taeda/custom_dtype.h"
 #include "taeda/elementwise.h"
 #include "taeda/library.h"
 #include "taeda/ops/cast.h"
@@ -147,6 +148,8 @@ class Call {
   }
   Value code_of(const Scalar& number) const {
     const float value = number.to<float>();
+    uint8_t code = 0;
+    if (is_custom(dtype_)) return custom_dtype(dtype_).encode(&value, &code, 1), int64_t(code);
     return int64_t(visit_float8(dtype_, [value]<auto To, auto From>() { return To(value); }));
   }
   void to_bytes(int place) {

@@ -116,7 +116,7 @@ void cover_operators() {
   static auto* entry = new BoxedFn(enter);
   const std::lock_guard guard(lock);
   for (; covered < all_ops().size(); ++covered)
-    add_kept_layer(all_ops()[covered], Layer::Transform, entry, "the levels of taeda-tensor-core");
+    add_sole_layer(all_ops()[covered], Layer::Transform, entry, "the levels of taeda-tensor-core");
 }
 
 PayloadLink** place_of(TensorImpl* impl, const Level& level) noexcept {

@@ -23,7 +23,8 @@ struct Registration {
   const CKernel* former_c = nullptr;
   const char* former_who = nullptr;
   std::string who;
-  bool composite = false;  // a kernel of an operator that works by what it calls
+  bool composite = false;        // a kernel of an operator that works by what it calls
+  bool former_recorded = false;  // and whether the one in its place before was taken for recorded calls
 };
 struct Registrations {
   std::recursive_mutex lock;
@@ -44,11 +45,106 @@ uint64_t enter(Registration registration) {
   return id;
 }
 
+// Note [Layers of one position]
+// Any number of layers may stand at a position of an operator. The one that came last is met first, and what it calls
+// goes on with those that were there before it: a thread knows the numbers of the layers that it is in, and only layers
+// with lower ones are met there. While the last of a position runs, the position is off, so that its calls
+// cost what they would without layers.
+struct LayerStack {
+  struct Member {
+    uint64_t number;
+    BoxedFn* fn;
+  };
+  using Members = std::vector<Member>;  // in the order of their numbers
+  std::atomic<const Members*> now{nullptr};
+  BoxedFn entry;
+
+  /// With the lock. Former lists stay: another thread may be reading one.
+  void change(int place, Members members);
+};
+constinit std::atomic<size_t> owners_at[kLayerSlots] = {};  // how many have layers at a position, by their names
+
+/// With the lock: one layer more or less.
+void count_owner(int place, const std::string& who, int change) {
+  static auto* all = new std::map<std::string, int>[kLayerSlots];
+  if ((all[place][who] += change) == 0) all[place].erase(who);
+  owners_at[place] = all[place].size();
+}
+
+/// How many operators have more than one layer at a position.
+constinit std::atomic<int> crowded_at[kLayerSlots] = {};
+void LayerStack::change(int place, Members members) {
+  const Members* before = now;
+  crowded_at[place] += int(members.size() > 1) - int(before && before->size() > 1);
+  now = members.empty() ? nullptr : new Members(std::move(members));
+}
+
+/// What a thread is in, the innermost first: one pointer, since thread-local memory of libraries is short.
+class Inside {
+ public:
+  Inside(int slot, uint64_t number) noexcept : slot_(slot), number_(number), outer_(innermost) { innermost = this; }
+  ~Inside() { innermost = outer_; }
+  Inside(const Inside&) = delete;
+  /// The number of the layer of a position that the thread is in; 0 for none.
+  static uint64_t passed(int slot) noexcept {
+    for (const Inside* each = innermost; each; each = each->outer_)
+      if (each->slot_ == slot) return each->number_;
+    return 0;
+  }
+
+ private:
+  static thread_local constinit const Inside* innermost;
+  int slot_;
+  uint64_t number_;
+  const Inside* outer_;
+};
+thread_local constinit const Inside* Inside::innermost = nullptr;
+
+Values meet(const LayerStack& stack, const OpEntry& op, KeySet keys, Values arguments) {
+  const int slot = keys.top_slot();
+  const uint64_t passed = Inside::passed(slot);
+  const LayerStack::Members* members = stack.now;
+  for (size_t i = members ? members->size() : 0; i-- > 0;) {
+    const auto& [number, fn] = (*members)[i];
+    if (passed && number >= passed) continue;
+    const Inside inside(slot, number);
+    return (*fn)(op, keys, std::move(arguments));
+  }
+  const KeySet rest = keys.without_slot(slot);
+  return op.go_on_boxed ? op.go_on_boxed(op, rest, arguments) : go_on(op, rest, std::move(arguments));
+}
+
+/// Kept for ever: another thread may be on its way into it.
+LayerStack& stack_of(OpEntry* op, int place) {
+  static auto* all = new std::map<std::pair<const OpEntry*, int>, LayerStack*>;
+  LayerStack*& found = (*all)[{op, place}];
+  if (!found) {
+    found = new LayerStack;
+    found->entry = [found](const OpEntry& called, KeySet keys, Values arguments) {
+      return meet(*found, called, keys, std::move(arguments));
+    };
+  }
+  return *found;
+}
+void restore_layer(uint64_t number, const Registration& r) {
+  LayerStack& stack = stack_of(r.op, r.place);
+  if (!stack.now) {
+    r.op->layers[r.place] = nullptr;
+    return;
+  }
+  count_owner(r.place, r.who, -1);
+  LayerStack::Members members = *stack.now;
+  std::erase_if(members, [number](const LayerStack::Member& m) { return m.number == number; });
+  if (members.empty()) r.op->layers[r.place] = nullptr;
+  stack.change(r.place, std::move(members));
+}
+
 // Functions that are taken away stay allocated, and in their places where nothing else comes back: another thread may
 // be inside one, or on its way.
 void restore_composite(const Registration& r) {
   detail::CompositeKernels& kernels = detail::composite_kernels(*r.op);
   kernels.of[r.place].store(r.former_boxed, std::memory_order_release);
+  kernels.recorded[r.place] = r.former_recorded;
   kernels.registered_by[r.place] = r.former_who;
 }
 void restore_kernel(const Registration& r) {
@@ -59,22 +155,51 @@ void restore_kernel(const Registration& r) {
   if (r.former_c) kernels.c[r.place] = r.former_c;
   kernels.registered_by[r.place] = r.former_who;
 }
-void restore_layer(const Registration& r) { r.op->layers[r.place] = nullptr; }
+
+/// One device of a backend: what its storages give their memory back to. Kept for ever, since tensors are.
+struct Ground {
+  std::shared_ptr<OwnMemory> memory;  // null: the host's
+  int index;
+  MemoryCount use;
+};
 
 struct Host final : Backend {
   HostBackend given;
+  std::vector<Ground*> grounds;
   bool present = true;  // a device that was removed has no name by which it could be found
-  explicit Host(HostBackend known) : given(std::move(known)) {}
+  explicit Host(HostBackend known) { take(std::move(known)); }
+  void take(HostBackend known) {
+    given = std::move(known);
+    grounds.clear();
+    for (int i = 0; i < given.device_count; ++i) grounds.push_back(new Ground{.memory = given.memory, .index = i});
+    present = true;
+  }
   std::string name() const override { return present ? given.name : "(removed " + given.name + ")"; }
   int device_count() const override { return present ? given.device_count : 0; }
-  void allocate(Storage& storage, size_t nbytes) override { detail::cpu_allocate(storage, nbytes); }
-  bool opaque() const override { return false; }
-  void copy_from_host(Device, void* to, const void* host, size_t nbytes, bool) override {
-    std::memcpy(to, host, nbytes);
+  void allocate(Storage& storage, size_t nbytes) override {
+    Ground& ground = *grounds[size_t(storage.device.index)];
+    if (ground.memory) storage.data = reinterpret_cast<void*>(ground.memory->allocate(ground.index, nbytes));
+    else detail::cpu_allocate(storage, nbytes);
+    storage.nbytes = nbytes;
+    storage.context = &ground;
+    storage.release = [](void* data, size_t bytes, void* context) {
+      auto& ground = *static_cast<Ground*>(context);
+      ground.use.give_back(bytes);
+      if (ground.memory) ground.memory->release(ground.index, reinterpret_cast<uintptr_t>(data), bytes);
+      else detail::cpu_release(data, bytes);
+    };
+    ground.use.take(nbytes);
   }
-  void copy_to_host(void* host, Device, const void* from, size_t nbytes, bool) override {
-    std::memcpy(host, from, nbytes);
+  bool opaque() const override { return given.memory != nullptr; }
+  void copy_from_host(Device device, void* to, const void* host, size_t nbytes, bool) override {
+    if (given.memory) given.memory->write(device.index, reinterpret_cast<uintptr_t>(to), host, nbytes);
+    else std::memcpy(to, host, nbytes);
   }
+  void copy_to_host(void* host, Device device, const void* from, size_t nbytes, bool) override {
+    if (given.memory) given.memory->read(device.index, host, reinterpret_cast<uintptr_t>(from), nbytes);
+    else std::memcpy(host, from, nbytes);
+  }
+  MemoryCount* memory_use(Device device) override { return &grounds[size_t(device.index)]->use; }
   std::map<std::string, std::string> lacks() const override { return given.lacks; }
   DeviceProperties properties(Device) const override { return {given.name, 0, 0, 0, 0, given.properties}; }
 };
@@ -102,7 +227,7 @@ uint64_t enter_kernel(OpEntry* op, BackendId id, std::string who, bool replace) 
 }
 
 /// The same for an operator that works by what it calls.
-uint64_t add_composite_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
+uint64_t enter_composite_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace, bool recorded) {
   check(id < backend_count(), ErrorKind::Value, op->name, ": there is no backend number ", int(id));
   const auto written = [](const SchemaArgument& a) { return a.written; };
   check(std::ranges::none_of(schema_of(*op).arguments, written), ErrorKind::Value, op->name,
@@ -111,9 +236,10 @@ uint64_t add_composite_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string
   detail::CompositeKernels& kernels = detail::composite_kernels(*op);
   auto* former = const_cast<BoxedFn*>(kernels.of[id].load());
   check_free(op, id, who, kernels.registered_by[id], former && !replace);
-  const uint64_t number =
-      enter({op, id, false, nullptr, former, nullptr, kernels.registered_by[id], std::move(who), true});
+  const uint64_t number = enter(
+      {op, id, false, nullptr, former, nullptr, kernels.registered_by[id], std::move(who), true, kernels.recorded[id]});
   kernels.registered_by[id] = registrations().all.at(number).who.c_str();
+  kernels.recorded[id] = recorded;
   kernels.of[id].store(new BoxedFn(std::move(fn)), std::memory_order_release);
   detail::count_composite_kernel(id, 1);
   return number;
@@ -123,11 +249,16 @@ uint64_t add_composite_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string
 
 uint64_t add_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace) {
   std::lock_guard guard(registrations().lock);
-  if (!op->kernels) return add_composite_kernel(op, id, std::move(fn), std::move(who), replace);
+  if (!op->kernels) return enter_composite_kernel(op, id, std::move(fn), std::move(who), replace, false);
   const uint64_t number = enter_kernel(op, id, std::move(who), replace);
   op->kernels->boxed[id] = new BoxedFn(std::move(fn));
   op->kernels->typed[id] = op->boxed_kernel_adapter;
   return number;
+}
+
+uint64_t add_composite_kernel(OpEntry* op, BackendId id, BoxedFn fn, std::string who, bool replace, bool recorded) {
+  std::lock_guard guard(registrations().lock);
+  return enter_composite_kernel(op, id, std::move(fn), std::move(who), replace, recorded);
 }
 
 uint64_t add_c_kernel(OpEntry* op, BackendId id, CKernel kernel, std::string who, bool replace) {
@@ -144,21 +275,48 @@ uint64_t add_layer(OpEntry* op, Layer layer, BoxedFn fn, std::string who) {
   kept.release();
   return number;
 }
-uint64_t add_kept_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who) {
+namespace {
+[[noreturn]] void refuse_layer(const OpEntry* op, Layer layer, const std::string& who) {
+  std::string owner = "a compiled package";
+  for (const auto& [id, r] : registrations().all)
+    if (r.layer && r.op == op && r.place == slot_of(layer)) owner = r.who;
+  fail(ErrorKind::Runtime, op->name, ": ", who, " registers an entry for layer ", int(layer),
+       ", which has one already, registered by ", owner);
+}
+}  // namespace
+
+uint64_t add_sole_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who) {
   std::lock_guard guard(registrations().lock);
   const int place = slot_of(layer);
-  if (op->layers[place]) {
-    std::string owner = "a compiled package";
-    for (const auto& [id, r] : registrations().all)
-      if (r.layer && r.op == op && r.place == place) owner = r.who;
-    fail(ErrorKind::Runtime, op->name, ": ", who, " registers an entry for layer ", int(layer),
-         ", which has one already, registered by ", owner);
-  }
+  if (op->layers[place]) refuse_layer(op, layer, who);
   const uint64_t number = enter({op, place, true, nullptr, nullptr, nullptr, nullptr, std::move(who)});
   op->boxed_layers[place] = fn;
   op->layers[place] = op->boxed_layer_adapter;
   return number;
 }
+
+uint64_t add_kept_layer(OpEntry* op, Layer layer, BoxedFn* fn, std::string who) {
+  if (!may_share(layer)) return add_sole_layer(op, layer, fn, std::move(who));
+  std::lock_guard guard(registrations().lock);
+  const int place = slot_of(layer);
+  LayerStack& stack = stack_of(op, place);
+  if (op->layers[place] && !stack.now) refuse_layer(op, layer, who);
+  count_owner(place, who, 1);
+  const uint64_t number = enter({op, place, true, nullptr, nullptr, nullptr, nullptr, std::move(who)});
+  LayerStack::Members members = stack.now ? *stack.now : LayerStack::Members();
+  members.push_back({number, fn});
+  stack.change(place, std::move(members));
+  op->boxed_layers[place] = &stack.entry;
+  op->layers[place] = op->boxed_layer_adapter;
+  return number;
+}
+
+BelowLayer::BelowLayer(Layer layer) noexcept : saved_(thread_state.excluded) {
+  const int slot = slot_of(layer);
+  if (may_share(layer) && (owners_at[slot] > 1 || crowded_at[slot] > 0)) return;  // others of the position may follow
+  thread_state.excluded |= KeySet::of(layer).bits();
+}
+BelowLayer::~BelowLayer() { restore_excluded(saved_); }
 
 uint64_t add_layers(const std::vector<OpEntry*>& ops, Layer layer, const BoxedFn& fn, const std::string& who) {
   std::lock_guard guard(registrations().lock);
@@ -181,7 +339,7 @@ void remove_registration(uint64_t number) {
   if (found == registrations().all.end()) return;
   Registration gone = std::move(found->second);
   if (gone.layer) {
-    restore_layer(gone);
+    restore_layer(number, gone);
   } else {
     // A later replacement stands above this one: it inherits what this one had put aside.
     Registration* above = nullptr;
@@ -238,8 +396,7 @@ BackendId host_backend(HostBackend given) {
   note_device_owner(given.name, given.who);
   int id;
   if (Host* host = removed_host(given.name, id)) {
-    host->given = std::move(given);
-    host->present = true;
+    host->take(std::move(given));
     return BackendId(id);
   }
   return register_backend(new Host(std::move(given)));
@@ -250,6 +407,6 @@ void remove_host_backend(BackendId id) {
   if (auto* host = dynamic_cast<Host*>(&backend(id))) host->present = false;
 }
 
-bool is_host_backend(BackendId id) { return dynamic_cast<const Host*>(&backend(id)) != nullptr; }
+bool is_host_backend(BackendId id) { return !backend(id).opaque() && dynamic_cast<const Host*>(&backend(id)); }
 
 }  // namespace taeda

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/fork.h"
+#include "taeda/custom_dtype.h"
 #include "taeda/library.h"
 
 namespace taeda {
@@ -165,8 +166,7 @@ class Parser {
   }
   Value dtype() {
     const std::string word = name("a dtype");
-    for (int i = 0; i < kDTypeCount; ++i)
-      if (word == taeda::name(DType(i))) return DType(i);
+    if (DType found; find_dtype(word, found)) return found;
     wrong("a dtype");
   }
   Value list(const SchemaArgument& argument) {

@@ -10,6 +10,8 @@ namespace taeda::detail {
 
 /// Fills data/release of a CPU storage.
 void cpu_allocate(Storage& storage, size_t nbytes);
+/// Frees what cpu_allocate has given, of the same size.
+void cpu_release(void* data, size_t nbytes) noexcept;
 /// Backend::wants_channels_last of the cpu's kernels.
 bool cpu_wants_channels_last(const ImageResult& result);
 /// Live-byte accounting of storages whose bytes are inline.

@@ -18,7 +18,7 @@ constexpr struct {
   DType dtype;
   const char* typestr;
   const char* format;  // PEP 3118, native sizes
-} kTypes[kDTypeCount] = {
+} kTypes[kBuiltInDTypes] = {
     {DType::Bool, "|b1", "?"},       {DType::Int8, "|i1", "b"},       {DType::Int16, "<i2", "h"},
     {DType::Int32, "<i4", "i"},      {DType::Int64, "<i8", "l"},      {DType::UInt8, "|u1", "B"},
     {DType::UInt16, "<u2", "H"},     {DType::UInt32, "<u4", "I"},     {DType::UInt64, "<u8", "L"},
@@ -153,8 +153,8 @@ std::optional<DType> dtype_from_typestr(std::string_view text) {
     if (text.size() > 1 && text == type.typestr) return type.dtype;
   return std::nullopt;
 }
-std::string typestr_of(DType dtype) { return kTypes[size_t(dtype)].typestr; }
-const char* buffer_format(DType dtype) { return kTypes[size_t(dtype)].format; }
+std::string typestr_of(DType dtype) { return is_custom(dtype) ? "" : kTypes[size_t(dtype)].typestr; }
+const char* buffer_format(DType dtype) { return is_custom(dtype) ? "" : kTypes[size_t(dtype)].format; }
 
 std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {
   if (is_ndarray(o))

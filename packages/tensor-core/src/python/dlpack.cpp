@@ -5,6 +5,7 @@
 #include "python/internal.h"
 #include "python/library.h"
 #include "python/override.h"
+#include "taeda/backend.h"
 #include "taeda/checked.h"
 #include "taeda/exported.h"
 #include "taeda/levels.h"
@@ -32,6 +33,7 @@ dlpack::DataType type_of(DType dtype) {
   const uint8_t bits = uint8_t(item_size(dtype) * 8);
   if (dtype == DType::Bool) return {dlpack::kBool, 8, 1};
   if (dtype == DType::BFloat16) return {dlpack::kBfloat, 16, 1};
+  check(!is_custom(dtype), ErrorKind::Buffer, "__dlpack__: dtype ", name(dtype), " of a plug-in has no code there");
   if (is_float8(dtype)) return {float8_code(dtype), 8, 1};
   if (is_floating(dtype)) return {dlpack::kFloat, bits, 1};
   if (is_complex(dtype)) return {dlpack::kComplex, bits, 1};
@@ -39,12 +41,25 @@ dlpack::DataType type_of(DType dtype) {
 }
 
 DType dtype_from(const dlpack::DataType& type) {
-  for (int i = 0; i < kDTypeCount; ++i) {
+  for (int i = 0; i < kBuiltInDTypes; ++i) {
     const dlpack::DataType mine = type_of(DType(i));
     if (type.lanes == 1 && mine.code == type.code && mine.bits == type.bits) return DType(i);
   }
   fail(ErrorKind::Buffer, "from_dlpack: elements of type code ", int(type.code), ", ", int(type.bits), " bits, ",
        type.lanes, " lanes have no corresponding dtype");
+}
+
+void check_bytes(const Tensor& t, const char* op) {
+  check_has_memory(t, op);
+  if (!backend(t.device().backend).has_memory()) [[unlikely]]
+    fail(ErrorKind::Buffer, op, ": only tensors with elements can be exported, found ", describe(t));
+}
+
+/// Devices of plug-ins are extensions, whose numbers are those of this process.
+constexpr int kIndices = 128;
+dlpack::Device place_of(taeda::Device device) {
+  if (device.backend == kCPU) return {dlpack::kCPU, 0};
+  return {dlpack::kExtension, device.backend * kIndices + device.index};
 }
 
 /// Memory kept alive for the consumer, with the lists the structure points to.
@@ -59,11 +74,12 @@ struct Export {
     dims.assign(tensor.sizes().begin(), tensor.sizes().end());
     dims.insert(dims.end(), tensor.strides().begin(), tensor.strides().end());
     dims.push_back(0);
-    managed.array = {tensor.bytes(), {dlpack::kCPU, 0}, int32_t(n), type_of(tensor.dtype()),
-                     dims.data(),    dims.data() + n,   0};
+    managed.array = {tensor.bytes(), place_of(tensor.device()), int32_t(n), type_of(tensor.dtype()),
+                     dims.data(),    dims.data() + n,           0};
     managed.context = this;
-    managed.deleter = [](Structure* self) { delete static_cast<Export*>(self->context); };
+    managed.deleter = end;
   }
+  static void end(Structure* self) { delete static_cast<Export*>(self->context); }
 };
 
 /// A capsule that nobody consumed frees what it holds.
@@ -86,12 +102,15 @@ bool wants_versioned(PyObject* max_version) {
   return major >= 1;
 }
 
-void check_target(const Given& given, int i, const char* op) {
-  if (!given.has(i)) return;
+/// Whether the consumer wants the bytes on the cpu that lie elsewhere.
+bool wants_host(const Given& given, int i, dlpack::Device here) {
+  if (!given.has(i)) return false;
   int type, id;
   ensure(PyArg_ParseTuple(given[i], "ii", &type, &id));
-  check(type == dlpack::kCPU, ErrorKind::Buffer, op, ": argument 'dl_device' is (", type, ", ", id,
-        "), expected (1, 0), the cpu");
+  if (type == here.type && id == here.id) return false;
+  check(type == dlpack::kCPU, ErrorKind::Buffer, "__dlpack__: argument 'dl_device' is (", type, ", ", id,
+        "), expected (1, 0), the cpu", here.type == dlpack::kCPU ? "" : ", or where the tensor is");
+  return here.type != dlpack::kCPU;
 }
 
 /// The cpu has no streams: None, 0 and -1 ("do not synchronise") are the same to it.
@@ -107,15 +126,15 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
     static Names known{"__dlpack__", 0, {"stream", "max_version", "dl_device", "copy"}};
     const Given given(known, args, count, names);
     Tensor t = tensor_of(self);
-    check_has_memory(t, "__dlpack__");
+    check_bytes(t, "__dlpack__");
     check(!t.requires_grad(), ErrorKind::Buffer,
           "__dlpack__: a tensor that requires grad cannot be exported; use detach()");
-    if (t.device().backend != kCPU) [[unlikely]]
-      fail(ErrorKind::Buffer, "__dlpack__: only tensors on cpu can be exported, found ", describe(t));
-    check_stream(given, 0);
-    check_target(given, 2, "__dlpack__");
-    const bool copied = given.truth(3, false);
-    if (copied) t = ops::clone(t);
+    const bool moved = wants_host(given, 2, place_of(t.device())), copied = moved || given.truth(3, false);
+    if (moved) t = converted(t, std::nullopt, taeda::Device{});
+    else if (copied) t = ops::clone(t);
+    // The consumer knows nothing of our streams: what it gets is done.
+    if (t.device().backend == kCPU) check_stream(given, 0);
+    else backend(t.device().backend).synchronize(t.device());
     const bool readonly = t.impl()->storage->readonly;
     if (!wants_versioned(given[1])) {
       check(
@@ -133,10 +152,9 @@ PyObject* export_tensor(PyObject* self, PyObject* const* args, Py_ssize_t count,
 
 PyObject* device_pair(PyObject* self, PyObject*) {
   return guarded([&] {
-    if (tensor_of(self).device().backend != kCPU) [[unlikely]]
-      fail(ErrorKind::Buffer, "__dlpack_device__: only tensors on cpu can be exported, found ",
-           describe(tensor_of(self)));
-    return Py_BuildValue("(ii)", int(dlpack::kCPU), 0);
+    check_bytes(tensor_of(self), "__dlpack_device__");
+    const dlpack::Device place = place_of(tensor_of(self).device());
+    return Py_BuildValue("(ii)", int(place.type), int(place.id));
   });
 }
 
@@ -161,11 +179,18 @@ IntSpan sizes_of(const dlpack::Array& array) {
   return sizes;
 }
 
+/// Numbers of extensions are each library's own: those of others mean something else.
+taeda::Device device_from(const dlpack::Device& place, bool ours) {
+  if (place.type == dlpack::kExtension && ours) return {BackendId(place.id / kIndices), int8_t(place.id % kIndices)};
+  check(place.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ", place.type,
+        ", expected 1 (cpu)", place.type == dlpack::kExtension ? ", or one of taeda's own" : "");
+  return {};
+}
+
 template <class Structure>
 Tensor adopt(Structure* managed, bool readonly) {
   const dlpack::Array& array = managed->array;
-  check(array.device.type == dlpack::kCPU, ErrorKind::Buffer, "from_dlpack: the data is on a device of type ",
-        array.device.type, ", expected 1 (cpu)");
+  const taeda::Device device = device_from(array.device, managed->deleter == Export<Structure>::end);
   const DType dtype = dtype_from(array.dtype);
   const IntSpan sizes = sizes_of(array);
   const Shape strides =
@@ -176,7 +201,7 @@ Tensor adopt(Structure* managed, bool readonly) {
         ErrorKind::Buffer, "from_dlpack: the data is not aligned for ", name(dtype), "; copy it first");
   // Nothing is refused from here on: the memory is given back once, by the storage.
   Ref<Storage> storage =
-      borrow_storage(first + low, size_t(high - low), taeda::Device{}, readonly, release_managed<Structure>, managed);
+      borrow_storage(first + low, size_t(high - low), device, readonly, release_managed<Structure>, managed);
   return from_storage(std::move(storage), sizes, strides, -low, dtype);
 }
 

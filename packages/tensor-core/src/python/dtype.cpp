@@ -3,6 +3,7 @@
 #include <string>
 
 #include "python/internal.h"
+#include "taeda/custom_dtype.h"
 
 namespace taeda::py {
 
@@ -62,7 +63,62 @@ constexpr std::pair<const char*, DType> kAliases[] = {
 
 }  // namespace
 
-PyObject* wrap(DType dtype) { return Py_NewRef(objects[size_t(dtype)]); }
+namespace {
+bool make(DType dtype) {
+  PyDType* object = PyObject_New(PyDType, DTypeType);
+  if (!object) return false;
+  object->value = dtype;
+  objects[size_t(dtype)] = reinterpret_cast<PyObject*>(object);
+  return true;
+}
+}  // namespace
+
+PyObject* wrap(DType dtype) {
+  if (!objects[size_t(dtype)] && !make(dtype)) return nullptr;  // the first time of one that a plug-in has defined
+  return Py_NewRef(objects[size_t(dtype)]);
+}
+
+namespace {
+PyObject* define_dtype(PyObject*, PyObject* args) {
+  const char *name, *who;
+  int bits;
+  PyObject* numbers;
+  if (!PyArg_ParseTuple(args, "siO!s", &name, &bits, &PyTuple_Type, &numbers, &who)) return nullptr;
+  return guarded([&] {
+    std::vector<float> table;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); ++i)
+      table.push_back(float(PyFloat_AsDouble(PyTuple_GET_ITEM(numbers, i))));
+    ensure(!PyErr_Occurred());
+    return wrap(taeda::define_dtype(format_of_table(name, bits, std::move(table), who)));
+  });
+}
+PyObject* withdraw_dtype(PyObject*, PyObject* dtype) {
+  return guarded([&] {
+    check(is_dtype(dtype) && is_custom(value_of(dtype)), ErrorKind::Type, "expected a dtype that a plug-in defined");
+    taeda::withdraw_dtype(value_of(dtype));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* find_dtype(PyObject*, PyObject* name) {
+  return guarded([&] {
+    DType found;
+    return taeda::find_dtype(text_of(name, "dtype"), found) ? wrap(found) : Py_NewRef(Py_None);
+  });
+}
+PyObject* dtype_bits(PyObject*, PyObject* dtype) {
+  return guarded([&] {
+    check(is_dtype(dtype), ErrorKind::Type, "expected a dtype, found ", type_name(dtype));
+    const DType d = value_of(dtype);
+    return PyLong_FromLong(is_custom(d) ? custom_dtype(d).bits : long(item_size(d)) * 8);
+  });
+}
+}  // namespace
+
+PyMethodDef dtype_functions[] = {{"_define_dtype", define_dtype, METH_VARARGS, nullptr},
+                                 {"_withdraw_dtype", withdraw_dtype, METH_O, nullptr},
+                                 {"_find_dtype", find_dtype, METH_O, nullptr},
+                                 {"_dtype_bits", dtype_bits, METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
 
 std::optional<DType> as_dtype(PyObject* o) {
   if (is_dtype(o)) return value_of(o);
@@ -78,11 +134,8 @@ std::optional<DType> as_dtype(PyObject* o) {
 bool init_dtype(PyObject* module) {
   DTypeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!DTypeType || PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(DTypeType)) < 0) return false;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    PyDType* object = PyObject_New(PyDType, DTypeType);
-    if (!object) return false;
-    object->value = DType(i);
-    objects[size_t(i)] = reinterpret_cast<PyObject*>(object);
+  for (int i = 0; i < kBuiltInDTypes; ++i) {
+    if (!make(DType(i))) return false;
     if (PyModule_AddObjectRef(module, name(DType(i)).data(), objects[size_t(i)]) < 0) return false;
   }
   for (const auto& [alias, dtype] : kAliases)

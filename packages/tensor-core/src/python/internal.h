@@ -34,6 +34,7 @@ Object optional_attribute(PyObject* o, const char* name);
 
 // Types, made once when the module is. Each returns false with the Python error set.
 bool init_dtype(PyObject* module);
+extern PyMethodDef dtype_functions[];
 bool init_device(PyObject* module);
 bool init_generator(PyObject* module);
 bool init_size(PyObject* module);
@@ -56,6 +57,7 @@ extern PyMethodDef runtime_functions[];
 extern PyMethodDef text_functions[];
 extern PyMethodDef stream_functions[];
 extern PyMethodDef plugin_functions[];
+extern PyMethodDef devices_together_functions[];
 extern PyMethodDef ending_functions[];
 PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept;
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept;

@@ -170,6 +170,8 @@ BoxedFn direct_kernel(Callback callback, const OpEntry& op, std::string who) {
     {
       const Gil gil;
       const Object found = callback(pack({own(PyTuple_New(0)).release(), to_tuple(arguments).release()}));
+      if (found.get() == Py_NotImplemented)
+        throw KernelDeclined(who + " of " + entry.name + " has no way for these arguments");
       if (schema.results.empty()) settle_outputs(entry, schema, found.get(), arguments, {}, who);
       results = results_from_python(found.get(), schema, who, mask_of(schema, arguments));
     }
@@ -207,6 +209,8 @@ WrittenKernel written_kernel(Callback callback, std::string who) {
     std::vector<Tensor> before;
     for (const Value& output : made) before.push_back(detached_alias(std::get<Tensor>(output)));
     const Object found = callback(pack({to_tuple(made).release(), to_tuple(arguments, outputs).release()}));
+    if (found.get() == Py_NotImplemented)
+      throw KernelDeclined(who + " of " + op.name + " has no way for these arguments");
     if (!outputs && !schema.results.empty()) return results_from_python(found.get(), schema, who);
     settle_outputs(op, schema, found.get(), arguments, before, who);
     return Values();
@@ -216,8 +220,9 @@ WrittenKernel written_kernel(Callback callback, std::string who) {
 PyObject* add_kernel_function(PyObject*, PyObject* args) {
   PyObject *name, *device, *callable;
   const char *who, *schema = nullptr;
-  int replace;
-  if (!PyArg_ParseTuple(args, "OOOsp|z", &name, &device, &callable, &who, &replace, &schema)) return nullptr;
+  int replace, recorded = 0;
+  if (!PyArg_ParseTuple(args, "OOOsp|zp", &name, &device, &callable, &who, &replace, &schema, &recorded))
+    return nullptr;
   return guarded([&] {
     OpEntry& op = entry_of(name);
     const WrittenFor author{schema ? schema : "", convention_of(op)};
@@ -225,7 +230,10 @@ PyObject* add_kernel_function(PyObject*, PyObject* args) {
     BoxedFn kernel = serves_as_it_is(op, author)
                          ? kernel_with(Callback(callable), op, who)
                          : adapted(op, author, written_kernel(Callback(callable), owner), owner);
-    return PyLong_FromUnsignedLongLong(add_kernel(&op, backend_of(device), std::move(kernel), who, replace));
+    const BackendId id = backend_of(device);
+    return PyLong_FromUnsignedLongLong(op.kernels
+                                           ? add_kernel(&op, id, std::move(kernel), who, replace)
+                                           : add_composite_kernel(&op, id, std::move(kernel), who, replace, recorded));
   });
 }
 /// A result below autograd gets a place in the graph: where it has one already, another tensor over its memory does.
@@ -242,8 +250,8 @@ void take_places(const Values& arguments, Values& results) {
     if (auto* list = std::get_if<std::vector<Tensor>>(&value)) std::ranges::for_each(*list, settle);
   }
 }
-/// A layer's entry of one operator. It is kept for ever, since another thread may be on its way into it, and serves all
-/// Python layers that come to stand in its place.
+/// A layer's entry of one operator. It is kept for ever, since another thread may be on its way into it, and serves
+/// other Python layers of the position once its own is gone.
 struct LayerEntry {
   Schema schema;
   Layer layer;
@@ -253,9 +261,10 @@ struct LayerEntry {
   uint64_t number = 0;
 
   Values call(const OpEntry& op, Values arguments) {
-    const Below below(layer);
+    const BelowLayer below(layer);
     const bool recorded = layer == Layer::BelowAutograd;
-    const Below autograd(recorded ? Layer::Autograd : layer);
+    std::optional<Below> autograd;
+    if (recorded) autograd.emplace(Layer::Autograd);
     Values results;
     std::string giver;
     {
@@ -275,15 +284,16 @@ struct LayerEntry {
 };
 
 LayerEntry& layer_entry(const OpEntry& op, Layer layer) {
-  static auto* known = new std::map<std::pair<const OpEntry*, Layer>, LayerEntry*>;
-  LayerEntry*& found = (*known)[{&op, layer}];
-  if (!found) {
-    found = new LayerEntry{.schema = boxed_schema(op), .layer = layer, .function = {}, .callback = {}, .who = {}};
-    found->function = [entry = found](const OpEntry& called, KeySet, Values arguments) {
-      return entry->call(called, std::move(arguments));
-    };
-  }
-  return *found;
+  static auto* known = new std::map<std::pair<const OpEntry*, Layer>, std::vector<LayerEntry*>>;
+  std::vector<LayerEntry*>& entries = (*known)[{&op, layer}];
+  for (LayerEntry* entry : entries)
+    if (!entry->callback) return *entry;
+  auto* made = new LayerEntry{.schema = boxed_schema(op), .layer = layer, .function = {}, .callback = {}, .who = {}};
+  made->function = [made](const OpEntry& called, KeySet, Values arguments) {
+    return made->call(called, std::move(arguments));
+  };
+  entries.push_back(made);
+  return *made;
 }
 std::map<uint64_t, LayerEntry*>& layers_by_number() {
   static auto* all = new std::map<uint64_t, LayerEntry*>;
@@ -397,14 +407,15 @@ PyObject* schema_facts(PyObject*, PyObject* name) {
   });
 }
 
-/// _host_backend(name, device_count, owner, {capability: reason}, properties)
+/// _host_backend(name, device_count, owner, {capability: reason}, properties, memory or None)
 PyObject* make_host_backend(PyObject*, PyObject* args) {
   const char *name, *who, *properties;
   int count;
-  PyObject* lacks;
-  if (!PyArg_ParseTuple(args, "sisO!s", &name, &count, &who, &PyDict_Type, &lacks, &properties)) return nullptr;
+  PyObject *lacks, *memory;
+  if (!PyArg_ParseTuple(args, "sisO!sO", &name, &count, &who, &PyDict_Type, &lacks, &properties, &memory))
+    return nullptr;
   return guarded([&] {
-    HostBackend given{name, count, who, {}, properties};
+    HostBackend given{name, count, who, {}, properties, memory == Py_None ? nullptr : memory_of_python(memory)};
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(lacks, &at, &key, &value);)
       given.lacks.emplace(text_of(key, "Backend: a capability"), text_of(value, "Backend: a capability's reason"));

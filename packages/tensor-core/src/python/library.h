@@ -37,6 +37,10 @@ class Callback {
   std::shared_ptr<PyObject> callable_;
 };
 
+/// Memory whose functions are methods of a Python object: allocate(index, nbytes) gives an address, release(index,
+/// address), write(index, address, bytes), read(index, address, writable bytes). TypeError where one is missing.
+std::shared_ptr<OwnMemory> memory_of_python(PyObject* owner);
+
 extern PyMethodDef library_functions[];
 extern PyMethodDef library_autograd_functions[];
 extern PyMethodDef level_functions[];

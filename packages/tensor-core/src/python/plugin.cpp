@@ -142,16 +142,48 @@ PyObject* backend_lacks(PyObject*, PyObject* name) {
       [&] { return dict_of(backend(backend_of(name)).lacks(), [](const std::string& s) { return shown_text(s); }); });
 }
 
+/// (bytes now, most bytes, bytes ever taken, takings, givings back) of one device; None where nobody counts.
+PyObject* device_memory(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    const std::optional<Device> device = as_device(o);
+    check(device.has_value(), ErrorKind::Type, "expected a device or its name, found ", type_name(o));
+    const MemoryCount* use = backend(device->backend).memory_use(*device);
+    if (!use) return nothing();
+    const MemoryCount::Counts c = use->counts();
+    return Py_BuildValue("(LLLLL)", (long long)c.now, (long long)c.peak, (long long)c.taken, (long long)c.takings,
+                         (long long)c.givings);
+  });
+}
+PyObject* forget_peak(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const std::optional<Device> device = as_device(o);
+    check(device.has_value(), ErrorKind::Type, "expected a device or its name, found ", type_name(o));
+    if (MemoryCount* use = backend(device->backend).memory_use(*device)) use->forget_peak();
+    return nothing();
+  });
+}
+PyObject* current_device(PyObject*, PyObject* name) {
+  return guarded([&] { return PyLong_FromLong(current_device_index(backend_of(name))); });
+}
+PyObject* set_current_device(PyObject*, PyObject* args) {
+  PyObject* name;
+  int index;
+  if (!PyArg_ParseTuple(args, "Ui", &name, &index)) return nullptr;
+  return guarded([&] {
+    set_current_device_index(backend_of(name), index);
+    return nothing();
+  });
+}
+
 /// Optional parts of the interface, with whether they are there.
 PyObject* backend_capabilities(PyObject*, PyObject* name) {
   return guarded([&] {
     const Backend& b = backend(backend_of(name));
-    const std::map<std::string, bool> found{{"host-read", !b.opaque()},
-                                            {"streams", b.has_streams()},
-                                            {"events", b.has_events()},
-                                            {"event-timing", b.has_event_timing()},
-                                            {"pinned-memory", b.has_pinned_memory()},
-                                            {"sharing", b.can_share_memory()}};
+    const std::map<std::string, bool> found{
+        {"host-read", !b.opaque()},           {"streams", b.has_streams()},
+        {"events", b.has_events()},           {"event-timing", b.has_event_timing()},
+        {"peer-copies", b.has_peer_copies()}, {"pinned-memory", b.has_pinned_memory()},
+        {"sharing", b.can_share_memory()}};
     return dict_of(found, PyBool_FromLong);
   });
 }
@@ -262,6 +294,10 @@ PyMethodDef plugin_functions[] = {
     {"_device_count", device_count, METH_O, nullptr},
     {"_device_properties", device_properties, METH_O, nullptr},
     {"_empty_device_cache", empty_device_cache, METH_O, nullptr},
+    {"_device_memory", device_memory, METH_O, nullptr},
+    {"_forget_memory_peak", forget_peak, METH_O, nullptr},
+    {"_current_device", current_device, METH_O, nullptr},
+    {"_set_current_device", set_current_device, METH_VARARGS, nullptr},
     {"_backend_lacks", backend_lacks, METH_O, nullptr},
     {"_backend_capabilities", backend_capabilities, METH_O, nullptr},
     {"_memory_export", memory_export, METH_O, nullptr},

@@ -8,30 +8,30 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, legacy_types, streams
+from taeda_tensor_core import _C, backends, legacy_types, streams
 
 #: Questions that have one answer without such devices, and without a backend that says more.
 _ANSWERS: dict[str, Any] = {
     "is_bf16_supported": False, "is_tf32_supported": False, "get_arch_list": [], "get_gencode_flags": "",
-    "is_current_stream_capturing": False, "get_sync_debug_mode": 0, "can_device_access_peer": False,
+    "is_current_stream_capturing": False, "get_sync_debug_mode": 0,
     "has_half": False, "has_magma": False, "_initialized": False,
 }  # fmt: skip
-#: Statistics that are numbers of bytes or calls; a backend that keeps none has none.
-_COUNTS = frozenset({
-    "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
-    "max_memory_cached", "current_allocated_memory", "driver_allocated_memory", "recommended_max_memory",
+#: Bytes of a device: those that tensors hold now, and the most that they held. What a backend keeps beyond is its own
+#: affair, so that what PyTorch calls reserved is the same.
+_NOW = frozenset({
+    "memory_allocated", "memory_reserved", "memory_cached", "current_allocated_memory", "driver_allocated_memory",
 })  # fmt: skip
-#: What changes statistics, or settings that nothing reads.
+_PEAK = frozenset({"max_memory_allocated", "max_memory_reserved", "max_memory_cached"})
+_RESET_PEAK = frozenset({"reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached"})
+#: What changes settings that nothing reads.
 _NOTHING = frozenset({
-    "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
-    "reset_max_memory_cached",
-    "ipc_collect", "set_sync_debug_mode", "empty_host_cache",
+    "reset_accumulated_memory_stats", "ipc_collect", "set_sync_debug_mode", "empty_host_cache",
 })  # fmt: skip
 _CONSTANTS = frozenset({"has_half", "has_magma", "_initialized"})
 
 
 class _DeviceBlock:
-    """Context in which a device of the kind would be the current one; a negative index, or None, changes nothing."""
+    """Context in which a device of the kind is the current one; a negative index, or None, changes nothing."""
 
     def __init__(self, kind: ModuleType, device: Any) -> None:
         index = -1 if device is None else device if isinstance(device, int) else _C.device(device).index
@@ -40,10 +40,12 @@ class _DeviceBlock:
 
     def __enter__(self) -> None:
         if self.idx >= 0:
+            self.prev_idx = self._kind.current_device()
             self._kind.set_device(self.idx)
 
     def __exit__(self, *_: object) -> None:
-        pass
+        if self.idx >= 0:
+            self._kind.set_device(self.prev_idx)
 
 
 class _Graph:
@@ -79,11 +81,61 @@ def _value(module: Any, name: str) -> Any:
         return _named(
             name, lambda *args, **kwargs: _ANSWERS[name], "What is true without a backend that says more."
         )
-    if name in _COUNTS:
-        return _named(name, lambda device=None: 0, "Bytes that the backend counts: 0, as none is counted.")
+    if name in _NOW:
+        return _named(
+            name, lambda device=None: _memory(module, device)[0], "Bytes that tensors of a device hold."
+        )
+    if name in _PEAK:
+        return _named(
+            name, lambda device=None: _memory(module, device)[1], "The most bytes that tensors held."
+        )
+    if name in _RESET_PEAK:
+        return _named(
+            name,
+            lambda device=None: (
+                _C._forget_memory_peak(module._one(device)) if module.is_available() else None
+            ),
+            "Begin anew to look for the most bytes that tensors hold.",
+        )
     if name in _NOTHING:
         return _named(name, lambda *args, **kwargs: None, "Nothing is counted or set.")
     return _more(module, kind, name)
+
+
+def _memory(module: Any, device: Any) -> tuple[int, ...]:
+    """Bytes now and at most, bytes ever taken, how often they were taken and given back; zeros where nobody counts."""
+    counts = _C._device_memory(module._one(device)) if module.is_available() else None
+    return counts or (0,) * 5
+
+
+def _memory_stats(module: Any, device: Any = None) -> dict[str, int]:
+    now, peak, taken, takings, givings = _memory(module, device)
+    if not takings:
+        return {}
+    return {
+        "allocated_bytes.all.current": now,
+        "allocated_bytes.all.peak": peak,
+        "allocated_bytes.all.allocated": taken,
+        "allocated_bytes.all.freed": taken - now,
+        "allocation.all.current": takings - givings,
+        "allocation.all.allocated": takings,
+        "allocation.all.freed": givings,
+    }
+
+
+def _memory_summary(module: Any, device: Any = None, abbreviated: bool = False) -> str:
+    stats = _memory_stats(module, device)
+    return "\n".join(f"{name:32}{count:>20}" for name, count in stats.items())
+
+
+def _can_access_peer(module: Any, device: Any, peer_device: Any) -> bool:
+    """Whether copies between two devices go without the host.
+
+    Raises:
+        RuntimeError: There is no such device.
+    """
+    places = [_C.device(module._one(each)) for each in (device, peer_device)]
+    return places[0] != places[1] and backends.capabilities(module._device)["peer-copies"]
 
 
 def _more(module: Any, kind: str, name: str) -> Any:
@@ -100,8 +152,9 @@ def _more(module: Any, kind: str, name: str) -> Any:
         "OutOfMemoryError": lambda: _of_package("OutOfMemoryError"),
         "amp": lambda: _amp(module),
         "nvtx": lambda: _marks(module),
-        "memory_stats": lambda: lambda device=None: {},
-        "memory_summary": lambda: lambda device=None, abbreviated=False: "",
+        "memory_stats": lambda: functools.partial(_memory_stats, module),
+        "memory_summary": lambda: functools.partial(_memory_summary, module),
+        "can_device_access_peer": lambda: functools.partial(_can_access_peer, module),
         "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),
         "get_device_capability": lambda: (
             lambda device=None: module.get_device_properties(device).get("capability")

@@ -71,6 +71,10 @@ def find(name: str, package: dict[str, Any]) -> Any:
 
         if name in legacy_types.NAMES.values():
             return package.setdefault(name, legacy_types.legacy_type(name))
+    from taeda_tensor_core import _C
+
+    if (dtype := _C._find_dtype(name)) is not None:  # of a plug-in, which may take it away again
+        return dtype
     raise AttributeError(f"module {__package__!r} has no attribute {name!r}")
 
 

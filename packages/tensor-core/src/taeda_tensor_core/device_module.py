@@ -57,28 +57,18 @@ class DeviceModule(ModuleType):
         _C._device_count(self._device)
 
     def set_device(self, device: Any) -> None:
-        """Make one the current device; index 0 is, and the only one until a backend has more.
+        """Make one the device that the kind's bare name stands for on this thread; a negative index changes nothing.
 
         Raises:
             RuntimeError: There is no such device.
         """
         index = device if isinstance(device, int) else _C.device(device).index or 0
-        if index < 0:
-            return
-        if index >= self.device_count():
-            raise RuntimeError(
-                f"{self.__name__}.set_device: there is no device '{self._device}:{index}', of {self.device_count()}"
-            )
-        if index != self.current_device():
-            raise NotImplementedError(
-                f"{self.__name__}.set_device: the current device stays '{self._device}:{self.current_device()}'; say "
-                f"device='{self._device}:{index}' where tensors are made"
-            )
+        if index >= 0:
+            _C._set_current_device(self._device, index)
 
     def current_device(self) -> int:
-        """Index of the device that the kind's bare name stands for."""
-        _C._device_count(self._device)
-        return 0
+        """Index of the device that the kind's bare name stands for on this thread."""
+        return _C._current_device(self._device)
 
     def get_device_properties(self, device: Any = None) -> dict[str, Any]:
         """Facts about one of them, as `taeda.backends.properties`."""

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../sim.h"
+#include "more.h"
 
 static atomic_bool noting;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -87,9 +87,7 @@ static int32_t activities_stop(void* context, void (*tell)(void* to, const taeda
   return TAEDA_OK;
 }
 
-/* An older taeda knows of no profilers, and looks at the beginning of the struct alone. */
 void sim_offer_activities(taeda_backend* backend) {
-  if (!TAEDA_API_HAS(api, activity_origin)) return;
   backend->activities_start = activities_start;
   backend->activities_stop = activities_stop;
 }

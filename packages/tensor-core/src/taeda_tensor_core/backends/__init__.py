@@ -14,7 +14,11 @@ from taeda_tensor_core import _C, _plugins
 from taeda_tensor_core.sharing import export_memory, import_memory
 
 __all__ = [
+    "CompiledGraph",
+    "Group",
+    "Work",
     "capabilities",
+    "compile_graph",
     "device_count",
     "export_memory",
     "failures",
@@ -37,6 +41,14 @@ _watched: list[str] = []
 
 
 def __getattr__(name: str) -> object:
+    if name in ("Group", "Work"):
+        from taeda_tensor_core.backends import _groups
+
+        return globals().setdefault(name, getattr(_groups, name))
+    if name in ("CompiledGraph", "compile_graph"):
+        from taeda_tensor_core.backends import _graphs
+
+        return globals().setdefault(name, getattr(_graphs, name))
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.backends import _settings
@@ -140,7 +152,7 @@ def fallback_summary(device: str) -> str:
 
 
 def _report() -> None:
-    for name in _watched:
+    for name in set(_watched) & set(names()):  # a device may have been removed
         if line := fallback_summary(name):
             print(line, file=sys.stderr)
 
@@ -157,7 +169,7 @@ def capabilities(device: str) -> dict[str, bool]:
         device: Device type.
 
     Returns: Truth values under "host-read" (the host may read device memory), "streams", "events", "event-timing",
-        "pinned-memory" and "sharing" (of memory between processes).
+        "pinned-memory", "sharing" (of memory between processes) and "peer-copies" (without the host).
 
     Example:
         >>> taeda.backends.capabilities("cpu")["host-read"]

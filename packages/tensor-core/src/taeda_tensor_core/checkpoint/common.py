@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NoReturn
 
+from taeda_tensor_core import _C
+
 # Key in a header's metadata under which nesting, numbers and strings are described.
 STRUCTURE = "taeda.structure"
 MAX_HEADER = 100_000_000
@@ -16,14 +18,47 @@ FREE = 1 << 26
 # Integers beyond are no keys: nearly all of them can be made to have one hash.
 MAX_KEY = 1 << 64
 # dtype: its code in safetensors, bytes of an element.
-DTYPES = {
+_BUILT_IN = {
     "bool": ("BOOL", 1), "int8": ("I8", 1), "int16": ("I16", 2), "int32": ("I32", 4), "int64": ("I64", 8),
     "uint8": ("U8", 1), "uint16": ("U16", 2), "uint32": ("U32", 4), "uint64": ("U64", 8), "float16": ("F16", 2),
     "bfloat16": ("BF16", 2), "float32": ("F32", 4), "float64": ("F64", 8), "complex64": ("C64", 8),
     "complex128": ("C128", 16), "float8_e4m3fn": ("F8_E4M3", 1), "float8_e5m2": ("F8_E5M2", 1),
     "float8_e4m3fnuz": ("F8_E4M3FNUZ", 1), "float8_e5m2fnuz": ("F8_E5M2FNUZ", 1), "float8_e8m0fnu": ("F8_E8M0", 1),
 }  # fmt: skip
-BY_CODE = {code: name for name, (code, _) in DTYPES.items()}
+# Before the name of a plug-in's dtype, which other readers of safetensors do not know.
+_OF_PLUGINS = "taeda."
+
+
+class _DTypes(dict):
+    """The built-in dtypes, and those that plug-ins have defined in this process."""
+
+    def __contains__(self, name: object) -> bool:
+        plain = isinstance(name, str) and name.isascii() and name.isidentifier()
+        return super().__contains__(name) or (plain and _C._find_dtype(name) is not None)
+
+    def __missing__(self, name: str) -> tuple[str, int]:
+        if name not in self:
+            raise KeyError(name)
+        return _OF_PLUGINS + name, 1
+
+
+class _Codes(dict):
+    """Names of dtypes by their codes."""
+
+    def __contains__(self, code: object) -> bool:
+        if super().__contains__(code):
+            return True
+        name = code[len(_OF_PLUGINS) :] if isinstance(code, str) and code.startswith(_OF_PLUGINS) else ""
+        return name not in _BUILT_IN and name in DTYPES
+
+    def __missing__(self, code: str) -> str:
+        if code not in self:
+            raise KeyError(code)
+        return code[len(_OF_PLUGINS) :]
+
+
+DTYPES = _DTypes(_BUILT_IN)
+BY_CODE = _Codes({code: name for name, (code, _) in _BUILT_IN.items()})
 
 
 class CheckpointError(ValueError):

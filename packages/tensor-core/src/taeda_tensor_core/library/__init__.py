@@ -34,6 +34,7 @@ from taeda_tensor_core.library._custom import (
     triton_op,
     wrap_triton,
 )
+from taeda_tensor_core.library._dtypes import NumberFormat, define_dtype
 from taeda_tensor_core.library._layers import POSITIONS, Layer, below
 from taeda_tensor_core.library._levels import Level
 from taeda_tensor_core.library._operators import Library, NewOperator, batched_operators, defined
@@ -52,6 +53,7 @@ __all__ = [
     "Level",
     "Library",
     "NewOperator",
+    "NumberFormat",
     "OpCheckError",
     "Operator",
     "Overload",
@@ -63,6 +65,7 @@ __all__ = [
     "below",
     "custom_op",
     "define",
+    "define_dtype",
     "defined",
     "fallthrough_kernel",
     "get_ctx",

@@ -59,11 +59,12 @@ def _json(properties: dict[str, Any]) -> str:
 
 
 class Backend(Library):
-    """A device whose memory is the host's and whose kernels are Python functions.
+    """A device whose kernels are Python functions, over the host's memory or its own.
 
-    The core allocates (and counts) the memory; `array` shows it to NumPy without a copy. A kernel receives
-    outputs that have their shape and dtype and inputs of any strides and dtypes, broadcast or not; an
-    output may be one of the inputs.
+    Memory of the host is allocated by the core, and `array` shows it to NumPy without a copy. Memory of its own belongs
+    to an object (`memory`): addresses are numbers, which only that object can read; tensors show theirs as
+    `data_ptr()`. A kernel receives outputs that have their shape and dtype and inputs of any strides and dtypes,
+    broadcast or not; an output may be one of the inputs.
 
     Args:
         name: Device type, as in `device="name"`.
@@ -72,10 +73,14 @@ class Backend(Library):
             `{"bfloat16": "NumPy has no such type"}`. `taeda.backends.lacks` shows them, and the conformance kit skips
             what needs them.
         properties: Facts for users, shown by `taeda.backends.properties`; whatever JSON can say.
+        memory: Who owns the memory: an object with the methods `allocate(index, nbytes)`, which gives a number, never
+            0, to which offsets in bytes are added; `release(index, address)` with such a number, which must not fail;
+            `write(index, address, data)` and `read(index, address, data)`, which move `len(data)` bytes from and into a
+            memoryview that holds for the call alone. None: memory is the host's.
 
     Raises:
         ValueError: The name, the count or a capability cannot be.
-        TypeError: The properties are nothing that JSON can say.
+        TypeError: The properties are nothing that JSON can say, or a method of `memory` is missing.
         RuntimeError: There is a device of that name; both owners are named.
 
     Example:
@@ -93,15 +98,20 @@ class Backend(Library):
         device_count: int = 1,
         capabilities: Mapping[str, str] | Iterable[str] = (),
         properties: Mapping[str, Any] | None = None,
+        memory: Any = None,
     ) -> None:
         super().__init__(name)
         self.device_count = device_count
         self.capabilities = _missing(capabilities)
-        self.properties = {"name": name, "memory": "host", **(properties or {})}
+        self.properties = {
+            "name": name,
+            "memory": "host" if memory is None else "own",
+            **(properties or {}),
+        }
         frame = sys._getframe(1)
         owner = f"{name} ({frame.f_code.co_filename}:{frame.f_lineno})"
         facts = _json(self.properties)
-        self.index: int = _C._host_backend(name, device_count, owner, self.capabilities, facts)
+        self.index: int = _C._host_backend(name, device_count, owner, self.capabilities, facts, memory)
         note(self)
 
     @staticmethod
@@ -115,12 +125,18 @@ class Backend(Library):
         _C._remove_host_backend(self.index)
 
     def kernel(
-        self, *names: str, replace: bool = False, schema: str | None = None, if_present: bool = False
+        self,
+        *names: str,
+        replace: bool = False,
+        schema: str | None = None,
+        if_present: bool = False,
+        recorded: bool = False,
     ) -> Callable[[Callable], Kernel]:
         """Decorator: the kernel of one or several operators on this device; calling what it gives calls the function.
 
-        An operator that is made of others (a view or composite) takes one too; it returns the results, and serves calls
-        that record no gradients.
+        An operator that is made of others (a view or composite) takes one too; it returns the results, or
+        NotImplemented where it has no way for its arguments, and the others are called. It serves calls that record no
+        gradients, unless it says `recorded`.
 
         Args:
             names: Operators, by the names of their function forms.
@@ -130,6 +146,8 @@ class Backend(Library):
                 its default alone; for other values the operator is computed in terms of others, or
                 NotImplementedError says why not.
             if_present: Leave out operators that this taeda does not have, instead of ValueError.
+            recorded: Of an operator that is made of others: the function calls operators that have derivatives, its own
+                among them, so it serves calls that record gradients too.
 
         Raises:
             RuntimeError: One has a kernel already and `replace` is false; then none of them is registered.
@@ -138,7 +156,7 @@ class Backend(Library):
 
         def take(function: Callable) -> Kernel:
             here = [name for name in names if not if_present or _C._has_operator(name)]
-            return self._keep(add_kernel(here, self.name, function, self.name, replace, schema))
+            return self._keep(add_kernel(here, self.name, function, self.name, replace, schema, recorded))
 
         return take
 

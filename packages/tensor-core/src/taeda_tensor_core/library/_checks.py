@@ -1,8 +1,8 @@
-"""Checks of an operator of one's own: schema, aliasing, tensors without elements, gradients."""
+"""Checks of an operator of one's own: schema, aliasing, tensors without elements, gradients, batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from taeda_registry import RegistryError
@@ -10,6 +10,8 @@ from taeda_registry.slots import autograd
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core.library._custom import _operator, _tensors
+from taeda_tensor_core.library._layers import split
+from taeda_tensor_core.library._operators import defined
 from taeda_tensor_core.library._table import Operator
 
 
@@ -128,11 +130,66 @@ def _gradients(operator: Operator, args: tuple, kwargs: dict[str, Any]) -> None:
         raise OpCheckError(f"{operator.name}: the gradient is not that of the function: {error}") from error
 
 
+def _batches(tensors: list[int], arguments: list[Any]) -> Iterator[dict[int, int]]:
+    """Which arguments carry a batch, and in which dimension: each alone, then all; in front, then behind."""
+    for chosen in dict.fromkeys((*((place,) for place in tensors), tuple(tensors))):
+        yield dict.fromkeys(chosen, 0)
+        yield {place: arguments[place].dim() for place in chosen}
+
+
+def _vmap(operator: Operator, args: tuple, kwargs: dict[str, Any]) -> None:
+    made = defined(operator.name)
+    rule = made.batching_rule if made is not None else None
+    if rule is None or _written(operator):
+        return
+    named = _named(operator, *_copied((args, kwargs)))
+    arguments = [named.get(a.name, a.default) for a in operator.arguments]
+    arguments = [a.detach() if isinstance(a, Tensor) else a for a in arguments]
+    tensors = [place for place, value in enumerate(arguments) if isinstance(value, Tensor)]
+    items = {i: (arguments[i], arguments[i].flip(tuple(range(arguments[i].dim())))) for i in tensors}
+    for dims in _batches(tensors, arguments):
+        stacked = [_C.stack(items[i], dims[i]) if i in dims else value for i, value in enumerate(arguments)]
+        found, places = rule(tuple(stacked), tuple(dims.get(i) for i in range(len(arguments))))
+        for position in range(2):
+            one = [items[i][position] if i in dims else value for i, value in enumerate(arguments)]
+            _compare_batch(operator, dims, position, _tensors(found), list(places), _call_with(operator, one))
+
+
+def _call_with(operator: Operator, arguments: list[Any]) -> list[Tensor]:
+    args, kwargs = split(operator, tuple(arguments))
+    return _tensors(operator(*args, **kwargs))
+
+
+def _compare_batch(
+    operator: Operator,
+    dims: dict[int, int],
+    position: int,
+    found: list[Tensor],
+    places: list[int | None],
+    expected: list[Tensor],
+) -> None:
+    where = ", ".join(f"'{operator.arguments[i].name}' in dimension {d}" for i, d in dims.items())
+    if len(found) != len(expected) or len(places) != len(expected):
+        raise OpCheckError(
+            f"{operator.name}: the rule for batches gave {len(found)} results and {len(places)} dimensions, "
+            f"expected {len(expected)} of each (batch of {where})"
+        )
+    for number, (whole, place, wanted) in enumerate(zip(found, places, expected, strict=True)):
+        item = whole if place is None else whole.select(place, position)
+        same = item.shape == wanted.shape and item.dtype == wanted.dtype
+        if not same or not _C.allclose(item, wanted, equal_nan=True):
+            raise OpCheckError(
+                f"{operator.name}: result {number} of the rule for batches is not what the operator gives for item "
+                f"{position} (batch of {where})"
+            )
+
+
 _CHECKS = {
     "test_schema": _schema,
     "test_autograd_registration": _autograd_registration,
     "test_faketensor": _faketensor,
     "test_aot_dispatch_dynamic": _gradients,
+    "test_vmap": _vmap,
 }
 
 
@@ -151,7 +208,8 @@ def opcheck(
         args: Of the call; tensors that require grad are needed for the checks of gradients, float64 for their values.
         test_utils: Which checks: "test_schema" (nothing is written and no memory shared that the schema does not say),
             "test_autograd_registration" (results require grad and backward runs), "test_faketensor" (tensors without
-            elements give the same shapes and dtypes), "test_aot_dispatch_dynamic" (gradients against differences).
+            elements give the same shapes and dtypes), "test_aot_dispatch_dynamic" (gradients against differences),
+            "test_vmap" (the rule for batches, where there is one, against calls item by item).
         raise_exception: Raise at the first failure; else it stands in the result.
 
     Returns: "SUCCESS" or the exception for each check.

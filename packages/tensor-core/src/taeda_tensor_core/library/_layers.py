@@ -65,10 +65,12 @@ class Layer:
     tensors that require gradients, without being entered. It stands in the table from when it is made until `remove()`,
     or until the last thread leaves its `with`; entering it again puts it back.
 
+    Any number of layers may stand at a position. The one that was put into the table last is met first, and `op` inside
+    it goes on with those that were there before; the positions "autograd", "dispatch" and "below_autograd" have one.
+
     Args:
         name: Stands in messages.
-        position: A number from 0 to 15 or a name of POSITIONS. Higher ones are met first. There is one
-            layer at a position.
+        position: A number from 0 to 15 or a name of POSITIONS. Higher ones are met first.
         operators: Operators or names it sees; None for all.
 
     Example:
@@ -107,7 +109,14 @@ class Layer:
             raise
 
     def _entry(self, target: Operator) -> Callable:
-        return lambda *arguments: self(target, *split(target, arguments))
+        def call(*arguments: Any) -> Any:
+            args, kwargs = split(target, arguments)
+            # Another layer of the position has switched it on, on a thread that did not enter this one.
+            if self._threads and not self._before.states:
+                return target(*args, **kwargs)
+            return self(target, args, kwargs)
+
+        return call
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Goes on below; override it."""

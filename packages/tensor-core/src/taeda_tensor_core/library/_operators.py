@@ -272,7 +272,13 @@ class Library:
         return None
 
     def kernel(
-        self, name: str, device: str = "cpu", *, replace: bool = False, schema: str | None = None
+        self,
+        name: str,
+        device: str = "cpu",
+        *,
+        replace: bool = False,
+        schema: str | None = None,
+        recorded: bool = False,
     ) -> Callable[[Callable], Kernel]:
         """Decorator: a kernel, `function(outputs, inputs)`, for an operator on a device.
 
@@ -281,13 +287,14 @@ class Library:
             device: Device type.
             replace: Take the place of a kernel that is there; removing brings the former one back.
             schema: What the function was written for, as in `Backend.kernel`.
+            recorded: Of an operator that is made of others, as in `Backend.kernel`.
 
         Raises:
             RuntimeError: There is one already and `replace` is false; both owners are named.
         """
 
         def take(function: Callable) -> Kernel:
-            return self._keep(add_kernel([name], device, function, self.name, replace, schema))
+            return self._keep(add_kernel([name], device, function, self.name, replace, schema, recorded))
 
         return take
 

@@ -106,6 +106,7 @@ def add_kernel(
     library: str,
     replace: bool,
     schema: str | None = None,
+    recorded: bool = False,
 ) -> Kernel:
     if isinstance(function, Kernel):
         function = function.function  # decorators may stand above one another
@@ -113,7 +114,7 @@ def add_kernel(
     try:
         for name in names:
             owner = owner_text(function, library)
-            numbers.append(_C._add_kernel(name, device, function, owner, replace, schema))
+            numbers.append(_C._add_kernel(name, device, function, owner, replace, schema, recorded))
     except BaseException:
         remove_all(numbers)
         raise

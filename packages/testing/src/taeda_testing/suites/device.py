@@ -355,6 +355,38 @@ def memory_is_returned(device: str) -> None:
 
 
 @suite.check()
+def current_device(device: str) -> None:
+    """The bare name stands for the device that the thread has chosen, inside a block and after it."""
+    name = device.partition(":")[0]
+    module = tensor.get_device_module(name)
+    before = module.current_device()
+    for index in range(module.device_count()):
+        with module.device(index):
+            equal(f"current_device() in device({index})", module.current_device(), index)
+            made = tensor.zeros(2, device=name)
+            equal(f"zeros(2, device={name!r}).device in device({index})", made.device.index or 0, index)
+    equal("current_device() after it", module.current_device(), before)
+
+
+@suite.check()
+def memory_is_counted(device: str) -> None:
+    """What tensors hold of the device's memory rises when one is made and falls when it goes."""
+    module = tensor.get_device_module(device.partition(":")[0])
+    gc.collect()
+    before = module.memory_allocated(device)
+    held = tensor.empty(1 << 16, dtype=tensor.float32, device=device)
+    counted = module.memory_allocated(device) - before
+    true("memory_allocated() while a tensor lives", device == "cpu" or counted >= 1 << 18, "its bytes")
+    del held
+    equal("memory_allocated() after it", module.memory_allocated(device), before)
+    true(
+        "max_memory_allocated()",
+        module.max_memory_allocated(device) >= before + counted,
+        "the most there was",
+    )
+
+
+@suite.check()
 def advanced_indexing(device: str) -> None:
     """Indexing by integer tensors, masks and mixtures of them gives NumPy's result."""
     array = rng().standard_normal((4, 5, 3)).astype(np.float32)

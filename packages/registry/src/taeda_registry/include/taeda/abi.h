@@ -8,27 +8,24 @@
  * --------------------------------
  *  1. Within major version 1 this header only grows. Members are appended at the end of structs that begin with `size`;
  *     constants get new numbers. Nothing is removed, reordered, renamed, retyped or given another meaning.
- *  2. A struct without `size` (taeda_device, taeda_value, taeda_spec, taeda_lack) is frozen: it never changes
- * within 1.x.
+ *  2. A struct without `size` (taeda_device, taeda_value, taeda_spec, taeda_lack, taeda_graph_node) is frozen.
  *  3. Whoever fills a struct writes its own sizeof into `size`. Whoever reads it uses no member beyond that size, and
- * takes what lies beyond as zero. So old plug-ins load into new taedas, and new plug-ins that ask for less load into
- * old ones.
+ *     takes what lies beyond as zero. So old plug-ins load into new taedas, and new ones that ask for less into old.
  *  4. A plug-in states the version it was built for. Another major version, or a minor version newer than the running
- * one, is refused by name, with the command that helps.
- *     Members say since which minor version they are there; a plug-in that does without the newer ones may state an
- *     older version than that of the header it was compiled with.
+ *     one, is refused by name, with the command that helps. Members say since which minor version they are there; a
+ *     plug-in that does without the newer ones may state an older version than that of the header.
  *  5. A null function pointer in a struct that a plug-in fills means "I do not have this". taeda then does without, or
- * the call that needs it raises NotImplementedError naming the device and the function.
+ *     the call that needs it raises NotImplementedError naming the device and the function.
  *
  * Calling conventions
  * -------------------
  *  - Functions give a status: TAEDA_OK or one of TAEDA_E_*. The text of an error travels beside it, one per thread: set
  *    with `set_error`, read with `last_error`. Nothing is ever thrown across the border.
  *  - Handles (taeda_tensor, taeda_generator) are counted. One in an argument is borrowed for the call; one in a result
- *    belongs to the receiver, who gives it back with `tensor_release`. Lists and texts in results belong to the
- * receiver too: `value_release` gives back a result of any kind, with all it holds.
+ *    belongs to the receiver, who gives it back with `tensor_release`. Lists and texts in results do so too:
+ *    `value_release` gives back a result of any kind, with all it holds.
  *  - Texts are UTF-8 and end in zero unless a length stands beside them. Those that a plug-in hands over at
- * registration are copied; structs too. `context` pointers are handed back as they are.
+ *    registration are copied; structs too. `context` pointers are handed back as they are.
  *  - Any thread may call any function of the table. Callbacks may do so too: taeda holds no lock of its own while one
  *    runs, and a plug-in should hold none of its own while it calls into the table. Callbacks run on the thread of the
  *    caller, several at once, with or without Python's lock; one that waits for long gives that lock up with
@@ -47,7 +44,7 @@ extern "C" {
 #endif
 
 #define TAEDA_ABI_MAJOR 1u
-#define TAEDA_ABI_MINOR 4u
+#define TAEDA_ABI_MINOR 5u
 
 /* Name of the Python capsule that holds a `const taeda_api*`. */
 #define TAEDA_API_CAPSULE "taeda.abi"
@@ -78,7 +75,9 @@ enum {
   TAEDA_E_BUFFER = 9,
   TAEDA_E_VERSION = 10,
   /* Since 1.4. No failure: what was to be registered has no place in this taeda. */
-  TAEDA_ABSENT = 100
+  TAEDA_ABSENT = 100,
+  /* Since 1.5. Given by a callback that may say so: it has no way for what it was given, and taeda takes another. */
+  TAEDA_DECLINED = 101
 };
 
 /* Element types. Complex numbers are two reals in a row; bool is one byte, 0 or 1. */
@@ -97,7 +96,15 @@ enum {
   TAEDA_FLOAT32 = 11,
   TAEDA_FLOAT64 = 12,
   TAEDA_COMPLEX64 = 13,
-  TAEDA_COMPLEX128 = 14
+  TAEDA_COMPLEX128 = 14,
+  /* Since 1.5. Of 8 bits. */
+  TAEDA_FLOAT8_E4M3FN = 15,
+  TAEDA_FLOAT8_E5M2 = 16,
+  TAEDA_FLOAT8_E4M3FNUZ = 17,
+  TAEDA_FLOAT8_E5M2FNUZ = 18,
+  TAEDA_FLOAT8_E8M0FNU = 19,
+  /* From here on those of `dtype_define`; their numbers are those of one process. */
+  TAEDA_FIRST_CUSTOM_DTYPE = 20
 };
 
 /* What a taeda_value holds, and in which member. */
@@ -156,7 +163,10 @@ enum {
 
 /* Flags of taeda_kernel. Since 1.4. */
 enum {
-  TAEDA_KERNEL_REPLACE = 1 /* also where there is a kernel, which comes back when the registration is removed */
+  TAEDA_KERNEL_REPLACE = 1, /* also where there is a kernel, which comes back when the registration is removed */
+  /* Since 1.5. Of a composite or view: the kernel computes by `op_call` of operators that have derivatives, its own
+   * among them, so it is taken while gradients are recorded too. */
+  TAEDA_KERNEL_RECORDED = 2
 };
 
 /* Flags of event_create. */
@@ -251,8 +261,7 @@ typedef struct taeda_call {
   const taeda_value* arguments;
   uint32_t argument_count;
   uint32_t output_count; /* how many of them are outputs, to be filled, of final shape and element type */
-  /* Where the callee stores what it gives. Structured kernels give nothing. Tensors go over to the caller; a list of
-   * tensors is made with `value_tensors`. */
+  /* Where the callee stores what it gives; structured kernels give nothing. `value_tensors` makes lists. */
   taeda_value* results;
   uint32_t result_count;
   uint32_t reserved;
@@ -264,8 +273,7 @@ typedef struct taeda_call {
 /* A kernel, layer, or composite form. `context` is what was registered with it. `call` and all that it points to is
  * valid until the function returns; tensors are kept longer by `tensor_retain`. Work that a kernel leaves in
  * `call->stream` needs no such reference: memory that is given back stays as it is until the stream has come to that
- * point. After an error the elements of outputs are unspecified, and results that were stored already are given back by
- * taeda. */
+ * point. After an error the elements of outputs are unspecified, and results that were stored are given back. */
 typedef int32_t (*taeda_call_fn)(void* context, const taeda_call* call);
 
 /* A kernel, and the operator as its author knew it. Since 1.4. */
@@ -279,7 +287,8 @@ typedef struct taeda_kernel {
    * comes at the default that is said here. */
   const char* schema;
   /* TAEDA_KIND_STRUCTURED: it fills outputs, which come first. TAEDA_KIND_DIRECT: it stores results. It is called in
-   * this way whatever the operator has become, a composite or a view included. */
+   * this way whatever the operator has become, a composite or a view included. Since 1.5: a kernel of a composite or
+   * view that has no way for its arguments gives TAEDA_DECLINED, and the operator is computed by what it calls. */
   int32_t kind;
   int32_t backend;
   uint32_t flags; /* TAEDA_KERNEL_* */
@@ -288,6 +297,23 @@ typedef struct taeda_kernel {
   void* context;
   const char* owner; /* for messages */
 } taeda_kernel;
+
+/* A format of numbers, of at most 8 bits, kept in a byte each. Tensors of it are made, moved, shown, saved and
+ * converted; operators that compute refuse it by name. Since 1.5. */
+typedef struct taeda_dtype {
+  size_t size;
+  const char* name;  /* letters, digits and underscores: programs find it as taeda.<name> */
+  const char* owner; /* for messages */
+  void* context;
+  uint32_t bits; /* from 1 to 8 */
+  uint32_t reserved;
+  /* The numbers of `count` codes, and the codes of the nearest numbers. Called on several threads at once. */
+  void (*decode)(void* context, const uint8_t* codes, float* numbers, size_t count);
+  void (*encode)(void* context, const float* numbers, uint8_t* codes, size_t count);
+} taeda_dtype;
+
+/* How numbers of several devices become one. Since 1.5. */
+enum { TAEDA_REDUCE_SUM = 0, TAEDA_REDUCE_PRODUCT = 1, TAEDA_REDUCE_MIN = 2, TAEDA_REDUCE_MAX = 3 };
 
 /* A convolution or pooling whose result is about to be allocated. Since 1.1. */
 typedef struct taeda_image_result {
@@ -307,8 +333,7 @@ typedef struct taeda_observed {
   taeda_op op;
   int32_t failed; /* 1: it ended with an error. 0 while it begins */
   uint32_t reserved;
-  /* Since 1.2. At the end: the number under which the call was recorded for its backward, 0 when it was not. Those of
-   * calls within it are not its own. */
+  /* Since 1.2. At the end: the number under which the call itself was recorded for its backward, else 0. */
   uint64_t sequence;
 } taeda_observed;
 
@@ -376,6 +401,70 @@ typedef struct taeda_device_properties {
   const char* more; /* further facts as one JSON object, or null; lives as long as the process */
 } taeda_device_properties;
 
+typedef void* taeda_group; /* a backend's own: one device's membership in a group */
+typedef void* taeda_work;  /* a backend's own: a collective that was begun */
+
+/* Collectives: each of the `count` devices of a group, in whichever process it is, makes the same calls in the same
+ * order. A call begins work on `stream`, behind what is there, and gives a `work` at once, never null. Tensors are
+ * contiguous, of the device, and of one shape and element type on all; taeda keeps them until the work is waited for
+ * or destroyed. What the backend does not have is null. Since 1.5. */
+typedef struct taeda_collectives {
+  size_t size;
+  /* The device's place in the group of a name. VALUE: a rank that is taken, another count than the others'. */
+  int32_t (*group_create)(void* context, int32_t index, const char* name, int32_t rank, int32_t count,
+                          taeda_group* group);
+  /* Work that was begun is done all the same. */
+  void (*group_destroy)(void* context, taeda_group group);
+  /* Every device gets the numbers of all, reduced (TAEDA_REDUCE_*), in `to`, which may be `from`. */
+  int32_t (*all_reduce)(void* context, taeda_group group, taeda_tensor from, taeda_tensor to, int32_t reduction,
+                        taeda_stream stream, taeda_work* work);
+  /* Every device gets what `tensor` holds on the device of rank `root`. */
+  int32_t (*broadcast)(void* context, taeda_group group, taeda_tensor tensor, int32_t root, taeda_stream stream,
+                       taeda_work* work);
+  /* `to` has one place more in front, of `count`: what each device gave. */
+  int32_t (*all_gather)(void* context, taeda_group group, taeda_tensor from, taeda_tensor to, taeda_stream stream,
+                        taeda_work* work);
+  /* `from` has one place more in front; the device of rank r gets the reduced numbers of place r. */
+  int32_t (*reduce_scatter)(void* context, taeda_group group, taeda_tensor from, taeda_tensor to, int32_t reduction,
+                            taeda_stream stream, taeda_work* work);
+  /* Between two devices of the group: each `send` meets one `recv`, in order. */
+  int32_t (*send)(void* context, taeda_group group, taeda_tensor tensor, int32_t to, taeda_stream stream,
+                  taeda_work* work);
+  int32_t (*recv)(void* context, taeda_group group, taeda_tensor tensor, int32_t from, taeda_stream stream,
+                  taeda_work* work);
+  /* Waits until the work is done; its error comes out here. Python's lock is given up around it. */
+  int32_t (*work_wait)(void* context, taeda_work work);
+  /* Stores 1 when it is done, else 0, and does not wait. */
+  int32_t (*work_query)(void* context, taeda_work work, int32_t* done);
+  /* Nobody will ask any more; it may not be done yet. */
+  void (*work_destroy)(void* context, taeda_work work);
+} taeda_collectives;
+
+typedef void* taeda_executable; /* a backend's own: a graph made ready to run */
+
+/* One call of a graph. Its inputs and results of calls are tensors without elements (backend "meta"), whose shapes and
+ * element types `tensor_read` tells; which value an argument is says its handle. Other tensors are constants, to be
+ * retained where they are needed later. Frozen. Since 1.5. */
+typedef struct taeda_graph_node {
+  taeda_op op;
+  const taeda_value* arguments; /* in the order of the schema */
+  const taeda_tensor* results;  /* null where nobody wants one */
+  uint32_t argument_count;
+  uint32_t result_count;
+} taeda_graph_node;
+
+/* Calls that a program makes on one device, in their order: none writes to its arguments. Since 1.5. */
+typedef struct taeda_graph {
+  size_t size;
+  const taeda_graph_node* nodes;
+  const taeda_tensor* inputs;
+  const taeda_tensor* outputs; /* inputs, constants or results */
+  uint32_t node_count;
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t reserved;
+} taeda_graph;
+
 /* A backend: a family of devices. All functions get `context` first and a device's index where one is concerned. Work
  * is in order within a stream: what is freed or copied on a stream comes after the work that was put there before.
  * `name`, `device_count`, `allocate`, `release`, `copy_from_host`, `copy_to_host` and `synchronize` are required.
@@ -386,8 +475,8 @@ typedef struct taeda_device_properties {
  * `pinned_release`, `memory_close`) must not fail and do not wait: they come on the thread that lets go of the last
  * reference, perhaps in the middle of another callback that called `tensor_release`, and also while a thread or the
  * process ends; tables that they need stay in place until then. Each is called exactly once for what was given, or
- * never where the process ends first. taeda counts references to streams and events and never uses a handle again that
- * it has destroyed.
+ * never where the process ends first. taeda counts references to streams and events and uses none that it has
+ * destroyed.
  *
  * Errors of work that runs later come out, once, where somebody waits for it: `synchronize`, `stream_synchronize`, a
  * copy with `blocking`; of several, the first. */
@@ -406,8 +495,7 @@ typedef struct taeda_backend {
 
   /* Gives the address (or number, never null) of `nbytes` bytes, never 0, for work on `stream`, the calling thread's
    * current one. taeda adds byte offsets to it and never reads through it. Nothing is said of the bytes' values.
-   * TAEDA_E_MEMORY when there is no room, which is for the backend to find out: it waits for work that is about to give
-   * memory back, if need be. */
+   * TAEDA_E_MEMORY when there is no room, also after waiting for work that is about to give memory back. */
   int32_t (*allocate)(void* context, int32_t index, size_t nbytes, taeda_stream stream, void** data);
   /* Takes back what `allocate` gave, with the same size. Work that uses the memory may still be waiting in the stream
    * that it was allocated for, or in one of `stream_uses`: the bytes stay as they are until these streams have come to
@@ -430,8 +518,7 @@ typedef struct taeda_backend {
 
   /* Optional: copies between two devices of this backend, on the stream of the receiving one, without waiting. The
    * backend sees to it that the copy comes after what is now in the calling thread's current stream of the other device
-   * (see `stream_current`), and that what is put there later comes after the copy. Without the function copies go by
-   * way of the host. */
+   * (see `stream_current`), and that what is put there later comes after the copy. Without it they go by the host. */
   int32_t (*copy_peer)(void* context, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
                        taeda_stream stream);
 
@@ -447,8 +534,7 @@ typedef struct taeda_backend {
   /* Stores 1 when nothing is waiting or running in the stream, else 0, and does not wait. */
   int32_t (*stream_query)(void* context, int32_t index, taeda_stream stream, int32_t* done);
   /* Memory that was allocated on one stream is used on `stream` too: its release waits for that. `data` is what
-   * `allocate` gave. What counts is the work that is in `stream` when the memory is released; the stream may be
-   * destroyed before. */
+   * `allocate` gave. What counts is the work that is in `stream`, destroyed or not, at the release. */
   int32_t (*stream_uses)(void* context, int32_t index, void* data, taeda_stream stream);
 
   /* Optional: makes an event, a mark in a stream that others wait for; its handle is never null. TAEDA_EVENT_TIMING is
@@ -459,8 +545,7 @@ typedef struct taeda_backend {
   /* Nobody will ask for the event any more. It may be recorded and not reached: streams that wait go on doing so. */
   void (*event_destroy)(void* context, int32_t index, taeda_event event);
   /* Puts the mark behind what is now in a stream of the event's device, without waiting. An event that was recorded
-   * before moves: who waits for it already keeps waiting for the former place, all that follows is about the new one.
-   */
+   * before moves: who waits for it already keeps waiting for the former place, all that follows is of the new one. */
   int32_t (*event_record)(void* context, int32_t index, taeda_event event, taeda_stream stream);
   /* Work that is put into `stream` from now on begins after the event was reached. Does not wait. `index` is the
    * stream's device; the event may be one of another device of the backend. */
@@ -484,8 +569,8 @@ typedef struct taeda_backend {
    * `generator_reserve` needs neither this nor `random_get`. An error of `random_set` means that nothing was set. A
    * seed that the user chose earlier is handed over within `backend_register`, after the number is stored. */
   int32_t (*random_set)(void* context, int32_t index, uint64_t seed, uint64_t offset);
-  /* Optional: asked before the generator's state is saved. The places hold what taeda knows; a backend that counts for
-   * itself overwrites them. */
+  /* Optional: asked before the generator's state is saved. The places hold what taeda knows, for a backend to
+   * overwrite. */
   int32_t (*random_get)(void* context, int32_t index, uint64_t* seed, uint64_t* offset);
 
   /* Optional, with TAEDA_CAN_SHARE_MEMORY; all three or none. Writes a description of the memory `data`, which is what
@@ -495,11 +580,9 @@ typedef struct taeda_backend {
   int32_t (*memory_export)(void* context, int32_t index, void* data, size_t nbytes, void* description,
                            size_t* description_size);
   /* Opens such a description in another process, as often as asked; never null. The bytes are those of the other
-   * process: both see what either writes, and order their work themselves. Descriptions that make no sense are a
-   * TAEDA_E_VALUE. */
+   * process: both see what either writes, and order their work themselves. Others are a TAEDA_E_VALUE. */
   int32_t (*memory_import)(void* context, int32_t index, const void* description, size_t description_size, void** data);
-  /* Ends one `memory_import`; work of this process that uses the memory may still be waiting in a stream, as with
-   * `release`. */
+  /* Ends one `memory_import`; work that uses the memory may still be waiting in a stream, as with `release`. */
   void (*memory_close)(void* context, int32_t index, void* data, size_t nbytes);
 
   /* Optional: facts about a device, as of now. `properties->size` says what there is room for; the struct comes filled
@@ -522,6 +605,19 @@ typedef struct taeda_backend {
    * Calls nothing of the table meanwhile. Python's lock is given up around it. */
   int32_t (*activities_stop)(void* context, void (*tell)(void* to, const taeda_activity* activity), void* to,
                              uint64_t* dropped);
+
+  /* Since 1.5. Optional: work of several devices together. The struct is copied. */
+  const taeda_collectives* collectives;
+
+  /* Since 1.5. Optional, all three or none: makes a graph ready to run on the device, never null, or gives
+   * TAEDA_DECLINED, and the program goes on call by call. */
+  int32_t (*graph_compile)(void* context, int32_t index, const taeda_graph* graph, taeda_executable* executable);
+  /* Runs it on tensors of the shapes and element types that it was compiled for, on `stream`; stores one tensor for
+   * each output, owned by the caller. Called on several threads at once. */
+  int32_t (*graph_run)(void* context, taeda_executable executable, const taeda_tensor* inputs, taeda_tensor* outputs,
+                       taeda_stream stream);
+  /* Nobody will run it any more; work that it began may not be done yet. */
+  void (*graph_release)(void* context, taeda_executable executable);
 } taeda_backend;
 
 /* A new operator. `schema` is required; either kernels (with or without `infer`) or `composite` make it work. Its
@@ -583,8 +679,8 @@ typedef struct taeda_api {
    * backend or of `tensor_wrap` on this thread. */
   void (*tensor_release)(taeda_tensor tensor);
   /* A tensor with uninitialised elements, owned by the caller. `strides` null: row-major; else a permutation of that.
-   * Errors: VALUE (a negative size, too many dimensions, no such device or element type), OVERFLOW, MEMORY, and what
-   * `allocate` gives. */
+   * Errors: VALUE (a negative size, too many dimensions, no such device or element type), OVERFLOW, MEMORY, and
+   * `allocate`'s. */
   int32_t (*tensor_empty)(int32_t ndim, const int64_t* sizes, const int64_t* strides, int32_t dtype,
                           taeda_device device, taeda_tensor* result);
   /* A view, owned by the caller; `offset` and `strides` in elements, from the tensor's first. It keeps the memory alive
@@ -623,8 +719,7 @@ typedef struct taeda_api {
   int32_t (*op_call)(taeda_op op, const taeda_value* arguments, uint32_t argument_count, taeda_value* results,
                      uint32_t result_count);
   /* Defines an operator; the struct is copied, `result` may be null. It stays for the life of the process, unless the
-   * plug-in's start fails. Errors: VALUE for a schema that cannot be read, RUNTIME for a name that is taken, with both
-   * owners. */
+   * plug-in's start fails. Errors: VALUE for a schema that cannot be read, RUNTIME for a name that is taken. */
   int32_t (*op_define)(const taeda_operator* definition, taeda_op* result);
 
   /* Backends. Registers one for the life of the process (unless the plug-in's start fails), copies the struct, and
@@ -641,8 +736,8 @@ typedef struct taeda_api {
                              uint64_t* registration);
   /* Layers. `layer` sees the calls of `op` (null: of every operator there is now) on threads that have switched the
    * position on. It stores the results itself, or lets `call_below` do so; while it runs the position is off on its
-   * thread, so that its own calls pass it by. Otherwise as `kernel_register`; there is one layer at a position of an
-   * operator. */
+   * thread, so that its own calls pass it by. Since 1.5 a position takes several, the last is met first, and those
+   * before it see what it calls; position 0 takes one. Otherwise as `kernel_register`. */
   int32_t (*layer_register)(const char* op, int32_t position, taeda_call_fn layer, void* context, const char* owner,
                             uint64_t* registration);
   /* Goes on below the layer with the same arguments and stores the results. Only within the layer's function, on its
@@ -671,16 +766,14 @@ typedef struct taeda_api {
    * lock is free, so a lock of the plug-in's must not be held. */
   void (*host_acquire)(void* token);
 
-  /* As kernel_register, also where there is a kernel: that one is put aside, and comes back when the registration is
-   * removed. */
+  /* As kernel_register, also where there is a kernel: that one comes back when the registration is removed. */
   int32_t (*kernel_replace)(const char* op, int32_t backend, taeda_call_fn kernel, void* context, const char* owner,
                             uint64_t* registration);
 
   /* A list of tensors as a result. It takes the handles over, not the array; null handles stand for none. After an
    * error the handles are still the caller's. */
   int32_t (*value_tensors)(const taeda_tensor* tensors, int64_t count, taeda_value* result);
-  /* Gives back what a result holds and leaves none in its place. Not for arguments: those are borrowed. Null is let
-   * through. */
+  /* Gives back what a result holds and leaves none in its place. Not for arguments: those are borrowed. */
   void (*value_release)(taeda_value* result);
 
   /* Since 1.1. For kernels whose sums come in an order that differs from run to run, before they compute: TAEDA_OK, or
@@ -694,8 +787,7 @@ typedef struct taeda_api {
   /* Since 1.1. Puts an observer on the calling thread; the struct is copied. `registration` is for `observer_remove`.
    * It sees calls that begin from now on, until it is taken away or the thread ends. VALUE: null, or no size. */
   int32_t (*observer_add)(const taeda_observer* observer, uint64_t* registration);
-  /* Takes an observer off the calling thread; calls that it saw begin end unseen. A number that stands for nothing on
-   * this thread is let through. */
+  /* Takes an observer off the calling thread; calls that it saw begin end unseen. Other numbers are let through. */
   int32_t (*observer_remove)(uint64_t registration);
   /* Hands the tensors among the arguments to `visit`, lists item by item, in the order of the schema, borrowed and none
    * null. Only within `begin` and `end`, with the call that these were given. A status of `visit` other than TAEDA_OK
@@ -738,6 +830,14 @@ typedef struct taeda_api {
   int32_t (*tensor_object)(taeda_tensor tensor, void** result);
   /* Sets the exception of Python that a status of this thread's last call stands for, with its text. */
   void (*error_object)(int32_t status);
+
+  /* Since 1.5. Gives a format of numbers a place among the element types, for the life of the process (unless the
+   * plug-in's start fails). VALUE: a name or bits that cannot be. RUNTIME: the name is taken, or there is no room. */
+  int32_t (*dtype_define)(const taeda_dtype* dtype, int32_t* code);
+  /* The element type of a name ("float32", "posit8"); TAEDA_E_VALUE when there is none. */
+  int32_t (*dtype_find)(const char* name, int32_t* code);
+  /* Since 1.5. Index of the device that a backend's bare name stands for on the calling thread; 0 for no backend. */
+  int32_t (*device_current)(int32_t backend);
 } taeda_api;
 
 /* Whether the table of the running taeda has a member: a plug-in that does without the newer ones states the version
@@ -776,39 +876,19 @@ typedef int32_t (*taeda_abi_get_fn)(uint32_t major, uint32_t minor, const char* 
 #else
 #define TAEDA_ABI_ASSERT(condition) _Static_assert(condition, "taeda ABI layout")
 #endif
-TAEDA_ABI_ASSERT(sizeof(taeda_device) == 8);
-TAEDA_ABI_ASSERT(sizeof(taeda_value) == 32 && offsetof(taeda_value, as) == 16);
-TAEDA_ABI_ASSERT(sizeof(taeda_spec) == 520 && offsetof(taeda_spec, sizes) == 8);
-TAEDA_ABI_ASSERT(sizeof(taeda_lack) == 16);
-/* Of growing structs: the place of the last member of 1.0. tools/checks/abi.py holds every member to the record. */
-TAEDA_ABI_ASSERT(offsetof(taeda_tensor_info, storage_size) == 72);
-TAEDA_ABI_ASSERT(offsetof(taeda_op_info, core) == 28);
-TAEDA_ABI_ASSERT(offsetof(taeda_call, layers) == 64);
-TAEDA_ABI_ASSERT(offsetof(taeda_device_properties, more) == 160);
-TAEDA_ABI_ASSERT(offsetof(taeda_backend, empty_cache) == 272);
-TAEDA_ABI_ASSERT(offsetof(taeda_operator, derivative) == 48);
-TAEDA_ABI_ASSERT(offsetof(taeda_api, value_release) == 256);
-TAEDA_ABI_ASSERT(offsetof(taeda_plugin, start) == 32);
-/* The place of the last member of 1.1, of structs that grew or are new. */
-TAEDA_ABI_ASSERT(offsetof(taeda_backend, image_layout) == 280);
-TAEDA_ABI_ASSERT(offsetof(taeda_image_result, groups) == 104);
-TAEDA_ABI_ASSERT(offsetof(taeda_observed, failed) == 16);
-TAEDA_ABI_ASSERT(offsetof(taeda_observer, end) == 24);
-TAEDA_ABI_ASSERT(offsetof(taeda_api, observed_tensors) == 296);
-/* And of 1.2. */
-TAEDA_ABI_ASSERT(offsetof(taeda_observed, sequence) == 24);
-TAEDA_ABI_ASSERT(offsetof(taeda_span, sequence) == 24);
-TAEDA_ABI_ASSERT(offsetof(taeda_memory_use, device) == 24);
-TAEDA_ABI_ASSERT(offsetof(taeda_observer, memory) == 48);
-TAEDA_ABI_ASSERT(offsetof(taeda_api, span_end) == 320);
-/* And of 1.3. */
-TAEDA_ABI_ASSERT(offsetof(taeda_activity, bytes) == 64);
-TAEDA_ABI_ASSERT(offsetof(taeda_backend, activities_stop) == 296);
-TAEDA_ABI_ASSERT(offsetof(taeda_observer, work) == 56);
-TAEDA_ABI_ASSERT(offsetof(taeda_api, backend_name) == 352);
-/* And of 1.4. */
-TAEDA_ABI_ASSERT(offsetof(taeda_kernel, owner) == 56);
-TAEDA_ABI_ASSERT(offsetof(taeda_api, error_object) == 384);
+TAEDA_ABI_ASSERT(sizeof(taeda_device) == 8 && sizeof(taeda_value) == 32 && offsetof(taeda_value, as) == 16 &&
+                 sizeof(taeda_spec) == 520 && offsetof(taeda_spec, sizes) == 8 && sizeof(taeda_lack) == 16 &&
+                 sizeof(taeda_graph_node) == 32);
+/* Of growing structs the place of the last member. tools/checks/abi.py holds every member to the record. */
+TAEDA_ABI_ASSERT(offsetof(taeda_tensor_info, storage_size) == 72 && offsetof(taeda_op_info, core) == 28 &&
+                 offsetof(taeda_call, layers) == 64 && offsetof(taeda_device_properties, more) == 160 &&
+                 offsetof(taeda_backend, graph_release) == 328 && offsetof(taeda_operator, derivative) == 48 &&
+                 offsetof(taeda_api, device_current) == 408 && offsetof(taeda_plugin, start) == 32 &&
+                 offsetof(taeda_image_result, groups) == 104 && offsetof(taeda_observed, sequence) == 24 &&
+                 offsetof(taeda_observer, work) == 56 && offsetof(taeda_span, sequence) == 24 &&
+                 offsetof(taeda_memory_use, device) == 24 && offsetof(taeda_activity, bytes) == 64 &&
+                 offsetof(taeda_kernel, owner) == 56 && offsetof(taeda_dtype, encode) == 48 &&
+                 offsetof(taeda_collectives, work_destroy) == 88 && offsetof(taeda_graph, output_count) == 40);
 #undef TAEDA_ABI_ASSERT
 #endif
 
