@@ -103,6 +103,10 @@ def _more_ops(name: str):
         from taeda_tensor_core.private_names import parse_to
 
         return parse_to
+    if name == "quantized":
+        from taeda_tensor_core.quantized._operators import package
+
+        return vars(ops).setdefault(name, package())
     if name.startswith("_"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.library._operators import find_package
