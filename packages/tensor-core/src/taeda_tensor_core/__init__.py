@@ -94,6 +94,17 @@ _C.__path__ = []  # there are no files below it, but modules that import hooks f
 _C.masked._ops = _C.masked
 
 
+def _more_masked(name: str):
+    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor", "maskedtensor"):
+        from taeda_tensor_core import maskedtensor
+
+        return maskedtensor if name == "maskedtensor" else getattr(maskedtensor, name)
+    raise AttributeError(f"module {_C.masked.__name__!r} has no attribute {name!r}")
+
+
+_C.masked.__getattr__ = _more_masked
+
+
 def _more_ops(name: str):
     if name == "load_library":
         from taeda_tensor_core._extension_names import load_library
