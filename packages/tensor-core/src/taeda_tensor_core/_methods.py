@@ -67,6 +67,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return legacy_types.type_name(self)
     if isinstance(dtype, _C.dtype):
         return self.to(dtype, non_blocking=non_blocking)
+    if dtype is Tensor:
+        return self.to(_C.get_default_dtype(), non_blocking=non_blocking)
     if isinstance(dtype, str):
         wanted, kind = legacy_types.target_of(dtype)
     elif isinstance(dtype, type) and hasattr(dtype, "device_type"):
