@@ -58,3 +58,31 @@ def test_wrong_masks_are_refused() -> None:
         tc.masked.as_masked_tensor(tc.ones(2), tc.ones(3, dtype=tc.bool))
     with pytest.raises(NotImplementedError, match="to_tensor"):
         tc.linalg.inv(_x())
+
+
+def test_hashes_are_the_exclusive_or_of_bits() -> None:
+    """Of float64 numbers and int64 ones, whatever their number, over dimensions too."""
+    import numpy as np
+
+    for count in range(6):
+        x = tc.linspace(-1, 2, count) if count else tc.zeros(0)
+        bits = x.double().numpy().view(np.uint64)
+        assert tc.hash_tensor(x).item() == int(np.bitwise_xor.reduce(bits, initial=np.uint64(0)))
+    x = tc.arange(12).reshape(3, 4)
+    assert x.hash_tensor(1).tolist() == np.bitwise_xor.reduce(x.numpy(), 1).tolist()
+    assert tc.hash_tensor(x, 0, keepdim=True).shape == (1, 4)
+    with pytest.raises(RuntimeError, match="mode"):
+        tc.hash_tensor(x, mode=1)
+    with pytest.raises(TypeError, match="real"):
+        tc.hash_tensor(tc.ones(2, dtype=tc.complex64))
+
+
+def test_jagged_tensors_say_their_sizes() -> None:
+    """One that differs between parts is equal to itself alone; strided ones have none."""
+    x = tc.nested.nested_tensor([tc.ones(2, 3), tc.ones(4, 3)], layout=tc.jagged)
+    count, length, width = x.shape
+    assert (count, width) == (2, 3)
+    assert length == x.shape[1]
+    assert length != 2
+    with pytest.raises(RuntimeError, match="sizes of their own"):
+        _ = tc.nested.nested_tensor([tc.ones(2, 3), tc.ones(4, 3)]).shape

@@ -16,7 +16,8 @@ NAMES = {
     "_binomial": "binomial",
     "composed_names": "ccol_indices_copy col_indices_copy cond convolution crow_indices_copy dsmm frobenius_norm "
     "from_file has_lapack has_mkl has_openmp has_spectral hsmm hspmm indices_copy native_norm norm_except_dim "
-    "nuclear_norm row_indices_copy rrelu_ saddmm smm spmm sspaddmm values_copy while_loop",
+    "nuclear_norm row_indices_copy rrelu_ saddmm smm spmm sspaddmm values_copy while_loop "
+    "hash_tensor",
     "_lowrank": "lobpcg lu pca_lowrank svd_lowrank",
     "device_module": "get_device_module",
     "default_device": "set_default_device get_default_device",

@@ -253,6 +253,13 @@ _OF_SPARSE_ALONE = (
 )  # fmt: skip
 
 
+def hash_tensor(self: Tensor, dim: Any = None, *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """The exclusive or of the bits of elements; see `taeda.hash_tensor`."""
+    from taeda_tensor_core import composed_names
+
+    return composed_names.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
+
+
 _OF_QUANTIZED_ALONE = (
     "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
     "q_zero_point",
@@ -435,7 +442,7 @@ METHODS = [
     resize_as_, __reversed__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
     storage_type, set_, new, is_conj, is_neg, is_distributed, is_coalesced, map_, dim_order, new_empty_strided,
-    qscheme, sparse_dim, dense_dim, index, map2_, module_load, const_data_ptr,
+    hash_tensor, qscheme, sparse_dim, dense_dim, index, map2_, module_load, const_data_ptr,
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ do the same with a tensor and a mask as arguments, and are what reductions here 
 Example:
     >>> x = taeda.masked.masked_tensor(taeda.tensor([1.0, 2.0, 3.0]), taeda.tensor([True, False, True]))
     >>> x.mean()
-    MaskedTensor(2.0000, True)
+    MaskedTensor(  2.0000, True)
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ def _text(x: MaskedTensor) -> str:
             return rows
         if not rows or isinstance(rows[0], str):
             return "[" + ", ".join(rows) + "]"
-        pad = ",\n" + " " * (indent + 1)
-        return "[" + pad.join(text(row, indent + 1) for row in rows) + "]"
+        pad = "\n" + " " * (indent + 2)
+        return "[" + ",".join(pad + text(row, indent + 2) for row in rows) + "\n" + " " * indent + "]"
 
     rows = shown(x._data.detach().tolist(), x._mask.tolist())
     if isinstance(rows, str):
-        return f"MaskedTensor({rows.strip()}, {bool(x._mask)})"
+        return f"MaskedTensor({rows}, {bool(x._mask)})"
     return f"MaskedTensor(\n  {text(rows, 2)}\n)"
 
 
