@@ -94,8 +94,11 @@ _C.__path__ = []  # there are no files below it, but modules that import hooks f
 _C.masked._ops = _C.masked
 
 
+_MASKED = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
+
+
 def _more_masked(name: str):
-    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor", "maskedtensor"):
+    if name in (*_MASKED, "maskedtensor"):
         from taeda_tensor_core import maskedtensor
 
         return maskedtensor if name == "maskedtensor" else getattr(maskedtensor, name)
@@ -103,6 +106,7 @@ def _more_masked(name: str):
 
 
 _C.masked.__getattr__ = _more_masked
+_C.masked.__dir__ = lambda: sorted({*vars(_C.masked), *_MASKED})
 
 
 def _more_ops(name: str):
