@@ -234,3 +234,24 @@ def test_training_a_graph_network():
 def test_wrong_calls(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_sparse_tensors_change_in_place():
+    """Places and elements are those of the result; a dense result is refused."""
+    x = t.eye(3).to_sparse()
+    same = x
+    x.mul_(4).div_(2)
+    x += t.eye(3).to_sparse()
+    x -= 2 * t.eye(3).to_sparse()
+    assert same is x
+    assert x.to_dense().tolist() == t.eye(3).tolist()
+    with pytest.raises(RuntimeError, match="in place"):
+        x.add_(t.ones(3, 3))
+    assert x.to_dense().tolist() == t.eye(3).tolist()
+
+
+@t.sparse.check_sparse_tensor_invariants()
+def test_checks_of_sparse_tensors_decorate_functions():
+    """What is made in them is checked."""
+    with pytest.raises(IndexError):
+        t.sparse_coo_tensor(t.tensor([[5]]), t.ones(1), (3,))

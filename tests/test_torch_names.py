@@ -143,7 +143,7 @@ def test_questions_have_true_answers():
         lambda: taeda.onnx.export(f, 1, "file"),
         lambda: taeda.distributed.init_process_group("gloo"),
         lambda: taeda.distributed.tensor.DTensor(),
-        lambda: taeda.ao.quantization.prepare(f),
+        lambda: taeda.ao.quantization.quantize_fx.prepare_fx(f, None, ()),
         lambda: taeda.utils.cpp_extension.CUDAExtension("name", []),
     ],
 )

@@ -368,3 +368,18 @@ def test_arguments_that_are_no_tensors(name, arguments, argument):
 def test_initialisers_take_tensors(name, wrong):
     with pytest.raises(TypeError, match=f"{name}: argument 'tensor' must be a Tensor, found"):
         getattr(nn.init, name)(wrong)
+
+
+def test_derived_convolutions_compute_with_another_weight():
+    """`_conv_forward`, as classes of programs call it, pads in the layer's own mode."""
+
+    class Halved(nn.Conv2d):
+        def forward(self, input):
+            return self._conv_forward(input, self.weight / 2, None)
+
+    x = tt.arange(32.0).reshape(1, 2, 4, 4)
+    for mode in ("zeros", "reflect"):
+        layer = Halved(2, 3, 3, padding=1, padding_mode=mode, bias=False)
+        plain = nn.Conv2d(2, 3, 3, padding=1, padding_mode=mode, bias=False)
+        plain.load_state_dict(layer.state_dict())
+        assert tt.allclose(layer(x) * 2, plain(x), atol=1e-4)

@@ -194,6 +194,35 @@ def test_restarts_go_on_from_a_fraction_of_an_epoch(make):
 
 
 @pytest.mark.parametrize(
+    "again",
+    [
+        lambda o, e: lrs.ExponentialLR(o, 0.9, last_epoch=e),
+        lambda o, e: lrs.CosineAnnealingLR(o, 10, 0.01, last_epoch=e),
+        lambda o, e: lrs.LinearLR(o, 0.3, total_iters=8, last_epoch=e),
+        lambda o, e: lrs.PolynomialLR(o, 8, 2, last_epoch=e),
+        lambda o, e: lrs.MultiplicativeLR(o, lambda k: 0.9, last_epoch=e),
+        lambda o, e: lrs.LambdaLR(o, lambda k: 0.9**k, last_epoch=e),
+    ],
+)
+def test_a_schedule_made_anew_goes_on_from_the_rates_that_it_finds(again, make):
+    """As in programs that load an optimizer's state and give the last epoch."""
+    optimizer = optimizer_of(make)
+    schedule = again(optimizer, -1)
+    for _ in range(5):
+        schedule.step()
+    found = [group["lr"] for group in optimizer.param_groups]
+    alike = optimizer_of(make)
+    alike.load_state_dict(optimizer.state_dict())
+    resumed = again(alike, 4)
+    assert resumed.last_epoch == 5
+    assert resumed.get_last_lr() == pytest.approx(found)
+    for _ in range(3):
+        schedule.step()
+        resumed.step()
+        assert resumed.get_last_lr() == pytest.approx(schedule.get_last_lr())
+
+
+@pytest.mark.parametrize(
     ("error", "text", "build"),
     [
         (TypeError, "must be an Optimizer", lambda o: lrs.StepLR(3, 1)),

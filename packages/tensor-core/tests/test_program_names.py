@@ -157,3 +157,34 @@ def test_what_load_library_cannot_load(tmp_path):
     (tmp_path / "other.so").write_bytes(b"no library")
     with pytest.raises(OSError, match=r"load_library: .*other\.so"):
         tc.ops.load_library(tmp_path / "other.so")
+
+
+def test_storages_are_converted_by_the_names_of_types():
+    """`char` and `byte` among them."""
+    made = tc.FloatStorage([1, 2]).char()
+    assert made.dtype is tc.int8
+    assert made.tolist() == [1, 2]
+
+
+def test_numbers_become_tensors_of_the_default_dtype():
+    """`scalar_tensor` does not look at the number; `type` of the class means that dtype too."""
+    assert tc.scalar_tensor(3).dtype is tc.float32
+    assert tc.scalar_tensor(3, dtype=tc.int8).dtype is tc.int8
+    assert tc.arange(3).type(tc.Tensor).dtype is tc.float32
+
+
+def test_conversions_of_several_elements_refuse_the_value():
+    """As Python's own; asking for the item is a wrong call."""
+    for convert in (int, float, complex):
+        with pytest.raises(ValueError, match="one element"):
+            convert(tc.ones(2))
+    with pytest.raises(RuntimeError, match="one element"):
+        tc.ones(2).item()
+
+
+def test_a_number_is_copied_to_one_place():
+    """The source of one index may have no dimension."""
+    x = tc.zeros(3).index_copy_(0, tc.tensor([1]), tc.tensor(2.0))
+    assert x.tolist() == [0.0, 2.0, 0.0]
+    with pytest.raises(RuntimeError, match="source"):
+        tc.zeros(3).index_copy_(0, tc.tensor([1, 2]), tc.tensor(2.0))

@@ -177,7 +177,8 @@ void set_grad(const Tensor& self, const Tensor& grad) {
         shape_text(grad.sizes()));
   check(grad.dtype() == self.dtype(), ErrorKind::Runtime, "grad: expected a tensor of dtype ", name(self.dtype()),
         ", found ", name(grad.dtype()));
-  if (grad.device() != self.device()) [[unlikely]]
+  // The instance of a dispatching class, as a sparse gradient is, says itself where it is; its memory is nowhere.
+  if (grad.device() != self.device() && !is_wrapper(grad)) [[unlikely]]
     fail(ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()), ", found ",
          to_string(grad.device()));
   replace_grad(self, grad);

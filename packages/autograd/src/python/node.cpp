@@ -1,4 +1,7 @@
 // The Python type of graph nodes: name, edges, hooks, metadata, saved tensors.
+#include <string>
+#include <unordered_map>
+
 #include "python/function.h"
 #include "python/objects.h"
 #include "taeda/autograd/accumulate.h"
@@ -11,6 +14,9 @@ struct PyNodeObject {
   PyObject_HEAD Ref<Node> node;
 };
 PyTypeObject* NodeType;
+
+/// The type of the nodes of one name, as programs read it that draw graphs: derived from Node, and kept.
+PyTypeObject* type_of(const char* name);
 
 Node* of(PyObject* self) { return reinterpret_cast<PyNodeObject*>(self)->node.get(); }
 
@@ -53,8 +59,10 @@ PyObject* metadata(PyObject* self, void*) {
 
 PyObject* variable(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    check(of(self)->flags & kAccumulates, ErrorKind::Type, "variable: only AccumulateGrad nodes have a leaf, found ",
-          of(self)->name());
+    if (!(of(self)->flags & kAccumulates)) {  // programs ask which nodes have one
+      PyErr_Format(PyExc_AttributeError, "variable: only AccumulateGrad nodes have a leaf, found %s", of(self)->name());
+      return nullptr;
+    }
     return wrap(static_cast<AccumulateGrad*>(of(self))->leaf);
   });
 }
@@ -150,7 +158,7 @@ PyObject* getattro(PyObject* self, PyObject* key) {
 }
 
 PyObject* richcompare(PyObject* a, PyObject* b, int op) {
-  if ((op != Py_EQ && op != Py_NE) || Py_TYPE(b) != NodeType) Py_RETURN_NOTIMPLEMENTED;
+  if ((op != Py_EQ && op != Py_NE) || !PyObject_TypeCheck(b, NodeType)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((of(a) == of(b)) == (op == Py_EQ));
 }
 Py_hash_t hash(PyObject* self) { return Py_hash_t(reinterpret_cast<uintptr_t>(of(self)) >> 4); }
@@ -184,13 +192,38 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"taeda_autograd._C.Node", sizeof(PyNodeObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
+PyTypeObject* type_of(const char* name) {
+  struct Named {
+    std::string full;
+    PyTypeObject* type = nullptr;
+  };
+  static auto& known = *new std::unordered_map<std::string, Named>;  // not destroyed: objects outlive static ones
+  const auto [found, added] = known.try_emplace(name);
+  Named& named = found->second;
+  if (named.type) return named.type;
+  named.full = std::string("taeda_autograd._C.") + name;
+  PyType_Slot none[] = {{0, nullptr}};
+  PyType_Spec derived = {named.full.c_str(), sizeof(PyNodeObject), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, none};
+  // Only here may types be derived from Node: an instance without a node would not be safe.
+  NodeType->tp_flags |= Py_TPFLAGS_BASETYPE;
+  const Object bases = own(PyTuple_Pack(1, NodeType));
+  named.type = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&derived, bases.get()));
+  NodeType->tp_flags &= ~Py_TPFLAGS_BASETYPE;
+  if (!named.type) {
+    known.erase(found);
+    raise();
+  }
+  return named.type;
+}
+
 }  // namespace
 
 PyObject* wrap(const Ref<Node>& node) {
   if (!node) Py_RETURN_NONE;
   NodeExtras& extras = ensure_extras(node.get());
   if (extras.python) return Py_NewRef(static_cast<PyObject*>(extras.python));
-  auto* object = PyObject_New(PyNodeObject, NodeType);
+  auto* object = PyObject_New(PyNodeObject, type_of(node->name()));
   if (!object) raise();
   new (&object->node) Ref<Node>(node);
   extras.python = object;
@@ -198,7 +231,7 @@ PyObject* wrap(const Ref<Node>& node) {
 }
 
 Ref<Node> node_of(PyObject* o) {
-  check(Py_TYPE(o) == NodeType, ErrorKind::Type, "expected a graph node, found ", Py_TYPE(o)->tp_name);
+  check(PyObject_TypeCheck(o, NodeType), ErrorKind::Type, "expected a graph node, found ", Py_TYPE(o)->tp_name);
   return reinterpret_cast<PyNodeObject*>(o)->node;
 }
 

@@ -68,6 +68,10 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         return import_module(f"taeda_autograd.{name}")
+    if name == "is_tensor_like":
+        from taeda_tensor_core.overrides import is_tensor_like
+
+        return is_tensor_like
     if name == "set_multithreading_enabled":
         from taeda_autograd.grad_mode import set_multithreading_enabled
 

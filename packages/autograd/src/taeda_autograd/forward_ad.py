@@ -129,3 +129,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if found is not None and not (recorded and reaches_beyond([found], leaves)):
         found = found.detach()
     return UnpackedDualTensor(tensor, found)
+
+
+def __getattr__(name: str) -> int:
+    if name == "_current_level":
+        return -1 if _thread.duals is None else 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

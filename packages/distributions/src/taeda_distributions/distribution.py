@@ -195,7 +195,7 @@ class Distribution:
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
         shown = ", ".join(
-            f"{name}: {getattr(self, name) if getattr(self, name).numel() == 1 else tuple(getattr(self, name).shape)}"
+            f"{name}: {getattr(self, name) if getattr(self, name).numel() == 1 else getattr(self, name).shape}"
             for name in names
         )
         return f"{type(self).__name__}({shown})"

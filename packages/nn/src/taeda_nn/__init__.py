@@ -25,6 +25,8 @@ __all__ += [*modules.__all__, *("DataParallel", "summary")]
 
 # Loaded when first used.
 _SUBMODULES = frozenset({"_reduction", "attention", "common_types", "grad", "parallel"})
+# Older names of modules that quantized models are made of.
+_QUANTIZED = frozenset({"intrinsic", "qat", "quantized"})
 _ELSEWHERE = {"DataParallel": "parallel", "summary": "_summary"}
 
 
@@ -33,6 +35,8 @@ def __getattr__(name: str) -> Any:
 
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
+    if name in _QUANTIZED:
+        return import_module(f"taeda.ao.nn.{name}")
     if name in _ELSEWHERE:
         value = getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
         globals()[name] = value

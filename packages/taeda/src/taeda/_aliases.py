@@ -41,6 +41,13 @@ STANDS = {
     "taeda._C._functorch": "taeda._functorch.extension",
     "taeda._functorch.vmap": "taeda.func._vmap",
     "taeda.nn.utils._per_sample_grad": "taeda.func._per_sample",
+    "taeda.nn.intrinsic": "taeda.ao.nn.intrinsic",
+    "taeda.nn.intrinsic.qat": "taeda.ao.nn.intrinsic.qat",
+    "taeda.nn.intrinsic.quantized": "taeda.ao.nn.intrinsic.quantized",
+    "taeda.nn.qat": "taeda.ao.nn.qat",
+    "taeda.nn.quantized": "taeda.ao.nn.quantized",
+    "taeda.nn.quantized.dynamic": "taeda.ao.nn.quantized.dynamic",
+    "taeda.nn.quantized.functional": "taeda.ao.nn.quantized.functional",
     **dict.fromkeys(
         (
             f"taeda._functorch.{name}"

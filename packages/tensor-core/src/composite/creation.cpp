@@ -127,7 +127,8 @@ Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype, st
   return new_full(self, size, 1, dtype, device, requires_grad);
 }
 Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-  return full({}, s, dtype, device, requires_grad);
+  // Unlike `full`, it does not take the dtype from the number.
+  return full({}, s, dtype || s.is_complex() ? dtype : default_dtype(), device, requires_grad);
 }
 
 namespace {

@@ -41,7 +41,8 @@ Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& i
         ", expected ", name(self.dtype()), " as 'self'");
   Shape expected(self.sizes());
   if (self.dim()) expected[d] = index.numel();
-  const bool fits = self.dim() ? std::ranges::equal(source.sizes(), IntSpan(expected))
+  const bool single = self.dim() <= 1 && source.dim() == 0 && index.numel() == 1;  // a number for a number
+  const bool fits = self.dim() ? single || std::ranges::equal(source.sizes(), IntSpan(expected))
                                : source.dim() <= 1 && source.numel() == index.numel();
   check(fits, ErrorKind::Runtime, op, ": argument 'source' has shape ", shape_text(source.sizes()), ", expected ",
         shape_text(expected), " for 'index' of ", index.numel(), " elements");

@@ -341,8 +341,12 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
 }
 
 Scalar scalar_of(const Tensor& tensor, const char* op) {
-  check(tensor.numel() == 1, ErrorKind::Runtime, op, ": expected a tensor of one element, found shape ",
-        shape_text(tensor.sizes()), " with ", tensor.numel(), " elements");
+  // Python's own conversions refuse a value; what asks for an item refuses a call.
+  const std::string_view asked = op;
+  const bool converts = asked == "int" || asked == "float" || asked == "complex" || asked == "tensor";
+  check(tensor.numel() == 1, converts ? ErrorKind::Value : ErrorKind::Runtime, op,
+        ": expected a tensor of one element, found shape ", shape_text(tensor.sizes()), " with ", tensor.numel(),
+        " elements");
   if (tensor.device().backend != kCPU || (tensor.impl()->flags & kCarries)) [[unlikely]] {
     check_has_memory(tensor, op);
     if (tensor.device().backend != kCPU) return scalar_of(on_host(tensor), op);

@@ -94,6 +94,21 @@ _C.__path__ = []  # there are no files below it, but modules that import hooks f
 _C.masked._ops = _C.masked
 
 
+_MASKED = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
+
+
+def _more_masked(name: str):
+    if name in (*_MASKED, "maskedtensor"):
+        from taeda_tensor_core import maskedtensor
+
+        return maskedtensor if name == "maskedtensor" else getattr(maskedtensor, name)
+    raise AttributeError(f"module {_C.masked.__name__!r} has no attribute {name!r}")
+
+
+_C.masked.__getattr__ = _more_masked
+_C.masked.__dir__ = lambda: sorted({*vars(_C.masked), *_MASKED})
+
+
 def _more_ops(name: str):
     if name == "load_library":
         from taeda_tensor_core._extension_names import load_library
@@ -103,6 +118,10 @@ def _more_ops(name: str):
         from taeda_tensor_core.private_names import parse_to
 
         return parse_to
+    if name == "quantized":
+        from taeda_tensor_core.quantized._operators import package
+
+        return vars(ops).setdefault(name, package())
     if name.startswith("_"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.library._operators import find_package

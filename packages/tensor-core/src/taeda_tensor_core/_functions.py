@@ -204,6 +204,9 @@ class _Histogram(tuple):
         return self[1]
 
 
+_Histogram.__name__ = "histogramdd"  # as PyTorch's class is called
+
+
 def histogramdd(
     input: Tensor,
     bins: int | Sequence[int] | Sequence[Tensor],

@@ -8,7 +8,7 @@ from typing import Any
 #: Modules of the package.
 MODULES = frozenset({
     "accelerator", "amp", "array_api", "backends", "default_device", "library", "monitor", "nested", "overrides",
-    "quasirandom", "random", "return_types", "serialization", "signal", "sparse", "storage", "testing",
+    "quantized", "quasirandom", "random", "return_types", "serialization", "signal", "sparse", "storage", "testing",
 })  # fmt: skip
 #: Names by the module that has them.
 NAMES = {
@@ -16,7 +16,8 @@ NAMES = {
     "_binomial": "binomial",
     "composed_names": "ccol_indices_copy col_indices_copy cond convolution crow_indices_copy dsmm frobenius_norm "
     "from_file has_lapack has_mkl has_openmp has_spectral hsmm hspmm indices_copy native_norm norm_except_dim "
-    "nuclear_norm row_indices_copy rrelu_ saddmm smm spmm sspaddmm values_copy while_loop",
+    "nuclear_norm row_indices_copy rrelu_ saddmm smm spmm sspaddmm values_copy while_loop "
+    "hash_tensor",
     "_lowrank": "lobpcg lu pca_lowrank svd_lowrank",
     "device_module": "get_device_module",
     "default_device": "set_default_device get_default_device",
@@ -42,6 +43,14 @@ NAMES = {
     "get_autocast_gpu_dtype set_autocast_gpu_dtype is_autocast_cache_enabled set_autocast_cache_enabled "
     "autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache is_autocast_available",
     "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "quantized": "quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
+    "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis empty_quantized qscheme "
+    "per_tensor_affine per_tensor_symmetric per_channel_affine per_channel_symmetric per_channel_affine_float_qparams "
+    "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine fused_moving_avg_obs_fake_quant "
+    "quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d _empty_affine_quantized "
+    "_empty_per_channel_affine_quantized _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor "
+    "_choose_qparams_per_tensor _fake_quantize_learnable_per_tensor_affine "
+    "_fake_quantize_learnable_per_channel_affine",
     "sparse": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
 }
 _HOMES = {name: module for module, names in NAMES.items() for name in names.split()}

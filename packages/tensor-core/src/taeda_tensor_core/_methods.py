@@ -67,6 +67,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return legacy_types.type_name(self)
     if isinstance(dtype, _C.dtype):
         return self.to(dtype, non_blocking=non_blocking)
+    if dtype is Tensor:
+        return self.to(_C.get_default_dtype(), non_blocking=non_blocking)
     if isinstance(dtype, str):
         wanted, kind = legacy_types.target_of(dtype)
     elif isinstance(dtype, type) and hasattr(dtype, "device_type"):
@@ -251,6 +253,43 @@ _OF_SPARSE_ALONE = (
 )  # fmt: skip
 
 
+def hash_tensor(self: Tensor, dim: Any = None, *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """The exclusive or of the bits of elements; see `taeda.hash_tensor`."""
+    from taeda_tensor_core import composed_names
+
+    return composed_names.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
+
+
+_OF_QUANTIZED_ALONE = (
+    "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
+    "q_zero_point",
+)  # fmt: skip
+
+
+def _of_quantized_alone(name: str) -> Callable[..., Any]:
+    """A method that quantized tensors answer: of a dense one `dequantize` gives float32, and the others refuse."""
+
+    def asked(self: Tensor) -> Any:
+        from taeda_tensor_core import quantized
+
+        return getattr(quantized, name)(self)
+
+    asked.__name__ = name
+    asked.__doc__ = f"What `taeda.{name}` gives."
+    return asked
+
+
+def qscheme(self: Tensor) -> Any:
+    """How codes are mapped to numbers; a dense tensor has no codes.
+
+    Raises:
+        NotImplementedError: It is not quantized.
+    """
+    raise NotImplementedError(
+        f"qscheme: argument 'self' is a tensor of {self.dtype}, expected a quantized tensor"
+    )
+
+
 def sparse_dim(self: Tensor) -> int:
     """How many dimensions are sparse: none of a dense tensor."""
     return 0
@@ -403,7 +442,7 @@ METHODS = [
     resize_as_, __reversed__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
     storage_type, set_, new, is_conj, is_neg, is_distributed, is_coalesced, map_, dim_order, new_empty_strided,
-    sparse_dim, dense_dim, index, map2_, module_load, const_data_ptr,
+    hash_tensor, qscheme, sparse_dim, dense_dim, index, map2_, module_load, const_data_ptr,
 ]  # fmt: skip
 
 
@@ -459,6 +498,8 @@ def install() -> None:
     Tensor.type = type_
     for name in _OF_SPARSE_ALONE:
         setattr(Tensor, name, _of_sparse_alone(name))
+    for name in _OF_QUANTIZED_ALONE:
+        setattr(Tensor, name, _of_quantized_alone(name))
     Tensor.grad_dtype = property(
         lambda self: self.dtype, doc="The dtype that gradients have: the tensor's own."
     )

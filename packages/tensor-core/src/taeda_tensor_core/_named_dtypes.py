@@ -43,7 +43,7 @@ class NamedDtype:
     __class__ = property(lambda self: _C.dtype)  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"taeda.{self.name}"
+        return f"{repr(_C.float32).partition('.')[0]}.{self.name}"  # of the library's name, as long as it has another
 
     def __reduce__(self) -> str:
         return self.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -250,6 +251,53 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Sequence[An
             raise RuntimeError(f"while_loop: body_fn gave {len(made)} values, expected {len(carried)}")
         carried = made
     return carried
+
+
+# --- hashes ---
+
+
+def hash_tensor(
+    input: Tensor, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, mode: int = 0
+) -> Tensor:
+    """The exclusive or of the bits of elements: of all, or over `dim`. Equal tensors have equal hashes.
+
+    Args:
+        input: Numbers are taken as float64, or as int64; not complex ones.
+        dim: Dimensions that are taken together; all by default.
+        keepdim: Whether these stay as sizes of 1.
+        mode: 0, the one way there is.
+
+    Returns:
+        uint64.
+
+    Raises:
+        RuntimeError: Another mode. TypeError: Complex numbers.
+
+    Example:
+        >>> taeda.hash_tensor(taeda.tensor([1, 2, 3]))
+        tensor(0, dtype=uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: argument 'mode' is {mode}, expected 0")
+    if input.is_complex():
+        raise TypeError(f"hash_tensor: argument 'input' has dtype {input.dtype}, expected real numbers")
+    dims = [dim] if isinstance(dim, int) else list(dim or range(input.dim()))
+    dims = [d % input.dim() for d in dims] if input.dim() else []
+    kept = [d for d in range(input.dim()) if d not in dims]
+    wide = input.to(_C.float64 if input.is_floating_point() else _C.int64)
+    sizes = [input.shape[d] for d in kept]
+    bits = (
+        wide.permute(*kept, *dims)
+        .contiguous()
+        .view(_C.int64)
+        .reshape(*sizes, math.prod(input.shape[d] for d in dims))
+    )
+    while bits.shape[-1] > 1:  # halves of halves
+        half = bits.shape[-1] // 2
+        rest = bits[..., 2 * half :]
+        bits = _C.cat([_C.bitwise_xor(bits[..., :half], bits[..., half : 2 * half]), rest], -1)
+    made = (bits[..., 0] if bits.shape[-1] else _C.zeros(sizes, dtype=_C.int64)).contiguous().view(_C.uint64)
+    return made.reshape([1 if d in dims else input.shape[d] for d in range(input.dim())]) if keepdim else made
 
 
 # --- facts of the build ---

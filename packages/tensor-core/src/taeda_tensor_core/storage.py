@@ -366,17 +366,21 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         return f"{items}\n[taeda.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 
-def _converter(name: str) -> Any:
+def _converter(name: str, dtype: str) -> Any:
     def convert(self: TypedStorage) -> TypedStorage:
-        return TypedStorage._over(self._elements().to(getattr(_C, name)))
+        return TypedStorage._over(self._elements().to(getattr(_C, dtype)))
 
     convert.__name__ = name
-    convert.__doc__ = f"The elements as {name}, in new memory where they are not."
+    convert.__doc__ = f"The elements as {dtype}, in new memory where they are not."
     return convert
 
 
-for _name in ("double", "float", "half", "long", "int", "short", "bfloat16"):
-    setattr(TypedStorage, _name, _converter(_name))
+_CONVERSIONS = {
+    **{name: name for name in ("double", "float", "half", "long", "int", "short", "bfloat16", "bool")},
+    "char": "int8", "byte": "uint8", "complex_float": "complex64", "complex_double": "complex128",
+}  # fmt: skip
+for _name, _dtype in _CONVERSIONS.items():
+    setattr(TypedStorage, _name, _converter(_name, _dtype))
 
 
 def _typed_class(dtype: str, name: str) -> type:

@@ -179,8 +179,12 @@ class _Conv(_ConvNd):
             return self._operator(
                 input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
             )
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """What the layer computes with another weight and bias; derived classes call it."""
         input, padding = self._padded(input)
-        return self._function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Conv):

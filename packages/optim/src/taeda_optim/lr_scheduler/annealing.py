@@ -12,6 +12,8 @@ from taeda_optim.optimizer import Optimizer
 class PolynomialLR(LRScheduler):
     """Base rate times ``(1 - step / total_iters) ** power``, then 0."""
 
+    _takes_found = True
+
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
@@ -29,6 +31,8 @@ class CosineAnnealingLR(LRScheduler):
         Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (ICLR 2017).
     """
 
+    _takes_found = True
+
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
@@ -45,6 +49,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Source:
         Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (ICLR 2017).
     """
+
+    _sets_anew = True
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1

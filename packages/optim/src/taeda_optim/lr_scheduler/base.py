@@ -27,6 +27,11 @@ class LRScheduler:
 
     # What a step cannot fall below, in the sense that the distance to it is what shrinks.
     eta_min: float = 0.0
+    # Whether a schedule that goes on from a step takes the rate that it finds as that of its next step, as it stands
+    # after a state was loaded; schedules that change the rate at single steps, or know it from the step, do not.
+    _takes_found: bool = False
+    # Whether a rate that something else has changed is set anew instead of multiplied.
+    _sets_anew: bool = False
     # Attributes that no state holds: functions, what follows from others, and the optimizer.
     _unsaved: frozenset[str] = frozenset({"optimizer", "_pure"})
 
@@ -47,7 +52,12 @@ class LRScheduler:
         self._step_count = 0
         self._last_lr = list(self.base_lrs) if last_epoch == -1 else self.rates(last_epoch)
         self._pure = list(self._last_lr)  # what this schedule alone gives at last_epoch
-        self.step()
+        if last_epoch == -1 or not self._takes_found:
+            self.step()
+            return
+        self._step_count, self.last_epoch = 1, last_epoch + 1
+        self._pure = self.get_lr()
+        self._last_lr = [float(group["lr"]) for group in optimizer.param_groups]
 
     def rate(self, step: int, base: float) -> float:
         """The learning rate at ``step`` of a group that began with ``base``."""
@@ -70,7 +80,7 @@ class LRScheduler:
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         pure = self.get_lr()
-        if epoch is None and type(self).get_lr is LRScheduler.get_lr:
+        if epoch is None and not self._sets_anew and type(self).get_lr is LRScheduler.get_lr:
             rates = [self._relative(i, rate) for i, rate in enumerate(pure)]
         else:
             rates = list(pure)

@@ -51,6 +51,8 @@ class LambdaLR(_Functions):
 class MultiplicativeLR(_Functions):
     """The last rate times ``lr_lambda(step)``; one function, or one for each group."""
 
+    _takes_found = True
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -109,6 +111,8 @@ class MultiStepLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Times ``gamma`` every step."""
 
+    _takes_found = True
+
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -134,6 +138,8 @@ class ConstantLR(LRScheduler):
 
 class LinearLR(LRScheduler):
     """Times a factor that goes linearly from ``start_factor`` to ``end_factor`` over ``total_iters`` steps."""
+
+    _takes_found = True
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""Home of quantization, of which only the stand-ins of unquantized models are there."""
+"""Quantizing models, and the layers of quantized ones."""
 
-from taeda.ao import quantization
+from taeda.ao import nn, quantization
 
-__all__ = ["quantization"]
+__all__ = ["nn", "quantization"]

@@ -163,8 +163,8 @@ _MODULES: dict[str, tuple[str, dict[str, Any], dict[str, Callable]]] = {
         {"get_fastpath_enabled": lambda: _fastpath["enabled"], "set_fastpath_enabled": _set_fastpath},
     ),
     "quantized": (
-        "Engines of quantized operators: none.",
-        {"engine": "none", "supported_engines": ["none"]},
+        "Names of engines of quantized operators, all of which compute alike here; programs choose scales by them.",
+        {"engine": "x86", "supported_engines": ["qnnpack", "onednn", "x86", "fbgemm"]},
         {},
     ),
     "opt_einsum": (

@@ -204,6 +204,34 @@ def _size(self: NestedTensor, dim: int | None = None) -> int:
     return sizes.pop()
 
 
+class Irregular:
+    """The size of a dimension in which parts differ: equal to itself alone.
+
+    Example:
+        >>> taeda.nested.nested_tensor([taeda.ones(2), taeda.ones(3)], layout=taeda.jagged).shape
+        (2, j1)
+    """
+
+    def __repr__(self) -> str:
+        return "j1"
+
+
+@nested("shape")
+def _shape(self: NestedTensor) -> tuple[Any, ...]:
+    """The sizes of a jagged tensor; where parts differ, a size that says so."""
+    if self._way is not _info.jagged:
+        raise NotImplementedError(
+            "shape: the parts of a nested tensor have sizes of their own; ask for one by size(dim), or use unbind()"
+        )
+    sizes = [
+        column[0] if len(set(column)) == 1 else None
+        for column in zip(*(p.shape for p in self._parts), strict=True)
+    ]
+    if self.__dict__.get("_irregular") is None:
+        self._irregular = Irregular()
+    return (len(self._parts), *(self._irregular if size is None else size for size in sizes))
+
+
 @nested("unbind")
 def _unbind(self: NestedTensor, dim: int = 0) -> tuple[Tensor, ...]:
     if dim != 0:
@@ -340,6 +368,8 @@ _PROPERTIES = frozenset({
 def _bind() -> None:
     """Make everything in the table a method or property of nested tensors: those of dense ones would not ask."""
     for name, function in _table.items():
+        if name == "shape":  # what is inside reads the wrapper's own, which holds all parts
+            continue
         setattr(NestedTensor, name, property(function) if name in _PROPERTIES else function)
 
 

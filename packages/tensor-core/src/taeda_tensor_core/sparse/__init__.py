@@ -60,6 +60,10 @@ class check_sparse_tensor_invariants:
     def disable() -> None:
         """Nothing is done: places stay checked."""
 
+    def __call__(self, function: Any) -> Any:
+        """The function: what it makes is checked."""
+        return function
+
     def __enter__(self) -> check_sparse_tensor_invariants:
         return self
 

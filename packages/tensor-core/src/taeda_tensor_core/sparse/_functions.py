@@ -423,8 +423,8 @@ def _add(input: Any, other: Any, *, alpha: float = 1) -> Any:
 @sparse("add_", "__iadd__")
 def _add_to(self: Any, other: Any, *, alpha: float = 1) -> Any:
     """Adds a sparse tensor to the places of a dense one that it names."""
-    if isinstance(self, SparseTensor) or not isinstance(other, SparseTensor):
-        raise RuntimeError("add_: a sparse tensor cannot be added to in place; use add, or to_dense() first")
+    if isinstance(self, SparseTensor):
+        return _taken(self, _add(self, other, alpha=alpha))
     if tuple(self.shape) != tuple(other.shape):
         raise RuntimeError(
             f"add_: argument 'other' has shape {tuple(other.shape)}, expected {tuple(self.shape)}"
@@ -432,6 +432,14 @@ def _add_to(self: Any, other: Any, *, alpha: float = 1) -> Any:
     x = coalesced(other)
     values = (x._elements if alpha == 1 else x._elements * alpha).to(self.dtype)
     return self.index_put_(tuple(x._places[0]), values, accumulate=True)
+
+
+def _taken(self: SparseTensor, made: Any) -> SparseTensor:
+    """The tensor itself, with the places and elements of a result."""
+    if not isinstance(made, SparseTensor):
+        raise RuntimeError("a sparse tensor cannot become a dense one in place; use to_dense() first")
+    self._places, self._elements, self._ordered = made._places, made._elements, made._ordered
+    return self
 
 
 @sparse("_fused_sgd_")
@@ -518,6 +526,21 @@ def _pow(input: Any, exponent: Any) -> Any:
         raise NotImplementedError("pow: expected a positive number as exponent of a sparse tensor")
     x = coalesced(input)
     return _with(x, x._elements**exponent)
+
+
+def _in_place(name: str, function: Any) -> None:
+    """A function whose result the tensor itself takes."""
+
+    @sparse(f"{name}_", f"__i{name}__")
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(self, SparseTensor):  # a dense tensor meets a sparse one
+            return self.copy_(function(self, *args, **kwargs))
+        return _taken(self, function(self, *args, **kwargs))
+
+
+for _short, _function in (("sub", _sub), ("mul", _mul), ("div", _div), ("pow", _pow)):
+    _in_place(_short, _function)
+_table["__itruediv__"] = _table["div_"]
 
 
 def _of_zero(name: str) -> None:

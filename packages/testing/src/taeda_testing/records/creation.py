@@ -71,6 +71,10 @@ def _dtype_of(value: Any) -> str:
     return {bool: "bool", int: "int64", float: "float32", complex: "complex64"}[type(value)]
 
 
+def _scalar_tensor(s: Any, dtype: Any = None) -> np.ndarray:
+    return np.array(s, dtype or ("complex64" if isinstance(s, complex) else "float32"))
+
+
 def _full(size: tuple, value: Any, dtype: Any = None) -> np.ndarray:
     return np.full(size, value, dtype or _dtype_of(value))
 
@@ -197,7 +201,7 @@ RECORDS = [
     _record("new_zeros", _new_filled(0), _new(), wrong_call(REFUSED, "size -1", _X, (-1,))),
     _record("ones", _filled(1), _made(*_SIZES), _NEGATIVE, creates=True),
     _record("ones_like", _filled_like(1), _like()),
-    _record("scalar_tensor", lambda s, dtype=None: np.array(s, dtype or _dtype_of(s)),
+    _record("scalar_tensor", _scalar_tensor,
             lambda dtype, rng: (Sample(s.args[1:], s.kwargs) for s in _fulls(dtype, rng)), creates=True),
     _record("tril_indices", _triangle(lambda ahead, offset: ahead <= offset), _TRIANGLES,
             wrong_call(REFUSED, "tril_indices row -1", -1, 2), wrong_call(REFUSED, "tril_indices col -2", 2, -2),

@@ -1,60 +1,124 @@
-"""Stand-ins that models keep where quantized values would begin and end; quantizing itself is not there."""
+"""Quantizing models: after training, while they are trained, or anew for each input.
 
-from __future__ import annotations
+What a model computes is stored in quantized tensors, as integers with a scale; see `taeda.quantize_per_tensor`. Layers
+compute on the numbers that these stand for: a quantized model takes less memory, and shows what quantization costs in
+accuracy; it is no faster.
 
-from typing import Any
+Example:
+    >>> quantization = taeda.ao.quantization
+    >>> model = nn.Sequential(quantization.QuantStub(), nn.Linear(4, 2), quantization.DeQuantStub()).eval()
+    >>> model.qconfig = quantization.get_default_qconfig("x86")
+    >>> observed = quantization.prepare(model)
+    >>> _ = observed(taeda.randn(32, 4))
+    >>> quantization.convert(observed)(taeda.randn(3, 4)).shape
+    Size([3, 2])
+"""
 
-from taeda import _absent
-from taeda_registry.slots import nn
-
-_REASON = "there are no quantized tensors"
-
-
-class QuantStub(nn.Module):
-    """Where a quantized model would begin to quantize: gives its input.
-
-    Args:
-        qconfig: Kept as the attribute `qconfig` when given.
-    """
-
-    def __init__(self, qconfig: Any = None) -> None:
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
-
-    def forward(self, x: Any) -> Any:
-        return x
-
-
-class DeQuantStub(QuantStub):
-    """Where a quantized model would end to quantize: gives its input."""
-
-
-class QuantWrapper(nn.Module):
-    """A module between two stand-ins.
-
-    Args:
-        module: What it calls.
-    """
-
-    def __init__(self, module: Any) -> None:
-        super().__init__()
-        self.quant, self.dequant, self.module = QuantStub(), DeQuantStub(), module
-        self.train(module.training)
-
-    def forward(self, X: Any) -> Any:
-        return self.dequant(self.module(self.quant(X)))
-
-
-QConfig = _absent.cls("taeda.ao.quantization.QConfig", _REASON)
-ObserverBase = _absent.cls("taeda.ao.quantization.ObserverBase", _REASON, nn.Module)
-FakeQuantizeBase = _absent.cls("taeda.ao.quantization.FakeQuantizeBase", _REASON, nn.Module)
-globals().update(
-    _absent.functions(
-        "taeda.ao.quantization",
-        "add_quant_dequant convert default_observer default_per_channel_weight_observer default_weight_observer "
-        "fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig prepare prepare_qat "
-        "propagate_qconfig_ quantize quantize_dynamic quantize_qat",
-        _REASON,
-    )
+# ruff: noqa: F401 (the imported names are what the package offers)
+from taeda.ao.quantization import quantize_fx
+from taeda.ao.quantization.fake_quantize import (
+    FakeQuantize,
+    FakeQuantizeBase,
+    FixedQParamsFakeQuantize,
+    FusedMovingAvgObsFakeQuantize,
+    default_dynamic_fake_quant,
+    default_fake_quant,
+    default_fixed_qparams_range_0to1_fake_quant,
+    default_fixed_qparams_range_neg1to1_fake_quant,
+    default_fused_act_fake_quant,
+    default_fused_per_channel_wt_fake_quant,
+    default_fused_wt_fake_quant,
+    default_per_channel_weight_fake_quant,
+    default_weight_fake_quant,
+    disable_fake_quant,
+    disable_observer,
+    enable_fake_quant,
+    enable_observer,
+    fused_per_channel_wt_fake_quant_range_neg_127_to_127,
+    fused_wt_fake_quant_range_neg_127_to_127,
+)
+from taeda.ao.quantization.fuse_modules import (
+    fuse_known_modules,
+    fuse_modules,
+    fuse_modules_qat,
+)
+from taeda.ao.quantization.observer import (
+    FixedQParamsObserver,
+    HistogramObserver,
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+    NoopObserver,
+    ObserverBase,
+    PerChannelMinMaxObserver,
+    PlaceholderObserver,
+    RecordingObserver,
+    ReuseInputObserver,
+    UniformQuantizationObserverBase,
+    default_debug_observer,
+    default_dynamic_quant_observer,
+    default_fixed_qparams_range_0to1_observer,
+    default_fixed_qparams_range_neg1to1_observer,
+    default_float_qparams_observer,
+    default_histogram_observer,
+    default_observer,
+    default_per_channel_weight_observer,
+    default_placeholder_observer,
+    default_reuse_input_observer,
+    default_weight_observer,
+    get_observer_state_dict,
+    load_observer_state_dict,
+    per_channel_weight_observer_range_neg_127_to_127,
+    weight_observer_range_neg_127_to_127,
+)
+from taeda.ao.quantization.qconfig import (
+    QConfig,
+    QConfigDynamic,
+    default_activation_only_qconfig,
+    default_debug_qconfig,
+    default_dynamic_qat_qconfig,
+    default_dynamic_qconfig,
+    default_embedding_qat_qconfig,
+    default_per_channel_qconfig,
+    default_per_channel_symmetric_qnnpack_qconfig,
+    default_qat_qconfig,
+    default_qat_qconfig_v2,
+    default_qconfig,
+    default_reuse_input_qconfig,
+    default_symmetric_qnnpack_qconfig,
+    default_weight_only_qconfig,
+    float16_dynamic_qconfig,
+    float16_static_qconfig,
+    float_qparams_weight_only_qconfig,
+    get_default_qat_qconfig,
+    get_default_qconfig,
+    per_channel_dynamic_qconfig,
+    qconfig_equals,
+)
+from taeda.ao.quantization.quantization_mappings import (
+    DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
+    DEFAULT_QAT_MODULE_MAPPINGS,
+    DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
+    get_default_dynamic_quant_module_mappings,
+    get_default_qat_module_mappings,
+    get_default_qconfig_propagation_list,
+    get_default_static_quant_module_mappings,
+    get_dynamic_quant_module_class,
+    get_static_quant_module_class,
+)
+from taeda.ao.quantization.quantize import (
+    add_quant_dequant,
+    convert,
+    prepare,
+    prepare_qat,
+    propagate_qconfig_,
+    quantize,
+    quantize_dynamic,
+    quantize_qat,
+    swap_module,
+)
+from taeda.ao.quantization.stubs import (
+    DeQuantStub,
+    QuantStub,
+    QuantWrapper,
 )

@@ -1,0 +1,57 @@
+"""Types of graph nodes, as programs read them that draw graphs."""
+
+import pytest
+
+import taeda_autograd as autograd
+from taeda_registry.slots import tensor as tt
+
+
+def test_a_type_has_the_name_of_the_operation():
+    """One type for all nodes of a name, derived from Node; leaves alone have a variable."""
+    x = tt.ones(3, requires_grad=True)
+    first, second = (x * 2).grad_fn, (x * 3).grad_fn
+    assert type(first).__name__ == "MulBackward0"
+    assert type(first) is type(second)
+    assert isinstance(first, autograd.graph.Node)
+    assert not hasattr(first, "variable")
+    leaf = first.next_functions[0][0]
+    assert type(leaf).__name__ == "AccumulateGrad"
+    assert leaf.variable is x
+    assert first == (first.next_functions and first)
+    assert first != second
+
+
+def test_nodes_of_functions_are_named_by_their_class():
+    """And give what their context holds."""
+
+    class Double(autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.kept = 3
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    node = Double.apply(tt.ones(2, requires_grad=True)).grad_fn
+    assert type(node).__name__ == "DoubleBackward"
+    assert node.kept == 3
+
+
+def test_nodes_are_made_by_recording_alone():
+    """Neither they nor types derived from them can be made."""
+    kind = type((tt.ones(1, requires_grad=True) * 2).grad_fn)
+    with pytest.raises(TypeError):
+        kind()
+    with pytest.raises(TypeError):
+        type("Own", (kind,), {})
+    with pytest.raises(TypeError):
+        type("Own", (autograd.graph.Node,), {})
+
+
+def test_a_gradient_can_be_a_sparse_tensor():
+    """It is given like any other, and steps use it."""
+    x = tt.zeros(3, requires_grad=True)
+    x.grad = tt.sparse_coo_tensor(tt.tensor([[1]]), tt.tensor([2.0]), (3,))
+    assert x.grad.to_dense().tolist() == [0.0, 2.0, 0.0]

@@ -1,0 +1,161 @@
+"""Quantizing models: after training, while they are trained, and anew for each input."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.ao import quantization as tq
+
+
+class _Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.quant = tq.QuantStub()
+        self.conv, self.bn, self.relu = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()
+        self.add = taeda.ao.nn.quantized.FloatFunctional()
+        self.fc = nn.Linear(4 * 64, 3)
+        self.dequant = tq.DeQuantStub()
+
+    def forward(self, x: taeda.Tensor) -> taeda.Tensor:
+        x = self.relu(self.bn(self.conv(self.quant(x))))
+        x = self.add.add(x, x)
+        return self.dequant(self.fc(taeda.flatten(x, 1)))
+
+
+def _data(n: int = 16) -> taeda.Tensor:
+    return taeda.sin(taeda.arange(n * 64.0)).reshape(n, 1, 8, 8)
+
+
+@pytest.mark.parametrize("backend", ["x86", "qnnpack"])
+def test_a_trained_model_is_quantized_after_it_was_observed(backend: str) -> None:
+    """What it gives stays near, its weights are quantized, and its state goes into another."""
+    taeda.manual_seed(0)
+    model = _Model().eval()
+    model.qconfig = tq.get_default_qconfig(backend)
+    fused = tq.fuse_modules(model, [["conv", "bn", "relu"]])
+    assert type(fused.conv).__name__ == "ConvReLU2d"
+    assert isinstance(fused.bn, nn.Identity)
+    observed = tq.prepare(fused)
+    observed(_data())
+    made = tq.convert(observed)
+    assert made.conv.weight().is_quantized
+    assert made.fc.weight().dtype is taeda.qint8
+    assert not any("activation_post_process" in name for name, _ in made.fc.named_modules())
+    wanted, found = model(_data()), made(_data())
+    assert (wanted - found).abs().max().item() < 0.1 * wanted.abs().max().item() + 0.02
+    unseen = tq.prepare(fused)
+    with pytest.warns(UserWarning, match="must run observer"):
+        other = tq.convert(unseen)
+    other.load_state_dict(made.state_dict())
+    assert taeda.equal(other(_data()), found)
+
+
+def test_a_model_is_trained_while_it_foresees_quantization() -> None:
+    """Gradients reach its weights, and the converted model gives what the trained one gave."""
+    taeda.manual_seed(0)
+    model = tq.fuse_modules_qat(_Model().train(), [["conv", "bn", "relu"]])
+    model.qconfig = tq.get_default_qat_qconfig("x86")
+    prepared = tq.prepare_qat(model)
+    optimizer = taeda.optim.SGD(prepared.parameters(), 0.05)
+    losses = []
+    for _ in range(5):
+        loss = nn.functional.cross_entropy(prepared(_data()), taeda.arange(16) % 3)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert prepared.conv.conv.weight.grad is not None
+    prepared.eval()
+    made = tq.convert(prepared)
+    assert type(made.conv).__name__ == "ConvReLU2d"
+    assert (made(_data()) - prepared(_data())).abs().max().item() < 0.3
+
+
+def test_inputs_are_quantized_anew() -> None:
+    """Layers by class or by name; the model itself stays as it is."""
+    taeda.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    x = taeda.sin(taeda.arange(40.0)).reshape(5, 8)
+    made = tq.quantize_dynamic(model, {nn.Linear}, dtype=taeda.qint8)
+    assert "DynamicQuantizedLinear(in_features=8" in repr(made)
+    assert (made(x) - model(x)).abs().max().item() < 0.05
+    assert type(model[0]) is nn.Linear
+    named = tq.quantize_dynamic(model, {"0": tq.default_dynamic_qconfig})
+    assert type(named[0]) is not nn.Linear
+    assert type(named[2]) is nn.Linear
+    half = tq.quantize_dynamic(model, dtype=taeda.float16)
+    assert (half(x) - model(x)).abs().max().item() < 1e-2
+    recurrent = nn.LSTM(8, 6)
+    small = tq.quantize_dynamic(nn.Sequential(recurrent), {nn.LSTM})
+    assert (small[0](x)[0] - recurrent(x)[0]).abs().max().item() < 0.05
+    with pytest.raises(ValueError, match="default settings"):
+        tq.quantize_dynamic(model, {nn.Linear}, dtype=taeda.float64)
+
+
+def test_observers_say_the_scale_of_what_they_saw() -> None:
+    """By limits, their moving averages, channels and histograms."""
+    x = taeda.linspace(-1.0, 3.0, 512).reshape(2, 256)
+    watch = tq.MinMaxObserver()
+    watch(x)
+    scale, zero = watch.calculate_qparams()
+    assert (scale.item(), zero.item()) == (pytest.approx(4 / 255), 64)
+    symmetric = tq.MinMaxObserver(dtype=taeda.qint8, qscheme=taeda.per_tensor_symmetric)
+    symmetric(x)
+    assert [v.item() for v in symmetric.calculate_qparams()] == [pytest.approx(3 / 127.5), 0]
+    channels = tq.PerChannelMinMaxObserver(dtype=taeda.qint8, qscheme=taeda.per_channel_symmetric)
+    channels(x)
+    assert channels.calculate_qparams()[0].shape == (2,)
+    moving = tq.MovingAverageMinMaxObserver(averaging_constant=0.5)
+    moving(x)
+    moving(3 * x)
+    assert moving.max_val.item() == pytest.approx(6.0)
+    histogram = tq.HistogramObserver()
+    histogram(taeda.cat([x.reshape(-1), taeda.tensor([100.0])]))
+    assert histogram.calculate_qparams()[0].item() < 101 / 255  # one element far away is given up
+    with pytest.raises(NotImplementedError):
+        tq.MinMaxObserver(qscheme=taeda.per_channel_affine)
+
+
+def test_faked_quantization_has_gradients_in_range_alone() -> None:
+    """A module of it learns its scale from what goes by, and can be switched off."""
+    fake = tq.FakeQuantize()
+    x = taeda.tensor([-0.5, 0.013, 2.05], requires_grad=True)
+    fake(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+    fake.disable_observer()
+    y = taeda.tensor([50.0, 0.5], requires_grad=True)
+    fake(y).sum().backward()
+    assert y.grad.tolist() == [0.0, 1.0]
+    fake.disable_fake_quant()
+    assert taeda.equal(fake(y), y)
+    again = tq.FakeQuantize()
+    again.load_state_dict(fake.state_dict())
+    assert taeda.equal(again.scale, fake.scale)
+
+
+def test_learnt_scales_have_gradients() -> None:
+    """Those of numbers out of range are the codes at which they stop."""
+    x = taeda.tensor([0.26, 9.0], requires_grad=True)
+    scale, zero = taeda.tensor([0.5], requires_grad=True), taeda.tensor([0.0], requires_grad=True)
+    taeda._fake_quantize_learnable_per_tensor_affine(x, scale, zero, -8, 7, 1.0).sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0]
+    assert scale.grad.item() == pytest.approx((0.5 - 0.26) / 0.5 + 7)
+    assert zero.grad.item() == pytest.approx(-0.5)
+
+
+def test_what_cannot_be_fused_is_refused() -> None:
+    """And copies of prepared models stay apart."""
+    model = nn.Sequential(nn.ReLU(), nn.Linear(2, 2))
+    with pytest.raises(NotImplementedError, match="Cannot fuse"):
+        tq.fuse_modules(model, ["0", "1"])
+    with pytest.raises(AssertionError):
+        tq.prepare_qat(copy.deepcopy(model).eval())
+    with pytest.raises(AssertionError):
+        tq.get_default_qconfig("none")
+    with pytest.raises(ValueError, match="observer"):
+        tq.QConfig(tq.MinMaxObserver(), tq.default_weight_observer)

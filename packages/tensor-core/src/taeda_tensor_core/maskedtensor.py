@@ -1,0 +1,312 @@
+"""Tensors with a mask that says which of their elements are there: `taeda.masked.MaskedTensor`.
+
+What is computed is computed on the elements that are there; the others have no value. The functions of `taeda.masked`
+do the same with a tensor and a mask as arguments, and are what reductions here are made of.
+
+Example:
+    >>> x = taeda.masked.masked_tensor(taeda.tensor([1.0, 2.0, 3.0]), taeda.tensor([True, False, True]))
+    >>> x.mean()
+    MaskedTensor(  2.0000, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from taeda_tensor_core import _C, _info
+from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.overrides import resolve_name
+
+_table: dict[str, Callable[..., Any]] = {}
+
+
+class MaskedTensor(Tensor):
+    """A tensor and a mask of its shape.
+
+    Args:
+        data: The elements. mask: bool, of the same shape; True where an element is there.
+        requires_grad: Whether gradients are kept, as `grad`, with the same mask.
+
+    Raises:
+        TypeError: No tensors, or a mask of another dtype. ValueError: Another shape.
+    """
+
+    _data: Tensor
+    _mask: Tensor
+
+    def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
+        if not isinstance(data, Tensor) or not isinstance(mask, Tensor):
+            raise TypeError("MaskedTensor: arguments 'data' and 'mask' must be tensors")
+        if mask.dtype is not _C.bool:
+            raise TypeError(f"MaskedTensor: argument 'mask' has dtype {mask.dtype}, expected bool")
+        if data.shape != mask.shape:
+            raise ValueError(
+                f"MaskedTensor: argument 'mask' has shape {tuple(mask.shape)}, expected {tuple(data.shape)} as 'data'"
+            )
+        made = Tensor._make_wrapper_subclass(cls, tuple(data.shape), dtype=data.dtype, device=data.device)
+        made._data, made._mask = data, mask
+        if requires_grad:
+            data.requires_grad_()
+        return made
+
+    def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None:
+        pass
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        with _C.DisableTorchFunctionSubclass():
+            parts = (resolve_name(func) or getattr(func, "__name__", "?")).split(".")
+        name = parts[-2] if parts[-1] == "__get__" else parts[-1]
+        known = _table.get(name)
+        if known is None:
+            raise _undefined(name)
+        return known(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Operators that are met by another way than a public function: none reads memory that is not there."""
+        raise _undefined(func.name())
+
+    def get_data(self) -> Tensor:
+        """The elements, also those that are not there."""
+        return self._data
+
+    def get_mask(self) -> Tensor:
+        """Where elements are."""
+        return self._mask
+
+    def to_tensor(self, value: float) -> Tensor:
+        """The elements, and `value` where there are none."""
+        return self._data.masked_fill(~self._mask, value)
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+    __str__ = __repr__
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return MaskedTensor, (self._data, self._mask)
+
+    __hash__ = Tensor.__hash__
+
+
+def _undefined(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{name}: not defined for masked tensors; use to_tensor(value) or get_data() first"
+    )
+
+
+def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
+    """A masked tensor of its own: a copy of `data` without its history.
+
+    Example:
+        >>> taeda.masked.masked_tensor(taeda.ones(2), taeda.tensor([True, False])).to_tensor(0.0)
+        tensor([1., 0.])
+    """
+    return MaskedTensor(data.detach().clone(), mask, requires_grad)
+
+
+def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
+    """A masked tensor of the very `data`, whose history it keeps."""
+    return MaskedTensor(data, mask)
+
+
+def is_masked_tensor(obj: Any, /) -> bool:
+    """Whether an object is a masked tensor."""
+    return issubclass(type(obj), MaskedTensor)
+
+
+def _text(x: MaskedTensor) -> str:
+    def shown(data: Any, mask: Any) -> Any:
+        if not isinstance(data, list):
+            return ("--" if not mask else f"{data:.4f}" if isinstance(data, float) else str(data)).rjust(8)
+        return [shown(d, m) for d, m in zip(data, mask, strict=True)]
+
+    def text(rows: Any, indent: int) -> str:
+        if isinstance(rows, str):
+            return rows
+        if not rows or isinstance(rows[0], str):
+            return "[" + ", ".join(rows) + "]"
+        pad = "\n" + " " * (indent + 2)
+        return "[" + ",".join(pad + text(row, indent + 2) for row in rows) + "\n" + " " * indent + "]"
+
+    rows = shown(x._data.detach().tolist(), x._mask.tolist())
+    if isinstance(rows, str):
+        return f"MaskedTensor({rows}, {bool(x._mask)})"
+    return f"MaskedTensor(\n  {text(rows, 2)}\n)"
+
+
+# Facts
+
+_ATTRIBUTES: dict[str, Callable[[MaskedTensor], Any]] = {
+    "shape": lambda x: x._data.shape,
+    "dtype": lambda x: x._data.dtype,
+    "device": lambda x: x._data.device,
+    "ndim": lambda x: x._data.ndim,
+    "layout": lambda x: _info.strided,
+    "requires_grad": lambda x: x._data.requires_grad,
+    "is_leaf": lambda x: x._data.is_leaf,
+    "grad_fn": lambda x: x._data.grad_fn,
+    "grad": lambda x: None if x._data.grad is None else MaskedTensor(x._data.grad, x._mask),
+    "is_sparse": lambda x: False,
+    "is_nested": lambda x: False,
+    "is_quantized": lambda x: False,
+}
+_table.update(_ATTRIBUTES)
+for _name in ("size", "dim", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "element_size",
+              "backward"):  # fmt: skip
+    _table[_name] = lambda x, *args, _name=_name, **kwargs: getattr(x._data, _name)(*args, **kwargs)
+
+
+# Element by element: the mask stays
+
+
+def _elementwise(name: str) -> None:
+    function = getattr(Tensor, name, None) or getattr(_C, name)
+
+    def apply(*args: Any, **kwargs: Any) -> MaskedTensor:
+        masks = [a._mask for a in args if isinstance(a, MaskedTensor)]
+        if any(not _C.equal(masks[0], mask) for mask in masks[1:]):
+            raise ValueError(f"{name}: input masks must match")
+        made = function(*(a._data if isinstance(a, MaskedTensor) else a for a in args), **kwargs)
+        return MaskedTensor(made, masks[0].expand(made.shape))
+
+    apply.__name__ = name
+    _table[name] = apply
+
+
+_UNARY = (
+    "abs absolute acos acosh angle asin asinh atan atanh bitwise_not ceil clamp clip conj_physical cos cosh deg2rad "
+    "digamma erf erfc erfinv exp exp2 expm1 fix floor frac i0 isnan isinf isfinite lgamma log log10 log1p log2 logit "
+    "nan_to_num neg negative positive pow rad2deg reciprocal round rsqrt sgn sigmoid sign sin sinc sinh sqrt square "
+    "tan tanh trunc relu clone detach contiguous to float double half bfloat16 int long bool"
+)
+_BINARY = (
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod atan2 maximum minimum fmax fmin "
+    "hypot logaddexp bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor eq ne lt le gt ge __add__ "
+    "__radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __neg__ __abs__ __eq__ __ne__ __lt__ "
+    "__le__ __gt__ __ge__ __and__ __or__ __invert__"
+)
+for _name in (*_UNARY.split(), *_BINARY.split()):
+    _elementwise(_name)
+
+
+# Shapes: data and mask go together
+
+
+def _moved(name: str) -> None:
+    function = getattr(Tensor, name)
+
+    def moved(self: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(a._data if isinstance(a, MaskedTensor) else a for a in args)
+        data, mask = function(self._data, *args, **kwargs), function(self._mask, *args, **kwargs)
+        if isinstance(data, (tuple, list)):
+            return tuple(MaskedTensor(d, m) for d, m in zip(data, mask, strict=True))
+        return MaskedTensor(data, mask)
+
+    moved.__name__ = name
+    _table[name] = moved
+
+
+_MOVES = (
+    "view reshape flatten transpose permute t squeeze unsqueeze expand expand_as narrow select index_select unbind "
+    "chunk split flip __getitem__ unfold repeat movedim swapaxes diagonal ravel"
+)
+for _name in _MOVES.split():
+    _moved(_name)
+
+
+def _joined(name: str) -> None:
+    function = getattr(_C, name)
+    _table[name] = lambda tensors, dim=0: MaskedTensor(
+        function([t._data for t in tensors], dim), function([t._mask for t in tensors], dim)
+    )
+
+
+for _name in ("cat", "stack"):
+    _joined(_name)
+
+
+# Reductions over what is there
+
+
+def _reduced(name: str) -> None:
+    function = getattr(_C.masked, name)
+
+    def reduced(
+        self: MaskedTensor, dim: Any = None, *args: Any, keepdim: bool = False, **kwargs: Any
+    ) -> MaskedTensor:
+        found = function(self._data, *args, dim=dim, keepdim=keepdim, mask=self._mask, **kwargs)
+        there = self._mask.any() if dim is None else self._mask.any(dim, keepdim)
+        return MaskedTensor(found, there if there.shape == found.shape else there.reshape(found.shape))
+
+    reduced.__name__ = name
+    _table[name] = reduced
+
+
+for _name in ("sum", "mean", "amax", "amin", "prod", "argmax", "argmin", "var", "std", "norm"):
+    _reduced(_name)
+
+
+def _all(self: MaskedTensor, dim: Any = None, keepdim: bool = False) -> MaskedTensor:
+    data = self._data.bool() | ~self._mask
+    if dim is None:
+        return MaskedTensor(data.all(), self._mask.any())
+    return MaskedTensor(data.all(dim, keepdim), self._mask.any(dim, keepdim))
+
+
+_table["all"] = _all
+
+
+def _along(name: str) -> None:
+    function = getattr(_C.masked, name)
+
+    def along(self: MaskedTensor, dim: int, **kwargs: Any) -> MaskedTensor:
+        kwargs = {key: value for key, value in kwargs.items() if key == "dtype" and value is not None}
+        return MaskedTensor(function(self._data, dim, mask=self._mask, **kwargs), self._mask)
+
+    along.__name__ = name
+    _table[name] = along
+
+
+for _name in ("softmax", "log_softmax", "softmin"):
+    _along(_name)
+
+
+def _where(condition: Any, input: Any, other: Any) -> MaskedTensor:
+    """Elements of two masked tensors; those that are there where they are taken from."""
+    condition = condition._data if isinstance(condition, MaskedTensor) else condition
+    parts = [
+        x if isinstance(x, MaskedTensor) else MaskedTensor(x, _C.ones_like(x, dtype=_C.bool))
+        for x in (input, other)
+    ]
+    return MaskedTensor(
+        _C.where(condition, parts[0]._data, parts[1]._data),
+        _C.where(condition, parts[0]._mask, parts[1]._mask),
+    )
+
+
+_table["where"] = _where
+
+
+def _requires_grad(self: MaskedTensor, requires_grad: bool = True) -> MaskedTensor:
+    self._data.requires_grad_(requires_grad)
+    return self
+
+
+_table["requires_grad_"] = _requires_grad
+
+
+def _bind() -> None:
+    """Make everything in the table a method or property: those of dense tensors would not ask."""
+    for name, function in _table.items():
+        setattr(MaskedTensor, name, property(function) if name in _ATTRIBUTES else function)
+
+
+_bind()

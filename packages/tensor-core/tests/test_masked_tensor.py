@@ -1,0 +1,88 @@
+"""Tensors that carry a mask."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import taeda_tensor_core as tc
+
+
+def _x(requires_grad: bool = False) -> tc.masked.MaskedTensor:
+    data = tc.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, 6.0]])
+    mask = tc.tensor([[True, False, True], [False, False, False]])
+    return tc.masked.masked_tensor(data, mask, requires_grad)
+
+
+def test_elements_that_are_not_there_have_no_value() -> None:
+    """They are filled, printed and compared as such."""
+    assert _x().to_tensor(0.0).tolist() == [[1.0, 0.0, 3.0], [0.0, 0.0, 0.0]]
+    assert "--" in repr(_x())
+    assert tc.masked.is_masked_tensor(_x())
+    assert not tc.masked.is_masked_tensor(tc.ones(2))
+    assert (_x() > 2).to_tensor(False).tolist() == [[False, False, True], [False] * 3]
+    assert _x().shape == (2, 3)
+
+
+def test_reductions_take_what_is_there() -> None:
+    """Rows without elements have no result."""
+    total = _x().sum(1)
+    assert (total.get_data()[0].item(), total.get_mask().tolist()) == (4.0, [True, False])
+    assert _x().mean().get_data().item() == 2.0
+    assert _x().amax(1).get_data()[0].item() == 3.0
+    assert tc.sum(_x()).get_data().item() == 4.0
+    assert tc.softmax(_x(), 1).to_tensor(0.0).sum(1)[0].item() == pytest.approx(1.0)
+
+
+def test_shapes_and_arithmetic_keep_the_mask() -> None:
+    """Numbers and tensors of the same mask combine; others do not."""
+    x = _x()
+    assert (x * 2 + 1).to_tensor(0.0)[0].tolist() == [3.0, 0.0, 7.0]
+    assert (x + x).to_tensor(0.0)[0, 2].item() == 6.0
+    assert x.t().get_mask().tolist() == x.get_mask().t().tolist()
+    assert x[0].get_mask().tolist() == [True, False, True]
+    assert tc.cat([x, x]).get_mask().shape == (4, 3)
+    other = tc.masked.masked_tensor(tc.ones(2, 3), tc.ones(2, 3, dtype=tc.bool))
+    with pytest.raises(ValueError, match="masks must match"):
+        x + other
+    again = pickle.loads(pickle.dumps(x))
+    assert again.to_tensor(0.0).tolist() == x.to_tensor(0.0).tolist()
+
+
+def test_wrong_masks_are_refused() -> None:
+    """By dtype and shape; what is not defined says so."""
+    with pytest.raises(TypeError, match="bool"):
+        tc.masked.masked_tensor(tc.ones(2), tc.ones(2))
+    with pytest.raises(ValueError, match="shape"):
+        tc.masked.as_masked_tensor(tc.ones(2), tc.ones(3, dtype=tc.bool))
+    with pytest.raises(NotImplementedError, match="to_tensor"):
+        tc.linalg.inv(_x())
+
+
+def test_hashes_are_the_exclusive_or_of_bits() -> None:
+    """Of float64 numbers and int64 ones, whatever their number, over dimensions too."""
+    import numpy as np
+
+    for count in range(6):
+        x = tc.linspace(-1, 2, count) if count else tc.zeros(0)
+        bits = x.double().numpy().view(np.uint64)
+        assert tc.hash_tensor(x).item() == int(np.bitwise_xor.reduce(bits, initial=np.uint64(0)))
+    x = tc.arange(12).reshape(3, 4)
+    assert x.hash_tensor(1).tolist() == np.bitwise_xor.reduce(x.numpy(), 1).tolist()
+    assert tc.hash_tensor(x, 0, keepdim=True).shape == (1, 4)
+    with pytest.raises(RuntimeError, match="mode"):
+        tc.hash_tensor(x, mode=1)
+    with pytest.raises(TypeError, match="real"):
+        tc.hash_tensor(tc.ones(2, dtype=tc.complex64))
+
+
+def test_jagged_tensors_say_their_sizes() -> None:
+    """One that differs between parts is equal to itself alone; strided ones have none."""
+    x = tc.nested.nested_tensor([tc.ones(2, 3), tc.ones(4, 3)], layout=tc.jagged)
+    count, length, width = x.shape
+    assert (count, width) == (2, 3)
+    assert length == x.shape[1]
+    assert length != 2
+    with pytest.raises(RuntimeError, match="sizes of their own"):
+        _ = tc.nested.nested_tensor([tc.ones(2, 3), tc.ones(4, 3)]).shape
