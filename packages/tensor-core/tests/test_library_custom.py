@@ -188,6 +188,11 @@ def test_operator_objects():
     add = taeda.ops.aten.add
     assert add.default(taeda.ones(1), taeda.ones(1)).item() == 2.0
     assert add.Tensor is add.default is taeda.ops.taeda.add.default and add.default.name() == "taeda::add"
+    x, w = taeda.ones(1, 1, 3, 3), taeda.ones(1, 1, 2, 2)
+    assert taeda.ops.aten.convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1).tolist() == [
+        [[[4, 4], [4, 4]]]
+    ]
+    assert taeda.ops.aten.new_empty_strided(x, [2, 2], [1, 2]).stride() == (1, 2)
     assert taeda.ops.aten.max.dim.name() == "taeda::max.dim" and taeda.ops.aten.view.default.is_view
     assert str(add.default) == "taeda.add.default" and add.overloads() == ["default"]
     assert [a.name for a in add.default._schema.arguments] == ["self", "other", "alpha"]

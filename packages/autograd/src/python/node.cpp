@@ -1,4 +1,7 @@
 // The Python type of graph nodes: name, edges, hooks, metadata, saved tensors.
+#include <string>
+#include <unordered_map>
+
 #include "python/function.h"
 #include "python/objects.h"
 #include "taeda/autograd/accumulate.h"
@@ -53,8 +56,10 @@ PyObject* metadata(PyObject* self, void*) {
 
 PyObject* variable(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    check(of(self)->flags & kAccumulates, ErrorKind::Type, "variable: only AccumulateGrad nodes have a leaf, found ",
-          of(self)->name());
+    // Programs that draw graphs ask every node whether it has one.
+    if (!(of(self)->flags & kAccumulates))
+      return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable': only AccumulateGrad has",
+                          of(self)->name());
     return wrap(static_cast<AccumulateGrad*>(of(self))->leaf);
   });
 }
@@ -150,7 +155,7 @@ PyObject* getattro(PyObject* self, PyObject* key) {
 }
 
 PyObject* richcompare(PyObject* a, PyObject* b, int op) {
-  if ((op != Py_EQ && op != Py_NE) || Py_TYPE(b) != NodeType) Py_RETURN_NOTIMPLEMENTED;
+  if ((op != Py_EQ && op != Py_NE) || !PyObject_TypeCheck(b, NodeType)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((of(a) == of(b)) == (op == Py_EQ));
 }
 Py_hash_t hash(PyObject* self) { return Py_hash_t(reinterpret_cast<uintptr_t>(of(self)) >> 4); }
@@ -182,7 +187,20 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 PyType_Spec spec = {"taeda_autograd._C.Node", sizeof(PyNodeObject), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+/// The type of all nodes of one name, which is the type's name: programs that draw graphs show it.
+PyTypeObject* type_of(const char* name) {
+  static std::unordered_map<std::string, PyTypeObject*> types;
+  const auto [place, fresh] = types.try_emplace(name, nullptr);
+  if (!fresh && place->second) return place->second;
+  PyType_Slot none[] = {{0, nullptr}};
+  const std::string full = "taeda_autograd._C." + place->first;
+  PyType_Spec own_spec = {full.c_str(), 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, none};
+  PyObject* made = PyType_FromSpecWithBases(&own_spec, reinterpret_cast<PyObject*>(NodeType));
+  if (!made) raise();
+  return place->second = reinterpret_cast<PyTypeObject*>(made);
+}
 
 }  // namespace
 
@@ -190,7 +208,7 @@ PyObject* wrap(const Ref<Node>& node) {
   if (!node) Py_RETURN_NONE;
   NodeExtras& extras = ensure_extras(node.get());
   if (extras.python) return Py_NewRef(static_cast<PyObject*>(extras.python));
-  auto* object = PyObject_New(PyNodeObject, NodeType);
+  auto* object = PyObject_New(PyNodeObject, type_of(node->name()));
   if (!object) raise();
   new (&object->node) Ref<Node>(node);
   extras.python = object;
@@ -198,7 +216,7 @@ PyObject* wrap(const Ref<Node>& node) {
 }
 
 Ref<Node> node_of(PyObject* o) {
-  check(Py_TYPE(o) == NodeType, ErrorKind::Type, "expected a graph node, found ", Py_TYPE(o)->tp_name);
+  check(PyObject_TypeCheck(o, NodeType), ErrorKind::Type, "expected a graph node, found ", Py_TYPE(o)->tp_name);
   return reinterpret_cast<PyNodeObject*>(o)->node;
 }
 
