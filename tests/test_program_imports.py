@@ -9,6 +9,7 @@ import pytest
 import taeda
 
 IMPORTED = [
+    "jit: _get_trace_graph", "cuda: _lazy_call _lazy_init", "nn.modules.conv: _ConvTransposeMixin _ConvNd",
     "_C: Value Graph Node FunctionSchema", "_vmap_internals: _vmap", "_subclasses.fake_tensor: unset_fake_temporarily",
     "distributed.tensor._utils: compute_local_shape_and_global_offset", "distributed.run: main get_args_parser",
     "distributed.checkpoint.hf_storage: HuggingFaceStorageReader", "distributed._functional_collectives: all_reduce",

@@ -32,6 +32,13 @@ def _convolution(
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
+def _old_convolution(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
+    groups: int, benchmark: bool, deterministic: bool, cudnn_enabled: bool, allow_tf32: bool,
+) -> Any:  # fmt: skip
+    return _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
 def _new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, device: Any = None) -> Any:
     return self.new_empty_strided(size, stride, dtype=dtype, device=device)
 
@@ -55,6 +62,12 @@ _DEFINITIONS: dict[str, tuple[str, Callable[..., Any]]] = {
         "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
         "int[] output_padding, int groups) -> Tensor",
         _convolution,
+    ),
+    "_convolution": (
+        "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+        "int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) "
+        "-> Tensor",
+        _old_convolution,
     ),
     "new_empty_strided": (
         "(Tensor self, int[] size, int[] stride, *, DType? dtype=None, Device? device=None) -> Tensor",
