@@ -123,10 +123,14 @@ def test_modules_of_several_processes_are_names():
     ):
         importlib.import_module(f"taeda.distributed.{name}")
     assert not isinstance(3, taeda.distributed.optim.ZeroRedundancyOptimizer)
-    with pytest.raises(NotImplementedError, match="no process groups"):
+    with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
         taeda.distributed.checkpoint.save({})
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("taeda.distributed.nothing")
+    from taeda.distributed.tensor import Partial, Replicate, Shard
+
+    assert Shard(1) == Shard(1) != Shard(0) and Shard(1).is_shard(1) and not Replicate().is_shard()
+    assert [str(p) for p in (Shard(0), Replicate(), Partial("avg"))] == ["S(0)", "R", "P(avg)"]
     fsdp = taeda.distributed.fsdp
     assert fsdp.ShardingStrategy["FULL_SHARD"].value == 1 and fsdp.MixedPrecision().param_dtype is None
     rule = fsdp.wrap.ModuleWrapPolicy({taeda.nn.Linear})

@@ -9,6 +9,12 @@ import pytest
 import taeda
 
 IMPORTED = [
+    "jit: _get_trace_graph", "cuda: _lazy_call _lazy_init", "nn.modules.conv: _ConvTransposeMixin _ConvNd",
+    "_C: Value Graph Node FunctionSchema", "_vmap_internals: _vmap", "_subclasses.fake_tensor: unset_fake_temporarily",
+    "distributed.tensor._utils: compute_local_shape_and_global_offset", "distributed.run: main get_args_parser",
+    "distributed.checkpoint.hf_storage: HuggingFaceStorageReader", "distributed._functional_collectives: all_reduce",
+    "distributed.algorithms.ddp_comm_hooks.default_hooks: fp16_compress_hook",
+    "distributed.constants: default_pg_timeout", "distributed.tensor.placement_types: Shard Replicate _StridedShard",
     "_dynamo.eval_frame: is_dynamo_supported", "distributed.distributed_c10d: default_pg_timeout",
     "_guards: detect_fake_mode TracingContext", "_ops: OpOverload HigherOrderOperator",
     "_functorch.eager_transforms: jacrev vjp", "_functorch.functional_call: stack_module_state",
@@ -58,9 +64,9 @@ def test_what_needs_a_group_says_so_when_it_is_used():
 
     policy = fsdp.MixedPrecision(param_dtype=taeda.bfloat16)
     assert policy.param_dtype is taeda.bfloat16 and fsdp.ShardingStrategy.FULL_SHARD.name == "FULL_SHARD"
-    with pytest.raises(NotImplementedError, match="no process groups"):
+    with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
         rpc.init_rpc("worker")
-    with pytest.raises(NotImplementedError, match="no process groups"):
+    with pytest.raises(NotImplementedError, match="no tensors spread over processes"):
         fsdp.FullyShardedDataParallel(taeda.nn.Linear(1, 1))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = rpc.nothing

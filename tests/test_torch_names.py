@@ -124,7 +124,7 @@ def test_compile_takes_modules_and_refuses_what_cannot_be_called():
 def test_questions_have_true_answers():
     assert not taeda.jit.is_scripting() and not taeda.jit.is_tracing()
     assert not taeda.compiler.is_compiling() and not taeda.compiler.is_exporting()
-    assert not taeda.distributed.is_available() and not taeda.distributed.is_initialized()
+    assert taeda.distributed.is_available() and not taeda.distributed.is_initialized()
     assert not taeda.onnx.is_in_onnx_export()
     assert (
         not taeda.cuda.is_available() and taeda.cuda.device_count() == 0 and not taeda.cuda.is_initialized()
@@ -141,7 +141,6 @@ def test_questions_have_true_answers():
     [
         lambda: taeda.jit.export_opnames(f),
         lambda: taeda.onnx.export(f, 1, "file"),
-        lambda: taeda.distributed.init_process_group("gloo"),
         lambda: taeda.distributed.tensor.DTensor(),
         lambda: taeda.ao.quantization.quantize_fx.prepare_fx(f, None, ()),
         lambda: taeda.utils.cpp_extension.CUDAExtension("name", []),

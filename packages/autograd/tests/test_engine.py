@@ -201,6 +201,12 @@ def test_leaves_and_their_place(x):
     assert y.grad_fn.name() == "MulBackward0"
     (edge, *_) = y.grad_fn.next_functions
     assert edge[0].name() == "AccumulateGrad" and edge[0].variable is x
+    # What programs ask that draw graphs.
+    assert not hasattr(y.grad_fn, "variable") and type(y.grad_fn).__name__ == "MulBackward0"
+    assert type(edge[0]).__name__ == "AccumulateGrad" and type((x * 3).grad_fn) is type(y.grad_fn)
+    assert isinstance(edge[0], type(y.grad_fn).__mro__[1])
+    with pytest.raises(TypeError):
+        type(y.grad_fn)()
     assert y.detach().is_leaf and not y.detach().requires_grad
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import taeda_tensor_core as taeda
 from taeda_autograd import gradcheck
-from taeda_autograd.functional import hessian, hvp, jacobian, jvp, vhp, vjp
+from taeda_autograd.functional import _construct_standard_basis_for, hessian, hvp, jacobian, jvp, vhp, vjp
 
 RNG = np.random.default_rng(7)
 A, V = RNG.standard_normal((3, 4)), RNG.standard_normal(4)
@@ -111,3 +111,9 @@ def test_wrong_arguments():
         jacobian(cubic, 3.0)
     with pytest.raises(RuntimeError, match="shape"):
         vjp(linear, x[[0, 0, 1, 1]], x)
+
+
+def test_unit_vectors_of_several_tensors():
+    first, second = _construct_standard_basis_for((taeda.ones(2), taeda.ones(3, dtype=taeda.float64)), (2, 3))
+    np.testing.assert_array_equal(np.concatenate([first, second], 1), np.eye(5))
+    assert second.dtype is taeda.float64

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_tensor_core import Tensor, library
+from taeda_tensor_core import Tensor, _plugins, library
 
 counter = itertools.count()
 
@@ -188,6 +188,11 @@ def test_operator_objects():
     add = taeda.ops.aten.add
     assert add.default(taeda.ones(1), taeda.ones(1)).item() == 2.0
     assert add.Tensor is add.default is taeda.ops.taeda.add.default and add.default.name() == "taeda::add"
+    x, w = taeda.ones(1, 1, 3, 3), taeda.ones(1, 1, 2, 2)
+    assert taeda.ops.aten.convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1).tolist() == [
+        [[[4, 4], [4, 4]]]
+    ]
+    assert taeda.ops.aten.new_empty_strided(x, [2, 2], [1, 2]).stride() == (1, 2)
     assert taeda.ops.aten.max.dim.name() == "taeda::max.dim" and taeda.ops.aten.view.default.is_view
     assert str(add.default) == "taeda.add.default" and add.overloads() == ["default"]
     assert [a.name for a in add.default._schema.arguments] == ["self", "other", "alpha"]
@@ -198,13 +203,31 @@ def test_operator_objects():
 
 
 def test_refused():
-    for call in (
-        lambda: library.triton_op("a::b", mutates_args=()),
-        lambda: library.wrap_triton(None),
-        library.get_ctx,
-    ):
-        with pytest.raises(NotImplementedError):
-            call()
+    with pytest.raises(NotImplementedError):
+        library.get_ctx()
+
+
+def test_kernels_for_a_device_whose_plug_in_fails(name, monkeypatch):
+    failure = _plugins.Failure(RuntimeError("no driver"), "", _plugins._installed(), ())
+    monkeypatch.setitem(_plugins._failures, "broken", failure)
+    with pytest.raises(RuntimeError, match="no driver"):
+        taeda.ones(1, device="broken")
+    package, _, short = name.partition("::")
+    home = library.Library(package, "FRAGMENT")
+    home.define(f"{short}(Tensor x) -> Tensor")
+    home.impl(short, lambda x: x * 2, "CPU")
+    home.impl(short, lambda x: x * 3, "broken")
+    assert getattr(getattr(taeda.ops, package), short)(taeda.ones(1)).item() == 2
+
+
+def test_functions_that_would_call_triton(name):
+    kernel = object()
+
+    @library.triton_op(name, mutates_args=())
+    def twice(x: Tensor) -> Tensor:
+        return x + x if library.wrap_triton(kernel) is kernel else x
+
+    assert twice(taeda.ones(2)).tolist() == [2, 2]
 
 
 def test_opcheck_passes(name):

@@ -192,6 +192,7 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"taeda_autograd._C.Node", sizeof(PyNodeObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
+/// The type of all nodes of one name, which is the type's name: programs that draw graphs show it.
 PyTypeObject* type_of(const char* name) {
   struct Named {
     std::string full;

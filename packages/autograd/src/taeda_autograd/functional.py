@@ -105,6 +105,22 @@ def jvp(
     return _like(single_out, shown), _like(single_out, products)
 
 
+def _construct_standard_basis_for(
+    tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]
+) -> tuple[Tensor, ...]:
+    """For each tensor a matrix: together, row by row, the unit vectors of all numbers of all tensors.
+
+    Libraries import it under this name.
+    """
+    total, start, found = sum(tensor_numels), 0, []
+    for value, size in zip(tensors, tensor_numels, strict=True):
+        part = value.new_zeros((total, size))
+        part.diagonal(-start).fill_(1)
+        found.append(part)
+        start += size
+    return tuple(found)
+
+
 def _check_strategy(name: str, strict: bool, vectorize: bool, *strategies: str) -> None:
     """What PyTorch refuses of the ways to compute; here all of them are one, whose results are the same."""
     for strategy in strategies:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from taeda_data.randomness import draw_seed
+from taeda_registry import processes
 from taeda_registry.slots import tensor
 
 T_co = TypeVar("T_co", covariant=True)
@@ -184,8 +185,8 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: anything with a length.
-        num_replicas: how many processes; default: the environment's WORLD_SIZE.
-        rank: which of them this is; default: the environment's RANK.
+        num_replicas: how many processes; default: those of the group of all, or the environment's WORLD_SIZE.
+        rank: which of them this is; default: its number in that group, or the environment's RANK.
         shuffle: take the samples in an order that follows from ``seed`` and the epoch, the same in all processes.
         seed: of that order; must be the same everywhere.
         drop_last: leave out what cannot be divided; otherwise some samples are given twice.
@@ -209,8 +210,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        self.num_replicas = _from_environment("num_replicas", "WORLD_SIZE", num_replicas)
-        self.rank = _from_environment("rank", "RANK", rank)
+        self.num_replicas = _given("num_replicas", num_replicas, "size", "WORLD_SIZE")
+        self.rank = _given("rank", rank, "rank", "RANK")
         if not 0 <= self.rank < self.num_replicas:
             raise ValueError(
                 f"DistributedSampler: argument 'rank' is {self.rank}, expected 0 to {self.num_replicas - 1}"
@@ -249,9 +250,15 @@ class DistributedSampler(Sampler[int]):
         self.epoch = epoch
 
 
-def _from_environment(argument: str, variable: str, value: int | None) -> int:
-    if value is None and variable not in os.environ:
+def _given(argument: str, value: int | None, question: str, variable: str) -> int:
+    """An argument, or what the group of all processes says, or the environment."""
+    if value is not None:
+        return value
+    if processes.default is not None:
+        return int(getattr(processes.default, question)())
+    if variable not in os.environ:
         raise RuntimeError(
-            f"DistributedSampler: argument '{argument}' is not given, and the environment has no {variable}"
+            f"DistributedSampler: argument '{argument}' is not given, there is no group of processes, and the "
+            f"environment has no {variable}"
         )
-    return int(os.environ[variable]) if value is None else value
+    return int(os.environ[variable])

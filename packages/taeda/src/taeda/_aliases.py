@@ -182,6 +182,8 @@ def _module_for(name: str) -> ModuleType | None:
         if name.startswith(prefix + "."):
             return _below(resolve(slot), name[len(prefix) + 1 :])
     tensor, rest = resolve("tensor"), name[len("taeda.") :]
+    if rest == "_C" and hasattr(tensor, "_C"):
+        return _names.lookup(rest)
     found = _below(tensor, rest)
     return _below_device(tensor, rest) if found is None else found
 

@@ -1,6 +1,6 @@
 """Modules of training on several processes that hold nothing but names: each can be imported and asked about.
 
-Nothing is an instance of their classes, and calling what they have says that there are no process groups.
+Nothing is an instance of their classes, and calling what they have says that it is not there.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ from types import ModuleType
 from typing import Any
 
 from taeda import _absent
-from taeda.distributed import default_pg_timeout, is_available
 
-_REASON = "there are no process groups; ask taeda.distributed.is_available() first"
+_REASON = "there are groups of processes and DistributedDataParallel, not more for several processes"
 #: Below taeda.distributed: functions begin with a small letter or an underscore, classes with a capital.
 NAMES = {
     "_composable": "checkpoint contract fully_shard replicate",
     "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
     "_composable.replicate": "DDP replicate",
-    "_functional_collectives": "AsyncCollectiveTensor all_gather_into_tensor_coalesced all_gather_tensor all_reduce "
-    "all_to_all_single all_to_all_single_autograd broadcast permute_tensor reduce_scatter_tensor wait_tensor",
     "_shard": "shard_module shard_parameter",
     "_shard.sharded_tensor": "Shard ShardedTensor",
     "_state_dict_utils": "",
@@ -29,14 +26,9 @@ NAMES = {
     "init_device_mesh",
     "_tensor.experimental": "implicit_replication local_map register_sharding",
     "_tools": "",
-    "algorithms": "Join Joinable JoinHook",
     "algorithms._checkpoint": "",
     "algorithms._checkpoint.checkpoint_wrapper": "CheckpointImpl CheckpointWrapper OffloadWrapper "
     "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
-    "algorithms.ddp_comm_hooks": "DDPCommHookType register_ddp_comm_hook",
-    "algorithms.ddp_comm_hooks.debugging_hooks": "noop_hook",
-    "algorithms.ddp_comm_hooks.default_hooks": "allreduce_hook bf16_compress_hook bf16_compress_wrapper "
-    "fp16_compress_hook fp16_compress_wrapper",
     "algorithms.ddp_comm_hooks.optimizer_overlap_hooks": "",
     "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
@@ -52,8 +44,10 @@ NAMES = {
     "checkpoint.api": "CheckpointException",
     "checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner",
     "checkpoint.filesystem": "FileSystemReader FileSystemWriter",
-    "checkpoint.format_utils": "BroadcastingTorchSaveReader DynamicMetaLoadPlanner dcp_to_torch_save "
-    "torch_save_to_dcp",
+    "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
+    "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    "checkpoint.format_utils": "BroadcastingTorchSaveReader DynamicMetaLoadPlanner "
+    "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp",
     "checkpoint.metadata": "Metadata MetadataIndex StorageMeta TensorProperties TensorStorageMetadata "
     "BytesStorageMetadata",
     "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
@@ -64,7 +58,6 @@ NAMES = {
     "checkpoint.state_dict_saver": "async_save save save_state_dict",
     "checkpoint.stateful": "Stateful",
     "checkpoint.storage": "StorageReader StorageWriter WriteResult",
-    "constants": "",
     "elastic": "",
     "elastic.agent": "",
     "elastic.agent.server": "",
@@ -78,9 +71,6 @@ NAMES = {
     "fsdp.flat_param": "FlatParameter",
     "launcher": "LaunchConfig elastic_launch launch_agent",
     "launcher.api": "LaunchConfig elastic_launch launch_agent",
-    "nn": "RemoteModule all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter",
-    "nn.functional": "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter "
-    "scatter",
     "nn.jit": "",
     "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
     "optim.zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
@@ -88,12 +78,11 @@ NAMES = {
     "pipeline",
     "pipelining.microbatch": "TensorChunkSpec merge_chunks split_args_kwargs_into_chunks",
     "pipelining.schedules": "ScheduleGPipe Schedule1F1B",
-    "rendezvous": "register_rendezvous_handler rendezvous",
     "rpc": "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo get_worker_info "
     "init_rpc remote rpc_async rpc_sync shutdown",
     "rpc.functions": "async_execution",
-    "run": "config_from_args determine_local_world_size get_args_parser main run",
     "tensor._dtensor_spec": "DTensorSpec",
+    "tensor._utils": "compute_global_tensor_info compute_local_shape_and_global_offset",
     "tensor.device_mesh": "DeviceMesh init_device_mesh",
     "tensor.experimental": "context_parallel implicit_replication local_map register_sharding",
     "tensor.experimental._attention": "context_parallel context_parallel_unshard set_rotate_method",
@@ -113,13 +102,35 @@ def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..
     return fn
 
 
-# What can be used although there are no groups.
+def _no() -> bool:
+    """Whether it is there: False."""
+    return False
+
+
+# What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
-    "autograd": {"is_available": is_available},
-    "constants": dict.fromkeys(("default_pg_timeout", "default_pg_nccl_timeout"), default_pg_timeout),
+    "autograd": {"is_available": _no},
     "elastic.multiprocessing.errors": {"record": _record},
-    "rpc": {"is_available": is_available},
+    "rpc": {"is_available": _no},
 }
+
+
+#: Names of taeda.distributed itself.
+TOP = frozenset({
+    "AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BackendConfig", "BarrierOptions",
+    "BroadcastOptions", "BuiltinCommHookType", "GatherOptions", "Logger", "ProcessGroupGloo", "ReduceOptions",
+    "ReduceScatterOptions", "Reducer", "ScatterOptions", "_Work", "_broadcast_coalesced",
+    "_compute_bucket_assignment_by_size", "_register_builtin_comm_hook", "_register_comm_hook",
+    "_verify_params_across_processes", "remote_device", "shrink_group", "split_group",
+})  # fmt: skip
+
+
+def top(name: str) -> object:
+    """What has one of these names."""
+    import taeda.distributed as home
+
+    vars(home)[name] = found = _value(home, "taeda.distributed", name)
+    return found
 
 
 def has(name: str) -> bool:

@@ -27,7 +27,7 @@ MODULES = {
 OWN = frozenset({
     "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor",
     "_jit_internal", "_logging", "_ops", "_prims_common", "_subclasses",
-    "_tensor", "_utils", "ao", "classes", "compiler",
+    "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
     "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
@@ -131,9 +131,15 @@ def _extension(tensor: ModuleType) -> ModuleType:
     """The compiled part, which programs ask for more than it has itself."""
     from importlib import import_module
 
+    from taeda import _absent
+
     functorch = import_module("taeda._functorch.extension")
     found = tensor._C
     found._functorch = functorch
+    for kind in ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Value"):
+        setattr(
+            found, kind, _absent.cls(f"taeda._C.{kind}", "programs are recorded, not compiled; see taeda.jit")
+        )
     found._are_functorch_transforms_active = functorch._are_functorch_transforms_active
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -161,6 +161,8 @@ def _more(module: Any, kind: str, name: str) -> Any:
         ),
         "Stream": lambda: streams.of_kind(module, streams.Stream),
         "Event": lambda: streams.of_kind(module, streams.Event),
+        "_lazy_init": lambda: module.init,
+        "_lazy_call": lambda: functools.partial(_when_there, module),
         "random": lambda: module,
         "memory": lambda: module,
         "streams": lambda: module,
@@ -168,6 +170,13 @@ def _more(module: Any, kind: str, name: str) -> Any:
     if name == "graph" or name.endswith("Graph"):
         return _Graph
     return made[name]() if name in made else _MISSING
+
+
+def _when_there(module: Any, callable: Callable[[], Any], **kwargs: Any) -> None:
+    """Call a function that needs the device, where there is one."""
+    if module.is_available():
+        module.init()
+        callable()
 
 
 def _marks(module: Any) -> ModuleType:

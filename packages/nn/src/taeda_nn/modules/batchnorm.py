@@ -10,6 +10,7 @@ from taeda_nn.functional.norm import _need_several_values, _not_positive
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter, is_lazy
+from taeda_registry import processes
 
 __all__ = [
     "BatchNorm1d",
@@ -151,7 +152,7 @@ class SyncBatchNorm(_BatchNorm):
 
     Args:
         num_features: C of (N, C, ...).
-        process_group: The processes; there are no groups of processes yet, so that only None is possible.
+        process_group: The processes; None for all.
         eps, momentum, affine, track_running_stats, bias: As in `BatchNorm1d`.
     """
 
@@ -170,6 +171,16 @@ class SyncBatchNorm(_BatchNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input, normalised by the mean and variance over the batches of all processes."""
+        group = processes.default if self.process_group is None else self.process_group
+        if not self.training or group is None or group.size() == 1:
+            return super().forward(input)
+        from taeda_nn.parallel._batch_norm import over_processes
+
+        self._check_input_dim(input)
+        return over_processes(self, group, input)
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:

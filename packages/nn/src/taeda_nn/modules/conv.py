@@ -311,6 +311,10 @@ class _ConvTransposeNd(_ConvNd):
         return tuple(extra)
 
 
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """Deprecated name of `_ConvTransposeNd`, which libraries import."""
+
+
 class _ConvTranspose(_ConvTransposeNd):
     """A transposed convolution of as many dimensions as ``_sizes`` gives numbers."""
 

@@ -352,13 +352,17 @@ class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
         return self._function(input, self.output_size, self.return_indices)
 
 
-class AdaptiveAvgPool1d(_AdaptivePoolNd):
+class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
+    """Means of windows."""
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over ``output_size`` windows that cover the last dimension evenly."""
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
 
-class AdaptiveAvgPool2d(_AdaptivePoolNd):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean over windows that cover the last two dimensions evenly; None keeps a dimension's size.
 
     Example:
@@ -369,7 +373,7 @@ class AdaptiveAvgPool2d(_AdaptivePoolNd):
     _function = staticmethod(F.adaptive_avg_pool2d)
 
 
-class AdaptiveAvgPool3d(_AdaptivePoolNd):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over windows that cover the last three dimensions evenly; None keeps a dimension's size."""
 
     _function = staticmethod(F.adaptive_avg_pool3d)

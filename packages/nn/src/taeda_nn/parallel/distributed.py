@@ -1,25 +1,344 @@
-"""The name under which programs look for training over several processes."""
+"""A module that several processes train together."""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from taeda_nn._bind import Tensor, autograd, tensor
 from taeda_nn.modules.module import Module
+from taeda_nn.parallel._buckets import GradBucket, broadcast_all, buckets
+from taeda_registry import processes
+
+__all__ = ["DistributedDataParallel", "DistributedDataParallelCPU"]
+
+# As PyTorch has them, in megabytes; the first bucket is small, so that the first sum begins early.
+_FIRST, _CAP = 1.0, 25.0
+_UNFINISHED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
+    "your module has parameters that were not used in producing loss. You can enable unused parameter detection by "
+    "passing the keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by "
+    "making sure all `forward` function outputs participate in calculating loss. "
+)
 
 
 class DistributedDataParallel(Module):
-    """A module trained by several processes, which average its gradients.
+    """A module that several processes train together: each has a copy and a share of the batch.
 
-    There are no groups of processes yet: RuntimeError when one is made. Programs can import the name, and use the
-    module itself in one process.
+    Parameters and buffers begin as those of the first process. While a backward runs, gradients are averaged over the
+    processes, several parameters at a time; after it all have the same.
+
+    Args:
+        module: The module, which has the same parameters in all processes.
+        device_ids, output_device: The one GPU of the module, to which inputs are brought; None on the cpu.
+        dim: Accepted for PyTorch's sake.
+        broadcast_buffers: Whether each forward begins with the buffers of the first process.
+        init_sync: Whether parameters and buffers begin as those of the first process.
+        process_group: The processes; None for all.
+        bucket_cap_mb: How many megabytes of gradients are averaged at a time; None for 25.
+        find_unused_parameters: Whether parameters may have no part in the loss; finding them takes a walk through the
+            graph in each forward. They keep their gradients where no process used them.
+        gradient_as_bucket_view, check_reduction, mixed_precision, device_mesh, skip_all_reduce_unused_params:
+            Accepted for PyTorch's sake.
+        static_graph: Whether the same parameters are used in every step; unused ones are then found by what came.
+        delay_all_reduce_named_params, param_to_hook_all_reduce: Not there; only None.
+
+    Raises:
+        ValueError: There is no group of processes, or devices are given for a module on the cpu.
+        RuntimeError: The module has no parameter that needs a gradient, or not the same ones in all processes.
+
+    References:
+        S. Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020.
+
+    Example:
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))  # doctest: +SKIP
+        >>> net(taeda.ones(3, 4)).sum().backward()  # the gradient is the average over all processes
     """
 
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
-            "DistributedDataParallel: taeda has no process groups; call the module itself in one process, or use "
-            "nn.DataParallel over the devices of one process"
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+    ) -> None:
+        super().__init__()
+        if delay_all_reduce_named_params is not None or param_to_hook_all_reduce is not None:
+            raise NotImplementedError(
+                "DistributedDataParallel: gradients that are averaged later are not there"
+            )
+        self.process_group = _group(process_group)
+        self.module = module
+        left_out = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self.parameters_to_ignore = left_out
+        named = [(name, p) for name, p in module.named_parameters() if name not in left_out]
+        self._trained = [p for _, p in named if p.requires_grad]
+        if not self._trained:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameters that require a "
+                "gradient."
+            )
+        self.modules_buffers = [b for name, b in module.named_buffers() if name not in left_out]
+        self.device_ids, self.output_device = _devices(device_ids, output_device, named)
+        self.device = self._trained[0].device
+        self.dim, self.broadcast_buffers = dim, broadcast_buffers
+        self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
+        self.gradient_as_bucket_view, self.mixed_precision = gradient_as_bucket_view, mixed_precision
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self._hook: tuple[Any, Callable[..., Any]] | None = None
+        if init_sync:
+            _need_same(self.process_group, [p for _, p in named])
+            broadcast_all(self.process_group, [p for _, p in named] + self.modules_buffers)
+        self._cap = _CAP if bucket_cap_mb is None else float(bucket_cap_mb)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Cut the parameters into buckets, and ask to be told of gradients."""
+        self._buckets = buckets(self._trained, min(_FIRST, self._cap), self._cap)
+        self._home = {id(p): bucket for bucket in self._buckets for p in bucket._parameters}
+        self._expected: set[int] = set()
+        self._running: list[tuple[GradBucket, Any]] = []
+        self._seen: set[int] = set()
+        self._told = self._begun = False
+        self._handles = [p.register_post_accumulate_grad_hook(self._came) for p in self._trained]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for name in ("process_group", "_handles", "_running", "_buckets", "_home"):
+            state.pop(name, None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.process_group = _group(None)
+        self._prepare()
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Any, params_and_buffers_to_ignore: Any) -> None:
+        """Names of parameters and buffers that are left alone."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Backwards of forwards in here add up gradients of this process alone; the next one outside averages all.
+
+        Example:
+            >>> with net.no_sync():  # doctest: +SKIP
+            ...     net(first).sum().backward()
+            >>> net(second).sum().backward()  # doctest: +SKIP
+        """
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, **_: Any) -> Any:
+        """For processes with different numbers of batches: not there.
+
+        Raises:
+            NotImplementedError: Always. `data.DistributedSampler` gives all processes equal numbers.
+        """
+        raise NotImplementedError(
+            "DistributedDataParallel.join is not there: give all processes the same number of batches, as "
+            "DistributedSampler does"
         )
+
+    def register_comm_hook(self, state: object, hook: Callable[[Any, GradBucket], Any]) -> None:
+        """Lets a function average the gradients: it gets `state` and a `GradBucket`, and returns a future of a tensor.
+
+        Raises:
+            TypeError: The hook is no function. RuntimeError: There is one already.
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self._hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self._hook = (state, hook)
+
+    def _set_static_graph(self) -> None:
+        """The same parameters are used in every step."""
+        self.static_graph = True
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What there is to say about it."""
+        return {
+            "module_name": type(self.module).__name__, "world_size": self.process_group.size(),
+            "rank": self.process_group.rank(), "num_parameter_tensors": len(self._trained),
+            "broadcast_buffers": int(self.broadcast_buffers), "backend_name": self.process_group.name(),
+            "find_unused_parameters": int(self.find_unused_parameters),
+        }  # fmt: skip
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """The module's result; brings its inputs to the GPU where one was given."""
+        syncs = tensor.is_grad_enabled() and self.require_backward_grad_sync
+        if syncs and self._begun and self._seen:
+            raise RuntimeError(_UNFINISHED + self._missing())
+        if self.require_forward_param_sync and self.broadcast_buffers and self.modules_buffers:
+            broadcast_all(self.process_group, self.modules_buffers)
+        if self.device_ids:
+            inputs, kwargs = _brought(inputs, self.device), _brought(kwargs, self.device)
+        result = self.module(*inputs, **kwargs)
+        self.require_forward_param_sync = syncs
+        self._begun = syncs
+        if syncs:
+            self._seen.clear()
+            self._expected = set(self._home)
+            if self.find_unused_parameters and not self.static_graph:
+                self._expected &= _reached(_tensors(result))
+        return result
+
+    def _missing(self) -> str:
+        names = [name for name, p in self.module.named_parameters() if id(p) in self._expected - self._seen]
+        return f"Parameters without a gradient in process {self.process_group.rank()}: {', '.join(names)}"
+
+    # While a backward runs
+
+    def _came(self, parameter: Tensor) -> None:
+        """A gradient is complete."""
+        if not self._begun:
+            return
+        if not self._told:
+            self._told = True
+            autograd.Variable._execution_engine.queue_callback(self._end)
+        self._seen.add(id(parameter))
+        if not self.static_graph:
+            self._launch(lambda p: id(p) in self._seen or id(p) not in self._expected)
+
+    def _launch(self, ready: Callable[[Tensor], bool]) -> None:
+        """Begin to average what is complete: in the same order in all processes."""
+        while len(self._running) < len(self._buckets):
+            bucket = self._buckets[len(self._running)]
+            if not all(ready(parameter) for parameter in bucket._parameters):
+                return
+            bucket.fill()
+            self._running.append((bucket, self._average(bucket)))
+
+    def _average(self, bucket: GradBucket) -> Any:
+        if self._hook is not None:
+            return self._hook[1](self._hook[0], bucket)
+        buffer = bucket.buffer()
+        buffer /= self.process_group.size()
+        return self.process_group.allreduce([buffer]).get_future()
+
+    def _end(self) -> None:
+        """The backward has ended: all averages are written back."""
+        self._told = False
+        if self.static_graph:
+            self._launch(lambda p: True)
+        if not self.static_graph and self._expected - self._seen:
+            return  # the next forward says so
+        self._launch(lambda p: True)
+        used = self._used()
+        for bucket, future in self._running:
+            result = future.wait()
+            bucket.spread(result[0] if isinstance(result, (list, tuple)) else result, used)
+        self._running.clear()
+        self._seen.clear()
+        self._begun = False
+
+    def _used(self) -> Callable[[Tensor], bool]:
+        """Whether any process had a gradient of a parameter."""
+        if not self.find_unused_parameters and not self.static_graph:
+            return lambda parameter: True
+        flags = tensor.tensor([int(id(p) in self._seen) for p in self._trained], dtype=tensor.int32)
+        self.process_group.allreduce([flags]).wait()
+        found = dict(zip(map(id, self._trained), flags.tolist(), strict=True))
+        return lambda parameter: bool(found[id(parameter)])
 
 
 class DistributedDataParallelCPU(DistributedDataParallel):
     """Deprecated name of `DistributedDataParallel`."""
+
+
+def _group(given: Any) -> Any:
+    found = processes.default if given is None else given
+    if found is None:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call init_process_group."
+        )
+    return found
+
+
+def _devices(ids: Sequence[Any] | None, output: Any, named: Sequence[tuple[str, Tensor]]) -> tuple[Any, Any]:
+    places = {p.device for _, p in named}
+    if not ids and output is None:
+        return None, None
+    if any(place.type == "cpu" for place in places) or len(places) > 1 or (ids and len(ids) > 1):
+        raise ValueError(
+            "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-"
+            f"device GPU modules or CPU modules, but got device_ids {ids}, output_device {output}, and module "
+            f"parameters {places}."
+        )
+    return list(ids or ()), output if output is not None else (ids or [None])[0]
+
+
+def _need_same(group: Any, parameters: Sequence[Tensor]) -> None:
+    """Stop where the processes have different parameters."""
+    text = repr([(tuple(p.shape), str(p.dtype)) for p in parameters])
+    mine = tensor.tensor([len(parameters), zlib.crc32(text.encode())], dtype=tensor.int64)
+    every = [tensor.zeros_like(mine) for _ in range(group.size())]
+    group.allgather([every], [mine]).wait()
+    for other, found in enumerate(every):
+        if found.tolist() != mine.tolist():
+            raise RuntimeError(
+                f"DDP expects same model across all ranks, but Rank {group.rank()} has {len(parameters)} params, while "
+                f"rank {other} has {'inconsistent ' if int(found[0]) != len(parameters) else ''}{int(found[0])} params"
+                f"{'' if int(found[0]) != len(parameters) else ' of other shapes or dtypes'}."
+            )
+
+
+def _brought(value: Any, device: Any) -> Any:
+    """Tensors on a device, also those in containers."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: _brought(item, device) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_brought(item, device) for item in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(_brought(item, device) for item in value)
+    return value
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """All tensors of a result."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in fields(value)]
+    return [item for part in value for item in _tensors(part)] if isinstance(value, (list, tuple)) else []
+
+
+def _reached(results: Sequence[Tensor]) -> set[int]:
+    """The leaves, by identity, that gradients of these results reach."""
+    waiting = [result.grad_fn for result in results if result.grad_fn is not None]
+    found, seen = {id(result) for result in results}, set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if node.name().endswith("AccumulateGrad"):
+            found.add(id(node.variable))
+            continue
+        following = {other for other, _ in node.next_functions if other is not None} - seen
+        seen |= following
+        waiting += following
+    return found

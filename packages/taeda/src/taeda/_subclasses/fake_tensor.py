@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from taeda import _absent
 
-__all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
+__all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "unset_fake_temporarily"]
 
 _REASON = "programs are not followed with fake tensors; use device='meta'"
 FakeTensor = _absent.cls("taeda._subclasses.FakeTensor", _REASON)
 FakeTensorMode = _absent.cls("taeda._subclasses.FakeTensorMode", _REASON)
+
+
+@contextmanager
+def unset_fake_temporarily() -> Iterator[None]:
+    """A block without fake tensors, as all code is; yields the mode that was left, None."""
+    yield
 
 
 def is_fake(x: Any) -> bool:

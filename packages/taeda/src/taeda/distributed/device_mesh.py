@@ -2,5 +2,6 @@
 
 from taeda import _absent
 
-DeviceMesh = _absent.cls("taeda.distributed.DeviceMesh", "there are no process groups")
-init_device_mesh = _absent.function("taeda.distributed.init_device_mesh", "there are no process groups")
+_REASON = "groups are made with new_group; there are no tensors spread over processes"
+DeviceMesh = _absent.cls("taeda.distributed.DeviceMesh", _REASON)
+init_device_mesh = _absent.function("taeda.distributed.init_device_mesh", _REASON)

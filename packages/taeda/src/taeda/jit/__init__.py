@@ -60,7 +60,7 @@ for _name in TYPES.split():
 globals().update(
     _absent.functions(
         "taeda.jit",
-        "export_opnames last_executed_optimized_graph",
+        "_get_trace_graph export_opnames last_executed_optimized_graph",
         _REASON,
     )
 )

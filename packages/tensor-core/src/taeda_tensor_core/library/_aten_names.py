@@ -23,6 +23,26 @@ def _unsafe_view(self: Any, size: Any) -> Any:
     return self.reshape(size)
 
 
+def _convolution(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
+    groups: int,
+) -> Any:  # fmt: skip
+    from taeda_tensor_core.composed_names import convolution
+
+    return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def _old_convolution(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
+    groups: int, benchmark: bool, deterministic: bool, cudnn_enabled: bool, allow_tf32: bool,
+) -> Any:  # fmt: skip
+    return _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def _new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, device: Any = None) -> Any:
+    return self.new_empty_strided(size, stride, dtype=dtype, device=device)
+
+
 def _sparse_addmm(self: Any, mat1: Any, mat2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     return beta * self + alpha * (mat1 @ mat2)
 
@@ -38,6 +58,21 @@ _DEFINITIONS: dict[str, tuple[str, Callable[..., Any]]] = {
         _to_copy,
     ),
     "_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
+    "convolution": (
+        "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+        "int[] output_padding, int groups) -> Tensor",
+        _convolution,
+    ),
+    "_convolution": (
+        "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+        "int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) "
+        "-> Tensor",
+        _old_convolution,
+    ),
+    "new_empty_strided": (
+        "(Tensor self, int[] size, int[] stride, *, DType? dtype=None, Device? device=None) -> Tensor",
+        _new_empty_strided,
+    ),
     "_unsafe_view": ("(Tensor self, int[] size) -> Tensor", _unsafe_view),
     "_sparse_addmm": (
         "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",

@@ -427,23 +427,21 @@ def get_ctx() -> NoReturn:
 
 def triton_op(
     name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), schema: str | None = None
-) -> NoReturn:
-    """Refuses: kernels written for Triton are not run here.
+) -> Any:
+    """An operator of a function that calls kernels written for Triton: `custom_op` of it.
 
-    Raises:
-        NotImplementedError: Always; `custom_op` is what works.
+    Nothing compiles such kernels here; what the function calls instead, and its checks, run as they are.
+
+    Example:
+        >>> @taeda.library.triton_op("mine::twice", mutates_args=())
+        ... def twice(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return 2 * x
+        >>> twice(taeda.ones(2))
+        tensor([2., 2.])
     """
-    raise NotImplementedError(
-        f"triton_op: {name}: kernels for Triton are not supported; use custom_op with device_types"
-    )
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
-def wrap_triton(kernel: Any, /) -> NoReturn:
-    """Refuses, as `triton_op` does.
-
-    Raises:
-        NotImplementedError: Always.
-    """
-    raise NotImplementedError(
-        "wrap_triton: kernels for Triton are not supported; use custom_op with device_types"
-    )
+def wrap_triton(kernel: Any, /) -> Any:
+    """The kernel itself, which Triton launches."""
+    return kernel

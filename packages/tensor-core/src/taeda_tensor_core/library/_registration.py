@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from taeda_tensor_core import _C
+from taeda_tensor_core import _C, _plugins
 
 
 class _Collected:
@@ -115,7 +115,10 @@ def add_kernel(
         for name in names:
             owner = owner_text(function, library)
             numbers.append(_C._add_kernel(name, device, function, owner, replace, schema, recorded))
-    except BaseException:
+    except BaseException as error:
         remove_all(numbers)
-        raise
+        # Programs that bring kernels for several devices run where one of them cannot be used.
+        if not isinstance(error, RuntimeError) or device not in _plugins.failed():
+            raise
+        return Kernel(function, f"kernel of {', '.join(names)} on {device}, which cannot be used here", [])
     return Kernel(function, f"kernel of {', '.join(names)} on {device}", numbers)

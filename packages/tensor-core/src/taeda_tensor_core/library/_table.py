@@ -200,6 +200,11 @@ class Overload:
     def _overloadname(self) -> str:
         return "default"
 
+    @property
+    def _overloadpacket(self) -> Operator:
+        """`overloadpacket`, under the name by which tables of costs look operators up."""
+        return self.overloadpacket
+
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.name()}', overload='default')>"
 

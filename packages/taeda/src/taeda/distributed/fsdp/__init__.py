@@ -32,7 +32,7 @@ __all__ = [
     "StateDictSettings", "StateDictType", "fully_shard", "register_fsdp_forward_method", "wrap",
 ]  # fmt: skip
 
-_REASON = "there are no process groups"
+_REASON = "there are no tensors spread over processes; DistributedDataParallel keeps a copy in each"
 _ABOUT = (
     "fsdp_modules optim_state_dict optim_state_dict_to_load full_optim_state_dict sharded_optim_state_dict "
 )

@@ -6,5 +6,5 @@ __all__ = ["ShardedGradScaler"]
 
 ShardedGradScaler = _absent.cls(
     "taeda.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
-    "there are no process groups; taeda.amp.GradScaler serves one process",
+    "there are no tensors spread over processes; taeda.amp.GradScaler serves one process",
 )

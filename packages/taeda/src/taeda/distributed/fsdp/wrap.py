@@ -13,7 +13,7 @@ __all__ = [
     "transformer_auto_wrap_policy", "wrap",
 ]  # fmt: skip
 
-_REASON = "there are no process groups"
+_REASON = "there are no tensors spread over processes; DistributedDataParallel keeps a copy in each"
 enable_wrap = _absent.function("taeda.distributed.fsdp.wrap.enable_wrap", _REASON)
 _recursive_wrap = _absent.function("taeda.distributed.fsdp.wrap._recursive_wrap", _REASON)
 

@@ -9,7 +9,7 @@ __all__ = [
     "distribute_tensor", "init_device_mesh",
 ]  # fmt: skip
 
-_REASON = "there are no process groups"
+_REASON = "there are no tensors spread over processes; DistributedDataParallel keeps a copy in each"
 DTensor = _absent.cls("taeda.distributed.tensor.DTensor", _REASON)
 distribute_tensor = _absent.function("taeda.distributed.tensor.distribute_tensor", _REASON)
 distribute_module = _absent.function("taeda.distributed.tensor.distribute_module", _REASON)

@@ -1,0 +1,19 @@
+"""How processes that train together save time: compressed gradients; the rest as names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Join", "JoinHook", "Joinable"]
+
+
+def __getattr__(name: str) -> Any:
+    from taeda import _distributed_names
+
+    if name in __all__:
+        return getattr(_distributed_names.child("algorithms", "join"), name)
+    if name == "ddp_comm_hooks":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    return _distributed_names.child("algorithms", name)
