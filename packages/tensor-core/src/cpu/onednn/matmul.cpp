@@ -66,8 +66,9 @@ std::unique_ptr<Plan> make_plan(const Key& key) {
 }
 
 const Plan& plan_of(const Key& key) {
-  thread_local std::array<std::unique_ptr<Plan>, 64> plans;
-  std::unique_ptr<Plan>& place = plans[key.slot()];
+  // On the heap: room for what belongs to a thread is short where libraries are loaded late, and shared with others.
+  thread_local const auto plans = std::make_unique<std::array<std::unique_ptr<Plan>, 64>>();
+  std::unique_ptr<Plan>& place = (*plans)[key.slot()];
   if (!place || !(place->key == key)) place = make_plan(key);
   return *place;
 }
