@@ -54,8 +54,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("_utils", "dataloader", "distributed"):  # programs reach them without importing them
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in (
+        "_utils",
+        "dataloader",
+        "datapipes",
+        "distributed",
+    ):  # programs reach them without importing them
         return import_module(f"{__name__}.{name}")
+    if name in ("DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"):
+        return getattr(import_module(f"{__name__}.datapipes"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -104,6 +104,8 @@ class DataLoader(Generic[T_co]):
             raise TypeError(
                 f"DataLoader: argument 'collate_fn' must be callable or None, found {type(collate_fn).__name__}"
             )
+        if shuffle is not None and hasattr(type(dataset), "with_shuffle"):  # a pipe, which shuffles by itself
+            dataset, shuffle = dataset.with_shuffle(shuffle), None  # type: ignore[attr-defined]
         iterable = isinstance(dataset, IterableDataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise ValueError(

@@ -25,7 +25,8 @@ MODULES = {
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor",
+    "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops",
+    "_inductor",
     "_jit_internal", "_logging", "_ops", "_prims_common", "_subclasses",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
