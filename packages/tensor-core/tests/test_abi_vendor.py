@@ -118,8 +118,8 @@ def test_a_kernel_that_declines_where_nothing_else_computes_is_an_error(vendor):
 
 
 def test_the_current_device_is_told(vendor):
-    with library.Backend("vendordev", device_count=3) as backend:
-        module = taeda.get_device_module("vendordev")
+    with library.Backend("passingdev", device_count=3) as backend:
+        module = taeda.get_device_module("passingdev")
         module.set_device(2)
         assert vendor.current_device(backend.index) == 2
         module.set_device(0)
