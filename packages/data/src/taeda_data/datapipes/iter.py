@@ -161,7 +161,7 @@ class _Dealer:
 
     def deal(self, item: Any) -> Iterable[tuple[int, Any]]:
         """Which children get an item."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.deal is not defined")
 
     def next_of(self, child: int) -> Any:
         """The next item of a child; StopIteration at the end."""

@@ -7,8 +7,8 @@ from typing import Any
 from taeda_registry.slots import nn
 
 
-class QuantStub(nn.Module):
-    """Where a quantized model begins to quantize; `convert` puts `nn.quantized.Quantize` in its place.
+class _Stub(nn.Module):
+    """Gives its input.
 
     Args:
         qconfig: Kept as the attribute `qconfig` when given.
@@ -23,20 +23,12 @@ class QuantStub(nn.Module):
         return x
 
 
-class DeQuantStub(nn.Module):
-    """Where a quantized model ends to quantize; `convert` puts `nn.quantized.DeQuantize` in its place.
+class QuantStub(_Stub):
+    """Where a quantized model begins to quantize; `convert` puts `nn.quantized.Quantize` in its place."""
 
-    Args:
-        qconfig: Kept as the attribute `qconfig` when given.
-    """
 
-    def __init__(self, qconfig: Any = None) -> None:
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
-
-    def forward(self, x: Any) -> Any:
-        return x
+class DeQuantStub(_Stub):
+    """Where a quantized model ends to quantize; `convert` puts `nn.quantized.DeQuantize` in its place."""
 
 
 class QuantWrapper(nn.Module):
