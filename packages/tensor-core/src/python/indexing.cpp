@@ -29,8 +29,8 @@ class View {
  public:
   explicit View(const Tensor& self) : self_(self), layered_(active(self.keys()).has_layers()) {
     if (!layered_) {
-      sizes_ = Shape(self.sizes());
-      strides_ = Shape(self.strides());
+      sizes_.assign(self.sizes());
+      strides_.assign(self.strides());
     }
   }
   int64_t size(int64_t dim) const { return layered_ ? current().size(dim) : sizes_[size_t(dim)]; }
@@ -265,6 +265,10 @@ Selection select_key(const Tensor& self, PyObject* key) {
 /// The frequent keys, without any list of items; false when the key needs the general way.
 bool quick_view(const Tensor& self, PyObject* key, View& view) {
   const auto one = [&](PyObject* o, int64_t& dim) {
+    if (o == Py_None) {
+      view.unsqueeze(dim++);
+      return true;
+    }
     if (dim >= view.dim()) return false;
     if (is_plain_int(o)) {
       view.select(dim, int_of(o));
@@ -277,9 +281,14 @@ bool quick_view(const Tensor& self, PyObject* key, View& view) {
   int64_t dim = 0;
   if (!PyTuple_Check(key)) return one(key, dim);
   const Py_ssize_t n = PyTuple_GET_SIZE(key);
-  if (n == 0 || n > self.dim()) return false;
-  for (Py_ssize_t i = 0; i < n; ++i)
-    if (!is_plain_int(PyTuple_GET_ITEM(key, i)) && !is_plain_slice(PyTuple_GET_ITEM(key, i))) return false;
+  int64_t named = 0;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(key, i);
+    if (item == Py_None) continue;
+    if (!is_plain_int(item) && !is_plain_slice(item)) return false;
+    ++named;
+  }
+  if (n == 0 || named > self.dim()) return false;
   for (Py_ssize_t i = 0; i < n; ++i) one(PyTuple_GET_ITEM(key, i), dim);
   return true;
 }
