@@ -44,11 +44,11 @@ def run(program: str) -> str:
 
 
 def test_stale_sizes_are_not_kept():
-    """One tensor at a time, each of another size: not their sum is kept, but about the largest."""
+    """One tensor at a time, each of another size: not their sum is kept, but about one and a half of the largest."""
     run("""
         for size in range(20, 90):
             t.empty(size * MIB, dtype=t.uint8)
-        assert _C._cached_bytes() <= 100 * MIB, _C._cached_bytes() / MIB
+        assert _C._cached_bytes() <= 135 * MIB, _C._cached_bytes() / MIB
     """)
 
 
@@ -60,7 +60,10 @@ def test_what_is_kept_follows_what_was_used_at_once():
         assert 150 * MIB <= kept <= 220 * MIB, kept / MIB
         for size in range(11, 60):
             t.empty(size * MIB + 5, dtype=t.uint8)
-        assert _C._cached_bytes() <= 220 * MIB, _C._cached_bytes() / MIB
+        assert _C._cached_bytes() <= 310 * MIB, _C._cached_bytes() / MIB
+        held = [t.empty(15 * MIB + 5, dtype=t.uint8) for _ in range(13)]
+        assert _C._cached_bytes() <= 115 * MIB, _C._cached_bytes() / MIB  # less beside what is in use
+        del held
         _C.set_cache_limit(30 * MIB)
         assert _C._cached_bytes() <= 30 * MIB
         held = [t.empty(10 * MIB, dtype=t.uint8) for _ in range(20)]
@@ -79,6 +82,27 @@ def test_a_step_does_not_fault_its_pages_in_again(size):
         def faulted():
             before = faults()
             for _ in range(20):
+                step()
+            return faults() - before
+        for _ in range(3):
+            step()
+        least = min(faulted() for _ in range(5))  # the system itself moves pages now and then
+        assert least < 200, least
+    """)
+
+
+def test_a_step_of_many_sizes_does_not_fault_its_pages_in_again():
+    """As the layers of a network: sizes that fall by half and rise again, of which many live at once."""
+    run("""
+        def step():
+            held = [t.ones(n) for size in (8, 4, 2, 1) for n in [size * 500_000] * 4]
+            for size in (1, 2, 4, 8):
+                for _ in range(4):
+                    held.pop()
+                    t.ones(size * 600_000)
+        def faulted():
+            before = faults()
+            for _ in range(5):
                 step()
             return faults() - before
         for _ in range(3):

@@ -41,13 +41,19 @@ void BlockCache::drop_chain(Kept* chain) noexcept {
 }
 
 void* BlockCache::take(size_t size) {
-  const std::lock_guard guard(lock_);
-  note(size);
-  const auto found = by_size_.find(size);
-  if (found == by_size_.end() || !found->second.newest) return nullptr;
-  Kept* block = found->second.newest;
-  detach(block);
-  return block;
+  Kept* chain;
+  {
+    const std::lock_guard guard(lock_);
+    note(size);
+    if (const auto found = by_size_.find(size); found != by_size_.end() && found->second.newest) {
+      Kept* block = found->second.newest;
+      detach(block);
+      return block;
+    }
+    chain = cut(allowance());
+  }
+  drop_chain(chain);
+  return nullptr;
 }
 size_t BlockCache::give(void* block, size_t size) {
   Kept* chain;
@@ -107,7 +113,10 @@ void BlockCache::note(size_t size) {
   peak_before_ = peak_;
   peak_ = live_;
 }
-size_t BlockCache::allowance() const { return std::min(*limit_, std::max({peak_, peak_before_, kAlways})); }
+size_t BlockCache::allowance() const {
+  const size_t peak = std::max(peak_, peak_before_);  // never less than live_
+  return std::min(*limit_, std::max(peak + peak / 2, kAlways) - live_);
+}
 
 void BlockCache::attach(Kept* block) {
   Alike& alike = by_size_[block->size];

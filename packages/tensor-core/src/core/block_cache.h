@@ -12,10 +12,11 @@ namespace taeda::detail {
 
 /// Note [How much is kept]
 /// Blocks that go are kept for the next tensor of their size, so that a loop does not fault the same pages in at every
-/// step. Never are more bytes kept than tensors lately took at once (the peak of this period and of the one before),
-/// nor more than the limit; where that is exceeded, the blocks go that were not used for longest. A period ends after
-/// ten seconds and when many times the peak were taken in it, so that no step is longer. What nobody uses for some
-/// seconds is given back by `Janitor` (allocator.cpp).
+/// step. Blocks in use and kept ones together are at most one and a half times what tensors lately took at once (the
+/// peak of this period and of the one before): a step whose sizes change on its way, as a network's do, has each of its
+/// sizes again at the next one. Nor are more kept than the limit; where that is exceeded, the blocks go that were not
+/// used for longest. A period ends after ten seconds and when many times the peak were taken in it, so that no step is
+/// longer. What nobody uses for some seconds is given back by `Janitor` (allocator.cpp).
 class BlockCache {
  public:
   /// Notes that `size` bytes are taken; a kept block of just that size, or null.
@@ -52,6 +53,7 @@ class BlockCache {
   Kept* cut(size_t bytes);
   void trim(size_t bytes);
   void note(size_t size);
+  /// How many bytes may be kept beside those in use.
   size_t allowance() const;
   static void drop_chain(Kept* chain) noexcept;
 
