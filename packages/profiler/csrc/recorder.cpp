@@ -195,8 +195,6 @@ uint32_t Thread::stack_here() {
 
 namespace {
 
-using Words = std::vector<int64_t>;
-
 int64_t head(uint32_t kind, int64_t count) { return int64_t(kind) << 32 | count; }
 
 int32_t note_tensor(void* context, taeda_tensor tensor) {
@@ -204,30 +202,33 @@ int32_t note_tensor(void* context, taeda_tensor tensor) {
   taeda_tensor_info info;
   info.size = offsetof(taeda_tensor_info, device);  // no more than is looked at
   if (const int32_t status = api->tensor_read(tensor, &info); status != TAEDA_OK) return status;
-  words.push_back(head(TAEDA_VALUE_TENSOR, int64_t(info.dtype) << 16 | info.ndim));
-  for (int32_t d = 0; d < info.ndim; ++d) words.push_back(info.sizes[d]);
+  int64_t* word = words.extend(1 + size_t(info.ndim));
+  *word = head(TAEDA_VALUE_TENSOR, int64_t(info.dtype) << 16 | info.ndim);
+  for (int32_t d = 0; d < info.ndim; ++d) *++word = info.sizes[d];
   return TAEDA_OK;
 }
+
+void note_head(Words& words, uint32_t kind, int64_t count) { *words.extend(1) = head(kind, count); }
 
 void note_value(Words& words, const taeda_value& value) {
   switch (value.kind) {
     case TAEDA_VALUE_TENSOR: note_tensor(&words, value.as.tensor); return;
     case TAEDA_VALUE_TENSORS:
-      words.push_back(head(value.kind, value.count));
+      note_head(words, value.kind, value.count);
       for (int64_t i = 0; i < value.count; ++i)
         if (value.as.tensors[i]) note_tensor(&words, value.as.tensors[i]);
-        else words.push_back(head(TAEDA_VALUE_NONE, 0));
+        else note_head(words, TAEDA_VALUE_NONE, 0);
       return;
     case TAEDA_VALUE_BOOL:
     case TAEDA_VALUE_INT:
-      words.push_back(head(value.kind, 1));
-      words.push_back(value.as.integer);
+      note_head(words, value.kind, 1);
+      *words.extend(1) = value.as.integer;
       return;
     case TAEDA_VALUE_INTS:
-      words.push_back(head(value.kind, value.count));
-      words.insert(words.end(), value.as.integers, value.as.integers + value.count);
+      note_head(words, value.kind, value.count);
+      std::copy_n(value.as.integers, value.count, words.extend(size_t(value.count)));
       return;
-    default: words.push_back(head(value.kind, 0));
+    default: note_head(words, value.kind, 0);
   }
 }
 
@@ -239,20 +240,21 @@ int32_t note_arguments(void* context, const taeda_value* arguments, uint32_t cou
 }  // namespace
 
 void Thread::start_detail(uint32_t stack, bool whole) {
-  words_.resize(2);
-  words_[0] = stack;
-  words_[1] = whole;
+  detail_.clear();
+  int64_t* first = detail_.extend(2);
+  first[0] = stack;
+  first[1] = whole;
 }
 
 uint32_t Thread::keep_detail(NearDetails& near) {
   // Most calls are as one of the last two of their operator at their place were.
   for (const uint32_t known : near)
-    if (details.is(known, words_.data(), words_.size())) return known;
+    if (details.is(known, detail_.data(), detail_.size())) return known;
   // The table of details takes its part of the room; when that is used up, events have none.
   if (details_full_) return 0;
   const size_t before = details.size();
-  const uint32_t made = details.number(words_.data(), words_.size());
-  if (details.size() != before) details_full_ = !session->take(int64_t(8 * words_.size() + 32));
+  const uint32_t made = details.number(detail_.data(), detail_.size());
+  if (details.size() != before) details_full_ = !session->take(int64_t(8 * detail_.size() + 32));
   near[1] = near[0];
   return near[0] = made;
 }
@@ -261,8 +263,8 @@ uint32_t Thread::detail_of(const taeda_observed* call, NearOperator& op, uint32_
   const bool shapes = session->options.shapes, whole = op.found.whole;
   if (!shapes && !whole && stack == 0) return 0;
   start_detail(stack, whole);
-  if (whole) api->observed_arguments(call, note_arguments, &words_);
-  else if (shapes) api->observed_tensors(call, note_tensor, &words_);
+  if (whole) api->observed_arguments(call, note_arguments, &detail_);
+  else if (shapes) api->observed_tensors(call, note_tensor, &detail_);
   return keep_detail(near_details_[near(call->op, stack)]);
 }
 

@@ -153,6 +153,24 @@ class Chunks {
 /// argument is `kind << 32 | count` and its words; of a tensor the count is its dimensions, and `element type << 16`
 /// stands beside it.
 
+/// A list of words that is being written.
+class Words {
+ public:
+  /// Room for further words.
+  int64_t* extend(size_t count) {
+    if (used_ + count > room_.size()) [[unlikely]]
+      room_.resize(2 * (used_ + count));
+    return room_.data() + std::exchange(used_, used_ + count);
+  }
+  void clear() noexcept { used_ = 0; }
+  const int64_t* data() const noexcept { return room_.data(); }
+  size_t size() const noexcept { return used_; }
+
+ private:
+  std::vector<int64_t> room_ = std::vector<int64_t>(64);
+  size_t used_ = 0;
+};
+
 /// Lists of words, each kept once; number 0 is the empty list.
 class WordLists {
  public:
@@ -225,7 +243,7 @@ class Thread {
   NearSpan& span_of(const char* name);
   uint32_t look_up(const std::string& name);
   uint32_t detail_of(const taeda_observed* call, NearOperator& op, uint32_t stack);
-  /// Begins words_ anew.
+  /// Begins the detail anew.
   void start_detail(uint32_t stack, bool whole);
   uint32_t keep_detail(NearDetails& near);
   uint32_t stack_here();
@@ -233,8 +251,8 @@ class Thread {
   void close(int64_t at, uint32_t sequence, bool failed) noexcept;
 
   std::vector<Open> open_;
-  int64_t last_ = 0;            // when an event last began or ended
-  std::vector<int64_t> words_;  // the detail that is being written
+  int64_t last_ = 0;  // when an event last began or ended
+  Words detail_;
   Path path_;
   bool details_full_ = false;
   std::unordered_map<const void*, Operator> operators_;

@@ -358,13 +358,6 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _in_turn(first: Hooks, second: Hooks) -> list[Callable[..., Any]]:
-    """The hooks of both, as they are now."""
-    if not second:
-        return list(first.values())
-    return [*first.values(), *second.values()] if first else list(second.values())
-
-
 def _rounds(params: list[Any], grads: list[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
     """Parameters with their gradients, such that none stands twice in a round."""
     while params:
@@ -395,7 +388,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         wraps = "_optimizer_step_pre_hooks" not in own  # another one, and has not called __init__
         if wraps or type(self).step is not hooked:
             return step(self, *args, **kwargs)
-        for hook in _in_turn(_global_pre_hooks, self._optimizer_step_pre_hooks):
+        for hook in (*_global_pre_hooks.values(), *own["_optimizer_step_pre_hooks"].values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -404,7 +397,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in _in_turn(self._optimizer_step_post_hooks, _global_post_hooks):
+        for hook in (*own["_optimizer_step_post_hooks"].values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)
         return result
 

@@ -183,8 +183,8 @@ template <class R, class... A>
 struct ObservedLayer<R(KeySet, A...)> {
   static R call(KeySet keys, A... arguments, const OpEntry& op) {
     const TypedCall<A...> call(op, arguments...);
-    const Observation observation(call);
-    return go_on<R, A...>(op, keys.without(Layer::Observer), arguments...);
+    Observation observation(call);
+    return observation.around([&]() -> R { return go_on<R, A...>(op, keys.without(Layer::Observer), arguments...); });
   }
   static constexpr auto go_on_boxed = &go_on_unboxed<R, A...>;
 };

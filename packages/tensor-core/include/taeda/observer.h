@@ -55,6 +55,19 @@ class TAEDA_API Observation {
   explicit Observation(const ObservedCall& call) noexcept;
   ~Observation();
   Observation(const Observation&) = delete;
+  /// What `body` returns; where it throws, the call has failed.
+  template <class Body>
+  std::invoke_result_t<Body> around(const Body& body) {
+    using R = std::invoke_result_t<Body>;
+    if constexpr (std::is_void_v<R>) {
+      body();
+      failed_ = false;
+    } else {
+      R result = body();
+      failed_ = false;
+      return result;
+    }
+  }
 
  private:
   const ObservedCall& call_;
@@ -62,7 +75,7 @@ class TAEDA_API Observation {
   uint64_t excluded_;  // layers that were off when it began
   uint64_t sequence_;  // what the call around this one has recorded so far
   size_t count_ = 0;   // observers that saw it begin
-  int errors_;
+  bool failed_ = true;
 };
 
 // --- calls by their types (taeda/boxing.h makes them) ---

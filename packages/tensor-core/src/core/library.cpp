@@ -235,8 +235,8 @@ class BoxedCall final : public ObservedCall {
 
 Values call_observed(RuntimeOp& op, KeySet keys, Values arguments) {
   const BoxedCall call(op, arguments);
-  const Observation observation(call);
-  return go_on(op, keys.without(Layer::Observer), arguments);
+  Observation observation(call);
+  return observation.around([&] { return go_on(op, keys.without(Layer::Observer), arguments); });
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,7 @@
 
 namespace taeda {
 
-constinit thread_local uint64_t recorded_sequence = 0;
+constinit thread_local uint64_t recorded_sequence __attribute__((tls_model("initial-exec"))) = 0;
 
 namespace {
 
@@ -95,8 +94,7 @@ Observation::Observation(const ObservedCall& call) noexcept
     : call_(call),
       outer_(watched->innermost),
       excluded_(thread_state.excluded),
-      sequence_(std::exchange(recorded_sequence, 0)),
-      errors_(std::uncaught_exceptions()) {
+      sequence_(std::exchange(recorded_sequence, 0)) {
   // The same operator straight below, with more layers off: a layer passed the call on.
   const bool passed_on =
       outer_ && &outer_->call_.op == &call.op && (excluded_ & ~outer_->excluded_) && !(outer_->excluded_ & ~excluded_);
@@ -118,9 +116,8 @@ Observation::~Observation() {
   }
   ended_sequence = recorded;
   const Unobserved unobserved;
-  const bool failed = std::uncaught_exceptions() > errors_;
   for (size_t i = count_; i-- > 0;)
-    if (Observer* observer = watched->observers[i]) observer->end(call_, failed);
+    if (Observer* observer = watched->observers[i]) observer->end(call_, failed_);
 }
 
 }  // namespace taeda

@@ -1,0 +1,136 @@
+"""The order of what goes through queues, how much they hold, and errors, whichever way a message takes."""
+
+import queue as standard
+import random
+import threading
+
+import mp_workers as workers
+import pytest
+import taeda_multiprocessing as mp
+
+from taeda_registry.slots import tensor as tt
+from taeda_testing.settling import PATIENCE, eventually
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+SIZES = (1, 8, 40, 5_000, 200_000)
+
+
+def item(number, size):
+    """A tensor, a number or a list of `size` elements, all of which say the number."""
+    kind = number % 4
+    if kind == 0:
+        return tt.full((size,), float(number))
+    if kind == 1:
+        return [number] * size
+    return number if kind == 2 else ("item", {"number": number}, None, tt.tensor([float(number)]))
+
+
+def number_of(received):
+    if isinstance(received, tuple):
+        return int(received[-1].item())
+    if isinstance(received, list):
+        assert set(received) == {received[0]}
+        return received[0]
+    return received if isinstance(received, int) else int(received[-1].item())
+
+
+@pytest.mark.parametrize("kind", ["Queue", "JoinableQueue"])
+def test_small_and_large_items_arrive_in_order(kind):
+    seed = random.SystemRandom().randrange(1 << 30)
+    print("seed", seed)
+    draw = random.Random(seed)
+    context = mp.get_context("fork")
+    there, back = getattr(context, kind)(), getattr(context, kind)()
+    process = context.Process(target=workers.pass_on, args=(there, back))
+    process.start()
+    for start in range(0, 400, 40):
+        for number in range(start, start + 40):
+            there.put(item(number, draw.choice(SIZES)))
+        for number in range(start, start + 40):
+            assert number_of(back.get(timeout=PATIENCE)) == number
+    there.put(None)
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_each_thread_keeps_its_order():
+    channel = mp.get_context("fork").Queue()
+
+    def put(thread):
+        for number in range(200):
+            channel.put((thread, number, [0] * (number % 7 * 1_000)))
+
+    threads = [threading.Thread(target=put, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    last = dict.fromkeys(range(4), -1)
+    for _ in range(800):
+        thread, number, _filling = channel.get(timeout=PATIENCE)
+        assert number == last[thread] + 1
+        last[thread] = number
+    for thread in threads:
+        thread.join()
+
+
+def test_a_queue_holds_no_more_than_it_may():
+    channel = mp.get_context("fork").Queue(maxsize=3)
+    for number in range(3):
+        channel.put(number)
+    assert channel.full()
+    with pytest.raises(standard.Full):
+        channel.put(3, block=False)
+    with pytest.raises(standard.Full):
+        channel.put(3, timeout=0.01)
+    assert [channel.get(timeout=PATIENCE) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(standard.Empty):
+        channel.get(block=False)
+
+
+def test_a_pipe_that_is_full_makes_nobody_wait():
+    """Small items beyond what the pipe takes wait in the feeder's list, in order."""
+    channel = mp.get_context("fork").Queue()
+    for number in range(5_000):
+        channel.put(("x" * 100, number))
+    assert [channel.get(timeout=PATIENCE)[1] for _ in range(5_000)] == list(range(5_000))
+
+
+def test_items_are_done_when_their_takers_say_so():
+    channel = mp.get_context("fork").JoinableQueue()
+    for number in range(3):
+        channel.put(number)
+    joined = threading.Event()
+    waiting = threading.Thread(target=lambda: (channel.join(), joined.set()))
+    waiting.start()
+    for _ in range(3):
+        assert not joined.is_set()
+        channel.get(timeout=PATIENCE)
+        channel.task_done()
+    assert joined.wait(PATIENCE)
+    waiting.join()
+    with pytest.raises(ValueError, match="too many times"):
+        channel.task_done()
+
+
+def test_what_cannot_be_sent_is_told_as_pythons_queue_tells_it(capfd):
+    """By the feeder, not the caller; the place in the queue is free again."""
+    channel = mp.get_context("fork").Queue(maxsize=1)
+    channel.put(tt.ones(2, requires_grad=True) * 2)
+    channel.put(5, timeout=PATIENCE)
+    told = ""
+
+    def said():
+        nonlocal told
+        told += capfd.readouterr().err
+        assert "cannot be sent" in told
+
+    eventually(said)
+    assert channel.get(timeout=PATIENCE) == 5
+
+
+def test_a_closed_queue_takes_nothing():
+    channel = mp.get_context("fork").Queue()
+    channel.put(1)
+    assert channel.get(timeout=PATIENCE) == 1
+    channel.close()
+    with pytest.raises(ValueError, match="closed"):
+        channel.put(2)
