@@ -160,12 +160,13 @@ def test_values(name, cases):
 
 
 @pytest.mark.parametrize("name", ONE)
-def test_float32_is_rounded_once(name):
-    """float32 numbers are computed in float64: half a unit in the last place."""
+def test_float32_is_right_to_little_more_than_half_a_unit(name):
+    """float32 numbers are computed in float64, some by shorter series."""
     x = np.linspace(0.05, 0.95, 500).astype(np.float32)
     function = getattr(t.special, name.partition(".")[2])
     exact = function(t.from_numpy(x.astype(np.float64))).numpy()
-    assert np.array_equal(function(t.from_numpy(x)).numpy(), exact.astype(np.float32))
+    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
+    assert (np.abs(function(t.from_numpy(x)).numpy() - exact) < 0.6 * unit).all()
 
 
 SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, -1.0)

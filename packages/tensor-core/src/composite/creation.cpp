@@ -250,18 +250,20 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
   const Count places = Count(row) * col;
   check(places.fits() && places.of(op) < int64_t(1) << 40, ErrorKind::Memory, op,
         ": the indices of a matrix of shape (", row, ", ", col, ") do not fit in memory");
-  std::vector<int64_t> rows, columns;
-  for (int64_t i = 0; i < row; ++i)
-    for (int64_t j = 0; j < col; ++j)
-      if (lower ? j - i <= offset : j - i >= offset) {
-        rows.push_back(i);
-        columns.push_back(j);
-      }
-  const int64_t count = int64_t(rows.size());
+  // Of row i the columns [begin, end).
+  const int64_t shift = std::clamp<int64_t>(offset, -row - 1, col + 1) + int64_t(lower);
+  const auto part = [=](int64_t i) {
+    const int64_t edge = std::clamp<int64_t>(i + shift, 0, col);
+    return std::pair<int64_t, int64_t>(lower ? 0 : edge, lower ? edge : col);
+  };
+  int64_t count = 0;
+  for (int64_t i = 0; i < row; ++i) count += part(i).second - part(i).first;
   const Tensor both = taeda::empty(Shape{2, count}, DType::Int64, Device{});
-  if (count) {
-    std::memcpy(both.bytes(), rows.data(), rows.size() * sizeof(int64_t));
-    std::memcpy(both.bytes() + rows.size() * sizeof(int64_t), columns.data(), columns.size() * sizeof(int64_t));
+  int64_t *rows = both.data<int64_t>(), *columns = rows + count;
+  for (int64_t i = 0; i < row; ++i) {
+    const auto [begin, end] = part(i);
+    rows = std::fill_n(rows, end - begin, i);
+    for (int64_t j = begin; j < end; ++j) *columns++ = j;
   }
   const Tensor out = taeda::empty(Shape{2, count}, dtype.value_or(DType::Int64), device.value_or(Device{}));
   if (count) ops::copy_(out, both);

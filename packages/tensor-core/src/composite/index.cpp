@@ -105,8 +105,8 @@ std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& self, const Tens
 }  // namespace
 
 Tensor take(const Tensor& self, const Tensor& index) {
-  const Tensor places = ops::reshape(wrapped(index, self.numel()), Shape{-1});
-  return ops::reshape(ops::index_select(ops::reshape(self, Shape{-1}), 0, places), index.sizes());
+  const Tensor indices[] = {index.dtype() == DType::Int64 ? index : ops::to_dtype(index, DType::Int64)};
+  return ops::index(ops::reshape(self, Shape{-1}), indices);
 }
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {

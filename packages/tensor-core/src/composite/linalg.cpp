@@ -199,6 +199,8 @@ Tensor tensordot_axes(const Tensor& self, const Tensor& other, IntSpan dims_self
   const Tensor left = fold(summed(self, sum_a), a, false, sizes, inner_a),
                right = fold(summed(other, sum_b), b, true, rest, inner_b);
   for (int64_t n : rest) sizes.push_back(n);
+  // A matrix and a vector are no work for a product of matrices.
+  if (right.size(1) == 1) return ops::reshape(ops::mv(left, ops::select(right, 1, 0)), sizes);
   return ops::reshape(ops::mm(left, right), sizes);
 }
 

@@ -156,6 +156,12 @@ void merge_dims(Walk& walk) {
   walk.ndim = last + 1;
 }
 
+/// Runs of a few elements cost more than they do: a long dimension that comes next goes inside instead.
+void lengthen_runs(Walk& walk) {
+  constexpr int64_t few = 4, many = 16;
+  if (walk.ndim > 1 && walk.sizes[0] <= few && walk.sizes[1] >= many) swap_dims(walk, 0, 1);
+}
+
 /// One run along the innermost dimension with operands converted through stack buffers.
 void run_converted(const Walk& walk, Loop loop, const LoopParams* params, char* const* data, int64_t n) {
   alignas(64) char buffers[kMax][kChunk * 16];
@@ -239,6 +245,7 @@ bool stays_whole(const LoopOperand* operands, int count, int64_t numel) {
   add_dims(walk, operands);
   order_dims(walk);
   merge_dims(walk);
+  lengthen_runs(walk);
   const int64_t numel = operands[0].tensor->numel();
   if (numel <= kLoopGrain) return run_range(walk, loop, params, 0, numel);
   const Unlocked unlocked(true);

@@ -5,10 +5,12 @@
 #include <array>
 
 #include "cpu/indexing.h"
+#include "cpu/picked.h"
 #include "infer/dims.h"
 #include "infer/index.h"
 #include "taeda/elementwise.h"
 #include "taeda/half.h"
+#include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
@@ -18,6 +20,7 @@ namespace {
 
 using cpu::for_each_offset;
 using cpu::IndexPlan;
+using cpu::PickedBlocks;
 
 /// Strides of the kept dimensions and of the picked ones within a tensor of the plan's result shape.
 struct ResultStrides {
@@ -36,15 +39,30 @@ void for_each_picked(const IndexPlan& plan, const ResultStrides& strides, int64_
                      [&](const auto& offset, const auto&) { body(i++, offset[0] * item); });
 }
 
+/// Elements for which blocks would be most of the work.
+constexpr int64_t kFewPicked = 64;
+/// The blocks that a plan picks, where they are worth it; `values`, of its result shape, are row-major then.
+PickedBlocks blocks_of(const IndexPlan& plan, Tensor& values) {
+  PickedBlocks blocks;
+  blocks.fits = values.numel() > kFewPicked;
+  if (blocks.fits) blocks = PickedBlocks::of(plan);
+  if (blocks.fits) values = ops::contiguous(values);
+  return blocks;
+}
+
 /// Adds `values`, of the plan's result shape, to the places that it names.
-void put_sums(const Tensor& self, const IndexPlan& plan, const Tensor& values) {
+void put_sums(const Tensor& self, const IndexPlan& plan, Tensor values) {
+  const PickedBlocks blocks = blocks_of(plan, values);
+  const Unlocked unlocked(values.numel() > 32768);
   const ResultStrides strides(plan, values.strides());
   cpu::visit_sum(self.dtype(), values.dtype(), [&]<class T, class V>() {
+    const auto add = [](T& place, V value) { place = cpu::plus(place, T(value)); };
+    if (blocks.fits) return cpu::combine_blocks(blocks, self.data<T>(), values.data<V>(), add);
     for_each_picked(plan, strides, 1, [&](size_t i, int64_t at) {
       T* const to = self.data<T>() + plan.offsets[i];
       const V* const from = values.data<V>() + at;
       for_each_offset<2>(plan.rest_sizes, {IntSpan(plan.rest_strides), IntSpan(strides.rest)},
-                         [&](const auto& o, const auto&) { to[o[0]] = cpu::plus(to[o[0]], T(from[o[1]])); });
+                         [&](const auto& o, const auto&) { add(to[o[0]], from[o[1]]); });
     });
   });
 }
@@ -52,7 +70,7 @@ void put_sums(const Tensor& self, const IndexPlan& plan, const Tensor& values) {
 void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
   const IndexPlan plan = cpu::plan_index("index_put_", self, indices);
   infer::index_values("index_put_", plan.result, values);
-  const Tensor wide = ops::expand(ops::to_dtype(values, self.dtype()), plan.result);
+  Tensor wide = ops::expand(ops::to_dtype(values, self.dtype()), plan.result);
   if (wide.numel() == 0) return;
   if (accumulate) {
     if (!cpu::sums_apart(self, wide.numel())) return put_sums(self, plan, wide);
@@ -61,6 +79,11 @@ void index_put_kernel(const Tensor& self, TensorList indices, const Tensor& valu
       put_sums(sums, self.contiguous() ? plan : cpu::plan_index("index_put_", sums, indices), wide);
     });
   }
+  if (const PickedBlocks blocks = blocks_of(plan, wide); blocks.fits)
+    return cpu::visit_width(self.dtype(), [&]<class T>() {
+      cpu::combine_blocks(blocks, reinterpret_cast<T*>(self.bytes()), reinterpret_cast<const T*>(wide.bytes()),
+                          cpu::Assign{});
+    });
   const ResultStrides strides(plan, wide.strides());
   const int64_t item = self.item_bytes();
   for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
@@ -89,12 +112,30 @@ std::vector<int64_t> set_before(int64_t n, const Test& set) {
 /// Writes the positions of the set elements among [begin, end) of a row-major tensor.
 template <class Test>
 void write_positions(IntSpan sizes, int64_t begin, int64_t end, const Test& set, int64_t* to) {
+  constexpr int64_t block = 1024;
+  int32_t found[block];
   const int64_t n = int64_t(sizes.size());
+  if (n == 0) return;
+  const int64_t length = sizes[size_t(n - 1)];
   std::array<int64_t, kMaxDims> at{};
   for (int64_t d = n - 1, rest = begin; d >= 0; rest /= sizes[size_t(d--)]) at[size_t(d)] = rest % sizes[size_t(d)];
-  for (int64_t i = begin; i < end; ++i) {
-    if (set(i)) to = std::copy_n(at.begin(), n, to);
-    for (int64_t d = n - 1; d >= 0 && ++at[size_t(d)] == sizes[size_t(d)]; --d) at[size_t(d)] = 0;
+  int64_t& column = at[size_t(n - 1)];
+  while (begin < end) {
+    // A part of a row: first where its elements are set, without a branch.
+    const int64_t part = std::min({block, end - begin, length - column});
+    int64_t count = 0;
+    for (int64_t j = 0; j < part; ++j) {
+      found[count] = int32_t(j);
+      count += set(begin + j);
+    }
+    const int64_t first = column;
+    for (int64_t k = 0; k < count; ++k) {
+      for (int64_t d = 0; d + 1 < n; ++d) *to++ = at[size_t(d)];
+      *to++ = first + found[k];
+    }
+    begin += part;
+    column += part;
+    for (int64_t d = n - 1; d > 0 && at[size_t(d)] == sizes[size_t(d)]; --d) at[size_t(d)] = 0, ++at[size_t(d - 1)];
   }
 }
 
@@ -156,6 +197,13 @@ void compact_blocks(const char* from, const bool* mask, int64_t n, int64_t bytes
     to += bytes;
   }
 }
+void gather(const Tensor& out, const Tensor& self, const PickedBlocks& blocks) {
+  const Unlocked unlocked(out.numel() > 32768);
+  cpu::visit_width(self.dtype(), [&]<class T>() {
+    cpu::gather_blocks(blocks, reinterpret_cast<const T*>(self.bytes()), reinterpret_cast<T*>(out.bytes()));
+  });
+}
+
 /// self[mask] for one mask over the leading dimensions of a row-major tensor.
 Tensor masked_rows(const Tensor& self, const Tensor& mask_) {
   const Tensor mask = ops::contiguous(mask_);
@@ -184,6 +232,11 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
   const IndexPlan plan = cpu::plan_index("index", self, indices);
   const Tensor out = empty(plan.result, self.dtype(), self.device());
   if (out.numel() == 0) return out;
+  if (out.numel() > kFewPicked)
+    if (const PickedBlocks blocks = PickedBlocks::of(plan); blocks.fits) {
+      gather(out, self, blocks);
+      return out;
+    }
   const ResultStrides strides(plan, out.strides());
   const int64_t item = self.item_bytes();
   for_each_picked(plan, strides, item, [&](size_t i, int64_t at) {
@@ -195,46 +248,14 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
 
 // --- along one dimension -------------------------------------------------------------------------------------------
 
-/// A row-major tensor along one dimension: `outer` stacks of `size` blocks of `inner` elements.
-struct Stacks {
-  int64_t outer = 1, size, inner = 1;
-  Stacks(const Tensor& t, int64_t dim) : size(t.size(dim)) {
-    for (int64_t d = 0; d < dim; ++d) outer *= t.size(d);
-    for (int64_t d = dim + 1; d < t.dim(); ++d) inner *= t.size(d);
-  }
-};
-
-/// Blocks of row-major `self` at `places`, in their order.
-void select_blocks(const Tensor& out, const Tensor& self, int64_t dim, const std::vector<int64_t>& places) {
-  const Stacks from(self, dim);
-  const int64_t item = self.item_bytes(), bytes = from.inner * item, count = int64_t(places.size());
-  const auto select = [&](int64_t stack, int64_t first, int64_t end) {
-    const char* const in = self.bytes() + stack * from.size * bytes;
-    char* const to = out.bytes() + stack * count * bytes;
-    if (from.inner == 1)
-      return cpu::visit_width(self.dtype(), [&]<class T>() {
-        for (int64_t i = first; i < end; ++i)
-          reinterpret_cast<T*>(to)[i] = reinterpret_cast<const T*>(in)[places[size_t(i)]];
-      });
-    for (int64_t i = first; i < end; ++i) std::memcpy(to + i * bytes, in + places[size_t(i)] * bytes, size_t(bytes));
-  };
-  parallel_for(from.outer * count, std::max<int64_t>(1, (1 << 17) / bytes), [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t stack = begin / count, first = begin % count, several = std::min(end - begin, count - first);
-      select(stack, first, first + several);
-      begin += several;
-    }
-  });
-}
-
 void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
   const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);
   const int64_t d = infer::axis_of(dim, self.dim());
-  const std::vector<int64_t> places = cpu::checked_indices("index_select", index, self.size(d), d);
+  std::vector<int64_t> places = cpu::checked_indices("index_select", index, self.size(d), d);
   if (out.numel() == 0) return;
+  if (self.contiguous() && to.contiguous()) return gather(to, self, PickedBlocks::along(self, d, std::move(places)));
   const int64_t item = self.item_bytes();
   const Unlocked unlocked(out.numel() > 32768);
-  if (self.contiguous() && to.contiguous()) return select_blocks(to, self, d, places);
   Shape sizes(self.sizes()), from_strides(self.strides()), to_strides(to.strides());
   for (Shape* s : {&sizes, &from_strides, &to_strides}) s->erase(d);
   const int64_t block = std::max<int64_t>(1, product(sizes) * item);
@@ -250,27 +271,21 @@ void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, co
 template <bool Sums = false, class Combine>
 void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& index, const Tensor& source_,
                  const Combine& combine) {
-  const Tensor out = cpu::at_least_1d(out_), source = cpu::at_least_1d(source_);
+  const Tensor out = cpu::at_least_1d(out_);
+  Tensor source = cpu::at_least_1d(source_);
   const int64_t d = infer::axis_of(dim, out.dim());
-  const std::vector<int64_t> places = cpu::checked_indices(op, index, out.size(d), d);
+  std::vector<int64_t> places = cpu::checked_indices(op, index, out.size(d), d);
+  if (source.numel() == 0) return;
+  const bool row_major = out.contiguous();
+  if (row_major) source = ops::contiguous(source);
+  const Unlocked unlocked(source.numel() > 32768);
+  const PickedBlocks blocks = row_major ? PickedBlocks::along(out, d, places) : PickedBlocks{};
   Shape sizes(out.sizes()), to_strides(out.strides()), from_strides(source.strides());
   for (Shape* s : {&sizes, &to_strides, &from_strides}) s->erase(d);
-  const bool row_major = out.contiguous() && source.contiguous();
-  const Stacks stacks(out, d);
   const auto visit = [&]<class T, class V>() {
+    if (row_major) return cpu::combine_blocks(blocks, out.data<T>(), source.data<V>(), combine);
     Patience patience;
-    // Side by side: whole blocks, or the single elements of one stack after the other.
-    for (int64_t stack = 0; row_major && stack < stacks.outer; ++stack) {
-      T* const to = out.data<T>() + stack * stacks.size * stacks.inner;
-      const V* const from = source.data<V>() + stack * int64_t(places.size()) * stacks.inner;
-      for (size_t i = 0; i < places.size(); ++i) {
-        patience();
-        T* const block = to + places[i] * stacks.inner;
-        const V* const values = from + int64_t(i) * stacks.inner;
-        for (int64_t j = 0; j < stacks.inner; ++j) combine(block[j], values[j]);
-      }
-    }
-    for (size_t i = 0; !row_major && i < places.size(); ++i) {
+    for (size_t i = 0; i < places.size(); ++i) {
       patience();
       T* to = out.data<T>() + places[i] * out.stride(d);
       const V* from = source.data<V>() + int64_t(i) * source.stride(d);
@@ -287,10 +302,11 @@ void index_add_kernel(const Tensor& out, const Tensor& self, int64_t dim, const 
   if (cpu::sums_apart(out, source.numel()))
     return cpu::summed_apart(out, [&](const Tensor& sums) { index_add_kernel(sums, self, dim, index, source, alpha); });
   cpu::start_from(out, self);
-  const bool scaled = !alpha.equal(1.0);
-  into_slices<true>("index_add", out, dim, index, source, [&]<class T, class V>(T& place, V value) {
-    place = cpu::plus(place, scaled ? cpu::times(alpha.to<T>(), T(value)) : T(value));
-  });
+  const Tensor scaled = alpha.equal(1.0)
+                            ? source
+                            : ops::mul(ops::to_dtype(source, out.dtype()), ops::to_dtype(Tensor(alpha), out.dtype()));
+  into_slices<true>("index_add", out, dim, index, scaled,
+                    []<class T, class V>(T& place, V value) { place = cpu::plus(place, T(value)); });
 }
 void index_copy_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   cpu::start_from(out, self);

@@ -31,7 +31,7 @@ template <class T>
 struct Dimension {
   using Weight = WeightOf<T>;
   Taps taps;
-  std::vector<Weight> weights;
+  std::vector<Weight> weights, by_tap;
   int64_t in, uniform = 0;
   int shift = 0;
   bool identity;
@@ -43,13 +43,17 @@ struct Dimension {
     weights.reserve(taps.weights.size());
     for (const double weight : taps.weights)
       weights.push_back(scale == 1 ? Weight(weight) : Weight(std::lround(weight * scale)));
+    if (uniform != 2 && uniform != 4) return;
+    by_tap.resize(size_t(uniform * out()));
+    for (int64_t i = 0; i < out(); ++i)
+      for (int64_t k = 0; k < uniform; ++k) by_tap[size_t(k * out() + i)] = of(i)[k];
   }
   int64_t out() const { return taps.size(); }
   const Weight* of(int64_t i) const { return weights.data() + i * taps.most; }
   int64_t first(int64_t i) const { return taps.first[size_t(i)]; }
   int64_t count(int64_t i) const { return taps.count[size_t(i)]; }
   LineTaps<Weight> line() const {
-    return {out(), taps.most, uniform, taps.first.data(), taps.count.data(), weights.data(), shift};
+    return {out(), taps.most, uniform, taps.first.data(), taps.count.data(), weights.data(), by_tap.data(), shift};
   }
 };
 
@@ -115,6 +119,10 @@ void resample_planes(const T* x, int64_t planes, const Dimension<T>& rows, const
       Rows<T> lines(x + plane * rows.in * columns.in * inner, rows, columns, inner);
       for (int64_t i = first; i < last; ++i) {
         T* const to = out + (plane * rows.out() + i) * width;
+        if (rows.identity && !columns.identity) {
+          run_line(x + (plane * rows.in + i) * columns.in * inner, columns, inner, to);
+          continue;
+        }
         if (rows.identity) {
           std::memcpy(to, lines[i], size_t(width) * sizeof(T));
           continue;

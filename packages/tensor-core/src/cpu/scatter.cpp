@@ -180,49 +180,45 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
   if (is_half(out) || ((sum || prod) && total_dtype(out.dtype()) != out.dtype()))
     return summed_apart(
         out, [&](const Tensor& sums) { scatter_reduce_kernel(sums, self, dim, index, src, reduce, include_self); });
-  const Tensor counts = empty(at_least_1d(out).sizes(), DType::Int64);
-  const int64_t d = infer::axis_of(dim, counts.dim());
-  const Tensor index1 = at_least_1d(index);
-  std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
-  if (index1.numel()) check_all("scatter_reduce", counts, d, index1);
-  const Tensor source = at_least_1d(src), to = at_least_1d(out);
+  // One number tells a place of the result and of the counts.
+  if (!out.contiguous()) {
+    const Tensor plain = empty(out.sizes(), out.dtype());
+    scatter_reduce_kernel(plain, self, dim, index, src, reduce, include_self);
+    return ops::copy_(out, plain);
+  }
+  const Tensor to = at_least_1d(out), index1 = at_least_1d(index), source = at_least_1d(src);
+  const int64_t d = infer::axis_of(dim, to.dim());
+  const bool checked = index1.numel() && check_all("scatter_reduce", to, d, index1);
   start_from(out, self);
   if (index1.numel() == 0) return;
-  // The walks visit the same positions in the same order; they are the same for all dtypes.
-  struct Visit {
-    int64_t count, place, at;
-  };
-  std::vector<Visit> visits;
-  visits.reserve(size_t(index1.numel()));
-  along("scatter_reduce", counts, d, index1, index1, [&](int64_t place, int64_t) { visits.push_back({place, 0, 0}); });
-  auto next = visits.begin();
-  along("scatter_reduce", to, d, index1, source, [&](int64_t place, int64_t at) {
-    next->place = place;
-    next++->at = at;
-  });
+  const bool counted = mean || !include_self;
+  const Tensor counts = empty(Shape{counted ? out.numel() : 0}, DType::Int64);
+  std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
+  const Unlocked unlocked(index1.numel() > 32768);
   visit_sum(out.dtype(), source.dtype(), [&]<class T, class V>() {
     T* const target = to.data<T>();
     const V* const values = source.data<V>();
-    int64_t* const seen = counts.data<int64_t>();
-    in_blocks(int64_t(visits.size()), [&](int64_t begin, int64_t end) {
-      for (const Visit& visit : std::span(visits).subspan(size_t(begin), size_t(end - begin))) {
-        T& into = target[visit.place];
-        const T value = T(values[visit.at]);
-        if (seen[visit.count]++ == 0) into = value;
-        else if (sum) into = plus(into, value);
-        else if (prod) into = times(into, value);
-        else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
-          into = value;
-      }
-    });
+    int64_t* const seen = counted ? counts.data<int64_t>() : nullptr;
+    along(
+        "scatter_reduce", to, d, index1, source,
+        [=](int64_t place, int64_t at) {
+          T& into = target[place];
+          const T value = T(values[at]);
+          if (seen && seen[place]++ == 0) into = value;
+          else if (sum) into = plus(into, value);
+          else if (prod) into = times(into, value);
+          else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
+            into = value;
+        },
+        true, checked);
     if (!mean) return;
-    for_each_offset<2>(to.sizes(), {to.strides(), counts.strides()}, [&](const auto& o, const auto&) {
-      const int64_t n = counts.data<int64_t>()[o[1]];
-      if (n <= 1) return;
-      T& value = to.data<T>()[o[0]];
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      const int64_t n = seen[i];
+      if (n <= 1) continue;
+      T& value = target[i];
       if constexpr (std::is_integral_v<T>) value = T(int64_t(std::floor(double(value) / double(n))));
       else value = value / T(n);
-    });
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // CPU kernels of the shape family: joining and triangles.
 #include "taeda/ops/shape.h"
 
+#include "cpu/indexing.h"
 #include "infer/dims.h"
 #include "taeda/ops/cast.h"
 #include "taeda/parallel.h"
@@ -16,12 +17,28 @@ bool plain(const Tensor& out, TensorList tensors) {
   return true;
 }
 
+/// Two tensors element by element in turn, as `stack` along a new last dimension has them.
+template <class T>
+void interleave(T* out, const T* a, const T* b, int64_t n) {
+  parallel_for(n, 1 << 15, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      out[2 * i] = a[i];
+      out[2 * i + 1] = b[i];
+    }
+  });
+}
+
 void cat_kernel(const Tensor& out, TensorList tensors, int64_t dim) {
   const int64_t d = infer::axis_of(dim, out.dim());
   const Unlocked unlocked(out.numel() > 32768);
   if (plain(out, tensors)) {
     const int64_t outer = product(out.sizes().first(size_t(d)));
     const int64_t row = outer ? out.numel() / outer * out.item_bytes() : 0;
+    if (tensors.size() == 2 && tensors[0].numel() == outer && tensors[1].numel() == outer)
+      return cpu::visit_width(out.dtype(), [&]<class T>() {
+        interleave(reinterpret_cast<T*>(out.bytes()), reinterpret_cast<const T*>(tensors[0].bytes()),
+                   reinterpret_cast<const T*>(tensors[1].bytes()), outer);
+      });
     int64_t at = 0;
     for (const Tensor& t : tensors) {
       const int64_t run = outer ? t.numel() / outer * t.item_bytes() : 0;
@@ -45,9 +62,28 @@ void cat_kernel(const Tensor& out, TensorList tensors, int64_t dim) {
   }
 }
 
+/// The same where both are row-major: each row is copied once, up to where it is cleared.
+template <class Keep>
+void triangle_of_rows(const Tensor& out, const Tensor& self, const Keep& keep) {
+  const int64_t rows = out.size(-2), columns = out.size(-1), bytes = out.item_bytes(), width = columns * bytes;
+  if (width == 0) return;
+  parallel_for(out.numel() / columns, std::max<int64_t>(1, (1 << 18) / width), [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const auto [begin, end] = keep(i % rows);
+      const int64_t from = std::clamp<int64_t>(begin, 0, columns) * bytes;
+      const int64_t to = std::max(from, std::clamp<int64_t>(end, 0, columns) * bytes);
+      char* const row = out.bytes() + i * width;
+      std::memset(row, 0, size_t(from));
+      if (!out.same(self)) std::memcpy(row + from, self.bytes() + i * width + from, size_t(to - from));
+      std::memset(row + to, 0, size_t(width - to));
+    }
+  });
+}
 /// Copies the kept part of every row and clears the rest.
 template <class Keep>
 void triangle(const Tensor& out, const Tensor& self, const Keep& keep) {
+  const Unlocked unlocked(out.numel() > 32768);
+  if (out.contiguous() && self.contiguous() && out.dtype() == self.dtype()) return triangle_of_rows(out, self, keep);
   if (!out.same(self)) ops::copy_(out, self);
   const int64_t rows = out.size(-2), columns = out.size(-1), bytes = out.item_bytes();
   const int64_t row_step = out.stride(-2) * bytes, column_step = out.stride(-1) * bytes;

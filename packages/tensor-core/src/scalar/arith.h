@@ -101,11 +101,35 @@ TAEDA_HD inline T interpolated(T a, T b, T weight) {
   else return weight < T(0.5) ? a + weight * (b - a) : b - (b - a) * (T(1) - weight);
 }
 
-/// Only of float32 are quotients exact in float64, and not all.
+/// Of float32 quotients are exact in float64, though not all, and of integers below 2^50.
 template <class T>
 TAEDA_HD inline auto division_plain(T a, T b) {
+  constexpr uint64_t half = uint64_t(1) << 50;
   if constexpr (is_same<T, float>) return bool(magnitude(a) < float(exact_quotient_limit) * magnitude(b));
+  else if constexpr (is_same<T, int64_t>)
+    return bool((uint64_t(a) + half < 2 * half) & (uint64_t(b) + half < 2 * half) & (b != 0));
   else return Always();
+}
+/// An integer below 2^51 as a number and back, by the low bits of what is large enough: any vectors can.
+TAEDA_HD inline double from_whole(int64_t x) {
+  constexpr double magic = Format<double>::magic;
+  return bit_cast<double>(uint64_t(x) + bit_cast<uint64_t>(magic)) - magic;
+}
+TAEDA_HD inline int64_t to_whole(double x) {
+  constexpr double magic = Format<double>::magic;
+  return int64_t(bit_cast<uint64_t>(x + magic) - bit_cast<uint64_t>(magic));
+}
+// No quotient of such integers is so near to a whole number that rounding would reach it.
+TAEDA_HD inline int64_t whole_floor_divide(int64_t a, int64_t b) {
+  return to_whole(floor(from_whole(a) / from_whole(b)));
+}
+TAEDA_HD inline int64_t whole_remainder(int64_t a, int64_t b) {
+  const double x = from_whole(a), y = from_whole(b);
+  return to_whole(x - floor(x / y) * y);
+}
+TAEDA_HD inline int64_t whole_fmod(int64_t a, int64_t b) {
+  const double x = from_whole(a), y = from_whole(b);
+  return to_whole(x - trunc(x / y) * y);
 }
 template <class T>
 inline T exact_fmod(T a, T b) {
@@ -141,15 +165,16 @@ inline T exact_floor_divide(T a, T b) {
     return T(a / b);
   }
 }
-#define TAEDA_DIVISION(NAME, FAST, EXACT)                                      \
+#define TAEDA_DIVISION(NAME, FAST, WHOLE, EXACT)                               \
   template <class T>                                                           \
   inline T NAME(T a, T b) {                                                    \
     if constexpr (is_same<T, float>) return float(FAST(double(a), double(b))); \
+    else if constexpr (is_same<T, int64_t>) return WHOLE(a, b);                \
     else return EXACT(a, b);                                                   \
   }
-TAEDA_DIVISION(fmod_of, vfmod, exact_fmod)
-TAEDA_DIVISION(remainder_of, vremainder, exact_remainder)
-TAEDA_DIVISION(floor_divide_of, vfloor_divide, exact_floor_divide)
+TAEDA_DIVISION(fmod_of, vfmod, whole_fmod, exact_fmod)
+TAEDA_DIVISION(remainder_of, vremainder, whole_remainder, exact_remainder)
+TAEDA_DIVISION(floor_divide_of, vfloor_divide, whole_floor_divide, exact_floor_divide)
 #undef TAEDA_DIVISION
 template <class T>
 inline T trunc_divide_of(T a, T b) {
@@ -160,10 +185,8 @@ inline T trunc_divide_of(T a, T b) {
 
 template <class T>
 inline T power(T a, T b) {
-  if constexpr (is_same<T, float>) {
+  if constexpr (is_real<T>) {
     return vpow(a, b);
-  } else if constexpr (is_real<T>) {
-    return std::pow(a, b);
   } else if constexpr (is_complex_number<T>) {
     return b == T(0) ? T(1) : from_host<T>(std::pow(host(a), host(b)));
   } else {
@@ -176,6 +199,15 @@ inline T power(T a, T b) {
     }
     return result;
   }
+}
+/// The neighbour of `a` on the side of `b`: numbers of one sign are ordered as their bits are.
+template <class T>
+TAEDA_HD inline T next_after(T a, T b) {
+  const Bits<T> from = bit_cast<Bits<T>>(a);
+  const bool away = (a < b) == (a > T(0));  // from zero
+  const T least = with_sign_of(bit_cast<T>(Bits<T>(1)), b), next = bit_cast<T>(away ? from + 1 : from - 1);
+  const T moved = a == T(0) ? least : next;
+  return (a != a) | (b != b) ? a + b : a == b ? b : moved;
 }
 template <class T>
 inline T x_log_y(T x, T y) {
@@ -207,10 +239,9 @@ TAEDA_HD inline T log_add_exp(T a, T b) {
   return high + vlog1p_of_small(vexp(a == b ? T(0) : low - high));
 }
 template <class T>
-inline T log_add_exp2(T a, T b) {
+TAEDA_HD inline T log_add_exp2(T a, T b) {
   const T high = a > b ? a : b, low = a > b ? b : a;
-  if (std::isinf(high) && a == b) return a;
-  return high + std::log1p(std::exp2(low - high)) * T(1.44269504088896340736);
+  return high + vlog1p_of_small(vexp2(a == b ? T(0) : low - high)) * T(1.44269504088896340736);
 }
 template <class T>
 TAEDA_HD inline T greatest_divisor(T a, T b) {

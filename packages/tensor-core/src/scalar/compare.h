@@ -6,7 +6,8 @@ namespace taeda::loops::TAEDA_ISA {
 
 template <class T>
 TAEDA_HD inline T bit_not(T x) {
-  if constexpr (is_same<T, bool>) return !x;
+  // As a byte, which vectorises where bool does not.
+  if constexpr (is_same<T, bool>) return bit_cast<uint8_t>(x) == 0;
   else return T(~x);
 }
 template <class T>

@@ -49,10 +49,6 @@ inline R exact_hypot(R a, R b) {
   return std::hypot(a, b);
 }
 template <class R>
-inline R exact_nextafter(R a, R b) {
-  return std::nextafter(a, b);
-}
-template <class R>
 inline R exact_abs(Complex<R> z) {
   return std::abs(host(z));
 }

@@ -11,6 +11,15 @@ TAEDA_HD inline double stirling(double z) {
   return (z - 0.5) * vlog(z) - z + (0.91893853320467274178 + w * series);
 }
 
+/// log(gamma(y)) for y >= 1/2, from eight places further up where y is below 8: gamma(y + 8) = gamma(y) y (y + 1) ...
+/// (y + 7).
+TAEDA_HD inline double log_gamma_above(double y) {
+  const bool small = y < 8.0;
+  const double u = y * (y + 7.0);
+  const double rest = stirling(small ? y + 8.0 : y);
+  return small ? rest - vlog((u * (u + 6.0)) * ((u + 10.0) * (u + 12.0))) : rest;
+}
+
 TAEDA_HD inline float vlgamma(float value) {
   const double x = double(value), inf = kInfinity<double>, pi = 3.14159265358979323846;
   // Below a half by reflection: |gamma(x) gamma(1 - x)| = pi / |sin(pi x)|.

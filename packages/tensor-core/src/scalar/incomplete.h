@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scalar/gamma.h"
 #include "scalar/special.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -90,11 +91,15 @@ inline double log_gamma_1p(double a) {
   for (int k = 14; k >= 0; --k) sum = (sum + c[k]) * a;
   return sum;
 }
+/// How small a part of a sum ends it, for results of type T.
+template <class T> inline constexpr double kEnough = is_same<T, float> ? 0x1p-32 : 0x1p-54;
 /// x^a exp(-x) / gamma(a + 1).
+template <class T>
 inline double gamma_density(double a, double x) {
   if (a < 10) {
     if (x > 750) return 0;
-    return std::pow(x, a) * std::exp(-x) / std::tgamma(a + 1);
+    if constexpr (is_same<T, float>) return vexp(a * vlog(x) - x - log_gamma_above(a + 1));
+    else return std::pow(x, a) * std::exp(-x) / std::tgamma(a + 1);
   }
   const double q = 1 / (a * a),
                stirling_rest =
@@ -102,14 +107,18 @@ inline double gamma_density(double a, double x) {
                     q * (1. / 360 -
                          q * (1. / 1260 - q * (1. / 1680 - q * (1. / 1188 - q * (691. / 360360 - q / 156)))))) /
                    a;
-  return std::exp(a * log1p_less_x((x - a) / a) - stirling_rest) / std::sqrt(2 * kPi * a);
+  // Far below `a` the difference would lose digits of x / a.
+  const double mu = (x - a) / a, l = mu < -0.4 ? std::log(x / a) - mu : log1p_less_x(mu);
+  return std::exp(a * l - stirling_rest) / std::sqrt(2 * kPi * a);
 }
+template <class T>
 inline double gamma_series(double a, double x) {
   double term = 1, sum = 1;
-  for (double k = a + 1; term > sum * 0x1p-54 && k < a + 2000; k += 1) sum += term *= x / k;
-  return gamma_density(a, x) * sum;
+  for (double k = a + 1; term > sum * kEnough<T> && k < a + 2000; k += 1) sum += term *= x / k;
+  return gamma_density<T>(a, x) * sum;
 }
 /// Of the upper function, for x above a: Legendre's continued fraction by Lentz' method.
+template <class T>
 inline double gamma_fraction(double a, double x) {
   double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
   for (int k = 1; k < 2000; ++k) {
@@ -119,19 +128,20 @@ inline double gamma_fraction(double a, double x) {
     c = b + part / c;
     const double change = d * c;
     h *= change;
-    if (std::abs(change - 1) < 0x1p-53) break;
+    if (std::abs(change - 1) < 2 * kEnough<T>) break;
   }
-  const double density = gamma_density(a, x);
+  const double density = gamma_density<T>(a, x);
   return density * a * h;
 }
 /// Of the upper function, for small numbers: 1 - x^a / gamma(a + 1) without cancellation, and the rest of the series.
+template <class T>
 inline double gamma_upper_series(double a, double x) {
   double term = 1, sum = 0;
   for (int n = 1; n < 2000; ++n) {
     term *= -x / n;
     const double part = term / (a + n);
     sum += part;
-    if (std::abs(part) <= 0x1p-54 * std::abs(sum)) break;
+    if (std::abs(part) <= kEnough<T> * std::abs(sum)) break;
   }
   const double l = a * std::log(x) - log_gamma_1p(a);
   return -std::expm1(l) - std::exp(l) * a * sum;
@@ -161,6 +171,7 @@ struct TemmeTable {
     }
   }
 };
+template <class T>
 inline double gamma_uniform(double a, double x, bool upper) {
   static const TemmeTable table;
   const double mu = (x - a) / a, half_square = -log1p_less_x(mu);
@@ -171,7 +182,7 @@ inline double gamma_uniform(double a, double x, bool upper) {
     for (int n = TemmeTable::kTerms - 1; n >= 0; --n) c = c * eta + table.d[k][n];
     const double term = c * power;
     sum += term;
-    if (std::abs(term) < 0x1p-54 * std::abs(sum)) break;
+    if (std::abs(term) < kEnough<T> * std::abs(sum)) break;
     power /= a;
   }
   const double rest = std::exp(-a * half_square) / std::sqrt(2 * kPi * a) * sum;
@@ -184,25 +195,27 @@ inline bool gamma_is_uniform(double a, double x) {
 }
 
 /// The lower and the upper incomplete gamma function over gamma(a); they add up to 1.
+template <class T>
 inline double gamma_upper(double a, double x) {
   if (!(x >= 0 && a >= 0)) return NAN;
   if (a == 0) return x > 0 ? 0 : NAN;
   if (x == 0) return 1;
   if (a == INFINITY) return x == INFINITY ? NAN : 1;
   if (x == INFINITY) return 0;
-  if (gamma_is_uniform(a, x)) return gamma_uniform(a, x, true);
-  if (x > 1.1) return x < a ? 1 - gamma_series(a, x) : gamma_fraction(a, x);
+  if (gamma_is_uniform(a, x)) return gamma_uniform<T>(a, x, true);
+  if (x > 1.1) return x < a ? 1 - gamma_series<T>(a, x) : gamma_fraction<T>(a, x);
   const bool low = x <= 0.5 ? -0.4 / std::log(x) < a : x * 1.1 < a;
-  return low ? 1 - gamma_series(a, x) : gamma_upper_series(a, x);
+  return low ? 1 - gamma_series<T>(a, x) : gamma_upper_series<T>(a, x);
 }
+template <class T>
 inline double gamma_lower(double a, double x) {
   if (!(x >= 0 && a >= 0)) return NAN;
   if (a == 0) return x > 0 ? 1 : NAN;
   if (x == 0) return 0;
   if (a == INFINITY) return x == INFINITY ? NAN : 0;
   if (x == INFINITY) return 1;
-  if (gamma_is_uniform(a, x)) return gamma_uniform(a, x, false);
-  return x > 1 && x > a ? 1 - gamma_upper(a, x) : gamma_series(a, x);
+  if (gamma_is_uniform(a, x)) return gamma_uniform<T>(a, x, false);
+  return x > 1 && x > a ? 1 - gamma_upper<T>(a, x) : gamma_series<T>(a, x);
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

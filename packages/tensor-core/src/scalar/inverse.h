@@ -17,26 +17,24 @@ TAEDA_HD inline double atan_core(double t) {
                       -0.0314556728, 0.0110644242, -0.00182720897);
 }
 
-/// What asin and acos share: beyond a half, asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
-struct HalfAngle {
-  bool large;
-  double angle;  // asin(a); when large, half of what is missing to pi/2
-};
-TAEDA_HD inline HalfAngle half_angle(double a) {
-  const bool large = a > 0.5;
+/// What asin and acos share: asin(a), or, where that is `large`, beyond a half, half of what is missing to pi/2, as
+/// asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
+TAEDA_HD inline double half_angle(double a, bool large) {
   const double z = large ? (1.0 - a) * 0.5 : a * a;
-  return {large, asin_core(large ? sqrt(z) : a, z)};
+  return asin_core(sqrt(z), z);  // the square of a float32 number is exact, and so is its root
 }
-
 TAEDA_HD inline float vasin(float x) {
-  const HalfAngle h = half_angle(magnitude(double(x)));
-  const double y = h.large ? 1.57079632679489661923 - 2.0 * h.angle : h.angle;
+  const double a = magnitude(double(x));
+  const bool large = a > 0.5;
+  const double angle = half_angle(a, large), y = large ? 1.57079632679489661923 - 2.0 * angle : angle;
   return x != x ? x : float(with_sign_of(y, double(x)));
 }
 TAEDA_HD inline float vacos(float x) {
-  const HalfAngle h = half_angle(magnitude(double(x)));
-  const double near_one = x > 0 ? 2.0 * h.angle : 3.14159265358979323846 - 2.0 * h.angle;
-  return float(h.large ? near_one : 1.57079632679489661923 - with_sign_of(h.angle, double(x)));
+  const double a = magnitude(double(x));
+  const bool large = a > 0.5;
+  const double angle = half_angle(a, large);
+  const double near_one = x > 0 ? 2.0 * angle : 3.14159265358979323846 - 2.0 * angle;
+  return float(large ? near_one : 1.57079632679489661923 - with_sign_of(angle, double(x)));
 }
 TAEDA_HD inline float vatan2(float y, float x) {
   const double a = magnitude(double(y)), b = magnitude(double(x)), large = a > b ? a : b, small = a > b ? b : a;

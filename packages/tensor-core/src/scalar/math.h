@@ -23,16 +23,35 @@ TAEDA_HD inline T power_of_two(T shifted) {
   return bit_cast<T>((bit_cast<Bits<T>>(shifted) + Bits<T>(F::bias)) << F::mantissa);
 }
 
+/// c[0] + c[1] x + ...: even and odd powers apart, as two short chains are faster than a long one.
+template <int N>
+TAEDA_HD inline double polynomial(const double (&c)[N], double x) {
+  static_assert(N >= 2);
+  constexpr int last_even = (N - 1) & ~1, last_odd = (N - 2) | 1;
+  const double z = x * x;
+  double even = c[last_even], odd = c[last_odd];
+#pragma GCC unroll 32
+  for (int k = last_even - 2; k >= 0; k -= 2) even = even * z + c[k];
+#pragma GCC unroll 32
+  for (int k = last_odd - 2; k >= 1; k -= 2) odd = odd * z + c[k];
+  return even + x * odd;
+}
+
+/// e^r - 1 - r for |r| <= ln(2) / 2.
+template <class T>
+TAEDA_HD inline T expm1_tail(T r) {
+  if constexpr (is_same<T, float>)
+    return r * r * poly(r, 0.5f, 0.1666657658f, 0.04166655411f, 0.00836324667f, 0.001392626805f);
+  else
+    return r * r *
+           poly(r, 0.5, 0.16666666666666671, 0.0416666666666666698, 0.00833333333332606976, 0.00138888888888837016,
+                0.000198412698750489052, 0.0000248015873257107583, 2.75572551109788893e-6, 2.75572734365704858e-7,
+                2.51053372446652102e-8, 2.09147728322480897e-9);
+}
 /// e^r - 1 for |r| <= ln(2) / 2.
 template <class T>
 TAEDA_HD inline T expm1_core(T r) {
-  if constexpr (is_same<T, float>)
-    return r + r * r * poly(r, 0.5f, 0.1666657658f, 0.04166655411f, 0.00836324667f, 0.001392626805f);
-  else
-    return r + r * r *
-                   poly(r, 0.5, 0.16666666666666671, 0.0416666666666666698, 0.00833333333332606976,
-                        0.00138888888888837016, 0.000198412698750489052, 0.0000248015873257107583,
-                        2.75572551109788893e-6, 2.75572734365704858e-7, 2.51053372446652102e-8, 2.09147728322480897e-9);
+  return r + expm1_tail(r);
 }
 
 template <class T>
@@ -57,13 +76,15 @@ TAEDA_HD inline T vexp_small(T x) {
   return (T(1) + expm1_core(r)) * power_of_two(shifted);
 }
 
-TAEDA_HD inline double vexp2(double x) {
-  using F = Format<double>;
-  x = x < -1100.0 ? -1100.0 : x;
-  x = x > 1100.0 ? 1100.0 : x;
-  const double n = (x + F::magic) - F::magic;
-  const double p = 1.0 + expm1_core((x - n) * 0.69314718055994530942);
-  const double half = n * 0.5 + F::magic;
+template <class T>
+TAEDA_HD inline T vexp2(T x) {
+  using F = Format<T>;
+  constexpr T most = is_same<T, float> ? T(140) : T(1100), least = is_same<T, float> ? T(-160) : T(-1100);
+  x = x < least ? least : x;
+  x = x > most ? most : x;
+  const T n = (x + F::magic) - F::magic;
+  const T p = T(1) + expm1_core((x - n) * T(0.69314718055994530942));
+  const T half = n * T(0.5) + F::magic;
   return p * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
 }
 
@@ -131,6 +152,7 @@ TAEDA_HD inline double vlog2(double x) {
   const double tail = (f - head) - c;
   return log_special(x, k + (head * high + (tail * high + y * low)));
 }
+TAEDA_HD inline double vlog10(double x) { return vlog(x) * 0.43429448190325182765; }
 TAEDA_HD inline double vlog1p(double x) {
   const double u = 1.0 + x;
   const double exact = x - (u - 1.0);
@@ -247,8 +269,10 @@ TAEDA_HD inline double vsinh(double x) {
   return x != x ? x : with_sign_of(y, x);
 }
 TAEDA_HD inline double vcosh(double x) {
-  const double a = magnitude(x), half = vexp(a * 0.5), e = half * half;
-  return a > 700.0 ? 0.5 * half * half : 0.5 * (e + 1.0 / e);
+  const double a = magnitude(x);
+  const bool large = a > 700.0;
+  const double e = vexp(large ? a * 0.5 : a);
+  return large ? 0.5 * e * e : 0.5 * (e + 1.0 / e);
 }
 
 template <class T>

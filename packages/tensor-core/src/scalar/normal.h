@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "scalar/error.h"
 #include "scalar/special.h"
 
 namespace taeda::loops::TAEDA_ISA {
@@ -25,6 +26,14 @@ inline double ndtr_of(double x) {
   if (y < 1) return 0.5 * std::erfc(y);
   return y > 40 ? 0.0 : 0.5 * erfcx_of(y) * exp_of_square(x, -0.5);
 }
+/// Above -1 without branches; of float32 numbers everywhere.
+template <class T>
+TAEDA_HD inline auto ndtr_domain(T x) {
+  if constexpr (is_same<T, float>) return Always();
+  else return x > T(-1);
+}
+TAEDA_HD inline float ndtr_above(float x) { return ndtr_of(x); }
+TAEDA_HD inline double ndtr_above(double x) { return 0.5 + 0.5 * verf(x * 0.70710678118654752440); }
 inline double log_ndtr_of(double x) {
   const double y = x * -0.70710678118654752440;
   if (y > 0.70710678118654752440) return std::log(erfcx_of(y) / 2) - x * x / 2;

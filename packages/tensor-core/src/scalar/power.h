@@ -1,4 +1,5 @@
-// float32 powers by way of float64, with series just long enough for results right to half a unit in the last place.
+// Powers: of float32 numbers by way of float64, with series just long enough for results right to half a unit in the
+// last place, which serve other functions too; of float64 numbers by pairs of numbers.
 #pragma once
 #include "scalar/math.h"
 
@@ -28,6 +29,27 @@ TAEDA_HD inline double exp2_core(double u) {
   return (1.0 + f * fraction) * bit_cast<double>(n + 0x3ff0000000000000ull);
 }
 
+// Logarithms and hyperbolic functions of float32 numbers by the same series.
+TAEDA_HD inline float log_of_single(double y, float x) { return float(x < 0.0f ? kNan<double> : y); }
+TAEDA_HD inline float vlog2(float x) { return log_of_single(log2_core(double(x)), x); }
+TAEDA_HD inline float vlog10(float x) { return log_of_single(log2_core(double(x)) * 0.30102999566398119521, x); }
+/// log(1 + x): the sum is exact where it is used.
+TAEDA_HD inline double log1p_core(double x) {
+  const double y = log2_core(1.0 + x) * 0.69314718055994530942;
+  return magnitude(x) < 0x1p-20 ? x - 0.5 * x * x : y;
+}
+TAEDA_HD inline float vlog1p(float x) { return log_of_single(log1p_core(double(x)), x + 1.0f); }
+TAEDA_HD inline double exp_core(double x) { return exp2_core(x * 1.44269504088896340736); }
+TAEDA_HD inline float vsinh(float x) {
+  const double a = magnitude(double(x)), z = a * a, e = exp_core(a);
+  const double near = a + a * z * poly(z, 1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880);
+  return x != x ? x : float(with_sign_of(a < 0.5 ? near : 0.5 * (e - 1.0 / e), double(x)));
+}
+TAEDA_HD inline float vcosh(float x) {
+  const double e = exp_core(magnitude(double(x)));
+  return float(0.5 * (e + 1.0 / e));
+}
+
 TAEDA_HD inline float vpow(float base, float exponent) {
   const double x = double(base), y = double(exponent), a = magnitude(x);
   const double inf = kInfinity<double>, magic = Format<double>::magic;
@@ -41,6 +63,70 @@ TAEDA_HD inline float vpow(float base, float exponent) {
   p = (a == 1.0) & (magnitude(y) == inf) ? 1.0 : p;
   p = (x == 1.0) | (y == 0.0) ? 1.0 : p;
   return float(p);
+}
+
+/// An unevaluated sum of two numbers, the second small beside the first.
+struct Pair {
+  double high, low;
+};
+/// The upper half of the digits: products of such halves are exact.
+TAEDA_HD inline double upper_half(double x) { return bit_cast<double>(bit_cast<uint64_t>(x) & 0xfffffffff8000000ull); }
+/// a * b with what its rounding leaves out. Dekker, "A floating-point technique for extending the available precision",
+/// 1971.
+TAEDA_HD inline Pair exact_product(double a, double b) {
+  const double ah = upper_half(a), al = a - ah, bh = upper_half(b), bl = b - bh, p = a * b;
+  return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+}
+/// log2(a) of a finite a > 0, right to about 2^-66 of its value.
+TAEDA_HD inline Pair log2_pair(double a) {
+  constexpr uint64_t root = 0x3fe6a09e667f3bcdull, one = 0x3ff0000000000000ull;
+  const bool subnormal = a < Format<double>::smallest;
+  const uint64_t shifted = bit_cast<uint64_t>(subnormal ? a * 0x1p54 : a) + (one - root);
+  const double bias = subnormal ? 4503599627370496.0 + 1023.0 + 54.0 : 4503599627370496.0 + 1023.0;
+  const double k = bit_cast<double>((shifted >> 52) | 0x4330000000000000ull) - bias;
+  const double m = bit_cast<double>((shifted & 0xfffffffffffffull) + root);
+  // m = (1 + s) / (1 - s), and log(m) = 2 s (1 + s^2 / 3 + s^4 / 5 + ...)
+  const double f = m - 1.0, d = m + 1.0, d_rest = m - (d - 1.0), s = f / d;
+  const Pair back = exact_product(s, d);
+  const double s_rest = (((f - back.high) - back.low) - s * d_rest) / d;
+  const Pair z = exact_product(s, s), third = exact_product(z.high, 1.0 / 3);
+  const double z_rest = z.low + 2.0 * s * s_rest;
+  const double tail = z.high * z.high *
+                      poly(z.high, 0.2, 0.1428571428571469, 0.11111111110823255, 0.090909091687316, 0.0769229737307108,
+                           0.06667408120497743, 0.058529660841335915, 0.05863156873778479);
+  const double w = third.high + tail;
+  const double w_rest = ((third.high - w) + tail) + (third.low + (z.high * 1.850371707708594e-17 + z_rest * (1.0 / 3)));
+  const Pair more = exact_product(s, w);
+  const double y = s + more.high;
+  const double y_rest = ((s - y) + more.high) + (more.low + (s * w_rest + (s_rest + s_rest * w)));
+  const Pair l = exact_product(y, 2.88539008177792681472);
+  const double high = k + l.high;
+  return {high, ((k - high) + l.high) + (l.low + (y * 4.0710547481862066222e-17 + y_rest * 2.88539008177792681472))};
+}
+TAEDA_HD inline double vpow(double x, double y) {
+  using F = Format<double>;
+  const double a = magnitude(x), inf = kInfinity<double>, bounded = magnitude(y) > 1e25 ? with_sign_of(1e25, y) : y;
+  const Pair l = log2_pair(a);
+  const Pair product = exact_product(l.high, bounded);
+  const bool beyond = !(magnitude(product.high) < 1100.0);
+  const double u = beyond ? with_sign_of(1100.0, product.high) : product.high;
+  const double u_rest = beyond ? 0.0 : product.low + l.low * bounded;
+  // 2^u = 2^n e^t with t = (u - n) ln 2
+  const double n = (u + F::magic) - F::magic, r = (u - n) + u_rest, r_rest = ((u - n) - r) + u_rest;
+  const Pair t = exact_product(r, 0.69314718055994530942);
+  const double t_rest = t.low + (r * 2.3190468138462995584e-17 + r_rest * 0.69314718055994530942);
+  const double p = 1.0 + t.high;
+  const double fraction = p + (((1.0 - p) + t.high) + (t_rest + (t.high * t_rest + expm1_tail(t.high))));
+  const double half = n * 0.5 + F::magic;
+  double result = fraction * power_of_two(half) * power_of_two((n - (half - F::magic)) + F::magic);
+  result = a == 0.0 ? (y < 0.0 ? inf : 0.0) : a == inf ? (y < 0.0 ? 0.0 : inf) : result;
+  const double halved = y * 0.5;
+  const bool whole = floor(y) == y, odd = whole & (floor(halved) != halved);
+  result = flip_sign(result, (bit_cast<uint64_t>(x) >> 63) & uint64_t(odd));
+  result = (x < 0.0) & !whole & (a != inf) ? kNan<double> : result;
+  result = (x != x) | (y != y) ? x + y : result;
+  result = (a == 1.0) & (magnitude(y) == inf) ? 1.0 : result;
+  return (x == 1.0) | (y == 0.0) ? 1.0 : result;
 }
 
 }  // namespace taeda::loops::TAEDA_ISA

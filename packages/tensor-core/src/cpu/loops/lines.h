@@ -14,7 +14,7 @@
 namespace taeda::loops::TAEDA_ISA {
 namespace {
 
-enum class Cost { Light, Heavy, Once, LightReal, HeavyReal, HeavyFloat };
+enum class Cost { Light, Heavy, Once, LightReal, HeavyReal, HeavyFloat, HeavyWhole };
 
 /// What expressions compute with, for each element type: the type itself, but for complex numbers.
 template <class T> struct ValueOf {
@@ -32,6 +32,7 @@ constexpr Cost cost_of(Cost cost) {
     case Cost::LightReal: return floating ? Cost::Light : Cost::Once;
     case Cost::HeavyReal: return floating ? Cost::Heavy : Cost::Once;
     case Cost::HeavyFloat: return is_same<V, float> ? Cost::Heavy : Cost::Once;
+    case Cost::HeavyWhole: return is_same<V, float> || is_same<V, int64_t> ? Cost::Heavy : Cost::Once;
     default: return cost;
   }
 }

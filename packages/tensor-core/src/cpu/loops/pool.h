@@ -89,6 +89,18 @@ inline void take_larger(const T* x, int64_t stride, int32_t number, int64_t n, T
     numbers[j] = taken ? number : numbers[j];
   }
 }
+/// Windows of two elements: the larger one, and whether it is the second.
+template <int Stride, class T>
+inline void larger_of_two(const T* x, int64_t stride, int64_t step, int64_t n, T* __restrict out,
+                          uint8_t* __restrict seconds) {
+  if constexpr (Stride != 0) stride = Stride;
+  for (int64_t j = 0; j < n; ++j) {
+    const T a = x[j * stride], b = x[j * stride + step];
+    const bool second = (b > a) | (b != b);
+    out[j] = second ? b : a;
+    seconds[j] = second;
+  }
+}
 /// The same of one row of whole windows, column after column; `x` is the plane.
 template <int Stride, class T>
 inline void max_whole(const Windows& s, const WholeWindows& whole, const T* x, int64_t y, int64_t at, T* out,
@@ -97,14 +109,19 @@ inline void max_whole(const Windows& s, const WholeWindows& whole, const T* x, i
   alignas(64) T best[block];
   alignas(64) int32_t numbers[block];
   const int64_t above = (s.row_begin[y] - s.row_first[y]) / s.row_step * s.kernel_w;
+  if (offsets && s.kernel_w == 2 && above == 0 && s.row_end[y] - s.row_begin[y] <= s.row_step)
+    return larger_of_two<Stride>(x + s.row_begin[y] * s.w + s.column_first[whole.begin], whole.stride, s.column_step,
+                                 whole.end - whole.begin, out + at + whole.begin, offsets + at + whole.begin);
   for (int64_t done = whole.begin; done < whole.end; done += block) {
     const int64_t n = std::min(block, whole.end - done);
     const T* row = x + s.row_begin[y] * s.w + s.column_first[done];
     for (int64_t j = 0; j < n; ++j) best[j] = row[j * whole.stride];
     std::fill_n(numbers, n, int32_t(above));
     int64_t first = above;
-    for (int64_t r = s.row_begin[y]; r < s.row_end[y]; r += s.row_step, row += s.row_step * s.w, first += s.kernel_w)
-      for (int64_t k = 0; k < s.kernel_w; ++k)
+    int64_t k = 1;  // the first column is there already
+    for (int64_t r = s.row_begin[y]; r < s.row_end[y];
+         r += s.row_step, row += s.row_step * s.w, first += s.kernel_w, k = 0)
+      for (; k < s.kernel_w; ++k)
         take_larger<Stride>(row + k * s.column_step, whole.stride, int32_t(first + k), n, best, numbers);
     std::copy_n(best, n, out + at + done);
     for (int64_t j = 0; offsets && j < n; ++j) offsets[at + done + j] = uint8_t(numbers[j]);

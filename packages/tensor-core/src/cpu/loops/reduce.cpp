@@ -104,10 +104,22 @@ inline void lanes_of(const T* x, int64_t n, int64_t& i, typename F::Acc& total) 
     for (int j = 0; j < step; ++j) lanes[j] = F::join(lanes[j], lanes[j + step]);
   total = F::join(total, lanes[0]);
 }
-/// Narrow integers are summed in 32 bits within a block, where they cannot overflow.
+/// Narrow integers are summed in 32 bits within a block, where they cannot overflow; truth values in lanes of bytes.
 template <class T>
 int64_t narrow_sum(const T* x, int64_t n) {
   int32_t total = 0;
+  if constexpr (std::is_same_v<T, bool>) {
+    constexpr int64_t lanes = 64;
+    static_assert(kBlock / lanes < 256);
+    const uint8_t* const bytes = reinterpret_cast<const uint8_t*>(x);
+    uint8_t sums[lanes] = {};
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      for (int64_t j = 0; j < lanes; ++j) sums[j] = uint8_t(sums[j] + bytes[i + j]);
+    for (int64_t j = 0; j < lanes; ++j) total += sums[j];
+    for (; i < n; ++i) total += bytes[i];
+    return total;
+  }
   for (int64_t i = 0; i < n; ++i) total += int32_t(x[i]);
   return total;
 }

@@ -72,11 +72,13 @@ inline void blend_rows(const T* const* rows, const typename How::Weight* weights
 template <class T, class How, int kCount>
 inline void line_fixed(const T* x, const LineTaps<typename How::Weight>& t, T* out) {
   using Sum = typename How::Sum;
-  for (int64_t i = 0; i < t.n; ++i) {
-    const T* const from = x + t.first[i];
-    const typename How::Weight* const w = t.weights + i * t.most;
-    Sum sum = Sum(w[0]) * Sum(from[0]);
-    for (int k = 1; k < kCount; ++k) sum += Sum(w[k]) * Sum(from[k]);
+  const int64_t n = t.n;
+  const int32_t* const first = t.first;
+  const typename How::Weight* const w = t.by_tap;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    Sum sum = Sum(w[i]) * Sum(x[first[i]]);
+    for (int k = 1; k < kCount; ++k) sum += Sum(w[k * n + i]) * Sum(x[first[i] + k]);
     out[i] = How::result(sum, t.shift);
   }
 }

@@ -14,6 +14,7 @@ struct LineTaps {
   int64_t uniform;  // the count of all, or 0 where they differ
   const int32_t *first, *count;
   const W* weights;
+  const W* by_tap;  // weights of two or four taps: those of the first of all results, then of the next
   int shift = 0;
 };
 

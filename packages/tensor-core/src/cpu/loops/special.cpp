@@ -1,5 +1,6 @@
 // Inner loops of the special family.
 #include "scalar/bessel.h"
+#include "scalar/cylinder.h"
 #include "scalar/incomplete.h"
 #include "scalar/math.h"
 #include "scalar/normal.h"
