@@ -31,6 +31,7 @@ PARTS = {
     "taeda.memory": ("profiler", "memory"),
     "taeda.utils._python_dispatch": ("tensor", "python_dispatch"),
     "taeda.autograd.profiler": ("profiler", "autograd_profiler"),
+    "taeda.cuda.comm": ("nn", "parallel.comm"),
     "taeda.utils.benchmark": ("profiler", "benchmark"),
     "taeda.utils.bottleneck": ("profiler", "bottleneck"),
     "taeda.utils.checkpoint": ("autograd", "checkpoint"),
