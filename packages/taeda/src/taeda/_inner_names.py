@@ -31,7 +31,7 @@ _INSIDE = {
     "masked": "_ops maskedtensor maskedtensor.binary maskedtensor.core maskedtensor.creation maskedtensor.reductions",
     "mps": "event",
     "multiprocessing": "queue spawn",
-    "optim": "_functional _multi_tensor",
+    "optim": "_multi_tensor",
     "profiler": "profiler",
     "signal.windows": "windows",
     "utils.benchmark": "utils utils.common utils.compare utils.timer",
