@@ -75,3 +75,9 @@ def test_forms_as_text():
     assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
     with pytest.raises(ValueError, match="length 1 but the spec"):
         spec.unflatten([1])
+
+
+def test_members_of_modules_are_dicts():
+    net = taeda.nn.Linear(2, 1)
+    for members in (net._parameters, vars(net)["_parameters"]):
+        assert pytree.tree_map(lambda t: tuple(t.shape), members) == {"weight": (1, 2), "bias": (1,)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import gradcheck
+from taeda_autograd import functional, gradcheck
 from taeda_autograd.functional import _construct_standard_basis_for, hessian, hvp, jacobian, jvp, vhp, vjp
 
 RNG = np.random.default_rng(7)
@@ -117,3 +117,21 @@ def test_unit_vectors_of_several_tensors():
     first, second = _construct_standard_basis_for((taeda.ones(2), taeda.ones(3, dtype=taeda.float64)), (2, 3))
     np.testing.assert_array_equal(np.concatenate([first, second], 1), np.eye(5))
     assert second.dtype is taeda.float64
+
+
+def test_helpers_that_libraries_continue_with():
+    """Marks of tuples, inputs for gradients, results without history, gradients of what has some."""
+    x = taeda.ones(2, requires_grad=True)
+    assert functional._as_tuple(x) == (False, (x,)) and functional._as_tuple((x,))[0]
+    with pytest.raises(TypeError, match="argument 'v'"):
+        functional._as_tuple(3, "v", "hvp")
+    assert functional._tuple_postprocess((x,), False) is x
+    assert functional._tuple_postprocess(((x,),), (False, False)) is x
+    assert functional._tuple_postprocess(((x,),), (True, True)) == ((x,),)
+    (fresh,) = functional._grad_preprocess((x,), create_graph=False, need_graph=True)
+    assert fresh.is_leaf and fresh.requires_grad and fresh is not x
+    ((plain,),) = functional._grad_postprocess((((x * 2),),), create_graph=False)
+    assert not plain.requires_grad
+    assert functional._autograd_grad((taeda.ones(2),), (x,)) == (None,)
+    (found,) = functional._autograd_grad((x * 3, taeda.ones(2)), (x,), (taeda.ones(2), taeda.ones(2)))
+    assert found.tolist() == [3.0, 3.0]

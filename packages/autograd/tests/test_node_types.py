@@ -55,3 +55,14 @@ def test_a_gradient_can_be_a_sparse_tensor():
     x = tt.zeros(3, requires_grad=True)
     x.grad = tt.sparse_coo_tensor(tt.tensor([[1]]), tt.tensor([2.0]), (3,))
     assert x.grad.to_dense().tolist() == [0.0, 2.0, 0.0]
+
+
+def test_names_of_saved_tensors_are_listed():
+    """Programs that draw graphs look for them; several of one name are a tuple."""
+    x, y = tt.ones(3, requires_grad=True), tt.full((3,), 2.0, requires_grad=True)
+    node = (x * y).grad_fn
+    assert [name for name in dir(node) if name.startswith("_saved_")] == ["_saved_other", "_saved_self"]
+    assert node._saved_self is x and node._saved_other is y
+    assert "name" in dir(node) and "_saved_self" not in dir(x.sum().grad_fn)
+    with pytest.raises(AttributeError, match="no saved tensor"):
+        node._saved_third  # noqa: B018

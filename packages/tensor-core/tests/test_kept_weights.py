@@ -102,7 +102,7 @@ WRITES = {
     "buffer": lambda w: memoryview(w.numpy()).cast("B").cast("f").__setitem__(0, 5.0),
     "address": lambda w: ctypes.memset(w.data_ptr(), 0, 4096),
     "address of the storage": lambda w: ctypes.memset(w.untyped_storage().data_ptr(), 0, 4096),
-    "array interface": lambda w: ctypes.memset(w.__array_interface__["data"][0], 0, 4096),
+    "array interface": lambda w: ctypes.memset(w.numpy().__array_interface__["data"][0], 0, 4096),
     "set_": lambda w: w.set_(weights(11)),
     "data =": lambda w: setattr(w, "data", weights(12)),
     "out=": lambda w: taeda.mul(weights(13), 2, out=w),

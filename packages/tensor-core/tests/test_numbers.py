@@ -248,3 +248,12 @@ def test_other_errors_name_the_called_operator():
         taeda.ops.adaptive_avg_pool2d(taeda.ones(1, 1, 3, 3), [-1])
     with pytest.raises(RuntimeError, match=r"^copy_: "):
         taeda.zeros(1).expand(3).copy_(taeda.ones(3))
+
+
+def test_types_of_python_stand_for_dtypes():
+    assert taeda.finfo(float).dtype is taeda.float64 and taeda.finfo(complex).eps == 2.0**-52
+    assert taeda.iinfo(int).max == 2**63 - 1
+    with pytest.raises(TypeError, match="floating"):
+        taeda.finfo(int)
+    with pytest.raises(TypeError, match="integer"):
+        taeda.iinfo(bool)

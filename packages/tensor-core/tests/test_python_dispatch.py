@@ -186,3 +186,25 @@ def test_wrapper_has_no_memory_to_read():
         x.numpy()
     with pytest.raises(RuntimeError, match="_make_wrapper_subclass: Plain must define __torch_dispatch__"):
         make_wrapper_subclass(type("Plain", (Tensor,), {}), (2,))
+
+
+def test_a_mode_meets_layers_and_convolutions_in_pytorchs_operators():
+    seen = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((func.overloadpacket, args))
+            return func(*args, **(kwargs or {}))
+
+    x, weight, bias = taeda.ones(2, 3, 4), taeda.ones(5, 4), taeda.ones(5)
+    images, filters = taeda.ones(1, 2, 6, 6), taeda.ones(3, 2, 3, 3)
+    expected = [taeda.ops.linear(x, weight, bias), taeda.ops.linear(x, weight), taeda.conv2d(images, filters)]
+    with Names():
+        made = [taeda.ops.linear(x, weight, bias), taeda.ops.linear(x, weight), taeda.conv2d(images, filters)]
+    for one, other in zip(made, expected, strict=True):
+        assert one.shape == other.shape and taeda.allclose(one, other)
+    operators = [operator for operator, _ in seen]
+    assert taeda.ops.aten.addmm in operators and taeda.ops.aten.mm in operators
+    convolutions = [args for operator, args in seen if operator is taeda.ops.aten.convolution]
+    assert [args[6] for args in convolutions] == [False]
+    assert not {taeda.ops.aten.linear, taeda.ops.aten.conv2d} & set(operators)

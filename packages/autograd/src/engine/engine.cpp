@@ -417,7 +417,8 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
     starts.push_back(root_gradient({roots[i].tensor, edges[i]}, i < grads.size() ? grads[i] : Tensor(), i));
   if (!options.inputs.empty()) {
     run.captured.resize(options.inputs.size());
-    for (size_t i = 0; i < input_edges.size(); ++i) run.capture_at(input_edges[i], i);
+    for (size_t i = 0; i < input_edges.size(); ++i)
+      if (input_edges[i].node) run.capture_at(input_edges[i], i);  // a view made under no_grad is reached by nothing
     run.restrict(edges);
   }
   run.start(edges, starts);

@@ -13,11 +13,18 @@ namespace {
 
 bool same_number_field(DType a, DType b) noexcept { return is_differentiable(a) && real_of(a) == real_of(b); }
 
+/// Whether a view without a mark of its own takes no part in the graph of its base.
+bool stands_outside(const TensorImpl* view) noexcept {
+  const AutogradMeta* base = meta_of(view->base.get());
+  return (view->flags & kUntrackedView) || !base || !base->grad_fn;
+}
+
 /// Gives a view whose base has moved on a grad_fn derived from the base's.
 void refresh_view(const Tensor& view) {
   TensorImpl* impl = view.impl();
-  AutogradMeta& meta = ensure_meta(impl);
   const bool marked = impl->flags & kRequiresGrad;
+  if (!marked && stands_outside(impl)) return;
+  AutogradMeta& meta = ensure_meta(impl);
   if (marked && (!meta.grad_fn || meta.attr_version == view.version())) return;
   const Tensor base{impl->base};
   if (impl->storage != base.impl()->storage) return;  // the base shows other memory by now
@@ -90,14 +97,13 @@ void replace_grad(const Tensor& t, Tensor grad) {
 
 bool view_became_tracked(const Tensor& view) noexcept {
   const TensorImpl* impl = view.impl();
-  const AutogradMeta* base = meta_of(impl->base.get());
-  return base && base->grad_fn && impl->storage == impl->base->storage && !(impl->flags & kUntrackedView) &&
-         same_number_field(impl->dtype, impl->base->dtype);
+  return impl->storage == impl->base->storage && same_number_field(impl->dtype, impl->base->dtype);
 }
 
 Edge slow_edge(const Tensor& t) {
   if (!tracked(t)) return {};
   if (t.is_view()) refresh_view(t);
+  if (!t.requires_grad()) return {};
   const AutogradMeta& meta = ensure_meta(t.impl());
   if (meta.grad_fn) return {meta.grad_fn, meta.output};
   return {accumulator_of(t), 0};

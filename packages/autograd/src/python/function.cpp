@@ -271,7 +271,7 @@ void Call::keep(PyObject* value, Shared name) {
       item.tensor.save_output(t, uint16_t(found - outputs.begin()));
     } else {
       item.tensor.save(t, node.get(), "saved_tensors");
-      item.intermediate = is_differentiable(t.dtype()) && !tracked(t);
+      item.intermediate = is_differentiable(t.dtype()) && !collect_edge(t).node;
     }
   }
   if (packing) item.tensor.pack();

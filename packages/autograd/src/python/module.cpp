@@ -195,6 +195,7 @@ void fill_api() {
   autograd_api.drop_hooks = drop_hooks;
   autograd_api.orphaned = collect_cycle;
   autograd_api.moved_home = moved_home;
+  autograd_api.tracked = [](const Tensor& self) { return tracked(self); };
   release_python_object = [](void* object) noexcept {
     if (!Py_IsInitialized()) return;
     Gil gil;

@@ -124,24 +124,41 @@ PyObject* drop_hook(PyObject* self, PyObject* id) {
   Py_RETURN_NONE;
 }
 
-/// `_saved_<name>`: the first saved tensor of that name, checked as in backward.
+/// `_saved_<name>`: the saved tensor of that name, checked as in backward; a tuple where there are several.
 PyObject* saved_attribute(Node* node, const char* wanted) {
   struct Finder final : SavedVisitor {
     const char* wanted;
     Node* node;
-    bool found = false;
-    Tensor tensor;
+    std::vector<Tensor> found;
     void operator()(const char* name, SavedTensor& saved) override {
-      if (found || std::string_view(name) != wanted) return;
-      found = true;
-      tensor = saved.unpack(node, name);
+      if (std::string_view(name) == wanted) found.push_back(saved.unpack(node, name));
     }
   } finder;
   finder.wanted = wanted;
   finder.node = node;
   node->each_saved(finder);
-  if (finder.found) return wrap(finder.tensor);
+  if (finder.found.size() == 1) return wrap(finder.found[0]);
+  if (!finder.found.empty()) return pack(finder.found.data(), finder.found.size()).release();
   return PyErr_Format(PyExc_AttributeError, "%s has no saved tensor '%s'", node->name(), wanted);
+}
+
+/// What a node of its kind has, and `_saved_<name>` of what this one saved.
+PyObject* dir(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Object names = own(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
+    struct Namer final : SavedVisitor {
+      PyObject* names;
+      const char* last = "";
+      void operator()(const char* name, SavedTensor& saved) override {
+        if (!saved.defined() || std::string_view(name) == last) return;
+        last = name;
+        ensure(PyList_Append(names, own(PyUnicode_FromFormat("_saved_%s", name)).get()) == 0);
+      }
+    } namer;
+    namer.names = names.get();
+    of(self)->each_saved(namer);
+    return names.release();
+  });
 }
 
 PyObject* getattro(PyObject* self, PyObject* key) {
@@ -169,6 +186,7 @@ PyMethodDef methods[] = {
     {"_register_prehook", register_prehook, METH_O, "Adds a hook on the gradients that come in; returns its number."},
     {"_register_hook", register_hook, METH_O, "Adds a hook on the gradients that go out; returns its number."},
     {"_remove_hook", drop_hook, METH_O, "Removes a hook by its number."},
+    {"__dir__", dir, METH_NOARGS, "Names of its attributes, `_saved_` ones among them."},
     {nullptr},
 };
 PyGetSetDef attributes[] = {

@@ -223,3 +223,62 @@ def hvp(
 
 
 vhp = hvp
+
+
+# --- what libraries import that continue these functions ---
+
+
+def _as_tuple(
+    inp: Any, arg_name: str | None = None, fn_name: str | None = None
+) -> tuple[bool, tuple[Tensor, ...]]:
+    """Whether a value is a tuple of tensors, and the tuple: of one tensor where it is none.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    where = "an input" if arg_name is None else f"{fn_name}: argument '{arg_name}'"
+    single, items = _tuple(inp, where)
+    return not single, items
+
+
+def _tuple_postprocess(res: Any, to_unpack: Any) -> Any:
+    """The one item of each tuple whose mark is false; marks are of the outer tuple, or of the outer and the inner."""
+    if isinstance(to_unpack, tuple):
+        outer, inner = to_unpack
+        res = res if inner else tuple(item[0] for item in res)
+        return res if outer else res[0]
+    return res if to_unpack else res[0]
+
+
+def _grad_preprocess(inputs: Any, create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
+    """Inputs that gradients can be taken by: connected to the given ones with `create_graph`."""
+    if not need_graph and not create_graph:
+        return tuple(x.detach() if isinstance(x, Tensor) else x for x in inputs)
+    return tuple(_fresh((x,), create_graph)[0] if isinstance(x, Tensor) else x for x in inputs)
+
+
+def _grad_postprocess(inputs: Any, create_graph: bool) -> Any:
+    """Results without history, unless `create_graph`; tuples of tuples, too."""
+    if inputs and isinstance(inputs[0], Tensor):
+        return inputs if create_graph else tuple(x.detach() for x in inputs)
+    return tuple(_grad_postprocess(x, create_graph) for x in inputs)
+
+
+def _autograd_grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+    is_grads_batched: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """`grad` of the outputs that require gradients; None for every input where there are none."""
+    weights = (None,) * len(outputs) if grad_outputs is None else grad_outputs
+    live = [(o, w) for o, w in zip(outputs, weights, strict=True) if o is not None and o.requires_grad]
+    if not live:
+        return (None,) * len(inputs)
+    kept, given = zip(*live, strict=True)
+    return grad(
+        kept, inputs, given, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph,
+        is_grads_batched=is_grads_batched,
+    )  # fmt: skip

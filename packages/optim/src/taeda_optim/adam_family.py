@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from taeda_optim._functional import adamax, nadam, radam  # noqa: F401
 from taeda_optim.adam import check_adam, update_moments
 from taeda_optim.optimizer import (
     Optimizer,

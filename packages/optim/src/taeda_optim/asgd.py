@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda_optim._functional import asgd  # noqa: F401
 from taeda_optim.optimizer import (
     Optimizer,
     ParamsT,

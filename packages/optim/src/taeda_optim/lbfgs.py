@@ -252,6 +252,29 @@ def cubic_minimum(
     return min(max(place, low), high)
 
 
+#: The name by which libraries import it.
+_cubic_interpolate = cubic_minimum
+
+
+def _strong_wolfe(
+    obj_func: Callable[[Any, float, Any], tuple[float, Any]],
+    x: Any,
+    t: float,
+    d: Any,
+    f: float,
+    g: Any,
+    gtd: float,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+    tolerance_change: float = 1e-9,
+    max_ls: int = 25,
+) -> tuple[float, Any, float, int]:
+    """`strong_wolfe` as libraries call it, of a function of the place, the length and the direction."""
+    return strong_wolfe(
+        lambda length: obj_func(x, length, d), float(t), d, f, g, float(gtd), c1, c2, tolerance_change, max_ls
+    )
+
+
 class _Point:
     """A step length, with the loss, the gradient and the slope there."""
 

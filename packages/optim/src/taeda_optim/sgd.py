@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from taeda_optim._functional import sgd  # noqa: F401
 from taeda_optim.optimizer import (
     Optimizer,
     add_scaled,

@@ -31,6 +31,7 @@ PARTS = {
     "taeda.memory": ("profiler", "memory"),
     "taeda.utils._python_dispatch": ("tensor", "python_dispatch"),
     "taeda.autograd.profiler": ("profiler", "autograd_profiler"),
+    "taeda.cuda.comm": ("nn", "parallel.comm"),
     "taeda.utils.benchmark": ("profiler", "benchmark"),
     "taeda.utils.bottleneck": ("profiler", "bottleneck"),
     "taeda.utils.checkpoint": ("autograd", "checkpoint"),
@@ -61,7 +62,9 @@ BESIDE = {"functorch": "taeda._functorch.package"}
 # Import path under taeda, and the package outside the slots that stands there.
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
 # Files of this package that programs do not import.
-FILES = frozenset({"_absent", "_aliases", "_checks", "_distributed_names", "_names", "_samples"})
+FILES = frozenset(
+    {"_absent", "_aliases", "_checks", "_distributed_names", "_inner_names", "_names", "_samples"}
+)
 
 
 class _Alias:
@@ -81,8 +84,10 @@ class _Alias:
 
         module.__spec__ = self._spec
         _keep_hidden(self._name, module)
-        if self._name in SLOTS and not is_package(module):
-            _announce(self._name, module)
+        if not is_package(module):
+            if self._name in SLOTS:
+                _announce(self._name, module)
+            _announce_inner(self._name)
 
 
 def _keep_hidden(name: str, module: ModuleType) -> None:
@@ -106,6 +111,16 @@ def _announce(name: str, module: ModuleType) -> None:
         found = submodule(module, child)
         if found is not None:
             sys.modules.setdefault(f"{name}.{child}", found)
+
+
+def _announce_inner(name: str) -> None:
+    """Enter the modules inside of PyTorch's package of this name, where it is none here."""
+    from taeda import _inner_names
+
+    home = f"taeda.{name.partition('.')[2]}"
+    for inner in _inner_names.inside(home):
+        made = _inner_names.make(f"{home}.{inner}")
+        sys.modules.setdefault(f"{name}.{inner}", made)
 
 
 class _Finder:
@@ -136,12 +151,27 @@ class _Finder:
 
 def _is_own(name: str) -> bool:
     """Whether the module is a file of this package."""
-    if name in SLOTS or name in PARTS or name in STANDS or any(name.startswith(f"{slot}.") for slot in SLOTS):
+    if (
+        name in SLOTS
+        or name in PARTS
+        or name in STANDS
+        or _is_inner(name)
+        or any(name.startswith(f"{slot}.") for slot in SLOTS)
+    ):
         return False
     first, _, rest = name.partition(".")[2].partition(".")
     if first == "distributed" and rest and _part_of_distributed(rest) is not None:
         return False
     return first in _names.OWN or first in FILES
+
+
+def _is_inner(name: str) -> bool:
+    """Whether the names of the module stand in a package of ours."""
+    if name.count(".") < 2:
+        return False
+    from taeda import _inner_names
+
+    return _inner_names.has(name)
 
 
 def _part_of_distributed(rest: str) -> Callable[[str], ModuleType] | None:
@@ -170,6 +200,10 @@ def _module_for(name: str) -> ModuleType | None:
         return None if make is None else make(name[len("taeda.distributed.") :])
     if name in STANDS:
         return _imported(STANDS[name])
+    if _is_inner(name):
+        from taeda import _inner_names
+
+        return _inner_names.make(name)
     if name in PARTS:
         slot, part = PARTS[name]
         return _below(resolve(slot), part)

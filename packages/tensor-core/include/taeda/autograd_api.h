@@ -30,6 +30,8 @@ struct AutogradApi {
   void (*refresh)(const Tensor& view) = nullptr;
   /// `impl` has taken over `grad` of another that is dying.
   void (*moved_home)(TensorImpl* impl) noexcept = nullptr;
+  /// Whether calls with the tensor are recorded; a view may learn it from its base.
+  bool (*tracked)(const Tensor& self) = nullptr;
 };
 extern TAEDA_API AutogradApi autograd_api;
 

@@ -4,9 +4,6 @@
 
 namespace taeda {
 
-/// A TensorFlag: addresses were given out that count on this object's life; see lend().
-inline constexpr uint8_t kLent = 128;
-
 /// A storage that somebody outside holds. Keeps the storage, not the tensor: that one may be given other memory
 /// meanwhile.
 class TAEDA_API Exported {
@@ -32,11 +29,6 @@ void release_exported(void* data, size_t nbytes, void* record);
 inline bool may_be_shared(const Storage& storage) noexcept {
   return !storage.growable || storage.release == release_exported;
 }
-
-/// The storage that `self` shows now lives, exported, as long as `self` does, whatever it shows later.
-TAEDA_API void lend(const Tensor& self);
-/// Ends what lend() began; for tensors that die.
-void end_loans(TensorImpl* impl) noexcept;
 
 /// Shows `sizes`, row-major, from the same first element; where the storage ends too early, in a new one that begins
 /// with the same bytes. RuntimeError when it would have to grow out of memory that others hold.

@@ -1,10 +1,7 @@
-// Exports of storages: how many there are, which tensors lend theirs, and who may grow.
+// Exports of storages: how many there are, and who may grow.
 #include "taeda/exported.h"
 
-#include <algorithm>
 #include <mutex>
-#include <unordered_map>
-#include <vector>
 
 #include "core/storage_record.h"
 
@@ -12,20 +9,6 @@ namespace taeda {
 
 using detail::record_of;
 using detail::StorageRecord;
-
-namespace {
-
-/// What lend() keeps, by the tensor that was asked.
-struct Loans {
-  ForkLock lock;
-  std::unordered_multimap<const TensorImpl*, std::pair<const Storage*, Exported>> kept;
-};
-Loans& loans() {
-  static auto* all = new Loans;  // never destroyed: tensors may outlive static destruction
-  return *all;
-}
-
-}  // namespace
 
 namespace detail {
 
@@ -82,22 +65,6 @@ Origin origin_of(const Storage& storage) noexcept {
 uint32_t exports_of(const Storage& storage) noexcept {
   const StorageRecord* record = record_of(storage);
   return record ? record->exports.load(std::memory_order_relaxed) : 0;
-}
-
-void lend(const Tensor& self) {
-  TensorImpl* impl = self.impl();
-  const Storage* shown = impl->storage.get();
-  const std::lock_guard guard(loans().lock);
-  const auto [first, last] = loans().kept.equal_range(impl);
-  if (std::any_of(first, last, [&](const auto& item) { return item.second.first == shown; })) return;
-  loans().kept.emplace(impl, std::pair(shown, Exported(impl->storage)));
-  impl->flags |= kLent;
-}
-void end_loans(TensorImpl* impl) noexcept {
-  std::vector<decltype(Loans::kept)::node_type> ended;  // storages go without the lock
-  const std::lock_guard guard(loans().lock);
-  for (auto at = loans().kept.find(impl); at != loans().kept.end(); at = loans().kept.find(impl))
-    ended.push_back(loans().kept.extract(at));
 }
 
 void check_growth(const Tensor& self, IntSpan sizes, const char* op, const char* argument) {

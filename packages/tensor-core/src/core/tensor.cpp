@@ -65,10 +65,9 @@ void show(TensorImpl* impl, IntSpan sizes) {
   refresh_layout(impl);
 }
 
-/// The rare ties of a dying tensor: the wrapper that it owns, what it lent, what it carries.
+/// The rare ties of a dying tensor: the wrapper that it owns, what it carries.
 [[gnu::noinline]] void end_bonds(TensorImpl* impl) noexcept {
   if (impl->flags & kOwnsPython) release_python_wrapper(impl->python);
-  if (impl->flags & kLent) end_loans(impl);
   if (impl->flags & kCarries) end_payloads(impl);
 }
 
@@ -95,7 +94,7 @@ void move_to_new_memory(const Tensor& self, IntSpan sizes) {
 }  // namespace
 
 void destroy(TensorImpl* impl) noexcept {
-  if (impl->flags & (kOwnsPython | kLent | kCarries)) [[unlikely]]
+  if (impl->flags & (kOwnsPython | kCarries)) [[unlikely]]
     end_bonds(impl);
   delete impl->grad;
   if (impl->dims != impl->inline_dims) delete[] impl->dims;

@@ -108,10 +108,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
 PyObject* requires_grad(PyObject* self, void*) {
   const Tensor& t = tensor_of(self);
   if (t.requires_grad()) Py_RETURN_TRUE;
-  // A view learns that its base has been changed into part of a graph when somebody asks.
-  const TensorImpl* base = t.impl()->base.get();
-  const bool late = base && (base->flags & kRequiresGrad) && autograd_api.is_leaf && !autograd_api.is_leaf(t);
-  return PyBool_FromLong(late);
+  return PyBool_FromLong(autograd_api.tracked && autograd_api.tracked(t));
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   try {
@@ -168,25 +165,6 @@ int set_dict(PyObject* self, PyObject* value, void* context) {
   return status;
 }
 
-PyObject* array_interface(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    const Tensor& t = tensor_of(self);
-    if (t.device().backend != kCPU || !*buffer_format(t.dtype()) || t.requires_grad() || is_carrier(t)) {
-      PyErr_SetString(
-          PyExc_AttributeError,
-          "__array_interface__: only for tensors on cpu that do not require grad and whose dtype NumPy has");
-      return nullptr;
-    }
-    Shape steps(t.strides());
-    for (int64_t& s : steps) s *= t.item_bytes();
-    lend(t);  // who reads an address here holds the tensor alone
-    return Py_BuildValue("{s:i,s:s,s:N,s:N,s:(KO)}", "version", 3, "typestr", typestr_of(t.dtype()).c_str(), "shape",
-                         wrap_tuple(t.sizes()), "strides", wrap_tuple(steps), "data",
-                         static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t.bytes())),
-                         t.impl()->storage->readonly ? Py_True : Py_False);
-  });
-}
-
 PyObject* is_on(PyObject* self, void* name) {
   return guarded([&] {
     return PyBool_FromLong(backend(tensor_of(self).device().backend).name() == static_cast<const char*>(name));
@@ -231,7 +209,6 @@ PyGetSetDef tensor_attributes[] = {
     {"is_meta", get<is_on>, nullptr, "Whether the tensor has a shape but no elements.", const_cast<char*>("meta")},
     {"is_sparse", get<never>, nullptr, "Always False.", nullptr},
     {"is_quantized", get<never>, nullptr, "Always False.", const_cast<char*>("is_quantized")},
-    {"__array_interface__", array_interface, nullptr, nullptr, nullptr},
     {"__dict__", get_dict, set_dict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

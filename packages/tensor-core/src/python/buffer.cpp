@@ -153,7 +153,6 @@ std::optional<DType> dtype_from_typestr(std::string_view text) {
     if (text.size() > 1 && text == type.typestr) return type.dtype;
   return std::nullopt;
 }
-std::string typestr_of(DType dtype) { return is_custom(dtype) ? "" : kTypes[size_t(dtype)].typestr; }
 const char* buffer_format(DType dtype) { return is_custom(dtype) ? "" : kTypes[size_t(dtype)].format; }
 
 std::optional<Tensor> from_array_interface(PyObject* o, const char* op) {

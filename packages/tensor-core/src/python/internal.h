@@ -80,7 +80,6 @@ Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<D
 std::optional<Tensor> from_array_interface(PyObject* o, const char* op);
 /// NumPy's typestr ("<f4") to a dtype; nothing when there is no counterpart.
 std::optional<DType> dtype_from_typestr(std::string_view text);
-std::string typestr_of(DType dtype);
 /// PEP 3118 format of a dtype.
 const char* buffer_format(DType dtype);
 

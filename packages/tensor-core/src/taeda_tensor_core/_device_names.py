@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from taeda_tensor_core import _C, backends, legacy_types, streams
+from taeda_tensor_core import _C, _device_modules, backends, legacy_types, streams
 
 #: Questions that have one answer without such devices, and without a backend that says more.
 _ANSWERS: dict[str, Any] = {
@@ -169,6 +169,8 @@ def _more(module: Any, kind: str, name: str) -> Any:
     }
     if name == "graph" or name.endswith("Graph"):
         return _Graph
+    if name in _device_modules.MODULES:
+        return _device_modules.MODULES[name](module)
     return made[name]() if name in made else _MISSING
 
 

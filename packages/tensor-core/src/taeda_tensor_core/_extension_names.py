@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from taeda_tensor_core import _C
 
 #: Questions with one answer here, whatever the arguments.
 _ANSWERS: dict[str, Any] = {
-    "_get_tracing_state": None, "_is_tracing": False, "_log_api_usage_once": None,
+    "_log_api_usage_once": None,
     "_get_privateuse1_backend_name": "privateuseone",
     "_jit_set_profiling_executor": False, "_jit_set_profiling_mode": False,
     "_jit_set_texpr_fuser_enabled": None, "_jit_set_nvfuser_enabled": False,
@@ -67,33 +68,64 @@ class DispatchKeySet(frozenset):
         return key in self
 
 
+#: Beginnings of such names, and the positions of layers that they stand for.
+_POSITIONS = {"Autocast": ("autocast",), "Autograd": ("autograd",), "Python": ("dispatch", "below_autograd")}
+
+
 class ExcludeDispatchKeyGuard:
-    """Context in which layers of those names are off; autocast is the only one that counts.
+    """Context in which layers of those names are off: those of autocast, of autograd, and of modes and classes.
 
     Args:
         keys: Their set.
     """
 
     def __init__(self, keys: DispatchKeySet) -> None:
-        self._autocast = any(key.startswith("Autocast") for key in keys)
+        self._positions = {
+            position
+            for start, positions in _POSITIONS.items()
+            for position in positions
+            if any(key.startswith(start) for key in keys)
+        }
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> None:
         from taeda_tensor_core.library._layers import below
 
-        self._below = below("autocast") if self._autocast else None
-        if self._below is not None:
-            self._below.__enter__()
+        for position in self._positions:
+            self._stack.enter_context(below(position))
 
     def __exit__(self, *exception: object) -> None:
-        if self._below is not None:
-            self._below.__exit__(*exception)
+        self._stack.close()
+
+
+class AutoDispatchBelowAutograd(ExcludeDispatchKeyGuard):
+    """Context in which nothing is recorded, not even by operators that record themselves."""
+
+    def __init__(self) -> None:
+        super().__init__(DispatchKeySet(DispatchKey("Autograd")))
 
 
 _CLASSES = {
     "DispatchKey": DispatchKey,
     "DispatchKeySet": DispatchKeySet,
+    "_AutoDispatchBelowAutograd": AutoDispatchBelowAutograd,
     "_ExcludeDispatchKeyGuard": ExcludeDispatchKeyGuard,
 }
+
+
+def _get_tracing_state() -> Any:
+    """The trace that is being made, which takes `push_scope` and `pop_scope`; None if there is none."""
+    from taeda_tensor_core.library import traces
+
+    return traces[-1] if traces else None
+
+
+def _is_tracing() -> bool:
+    """Whether a graph is being traced."""
+    return _get_tracing_state() is not None
+
+
+_FUNCTIONS = {"_get_tracing_state": _get_tracing_state, "_is_tracing": _is_tracing}
 
 
 def find(name: str) -> Any:
@@ -133,6 +165,8 @@ def find(name: str) -> Any:
         return type(_C.Tensor)
     if name in _CLASSES:
         return _CLASSES[name]
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
     raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
 
 

@@ -62,6 +62,8 @@ _LARGEST = {"float8_e4m3fn": 448.0, "float8_e8m0fnu": 2.0**127}
 _LEAST = {"float8_e8m0fnu": 2.0**-127}
 # PyTorch's figure, though the next number after 1 is 1.25.
 _EPS = {"float8_e5m2fnuz": 2.0**-3}
+# The dtypes that Python's types of numbers stand for.
+_OF_PYTHON = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C.bool}
 _REAL = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -84,7 +86,7 @@ class finfo:
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, dtype: DType | None = None) -> None:
-        given = _C.get_default_dtype() if dtype is None else dtype
+        given = _C.get_default_dtype() if dtype is None else _OF_PYTHON.get(dtype, dtype)
         name = getattr(given, "name", None)
         name = _REAL.get(name, name)
         if name not in _FLOATS:
@@ -124,6 +126,7 @@ class iinfo:
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, dtype: DType) -> None:
+        dtype = _OF_PYTHON.get(dtype, dtype)
         name = getattr(dtype, "name", "")
         if "int" not in name:
             raise TypeError(

@@ -5,8 +5,9 @@ arrives, those of a backward pass do. A mode sees all calls of the thread that e
 given one of its instances. Modes nest: inside the method the next outer mode is in force.
 
 There are two kinds of modes. `TorchDispatchMode` stands below autograd: gradients have been recorded when it is asked,
-what its method calls is not recorded, and it sees what autograd itself calls. `PreDispatchMode` and the method
-of classes stand above autograd: what they call is recorded.
+what its method calls is not recorded, and it sees what autograd itself calls. It meets layers and convolutions in
+PyTorch's operators for them, `addmm` and `aten.convolution`, which programs that count costs look for.
+`PreDispatchMode` and the method of classes stand above autograd: what they call is recorded.
 
 Example:
     >>> class Names(TorchDispatchMode):
@@ -28,8 +29,11 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.library._aten_calls import convolution
+from taeda_tensor_core.library._aten_names import define
 from taeda_tensor_core.library._layers import POSITIONS, Layer
 from taeda_tensor_core.library._table import Operator, Overload, operators
+from taeda_tensor_core.library._table import op as find_op
 
 __all__ = [
     "PreDispatchMode",
@@ -106,6 +110,13 @@ def _classes(args: tuple, kwargs: dict[str, Any]) -> list[type]:
     return found
 
 
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A layer in the operators that PyTorch's modes see of it."""
+    rows = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
+    made = rows.mm(weight.t()) if bias is None else _C.addmm(bias, rows, weight.t())
+    return made if input.dim() == 2 else made.view((*input.shape[:-1], weight.shape[0]))
+
+
 class _Dispatch(Layer):
     """The layer that asks, at one of the two positions."""
 
@@ -114,6 +125,13 @@ class _Dispatch(Layer):
         super().__init__("__torch_dispatch__", position, fresh)
 
     def __call__(self, op: Operator, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if self.asks_at == _BELOW:
+            if op.name == "linear":
+                with _Again(_BELOW):
+                    return _linear(*args)
+            if (found := convolution(op.name, args)) is not None:
+                define("convolution")
+                op, args = find_op("aten::convolution"), found
         args, kwargs = _given(op, args, kwargs)
         call = _Call(op.default, args, kwargs, self.asks_at)
         # A class is asked after the modes, those below autograd included.

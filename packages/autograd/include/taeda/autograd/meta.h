@@ -65,11 +65,12 @@ inline AutogradMeta& ensure_meta(TensorImpl* impl) {
 /// Note [Views and their base]
 /// In-place writes through a view rewrite the history of the base (rebase_history). The base's other views then find
 /// out by the storage's version that their grad_fn is old, and get a new one from the base's by strides. A view made
-/// before its base became differentiable has no mark of its own: it is recognised by its base having a grad_fn. Views
-/// made under no_grad stay outside.
+/// before its base became differentiable has no mark of its own: it is recognised by its base. Views made under no_grad
+/// stay outside: they require grad as their base does, so that what is computed from them is recorded, but gradients
+/// end there, as they do at views of leaves that came to require grad later.
 bool view_became_tracked(const Tensor& view) noexcept;
 
-/// Whether gradients flow to `t`.
+/// Whether calls with `t` are recorded.
 inline bool tracked(const Tensor& t) noexcept {
   const TensorImpl* impl = t.impl();
   if (!impl) return false;

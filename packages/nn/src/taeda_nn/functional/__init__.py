@@ -33,6 +33,10 @@ globals().update(_declared)
 __all__.extend(_declared)
 _overridable(globals()[name] for name in __all__)
 
+from taeda_nn.functional import _private  # noqa: E402
+
+globals().update({_name: getattr(_private, _name) for _name in _private.__all__})
+
 # Programs find the gradients of convolutions here too. A module that asks for missing names would be slower to read for
 # all others: the interpreter remembers the places of names only in modules without `__getattr__`.
 from taeda_nn import grad  # noqa: E402, F401

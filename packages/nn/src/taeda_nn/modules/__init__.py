@@ -75,3 +75,7 @@ __all__ = [
     *_upsampling,
     *_transformer,
 ]
+
+from taeda_nn.modules import _passed_on
+
+_passed_on.pass_on()

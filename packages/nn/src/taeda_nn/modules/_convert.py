@@ -135,6 +135,8 @@ def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, 
             device, dtype = arg.device, arg.dtype
         elif isinstance(arg, tensor.dtype):
             dtype = arg
+        elif arg is float:
+            dtype = tensor.float64
         elif isinstance(arg, bool):
             if arg:
                 options["non_blocking"] = True

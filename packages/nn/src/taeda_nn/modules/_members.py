@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -30,12 +31,31 @@ def registered(kind: str, module: Module, name: str, value: Any) -> Any:
     return value
 
 
+def _know_as_tree(made: type) -> None:
+    """Let optree, where a program has it, see a mapping of members as the dict that it is in PyTorch."""
+    optree = sys.modules.get("optree")
+    if optree is None or made in _TREES or not hasattr(optree, "register_pytree_node"):
+        return
+    _TREES.add(made)
+    optree.register_pytree_node(
+        made,
+        lambda members: (members.values(), tuple(members), tuple(members)),
+        lambda names, values: dict(zip(names, values, strict=True)),
+        namespace=optree.registry.__GLOBAL_NAMESPACE,
+    )
+
+
+_TREES: set[type] = set()
+
+
 class Members(MutableMapping):
     """Live, ordered view of a module's members of one kind."""
 
     __slots__ = ("_kind", "_module")
+    stands_for_dict = True  # in trees of containers
 
     def __init__(self, module: Module, kind: str) -> None:
+        _know_as_tree(type(self))
         self._module, self._kind = module, kind
 
     @property
@@ -111,6 +131,7 @@ class KeptMembers(Members):
         return dict(module) if kind is None else super().__new__(cls)
 
     def __init__(self, module: Module, kind: str) -> None:
+        _know_as_tree(type(self))
         self._owner, self._kind = weakref.ref(module), kind
 
     @property

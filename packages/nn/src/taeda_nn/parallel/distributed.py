@@ -35,14 +35,16 @@ class DistributedDataParallel(Module):
         module: The module, which has the same parameters in all processes.
         device_ids, output_device: The one GPU of the module, to which inputs are brought; None on the cpu.
         dim: Accepted for PyTorch's sake.
-        broadcast_buffers: Whether each forward begins with the buffers of the first process.
+        broadcast_buffers: The older name of `forward_sync_buffers`; False also lets buffers begin as they are.
+        forward_sync_buffers: Whether each forward begins with the buffers of the first process, as it does by default.
         init_sync: Whether parameters and buffers begin as those of the first process.
         process_group: The processes; None for all.
         bucket_cap_mb: How many megabytes of gradients are averaged at a time; None for 25.
         find_unused_parameters: Whether parameters may have no part in the loss; finding them takes a walk through the
             graph in each forward. They keep their gradients where no process used them.
-        gradient_as_bucket_view, check_reduction, mixed_precision, device_mesh, skip_all_reduce_unused_params:
-            Accepted for PyTorch's sake.
+        bucket_cap_mb_list: The same for one bucket after the other; the greatest counts for all.
+        gradient_as_bucket_view, check_reduction, mixed_precision, device_mesh, skip_all_reduce_unused_params,
+            batched_grad_copy: Accepted for PyTorch's sake.
         static_graph: Whether the same parameters are used in every step; unused ones are then found by what came.
         delay_all_reduce_named_params, param_to_hook_all_reduce: Not there; only None.
 
@@ -64,7 +66,7 @@ class DistributedDataParallel(Module):
         device_ids: Sequence[Any] | None = None,
         output_device: Any = None,
         dim: int = 0,
-        broadcast_buffers: bool = True,
+        broadcast_buffers: bool | None = None,
         init_sync: bool = True,
         process_group: Any = None,
         bucket_cap_mb: float | None = None,
@@ -77,6 +79,9 @@ class DistributedDataParallel(Module):
         mixed_precision: Any = None,
         device_mesh: Any = None,
         skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: Sequence[float] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
         if delay_all_reduce_named_params is not None or param_to_hook_all_reduce is not None:
@@ -97,16 +102,26 @@ class DistributedDataParallel(Module):
         self.modules_buffers = [b for name, b in module.named_buffers() if name not in left_out]
         self.device_ids, self.output_device = _devices(device_ids, output_device, named)
         self.device = self._trained[0].device
-        self.dim, self.broadcast_buffers = dim, broadcast_buffers
+        first_too = broadcast_buffers is not False or forward_sync_buffers is not None
+        self.dim = dim
+        self.forward_sync_buffers = first_too if forward_sync_buffers is None else forward_sync_buffers
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.mixed_precision = gradient_as_bucket_view, mixed_precision
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self._hook: tuple[Any, Callable[..., Any]] | None = None
         if init_sync:
             _need_same(self.process_group, [p for _, p in named])
-            broadcast_all(self.process_group, [p for _, p in named] + self.modules_buffers)
-        self._cap = _CAP if bucket_cap_mb is None else float(bucket_cap_mb)
+            broadcast_all(
+                self.process_group, [p for _, p in named] + (self.modules_buffers if first_too else [])
+            )
+        caps = [bucket_cap_mb] if bucket_cap_mb_list is None else list(bucket_cap_mb_list)
+        self._cap = _CAP if caps in ([], [None]) else float(max(caps))
         self._prepare()
+
+    @property
+    def broadcast_buffers(self) -> bool:
+        """Whether each forward begins with the buffers of the first process, by the older name."""
+        return self.forward_sync_buffers
 
     def _prepare(self) -> None:
         """Cut the parameters into buckets, and ask to be told of gradients."""
@@ -182,7 +197,7 @@ class DistributedDataParallel(Module):
         return {
             "module_name": type(self.module).__name__, "world_size": self.process_group.size(),
             "rank": self.process_group.rank(), "num_parameter_tensors": len(self._trained),
-            "broadcast_buffers": int(self.broadcast_buffers), "backend_name": self.process_group.name(),
+            "broadcast_buffers": int(self.forward_sync_buffers), "backend_name": self.process_group.name(),
             "find_unused_parameters": int(self.find_unused_parameters),
         }  # fmt: skip
 
@@ -191,7 +206,7 @@ class DistributedDataParallel(Module):
         syncs = tensor.is_grad_enabled() and self.require_backward_grad_sync
         if syncs and self._begun and self._seen:
             raise RuntimeError(_UNFINISHED + self._missing())
-        if self.require_forward_param_sync and self.broadcast_buffers and self.modules_buffers:
+        if self.require_forward_param_sync and self.forward_sync_buffers and self.modules_buffers:
             broadcast_all(self.process_group, self.modules_buffers)
         if self.device_ids:
             inputs, kwargs = _brought(inputs, self.device), _brought(kwargs, self.device)

@@ -141,6 +141,28 @@ class LRScheduler:
 _FLAGS = {"_is_initial": False, "_get_lr_called_within_step": False}
 
 
+#: What schedules of others say that still take the number of an epoch.
+EPOCH_DEPRECATION_WARNING = "scheduler.step() needs no epoch; the argument 'epoch' will be taken away"
+
+
+class _enable_get_lr_call:
+    """Context of schedules of others, in which their `get_lr` is called by `step`.
+
+    Args:
+        o: The schedule.
+    """
+
+    def __init__(self, o: Any) -> None:
+        self.o = o
+
+    def __enter__(self) -> _enable_get_lr_call:
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.o._get_lr_called_within_step = False
+
+
 def set_rate(group: dict[str, Any], rate: float) -> None:
     """Sets a group's rate; one that is a tensor stays the same tensor."""
     if isinstance(group["lr"], tensor.Tensor):

@@ -60,7 +60,7 @@ for _name in TYPES.split():
 globals().update(
     _absent.functions(
         "taeda.jit",
-        "_get_trace_graph export_opnames last_executed_optimized_graph",
+        "export_opnames last_executed_optimized_graph",
         _REASON,
     )
 )
@@ -88,11 +88,38 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether this code is being run by `trace`."""
+    """Whether this code is being run by `trace`, or for the graph of it."""
     from sys import modules
 
-    recorder = modules.get("taeda.fx._record")
-    return recorder is not None and recorder.is_recording()
+    recorder, graphs = modules.get("taeda.fx._record"), modules.get("taeda.jit._graphs")
+    return (recorder is not None and recorder.is_recording()) or (graphs is not None and graphs.is_tracing())
+
+
+def _get_trace_graph(
+    f: Any, args: Any = (), kwargs: dict[str, Any] | None = None, strict: bool = True,
+    _force_outplace: bool = False, return_inputs: bool = False, _return_inputs_states: bool = False,
+) -> Any:  # fmt: skip
+    """Run a function or module once and give the graph of the operators that it called, and its result.
+
+    Its nodes have PyTorch's names of operators (`node.kind()`), their arguments and results know their shapes. Programs
+    that count what a network costs read it. Operators that others consist of are not in it.
+
+    Args:
+        f: The function or module.
+        args: Its arguments; one that is no tuple stands for itself.
+        kwargs: Its arguments by name.
+        return_inputs: Give the arguments too.
+
+    Example:
+        >>> graph, result = taeda.jit._get_trace_graph(taeda.nn.ReLU(), taeda.ones(2))
+        >>> [node.kind() for node in graph.nodes()]
+        ['aten::relu']
+    """
+    from taeda.jit._graphs import trace_graph
+
+    given = args if _python_isinstance(args, tuple) else (args,)
+    graph, result = trace_graph(f, given, kwargs or {})
+    return (graph, result, given) if return_inputs or _return_inputs_states else (graph, result)
 
 
 def script(

@@ -333,6 +333,8 @@ def _get_node_type(tree: Any) -> type | None:
     cls = type(tree)
     if cls in SUPPORTED_NODES:
         return cls
+    if getattr(cls, "stands_for_dict", False):  # the members of a module
+        return dict
     return _NamedTuples if is_namedtuple_class(cls) or is_structseq_class(cls) else None
 
 

@@ -13,6 +13,7 @@ Example:
     tensor([3., 3.])
 """
 
+from taeda_tensor_core.library._aten_calls import aten_call, traces
 from taeda_tensor_core.library._autograd import attach_state, attached_state, install_autograd, mark_tracked
 from taeda_tensor_core.library._backend import CAPABILITIES, Backend
 from taeda_tensor_core.library._checks import OpCheckError, opcheck
@@ -59,6 +60,7 @@ __all__ = [
     "Overload",
     "Registration",
     "Result",
+    "aten_call",
     "attach_state",
     "attached_state",
     "batched_operators",
@@ -84,6 +86,7 @@ __all__ = [
     "register_kernel",
     "register_torch_dispatch",
     "register_vmap",
+    "traces",
     "triton_op",
     "wrap_triton",
 ]

@@ -80,6 +80,14 @@ class Context:
         """What `save_for_backward` kept."""
         return self._saved
 
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Say that results have no gradients: `backward` gets none for them, or zeros."""
+        self.non_differentiable = args
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Say which arguments are written: here the schema says it."""
+        self.dirty_tensors = args
+
     def set_materialize_grads(self, value: bool) -> None:
         """Whether gradients that are absent come as zeros (they do unless this says otherwise)."""
         self._materialize = value

@@ -49,6 +49,7 @@ class NewOperator(Registration):
             "batching": None,
         }
         self._kernels: list[Kernel] = []
+        self._recorded = False  # the composite form is for calls that are recorded
         self.op = op(self.name)
         self._set("composite", composite)
         _publish(self.name, self.op)
@@ -81,6 +82,21 @@ class NewOperator(Registration):
     def composite(self, function: Callable) -> Callable:
         """The operator in terms of others, `function(*arguments)`: for devices that have no kernel of it."""
         return self._set("composite", function)
+
+    def compose(self, kernel: Callable, recorded: bool) -> None:
+        """A composite form from `kernel(outputs, inputs)`, for calls that are recorded or for all.
+
+        Where both are given, the one for all serves as the kernel of the cpu, which others fall back to.
+        """
+        for_all = kernel
+        if recorded:
+            before = None if self._recorded else self._functions["composite"]
+            for_all = None if before is None else lambda _, inputs: before(*inputs)
+            self._recorded = True
+        if self._recorded and for_all is not None and "cpu" not in self.op.kernels():
+            self.kernel("cpu")(for_all)
+        if recorded or not self._recorded:
+            self._set("composite", lambda *arguments: kernel((), arguments))
 
     def derivative(self, function: Callable) -> Callable:
         """`function(grads, arguments, results)` gives a tuple with one gradient, or None, for each argument.
@@ -233,12 +249,13 @@ class Library:
             op_name: Name, with or without its package, or the operator.
             fn: Returns the results.
             dispatch_key: "CPU", "Meta" or another device; "CompositeImplicitAutograd",
-                "CompositeExplicitAutograd" or "" for every device that has no function of its own; "AutocastCPU" and
+                "CompositeExplicitAutograd" or "" for every device that has no function of its own; "Autograd",
+                "AutogradCPU" and the like for calls that are recorded: what the function calls is; "AutocastCPU" and
                 the like for blocks of autocast.
             with_keyset: Must be false: there is no key set to give.
 
         Raises:
-            NotImplementedError: The key is one of automatic differentiation; `register_autograd` is what works.
+            NotImplementedError: The key is one of automatic differentiation, and the operator built in.
         """
         from taeda_tensor_core.library._custom import as_kernel
 
@@ -251,10 +268,6 @@ class Library:
             name = f"{self.name}::{name}"
         name = name.removeprefix("aten::").removeprefix("taeda::")
         key = dispatch_key or self.dispatch_key
-        if key.startswith("Autograd"):
-            raise NotImplementedError(
-                f"Library.impl: {name}: use register_autograd in place of the key {key!r}"
-            )
         if key.startswith("Autocast"):
             from taeda_tensor_core.library import _autocast
 
@@ -262,13 +275,18 @@ class Library:
             _autocast.give(op(name), kind, fn)
             return None
         function = as_kernel(op(name), fn)
-        if not key.startswith("Composite") and key:
+        recorded = key.startswith("Autograd")
+        if key and not recorded and not key.startswith("Composite"):
             return self.kernel(name, key.lower(), replace=defined(name) is None)(function)
         if (made := defined(name)) is None:
+            if recorded:
+                raise NotImplementedError(
+                    f"Library.impl: {name} is built in: the key {key!r} is for operators of one's own"
+                )
             raise RuntimeError(
                 f"Library.impl: {name} is built in; name the device of the kernel that takes its place"
             )
-        made.composite(lambda *arguments: function((), arguments))
+        made.compose(function, recorded)
         return None
 
     def kernel(

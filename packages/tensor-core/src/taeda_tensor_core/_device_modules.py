@@ -1,0 +1,94 @@
+"""Modules of a kind of device that programs import: graphs, a vendor's profiler and its library of communication."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from taeda_tensor_core import _C
+
+
+def _made(kind: Any, name: str, text: str, **names: Any) -> ModuleType:
+    module = ModuleType(f"{kind.__name__}.{name}", text)
+    vars(module).update(names)
+    return module
+
+
+def _graphs(kind: Any) -> ModuleType:
+    def __getattr__(name: str) -> Any:
+        return getattr(kind, name)
+
+    return _made(
+        kind, "graphs", "Work of a device that is recorded, which none is here.", __getattr__=__getattr__
+    )
+
+
+def _profiler(kind: Any) -> ModuleType:
+    def start() -> None:
+        """Begin: a vendor's profiler is not there.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(f"{kind.__name__}.profiler: there is no such profiler; use taeda.profiler.profile")
+
+    @contextlib.contextmanager
+    def profile() -> Iterator[None]:
+        """A context that a vendor's profiler watches."""
+        start()
+        yield
+
+    return _made(
+        kind, "profiler", "A vendor's profiler.", start=start, stop=start, init=start, profile=profile
+    )
+
+
+def _nccl(kind: Any) -> ModuleType:
+    def is_available(tensors: Any) -> bool:
+        """Whether a vendor's library can join these tensors: False."""
+        return False
+
+    def version() -> tuple[int, ...]:
+        """The library's version.
+
+        Raises:
+            RuntimeError: It is not there.
+        """
+        raise RuntimeError(f"{kind.__name__}.nccl: the library is not there")
+
+    return _made(
+        kind,
+        "nccl",
+        "A vendor's communication, which is not there.",
+        is_available=is_available,
+        version=version,
+    )
+
+
+def _utils(kind: Any) -> ModuleType:
+    def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+        """The number of a device of this kind; of the current one for None where that is `optional`.
+
+        Raises:
+            ValueError: It is of another kind.
+        """
+        if isinstance(device, int):
+            return device
+        if device is None:
+            if optional:
+                return kind.current_device()
+            raise ValueError(f"expected a {kind._device} device with a number, found None")
+        found = _C.device(device)
+        if found.type == "cpu" and allow_cpu:
+            return -1
+        if found.type != kind._device:
+            raise ValueError(f"expected a {kind._device} device, found {found}")
+        return kind.current_device() if found.index is None else found.index
+
+    return _made(kind, "_utils", "Numbers of devices.", _get_device_index=_get_device_index)
+
+
+#: By name: what makes the module of a kind.
+MODULES = {"graphs": _graphs, "nccl": _nccl, "profiler": _profiler, "_utils": _utils}
