@@ -255,3 +255,57 @@ def test_checks_of_sparse_tensors_decorate_functions():
     """What is made in them is checked."""
     with pytest.raises(IndexError):
         t.sparse_coo_tensor(t.tensor([[5]]), t.ones(1), (3,))
+
+
+BLOCKS = t.tensor([[0.0, 0, 1, 2, 0, 0], [0, 0, 3, 0, 0, 0], [0, 0, 0, 0, 5, 6], [0, 0, 0, 0, 0, 7]])
+
+
+@pytest.mark.parametrize("way", ["sparse_bsr", "sparse_bsc"])
+def test_matrices_of_blocks(way):
+    made = getattr(BLOCKS, f"to_{way}")((2, 2))
+    assert (
+        made.layout == getattr(t, way) and made.shape == (4, 6) and made._nnz() == 2 and made.dense_dim() == 0
+    )
+    expected = scipy.sparse.bsr_array(
+        BLOCKS.numpy() if way == "sparse_bsr" else BLOCKS.numpy().T, blocksize=(2, 2)
+    )
+    starts, inner = (
+        (made.crow_indices(), made.col_indices())
+        if way == "sparse_bsr"
+        else (made.ccol_indices(), made.row_indices())
+    )
+    assert starts.tolist() == expected.indptr.tolist() and inner.tolist() == expected.indices.tolist()
+    assert t.equal(made.to_dense(), BLOCKS) and t.equal((made * 2).to_dense(), BLOCKS * 2)
+    assert t.allclose(made @ RIGHT.float()[:6], BLOCKS @ RIGHT.float()[:6])
+    assert t.equal(made.to_sparse().to_dense(), BLOCKS) and made.to_sparse().layout == t.sparse_coo
+    again = made.to_sparse_csr().to_sparse(layout=getattr(t, way), blocksize=(1, 3))
+    assert again.values().shape[1:] == (1, 3) and t.equal(again.to_dense(), BLOCKS)
+    maker = getattr(t, f"{way}_tensor")
+    parts = maker(starts, inner, made.values(), (4, 6))
+    assert t.equal(parts.to_dense(), BLOCKS) and t.equal(pickle.loads(pickle.dumps(parts)).to_dense(), BLOCKS)
+    assert repr(parts).count("indices=") == 2
+
+
+def test_blocks_have_gradients():
+    values = t.ones(2, 1, 2, dtype=t.float64, requires_grad=True)
+    made = t.sparse_bsr_tensor([0, 1, 2], [1, 0], values, (2, 4))
+    (made @ t.arange(4.0, dtype=t.float64).unsqueeze(1)).sum().backward()
+    assert values.grad.tolist() == [[[2.0, 3.0]], [[0.0, 1.0]]]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: BLOCKS.to_sparse_bsr((3, 2)), "divisible"),
+        (lambda: BLOCKS.to_sparse_bsr((0, 2)), "positive"),
+        (lambda: BLOCKS.to_sparse(layout=t.sparse_bsr), "missing"),
+        (lambda: BLOCKS[0].to_sparse_bsr((1, 1)), "matrix"),
+        (lambda: t.sparse_bsr_tensor([0, 1], [0], [1.0]), "expected"),
+        (lambda: t.sparse_bsr_tensor([0, 2], [0], [[[1.0]]]), "rise"),
+        (lambda: t.sparse_bsr_tensor([0, 1], [3], [[[1.0]]], (1, 2)), "expected 0 to 1"),
+        (lambda: t.sparse_bsr_tensor([0, 1], [0], [[[1.0, 2.0]]], (1, 3)), "multiples"),
+    ],
+)
+def test_wrong_blocks_are_refused(make, text):
+    with pytest.raises((ValueError, RuntimeError, IndexError), match=text):
+        make()

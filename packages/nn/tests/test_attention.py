@@ -7,7 +7,7 @@ import taeda_nn as nn
 from taeda_nn import functional as F
 from taeda_nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
 from taeda_nn.attention.bias import causal_lower_right, causal_upper_left
-from taeda_nn.attention.flex_attention import flex_attention
+from taeda_nn.attention.flex_attention import and_masks, create_block_mask, create_mask, flex_attention
 from taeda_registry.slots import tensor as tt
 
 
@@ -112,8 +112,37 @@ def test_choice_of_backends_is_kept_inside_a_block():
     assert _cur_sdpa_kernel_backends() == before
     with pytest.raises(AssertionError, match="int"), sdpa_kernel(3):
         pass
-    with pytest.raises(NotImplementedError, match="scaled_dot_product_attention"):
-        flex_attention()
+
+
+def test_scores_that_a_function_changes(rng, to_tensor, close):
+    q, k, v = (to_tensor(rng.standard_normal((2, 2, 5, 4))) for _ in range(3))
+    close(flex_attention(q, k, v), F.scaled_dot_product_attention(q, k, v))
+    slopes = to_tensor(np.array([0.5, 0.25]))
+    bias = to_tensor(np.array([0.5, 0.25])[:, None, None] * (np.arange(5) - np.arange(5)[:, None]))
+    made = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + slopes[h] * (j - i))
+    close(made, F.scaled_dot_product_attention(q, k, v, bias))
+    one = [x[:, :1] for x in (k, v)]
+    close(flex_attention(q, *one, enable_gqa=True), flex_attention(q, *(x.repeat(1, 2, 1, 1) for x in one)))
+    with pytest.raises(ValueError, match="enable_gqa"):
+        flex_attention(q, *one)
+
+
+def test_masks_by_blocks(rng, to_tensor, close):
+    mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 7, 5, BLOCK_SIZE=2)
+    assert mask.shape == (1, 1, 7, 5) and mask.kv_num_blocks.tolist() == [[[1, 1, 1, 3]]]
+    assert mask.full_kv_num_blocks.tolist() == [[[0, 1, 2, 0]]] and mask[0].shape == mask.shape
+    assert mask.to_dense()[0, 0].tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1]]
+    q, k, v = (to_tensor(rng.standard_normal((1, 2, n, 4))) for n in (7, 5, 5))
+    seen = to_tensor(np.tril(np.ones((7, 5), bool)))
+    close(flex_attention(q, k, v, block_mask=mask), F.scaled_dot_product_attention(q, k, v, seen))
+    near = and_masks(lambda b, h, i, j: i >= j, lambda b, h, i, j: i - j < 2)
+    assert create_mask(near, None, None, 3, 3)[0, 0].tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    with pytest.raises(ValueError, match="lengths"):
+        flex_attention(q, k[:, :, :4], v[:, :, :4], block_mask=mask)
+    nothing, sums = flex_attention(
+        q, k, v, block_mask=create_block_mask(lambda b, h, i, j: i + j < 0, 1, 1, 7, 5), return_lse=True
+    )
+    assert not nothing.any() and bool((sums == -float("inf")).all())
 
 
 def test_encoder_leaves_out_padding_at_the_ends(rng, to_tensor, close):

@@ -212,3 +212,40 @@ def test_instructions_are_counted():
         benchmark.Timer(globals={"f": lambda: 0}).collect_callgrind()
     with pytest.raises(ValueError, match="positive"):
         timer.collect_callgrind(number=0)
+
+
+def test_sizes_and_tensors_are_drawn():
+    from taeda_profiler.benchmark import FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias
+
+    parameters = [
+        [FuzzedParameter(f"k{i}", 4, 64, "loguniform") for i in range(2)],
+        FuzzedParameter("same", distribution={ParameterAlias("k0"): 0.5, 3: 0.5}),
+        FuzzedParameter("step", distribution={1: 0.5, 2: 0.5}),
+    ]
+    tensors = [FuzzedTensor("x", ("k0", "k1"), ("step",), 0.5, min_elements=64, max_elements=1024)]
+
+    def drawn():
+        fuzzer = Fuzzer(parameters, tensors, [lambda k0, k1, **_: k0 <= k1], seed=1)
+        return [(made["x"], facts["x"], params) for made, facts, params in fuzzer.take(20)]
+
+    first = drawn()
+    for x, facts, params in first:
+        assert tuple(x.shape) == (params["k0"], params["k1"]) and 64 <= facts["numel"] <= 1024
+        assert params["k0"] <= params["k1"] and params["same"] in (3, params["k0"])
+        assert facts["is_contiguous"] == x.is_contiguous() and facts["steps"] == (params["step"], 1)
+    assert {facts["is_contiguous"] for _, facts, _ in first} == {True, False}
+    assert [params for _, _, params in first] == [params for _, _, params in drawn()]
+
+
+def test_wrong_draws_are_refused():
+    from taeda_profiler.benchmark import FuzzedParameter, Fuzzer
+
+    with pytest.raises(ValueError, match="sum"):
+        FuzzedParameter("a", distribution={1: 0.5})
+    with pytest.raises(ValueError, match="minval"):
+        FuzzedParameter("a", distribution="uniform")
+    one = FuzzedParameter("a", 1, 2, "uniform")
+    with pytest.raises(ValueError, match="Duplicate names: a"):
+        Fuzzer([one, one], [])
+    with pytest.raises(ValueError, match="constraints"):
+        next(Fuzzer([one], [], [lambda a: a > 2], seed=0).take(1))

@@ -30,7 +30,7 @@ OWN = frozenset({
     "_jit_internal", "_logging", "_ops", "_prims_common", "_subclasses",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
-    "hub", "jit", "onnx", "quantization", "torch_version", "types", "utils", "version",
+    "hub", "jit", "onnx", "package", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
 # Packages outside the slots.
 PACKAGES = frozenset({"distributions", "models"})

@@ -51,7 +51,10 @@ NAMES = {
     "_empty_per_channel_affine_quantized _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor "
     "_choose_qparams_per_tensor _fake_quantize_learnable_per_tensor_affine "
     "_fake_quantize_learnable_per_channel_affine",
-    "sparse": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
+    "sparse": (
+        "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor "
+        "sparse_compressed_tensor"
+    ),
 }
 _HOMES = {name: module for module, names in NAMES.items() for name in names.split()}
 

@@ -228,7 +228,16 @@ def _sparse_way(name: str) -> Callable[..., Any]:
     return method
 
 
-_SPARSE_WAYS = ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_mask", "to_dense")
+_SPARSE_WAYS = (
+    "to_sparse",
+    "to_sparse_coo",
+    "to_sparse_csr",
+    "to_sparse_csc",
+    "to_sparse_bsr",
+    "to_sparse_bsc",
+    "sparse_mask",
+    "to_dense",
+)
 
 
 def is_coalesced(self: Tensor) -> bool:

@@ -23,6 +23,13 @@ from taeda_profiler.benchmark.common import (
 )
 from taeda_profiler.benchmark.compare import Colorize, Compare
 from taeda_profiler.benchmark.counts import CallgrindStats, FunctionCount, FunctionCounts
+from taeda_profiler.benchmark.fuzzer import (
+    FuzzedParameter,
+    FuzzedSparseTensor,
+    FuzzedTensor,
+    Fuzzer,
+    ParameterAlias,
+)
 from taeda_profiler.benchmark.timer import Language, Timer, timer
 
 __all__ = [
@@ -31,8 +38,13 @@ __all__ = [
     "Compare",
     "FunctionCount",
     "FunctionCounts",
+    "FuzzedParameter",
+    "FuzzedSparseTensor",
+    "FuzzedTensor",
+    "Fuzzer",
     "Language",
     "Measurement",
+    "ParameterAlias",
     "TaskSpec",
     "Timer",
     "ordered_unique",

@@ -299,7 +299,7 @@ class GraphModule(nn.Module):
                 with contextlib.suppress(AttributeError):
                     below = self.get_submodule(node.target)
                     used.update(f"{node.target}.{name}" for name, _ in below.named_modules() if name)
-        for name, _ in list(self.named_modules()):
+        for name, _ in list(self.named_modules(remove_duplicate=False)):
             if name and name not in used:
                 self.delete_submodule(name)
 

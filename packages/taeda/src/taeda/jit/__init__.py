@@ -1,8 +1,8 @@
 """Scripts and traces of programs, which run as the Python that they are.
 
-There is no compiler. `script` gives functions back, and modules behind a class of its own that shares everything with
-them; `trace` runs a program once and keeps its graph, so that `save` can write it without its source. What only marks
-code for the compiler gives the function itself.
+There is no compiler. `script` gives functions and modules behind classes of its own that call them and share
+everything with them; `trace` runs a program once and keeps its graph, so that `save` can write it without its source.
+What only marks code for the compiler gives the function itself.
 """
 
 from __future__ import annotations
@@ -125,12 +125,14 @@ def _get_trace_graph(
 def script(
     obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
-    """A function or class itself; a module as a `RecursiveScriptModule` that shares everything with it."""
+    """A class itself; a function or module as a `ScriptFunction` or `RecursiveScriptModule` that calls it."""
+    from types import FunctionType
+
     from taeda_registry.slots import nn
 
     if _python_isinstance(obj, nn.Module) and not _python_isinstance(obj, ScriptModule):
         return RecursiveScriptModule(obj)
-    return obj
+    return ScriptFunction(obj) if type(obj) is FunctionType else obj
 
 
 def script_if_tracing(fn: T) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import textwrap
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -170,7 +171,7 @@ class TopLevelTracedModule(TracedModule):
 
 
 class ScriptFunction:
-    """What `trace` makes of a function: it calls the function.
+    """What `script` and `trace` make of a function: it calls the function.
 
     Args:
         function: The function.
@@ -180,6 +181,8 @@ class ScriptFunction:
     def __init__(self, function: Callable[..., Any], recorded: GraphModule | None = None) -> None:
         self._function, self._recorded = function, recorded
         self.__name__ = self.name = getattr(function, "__name__", "function")
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
+        self.__module__ = getattr(function, "__module__", __name__)
         self.__doc__ = getattr(function, "__doc__", None)
         self.__wrapped__ = function
 
@@ -204,8 +207,23 @@ class ScriptFunction:
 
         _files.save(self, f, _extra_files)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.__dict__["_function"], name)
+
     def __reduce__(self) -> Any:
+        public = self.__dict__
+        home = sys.modules.get(public["__module__"])
+        if self._recorded is None and getattr(home, public["__qualname__"], None) is self:
+            return str(public["__qualname__"])  # the function itself is no longer found under its name
         return ScriptFunction, (self._function, self._recorded)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScriptFunction:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<ScriptFunction {self.__module__}.{self.__qualname__}>"
 
 
 def _source(function: Any) -> str:

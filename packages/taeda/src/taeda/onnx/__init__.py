@@ -1,4 +1,4 @@
-"""Whether a model is being exported, and what programs register for an exporter that is not there."""
+"""Modules as files of ONNX, which other programs run."""
 
 from __future__ import annotations
 
@@ -6,27 +6,22 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 from taeda import _absent
-from taeda.onnx import symbolic_helper
+from taeda.onnx import errors, symbolic_helper
+from taeda.onnx._state import is_in_onnx_export
+from taeda.onnx.errors import OnnxExporterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from taeda.onnx._export import ONNXProgram, export, select_model_mode_for_export
+
 __all__ = [
     "ExportableModule", "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType",
-    "TrainingMode", "export", "is_in_onnx_export",
+    "TrainingMode", "errors", "export", "is_in_onnx_export",
     "register_custom_op_symbolic", "select_model_mode_for_export", "symbolic_helper", "unregister_custom_op_symbolic",
 ]  # fmt: skip
 
-_REASON = "there is no exporter to ONNX; copy the state_dict into PyTorch and export there"
-
-export = _absent.function("taeda.onnx.export", _REASON)
-select_model_mode_for_export = _absent.function("taeda.onnx.select_model_mode_for_export", _REASON)
-ONNXProgram = _absent.cls("taeda.onnx.ONNXProgram", _REASON)
-ExportableModule = _absent.cls("taeda.onnx.ExportableModule", _REASON)
-
-
-class OnnxExporterError(RuntimeError):
-    """Failure of an exporter."""
+ExportableModule = _absent.cls("taeda.onnx.ExportableModule", "derive from nn.Module, and export that")
 
 
 class OperatorExportTypes(enum.IntEnum):
@@ -68,18 +63,13 @@ class TensorProtoDataType(enum.IntEnum):
     BFLOAT16 = 16
 
 
-def is_in_onnx_export() -> bool:
-    """Whether a model is being exported: False."""
-    return False
-
-
-_symbolics: dict[tuple[str, int], Callable[..., Any]] = {}
-
-
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
 ) -> None:
-    """Keep the function by which an exporter would write an operator; nothing calls it.
+    """Let an operator be written by this function, in files of this version of operators and later ones.
+
+    It is called with the graph and the operator's arguments, and gives what `g.op("library::Operator", *arguments,
+    name_i=1)` gave it; the ends `_i`, `_f` and `_s` of attributes say their kinds.
 
     Raises:
         ValueError: The name is not of the form `library::operator`.
@@ -89,12 +79,16 @@ def register_custom_op_symbolic(
             "register_custom_op_symbolic: argument 'symbolic_name' must be 'library::operator', found "
             f"{symbolic_name!r}"
         )
-    _symbolics[symbolic_name, opset_version] = symbolic_fn
+    from taeda.onnx._walk import custom
+
+    custom[symbolic_name, opset_version] = symbolic_fn
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
     """Forget the function of an operator."""
-    _symbolics.pop((symbolic_name, opset_version), None)
+    from taeda.onnx._walk import custom
+
+    custom.pop((symbolic_name, opset_version), None)
 
 
 def __getattr__(name: str) -> Any:
@@ -102,4 +96,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"taeda.onnx.{name}")
+    if name in ("ONNXProgram", "export", "select_model_mode_for_export"):
+        from taeda.onnx import _export
+
+        return getattr(_export, name)
     raise AttributeError(f"module 'taeda.onnx' has no attribute {name!r}")

@@ -13,4 +13,4 @@ def absent_operator(name: str) -> Any:
     """A function of that name, whose call says that there is no exporter."""
     if name.startswith("__"):
         raise AttributeError(name)
-    return _absent.function(f"taeda.onnx.{name}", "there is no exporter to ONNX")
+    return _absent.function(f"taeda.onnx.{name}", "operators are written by taeda.onnx.export itself")

@@ -51,9 +51,10 @@ def as_kernel(operator: Operator, function: Callable) -> Callable:
     """A kernel from a function that takes the operator's arguments and returns its results."""
 
     def kernel(outputs: tuple, inputs: tuple) -> Any:
-        args, kwargs = _spread(operator, inputs)
+        shown = [_unrecorded(item) for item in inputs]
+        args, kwargs = _spread(operator, shown)
         made = function(*args, **kwargs)
-        given = {id(tensor) for tensor in _tensors(list(inputs))}
+        given = {id(tensor) for tensor in _tensors([*inputs, *shown])}
         if any(id(tensor) in given for tensor in _tensors(made)):
             raise RuntimeError(
                 f"{operator.name}: a result is one of the arguments itself; return a clone() of it"
@@ -61,6 +62,15 @@ def as_kernel(operator: Operator, function: Callable) -> Callable:
         return tuple(made) if isinstance(made, list) and len(outputs) > 1 else made
 
     return kernel
+
+
+def _unrecorded(item: Any) -> Any:
+    """An argument as a kernel sees it: gradients are no business of its own, and NumPy may have the memory."""
+    if isinstance(item, Tensor):
+        return item.detach() if item.requires_grad else item
+    if isinstance(item, list | tuple) and any(isinstance(part, Tensor) for part in item):
+        return [_unrecorded(part) for part in item]
+    return item
 
 
 class Context:

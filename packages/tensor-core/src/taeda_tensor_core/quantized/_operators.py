@@ -210,5 +210,8 @@ def package() -> ModuleType:
         **{f"conv{dims}d_unpack": PackedWeight.unpack for dims in (1, 2, 3)},
     }  # fmt: skip
     for name, function in named.items():
+        if "<locals>" in function.__qualname__:  # graphs name what they call, and pickles find it by its name
+            function.__name__ = function.__qualname__ = name
+            globals()[name] = function
         setattr(made, name, function)
     return made

@@ -1,4 +1,5 @@
-"""Sparse tensors: those of coordinates (COO) and those of compressed rows or columns (CSR, CSC).
+"""Sparse tensors: those of coordinates (COO) and those of compressed rows or columns (CSR, CSC), also of blocks
+(BSR, BSC).
 
 A sparse tensor keeps its places as integer tensors and its elements as one tensor of values. What it computes is put
 together of taeda's operators, so that gradients flow to values and to the dense tensors that meet them, on any device.
@@ -17,6 +18,8 @@ from typing import Any
 
 from taeda_tensor_core.sparse._functions import addmm, log_softmax, mm, sampled_addmm, softmax, spdiags, sum
 from taeda_tensor_core.sparse._making import (
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
     sparse_compressed_tensor,
     sparse_coo_tensor,
     sparse_csc_tensor,
@@ -32,6 +35,8 @@ __all__ = [
     "mm",
     "sampled_addmm",
     "softmax",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
     "sparse_compressed_tensor",
     "sparse_coo_tensor",
     "sparse_csc_tensor",

@@ -6,6 +6,7 @@ import builtins
 from typing import Any
 
 import taeda_tensor_core as core
+from taeda_tensor_core.sparse._blocks import BLOCKS
 from taeda_tensor_core.sparse._making import _flat, _unflat, coalesced, coo, to_dense, to_layout
 from taeda_tensor_core.sparse._tensor import SparseTensor, _table, _with, sparse
 
@@ -49,16 +50,19 @@ def _raw_values(self: Any) -> Any:
     return self._elements
 
 
-def _part(name: str, way: str, place: int) -> None:
+_BY_ROWS, _BY_COLUMNS = ("sparse_csr", "sparse_bsr"), ("sparse_csc", "sparse_bsc")
+
+
+def _part(name: str, ways: tuple[str, str], place: int) -> None:
     @sparse(name)
     def part(self: Any) -> Any:
-        if self._way != way:
-            raise RuntimeError(f"{name}: found layout {self._way}, expected {way}")
+        if self._way not in ways:
+            raise RuntimeError(f"{name}: found layout {self._way}, expected {' or '.join(ways)}")
         return self._places[place]
 
 
-for _row in (("crow_indices", "sparse_csr", 0), ("col_indices", "sparse_csr", 1),
-             ("ccol_indices", "sparse_csc", 0), ("row_indices", "sparse_csc", 1)):  # fmt: skip
+for _row in (("crow_indices", _BY_ROWS, 0), ("col_indices", _BY_ROWS, 1),
+             ("ccol_indices", _BY_COLUMNS, 0), ("row_indices", _BY_COLUMNS, 1)):  # fmt: skip
     _part(*_row)
 
 
@@ -74,7 +78,7 @@ def _sparse_dim(self: Any) -> int:
 
 @sparse("dense_dim", "_dimV")
 def _dense_dim(self: Any) -> int:
-    return int(self._elements.ndim - 1)
+    return int(self._elements.ndim - (3 if self._way in BLOCKS else 1))
 
 
 @sparse("is_sparse")
@@ -172,8 +176,12 @@ def _type_as(self: Any, other: Any) -> Any:
 
 
 @sparse("to_sparse")
-def _to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, **_: Any) -> Any:
-    return self if layout is None and sparse_dim is None else to_layout(self, layout or "sparse_coo")
+def _to_sparse(
+    self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, **_: Any
+) -> Any:
+    if layout is None and sparse_dim is None and blocksize is None and self._way == "sparse_coo":
+        return self
+    return to_layout(self, layout or "sparse_coo", blocksize)
 
 
 @sparse("to_sparse_coo")
@@ -189,6 +197,16 @@ def _to_csr(self: Any, dense_dim: int | None = None) -> Any:
 @sparse("to_sparse_csc")
 def _to_csc(self: Any, dense_dim: int | None = None) -> Any:
     return to_layout(self, "sparse_csc")
+
+
+@sparse("to_sparse_bsr")
+def _to_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    return to_layout(self, "sparse_bsr", blocksize)
+
+
+@sparse("to_sparse_bsc")
+def _to_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    return to_layout(self, "sparse_bsc", blocksize)
 
 
 # Places

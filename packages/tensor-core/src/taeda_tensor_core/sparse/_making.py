@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import taeda_tensor_core as core
+from taeda_tensor_core.sparse import _blocks
 from taeda_tensor_core.sparse._tensor import SparseTensor, _with, sparse
 
 Tensor = core.Tensor
@@ -102,8 +103,13 @@ def _compressed(
     requires_grad: bool,
 ) -> SparseTensor:
     elements = _values(name, values, dtype, device, requires_grad)
-    names = ("crow_indices", "col_indices") if way == "sparse_csr" else ("ccol_indices", "row_indices")
+    by_rows = way in ("sparse_csr", "sparse_bsr")
+    names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
     starts, places = (_integers(name, n, p, elements) for n, p in zip(names, (outer, inner), strict=True))
+    if way in _blocks.BLOCKS:
+        shape = _blocks.check_parts(name, way, starts, places, elements, size)
+        _check_starts(name, names[0], starts, places)
+        return SparseTensor.around((starts, places), elements, shape, way, True)
     if starts.ndim != 1 or places.ndim != 1 or starts.shape[0] < 1 or elements.shape[0] != places.shape[0]:
         raise ValueError(
             f"{name}: found {names[0]} of shape {tuple(starts.shape)}, {names[1]} of shape {tuple(places.shape)} and "
@@ -117,12 +123,16 @@ def _compressed(
         raise ValueError(f"{name}: argument 'size' is {shape}, expected {lines} in dimension {line}")
     if widest > shape[across] or (places.numel() and int(places.min()) < 0):
         raise IndexError(f"{name}: found {names[1]} up to {widest - 1}, expected 0 to {shape[across] - 1}")
-    rising = bool((starts[1:] >= starts[:-1]).all()) if lines else True
+    _check_starts(name, names[0], starts, places)
+    return SparseTensor.around((starts, places), elements, shape, way, True)
+
+
+def _check_starts(name: str, argument: str, starts: Any, places: Any) -> None:
+    rising = bool((starts[1:] >= starts[:-1]).all()) if starts.shape[0] > 1 else True
     if int(starts[0]) != 0 or int(starts[-1]) != places.shape[0] or not rising:
         raise ValueError(
-            f"{name}: argument {names[0]!r} must rise from 0 to the number of values, {places.shape[0]}"
+            f"{name}: argument {argument!r} must rise from 0 to the number of values, {places.shape[0]}"
         )
-    return SparseTensor.around((starts, places), elements, shape, way, True)
 
 
 def sparse_csr_tensor(
@@ -173,20 +183,56 @@ def sparse_csc_tensor(
     )
 
 
+def sparse_bsr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+) -> SparseTensor:  # fmt: skip
+    """A matrix of compressed rows of blocks: where each row of blocks begins, the column of each block, the blocks.
+
+    Args:
+        crow_indices: (rows of blocks + 1,) rising from 0 to nnz.
+        col_indices: (nnz,).
+        values: (nnz, rows of a block, columns of a block).
+        size: the shape; by default the least that holds all blocks.
+        dtype, device, requires_grad: as in `sparse_coo_tensor`.
+
+    Raises:
+        ValueError: parts that do not fit together.
+        IndexError: a block outside of ``size``.
+
+    Example:
+        >>> taeda.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0], [3.0, 4.0]]]).to_dense()
+        tensor([[0., 0., 1., 2.],
+                [0., 0., 3., 4.]])
+    """
+    parts = (crow_indices, col_indices, values, size, dtype, device, requires_grad)
+    return _compressed("sparse_bsr_tensor", "sparse_bsr", *parts)
+
+
+def sparse_bsc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+) -> SparseTensor:  # fmt: skip
+    """As `sparse_bsr_tensor`, with columns and rows exchanged."""
+    parts = (ccol_indices, row_indices, values, size, dtype, device, requires_grad)
+    return _compressed("sparse_bsc_tensor", "sparse_bsc", *parts)
+
+
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
     layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> SparseTensor:  # fmt: skip
-    """`sparse_csr_tensor` or `sparse_csc_tensor`, by ``layout``.
+    """`sparse_csr_tensor` or one of its like for columns and blocks, by ``layout``.
 
     Raises:
         ValueError: another layout.
     """
     way = str(layout).rpartition(".")[2]
-    if way not in ("sparse_csr", "sparse_csc"):
+    if way not in ("sparse_csr", "sparse_csc", *_blocks.BLOCKS):
         raise ValueError(
-            f"sparse_compressed_tensor: argument 'layout' is {layout}, expected sparse_csr or sparse_csc"
+            f"sparse_compressed_tensor: argument 'layout' is {layout}, expected sparse_csr, sparse_csc, sparse_bsr or "
+            "sparse_bsc"
         )
     return _compressed(
         "sparse_compressed_tensor",
@@ -205,13 +251,14 @@ def sparse_compressed_tensor(
 
 
 def dense_to_sparse(
-    self: Any, sparse_dim: int | None = None, *, layout: Any = None, **_: Any
+    self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, **_: Any
 ) -> SparseTensor:
     """The elements that are not zero, with their places.
 
     Args:
         sparse_dim: how many of the first dimensions are sparse; all by default.
         layout: sparse_coo by default.
+        blocksize: rows and columns of a block, for layouts of blocks.
     """
     dims = self.ndim if sparse_dim is None else sparse_dim
     if not 0 <= dims <= self.ndim:
@@ -222,7 +269,7 @@ def dense_to_sparse(
     places = there.nonzero().t().contiguous()
     values = self[tuple(places)] if dims else self.unsqueeze(0)
     made = SparseTensor.around((places,), values, tuple(self.shape), "sparse_coo", True)
-    return made if layout is None else to_layout(made, layout)
+    return made if layout is None else to_layout(made, layout, blocksize)
 
 
 def dense_to_sparse_coo(self: Any) -> SparseTensor:
@@ -249,6 +296,16 @@ def dense_to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor
 def dense_to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseTensor:
     """The elements of a matrix that are not zero, by columns."""
     return to_layout(dense_to_sparse(_matrix("to_sparse_csc", self), 2), "sparse_csc")
+
+
+def dense_to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
+    """The blocks of a matrix in which not all is zero, by rows; ``blocksize`` are rows and columns of one."""
+    return to_layout(dense_to_sparse(_matrix("to_sparse_bsr", self), 2), "sparse_bsr", blocksize)
+
+
+def dense_to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
+    """The blocks of a matrix in which not all is zero, by columns."""
+    return to_layout(dense_to_sparse(_matrix("to_sparse_bsc", self), 2), "sparse_bsc", blocksize)
 
 
 @sparse("sparse_mask")
@@ -283,10 +340,10 @@ def coo(x: SparseTensor) -> SparseTensor:
     """``x`` as coordinates."""
     if x._way == "sparse_coo":
         return x
+    if x._way in _blocks.BLOCKS:
+        return _blocks.as_coordinates(x)
     starts, inner = x._places
-    lines = core.repeat_interleave(
-        core.arange(starts.shape[0] - 1, device=starts.device), starts[1:] - starts[:-1]
-    )
+    lines = _blocks.lines_of(starts)
     places = core.stack([lines, inner] if x._way == "sparse_csr" else [inner, lines])
     return SparseTensor.around((places,), x._elements, tuple(x.shape), "sparse_coo", False)
 
@@ -305,18 +362,23 @@ def coalesced(x: SparseTensor) -> SparseTensor:
     )
 
 
-def to_layout(x: SparseTensor, layout: Any) -> Any:
-    """``x`` in another layout; "strided" is a dense tensor."""
+def to_layout(x: SparseTensor, layout: Any, blocksize: Any = None) -> Any:
+    """``x`` in another layout; "strided" is a dense tensor. Blocks keep their size where no other is given."""
     way = str(layout).rpartition(".")[2]
-    if way == x._way:
+    if x._way in _blocks.BLOCKS and blocksize is None:
+        blocksize = _blocks.block_size(x)
+    if way == x._way and (way not in _blocks.BLOCKS or tuple(blocksize) == _blocks.block_size(x)):
         return x
     if way == "strided":
         return to_dense(x)
     if way == "sparse_coo":
         return coalesced(x)
+    if way in _blocks.BLOCKS:
+        return _blocks.from_coordinates(coalesced(x), way, blocksize, f"to_{way}")
     if way not in ("sparse_csr", "sparse_csc"):
         raise NotImplementedError(
-            f"to_sparse: layout {layout} is not there; there are sparse_coo, sparse_csr, sparse_csc"
+            f"to_sparse: layout {layout} is not there; there are sparse_coo, sparse_csr, sparse_csc, sparse_bsr, "
+            "sparse_bsc"
         )
     ordered = coalesced(x)
     if ordered._places[0].shape[0] != 2:

@@ -37,7 +37,7 @@ class SparseTensor(Tensor):
     """A tensor of few elements that are not zero. Made by `sparse_coo_tensor`, `sparse_csr_tensor` and `to_sparse`.
 
     Attributes:
-        layout: "sparse_coo", "sparse_csr" or "sparse_csc".
+        layout: "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr" or "sparse_bsc".
         dense_dim: the last dimensions, which values have as a whole.
     """
 
@@ -149,6 +149,8 @@ def _text(x: SparseTensor) -> str:
         "sparse_coo": ("indices",),
         "sparse_csr": ("crow_indices", "col_indices"),
         "sparse_csc": ("ccol_indices", "row_indices"),
+        "sparse_bsr": ("crow_indices", "col_indices"),
+        "sparse_bsc": ("ccol_indices", "row_indices"),
     }
     parts = [f"{name}={part!r}" for name, part in zip(names[x._way], x._places, strict=True)]
     if x._way == "sparse_coo":

@@ -15,7 +15,6 @@ Example:
 """
 
 # ruff: noqa: F401 (the imported names are what the package offers)
-from taeda.ao.quantization import quantize_fx
 from taeda.ao.quantization.fake_quantize import (
     FakeQuantize,
     FakeQuantizeBase,
@@ -95,6 +94,11 @@ from taeda.ao.quantization.qconfig import (
     per_channel_dynamic_qconfig,
     qconfig_equals,
 )
+from taeda.ao.quantization.qconfig_mapping import (
+    QConfigMapping,
+    get_default_qat_qconfig_mapping,
+    get_default_qconfig_mapping,
+)
 from taeda.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     DEFAULT_QAT_MODULE_MAPPINGS,
@@ -122,3 +126,11 @@ from taeda.ao.quantization.stubs import (
     QuantStub,
     QuantWrapper,
 )
+
+
+def __getattr__(name: str) -> object:
+    if name == "quantize_fx":
+        from importlib import import_module
+
+        return import_module("taeda.ao.quantization.quantize_fx")
+    raise AttributeError(f"module 'taeda.ao.quantization' has no attribute {name!r}")

@@ -13,7 +13,10 @@ from taeda_registry.slots import nn
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["extract_subgraph", "fuse", "matches_module_pattern", "remove_dropout", "replace_node_module"]
+__all__ = [
+    "extract_subgraph", "fuse", "matches_module_pattern", "optimize_for_inference", "remove_dropout",
+    "replace_node_module",
+]  # fmt: skip
 
 
 def _parent_name(target: str) -> tuple[str, str]:
@@ -89,6 +92,29 @@ def remove_dropout(model: Any) -> Any:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
     return GraphModule(traced, graph)
+
+
+def optimize_for_inference(model: Any, pass_config: dict[str, Any] | None = None, tracer: Any = None) -> Any:
+    """The model with normalizations folded into the layers before them, and without dropout.
+
+    Layers run on oneDNN where they can in any case, so that nothing is to be done for that.
+
+    Args:
+        model: A model in evaluation mode.
+        pass_config: By name, "conv_bn_fuse" and "remove_dropout": whether these are done.
+        tracer: Accepted.
+
+    Raises:
+        RuntimeError: An unknown name.
+    """
+    wanted = {"conv_bn_fuse": True, "remove_dropout": True, "mkldnn_layout_optimize": {}}
+    unknown = sorted(set(pass_config or {}) - set(wanted))
+    if unknown:
+        raise RuntimeError(f"optimize_for_inference: unknown names in 'pass_config': {', '.join(unknown)}")
+    wanted.update(pass_config or {})
+    if wanted["conv_bn_fuse"]:
+        model = fuse(model)
+    return remove_dropout(model) if wanted["remove_dropout"] else model
 
 
 def extract_subgraph(

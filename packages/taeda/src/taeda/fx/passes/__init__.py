@@ -2,7 +2,9 @@
 
 from typing import Any
 
-_MODULES = frozenset({"graph_drawer", "infra", "shape_prop", "split_module", "utils"})
+_MODULES = frozenset({
+    "fake_tensor_prop", "graph_drawer", "infra", "operator_support", "shape_prop", "split_module", "utils",
+})  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,122 @@
+"""Models quantized by their graphs."""
+
+import pickle
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.ao.nn import quantized as nnq
+from taeda.ao.nn.intrinsic import quantized as nniq
+from taeda.ao.quantization import (
+    QConfigMapping,
+    default_dynamic_qconfig,
+    default_qconfig,
+    get_default_qat_qconfig_mapping,
+    get_default_qconfig_mapping,
+)
+from taeda.ao.quantization.quantize_fx import convert_fx, fuse_fx, prepare_fx, prepare_qat_fx
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn, self.relu = nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()
+        self.conv2, self.pool, self.fc = nn.Conv2d(4, 4, 1), nn.AdaptiveAvgPool2d(1), nn.Linear(8, 2)
+
+    def forward(self, x):
+        y = self.relu(self.bn(self.conv(x)))
+        z = self.relu(self.conv2(y) + y)
+        z = taeda.flatten(self.pool(taeda.cat([z, y * 2], 1)), 1)
+        return taeda.sigmoid(self.fc(z))
+
+
+@pytest.fixture
+def net():
+    taeda.manual_seed(0)
+    return Block().eval()
+
+
+def names(module):
+    return [node.name for node in module.graph.nodes]
+
+
+def test_a_quantized_model_is_near_the_model(net):
+    x = taeda.randn(8, 3, 6, 6)
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    observed = prepare_fx(net, get_default_qconfig_mapping("x86"), (x,))
+    assert sum(name.startswith("activation_post_process") for name in names(observed)) == 10
+    assert taeda.allclose(observed(x), net(x), atol=1e-5)
+    made = convert_fx(observed)
+    assert taeda.allclose(made(x), net(x), atol=0.05) and not taeda.equal(made(x), net(x))
+    assert isinstance(made.conv, nniq.ConvReLU2d) and isinstance(made.fc, nnq.Linear)
+    assert {"add_relu", "quantize_per_tensor"} <= set(names(made)) and "mul" in names(made)
+    assert not any("activation_post_process" in name for name, _ in made.named_modules())
+    assert taeda.equal(pickle.loads(pickle.dumps(made))(x), made(x))
+    assert all(taeda.equal(value, before[key]) for key, value in net.state_dict().items())
+    assert isinstance(net.conv, nn.Conv2d) and taeda.equal(convert_fx(observed)(x), made(x))
+
+
+def test_what_has_no_configuration_stays_as_it_is(net):
+    x = taeda.randn(4, 3, 6, 6)
+    mapping = (
+        get_default_qconfig_mapping("x86").set_object_type(nn.Linear, None).set_module_name("conv2", None)
+    )
+    observed = prepare_fx(net, mapping, (x,))
+    observed(x)
+    made = convert_fx(observed)
+    assert (
+        type(made.fc) is nn.Linear
+        and type(made.conv2) is nn.Conv2d
+        and isinstance(made.conv, nniq.ConvReLU2d)
+    )
+    assert taeda.allclose(made(x), net(x), atol=0.05)
+    none = convert_fx(prepare_fx(net, QConfigMapping(), (x,)))
+    assert taeda.allclose(none(x), net(x), atol=1e-5) and "quantize_per_tensor" not in names(none)
+
+
+def test_weights_alone_may_be_quantized():
+    net = nn.Sequential(nn.Linear(4, 3), nn.Tanh()).eval()
+    made = convert_fx(prepare_fx(net, QConfigMapping().set_global(default_dynamic_qconfig), ()))
+    x = taeda.randn(2, 4)
+    assert type(getattr(made, "0")).__module__.endswith("dynamic") and taeda.allclose(
+        made(x), net(x), atol=0.1
+    )
+
+
+def test_training_foresees_quantization(net):
+    taeda.manual_seed(1)
+    x = taeda.randn(8, 3, 6, 6)
+    with pytest.raises(AssertionError, match="training"):
+        prepare_qat_fx(net, get_default_qat_qconfig_mapping("x86"), (x,))
+    model = prepare_qat_fx(net.train(), get_default_qat_qconfig_mapping("x86"), (x,))
+    optimizer = taeda.optim.SGD(model.parameters(), lr=0.5)
+    losses = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = (model(x) - taeda.tensor([0.0, 1.0])).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    made = convert_fx(model.eval())
+    assert isinstance(made.conv, nniq.ConvReLU2d) and taeda.allclose(made(x), model(x), atol=0.05)
+
+
+def test_layers_are_joined(net):
+    made, x = fuse_fx(net), taeda.randn(2, 3, 6, 6)
+    assert "bn" not in names(made) and taeda.allclose(made(x), net(x), atol=1e-5)
+    assert "relu" in dict(made.named_children())  # it is called once more
+
+
+def test_configurations_by_name_pattern_and_class():
+    mapping = QConfigMapping().set_global(default_qconfig).set_module_name_regex("a.*", None)
+    mapping.set_object_type(nn.Linear, None).set_module_name("a.b", default_dynamic_qconfig)
+    assert mapping.of_module("a.b.c", nn.Conv2d) is default_dynamic_qconfig
+    assert mapping.of_module("a.x", nn.Conv2d) is None and mapping.of_module("z", nn.Linear) is None
+    assert mapping.of_module("z", nn.Conv2d) is default_qconfig
+    assert QConfigMapping.from_dict(mapping.to_dict()).to_dict() == mapping.to_dict()
+    with pytest.raises(AttributeError, match="QConfigMapping"):
+        prepare_fx(nn.ReLU(), 3, ())
+    with pytest.raises(TypeError, match="GraphModule"):
+        convert_fx(nn.ReLU())

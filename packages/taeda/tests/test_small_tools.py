@@ -1,0 +1,172 @@
+"""Small tools that programs import."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import fx, nn
+from taeda.fx.experimental.optimization import optimize_for_inference
+from taeda.fx.passes.fake_tensor_prop import FakeTensorProp
+from taeda.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from taeda.fx.passes.operator_support import OperatorSupport, OpSupports, any_chain, chain, create_op_support
+from taeda.fx.passes.shape_prop import ShapeProp
+from taeda.utils.module_tracker import ModuleTracker
+
+
+def test_the_modules_around_are_known_by_name():
+    model, seen = nn.Sequential(nn.Linear(1, 1), nn.ReLU()), []
+    tracker = ModuleTracker()
+    model[0].register_forward_pre_hook(lambda *_: seen.append(sorted(tracker.parents)))
+    with tracker:
+        model(taeda.ones(1, 1))
+        assert tracker.parents == {"Global"} and not tracker.is_bw
+    model(taeda.ones(1, 1))
+    assert seen == [["Global", "Sequential", "Sequential.0"], ["Global"]]
+
+
+def test_the_modules_around_a_backward_are_known():
+    seen = []
+
+    class Watch(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append((tracker.is_bw, "Sequential.1" in tracker.parents, "Sequential.0" in tracker.parents))
+            return grad
+
+    class Watched(nn.Module):
+        def forward(self, x):
+            return Watch.apply(x).tanh()
+
+    model = nn.Sequential(nn.Linear(1, 1), Watched())
+    with ModuleTracker() as tracker:
+        model(taeda.ones(1, 1)).sum().backward()
+    assert seen == [(True, True, False)]
+
+
+def crossing(a, b):
+    """Sums and products, between which a sine waits for one sum and a product for the sine."""
+    first = taeda.add(a, b)
+    product = taeda.mul(first, taeda.sin(first))
+    return taeda.add(product, first), first
+
+
+KNOWN = create_op_support(lambda _, node: node.target in (taeda.add, taeda.mul))
+
+
+def test_groups_of_nodes_become_modules():
+    net = fx.symbolic_trace(crossing)
+    expected = net(taeda.ones(2), taeda.ones(2))
+    finder = CapabilityBasedPartitioner(net, KNOWN)
+    groups = finder.propose_partitions()
+    assert [[node.name for node in group.nodes] for group in groups] == [["mul", "add_1"]]
+    made = finder.fuse_partitions(groups)
+    assert [node.name for node in made.graph.nodes] == ["a", "b", "add", "sin", "fused_0", "output"]
+    for left, right in zip(made(taeda.ones(2), taeda.ones(2)), expected, strict=True):
+        assert taeda.equal(left, right)
+    single = CapabilityBasedPartitioner(fx.symbolic_trace(crossing), KNOWN, allows_single_node_partition=True)
+    whole = single.partition_and_fuse("part_")
+    assert sorted(name for name, _ in whole.named_children()) == ["part_0", "part_1"]
+    assert taeda.equal(whole(taeda.ones(2), taeda.ones(2))[0], expected[0])
+
+
+def test_groups_with_several_results():
+    net = fx.symbolic_trace(lambda a: (lambda x: (x * 2, taeda.sin(x), taeda.sin(x * 2)))(a + 1))
+    known = create_op_support(lambda _, node: node.target in (operator.add, operator.mul))
+    made = CapabilityBasedPartitioner(net, known).partition_and_fuse()
+    results = made(taeda.zeros(1))
+    assert [round(float(item), 4) for item in results] == [2.0, 0.8415, 0.9093]
+
+
+def test_ends_that_are_no_work_are_taken_off():
+    net = fx.symbolic_trace(lambda a: taeda.relu(a.split(1)[0] + 1))
+    known = create_op_support(lambda _, node: node.op == "call_function")
+    finder = CapabilityBasedPartitioner(net, known)
+    groups = finder.propose_partitions()
+    finder.remove_bookend_non_compute_ops(groups)
+    assert [node.name for node in groups[0].nodes] == ["add", "relu"]
+
+
+def test_tables_of_what_is_supported():
+    net = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    modules, nodes = dict(net.named_modules()), {node.name: node for node in net.graph.nodes}
+    name = f"{nn.Linear.__module__}.Linear"
+    table = OperatorSupport({name: None})
+    assert table.is_node_supported(modules, nodes["_0"]) and not table.is_node_supported(modules, nodes["_1"])
+    doubles = OperatorSupport({name: (((taeda.float64,),), {})})
+    with pytest.raises(RuntimeError, match="ShapeProp"):
+        OpSupports.decline_if_input_dtype(taeda.float32).is_node_supported(modules, nodes["_0"])
+    ShapeProp(net).propagate(taeda.ones(1, 2))
+    assert not doubles.is_node_supported(modules, nodes["_0"])
+    assert not OpSupports.decline_if_input_dtype(taeda.float32).is_node_supported(modules, nodes["_0"])
+    named = OpSupports.decline_if_node_in_names({"_1"})
+    assert not chain(table, named).is_node_supported(modules, nodes["_1"])
+    assert any_chain(table, named).is_node_supported(modules, nodes["_0"])
+
+
+def test_graphs_are_run_on_tensors_without_memory():
+    net = fx.symbolic_trace(nn.Linear(2, 3).to("meta"))
+    assert FakeTensorProp(net).propagate(taeda.ones(4, 2, device="meta")).shape == (4, 3)
+    assert [tuple(node.meta["val"].shape) for node in net.graph.nodes if "val" in node.meta][-1] == (4, 3)
+
+
+def test_inference_needs_no_normalization_and_no_dropout():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout()).eval()
+    net[1].running_mean.uniform_()
+    x = taeda.randn(1, 3, 5, 5)
+    made = optimize_for_inference(net)
+    assert [node.name for node in made.graph.nodes] == ["input_1", "_0", "output"]
+    assert taeda.allclose(made(x), net(x), atol=1e-5)
+    with pytest.raises(RuntimeError, match="unknown"):
+        optimize_for_inference(net, {"unknown": True})
+
+
+@taeda.jit.script
+def scripted(x, n: int = 2):
+    """Doc."""
+    return x * n if bool((x > 0).all()) else x
+
+
+def test_scripts_of_functions_are_functions_with_a_source():
+    import copy
+    import pickle
+
+    assert isinstance(scripted, taeda.jit.ScriptFunction) and scripted.__doc__ == "Doc."
+    assert scripted(taeda.ones(1)).item() == 2 and "def scripted" in scripted.code
+    assert taeda.jit.script(scripted) is scripted and copy.deepcopy(scripted) is scripted
+    assert pickle.loads(pickle.dumps(scripted)) is scripted
+
+    class Uses(nn.Module):
+        twice = scripted
+
+        def forward(self, x):
+            return self.twice(x)
+
+    assert Uses()(taeda.ones(1)).item() == 2  # a script is no method
+
+
+def test_operators_of_ones_own_may_give_their_arguments_to_numpy():
+    @taeda.library.custom_op("smalltools::sine", mutates_args=())
+    def sine(x: taeda.Tensor) -> taeda.Tensor:
+        return taeda.from_numpy(np.sin(x.numpy()))
+
+    sine.register_autograd(
+        lambda ctx, grad: grad * ctx.saved_tensors[0].cos(),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+    )
+    x = taeda.zeros(2, requires_grad=True)
+    sine(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+    @taeda.library.custom_op("smalltools::same", mutates_args=())
+    def same(x: taeda.Tensor) -> taeda.Tensor:
+        return x
+
+    for given in (taeda.ones(1), x):
+        with pytest.raises(RuntimeError, match="clone"):
+            same(given)
