@@ -184,7 +184,14 @@ struct ObservedLayer<R(KeySet, A...)> {
   static R call(KeySet keys, A... arguments, const OpEntry& op) {
     const TypedCall<A...> call(op, arguments...);
     Observation observation(call);
-    return observation.around([&]() -> R { return go_on<R, A...>(op, keys.without(Layer::Observer), arguments...); });
+    if constexpr (std::is_void_v<R>) {
+      go_on<R, A...>(op, keys.without(Layer::Observer), arguments...);
+      observation.succeeded();
+    } else {
+      R result = go_on<R, A...>(op, keys.without(Layer::Observer), arguments...);
+      observation.succeeded();
+      return result;
+    }
   }
   static constexpr auto go_on_boxed = &go_on_unboxed<R, A...>;
 };

@@ -55,19 +55,8 @@ class TAEDA_API Observation {
   explicit Observation(const ObservedCall& call) noexcept;
   ~Observation();
   Observation(const Observation&) = delete;
-  /// What `body` returns; where it throws, the call has failed.
-  template <class Body>
-  std::invoke_result_t<Body> around(const Body& body) {
-    using R = std::invoke_result_t<Body>;
-    if constexpr (std::is_void_v<R>) {
-      body();
-      failed_ = false;
-    } else {
-      R result = body();
-      failed_ = false;
-      return result;
-    }
-  }
+  /// The call came to its end; without this it has failed.
+  void succeeded() noexcept { failed_ = false; }
 
  private:
   const ObservedCall& call_;
