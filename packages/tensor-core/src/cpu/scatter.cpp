@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include "cpu/indexing.h"
 #include "infer/dims.h"
@@ -173,6 +175,37 @@ bool exceeds(T a, T b) {
   else return std::isnan(double(a)) || (!std::isnan(double(b)) && double(a) > double(b));
 }
 
+/// Places of a result and its counts, and the elements of the source that meet there.
+struct Visit {
+  int64_t place, at;
+};
+struct ScatterReduction {
+  bool mean, sum, prod, largest;
+  char* target;
+  const char* values;
+  int64_t* seen;  // null where nothing is counted
+};
+template <class T, class V>
+void reduce_visits(const ScatterReduction& how, std::span<const Visit> visits) {
+  for (const auto [place, at] : visits) {
+    T& into = reinterpret_cast<T*>(how.target)[place];
+    const T value = T(reinterpret_cast<const V*>(how.values)[at]);
+    if (how.seen && how.seen[place]++ == 0) into = value;
+    else if (how.sum) into = plus(into, value);
+    else if (how.prod) into = times(into, value);
+    else if (how.largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
+      into = value;
+  }
+}
+template <class T>
+void divide_by_counts(T* target, const int64_t* counts, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (counts[i] <= 1) continue;
+    if constexpr (std::is_integral_v<T>) target[i] = T(int64_t(std::floor(double(target[i]) / double(counts[i]))));
+    else target[i] = target[i] / T(counts[i]);
+  }
+}
+
 void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                            std::string_view reduce, bool include_self) {
   const bool mean = reduce == "mean", sum = reduce == "sum" || mean, prod = reduce == "prod",
@@ -195,31 +228,25 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
   const Tensor counts = empty(Shape{counted ? out.numel() : 0}, DType::Int64);
   std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
   const Unlocked unlocked(index1.numel() > 32768);
-  visit_sum(out.dtype(), source.dtype(), [&]<class T, class V>() {
-    T* const target = to.data<T>();
-    const V* const values = source.data<V>();
-    int64_t* const seen = counted ? counts.data<int64_t>() : nullptr;
-    along(
-        "scatter_reduce", to, d, index1, source,
-        [=](int64_t place, int64_t at) {
-          T& into = target[place];
-          const T value = T(values[at]);
-          if (seen && seen[place]++ == 0) into = value;
-          else if (sum) into = plus(into, value);
-          else if (prod) into = times(into, value);
-          else if (largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
-            into = value;
-        },
-        true, checked);
-    if (!mean) return;
-    for (int64_t i = 0; i < out.numel(); ++i) {
-      const int64_t n = seen[i];
-      if (n <= 1) continue;
-      T& value = target[i];
-      if constexpr (std::is_integral_v<T>) value = T(int64_t(std::floor(double(value) / double(n))));
-      else value = value / T(n);
-    }
-  });
+  const ScatterReduction how{
+      mean, sum, prod, largest, to.bytes(), source.bytes(), counted ? counts.data<int64_t>() : nullptr};
+  // The walk is the same for all dtypes.
+  void (*reduce_some)(const ScatterReduction&, std::span<const Visit>) = nullptr;
+  visit_sum(out.dtype(), source.dtype(), [&]<class T, class V>() { reduce_some = &reduce_visits<T, V>; });
+  std::array<Visit, 512> visits;
+  size_t waiting = 0;
+  const auto flush = [&] { reduce_some(how, std::span(visits).first(std::exchange(waiting, 0))); };
+  along(
+      "scatter_reduce", to, d, index1, source,
+      [&](int64_t place, int64_t at) {
+        visits[waiting++] = {place, at};
+        if (waiting == visits.size()) flush();
+      },
+      false, checked);
+  flush();
+  if (mean)
+    visit_sum(out.dtype(), out.dtype(),
+              [&]<class T, class>() { divide_by_counts(to.data<T>(), how.seen, out.numel()); });
 }
 
 const bool registered = [] {

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "cpu/loops/lanes.h"
 #include "cpu/loops/layers.h"
@@ -89,13 +90,11 @@ inline void take_larger(const T* x, int64_t stride, int32_t number, int64_t n, T
     numbers[j] = taken ? number : numbers[j];
   }
 }
-/// Windows of two elements: the larger one, and whether it is the second.
-template <int Stride, class T>
-inline void larger_of_two(const T* x, int64_t stride, int64_t step, int64_t n, T* __restrict out,
-                          uint8_t* __restrict seconds) {
-  if constexpr (Stride != 0) stride = Stride;
+/// Windows of two elements, two apart: the larger one, and whether it is the second.
+template <class T>
+inline void larger_of_two(const T* x, int64_t step, int64_t n, T* __restrict out, uint8_t* __restrict seconds) {
   for (int64_t j = 0; j < n; ++j) {
-    const T a = x[j * stride], b = x[j * stride + step];
+    const T a = x[2 * j], b = x[2 * j + step];
     const bool second = (b > a) | (b != b);
     out[j] = second ? b : a;
     seconds[j] = second;
@@ -109,9 +108,10 @@ inline void max_whole(const Windows& s, const WholeWindows& whole, const T* x, i
   alignas(64) T best[block];
   alignas(64) int32_t numbers[block];
   const int64_t above = (s.row_begin[y] - s.row_first[y]) / s.row_step * s.kernel_w;
-  if (offsets && s.kernel_w == 2 && above == 0 && s.row_end[y] - s.row_begin[y] <= s.row_step)
-    return larger_of_two<Stride>(x + s.row_begin[y] * s.w + s.column_first[whole.begin], whole.stride, s.column_step,
-                                 whole.end - whole.begin, out + at + whole.begin, offsets + at + whole.begin);
+  if constexpr (Stride == 2 && std::is_floating_point_v<T>)
+    if (offsets && s.kernel_w == 2 && above == 0 && s.row_end[y] - s.row_begin[y] <= s.row_step)
+      return larger_of_two(x + s.row_begin[y] * s.w + s.column_first[whole.begin], s.column_step,
+                           whole.end - whole.begin, out + at + whole.begin, offsets + at + whole.begin);
   for (int64_t done = whole.begin; done < whole.end; done += block) {
     const int64_t n = std::min(block, whole.end - done);
     const T* row = x + s.row_begin[y] * s.w + s.column_first[done];
