@@ -40,7 +40,7 @@ $result ops::$tag($params) {
 REGISTER = """
 namespace {
 // Before all initialisers without a priority: kernels register into these entries.
-[[gnu::constructor(200)]] void declare_$family() {
+[[gnu::cold, gnu::constructor(200)]] void declare_$family() {
 $declarations}
 }  // namespace
 }  // namespace taeda
