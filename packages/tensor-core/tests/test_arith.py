@@ -227,3 +227,25 @@ def test_out():
     out = taeda.empty(0)
     result = taeda.add(taeda.ones(3), 1, out=out)
     assert result is out and out.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("limit", [100, 2**49, 2**50, 2**51, 2**63 - 1])
+def test_whole_quotients_on_both_sides_of_what_float64_holds(limit):
+    rng = np.random.default_rng(SEED)
+    a, b = rng.integers(-limit, limit, (2, 4000))
+    b[b == 0] = 3
+    a[:4], b[:4] = [-(2**63), 2**63 - 1, 1 - limit, 0], [-1, -1, limit, -3]
+    x, y = taeda.from_numpy(a), taeda.from_numpy(b)
+    with np.errstate(over="ignore"):
+        assert np.array_equal((x // y).numpy(), a // b)
+        assert np.array_equal((x % y).numpy(), a % b)
+        assert np.array_equal(taeda.fmod(x, y).numpy(), np.fmod(a, b))
+
+
+def test_float64_powers_of_whole_numbers_are_exact():
+    base, exponent = (grid.copy() for grid in np.meshgrid(np.arange(-99.0, 100.0), np.arange(0.0, 8.0)))
+    exact = [
+        [float(int(x) ** int(n)) for x, n in zip(*rows, strict=True)]
+        for rows in zip(base, exponent, strict=True)
+    ]
+    assert np.array_equal(taeda.pow(taeda.from_numpy(base), taeda.from_numpy(exponent)).numpy(), exact)

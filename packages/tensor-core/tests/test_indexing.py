@@ -363,3 +363,23 @@ def test_seeds_are_read_as_ints():
     assert taeda.manual_seed(3.7).initial_seed() == 3
     with pytest.raises(TypeError):
         taeda.manual_seed([1])
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("places", [[0, 0, *range(9), 8, 8], [3, 1, 0, 8, 2, 2, 7], list(range(9))])
+def test_runs_of_places(dim, places):
+    """Places side by side are moved and summed together, others one by one: the same elements."""
+    rng = np.random.default_rng(5)
+    a = rng.integers(-9, 9, (9, 9, 9)).astype("float32")
+    index, added = np.array(places), rng.integers(-9, 9, np.take(a, places, dim).shape).astype("float32")
+    t, at = taeda.from_numpy(a), taeda.from_numpy(index)
+    assert np.array_equal(t.index_select(dim, at).numpy(), np.take(a, index, dim))
+    before = (slice(None),) * dim
+    assert np.array_equal(t[(*before, at)].numpy(), np.take(a, index, dim))
+    for source in (added, np.broadcast_to(added[:1, :1, :1], added.shape)):
+        expected = a.copy()
+        np.add.at(expected, (*before, index), source)
+        assert np.array_equal(t.index_add(dim, at, taeda.from_numpy(source.copy())).numpy(), expected)
+        changed = t.clone()
+        changed.index_put_([None] * dim + [at], taeda.from_numpy(source.copy()), accumulate=True)
+        assert np.array_equal(changed.numpy(), expected)

@@ -191,3 +191,18 @@ def test_errors_name_what_is_wrong(call, kind, words):
         call(taeda)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_windows_of_two_elements(dtype):
+    """The larger one, the first of equals, and NaN before numbers."""
+    x = np.random.default_rng(3).integers(-3, 3, (2, 3, 41)).astype(dtype)
+    x[0, 0, [4, 7, 10, 11]] = np.nan
+    pairs = x[..., :40].reshape(2, 3, 20, 2)
+    values, places = taeda.ops.max_pool1d_with_indices(taeda.from_numpy(x), [2])
+    second = (pairs[..., 1] > pairs[..., 0]) | np.isnan(pairs[..., 1])
+    assert np.array_equal(values.numpy(), np.where(second, pairs[..., 1], pairs[..., 0]), equal_nan=True)
+    assert np.array_equal(places.numpy(), np.arange(0, 40, 2) + second)
+    assert np.array_equal(
+        taeda.ops.max_pool1d(taeda.from_numpy(x), [2]).numpy(), values.numpy(), equal_nan=True
+    )
