@@ -72,9 +72,9 @@ def find(name: str, package: dict[str, Any]) -> Any:
         if name in foreach.FUNCTIONS:
             return package.setdefault(name, getattr(foreach, name))
     if name == "default_generator":
-        from taeda_tensor_core import _C
+        from taeda_tensor_core import random
 
-        return package.setdefault(name, _C._default_generator("cpu"))
+        return package.setdefault(name, random.default_generator)
     if name.endswith("Tensor"):
         from taeda_tensor_core import legacy_types
 
