@@ -82,3 +82,43 @@ def test_a_schedule_of_ones_own():
 
 def test_types_of_python_name_dtypes():
     assert taeda.nn.Linear(1, 1).to(float).weight.dtype is taeda.float64
+
+
+def test_a_function_in_the_place_of_linear(monkeypatch):
+    calls = []
+
+    def linear(input, weight, bias=None):
+        calls.append(tuple(weight.shape))
+        return input @ weight.t()
+
+    layer = taeda.nn.Linear(2, 3)
+    monkeypatch.setattr(F, "linear", linear)
+    assert layer(taeda.zeros(1, 2)).tolist() == [[0.0] * 3] and calls == [(3, 2)]
+
+
+def test_a_scaler_of_ones_own():
+    found, scale = taeda.zeros(1), taeda.tensor([4.0])
+    grads, tracker = [taeda.ones(2) * 4, taeda.ones(1)], taeda.zeros(1, dtype=taeda.int32)
+    taeda._amp_foreach_non_finite_check_and_unscale_(grads, found, 1 / scale)
+    assert [g.tolist() for g in grads] == [[1.0, 1.0], [0.25]] and found.item() == 0.0
+    taeda._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 2)
+    assert scale.item() == 4.0 and tracker.item() == 1
+    taeda._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 2)
+    assert scale.item() == 8.0 and tracker.item() == 0
+    taeda._amp_foreach_non_finite_check_and_unscale_([taeda.tensor([float("inf")])], found, 1 / scale)
+    taeda._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 2)
+    assert found.item() == 1.0 and scale.item() == 4.0
+    with pytest.raises(RuntimeError, match="'found_inf' has 2 elements"):
+        taeda._amp_foreach_non_finite_check_and_unscale_(grads, taeda.zeros(2), scale)
+
+
+def test_a_checkpoint_of_ones_own():
+    from taeda.utils.checkpoint import _get_autocast_kwargs, _infer_device_type
+
+    with taeda.autocast("cpu", dtype=taeda.bfloat16):
+        _, settings = _get_autocast_kwargs()
+        assert settings == {"dtype": taeda.bfloat16, "enabled": True, "cache_enabled": True}
+        assert _get_autocast_kwargs("cpu")[0] == settings
+    assert _get_autocast_kwargs()[1]["enabled"] is False
+    default = taeda.utils.checkpoint.DefaultDeviceType.get_device_type()
+    assert _infer_device_type(taeda.ones(1), [taeda.ones(1)]) == default

@@ -141,7 +141,7 @@ def test_modes_see_the_demo(batch):
         model, loss = trained(images, labels)
     same_gradients(model, expected)
     assert loss.item() == plain_loss.item()
-    assert sum(name.startswith("taeda::conv2d") for name in operators.seen) >= 6
+    assert sum("conv" in name for name in operators.seen) >= 6
 
 
 def test_parameter_of_a_subclass(batch):

@@ -7,6 +7,8 @@ import pytest
 
 import taeda_optim as optim
 from taeda_optim import lr_scheduler as lrs
+from taeda_optim.swa_utils import SWALR
+from taeda_registry.slots import tensor
 
 STEPS = 25
 
@@ -240,3 +242,19 @@ def test_a_schedule_made_anew_goes_on_from_the_rates_that_it_finds(again, make):
 def test_wrong_arguments(error, text, build, make):
     with pytest.raises(error, match=text):
         build(optimizer_of(make))
+
+
+def test_swalr_begins_at_any_epoch():
+    """Trainers give it the last epoch of their training."""
+    rates = []
+    for last_epoch in (-1, 7):
+        optimizer = optim.SGD([tensor.ones(1, requires_grad=True)], lr=1.0)
+        optimizer.param_groups[0]["initial_lr"] = 1.0
+        schedule = SWALR(optimizer, swa_lr=0.1, anneal_epochs=3, last_epoch=last_epoch)
+        found = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            found.append(optimizer.param_groups[0]["lr"])
+        rates.append(found)
+    assert rates[0] == pytest.approx([0.775, 0.325, 0.1, 0.1]) and rates[1] == pytest.approx(rates[0])

@@ -219,17 +219,17 @@ def test_the_device_hears_of_seeds_and_is_asked_for_its_position(device):
     assert [device.draw(i) for i in (0, 1)] == [5, 5]
     state = random.get_rng_state("optional")
     assert state.tolist()[::8] == [5, 1]
-    random.default_generator("optional").manual_seed(6)
+    random.generator_of("optional").manual_seed(6)
     assert [device.draw(i) for i in (0, 1)] == [6, 5]
     random.set_rng_state(state, "optional")
-    assert random.default_generator("optional").initial_seed() == 5
+    assert random.generator_of("optional").initial_seed() == 5
     assert random.get_rng_state("optional").tolist() == state.tolist()
 
 
 def test_random_set_may_reserve_numbers(device):
     assert taeda.manual_seed(14).initial_seed() == 14  # each call does
     assert device.draw(1) == 14
-    assert random.default_generator("optional:1").initial_seed() == 14
+    assert random.generator_of("optional:1").initial_seed() == 14
 
 
 def test_a_seed_that_a_device_refuses_changes_nothing(device):
@@ -240,8 +240,8 @@ def test_a_seed_that_a_device_refuses_changes_nothing(device):
         taeda.manual_seed(UNLUCKY)
     assert [random.get_rng_state(d).tolist() for d in ("cpu", "optional", "optional:1")] == states
     with pytest.raises(ValueError, match="this seed is unlucky"):
-        random.default_generator("optional:1").manual_seed(UNLUCKY)
-    assert random.default_generator("optional:1").initial_seed() == 5
+        random.generator_of("optional:1").manual_seed(UNLUCKY)
+    assert random.generator_of("optional:1").initial_seed() == 5
     taeda.manual_seed(5)
     assert taeda.rand(2).tolist() == drawn
 
@@ -253,7 +253,7 @@ def test_a_position_that_cannot_be_read_is_an_error(device):
         random.get_rng_state("optional")
     taeda.manual_seed(6)
     device.keep_silent(b"")
-    assert random.default_generator("optional").initial_seed() == 6
+    assert random.generator_of("optional").initial_seed() == 6
 
 
 def run(program, *arguments):
@@ -274,7 +274,7 @@ def test_a_device_that_is_found_later_starts_from_the_chosen_seed(shared_plugin)
         library = ctypes.CDLL(sys.argv[1])
         library.draw.restype = ctypes.c_uint64
         print(library.draw(0), library.draw(1))
-        print(taeda.random.default_generator("optlate:1").initial_seed())
+        print(taeda.random.generator_of("optlate:1").initial_seed())
     """
     assert run(program, shared_plugin("optional", '-DDEVICE_NAME="optlate"')) == ["77 77", "77"]
 
@@ -290,7 +290,7 @@ def test_a_device_that_refuses_the_chosen_seed_does_not_start(shared_plugin):
             print(complaint, taeda.backends.names())
         taeda.manual_seed(12)
         taeda.backends.load(sys.argv[1])
-        print(taeda.random.default_generator("optrefuses:1").initial_seed())
+        print(taeda.random.generator_of("optrefuses:1").initial_seed())
     """
     path = shared_plugin("optional", '-DDEVICE_NAME="optrefuses"')
     assert run(program, path, UNLUCKY) == [

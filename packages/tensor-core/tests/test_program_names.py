@@ -137,6 +137,7 @@ def test_fork_rng_keeps_the_numbers():
     with tc.random.fork_rng(enabled=False):
         tc.rand(1)
     assert tc.default_generator.initial_seed() == 3 == tc.initial_seed()
+    assert tc.random.default_generator.initial_seed() == 3
 
 
 def test_functions_for_tensors_without_elements_may_come_first():

@@ -179,6 +179,7 @@ def opt_einsum(torch: Any, folder: Path) -> Found:
         "whole": whole,
         "gradients": [a.grad, b.grad, c.grad],
         "expression": expression(a, b, c),
+        "constants": o.contract_expression("ij,jk,kl->", a, (4, 5), c, constants=[0, 2])(b),
         "path": [list(p) for p in path],
         "cost": float(info.opt_cost),
         "many": o.contract(

@@ -193,6 +193,12 @@ def torchopt(torch: Any, folder: Path) -> Found:
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
     found["object"] = list(model.parameters())
+    model, weight = network(torch, 5), torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    inner = torchopt.MetaAdam(model, lr=0.05)
+    for _ in range(2):
+        inner.step(weight * F.cross_entropy(model(x), y))
+    F.cross_entropy(model(x), y).backward()
+    found["through the steps"] = weight.grad
     schedule = torchopt.schedule.linear_schedule(1.0, 0.1, 5, 1)
     found["schedule"] = [float(schedule(i)) for i in range(7)]
 

@@ -146,6 +146,23 @@ def set_device_states(devices: list[int], states: list[Tensor], *, device_type: 
         random.set_rng_state(state, f"{kind}:{index}")
 
 
+def _infer_device_type(*args: Any) -> str:
+    """The kind of the first device, other than the cpu, that tensors among the arguments are on; else the default."""
+    kinds = [t.device.type for t in _tensors(args) if t.device.type not in ("cpu", "meta")]
+    return kinds[0] if kinds else DefaultDeviceType.get_device_type()
+
+
+def _get_autocast_kwargs(device_type: str = "cuda") -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Arguments of `autocast` as it is now: for a kind of device, None where it has none, and for the cpu."""
+    from taeda_tensor_core import amp
+
+    known = amp.is_autocast_available(device_type)
+    found = _autocast_state([device_type, "cpu"] if known else ["cpu"])
+    for settings in found:
+        del settings["device_type"]
+    return (found[0] if known else None), found[-1]
+
+
 class _Surroundings:
     """Random numbers and autocast as they are at one moment."""
 

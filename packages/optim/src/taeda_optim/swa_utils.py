@@ -230,6 +230,10 @@ class SWALR(LRScheduler):
         done = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
+    def rates(self, step: int) -> list[float]:
+        """The rates that are there: where the optimizer stands says nothing of them."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
     def get_lr(self) -> list[float]:
         """The rates of this step; what others did to the rates since the last one is kept."""
         groups = self.optimizer.param_groups

@@ -116,7 +116,7 @@ class DeviceModule(ModuleType):
 
     def default_generator(self) -> Generator:
         """The generator that operators on the device use when none is given."""
-        return random.default_generator(self._device)
+        return random.generator_of(self._device)
 
     def get_rng_state(self, device: Any = None) -> Tensor:
         """State of the default generator, a uint8 tensor."""

@@ -169,3 +169,57 @@ def _is_any_true(self: Tensor) -> Tensor:
 def is_alias_of(self: Tensor, other: Tensor) -> bool:
     """Whether two tensors show the same storage."""
     return self.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
+def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
+    """Multiply gradients by `inv_scale`, and set `found_inf` to 1 where one is not finite.
+
+    Args:
+        self: The gradients, changed in place.
+        found_inf: A tensor of one number.
+        inv_scale: A tensor of one number.
+
+    Raises:
+        RuntimeError: `found_inf` or `inv_scale` has more than one element.
+    """
+    for name, item in (("found_inf", found_inf), ("inv_scale", inv_scale)):
+        if item.numel() != 1:
+            raise RuntimeError(
+                f"_amp_foreach_non_finite_check_and_unscale_: argument '{name}' has {item.numel()} elements, expected 1"
+            )
+    for grad in self:
+        if not grad.isfinite().all():
+            found_inf.fill_(1.0)
+        grad.mul_(inv_scale.to(grad.device))
+
+
+def _amp_update_scale_(
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """The scale of losses after a step, in place: less after gradients that were not finite, more after a while.
+
+    Args:
+        self: The scale, a tensor of one number.
+        growth_tracker: How many steps in a row were finite, an int32 tensor of one number.
+        found_inf: Not zero if gradients were not finite.
+        scale_growth_factor: By how much the scale grows after `growth_interval` finite steps.
+        scale_backoff_factor: By how much it shrinks.
+        growth_interval: Number of steps.
+    """
+    if bool(found_inf):
+        self.mul_(scale_backoff_factor)
+        growth_tracker.zero_()
+        return self
+    done = int(growth_tracker) + 1
+    if done == growth_interval:
+        grown = self * scale_growth_factor
+        if bool(grown.isfinite().all()):
+            self.copy_(grown)
+        done = 0
+    growth_tracker.fill_(done)
+    return self

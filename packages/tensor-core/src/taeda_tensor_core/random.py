@@ -11,6 +11,7 @@ from taeda_tensor_core._C import Generator, Tensor, manual_seed
 __all__ = [
     "default_generator",
     "fork_rng",
+    "generator_of",
     "get_rng_state",
     "initial_seed",
     "manual_seed",
@@ -20,19 +21,23 @@ __all__ = [
 ]
 
 
-def default_generator(device: object = "cpu") -> Generator:
+#: The generator that operators on the cpu use when none is given.
+default_generator: Generator = _C._default_generator("cpu")
+
+
+def generator_of(device: object = "cpu") -> Generator:
     """The generator that operators on `device` use when none is given."""
     return _C._default_generator(device)
 
 
 def get_rng_state(device: object = "cpu") -> Tensor:
     """State of the device's default generator, a uint8 tensor."""
-    return default_generator(device).get_state()
+    return generator_of(device).get_state()
 
 
 def set_rng_state(new_state: Tensor, device: object = "cpu") -> None:
     """Go back to a state that get_rng_state gave."""
-    default_generator(device).set_state(new_state)
+    generator_of(device).set_state(new_state)
 
 
 def seed() -> int:
@@ -46,7 +51,7 @@ def seed() -> int:
 
 def initial_seed() -> int:
     """Seed of the cpu's default generator."""
-    return default_generator().initial_seed()
+    return default_generator.initial_seed()
 
 
 @contextlib.contextmanager

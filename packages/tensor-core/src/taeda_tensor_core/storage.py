@@ -167,7 +167,7 @@ class UntypedStorage(_StorageBase):
     @property
     def __array_interface__(self) -> Any:
         """For functions that make tensors of arrays: the bytes themselves."""
-        return self._elements().__array_interface__
+        return self._elements().numpy().__array_interface__
 
     def _elements(self) -> Tensor:
         found = _copies.storage_bytes(self._tensor)
