@@ -88,7 +88,6 @@ def f(x):
 @pytest.mark.parametrize(
     "mark",
     [
-        taeda.jit.script,
         taeda.jit.ignore,
         taeda.jit.ignore(),
         taeda.jit.ignore(drop=True),
@@ -140,9 +139,7 @@ def test_questions_have_true_answers():
     "use",
     [
         lambda: taeda.jit.export_opnames(f),
-        lambda: taeda.onnx.export(f, 1, "file"),
         lambda: taeda.distributed.tensor.DTensor(),
-        lambda: taeda.ao.quantization.quantize_fx.prepare_fx(f, None, ()),
         lambda: taeda.utils.cpp_extension.CUDAExtension("name", []),
     ],
 )

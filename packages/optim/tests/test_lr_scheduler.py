@@ -1,6 +1,8 @@
 """Schedules: values against formulas, resuming at every step, chaining, momentum."""
 
 import math
+import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +13,11 @@ from taeda_optim.swa_utils import SWALR
 from taeda_registry.slots import tensor
 
 STEPS = 25
+# Schedules are looked at by themselves here, whatever their optimizer does.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step"),
+    pytest.mark.filterwarnings("ignore:The epoch parameter in `scheduler.step"),
+]
 
 
 def optimizer_of(make, rates=(0.5, 0.05)):
@@ -258,3 +265,37 @@ def test_swalr_begins_at_any_epoch():
             found.append(optimizer.param_groups[0]["lr"])
         rates.append(found)
     assert rates[0] == pytest.approx([0.775, 0.325, 0.1, 0.1]) and rates[1] == pytest.approx(rates[0])
+
+
+def stepped(make, schedule, first="optimizer"):
+    """What is warned of by three steps of an optimizer and its schedule."""
+    optimizer = optimizer_of(make)
+    scheduler = schedule(optimizer)
+    pickle.loads(pickle.dumps(optimizer))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            for part in (optimizer, scheduler) if first == "optimizer" else (scheduler, optimizer):
+                part.step()
+    assert not optimizer._optimizer_step_post_hooks
+    return [str(item.message) for item in seen if item.category is UserWarning]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_that_step_before_their_optimizer_say_so_once(make, name):
+    assert stepped(make, SCHEDULES[name][0]) == []
+    early = stepped(make, SCHEDULES[name][0], first="schedule")
+    assert early and all("before `optimizer.step()`" in text for text in early)
+
+
+def test_steps_to_an_epoch_are_old(make):
+    scheduler = lrs.StepLR(optimizer_of(make), 2)
+    scheduler.optimizer.step()
+    with pytest.warns(UserWarning, match="epoch parameter"):
+        scheduler.step(3)
+    assert scheduler.last_epoch == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        restarts = lrs.CosineAnnealingWarmRestarts(optimizer_of(make), 3)
+        restarts.optimizer.step()
+        restarts.step(0.5)

@@ -120,3 +120,17 @@ def test_configurations_by_name_pattern_and_class():
         prepare_fx(nn.ReLU(), 3, ())
     with pytest.raises(TypeError, match="GraphModule"):
         convert_fx(nn.ReLU())
+
+
+@pytest.mark.parametrize("backend", ["x86", "qnnpack"])
+def test_symmetric_scales_of_training_reach_one_step_further_down(backend):
+    from taeda.ao.quantization import get_default_qat_qconfig
+
+    watch = get_default_qat_qconfig(backend).weight()
+    x = taeda.tensor([[-0.64, 0.5], [-0.32, 0.508]])
+    watch(x)
+    expected = [0.005, 0.004] if backend == "x86" else [0.005]
+    assert taeda.allclose(watch.scale, taeda.tensor(expected)) and watch.zero_point.tolist() == [0] * len(
+        expected
+    )
+    assert watch.scale.shape == watch.zero_point.shape == (len(expected),)

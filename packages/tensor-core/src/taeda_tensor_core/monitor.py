@@ -32,11 +32,11 @@ class Aggregation(enum.Enum):
     """What a statistic makes of the numbers of a window."""
 
     VALUE = 0
-    MEAN = 1
-    COUNT = 2
-    SUM = 3
-    MAX = 4
-    MIN = 5
+    MEAN = 2
+    COUNT = 3
+    SUM = 4
+    MAX = 5
+    MIN = 6
 
 
 VALUE, MEAN, COUNT = Aggregation.VALUE, Aggregation.MEAN, Aggregation.COUNT

@@ -50,7 +50,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (ICLR 2017).
     """
 
-    _sets_anew = True
+    _sets_anew = _takes_epochs = True
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import FunctionType
 from typing import Any
 
@@ -32,6 +33,8 @@ class LRScheduler:
     _takes_found: bool = False
     # Whether a rate that something else has changed is set anew instead of multiplied.
     _sets_anew: bool = False
+    # Whether steps to a given epoch are usual.
+    _takes_epochs: bool = False
     # Attributes that no state holds: functions, what follows from others, and the optimizer.
     _unsaved: frozenset[str] = frozenset({"optimizer", "_pure"})
 
@@ -47,6 +50,7 @@ class LRScheduler:
             elif "initial_lr" not in group:
                 raise KeyError(f"{kind}: going on from step {last_epoch} needs 'initial_lr' in group {i}")
         self.optimizer = optimizer
+        _watch_first_step(optimizer)
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._step_count = 0
@@ -76,7 +80,19 @@ class LRScheduler:
         return list(self._last_lr)
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes on to the next step and sets the groups' learning rates; with ``epoch``, goes to that step."""
+        """Goes on to the next step and sets the groups' learning rates; with ``epoch``, goes to that step.
+
+        A UserWarning tells of a first step before the optimizer's, by which the first rate would be lost, and of
+        ``epoch``, which steps do not need.
+        """
+        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", True):
+            warnings.warn(_TOO_EARLY, UserWarning, stacklevel=2)
+        if epoch is not None and not self._takes_epochs:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self._go(epoch)
+
+    def _go(self, epoch: int | None = None) -> None:
+        """A step without warnings."""
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         pure = self.get_lr()
@@ -135,6 +151,29 @@ class LRScheduler:
         self.__dict__.update(
             {k: v for k, v in state.items() if k in self.__dict__ and k not in self._unsaved}
         )
+
+
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler."
+)
+_TOO_EARLY = (
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the schedule is skipped; "
+    "call `optimizer.step()` first"
+)
+
+
+def _watch_first_step(optimizer: Optimizer) -> None:
+    """Let an optimizer know whether it has stepped: by a hook that goes after the first step, so that it costs none."""
+    if "_opt_called" in optimizer.__dict__:
+        return
+    optimizer._opt_called = False  # type: ignore[attr-defined]
+
+    def stepped(_: Any, args: Any, kwargs: Any) -> None:
+        optimizer._opt_called = True  # type: ignore[attr-defined]
+        handle.remove()
+
+    handle = optimizer.register_step_post_hook(stepped)
 
 
 # What PyTorch's states hold beside the schedule's own numbers, always with these values between two steps.

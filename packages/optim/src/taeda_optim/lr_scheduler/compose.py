@@ -101,6 +101,7 @@ class SequentialLR(_Composed):
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
         self.step()
+        self._schedulers[0]._step_count = 1  # of the step that was its own, once more
 
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next step; with ``epoch``, goes to that step."""
@@ -109,7 +110,7 @@ class SequentialLR(_Composed):
         start = self._milestones[which - 1] if which else 0
         part, at = self._schedulers[which], self.last_epoch - start
         if at == 0 or part.last_epoch != at - 1:
-            part.step(at)
+            (part._go if type(part).step is LRScheduler.step else part.step)(at)
         else:
             part.step()
         self._last_lr = part.get_last_lr()

@@ -11,6 +11,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info
 from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.quantized._schemes import kernel_scale
 from taeda_tensor_core.quantized._tensor import along
 
 
@@ -176,9 +177,11 @@ def fused_moving_avg_obs_fake_quant(
         _follow(
             input.detach(), running_min, running_max, averaging_const, ch_axis if per_row_fake_quant else None
         )
-        found = limits_to_scale(running_min, running_max, quant_min, quant_max, symmetric_quant)
+        found = kernel_scale(running_min, running_max, quant_min, quant_max, symmetric_quant)
         for kept, new in zip((scale, zero_point), found, strict=True):
-            kept.resize_(new.shape).copy_(new)
+            if kept.numel() != new.numel():
+                kept.resize_(new.shape)
+            kept.copy_(new.reshape(kept.shape))
     if not bool(fake_quant_on):
         return input
     if per_row_fake_quant:

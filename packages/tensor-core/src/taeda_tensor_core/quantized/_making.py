@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.quantized._schemes import codes_of, quantized_dtype
+from taeda_tensor_core.quantized._schemes import codes_of, kernel_scale, quantized_dtype
 from taeda_tensor_core.quantized._tensor import QuantizedTensor, along, numbers, quantized
 
 
@@ -83,14 +83,8 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -
 def chosen(x: Tensor, least: int, largest: int) -> tuple[float, int]:
     """A scale and a zero point by which codes from `least` to `largest` cover the elements and 0."""
     low, high = (min(float(x.min()), 0.0), max(float(x.max()), 0.0)) if x.numel() else (0.0, 0.0)
-    scale = (high - low) / (largest - least)
-    if scale < 6.1e-5:  # so that 1 / scale stays in range
-        scale = 0.1 if scale == 0.0 else 6.1e-5
-    from_low, from_high = least - low / scale, largest - high / scale
-    error_low = abs(least) - abs(low / scale)
-    error_high = abs(largest) - abs(high / scale)
-    zero = from_low if error_low < error_high else from_high
-    return scale, int(min(max(round(zero), least), largest))
+    scale, zero_point = kernel_scale(_C.tensor(low), _C.tensor(high), least, largest)
+    return float(scale), int(zero_point)
 
 
 def _choose_qparams_per_tensor(input: Tensor, reduce_range: bool = False) -> tuple[float, int]:

@@ -64,3 +64,34 @@ def quantized_dtype(codes: Any) -> Any:
         if kind == codes:
             return getattr(core, name)
     raise RuntimeError(f"argument 'input' has dtype {codes}, expected int8, uint8 or int32 codes")
+
+
+#: The least scale that kernels choose, so that 1 / scale stays in range.
+_SMALLEST = 6.1e-5
+
+
+def kernel_scale(low: Any, high: Any, least: int, largest: int, symmetric: bool = False) -> tuple[Any, Any]:
+    """The scales, float64, and zero points, int64, that kernels choose for limits, which observers choose otherwise.
+
+    Codes from `least` to `largest` cover the limits and 0. Symmetric ones reach one step further down than up, and the
+    limit that is further from 0 in these steps decides; where one of the limits is 0 they are not symmetric.
+    """
+    low, high = low.to(_C.float64), high.to(_C.float64)
+    steps, half = largest - least, (largest - least) // 2
+    even = (low < 0) & (high > 0) if symmetric else _C.zeros_like(low, dtype=_C.bool)
+    peak = _C.maximum((low / (half + 1)).abs(), (high / max(half, 1)).abs())
+    low = _C.where(even, -peak * (half + 1), low).clamp(max=0.0)
+    high = _C.where(even, peak * half, high).clamp(min=0.0)
+    scale = (high - low) / steps
+    short = scale.to(_C.float32)
+    scale = _C.where((short == 0) | (1 / short).isinf(), _C.full_like(scale, 0.1), scale)
+    wider = (_SMALLEST / scale).clamp(min=1.0)
+    scale = scale * wider
+    one_sided = (low == 0) | (high == 0)
+    low = _C.where(one_sided & (wider > 1) & (low != 0), -scale * steps, low * wider)
+    high = _C.where(one_sided & (wider > 1) & (high != 0), scale * steps, high * wider)
+    from_low, from_high = least - low / scale, largest - high / scale
+    nearer = abs(least) - (low / scale).abs() < abs(largest) - (high / scale).abs()
+    zero = _C.where(nearer, from_low, from_high)
+    zero = _C.where(even, _C.full_like(zero, (least + largest) / 2), zero)
+    return scale, zero.clamp(least, largest).round().to(_C.int64)

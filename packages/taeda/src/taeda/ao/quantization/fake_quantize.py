@@ -150,7 +150,11 @@ class FixedQParamsFakeQuantize(FakeQuantize):
 
 
 class FusedMovingAvgObsFakeQuantize(FakeQuantize):
-    """`FakeQuantize` by moving averages."""
+    """`FakeQuantize` by moving averages, with the scales that kernels choose.
+
+    These differ from an observer's where codes lie symmetrically about 0: they reach one step further down than up.
+    `calculate_qparams` gives the observer's, by which converted models are quantized.
+    """
 
     def __init__(
         self,
@@ -161,6 +165,15 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         **observer_kwargs: Any,
     ) -> None:
         super().__init__(observer, quant_min, quant_max, is_dynamic, **observer_kwargs)
+
+    def forward(self, X: Any) -> Any:
+        """Numbers that can be quantized; the observer's limits follow them."""
+        watch = self.activation_post_process
+        return taeda.fused_moving_avg_obs_fake_quant(
+            X, self.observer_enabled, self.fake_quant_enabled, watch.min_val, watch.max_val, self.scale,
+            self.zero_point, watch.averaging_constant, watch.quant_min, watch.quant_max, self.ch_axis,
+            self.is_per_channel, watch.qscheme in (taeda.per_tensor_symmetric, taeda.per_channel_symmetric),
+        )  # fmt: skip
 
 
 default_fake_quant = FakeQuantize.with_args(
