@@ -105,7 +105,7 @@ def create_mask(
     numbers = _numbers(sizes, device)
     if _takes(mod_fn) == 5:
         made = mod_fn(tensor.zeros(sizes, device=device), *numbers)
-        return tensor.where(tensor.isneginf(made), False, True).expand(sizes)
+        return (made != -math.inf).expand(sizes)
     made = mod_fn(*numbers)
     return tensor.as_tensor(made, dtype=tensor.bool).expand(sizes).contiguous()
 
