@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
-from taeda_nn._bind import Tensor, tensor
+from taeda_nn._bind import Tensor, op, tensor
 
 __all__ = [
     "AuxOutput",
@@ -26,6 +26,7 @@ __all__ = [
     "or_masks",
 ]
 
+_pad = op("pad")
 #: Rows and columns of a block of a mask.
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
@@ -104,9 +105,9 @@ def create_mask(
     numbers = _numbers(sizes, device)
     if _takes(mod_fn) == 5:
         made = mod_fn(tensor.zeros(sizes, device=device), *numbers)
-        return tensor.broadcast_to(tensor.where(tensor.isneginf(made), False, True), sizes)
+        return (made != -math.inf).expand(sizes)
     made = mod_fn(*numbers)
-    return tensor.broadcast_to(tensor.as_tensor(made, dtype=tensor.bool), sizes).contiguous()
+    return tensor.as_tensor(made, dtype=tensor.bool).expand(sizes).contiguous()
 
 
 def _takes(function: Callable[..., Any]) -> int:
@@ -231,7 +232,7 @@ def _dense(counts: Tensor, indices: Any) -> Tensor:
 
 def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """How many blocks of each row there are, and the blocks, first those that are there."""
-    order = tensor.argsort(blocks.to(tensor.int32), dim=-1, descending=True, stable=True)
+    order = blocks.to(tensor.int32).sort(dim=-1, descending=True, stable=True)[1]
     return blocks.sum(-1).to(tensor.int32), order.to(tensor.int32)
 
 
@@ -268,7 +269,7 @@ def create_block_mask(
     whole = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
     rows, columns = -(-Q_LEN // block[0]), -(-KV_LEN // block[1])
     missing = (0, columns * block[1] - KV_LEN, 0, rows * block[0] - Q_LEN)
-    padded = tensor.ops.pad(whole.to(tensor.int32), missing) if any(missing) else whole.to(tensor.int32)
+    padded = _pad(whole.to(tensor.int32), missing) if any(missing) else whole.to(tensor.int32)
     seen = padded.reshape(*whole.shape[:2], rows, block[0], columns, block[1]).sum((3, 5))
     full = seen == block[0] * block[1]
     partly = (seen > 0) & ~full
@@ -326,7 +327,7 @@ def flex_attention(
     sizes = (query.shape[0], heads, query.shape[2], key.shape[2])
     numbers = _numbers(sizes, query.device)
     if score_mod is not None:
-        scores = tensor.broadcast_to(score_mod(scores, *numbers).to(wide), sizes)
+        scores = score_mod(scores, *numbers).to(wide).expand(sizes)
     if block_mask is not None and block_mask.mask_mod is not noop_mask:
         shown = tensor.as_tensor(block_mask.mask_mod(*numbers), device=query.device)
         scores = scores.masked_fill(~shown, -math.inf)
