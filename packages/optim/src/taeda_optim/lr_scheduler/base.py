@@ -153,6 +153,7 @@ class LRScheduler:
         )
 
 
+#: What schedules say, those of others too, that still take the number of an epoch.
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler."
@@ -178,10 +179,6 @@ def _watch_first_step(optimizer: Optimizer) -> None:
 
 # What PyTorch's states hold beside the schedule's own numbers, always with these values between two steps.
 _FLAGS = {"_is_initial": False, "_get_lr_called_within_step": False}
-
-
-#: What schedules of others say that still take the number of an epoch.
-EPOCH_DEPRECATION_WARNING = "scheduler.step() needs no epoch; the argument 'epoch' will be taken away"
 
 
 class _enable_get_lr_call:
