@@ -2,17 +2,13 @@
 #pragma once
 #include <cmath>
 
-#include "scalar/base.h"
+#include "scalar/exact.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
 inline constexpr double kPi = 3.14159265358979323846;
 
-inline double log_gamma_of(double x) {
-  int sign;
-  return lgamma_r(x, &sign);
-}
-inline double digamma_of(double x) {
+TAEDA_HD inline double digamma_of(double x) {
   if (x == 0) return std::copysign(INFINITY, -x);
   if (x < 0) {
     if (x == std::floor(x)) return NAN;
@@ -27,7 +23,7 @@ inline double digamma_of(double x) {
   return shift + std::log(x) - 0.5 / x - series;
 }
 /// exp(-|x|) * I_n(|x|), n = 0 or 1: power series, beyond 30 the asymptotic one.
-inline double bessel_scaled(int n, double x) {
+TAEDA_HD inline double bessel_scaled(int n, double x) {
   x = std::abs(x);
   if (x != x) return x;
   if (x < 30) {
@@ -47,7 +43,7 @@ inline double bessel_scaled(int n, double x) {
   return sum / std::sqrt(2 * kPi * x);
 }
 /// I_n(|x|); the exponential in two halves, since its product with the scaled function may be finite where it is not.
-inline double bessel(int n, double x) {
+TAEDA_HD inline double bessel(int n, double x) {
   const double half = std::exp(std::abs(x) / 2);
   return std::abs(x) > 1500 ? INFINITY : bessel_scaled(n, x) * half * half;
 }
