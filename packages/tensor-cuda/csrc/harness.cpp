@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "backend/machine.h"
+#include "driver/images.h"
 
 using namespace taeda::cuda;
 
@@ -173,6 +174,8 @@ TAEDA_CUDA_EXPORT int taeda_cuda_copy_in(void* m, int device, uint64_t to, const
 TAEDA_CUDA_EXPORT int taeda_cuda_copy_out(void* m, int device, void* to, uint64_t from, uint64_t nbytes, void* stream) {
   return on(m, [&](Machine& machine) { return machine.driver().copy_out(device, to, from, nbytes, stream); });
 }
+
+TAEDA_CUDA_EXPORT int taeda_cuda_has_device_code() { return image_of("arith") != nullptr; }
 
 // --- what only simulated machines have ---
 

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import taeda_tensor_cuda as cuda
+
 # Memory is the host's and everything is done at once: what is tested is that the right functions are found and called.
 WHOLE = r"""
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 static __thread void* current;
@@ -44,6 +47,16 @@ int cuEventQuery(void* e) { return 600; }
 int cuEventElapsedTime(float* ms, void* a, void* b) { return *ms = 1.5f, 0; }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, void* s) { return memcpy((void*)to, from, n), 0; }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, void* s) { return memcpy(to, (void*)from, n), 0; }
+// An image is a fat binary; a function is its name.
+int cuModuleLoadData(void** m, const void* image) { return *m = (void*)image, *(uint32_t*)image != 0xba55ed50; }
+int cuModuleGetFunction(void** f, void* m, const char* name) { return *f = strdup(name), 0; }
+int cuLaunchKernel(void* f, unsigned x, unsigned y, unsigned z, unsigned t, unsigned u, unsigned v, unsigned shared,
+                   void* stream, void** parameters, void** more) {
+  const char* file = getenv("FAKE_LAUNCHES");
+  FILE* to = file ? fopen(file, "a") : 0;
+  if (to) fprintf(to, "%s %u %u %lld\n", (char*)f, x, t, *(long long*)parameters[1]), fclose(to);
+  return 0;
+}
 #ifndef OLD
 int cuMemcpyPeerAsync(uint64_t to, void* tc, uint64_t from, void* fc, size_t n, void* s) {
   return tc != fc ? (memcpy((void*)to, (void*)from, n), 0) : 1;
@@ -104,6 +117,24 @@ kind.synchronize()
         "False [1.0, 1.0, 1.0]",
         "active_pending_free",
     ]
+
+
+def test_kernels_are_loaded_from_the_library_and_launched(library, tmp_path: Path) -> None:
+    if not cuda.has_device_code():
+        pytest.skip("built without nvcc, or with TAEDA_CUDA_ARCHITECTURES=none")
+    file = tmp_path / "launches"
+    run(
+        library(),
+        """
+x = tc.zeros(1000).to("cuda:1")
+y = x + x
+z = y[::2] * 2.0
+tc.get_device_module("cuda").synchronize()
+""",
+        FAKE_LAUNCHES=str(file),
+    )
+    # Four elements for each thread, and blocks of 256 of them.
+    assert file.read_text().splitlines() == ["taeda_add_f 1 256 250", "taeda_mul_f 1 256 125"]
 
 
 def test_a_child_of_a_fork_is_told(library) -> None:

@@ -75,8 +75,8 @@ TAEDA_HD inline T sign_of(T x) {
   }
 }
 template <class R>
-inline Complex<R> exact_sign(Complex<R> x) {
-  return x == Complex<R>(0) ? x : from_host<Complex<R>>(host(x) / std::abs(host(x)));
+TAEDA_HD inline Complex<R> exact_sign(Complex<R> x) {
+  return x == Complex<R>(0) ? x : from_host<Complex<R>>(host(x) / abs(host(x)));
 }
 
 template <class T>
@@ -132,13 +132,13 @@ TAEDA_HD inline int64_t whole_fmod(int64_t a, int64_t b) {
   return to_whole(x - trunc(x / y) * y);
 }
 template <class T>
-inline T exact_fmod(T a, T b) {
+TAEDA_HD inline T exact_fmod(T a, T b) {
   if constexpr (is_real<T>) return std::fmod(a, b);
   else if constexpr (is_signed_integer<T>) return b == T(-1) ? T(0) : T(a % b);
   else return T(a % b);
 }
 template <class T>
-inline T exact_remainder(T a, T b) {
+TAEDA_HD inline T exact_remainder(T a, T b) {
   if constexpr (is_same<T, float>) return float(exact_remainder(double(a), double(b)));
   const T rest = exact_fmod(a, b);
   if constexpr (is_real<T> || is_signed_integer<T>)
@@ -146,7 +146,7 @@ inline T exact_remainder(T a, T b) {
   else return rest;
 }
 template <class T>
-inline T exact_floor_divide(T a, T b) {
+TAEDA_HD inline T exact_floor_divide(T a, T b) {
   if constexpr (is_same<T, float>) {
     return float(exact_floor_divide(double(a), double(b)));
   } else if constexpr (is_real<T>) {
@@ -167,7 +167,7 @@ inline T exact_floor_divide(T a, T b) {
 }
 #define TAEDA_DIVISION(NAME, FAST, WHOLE, EXACT)                               \
   template <class T>                                                           \
-  inline T NAME(T a, T b) {                                                    \
+  TAEDA_HD inline T NAME(T a, T b) {                                           \
     if constexpr (is_same<T, float>) return float(FAST(double(a), double(b))); \
     else if constexpr (is_same<T, int64_t>) return WHOLE(a, b);                \
     else return EXACT(a, b);                                                   \
@@ -177,18 +177,18 @@ TAEDA_DIVISION(remainder_of, vremainder, whole_remainder, exact_remainder)
 TAEDA_DIVISION(floor_divide_of, vfloor_divide, whole_floor_divide, exact_floor_divide)
 #undef TAEDA_DIVISION
 template <class T>
-inline T trunc_divide_of(T a, T b) {
+TAEDA_HD inline T trunc_divide_of(T a, T b) {
   if constexpr (is_real<T>) return trunc(a / b);
   else if constexpr (is_signed_integer<T>) return b == T(-1) ? T(-a) : T(a / b);
   else return T(a / b);
 }
 
 template <class T>
-inline T power(T a, T b) {
+TAEDA_HD inline T power(T a, T b) {
   if constexpr (is_real<T>) {
     return vpow(a, b);
   } else if constexpr (is_complex_number<T>) {
-    return b == T(0) ? T(1) : from_host<T>(std::pow(host(a), host(b)));
+    return b == T(0) ? T(1) : from_host<T>(pow(host(a), host(b)));
   } else {
     if constexpr (is_signed_integer<T>)
       if (b < 0) return a == T(1) ? T(1) : a == T(-1) ? (b & 1 ? T(-1) : T(1)) : T(0);
@@ -210,18 +210,18 @@ TAEDA_HD inline T next_after(T a, T b) {
   return (a != a) | (b != b) ? a + b : a == b ? b : moved;
 }
 template <class T>
-inline T x_log_y(T x, T y) {
+TAEDA_HD inline T x_log_y(T x, T y) {
   return y != y ? y : x == T(0) ? T(0) : x * std::log(y);
 }
 template <class T>
-inline T add_quotient(T x, T a, T b) {
+TAEDA_HD inline T add_quotient(T x, T a, T b) {
   if constexpr (is_complex_number<T>) return x + exact_quotient(a, b);
   else return x + a / b;
 }
 /// Of complex numbers the one with the larger real part is taken out; the angle of infinite ones is that of the sum of
 /// their directions.
 template <class R>
-inline Complex<R> log_add_exp(Complex<R> a, Complex<R> b) {
+TAEDA_HD inline Complex<R> log_add_exp(Complex<R> a, Complex<R> b) {
   const Wide high = wide(a.re > b.re ? a : b), low = wide(a.re > b.re ? b : a);
   if (a != a || b != b) return {R(NAN), R(NAN)};
   if (std::isinf(high.re) && high.re == low.re) {

@@ -1,8 +1,11 @@
 // What scalar arithmetic is written with: in C++ alone, so that compilers for devices take the same text.
 #pragma once
-// Compilers for devices define TAEDA_HD, and TAEDA_FREESTANDING where there is no standard library.
+// Compilers for devices define TAEDA_HD, TAEDA_TABLE, and TAEDA_FREESTANDING where there is no standard library.
 #ifndef TAEDA_HD
 #define TAEDA_HD
+#endif
+#ifndef TAEDA_TABLE
+#define TAEDA_TABLE inline constexpr
 #endif
 
 #ifndef TAEDA_FREESTANDING

@@ -11,7 +11,7 @@ namespace taeda::loops::TAEDA_ISA {
 
 /// Sum of c[k] T_k(u), by Clenshaw's recurrence.
 template <int N>
-inline double chebyshev_sum(const double (&c)[N], double u) {
+TAEDA_HD inline double chebyshev_sum(const double (&c)[N], double u) {
   double b = 0, before = 0;
   for (int k = N - 1; k > 0; --k) {
     const double next = 2 * u * b - before + c[k];
@@ -22,7 +22,7 @@ inline double chebyshev_sum(const double (&c)[N], double u) {
 }
 
 // 2 sqrt(pi) x^(1/4) exp(z) Ai(x) over 1 / z, z = 2/3 x^(3/2), for x >= 1.
-inline constexpr double kAiryTail[] = {
+TAEDA_TABLE double kAiryTail[] = {
     0.9637683609849688896,     -0.03241600019448592521,   0.003194123961369583546,  -0.0004942254050330156995,
     0.00009706517942546594621, -0.0000222444451120029813, 5.694838987920343091e-6,  -1.586839703902986748e-6,
     4.731160991166002417e-7,   -1.491467926853712573e-7,  4.92820123945434708e-8,   -1.695594866082791311e-8,
@@ -35,7 +35,7 @@ inline constexpr double kAiryTail[] = {
     2.24338193599912738e-17,   -1.134637525441015376e-17, 5.77568464849170754e-18,  -2.958293065732685588e-18,
     1.524317677272058e-18};
 // sqrt(pi) x^(1/4) Ai(-x) = P sin(z + pi/4) - Q cos(z + pi/4): P, and z Q, over 1 / z^2 for x >= 2.
-inline constexpr double kAiryCosine[] = {
+TAEDA_TABLE double kAiryCosine[] = {
     0.9957410714721161593,    -0.004010035109646774965,  0.0002174979785022107707, -0.00002559707367991952993,
     4.446236506870233618e-6,  -9.821561055116753434e-7,  2.560803263173486122e-7,  -7.54823420309078435e-8,
     2.447213482459119893e-8,  -8.565475755185288162e-9,  3.193675259499861485e-9,  -1.255987021394503845e-9,
@@ -48,7 +48,7 @@ inline constexpr double kAiryCosine[] = {
     1.80316687900806151e-16,  -1.118812509691593969e-16, 6.988829861752066194e-17, -4.393985507630095602e-17,
     2.779769412616924738e-17, -1.769094306324753133e-17, 1.132368390763760205e-17, -7.288318108354400646e-18,
     4.71610227423274204e-18,  -3.067421110919758622e-18, 2.005023248626123303e-18, -1.316875805536248585e-18};
-inline constexpr double kAirySine[] = {
+TAEDA_TABLE double kAirySine[] = {
     0.06570090884059217891,    -0.00336716504618690465,   0.0003131866830617670766, -0.00004909474711434695822,
     0.00001031385322801499275, -2.622703144355417484e-6,  7.642834030899704473e-7,  -2.469218210978784692e-7,
     8.654323471404370154e-8,   -3.24125925110928963e-8,   1.283003020296892241e-8,  -5.323264824289516779e-9,
@@ -68,14 +68,14 @@ inline constexpr double kAirySine[] = {
 /// z = 2/3 x^(3/2) and what its rounding leaves out.
 struct AiryArgument {
   double z, rest;
-  explicit AiryArgument(double x) {
+  TAEDA_HD explicit AiryArgument(double x) {
     const double root = std::sqrt(x), root_rest = std::fma(-root, root, x) / (2 * root);
     const double power = x * root, power_rest = std::fma(x, root, -power) + x * root_rest;
     z = power * (2. / 3);
     rest = std::fma(power, 2. / 3, -z) + power * 3.700743415417188e-17 + power_rest * (2. / 3);
   }
 };
-inline double airy_ai_of(double x) {
+TAEDA_HD inline double airy_ai_of(double x) {
   if (x != x) return x;
   if (std::abs(x) == INFINITY) return 0;
   if (x >= 1) {
@@ -107,7 +107,7 @@ inline double airy_ai_of(double x) {
 }
 
 // sqrt(x) exp(x) K_n(x) over 1 / x, for x >= 1.
-inline constexpr double kBesselK0Tail[] = {
+TAEDA_TABLE double kBesselK0Tail[] = {
     1.194433076216738622,      -0.05385532330762949172,    0.004362000068251701305,  -0.0005521270349863234595,
     0.00008959565555755952214, -0.00001713872685642118573, 3.695146089045471719e-6,  -8.737284518980524465e-7,
     2.225046272255235895e-7,   -6.025216756376065005e-8,   1.718666862941808293e-8,  -5.127205781090920832e-9,
@@ -117,7 +117,7 @@ inline constexpr double kBesselK0Tail[] = {
     9.07204699162736465e-15,   -3.711589997838162573e-15,  1.537582290719741848e-15, -6.445464362724761759e-16,
     2.732414448252795487e-16,  -1.170783770038562724e-16,  5.067869397943656948e-17, -2.215087912714289034e-17,
     9.772081357930310206e-18,  -4.349519763540327721e-18,  1.952511837703156784e-18};
-inline constexpr double kBesselK1Tail[] = {
+TAEDA_TABLE double kBesselK1Tail[] = {
     1.453275667593841337,      0.1905135020206116406,    -0.008406706460495653868,  0.0008815363164514389109,
     -0.0001299957695839829992, 0.0000234416389797850879, -4.853489413610225923e-6,  1.11399695111973564e-6,
     -2.772707643805076745e-7,  7.372471849777079724e-8,  -2.071789212902832275e-8,  6.103966549420336008e-9,
@@ -129,7 +129,7 @@ inline constexpr double kBesselK1Tail[] = {
     -1.060684259977609866e-17, 4.712904181351423193e-18, -2.112162909518145721e-18};
 /// K_0 and K_1, and the same times exp(x).
 template <int N>
-inline double bessel_k(double x, bool scaled) {
+TAEDA_HD inline double bessel_k(double x, bool scaled) {
   if (!(x > 0)) return x == 0 ? INFINITY : NAN;
   if (x >= 1) {
     if (x == INFINITY) return 0;
@@ -153,7 +153,7 @@ inline double bessel_k(double x, bool scaled) {
   return scaled ? value * std::exp(x) : value;
 }
 
-inline double spherical_j0(double x) {
+TAEDA_HD inline double spherical_j0(double x) {
   if (std::abs(x) == INFINITY) return 0;
   return x == 0 ? 1 : std::sin(x) / x;
 }

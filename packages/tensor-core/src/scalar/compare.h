@@ -39,12 +39,12 @@ TAEDA_HD inline T shift_right(T a, T b) {
   return beyond ? sign : shifted;
 }
 template <class T>
-inline double size_of(T x) {
+TAEDA_HD inline double size_of(T x) {
   if constexpr (is_complex_number<T>) return exact_abs(x);
   else return magnitude(x);
 }
 template <class T>
-inline bool is_close(T a, T b, double relative, double absolute, bool equal_nan) {
+TAEDA_HD inline bool is_close(T a, T b, double relative, double absolute, bool equal_nan) {
   if (a == b) return true;
   if constexpr (is_real<T> || is_complex_number<T>) {
     if (a != a || b != b) return equal_nan && a != a && b != b;

@@ -48,6 +48,11 @@ template <class R>
 inline R exact_hypot(R a, R b) {
   return std::hypot(a, b);
 }
+/// The function that knows no global sign.
+inline double log_gamma_of(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
 template <class R>
 inline R exact_abs(Complex<R> z) {
   return std::abs(host(z));

@@ -9,7 +9,7 @@
 namespace taeda::loops::TAEDA_ISA {
 
 /// Sum of (q + k)^-s over k >= 0, by Euler and Maclaurin. NIST DLMF 25.11.
-inline double zeta_of(double s, double q) {
+TAEDA_HD inline double zeta_of(double s, double q) {
   if (s != s || q != q || s < 1) return NAN;
   if (s == 1) return INFINITY;
   if (q <= 0) {
@@ -51,7 +51,7 @@ inline double zeta_of(double s, double q) {
 }
 
 /// The derivative of digamma above 0: upwards to where the asymptotic series holds.
-inline double trigamma_of(double x) {
+TAEDA_HD inline double trigamma_of(double x) {
   double sum = 0;
   for (; x < 12; ++x) sum += 1 / (x * x);
   const double v = 1 / x, w = v * v;
@@ -62,7 +62,7 @@ inline double trigamma_of(double x) {
   return sum + (v + (0.5 * w + v * series));
 }
 /// Derivative n of digamma.
-inline double polygamma_of(double n, double x) {
+TAEDA_HD inline double polygamma_of(double n, double x) {
   if (n == 0) return digamma_of(x);
   if (n == 1 && x > 0) return trigamma_of(x);
   const double sign = std::fmod(n, 2) == 0 ? -1 : 1;
@@ -70,7 +70,7 @@ inline double polygamma_of(double n, double x) {
 }
 
 /// log(1 + x) - x.
-inline double log1p_less_x(double x) {
+TAEDA_HD inline double log1p_less_x(double x) {
   if (x < -0.4 || x > 0.4) return std::log1p(x) - x;
   // log1p(x) = 2 atanh(s), s = x / (2 + x), and 2 s - x = -s x
   const double s = x / (2 + x), z = s * s;
@@ -79,7 +79,7 @@ inline double log1p_less_x(double x) {
   return s * (2 * sum - x);
 }
 /// log(gamma(1 + a)) for small a.
-inline double log_gamma_1p(double a) {
+TAEDA_HD inline double log_gamma_1p(double a) {
   if (a > 0.1) return log_gamma_of(1 + a);
   constexpr double c[] = {
       -0.57721566490153286061, 0.822467033424113218,  -0.400685634386531428,  0.270580808427784548,
@@ -95,7 +95,7 @@ inline double log_gamma_1p(double a) {
 template <class T> inline constexpr double kEnough = is_same<T, float> ? 0x1p-32 : 0x1p-54;
 /// x^a exp(-x) / gamma(a + 1).
 template <class T>
-inline double gamma_density(double a, double x) {
+TAEDA_HD inline double gamma_density(double a, double x) {
   if (a < 10) {
     if (x > 750) return 0;
     if constexpr (is_same<T, float>) return vexp(a * vlog(x) - x - log_gamma_above(a + 1));
@@ -112,14 +112,14 @@ inline double gamma_density(double a, double x) {
   return std::exp(a * l - stirling_rest) / std::sqrt(2 * kPi * a);
 }
 template <class T>
-inline double gamma_series(double a, double x) {
+TAEDA_HD inline double gamma_series(double a, double x) {
   double term = 1, sum = 1;
   for (double k = a + 1; term > sum * kEnough<T> && k < a + 2000; k += 1) sum += term *= x / k;
   return gamma_density<T>(a, x) * sum;
 }
 /// Of the upper function, for x above a: Legendre's continued fraction by Lentz' method.
 template <class T>
-inline double gamma_fraction(double a, double x) {
+TAEDA_HD inline double gamma_fraction(double a, double x) {
   double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
   for (int k = 1; k < 2000; ++k) {
     const double part = -k * (k - a);
@@ -135,7 +135,7 @@ inline double gamma_fraction(double a, double x) {
 }
 /// Of the upper function, for small numbers: 1 - x^a / gamma(a + 1) without cancellation, and the rest of the series.
 template <class T>
-inline double gamma_upper_series(double a, double x) {
+TAEDA_HD inline double gamma_upper_series(double a, double x) {
   double term = 1, sum = 0;
   for (int n = 1; n < 2000; ++n) {
     term *= -x / n;
@@ -189,7 +189,7 @@ inline double gamma_uniform(double a, double x, bool upper) {
   const double middle = 0.5 * std::erfc((upper ? eta : -eta) * std::sqrt(a / 2));
   return upper ? middle + rest : middle - rest;
 }
-inline bool gamma_is_uniform(double a, double x) {
+TAEDA_HD inline bool gamma_is_uniform(double a, double x) {
   const double distance = std::abs(x - a) / a;
   return (a > 20 && a < 200 && distance < 0.3) || (a >= 200 && distance < 4.5 / std::sqrt(a));
 }

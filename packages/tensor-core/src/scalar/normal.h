@@ -8,12 +8,12 @@
 namespace taeda::loops::TAEDA_ISA {
 
 /// exp(x * x / divisor) for a divisor of 1 or 2 and exp(-x * x / 2): the square with what its rounding leaves out.
-inline double exp_of_square(double x, double factor) {
+TAEDA_HD inline double exp_of_square(double x, double factor) {
   const double square = x * x, rest = std::fma(x, x, -square);
   return std::exp(factor * square) * (1 + factor * rest);
 }
 /// exp(x^2) erfc(x).
-inline double erfcx_of(double x) {
+TAEDA_HD inline double erfcx_of(double x) {
   if (x < 25) return x < -26.7 ? INFINITY : exp_of_square(x, 1) * std::erfc(x);
   if (x != x) return x;
   const double q = 1 / (2 * x * x);
@@ -21,7 +21,7 @@ inline double erfcx_of(double x) {
   for (int k = 1; k < 9; ++k) sum += term *= -(2 * k - 1) * q;
   return sum / (x * 1.77245385090551602730);
 }
-inline double ndtr_of(double x) {
+TAEDA_HD inline double ndtr_of(double x) {
   const double y = x * -0.70710678118654752440;
   if (y < 1) return 0.5 * std::erfc(y);
   return y > 40 ? 0.0 : 0.5 * erfcx_of(y) * exp_of_square(x, -0.5);
@@ -34,7 +34,7 @@ TAEDA_HD inline auto ndtr_domain(T x) {
 }
 TAEDA_HD inline float ndtr_above(float x) { return ndtr_of(x); }
 TAEDA_HD inline double ndtr_above(double x) { return 0.5 + 0.5 * verf(x * 0.70710678118654752440); }
-inline double log_ndtr_of(double x) {
+TAEDA_HD inline double log_ndtr_of(double x) {
   const double y = x * -0.70710678118654752440;
   if (y > 0.70710678118654752440) return std::log(erfcx_of(y) / 2) - x * x / 2;
   return std::log1p(-ndtr_of(-x));
@@ -66,7 +66,7 @@ TAEDA_HD inline double central_point(double q) {
                            5.2264952788528545610e3};
   return q * ratio_of_sevenths(0.180625 - q * q, a, b);
 }
-inline double outer_point(double q, double tail) {
+TAEDA_HD inline double outer_point(double q, double tail) {
   constexpr double c[8] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
                            3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
                            2.27238449892691845833e-2, 7.74545014278341407640e-4};
@@ -93,20 +93,20 @@ inline double outer_point(double q, double tail) {
   return std::copysign(r <= 5 ? ratio_of_sevenths(r - 1.6, c, d) : ratio_of_sevenths(r - 5, e, f), q);
 }
 /// The inverse of ndtr.
-inline double ndtri_of(double p) {
+TAEDA_HD inline double ndtri_of(double p) {
   if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
   const double q = p - 0.5;
   return std::abs(q) <= kCentral ? central_point(q) : outer_point(q, q < 0 ? p : 1 - p);
 }
 /// The inverse of erf where the quotient in the middle holds, and beyond.
 TAEDA_HD inline double central_error_inverse(double y) { return central_point(y / 2) * 0.70710678118654752440; }
-inline double outer_error_inverse(double y) {
+TAEDA_HD inline double outer_error_inverse(double y) {
   if (!(y > -1 && y < 1)) return y == 1 ? INFINITY : y == -1 ? -INFINITY : NAN;
   return outer_point(y, (1 - std::abs(y)) / 2) * 0.70710678118654752440;
 }
 
 template <class T>
-inline T x_log1p_y(T x, T y) {
+TAEDA_HD inline T x_log1p_y(T x, T y) {
   if (y != y) return y;
   return x == T(0) ? T(0) : T(double(x) * std::log1p(double(y)));
 }

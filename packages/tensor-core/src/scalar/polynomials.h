@@ -12,7 +12,7 @@ namespace taeda::loops::TAEDA_ISA {
 
 /// p(k + 1) = next(k, p(k), p(k - 1)) up to degree n >= 1; overflow ends it.
 template <class Next>
-inline double by_recurrence(int64_t n, double zeroth, double first, Next next) {
+TAEDA_HD inline double by_recurrence(int64_t n, double zeroth, double first, Next next) {
   double before = zeroth, p = first;
   for (int64_t k = 1; k < n && p == p; ++k) {
     const double after = next(double(k), p, before);
@@ -26,7 +26,7 @@ enum class Chebyshev { T, U, V, W };
 
 /// At x = 1 and x = -1.
 template <Chebyshev Kind>
-inline double chebyshev_at_end(int64_t n, bool one) {
+TAEDA_HD inline double chebyshev_at_end(int64_t n, bool one) {
   const double sign = one || n % 2 == 0 ? 1 : -1, count = double(n);
   switch (Kind) {
     case Chebyshev::T: return sign;
@@ -36,7 +36,7 @@ inline double chebyshev_at_end(int64_t n, bool one) {
   }
 }
 template <Chebyshev Kind>
-inline double chebyshev_of_degree(double x, int64_t n) {
+TAEDA_HD inline double chebyshev_of_degree(double x, int64_t n) {
   if (n < 0) return 0;
   if (std::abs(x) == 1) return chebyshev_at_end<Kind>(n, x > 0);
   if (n > 8 && std::abs(x) < 1) {
@@ -55,21 +55,21 @@ inline double chebyshev_of_degree(double x, int64_t n) {
                                               : 2 * x + 1;
   return by_recurrence(n, 1, first, [x](double, double p, double before) { return 2 * x * p - before; });
 }
-inline double hermite_h(double x, int64_t n) {
+TAEDA_HD inline double hermite_h(double x, int64_t n) {
   if (n <= 0) return n < 0 ? 0 : 1;
   return by_recurrence(n, 1, 2 * x, [x](double k, double p, double before) { return 2 * (x * p - k * before); });
 }
-inline double hermite_he(double x, int64_t n) {
+TAEDA_HD inline double hermite_he(double x, int64_t n) {
   if (n <= 0) return n < 0 ? 0 : 1;
   return by_recurrence(n, 1, x, [x](double k, double p, double before) { return x * p - k * before; });
 }
-inline double laguerre_l(double x, int64_t n) {
+TAEDA_HD inline double laguerre_l(double x, int64_t n) {
   if (n <= 0) return n < 0 ? 0 : 1;
   if (x == 0) return 1;
   return by_recurrence(n, 1, 1 - x,
                        [x](double k, double p, double before) { return ((2 * k + 1 - x) * p - k * before) / (k + 1); });
 }
-inline double legendre_p(double x, int64_t n) {
+TAEDA_HD inline double legendre_p(double x, int64_t n) {
   if (n <= 0) return n < 0 ? 0 : 1;
   if (std::abs(x) == 1) return x > 0 || n % 2 == 0 ? 1 : -1;
   return by_recurrence(n, 1, x,
@@ -78,7 +78,7 @@ inline double legendre_p(double x, int64_t n) {
 
 /// A polynomial's value for operands of a line: a degree that is NaN or no number of 64 bits has no polynomial.
 template <class Function>
-inline double of_degree(Function function, double x, double n) {
+TAEDA_HD inline double of_degree(Function function, double x, double n) {
   if (x != x || n != n) return NAN;
   if (n >= 0x1p62) return NAN;
   return function(x, n < 0 ? int64_t(n > -1 ? 0 : -1) : int64_t(n));

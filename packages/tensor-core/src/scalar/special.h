@@ -2,17 +2,13 @@
 #pragma once
 #include <cmath>
 
-#include "scalar/base.h"
+#include "scalar/exact.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
 inline constexpr double kPi = 3.14159265358979323846;
 
-inline double log_gamma_of(double x) {
-  int sign;
-  return lgamma_r(x, &sign);
-}
-inline double digamma_of(double x) {
+TAEDA_HD inline double digamma_of(double x) {
   if (x == 0) return std::copysign(INFINITY, -x);
   if (x < 0) {
     if (x == std::floor(x)) return NAN;

@@ -23,7 +23,7 @@ namespace taeda::loops::TAEDA_ISA {
 /// The same where complex numbers are left to the host's library.
 #define TAEDA_REAL_FUNCTION(NAME, REAL, COMPLEX)        \
   template <class T>                                    \
-  inline T NAME(T x) {                                  \
+  TAEDA_HD inline T NAME(T x) {                         \
     if constexpr (is_complex_number<T>) return COMPLEX; \
     else return T(REAL);                                \
   }
@@ -75,11 +75,11 @@ TAEDA_HD inline bool tan_domain(T x) {
   else return !(magnitude(x) > T(trig_limit));
 }
 template <class R>
-inline Complex<R> exact_exp2(Complex<R> x) {
+TAEDA_HD inline Complex<R> exact_exp2(Complex<R> x) {
   return exact_exp(R(0.69314718055994530942) * x);
 }
 template <class R>
-inline Complex<R> exact_log2(Complex<R> x) {
+TAEDA_HD inline Complex<R> exact_log2(Complex<R> x) {
   return R(1.44269504088896340736) * exact_log(x);
 }
 
@@ -93,22 +93,22 @@ TAEDA_HD inline Complex<R> conjugate(Complex<R> x) {
   return {x.re, -x.im};
 }
 template <class T>
-inline T log_gamma(T x) {
+TAEDA_HD inline T log_gamma(T x) {
   if constexpr (is_same<T, float>) return vlgamma(x);
   else return log_gamma_of(x);
 }
 template <class T>
-inline T sinc_of(T x) {
+TAEDA_HD inline T sinc_of(T x) {
   if (x == T(0)) return T(1);
   if constexpr (is_complex_number<T>) {
     const auto y = host(x) * typename T::Real(kPi);
-    return from_host<T>(std::sin(y) / y);
+    return from_host<T>(sin(y) / y);
   } else {
     const T y = x * T(kPi);
     return std::sin(y) / y;
   }
 }
-inline double erfc_of(double x) { return std::erfc(x); }
+TAEDA_HD inline double erfc_of(double x) { return std::erfc(x); }
 /// Of float32 numbers everywhere.
 template <class T>
 TAEDA_HD inline auto erfinv_domain(T x) {

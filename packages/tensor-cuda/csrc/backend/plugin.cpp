@@ -5,15 +5,16 @@
 #include <exception>
 #include <string>
 
+#include "backend/guard.h"
 #include "backend/machine.h"
+#include "backend/trouble.h"
 #include "driver/real.h"
+#include "ops/call.h"
 #include "taeda/abi.h"
 
 namespace taeda::cuda {
 namespace {
 
-const taeda_api* api = nullptr;
-int32_t number = 0;
 // Lives as long as the process: tensors that end with it give their memory back.
 Machine* machine = nullptr;
 std::vector<std::string>* more_facts = nullptr;
@@ -24,6 +25,10 @@ int32_t failed(const char* what, Status status, const std::string& text = "") {
   return api->set_error(status == Status::OutOfMemory ? TAEDA_E_MEMORY : TAEDA_E_RUNTIME, said.c_str());
 }
 int32_t told(const char* what, Status status) { return status == Status::Ok ? TAEDA_OK : failed(what, status); }
+/// After a wait: what kernels found wrong comes out too.
+int32_t told_of_work(const char* what, Status status, int32_t index) {
+  return status == Status::Ok ? trouble_found(index) : failed(what, status);
+}
 /// Nothing may be thrown across the border.
 template <class Body>
 int32_t guarded(const Body& body) noexcept {
@@ -51,8 +56,9 @@ int32_t allocate(void*, int32_t index, size_t nbytes, taeda_stream stream, void*
   return guarded([&] {
     Address address = 0;
     std::string text;
-    const Status status = machine->memory(index).allocate(nbytes, stream, address, text);
+    const Status status = machine->memory(index).allocate(nbytes + kGuard, stream, address, text);
     *data = pointer_to(address);
+    if (status == Status::Ok) guard(*machine, index, address, nbytes, stream);
     return status == Status::Ok ? TAEDA_OK : failed("allocate", status, text);
   });
 }
@@ -102,7 +108,7 @@ int32_t properties(void*, int32_t index, taeda_device_properties* properties) {
 
 int32_t waited_for(const char* what, Status status, int32_t index, taeda_stream stream, int32_t blocking) {
   if (status == Status::Ok && blocking) status = machine->driver().synchronize_stream(index, stream);
-  return told(what, status);
+  return blocking ? told_of_work(what, status, index) : told(what, status);
 }
 int32_t copy_from_host(void*, int32_t index, void* to, const void* from, size_t nbytes, taeda_stream stream,
                        int32_t blocking) {
@@ -134,7 +140,7 @@ Status put_in_order(int device, StreamHandle stream, int waiting_device, StreamH
 int32_t copy_peer(void*, int32_t to_index, void* to, int32_t from_index, const void* from, size_t nbytes,
                   taeda_stream stream) {
   return guarded([&] {
-    const StreamHandle source = api->stream_current({number, from_index});
+    const StreamHandle source = api->stream_current({backend_number, from_index});
     machine->memory(to_index).launched(address_of(to), stream);
     machine->memory(from_index).launched(address_of(from), source);
     Status status = put_in_order(from_index, source, to_index, stream);
@@ -148,7 +154,7 @@ int32_t copy_peer(void*, int32_t to_index, void* to, int32_t from_index, const v
 // --- streams and events ---
 
 int32_t synchronize(void*, int32_t index) {
-  return guarded([&] { return told("synchronize", machine->driver().synchronize(index)); });
+  return guarded([&] { return told_of_work("synchronize", machine->driver().synchronize(index), index); });
 }
 int32_t stream_create(void*, int32_t index, int32_t priority, taeda_stream* stream) {
   return guarded([&] { return told("stream_create", machine->create_stream(index, priority, *stream)); });
@@ -157,11 +163,15 @@ void stream_destroy(void*, int32_t index, taeda_stream stream) {
   kept([&] { machine->end_stream(index, stream); });
 }
 int32_t stream_synchronize(void*, int32_t index, taeda_stream stream) {
-  return guarded([&] { return told("stream_synchronize", machine->driver().synchronize_stream(index, stream)); });
+  return guarded(
+      [&] { return told_of_work("stream_synchronize", machine->driver().synchronize_stream(index, stream), index); });
 }
+constexpr int64_t kPollNanoseconds = 1000;
 /// Stores whether something is done; that it is not is no error.
 int32_t answered(const char* what, Status status, int32_t* done) {
   *done = status == Status::Ok;
+  // Who asks again and again waits: simulated time goes on.
+  if (status == Status::NotReady && machine->simulation()) machine->simulation()->advance(kPollNanoseconds);
   return told(what, status == Status::NotReady ? Status::Ok : status);
 }
 int32_t stream_query(void*, int32_t index, taeda_stream stream, int32_t* done) {
@@ -179,7 +189,8 @@ int32_t event_wait(void*, int32_t index, taeda_event event, taeda_stream stream)
   return guarded([&] { return told("event_wait", machine->driver().wait_event(index, stream, event)); });
 }
 int32_t event_synchronize(void*, int32_t index, taeda_event event) {
-  return guarded([&] { return told("event_synchronize", machine->driver().synchronize_event(index, event)); });
+  return guarded(
+      [&] { return told_of_work("event_synchronize", machine->driver().synchronize_event(index, event), index); });
 }
 int32_t event_query(void*, int32_t index, taeda_event event, int32_t* done) {
   return guarded([&] { return answered("event_query", machine->driver().query_event(index, event), done); });
@@ -191,7 +202,6 @@ int32_t event_elapsed(void*, int32_t, taeda_event from, taeda_event to, double* 
 // --- start ---
 
 constexpr taeda_lack kLacks[] = {
-    {"kernels", "operators have no kernels yet; taeda.backends.fallback(\"cuda\", \"cpu\") computes them on the cpu"},
     {"sharing", "memory is not shared between processes yet"},
 };
 
@@ -261,14 +271,15 @@ int32_t register_backend() {
   backend.pinned_release = pinned_release;
   backend.properties = properties;
   backend.empty_cache = empty_cache;
-  return api->backend_register(&backend, &number);
+  return api->backend_register(&backend, &backend_number);
 }
 int32_t start(const taeda_api* given) {
   api = given;
   return guarded([] {
     int32_t status = machine ? TAEDA_OK : make_machine();
     if (status == TAEDA_OK && !more_facts) status = describe_devices();
-    return status == TAEDA_OK ? register_backend() : status;
+    if (status == TAEDA_OK) status = register_backend();
+    return status == TAEDA_OK ? register_operations() : status;
   });
 }
 

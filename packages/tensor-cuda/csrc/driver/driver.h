@@ -6,6 +6,8 @@
 
 namespace taeda::cuda {
 
+struct Kernel;
+
 /// Numbers of the driver (CUresult). Those without a name here pass through as they are.
 enum class Status : int {
   Ok = 0,
@@ -75,6 +77,9 @@ class Driver {
   virtual Status copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) = 0;
   virtual Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                            StreamHandle stream) = 0;
+
+  /// Puts a kernel with its body, which is copied, into the stream; `items` is more than 0.
+  virtual Status launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) = 0;
 };
 
 }  // namespace taeda::cuda

@@ -6,36 +6,40 @@
 #include <cstdint>
 
 // Handles are pointers, CUdevice and CUresult ints, CUdeviceptr 64 bits.
-#define TAEDA_CUDA_FUNCTIONS(X)                                   \
-  X(cuInit, (unsigned))                                           \
-  X(cuGetErrorName, (int, const char**))                          \
-  X(cuGetErrorString, (int, const char**))                        \
-  X(cuDeviceGetCount, (int*))                                     \
-  X(cuDeviceGet, (int*, int))                                     \
-  X(cuDeviceGetName, (char*, int, int))                           \
-  X(cuDeviceTotalMem_v2, (size_t*, int))                          \
-  X(cuDeviceGetAttribute, (int*, int, int))                       \
-  X(cuDevicePrimaryCtxRetain, (void**, int))                      \
-  X(cuCtxSetCurrent, (void*))                                     \
-  X(cuCtxSynchronize, (void))                                     \
-  X(cuMemGetInfo_v2, (size_t*, size_t*))                          \
-  X(cuMemAlloc_v2, (uint64_t*, size_t))                           \
-  X(cuMemFree_v2, (uint64_t))                                     \
-  X(cuMemHostAlloc, (void**, size_t, unsigned))                   \
-  X(cuMemFreeHost, (void*))                                       \
-  X(cuStreamCreateWithPriority, (void**, unsigned, int))          \
-  X(cuStreamSynchronize, (void*))                                 \
-  X(cuStreamQuery, (void*))                                       \
-  X(cuStreamWaitEvent, (void*, void*, unsigned))                  \
-  X(cuEventCreate, (void**, unsigned))                            \
-  X(cuEventDestroy_v2, (void*))                                   \
-  X(cuEventRecord, (void*, void*))                                \
-  X(cuEventSynchronize, (void*))                                  \
-  X(cuEventQuery, (void*))                                        \
-  X(cuEventElapsedTime, (float*, void*, void*))                   \
-  X(cuMemcpyHtoDAsync_v2, (uint64_t, const void*, size_t, void*)) \
-  X(cuMemcpyDtoHAsync_v2, (void*, uint64_t, size_t, void*))       \
-  X(cuMemcpyPeerAsync, (uint64_t, void*, uint64_t, void*, size_t, void*))
+#define TAEDA_CUDA_FUNCTIONS(X)                                           \
+  X(cuInit, (unsigned))                                                   \
+  X(cuGetErrorName, (int, const char**))                                  \
+  X(cuGetErrorString, (int, const char**))                                \
+  X(cuDeviceGetCount, (int*))                                             \
+  X(cuDeviceGet, (int*, int))                                             \
+  X(cuDeviceGetName, (char*, int, int))                                   \
+  X(cuDeviceTotalMem_v2, (size_t*, int))                                  \
+  X(cuDeviceGetAttribute, (int*, int, int))                               \
+  X(cuDevicePrimaryCtxRetain, (void**, int))                              \
+  X(cuCtxSetCurrent, (void*))                                             \
+  X(cuCtxSynchronize, (void))                                             \
+  X(cuMemGetInfo_v2, (size_t*, size_t*))                                  \
+  X(cuMemAlloc_v2, (uint64_t*, size_t))                                   \
+  X(cuMemFree_v2, (uint64_t))                                             \
+  X(cuMemHostAlloc, (void**, size_t, unsigned))                           \
+  X(cuMemFreeHost, (void*))                                               \
+  X(cuStreamCreateWithPriority, (void**, unsigned, int))                  \
+  X(cuStreamSynchronize, (void*))                                         \
+  X(cuStreamQuery, (void*))                                               \
+  X(cuStreamWaitEvent, (void*, void*, unsigned))                          \
+  X(cuEventCreate, (void**, unsigned))                                    \
+  X(cuEventDestroy_v2, (void*))                                           \
+  X(cuEventRecord, (void*, void*))                                        \
+  X(cuEventSynchronize, (void*))                                          \
+  X(cuEventQuery, (void*))                                                \
+  X(cuEventElapsedTime, (float*, void*, void*))                           \
+  X(cuMemcpyHtoDAsync_v2, (uint64_t, const void*, size_t, void*))         \
+  X(cuMemcpyDtoHAsync_v2, (void*, uint64_t, size_t, void*))               \
+  X(cuMemcpyPeerAsync, (uint64_t, void*, uint64_t, void*, size_t, void*)) \
+  X(cuModuleLoadData, (void**, const void*))                              \
+  X(cuModuleGetFunction, (void**, void*, const char*))                    \
+  X(cuLaunchKernel,                                                       \
+    (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))
 
 namespace taeda::cuda {
 
@@ -47,6 +51,7 @@ struct Functions {
 
 // Constants of cuda.h.
 inline constexpr unsigned kStreamNonBlocking = 1, kEventNoTiming = 2, kHostPortable = 1;
+inline constexpr int kNoImage = 200;  // CUDA_ERROR_INVALID_IMAGE
 inline constexpr int kAttributeProcessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 
 }  // namespace taeda::cuda

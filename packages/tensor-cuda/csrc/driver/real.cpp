@@ -4,11 +4,17 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "driver/functions.h"
+#include "driver/images.h"
+#include "kernels/launch.h"
 
 namespace taeda::cuda {
 namespace {
@@ -18,10 +24,13 @@ constexpr Status kAfterFork = Status(-1);
 
 std::atomic<bool> forked = false;  // since the driver was started
 thread_local int current_device = -1;
+/// Blocks of a launch: enough for every processor to have work left when some are done.
+constexpr int64_t kBlocksPerProcessor = 32;
 
 class RealDriver final : public Driver {
  public:
-  RealDriver(const Functions& functions, int count) : f_(functions), contexts_(size_t(count), nullptr) {
+  RealDriver(const Functions& functions, int count)
+      : f_(functions), contexts_(size_t(count), nullptr), loaded_(size_t(count)) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
   }
 
@@ -124,7 +133,47 @@ class RealDriver final : public Driver {
     });
   }
 
+  Status launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) override {
+    if (const Status status = use(device); status != Status::Ok) return status;
+    Loaded& loaded = loaded_[size_t(device)];
+    void* function = nullptr;
+    if (const int status = find(loaded, device, kernel, function); status != 0) return Status(status);
+    const int64_t wanted = (items + kernel.per_block - 1) / kernel.per_block;
+    const auto blocks = unsigned(std::min(wanted, loaded.processors * kBlocksPerProcessor));
+    void* parameters[] = {const_cast<void*>(body), &items};
+    return Status(
+        f_.cuLaunchKernel(function, blocks, 1, 1, unsigned(kernel.threads), 1, 1, 0, stream, parameters, nullptr));
+  }
+
  private:
+  /// What of the device code a device has loaded.
+  struct Loaded {
+    std::shared_mutex lock;
+    std::map<std::string_view, void*> modules;  // by family
+    std::unordered_map<const Kernel*, void*> functions;
+    int64_t processors = 1;
+  };
+  int find(Loaded& loaded, int device, const Kernel& kernel, void*& function) {
+    {
+      const std::shared_lock held(loaded.lock);
+      if (const auto found = loaded.functions.find(&kernel); found != loaded.functions.end())
+        return function = found->second, 0;
+    }
+    const std::unique_lock held(loaded.lock);
+    void*& module = loaded.modules[kernel.family];
+    if (!module) {
+      const void* const image = image_of(kernel.family);
+      if (!image) return kNoImage;
+      if (const int status = f_.cuModuleLoadData(&module, image); status != 0) return status;
+      int handle = 0, processors = 1;
+      f_.cuDeviceGet(&handle, device);
+      f_.cuDeviceGetAttribute(&processors, kAttributeProcessors, handle);
+      loaded.processors = processors;
+    }
+    const int status = f_.cuModuleGetFunction(&function, module, kernel.name);
+    if (status == 0) loaded.functions[&kernel] = function;
+    return status;
+  }
   /// Makes the device's primary context, which other libraries share, the calling thread's.
   Status use(int device) {
     if (forked) return kAfterFork;
@@ -150,6 +199,7 @@ class RealDriver final : public Driver {
   const Functions f_;
   std::mutex lock_;
   std::vector<void*> contexts_;
+  std::vector<Loaded> loaded_;
 };
 
 /// Empty when all functions are there.

@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
+
+#include "kernels/launch.h"
 
 namespace taeda::cuda {
 namespace {
@@ -19,8 +22,11 @@ constexpr std::string_view kNames[kKinds] = {"allocate", "pinned", "copy", "even
 constexpr Address kFirstAddress = Address(1) << 56, kBetweenDevices = Address(1) << 48;
 constexpr size_t kGranularity = 512;
 constexpr int64_t kCopyStart = 1000, kBytesPerNanosecond = 10;
+constexpr int64_t kLaunch = 2000, kItemsPerNanosecond = 64;
 
 }  // namespace
+
+constinit thread_local uint64_t simulated_shift = 0;
 
 struct SimulatedDriver::Stream {
   int64_t end = 0;  // of all that is in it
@@ -309,6 +315,21 @@ Status SimulatedDriver::copy_peer(int to_device, Address to, int from_device, Ad
   char* const target = bytes_at(to_device, to);
   const char* const source = bytes_at(from_device, from);
   return queue(to_device, stream, copy_time(nbytes), [=] { std::memmove(target, source, nbytes); }, nullptr);
+}
+
+// --- kernels ---
+
+Status SimulatedDriver::launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) {
+  const Device& at = *devices_[size_t(device)];
+  const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
+  // The body as a text of bytes, since it is copied as often as the effect is.
+  const auto run = [&kernel, shift, items, bytes = std::string(static_cast<const char*>(body), kernel.size)] {
+    simulated_shift = shift;
+    kernel.simulate(bytes.data(), items);
+    simulated_shift = 0;
+  };
+  int64_t end = 0;
+  return work(device, stream, kLaunch + items / kItemsPerNanosecond, end, run);
 }
 
 }  // namespace taeda::cuda

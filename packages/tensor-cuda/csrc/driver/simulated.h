@@ -42,8 +42,11 @@ class SimulatedDriver final : public Driver {
   Status copy_out(int device, void* to, Address from, size_t nbytes, StreamHandle stream) override;
   Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                    StreamHandle stream) override;
+  Status launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) override;
 
   // What tests do beside it.
+  /// Where the bytes of an address lie with the host.
+  char* place_of(int device, Address address) { return bytes_at(device, address); }
   int64_t now() const;
   void advance(int64_t nanoseconds);
   /// Queues work of a length and gives the time of its end; null: it has no effect.

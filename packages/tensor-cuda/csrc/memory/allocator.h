@@ -88,9 +88,11 @@ class Allocator {
   void release(Address address);
   /// Work that is, or will be, in `stream` uses the block around `address`. InvalidValue: there is none in use.
   Status uses(Address address, StreamHandle stream);
+  /// Whether uses by a stream have to be noted at all.
+  bool watches(StreamHandle stream) const { return several_streams_ || stream != first_stream_; }
   /// The same for every launch and copy: one comparison as long as only one stream has had memory.
   void launched(Address address, StreamHandle stream) {
-    if (several_streams_ || stream != first_stream_) uses(address, stream);
+    if (watches(stream)) uses(address, stream);
   }
 
   /// Waits for all work and gives every segment back that has no block in use.

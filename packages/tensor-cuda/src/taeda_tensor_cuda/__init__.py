@@ -7,6 +7,7 @@ taeda.cuda.is_available()         # False elsewhere; unavailable_reason() says w
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 from taeda_tensor_cuda.memory import (
@@ -27,6 +28,7 @@ from taeda_tensor_cuda.memory import (
 
 __all__ = [
     "get_per_process_memory_fraction",
+    "has_device_code",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -44,6 +46,11 @@ __all__ = [
 
 #: Where taeda finds the plug-in.
 __taeda_plugin__ = str(Path(__file__).with_name("libtaeda_cuda.so"))
+
+
+def has_device_code() -> bool:
+    """Whether the library holds kernels for devices; one that was built without nvcc has those of the simulated one."""
+    return bool(ctypes.CDLL(__taeda_plugin__).taeda_cuda_has_device_code())
 
 
 def unavailable_reason() -> str:

@@ -1,0 +1,163 @@
+// Element-wise kernels: any expression over operands that lie as they like.
+#pragma once
+#include <utility>
+
+#include "kernels/launch.h"
+
+#ifndef __CUDACC__
+#include <vector>
+#endif
+
+namespace taeda::cuda {
+
+/// How the elements of an operand are found.
+enum class Lies : int32_t {
+  Straight,  // one after the other
+  Strided,   // by the strides of the dimensions
+  Alone,     // there is one
+  Number,    // it is no tensor
+};
+struct Operand {
+  Array array;
+  Lies lies = Lies::Straight;
+  int32_t packed = 0;  // aligned for rows of several elements
+  Number number;
+  int64_t strides[kDims];
+};
+/// What goes with any element-wise kernel; dimensions that could be merged are.
+template <int N>
+struct Elements {
+  int64_t n;
+  int32_t ndim, divides;  // whether a second operand of 0 is an error
+  int64_t sizes[kDims];
+  Operand out, in[N];
+  Number numbers[3];
+  double real[3];
+  Report report;
+};
+
+template <class T, int V>
+struct alignas(sizeof(T) * V) Pack {
+  T values[V];
+};
+template <class C, class T, int V>
+TAEDA_HD inline void fetch_pack(Address data, int64_t first, C (&x)[V]) {
+  const auto pack = *at<const Pack<T, V>>(data + uint64_t(first) * sizeof(T));
+  TAEDA_UNROLL
+  for (int v = 0; v < V; ++v) x[v] = number_as<C>(pack.values[v]);
+}
+template <class C, class T, int V>
+TAEDA_HD inline void put_pack(Address data, int64_t first, const C (&x)[V]) {
+  Pack<T, V> pack;
+  TAEDA_UNROLL
+  for (int v = 0; v < V; ++v) pack.values[v] = number_as<T>(x[v]);
+  *at<Pack<T, V>>(data + uint64_t(first) * sizeof(T)) = pack;
+}
+/// Calls `f` with the element type where it is one that kernels of class C meet often; false for others.
+template <class C, class F>
+TAEDA_HD inline bool with_usual_type(int dtype, const F& f) {
+  if constexpr (is_same<C, bool>) {
+    if (dtype == TAEDA_BOOL) return f.template operator()<bool>(), true;
+  } else if constexpr (is_float<C>) {
+    if (dtype == TAEDA_FLOAT32) return f.template operator()<float>(), true;
+    if constexpr (is_same<C, double>)
+      if (dtype == TAEDA_FLOAT64) return f.template operator()<double>(), true;
+    if (dtype == TAEDA_FLOAT16) return f.template operator()<Half>(), true;
+    if (dtype == TAEDA_BFLOAT16) return f.template operator()<BFloat16>(), true;
+  } else if constexpr (is_complex<C>) {
+    if (dtype == TAEDA_COMPLEX64) return f.template operator()<Complex64>(), true;
+    if (dtype == TAEDA_COMPLEX128) return f.template operator()<Complex128>(), true;
+  } else {
+    if (dtype == TAEDA_INT64) return f.template operator()<int64_t>(), true;
+    if (dtype == TAEDA_INT32) return f.template operator()<int32_t>(), true;
+    if (dtype == TAEDA_UINT8) return f.template operator()<uint8_t>(), true;
+  }
+  return false;
+}
+
+/// Line is an expression of N operands of type C that gives an R; each thread computes V elements at a time.
+template <class Line, class C, int N, int V>
+struct Elementwise {
+  using R = decltype(std::declval<const Line&>().at(static_cast<const C*>(nullptr)));
+  Elements<N> e;
+
+  TAEDA_HD R one(const Line& line, const C* x) const {
+    if constexpr (N > 1 && !is_float<C> && !is_complex<C>) {
+      if (e.divides && x[1] == C(0)) return e.report(TAEDA_E_ZERO_DIVISION), R(0);
+    }
+    return line.at(x);
+  }
+  /// The elements from `first` on of an operand; `count` of V are there, and where `off` says they lie.
+  TAEDA_HD void fetch(const Operand& o, int64_t first, int count, const int64_t* off, C (&x)[V]) const {
+    if (o.lies == Lies::Straight && o.packed && count == V) {
+      if (with_usual_type<C>(o.array.dtype, [&]<class T>() { fetch_pack<C, T, V>(o.array.data, first, x); })) return;
+    }
+    if (o.lies == Lies::Number || o.lies == Lies::Alone) {
+      const C value = o.lies == Lies::Number ? o.number.template as<C>() : load<C>(o.array, 0);
+      for (int v = 0; v < V; ++v) x[v] = value;
+      return;
+    }
+    for (int v = 0; v < V; ++v)
+      x[v] = v < count ? load<C>(o.array, o.lies == Lies::Straight ? first + v : off[v * (N + 1)]) : C(1);
+  }
+  /// Where the elements lie in the operands, the output last.
+  TAEDA_HD void places(int64_t first, int count, int64_t* off) const {
+    for (int v = 0; v < count; ++v, off += N + 1) {
+      int64_t i = first + v;
+      for (int k = 0; k <= N; ++k) off[k] = 0;
+      for (int d = e.ndim - 1; d >= 0; --d) {
+        const int64_t next = d ? i / e.sizes[d] : 0, place = i - next * e.sizes[d];
+        for (int k = 0; k < N; ++k) off[k] += place * e.in[k].strides[d];
+        off[N] += place * e.out.strides[d];
+        i = next;
+      }
+    }
+  }
+  TAEDA_HD void operator()(int64_t chunk) const {
+    const Line line(e.numbers, e.real);
+    const int64_t first = chunk * V;
+    const int count = int(e.n - first < V ? e.n - first : V);
+    int64_t off[V * (N + 1)];
+    const bool straight = e.out.lies == Lies::Straight;
+    if (!straight) places(first, count, off);
+    C x[N][V];
+    TAEDA_UNROLL
+    for (int k = 0; k < N; ++k) fetch(e.in[k], first, count, off + k, x[k]);
+    R y[V];
+    TAEDA_UNROLL
+    for (int v = 0; v < V; ++v) {
+      C operands[N];
+      for (int k = 0; k < N; ++k) operands[k] = x[k][v];
+      y[v] = one(line, operands);
+    }
+    if (straight && e.out.packed && count == V) {
+      if (with_usual_type<R>(e.out.array.dtype, [&]<class T>() { put_pack<R, T, V>(e.out.array.data, first, y); }))
+        return;
+    }
+    for (int v = 0; v < count; ++v) store<R>(e.out.array, straight ? first + v : off[v * (N + 1) + N], y[v]);
+  }
+};
+
+// --- rows of kernels, as the host picks from them ---
+
+/// What an expression computes in.
+enum class Class : int { Bool, Int, UInt, Float, Double, Complex, kCount };
+template <class C> inline constexpr Class class_of = Class::kCount;
+template <> inline constexpr Class class_of<bool> = Class::Bool;
+template <> inline constexpr Class class_of<int64_t> = Class::Int;
+template <> inline constexpr Class class_of<uint64_t> = Class::UInt;
+template <> inline constexpr Class class_of<float> = Class::Float;
+template <> inline constexpr Class class_of<double> = Class::Double;
+template <> inline constexpr Class class_of<Complex128> = Class::Complex;
+
+enum class Operands : int { Given, AsFloat, AsBool, ByHand };
+/// The kernels of an expression, by class.
+struct Row {
+  const char* name;
+  Operands operands;
+  int arity;
+  const Kernel* kernels[int(Class::kCount)];
+  int32_t elements[int(Class::kCount)];  // that a thread takes at a time
+};
+
+}  // namespace taeda::cuda

@@ -1,0 +1,231 @@
+// Picking and placing elements, and putting them in order. What adds up does so in the order of the elements.
+#pragma once
+#include "kernels/launch.h"
+
+namespace taeda::cuda {
+
+struct alignas(8) Sixteen {
+  uint64_t halves[2];
+};
+/// One element as bytes.
+TAEDA_HD inline void copy_item(int size, Address to, int64_t i, Address from, int64_t j) {
+  switch (size) {
+    case 1: at<uint8_t>(to)[i] = at<const uint8_t>(from)[j]; return;
+    case 2: at<uint16_t>(to)[i] = at<const uint16_t>(from)[j]; return;
+    case 4: at<uint32_t>(to)[i] = at<const uint32_t>(from)[j]; return;
+    case 8: at<uint64_t>(to)[i] = at<const uint64_t>(from)[j]; return;
+    default: at<Sixteen>(to)[i] = at<const Sixteen>(from)[j]; return;
+  }
+}
+
+TAEDA_HD inline void clear_item(int size, Address to, int64_t i) {
+  switch (size) {
+    case 1: at<uint8_t>(to)[i] = 0; return;
+    case 2: at<uint16_t>(to)[i] = 0; return;
+    case 4: at<uint32_t>(to)[i] = 0; return;
+    case 8: at<uint64_t>(to)[i] = 0; return;
+    default: at<Sixteen>(to)[i] = {}; return;
+  }
+}
+
+/// out[i] = self[..., index[i], ...]: row-major index and output, `self` as it lies.
+struct Gather {
+  Walk others;          // over the index: strides of self, 0 along the dimension
+  int64_t step, limit;  // along it
+  Array self, index, out;
+  int32_t item, reserved;
+  Report report;
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t place = load<int64_t>(index, i);
+    if (within(report, place, limit)) copy_item(item, out.data, i, self.data, others.offset(i) + place * step);
+  }
+};
+/// Rows of a row-major tensor (outer, limit, inner) by an index over the middle.
+struct Select {
+  int64_t inner, count, limit;
+  Array self, index, out;
+  int32_t item, wraps;  // negative indices count from the end
+  Report report;
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t rest = i % inner, row = i / inner, k = row % count, outer = row / count;
+    int64_t place = load<int64_t>(index, k);
+    if (wraps && place < 0) place += limit;
+    if (within(report, place, limit)) copy_item(item, out.data, i, self.data, (outer * limit + place) * inner + rest);
+  }
+};
+
+/// What comes to the places that an index names, along lines of it.
+struct Scatter {
+  Walk lines_index, lines_source, lines_out;  // where lines begin; that of the index over lines alone
+  int64_t length, step_index, step_source, step_out, limit;
+  Array index, source, out;
+  Address order;  // places along each line in the order of their targets; none: as they are
+  int32_t item, reserved;
+  Report report;
+  TAEDA_HD int64_t target(int64_t line, int64_t i) const {
+    return load<int64_t>(index, lines_index.offset(line) + i * step_index);
+  }
+  TAEDA_HD int64_t source_place(int64_t line, int64_t i) const { return lines_source.offset(line) + i * step_source; }
+  TAEDA_HD int64_t out_place(int64_t line, int64_t t) const { return lines_out.offset(line) + t * step_out; }
+};
+struct Assign {
+  TAEDA_HD static void add(const Scatter& s, int64_t line, int64_t i, int64_t target) {
+    copy_item(s.item, s.out.data, s.out_place(line, target), s.source.data, s.source_place(line, i));
+  }
+  /// The last of a run stays.
+  template <class Places>
+  TAEDA_HD static void add_run(const Scatter& s, int64_t line, const Places& at_run, int64_t count, int64_t target) {
+    add(s, line, at_run(count - 1), target);
+  }
+};
+template <class C>
+struct Accumulate {
+  TAEDA_HD static void add(const Scatter& s, int64_t line, int64_t i, int64_t target) {
+    const int64_t place = s.out_place(line, target);
+    store<C>(s.out, place, C(load<C>(s.out, place) + load<C>(s.source, s.source_place(line, i))));
+  }
+  template <class Places>
+  TAEDA_HD static void add_run(const Scatter& s, int64_t line, const Places& at_run, int64_t count, int64_t target) {
+    const int64_t place = s.out_place(line, target);
+    C sum = load<C>(s.out, place);
+    for (int64_t k = 0; k < count; ++k) sum = C(sum + load<C>(s.source, s.source_place(line, at_run(k))));
+    store<C>(s.out, place, sum);
+  }
+};
+/// A thread for each line, in order.
+template <class Do>
+struct ScatterLines {
+  Scatter s;
+  TAEDA_HD void operator()(int64_t line) const {
+    for (int64_t i = 0; i < s.length; ++i) {
+      const int64_t target = s.target(line, i);
+      if (within(s.report, target, s.limit)) Do::add(s, line, i, target);
+    }
+  }
+};
+/// A thread for each run of equal targets, which are in order.
+template <class Do>
+struct ScatterRuns {
+  Scatter s;
+  TAEDA_HD void operator()(int64_t at_order) const {
+    const int64_t line = at_order / s.length, k = at_order % s.length;
+    const int64_t* const order = at<const int64_t>(s.order) + line * s.length;
+    const int64_t target = s.target(line, order[k]);
+    if (k > 0 && s.target(line, order[k - 1]) == target) return;
+    if (!within(s.report, target, s.limit)) return;
+    int64_t count = 1;
+    while (k + count < s.length && s.target(line, order[k + count]) == target) ++count;
+    Do::add_run(s, line, [&](int64_t r) { return order[k + r]; }, count, target);
+  }
+};
+
+TAEDA_HD inline double divided(double x, double n) { return x / n; }
+TAEDA_HD inline Complex128 divided(Complex128 x, double n) { return {x.re / n, x.im / n}; }
+/// Sums of rows of a gradient (n, inner) by an index with its order, a thread for each run and column.
+template <class C>
+struct EmbeddingBackward {
+  int64_t n, inner, limit, padding;
+  Array grad, index, out;
+  Address order;
+  int32_t by_count, reserved;
+  Report report;
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t k = i / inner, column = i % inner;
+    const int64_t* const places = at<const int64_t>(order);
+    const int64_t target = load<int64_t>(index, places[k]);
+    if (k > 0 && load<int64_t>(index, places[k - 1]) == target) return;
+    if (!within(report, target, limit) || target == padding) return;
+    C sum(0);
+    int64_t count = 0;
+    for (; k + count < n && load<int64_t>(index, places[k + count]) == target; ++count)
+      sum = C(sum + load<C>(grad, places[k + count] * inner + column));
+    if (by_count) sum = divided(sum, double(count));
+    store<C>(out, target * inner + column, sum);
+  }
+};
+
+// --- elements that are not zero ---
+
+struct Nonzero {
+  static constexpr int64_t kChunk = 64;
+  int64_t n;
+  int32_t ndim, reserved;
+  int64_t sizes[kDims];
+  Array in, counts, out;  // counts: running numbers of the chunks; out: rows of `ndim` places
+};
+struct CountNonzero {
+  Nonzero z;
+  TAEDA_HD void operator()(int64_t chunk) const {
+    int64_t count = 0;
+    for (int64_t i = chunk * z.kChunk; i < (chunk + 1) * z.kChunk && i < z.n; ++i) count += load<bool>(z.in, i);
+    store<int64_t>(z.counts, chunk, count);
+  }
+};
+struct WriteNonzero {
+  Nonzero z;
+  TAEDA_HD void operator()(int64_t chunk) const {
+    int64_t row = chunk ? load<int64_t>(z.counts, chunk - 1) : 0;
+    for (int64_t i = chunk * z.kChunk; i < (chunk + 1) * z.kChunk && i < z.n; ++i) {
+      if (!load<bool>(z.in, i)) continue;
+      int64_t rest = i;
+      for (int d = z.ndim - 1; d >= 0; --d) {
+        store<int64_t>(z.out, row * z.ndim + d, rest % z.sizes[d]);
+        rest /= z.sizes[d];
+      }
+      ++row;
+    }
+  }
+};
+
+// --- order ---
+
+struct FillPlaces {
+  int64_t length;
+  Address places;
+  TAEDA_HD void operator()(int64_t i) const { at<int64_t>(places)[i] = i % length; }
+};
+/// One step of merging: runs of `width` in order become runs of twice that. Each element finds its own place.
+template <class C>
+struct Merge {
+  int64_t length, width;
+  Array keys;  // row-major lines
+  Address from, to;
+  int32_t descending, reserved;
+  TAEDA_HD bool before(C a, C b) const {
+    const bool nan_a = a != a, nan_b = b != b;
+    if (nan_a || nan_b) return descending ? nan_a && !nan_b : nan_b && !nan_a;
+    return descending ? b < a : a < b;
+  }
+  TAEDA_HD void operator()(int64_t i) const {
+    const int64_t line = i / length, k = i % length, base = line * length;
+    const int64_t* const places = at<const int64_t>(from) + base;
+    const int64_t pair = k / (2 * width) * (2 * width), middle = pair + width;
+    const bool left = k < middle;
+    const C key = load<C>(keys, base + places[k]);
+    // How many of the other run come before: of the right one those that are less, of the left one also equal ones.
+    int64_t low = left ? middle : pair, high = left ? middle + width : middle;
+    low = low < length ? low : length;
+    high = high < length ? high : length;
+    const int64_t begin = low;
+    while (low < high) {
+      const int64_t half = low + (high - low) / 2;
+      const C other = load<C>(keys, base + places[half]);
+      if (left ? before(other, key) : !before(key, other)) low = half + 1;
+      else high = half;
+    }
+    const int64_t own = k - (left ? pair : middle);
+    at<int64_t>(to)[base + pair + own + (low - begin)] = places[k];
+  }
+};
+/// Elements of lines in a given order.
+struct Arrange {
+  int64_t length;
+  Array from, to;
+  Address order;
+  int32_t item, reserved;
+  TAEDA_HD void operator()(int64_t i) const {
+    copy_item(item, to.data, i, from.data, i / length * length + at<const int64_t>(order)[i]);
+  }
+};
+
+}  // namespace taeda::cuda

@@ -1,0 +1,155 @@
+// From the lines of one family (scalar/<family>.inc of the tensor core) to kernels. To be included once by
+// kernels/<family>.cu, which names TAEDA_FAMILY, TAEDA_LINES and TAEDA_ROWS and includes the headers of the arithmetic.
+//
+// Which classes a line has kernels for follows from its dtypes: integers compute in 64 bits and are cut off when they
+// are stored, which is the same for all that lines say; complex numbers compute in float64. With TAEDA_WIDE real
+// numbers do so too: such lines compute in float64 whatever they are given.
+#include "kernels/elementwise.h"
+
+namespace taeda::loops::TAEDA_ISA {
+
+/// The numbers that a line may use.
+template <class T>
+struct LineNumbers {
+  T p, q, r;
+  const double* real;
+  TAEDA_HD LineNumbers(const taeda::cuda::Number* n, const double* real)
+      : p(n[0].as<T>()), q(n[1].as<T>()), r(n[2].as<T>()), real(real) {}
+};
+template <class V, class E>
+TAEDA_HD inline auto line_result(E value) {
+  if constexpr (is_same<E, bool> || is_complex_number<V>) return value;
+  else return V(value);
+}
+
+TAEDA_HD inline bool holds(Always) { return true; }
+TAEDA_HD inline bool holds(bool plain) { return plain; }
+
+// A line that a family leaves out (TAEDA_LEFT_OUT_<name> is `~, DROP`) has no kernel: it is decomposed.
+#define TAEDA_SECOND(A, B, ...) B
+#define TAEDA_PICK(...) TAEDA_SECOND(__VA_ARGS__, KEEP, )
+#define TAEDA_JOIN(A, B) A##B
+#define TAEDA_JOINED(A, B) TAEDA_JOIN(A, B)
+#define TAEDA_IF_KEEP(...) __VA_ARGS__
+#define TAEDA_IF_DROP(...)
+#define TAEDA_UNLESS_LEFT_OUT(NAME, ...) TAEDA_JOINED(TAEDA_IF_, TAEDA_PICK(TAEDA_LEFT_OUT_##NAME))(__VA_ARGS__)
+
+#define TAEDA_LINE(NAME, ...) TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_FUNCTOR(NAME, __VA_ARGS__))
+#define TAEDA_FUNCTOR(NAME, NAMES, PLAIN, EXPRESSION, EXACT) \
+  template <class T>                                         \
+  struct NAME##_line : LineNumbers<T> {                      \
+    using LineNumbers<T>::p;                                 \
+    using LineNumbers<T>::q;                                 \
+    using LineNumbers<T>::r;                                 \
+    using LineNumbers<T>::real;                              \
+    using LineNumbers<T>::LineNumbers;                       \
+    TAEDA_HD auto at(const T* operands) const {              \
+      NAMES                                                  \
+      if constexpr (is_same<decltype(PLAIN), Always>) {      \
+        return line_result<T>(EXPRESSION);                   \
+      } else {                                               \
+        if (holds(PLAIN)) return line_result<T>(EXPRESSION); \
+        return line_result<T>(EXACT);                        \
+      }                                                      \
+    }                                                        \
+  };
+#define TAEDA_PART(NAME, K) [[maybe_unused]] const T NAME = operands[K];
+#define TAEDA_ONE TAEDA_PART(x, 0)
+#define TAEDA_TWO TAEDA_PART(a, 0) TAEDA_PART(b, 1)
+#define TAEDA_THREE TAEDA_TWO TAEDA_PART(c, 2)
+#define TAEDA_UNARY(NAME, TYPES, KIND, COST, EXPRESSION) TAEDA_LINE(NAME, TAEDA_ONE, Always(), EXPRESSION, x)
+#define TAEDA_BINARY(NAME, TYPES, KIND, COST, EXPRESSION) TAEDA_LINE(NAME, TAEDA_TWO, Always(), EXPRESSION, a)
+#define TAEDA_TERNARY(NAME, TYPES, KIND, COST, EXPRESSION) TAEDA_LINE(NAME, TAEDA_THREE, Always(), EXPRESSION, a)
+#define TAEDA_UNARY_WHERE(NAME, TYPES, KIND, COST, PLAIN, EXPRESSION, EXACT) \
+  TAEDA_LINE(NAME, TAEDA_ONE, PLAIN, EXPRESSION, EXACT)
+#define TAEDA_BINARY_WHERE(NAME, TYPES, KIND, COST, PLAIN, EXPRESSION, EXACT) \
+  TAEDA_LINE(NAME, TAEDA_TWO, PLAIN, EXPRESSION, EXACT)
+#include TAEDA_LINES
+#undef TAEDA_LINE
+#undef TAEDA_FUNCTOR
+#undef TAEDA_PART
+#undef TAEDA_ONE
+#undef TAEDA_TWO
+#undef TAEDA_THREE
+#undef TAEDA_UNARY
+#undef TAEDA_BINARY
+#undef TAEDA_TERNARY
+#undef TAEDA_UNARY_WHERE
+#undef TAEDA_BINARY_WHERE
+
+}  // namespace taeda::loops::TAEDA_ISA
+
+namespace taeda::cuda {
+
+namespace lines = loops::TAEDA_ISA;
+
+/// How many elements a thread takes at a time.
+enum class Cost { Light, Heavy, Once, LightReal, HeavyReal, HeavyFloat };
+template <class C>
+constexpr int taken(Cost cost) {
+  if (is_complex<C> || cost == Cost::Once) return 1;
+  return is_same<C, float> ? 4 : is_same<C, bool> ? 4 : 2;
+}
+
+// The classes of a list of dtypes, and the letters that kernels' names end in.
+#define TAEDA_CLASS_BOOL(DO, ...) DO(bool, b, __VA_ARGS__)
+#define TAEDA_CLASS_INTS(DO, ...) DO(int64_t, i, __VA_ARGS__) DO(uint64_t, u, __VA_ARGS__)
+#ifdef TAEDA_WIDE
+#define TAEDA_CLASS_REALS(DO, ...) DO(double, d, __VA_ARGS__)
+#else
+#define TAEDA_CLASS_REALS(DO, ...) DO(float, f, __VA_ARGS__) DO(double, d, __VA_ARGS__)
+#endif
+#define TAEDA_CLASS_COMPLEX(DO, ...) DO(Complex128, c, __VA_ARGS__)
+#define TAEDA_CLASSES_Truths TAEDA_CLASS_BOOL
+#define TAEDA_CLASSES_Ints TAEDA_CLASS_INTS
+#define TAEDA_CLASSES_BoolInts(DO, ...) TAEDA_CLASS_BOOL(DO, __VA_ARGS__) TAEDA_CLASS_INTS(DO, __VA_ARGS__)
+#define TAEDA_CLASSES_Floats TAEDA_CLASS_REALS
+#define TAEDA_CLASSES_Complexes TAEDA_CLASS_COMPLEX
+#define TAEDA_CLASSES_Inexact(DO, ...) TAEDA_CLASS_REALS(DO, __VA_ARGS__) TAEDA_CLASS_COMPLEX(DO, __VA_ARGS__)
+#define TAEDA_CLASSES_Ordered(DO, ...) TAEDA_CLASS_INTS(DO, __VA_ARGS__) TAEDA_CLASS_REALS(DO, __VA_ARGS__)
+#define TAEDA_CLASSES_BoolOrdered(DO, ...) TAEDA_CLASS_BOOL(DO, __VA_ARGS__) TAEDA_CLASSES_Ordered(DO, __VA_ARGS__)
+#define TAEDA_CLASSES_Numbers(DO, ...) TAEDA_CLASSES_Ordered(DO, __VA_ARGS__) TAEDA_CLASS_COMPLEX(DO, __VA_ARGS__)
+#define TAEDA_CLASSES_All(DO, ...) TAEDA_CLASS_BOOL(DO, __VA_ARGS__) TAEDA_CLASSES_Numbers(DO, __VA_ARGS__)
+
+#define TAEDA_UNARY_WHERE TAEDA_UNARY
+#define TAEDA_BINARY_WHERE TAEDA_BINARY
+
+#define TAEDA_BODY(C, NAME, ARITY, COST) Elementwise<lines::NAME##_line<C>, C, ARITY, taken<C>(Cost::COST)>
+#define TAEDA_LINE_KERNEL(C, LETTER, NAME, ARITY, COST) TAEDA_KERNEL(NAME##_##LETTER, TAEDA_BODY(C, NAME, ARITY, COST))
+#define TAEDA_UNARY(NAME, TYPES, KIND, COST, ...) \
+  TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_CLASSES_##TYPES(TAEDA_LINE_KERNEL, NAME, 1, COST))
+#define TAEDA_BINARY(NAME, TYPES, KIND, COST, ...) \
+  TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_CLASSES_##TYPES(TAEDA_LINE_KERNEL, NAME, 2, COST))
+#define TAEDA_TERNARY(NAME, TYPES, KIND, COST, ...) \
+  TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_CLASSES_##TYPES(TAEDA_LINE_KERNEL, NAME, 3, COST))
+#include TAEDA_LINES
+#undef TAEDA_UNARY
+#undef TAEDA_BINARY
+#undef TAEDA_TERNARY
+
+#ifndef __CUDACC__
+namespace {
+template <class C, int N, int V, template <class> class Line>
+void set_kernel(Row& row) {
+  row.kernels[int(class_of<C>)] = &kernel_of<Elementwise<Line<C>, C, N, V>>();
+  row.elements[int(class_of<C>)] = V;
+}
+}  // namespace
+const std::vector<Row>& TAEDA_ROWS() {
+#define TAEDA_SET(C, LETTER, NAME, ARITY, COST) set_kernel<C, ARITY, taken<C>(Cost::COST), lines::NAME##_line>(row);
+#define TAEDA_ROW(NAME, TYPES, KIND, ARITY, COST)                   \
+  [] {                                                              \
+    Row row{#NAME, Operands::KIND, ARITY, {}, {}};                  \
+    TAEDA_CLASSES_##TYPES(TAEDA_SET, NAME, ARITY, COST) return row; \
+  }(),
+#define TAEDA_UNARY(NAME, TYPES, KIND, COST, ...) TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_ROW(NAME, TYPES, KIND, 1, COST))
+#define TAEDA_BINARY(NAME, TYPES, KIND, COST, ...) TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_ROW(NAME, TYPES, KIND, 2, COST))
+#define TAEDA_TERNARY(NAME, TYPES, KIND, COST, ...) TAEDA_UNLESS_LEFT_OUT(NAME, TAEDA_ROW(NAME, TYPES, KIND, 3, COST))
+  static const std::vector<Row> rows{
+#include TAEDA_LINES
+  };
+  return rows;
+}
+#endif
+
+}  // namespace taeda::cuda

@@ -1,0 +1,16 @@
+// Kernels of random numbers, and of ranges.
+#include "kernels/random.h"
+
+#define TAEDA_FAMILY "random"
+
+namespace taeda::cuda {
+
+TAEDA_KERNEL(uniform, DrawUniform)
+TAEDA_KERNEL(random_integers, DrawIntegers)
+TAEDA_KERNEL(bernoulli, DrawTruths)
+TAEDA_KERNEL(normal, DrawNormal)
+TAEDA_KERNEL(exponential, DrawExponential)
+TAEDA_KERNEL(poisson, DrawPoisson)
+TAEDA_KERNEL(arange, FillRange)
+
+}  // namespace taeda::cuda

@@ -1,0 +1,105 @@
+// Random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), a counter for
+// each element, so that they do not depend on how many threads draw.
+#pragma once
+#include "kernels/launch.h"
+
+namespace taeda::cuda {
+
+struct Philox {
+  uint64_t seed, offset;
+  struct Words {
+    uint32_t w[4];
+  };
+  /// Random bits of an element; `turn` tells those of one element apart.
+  TAEDA_HD Words words(int64_t element, uint32_t turn = 0) const {
+    const uint64_t place = offset + uint64_t(element);
+    uint32_t x[4] = {uint32_t(place), uint32_t(place >> 32), turn, 0};
+    uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
+    for (int round = 0; round < 10; ++round) {
+      const uint64_t a = uint64_t(0xd2511f53u) * x[0], b = uint64_t(0xcd9e8d57u) * x[2];
+      const uint32_t y[4] = {uint32_t(b >> 32) ^ x[1] ^ key[0], uint32_t(b), uint32_t(a >> 32) ^ x[3] ^ key[1],
+                             uint32_t(a)};
+      for (int k = 0; k < 4; ++k) x[k] = y[k];
+      key[0] += 0x9e3779b9u;
+      key[1] += 0xbb67ae85u;
+    }
+    return {{x[0], x[1], x[2], x[3]}};
+  }
+  TAEDA_HD uint64_t bits(int64_t element, uint32_t turn = 0) const {
+    const Words x = words(element, turn);
+    return uint64_t(x.w[0]) << 32 | x.w[1];
+  }
+  /// In [0, 1), with so many bits.
+  TAEDA_HD double unit(int64_t element, uint32_t turn = 0, int digits = 53) const {
+    return double(bits(element, turn) >> (64 - digits)) *
+           (digits == 53 ? 0x1p-53 : 1.0 / double(uint64_t(1) << digits));
+  }
+};
+
+/// What a number is made of that is drawn for each element of a row-major output; `a` and `b` are its parameters.
+struct Draw {
+  Philox philox;
+  Array out, rates;
+  double a, b;
+  int64_t low;
+  uint64_t range;  // 0: all of 64 bits
+  int32_t digits, reserved;
+};
+/// As many bits as the type keeps, so that rounding never gives the end.
+struct DrawUniform {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const {
+    store<double>(d.out, i, d.a + (d.b - d.a) * d.philox.unit(i, 0, d.digits));
+  }
+};
+struct DrawIntegers {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const {
+    const uint64_t bits = d.philox.bits(i), offset = d.range ? bits % d.range : bits;
+    store<int64_t>(d.out, i, int64_t(uint64_t(d.low) + offset));
+  }
+};
+struct DrawTruths {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const { store<bool>(d.out, i, d.philox.unit(i) < d.a); }
+};
+/// By Box and Muller: of each pair of uniform numbers one normal one.
+struct DrawNormal {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const {
+    const Philox::Words x = d.philox.words(i);
+    const double u = (double(uint64_t(x.w[0]) << 21 | x.w[1] >> 11) + 1) * 0x1p-53;
+    const double v = double(uint64_t(x.w[2]) << 21 | x.w[3] >> 11) * 0x1p-53;
+    const double size = sqrt(-2 * log(u)), turn = 6.28318530717958647692 * v;
+    store<double>(d.out, i, d.a + d.b * size * cos(turn));
+  }
+};
+struct DrawExponential {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const { store<double>(d.out, i, -log1p(-d.philox.unit(i)) / d.a); }
+};
+/// Knuth's product of uniform numbers, in portions that do not underflow.
+struct DrawPoisson {
+  Draw d;
+  TAEDA_HD void operator()(int64_t i) const {
+    const double rate = load<double>(d.rates, i);
+    double count = rate != rate ? rate : 0;
+    uint32_t turn = 0;
+    for (double left = rate; left > 0; left -= 500) {
+      const double least = exp(-(left < 500 ? left : 500));
+      for (double p = d.philox.unit(i, turn++); p > least; p *= d.philox.unit(i, turn++)) ++count;
+    }
+    store<double>(d.out, i, count);
+  }
+};
+struct FillRange {
+  Array out;
+  Number start, step;
+  TAEDA_HD void operator()(int64_t i) const {
+    if (out.dtype <= TAEDA_UINT64)
+      store<int64_t>(out, i, int64_t(uint64_t(start.whole) + uint64_t(i) * uint64_t(step.whole)));
+    else store<double>(out, i, start.re + double(i) * step.re);
+  }
+};
+
+}  // namespace taeda::cuda

@@ -1,0 +1,15 @@
+// Kernels of the special family's lines.
+#include "scalar/bessel.h"
+#include "scalar/incomplete.h"
+#include "scalar/math.h"
+#include "scalar/normal.h"
+#include "scalar/polynomials.h"
+
+// Their table is computed by the host in long double.
+#define TAEDA_LEFT_OUT_igamma ~, DROP
+#define TAEDA_LEFT_OUT_igammac ~, DROP
+#define TAEDA_WIDE
+#define TAEDA_FAMILY "special"
+#define TAEDA_LINES "scalar/special.inc"
+#define TAEDA_ROWS special_rows
+#include "kernels/lines.h"

@@ -1,0 +1,207 @@
+// From calls of element-wise operators to launches: which kernel, and how the operands lie.
+#include "ops/elementwise.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace taeda::cuda {
+
+const std::vector<Row>&arith_rows(), &compare_rows(), &unary_rows(), &activation_rows(), &special_rows(), &own_rows();
+
+void for_each_row(const std::function<void(const Row&)>& visit) {
+  for (const auto* family :
+       {&arith_rows(), &compare_rows(), &unary_rows(), &activation_rows(), &special_rows(), &own_rows()})
+    for (const Row& row : *family) visit(row);
+}
+const Row& line(const char* name) {
+  static const std::map<std::string_view, const Row*> rows = [] {
+    std::map<std::string_view, const Row*> all;
+    for_each_row([&](const Row& row) { all[row.name] = &row; });
+    return all;
+  }();
+  return *rows.at(name);
+}
+Class class_for(int dtype) {
+  switch (dtype) {
+    case TAEDA_BOOL: return Class::Bool;
+    case TAEDA_UINT64: return Class::UInt;
+    case TAEDA_FLOAT16:
+    case TAEDA_BFLOAT16:
+    case TAEDA_FLOAT32: return Class::Float;
+    case TAEDA_FLOAT64: return Class::Double;
+    case TAEDA_COMPLEX64:
+    case TAEDA_COMPLEX128: return Class::Complex;
+    default: return Class::Int;
+  }
+}
+Number number_of(const Tensor& tensor) {
+  Number number;
+  const auto data = Address(reinterpret_cast<uintptr_t>(tensor.host_data()));  // outside of work nothing is shifted
+  with_type(tensor.dtype(), [&]<class T>() {
+    T value;
+    std::memcpy(static_cast<void*>(&value), reinterpret_cast<const void*>(uintptr_t(data)), sizeof value);
+    if constexpr (is_complex<T>) number.im = double(value.im);
+    number.re = number_as<double>(value);
+    number.whole = is_same<T, uint64_t> ? int64_t(number_as<uint64_t>(value)) : number_as<int64_t>(value);
+  });
+  return number;
+}
+
+namespace {
+
+/// Dimensions of the output, the slowest first, with the strides of all operands in each; the output's come last.
+struct Layout {
+  int ndim = 0;
+  int64_t sizes[TAEDA_MAX_DIMS];
+  int64_t strides[4][TAEDA_MAX_DIMS];
+};
+
+int64_t stride_in(const Tensor& t, int d, int ndim) {
+  const int own = d - (ndim - t.ndim());
+  return own < 0 || t.size(own) == 1 ? 0 : t.stride(own);
+}
+Layout layout_of(std::span<const Tensor* const> tensors) {
+  const Tensor& out = *tensors.back();
+  const int count = int(tensors.size()), ndim = out.ndim();
+  std::array<int, TAEDA_MAX_DIMS> order;
+  int kept = 0;
+  for (int d = 0; d < ndim; ++d)
+    if (out.size(d) != 1) order[size_t(kept++)] = d;
+  std::stable_sort(order.begin(), order.begin() + kept,
+                   [&](int a, int b) { return std::abs(out.stride(a)) > std::abs(out.stride(b)); });
+  Layout to;
+  for (int i = 0; i < kept; ++i) {
+    const int d = order[size_t(i)];
+    bool merges = to.ndim > 0;
+    for (int k = 0; k < count && merges; ++k)
+      merges = to.strides[k][to.ndim - 1] == stride_in(*tensors[size_t(k)], d, ndim) * out.size(d);
+    const int at = merges ? to.ndim - 1 : to.ndim++;
+    to.sizes[at] = merges ? to.sizes[at] * out.size(d) : out.size(d);
+    for (int k = 0; k < count; ++k) to.strides[k][at] = stride_in(*tensors[size_t(k)], d, ndim);
+  }
+  return to;
+}
+void describe(Operand& operand, const Tensor& t, const Layout& layout, int place, int elements) {
+  operand.array = t.array();
+  // Types that are moved as bytes.
+  if (t.dtype() > TAEDA_COMPLEX128) operand.array.dtype = TAEDA_UINT8;
+  if (t.on_host()) {
+    operand.lies = Lies::Number;
+    operand.number = number_of(t);
+    return;
+  }
+  bool alone = true;
+  for (int d = 0; d < layout.ndim; ++d) {
+    operand.strides[d] = layout.strides[place][d];
+    alone = alone && operand.strides[d] == 0;
+  }
+  const bool straight = layout.ndim == 0 || (layout.ndim == 1 && operand.strides[0] == 1);
+  operand.lies = straight ? Lies::Straight : alone ? Lies::Alone : Lies::Strided;
+  operand.packed = t.address() % uint64_t(t.item_size() * elements) == 0;
+}
+template <int N>
+void run(const Call& call, const Kernel& kernel, int elements, const Tensor& out,
+         std::span<const Tensor* const> operands, const Numbers& numbers, bool divides) {
+  std::array<const Tensor*, N + 1> all;
+  std::copy_n(operands.begin(), N, all.begin());
+  all[N] = &out;
+  const Layout layout = layout_of(all);
+  if (layout.ndim > kDims)
+    fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": device 'cuda' takes operands of at most " +
+                                      std::to_string(kDims) + " dimensions that cannot be merged, found " +
+                                      std::to_string(layout.ndim));
+  Elements<N> e{};
+  e.n = out.numel();
+  e.ndim = layout.ndim;
+  e.divides = divides;
+  std::copy_n(layout.sizes, layout.ndim, e.sizes);
+  for (int k = 0; k < N; ++k) describe(e.in[k], *all[size_t(k)], layout, k, elements);
+  describe(e.out, out, layout, N, elements);
+  // Where the output lies in a row, so do the operands that are not alone; else all go by their strides.
+  bool straight = e.out.lies == Lies::Straight;
+  for (int k = 0; k < N; ++k) straight = straight && e.in[k].lies != Lies::Strided;
+  if (!straight) {
+    e.out.lies = Lies::Strided;
+    for (Operand& o : e.in)
+      if (o.lies == Lies::Straight) o.lies = Lies::Strided;
+  }
+  std::copy(numbers.as.begin(), numbers.as.end(), e.numbers);
+  std::copy(numbers.real.begin(), numbers.real.end(), e.real);
+  e.report = call.report();
+  call.launch(kernel, &e, (e.n + elements - 1) / elements);
+}
+
+}  // namespace
+
+void run_line(const Call& call, const Row& row, int dtype, const Tensor& out, std::span<const Tensor* const> operands,
+              const Numbers& numbers, bool divides) {
+  if (out.numel() == 0) return;
+  Class c = class_for(dtype);
+  if (!row.kernels[int(c)] && c == Class::Float) c = Class::Double;
+  if (!row.kernels[int(c)] && c == Class::Bool) c = Class::Int;
+  const Kernel* const kernel = row.kernels[int(c)];
+  if (!kernel)
+    fail(TAEDA_E_NOT_IMPLEMENTED,
+         std::string(call.name()) + ": device 'cuda' has no kernel for the dtype of the operands");
+  const int elements = row.elements[int(c)];
+  switch (row.arity) {
+    case 1: return run<1>(call, *kernel, elements, out, operands, numbers, divides);
+    case 2: return run<2>(call, *kernel, elements, out, operands, numbers, divides);
+    default: return run<3>(call, *kernel, elements, out, operands, numbers, divides);
+  }
+}
+void copy_elements(const Call& call, const Tensor& to, const Tensor& from) {
+  static const Row& same = line("same");
+  const bool bytes = to.dtype() > TAEDA_COMPLEX128 || from.dtype() > TAEDA_COMPLEX128;
+  if (bytes && to.dtype() != from.dtype())
+    fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": device 'cuda' does not convert types of 8 bits");
+  run_line(call, same, from.dtype(), to, {&from});
+}
+void fill_elements(const Call& call, const Tensor& to, const Number& value, int dtype_of_value) {
+  static const Row& select = line("select");
+  // The condition is the number 1, the other operand is not looked at.
+  if (to.numel() == 0) return;
+  Elements<3> e{};
+  e.n = to.numel();
+  const Layout layout = layout_of(std::array<const Tensor*, 1>{&to});
+  e.ndim = layout.ndim;
+  if (layout.ndim > kDims) fail(TAEDA_E_NOT_IMPLEMENTED, std::string(call.name()) + ": too many dimensions");
+  std::copy_n(layout.sizes, layout.ndim, e.sizes);
+  const Class c = class_for(dtype_of_value);
+  describe(e.out, to, layout, 0, select.elements[int(c)]);
+  for (Operand& o : e.in) o.lies = Lies::Number, o.number = value;
+  e.in[0].number = {1, 0, 1};
+  e.report = call.report();
+  const int64_t elements = select.elements[int(c)];
+  call.launch(*select.kernels[int(c)], &e, (e.n + elements - 1) / elements);
+}
+
+void run_plain_line(const Call& call, const Row& row) {
+  const Tensor out = call.output(0);
+  std::array<Tensor, 3> tensors;
+  std::array<const Tensor*, 3> operands{};
+  Numbers numbers;
+  int count = 0, found = 0;
+  for (int i = 0; i < call.count(); ++i) {
+    const uint32_t kind = call.value(i).kind;
+    if (kind == TAEDA_VALUE_TENSOR && count < 3) {
+      tensors[size_t(count)] = call.tensor(i);
+      operands[size_t(count)] = &tensors[size_t(count)];
+      ++count;
+    } else if (kind >= TAEDA_VALUE_BOOL && kind <= TAEDA_VALUE_COMPLEX && found < 3) {
+      numbers.as[size_t(found)] = call.number(i);
+      numbers.real[size_t(found)] = numbers.as[size_t(found)].re;
+      ++found;
+    }
+  }
+  int dtype = count == 1   ? tensors[0].dtype()
+              : count == 2 ? common_dtype({operands[0], operands[1]})
+                           : common_dtype({operands[0], operands[1], operands[2]});
+  if (row.operands == Operands::AsBool) dtype = TAEDA_BOOL;
+  if (row.operands == Operands::AsFloat && is_whole_type(dtype))
+    dtype = is_whole_type(out.dtype()) ? int(TAEDA_FLOAT32) : out.dtype();
+  run_line(call, row, dtype, out, std::span(operands.data(), size_t(count)), numbers);
+}
+
+}  // namespace taeda::cuda

@@ -1,0 +1,245 @@
+// Indexing, order, and joining.
+#include "kernels/index.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/reduce.h"
+#include "ops/elementwise.h"
+#include "ops/walk.h"
+
+namespace taeda::cuda {
+namespace {
+
+/// As a tensor of one dimension where it has none.
+Tensor at_least_row(const Call& call, const Tensor& t) {
+  if (t.ndim() > 0) return Tensor(t.handle());
+  return call.view(t, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1});
+}
+
+/// The places along row-major lines in the order of their keys; equal ones stay as they are.
+Tensor order_of(const Call& call, const Tensor& keys, int64_t length, bool descending) {
+  Tensor places = call.empty({keys.numel()}, TAEDA_INT64), spare = call.empty({keys.numel()}, TAEDA_INT64);
+  call.launch(FillPlaces{length, places.address()}, keys.numel());
+  const auto merge = [&]<class C>(int64_t width) {
+    call.launch(Merge<C>{length, width, keys.array(), places.address(), spare.address(), descending, 0}, keys.numel());
+  };
+  for (int64_t width = 1; width < length; width *= 2) {
+    if (keys.dtype() == TAEDA_UINT64) merge.template operator()<uint64_t>(width);
+    else if (is_whole_type(keys.dtype())) merge.template operator()<int64_t>(width);
+    else merge.template operator()<double>(width);
+    std::swap(places, spare);
+  }
+  return places;
+}
+void sort(const Call& call) {
+  const Tensor values = call.output(0), indices = call.output(1), self = call.tensor(0);
+  const int dim = wrapped(call.integer(1), self.ndim());
+  if (self.numel() == 0) return;
+  const Tensor keys = call.rows(call.last(self, dim));
+  const int64_t length = keys.size(-1);
+  const Tensor order = order_of(call, keys, length, call.flag(2));
+  const Tensor sorted = call.empty(keys.sizes(), keys.dtype());
+  call.launch(Arrange{length, keys.array(), sorted.array(), order.address(), keys.item_size(), 0}, keys.numel());
+  copy_elements(call, call.last(values, dim), sorted);
+  std::vector<int64_t> strides(size_t(keys.ndim()), 1);
+  for (int d = keys.ndim() - 2; d >= 0; --d) strides[size_t(d)] = strides[size_t(d + 1)] * keys.size(d + 1);
+  copy_elements(call, call.last(indices, dim), call.view(order, keys.sizes(), strides));
+}
+
+void gather(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0), index = call.tensor(2);
+  const int dim = wrapped(call.integer(1), self.ndim());
+  if (index.numel() == 0) return;
+  const Target to(call, out);
+  const Tensor places = call.rows(index, TAEDA_INT64);
+  Gather g{};
+  for (int d = 0; d < self.ndim(); ++d) {
+    if (g.others.ndim == kDims) fail(TAEDA_E_NOT_IMPLEMENTED, "gather: device 'cuda' takes at most 25 dimensions");
+    g.others.sizes[g.others.ndim] = index.size(d);
+    g.others.strides[g.others.ndim++] = d == dim ? 0 : self.stride(d);
+  }
+  g.step = self.ndim() ? self.stride(dim) : 0;
+  g.limit = self.ndim() ? self.size(dim) : 1;
+  g.self = self.array();
+  g.index = places.array();
+  g.out = to.array();
+  g.item = self.item_size();
+  g.report = call.report();
+  call.launch(g, index.numel());
+  to.done();
+}
+void select_rows(const Call& call, const Tensor& out, const Tensor& self, const Tensor& index, int dim, bool wraps) {
+  if (out.numel() == 0) return;
+  const Target to(call, out);
+  const Tensor from = call.rows(self), places = call.rows(index, TAEDA_INT64);
+  Select s{};
+  s.inner = 1;
+  for (int d = dim + 1; d < self.ndim(); ++d) s.inner *= self.size(d);
+  s.count = index.numel();
+  s.limit = self.ndim() ? self.size(dim) : 1;
+  s.self = from.array();
+  s.index = places.array();
+  s.out = to.array();
+  s.item = self.item_size();
+  s.wraps = wraps;
+  s.report = call.report();
+  call.launch(s, out.numel());
+  to.done();
+}
+void index_select(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0), index = call.tensor(2);
+  select_rows(call, out, self, index, wrapped(call.integer(1), self.ndim()), false);
+}
+void embedding(const Call& call) {
+  const Tensor out = call.output(0), weight = call.tensor(0), indices = call.tensor(1);
+  select_rows(call, out, weight, indices, 0, false);
+}
+template <class C>
+void embedding_backward_in(const Call& call) {
+  const Tensor out = call.output(0), grad = call.tensor(0), indices = call.tensor(1);
+  const Target to(call, out);
+  fill_elements(call, to.tensor(), {}, TAEDA_FLOAT64);
+  if (indices.numel() > 0 && out.numel() > 0) {
+    const Tensor rows = call.rows(grad), places = call.rows(indices, TAEDA_INT64);
+    const Tensor order = order_of(call, places, places.numel(), false);
+    EmbeddingBackward<C> e{};
+    e.n = indices.numel();
+    e.inner = out.size(-1);
+    e.limit = call.integer(2);
+    e.padding = call.integer(3);
+    e.grad = rows.array();
+    e.index = places.array();
+    e.out = to.array();
+    e.order = order.address();
+    e.by_count = call.flag(4);
+    e.report = call.report();
+    call.launch(e, e.n * e.inner);
+  }
+  to.done();
+}
+
+void embedding_backward(const Call& call) {
+  if (is_complex_type(call.output(0).dtype())) embedding_backward_in<Complex128>(call);
+  else embedding_backward_in<double>(call);
+}
+
+/// Up to so many places along a line one thread goes through them.
+constexpr int64_t kAlone = 64;
+
+template <class Do>
+void scatter_by(const Call& call, const Tensor& out, int dim, const Tensor& index, const Tensor& source) {
+  const uint64_t along = uint64_t(1) << dim;
+  const Tensor places = call.rows(index, TAEDA_INT64);
+  Scatter s{};
+  s.lines_index = walk_of(places, ~along);
+  s.lines_source = walk_of(source, ~along, &places);
+  s.lines_out = walk_of(out, ~along, &places);
+  s.length = places.size(dim);
+  s.step_index = places.stride(dim);
+  s.step_source = source.stride(dim);
+  s.step_out = out.stride(dim);
+  s.limit = out.size(dim);
+  s.index = places.array();
+  s.source = source.array();
+  s.out = out.array();
+  s.item = out.item_size();
+  s.report = call.report();
+  const int64_t lines = places.numel() / s.length;
+  if (s.length <= kAlone) return call.launch(ScatterLines<Do>{s}, lines);
+  const Tensor keys = call.rows(call.last(places, dim));
+  const Tensor order = order_of(call, keys, s.length, false);
+  s.order = order.address();
+  call.launch(ScatterRuns<Do>{s}, places.numel());
+}
+template <bool Adds>
+void scatter(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  copy_elements(call, out, self);
+  const Tensor given = call.tensor(2);
+  if (given.numel() == 0) return;
+  const Tensor to = at_least_row(call, out), index = at_least_row(call, given);
+  const Tensor src = call.tensor(3);
+  // Of another dtype, or a number, it is brought to the output's.
+  Tensor source;
+  if (src.on_host() || src.dtype() != out.dtype()) {
+    source = call.empty(src.ndim() ? src.sizes() : index.sizes(), out.dtype());
+    copy_elements(call, source, src);
+  } else {
+    source = at_least_row(call, src);
+  }
+  const int dim = wrapped(call.integer(1), to.ndim());
+  if (!Adds) return scatter_by<Assign>(call, to, dim, index, source);
+  switch (class_for(out.dtype())) {
+    case Class::Bool: return scatter_by<Accumulate<bool>>(call, to, dim, index, source);
+    case Class::Float: return scatter_by<Accumulate<float>>(call, to, dim, index, source);
+    case Class::Double: return scatter_by<Accumulate<double>>(call, to, dim, index, source);
+    case Class::Complex: return scatter_by<Accumulate<Complex128>>(call, to, dim, index, source);
+    default: return scatter_by<Accumulate<int64_t>>(call, to, dim, index, source);
+  }
+}
+
+void nonzero(const Call& call) {
+  const Tensor self = call.tensor(0);
+  if (self.ndim() > kDims) fail(TAEDA_E_NOT_IMPLEMENTED, "nonzero: device 'cuda' takes at most 25 dimensions");
+  const Tensor in = call.rows(self);
+  Nonzero z{};
+  z.n = in.numel();
+  z.ndim = in.ndim();
+  for (int d = 0; d < in.ndim(); ++d) z.sizes[d] = in.size(d);
+  z.in = in.array();
+  const int64_t chunks = (z.n + z.kChunk - 1) / z.kChunk;
+  int64_t count = 0;
+  Tensor counts;
+  if (chunks > 0) {
+    const Tensor each = call.empty({chunks}, TAEDA_INT64);
+    counts = call.empty({chunks}, TAEDA_INT64);
+    z.counts = each.array();
+    call.launch(CountNonzero{z}, chunks);
+    Scan s{};
+    s.length = chunks;
+    s.step_from = s.step_to = 1;
+    s.in = each.array();
+    s.out = counts.array();
+    call.launch(ScanBlock<Sum<int64_t>>{s}, 1);
+    call.read(&count, call.view(counts, std::array<int64_t, 1>{1}, std::array<int64_t, 1>{1}, chunks - 1));
+  }
+  Tensor found = call.empty({count, in.ndim()}, TAEDA_INT64);
+  z.counts = counts.array();
+  z.out = found.array();
+  if (count > 0) call.launch(WriteNonzero{z}, chunks);
+  call.result(0, std::move(found));
+}
+
+void cat(const Call& call) {
+  const Tensor out = call.output(0);
+  const int dim = wrapped(call.integer(1), out.ndim());
+  int64_t place = 0;
+  for (const Tensor& t : call.tensors(0)) {
+    if (t.ndim() == 1 && t.numel() == 0) continue;  // may join tensors of any shape
+    if (t.numel() > 0) {
+      const Tensor part = call.view(out, t.sizes(), out.strides(), place * out.stride(dim));
+      copy_elements(call, part, t);
+    }
+    place += t.size(dim);
+  }
+}
+
+}  // namespace
+
+const std::vector<Operation>& index_operations() {
+  static const std::vector<Operation> operations{
+      {"cat", cat},
+      {"embedding", embedding},
+      {"embedding_backward", embedding_backward},
+      {"gather", gather},
+      {"index_select", index_select},
+      {"nonzero", nonzero},
+      {"scatter", scatter<false>},
+      {"scatter_add", scatter<true>},
+      {"sort", sort},
+  };
+  return operations;
+}
+
+}  // namespace taeda::cuda

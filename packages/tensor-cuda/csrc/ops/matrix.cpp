@@ -1,0 +1,99 @@
+// Products of matrices.
+#include "ops/matrix.h"
+
+#include <array>
+
+#include "kernels/matrix.h"
+#include "ops/elementwise.h"
+
+namespace taeda::cuda {
+namespace {
+
+Matrices matrices(const Tensor& t) { return {t.array(), {t.size(0) == 1 ? 0 : t.stride(0), t.stride(1), t.stride(2)}}; }
+template <class C>
+void launch(const Call& call, Product3 p, int64_t batch) {
+  constexpr int64_t tile = MatrixProduct<C>::kTile;
+  p.tiles_n = (p.n + tile - 1) / tile;
+  p.tiles_m = (p.m + tile - 1) / tile;
+  call.launch(MatrixProduct<C>{p}, batch * p.tiles_n * p.tiles_m);
+}
+Tensor batched(const Call& call, const Tensor& t) {
+  return call.view(t, std::array<int64_t, 3>{1, t.size(0), t.size(1)},
+                   std::array<int64_t, 3>{0, t.stride(0), t.stride(1)});
+}
+/// Of fewer dimensions, seen as a batch of matrices: what is missing in front has a stride of 0.
+Tensor spread(const Call& call, const Tensor& t, const Tensor& to) {
+  std::vector<int64_t> strides(size_t(to.ndim()), 0);
+  for (int d = 1; d <= t.ndim(); ++d) strides[size_t(to.ndim() - d)] = t.size(-d) == 1 ? 0 : t.stride(-d);
+  return call.view(t, to.sizes(), strides);
+}
+
+void bmm(const Call& call) { multiply(call, call.output(0), call.tensor(0), call.tensor(1)); }
+void mm(const Call& call) {
+  const Tensor out = call.output(0);
+  multiply(call, batched(call, out), batched(call, call.tensor(0)), batched(call, call.tensor(1)));
+}
+void addmm(const Call& call) {
+  const Tensor out = batched(call, call.output(0)), self = spread(call, call.rows(call.tensor(0)), out);
+  multiply(call, out, batched(call, call.tensor(1)), batched(call, call.tensor(2)), &self, call.number(4),
+           call.number(3));
+}
+void baddbmm(const Call& call) {
+  const Tensor out = call.output(0), self = spread(call, call.rows(call.tensor(0)), out);
+  multiply(call, out, call.tensor(1), call.tensor(2), &self, call.number(4), call.number(3));
+}
+/// input (..., in) as one matrix of rows, by weight (out, in), turned; a weight (in) gives one number for each row.
+void linear(const Call& call) {
+  const Tensor out = call.output(0), weight = call.tensor(1), bias = call.tensor(2);
+  const Tensor input = call.rows(call.tensor(0));
+  if (out.numel() == 0) return;
+  const Target to(call, out);
+  const bool one = weight.ndim() == 1;
+  const int64_t in = weight.size(-1), width = one ? 1 : weight.size(0), count = out.numel() / width;
+  const Tensor x = call.view(input, std::array<int64_t, 3>{1, count, in}, std::array<int64_t, 3>{0, in, 1});
+  const Tensor w = call.view(weight, std::array<int64_t, 3>{1, in, width},
+                             std::array<int64_t, 3>{0, weight.stride(-1), one ? 0 : weight.stride(0)});
+  const Tensor y = call.view(to.tensor(), std::array<int64_t, 3>{1, count, width}, std::array<int64_t, 3>{0, width, 1});
+  if (bias) {
+    const Tensor base = call.view(bias, std::array<int64_t, 3>{1, count, width},
+                                  std::array<int64_t, 3>{0, 0, bias.ndim() ? bias.stride(0) : 0});
+    multiply(call, y, x, w, &base, {1, 0, 1}, {1, 0, 1});
+  } else {
+    multiply(call, y, x, w);
+  }
+  to.done();
+}
+
+}  // namespace
+
+void multiply(const Call& call, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor* base,
+              const Number& alpha, const Number& beta) {
+  if (out.numel() == 0) return;
+  Product3 p{};
+  p.a = matrices(a);
+  p.b = matrices(b);
+  p.out = matrices(out);
+  if (base) p.base = matrices(*base);
+  p.n = out.size(1);
+  p.k = a.size(2);
+  p.m = out.size(2);
+  p.alpha = alpha;
+  p.beta = beta;
+  const int64_t batch = out.size(0);
+  switch (class_for(out.dtype())) {
+    case Class::Bool: return launch<bool>(call, p, batch);
+    case Class::Float: return launch<float>(call, p, batch);
+    case Class::Double: return launch<double>(call, p, batch);
+    case Class::Complex: return launch<Complex128>(call, p, batch);
+    default: return launch<int64_t>(call, p, batch);
+  }
+}
+
+const std::vector<Operation>& matrix_operations() {
+  static const std::vector<Operation> operations{
+      {"addmm", addmm}, {"baddbmm", baddbmm}, {"bmm", bmm}, {"linear", linear}, {"mm", mm},
+  };
+  return operations;
+}
+
+}  // namespace taeda::cuda

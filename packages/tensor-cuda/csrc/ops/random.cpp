@@ -1,0 +1,126 @@
+// Random numbers, and ranges.
+#include "kernels/random.h"
+
+#include "ops/elementwise.h"
+
+namespace taeda::cuda {
+namespace {
+
+/// How many bits a floating-point type keeps of a number below 1; integers take all of float64's.
+int digits_of(int dtype) {
+  switch (dtype) {
+    case TAEDA_FLOAT16: return 11;
+    case TAEDA_BFLOAT16: return 8;
+    case TAEDA_FLOAT32: return 24;
+    default: return 53;
+  }
+}
+Draw draw(const Call& call, const Tensor& out, int generator) {
+  Draw d{};
+  passed(api->generator_reserve(call.generator(generator), call.device(), uint64_t(out.numel()), &d.philox.seed,
+                                &d.philox.offset));
+  d.digits = digits_of(out.dtype());
+  return d;
+}
+/// Fills the first argument, whose parameters are the next ones.
+template <class Body>
+void fill(const Call& call, const Tensor& self, Draw d) {
+  if (self.numel() == 0) return;
+  const Target to(call, self);
+  d.out = to.array();
+  call.launch(Body{d}, self.numel());
+  to.done();
+}
+/// Complex numbers are two real ones each.
+template <class Body>
+void fill_parts(const Call& call, const Tensor& self, int generator, double a, double b) {
+  if (!is_complex_type(self.dtype())) {
+    Draw d = draw(call, self, generator);
+    d.a = a, d.b = b;
+    return fill<Body>(call, self, d);
+  }
+  const Target to(call, self);
+  const int real = self.dtype() == TAEDA_COMPLEX64 ? TAEDA_FLOAT32 : TAEDA_FLOAT64;
+  const Tensor parts = call.empty({2 * self.numel()}, real);
+  Draw d = draw(call, parts, generator);
+  d.a = a, d.b = b;
+  d.out = {to.array().data, real, 0};
+  if (self.numel() > 0) call.launch(Body{d}, parts.numel());
+  to.done();
+}
+Tensor first(const Call& call) { return Tensor(call.value(0).as.tensor); }
+
+void uniform(const Call& call) { fill_parts<DrawUniform>(call, first(call), 3, call.real(1), call.real(2)); }
+void normal(const Call& call) {
+  const Tensor self = first(call);
+  // Of complex numbers each part has half of the variance.
+  const double scale = is_complex_type(self.dtype()) ? 0.70710678118654752440 : 1;
+  fill_parts<DrawNormal>(call, self, 3, call.real(1), call.real(2) * scale);
+}
+void exponential(const Call& call) {
+  const Tensor self = first(call);
+  Draw d = draw(call, self, 2);
+  d.a = call.real(1);
+  fill<DrawExponential>(call, self, d);
+}
+void bernoulli(const Call& call) {
+  const Tensor self = first(call);
+  Draw d = draw(call, self, 2);
+  d.a = call.real(1);
+  fill<DrawTruths>(call, self, d);
+}
+/// On [low, high), on [0, low), or on all that the type represents.
+void random_integers(const Call& call) {
+  static constexpr unsigned char bits[] = {1, 7, 15, 31, 63, 8, 16, 32, 64, 11, 8, 24, 53};
+  const Tensor self = first(call);
+  Draw d = draw(call, self, 3);
+  const bool one = call.given(1), two = call.given(2);
+  d.low = one && two ? call.integer(1) : 0;
+  if (two) d.range = uint64_t(call.integer(2)) - uint64_t(d.low);
+  else if (one) d.range = uint64_t(call.integer(1));
+  else if (bits[self.dtype()] < 64) d.range = (uint64_t(1) << bits[self.dtype()]) + is_float_type(self.dtype());
+  fill<DrawIntegers>(call, self, d);
+}
+void poisson(const Call& call) {
+  const Tensor rates = call.rows(call.tensor(0));
+  Tensor out = call.empty(rates.sizes(), rates.dtype());
+  Draw d = draw(call, out, 1);
+  d.rates = rates.array();
+  fill<DrawPoisson>(call, out, d);
+  call.result(0, std::move(out));
+}
+void native_dropout(const Call& call) {
+  static const Row& row = line("dropout_backward");
+  const Tensor out = call.output(0), mask = call.output(1), self = call.tensor(0);
+  const double p = call.real(1);
+  Draw d = draw(call, mask, 2);
+  d.a = 1 - p;
+  fill<DrawTruths>(call, mask, d);
+  Numbers scale;
+  scale.as[0] = {p < 1 ? 1 / (1 - p) : 0, 0, 0};
+  if (!is_complex_type(out.dtype())) return run_line(call, row, out.dtype(), out, {&self, &mask}, scale);
+  run_line(call, line("mul"), out.dtype(), out, {&self, &mask});
+  const Tensor none = call.empty(out.sizes(), out.dtype());
+  fill_elements(call, none, {}, out.dtype());
+  run_line(call, line("add_alpha"), out.dtype(), out, {&none, &out}, scale);
+}
+void arange_fill(const Call& call) {
+  const Tensor self = first(call);
+  if (self.numel() == 0) return;
+  const Target to(call, self);
+  call.launch(FillRange{to.array(), call.number(1), call.number(2)}, self.numel());
+  to.done();
+}
+
+}  // namespace
+
+const std::vector<Operation>& random_operations() {
+  static const std::vector<Operation> operations{
+      {"arange_fill_", arange_fill},      {"bernoulli_", bernoulli}, {"exponential_", exponential},
+      {"native_dropout", native_dropout}, {"normal_", normal},       {"poisson", poisson},
+      {"random_", random_integers},       {"uniform_", uniform},
+  };
+  return operations;
+}
+
+}  // namespace taeda::cuda

@@ -1,0 +1,194 @@
+// Reductions and running values: over which dimensions, and by how many threads.
+#include "kernels/reduce.h"
+#include "ops/elementwise.h"
+#include "ops/walk.h"
+
+namespace taeda::cuda {
+namespace {
+
+/// Bit d stands for dimension d.
+uint64_t dimensions(const Call& call, int argument, int ndim) {
+  const uint64_t all = ndim == 64 ? ~uint64_t(0) : (uint64_t(1) << ndim) - 1;
+  if (!call.given(argument)) return all;
+  uint64_t mask = 0;
+  for (const int64_t d : call.integers(argument)) mask |= uint64_t(1) << wrapped(d, ndim);
+  return mask ? mask : all;
+}
+
+/// Below so many elements an output is a thread's work, and a part of one is never smaller.
+constexpr int64_t kAlone = 64, kPart = 4096;
+/// With so many outputs the device is busy without parts.
+constexpr int64_t kBusy = 1024, kMostParts = 1024;
+
+template <class Op>
+void fold(const Call& call, const Tensor& self, uint64_t mask, const Tensor* out, const Tensor* places,
+          double divisor = 1) {
+  const Tensor& shape = out ? *out : *places;
+  std::optional<Target> to, to_places;
+  if (out) to.emplace(call, *out);
+  if (places) to_places.emplace(call, *places);
+  Fold f{};
+  f.kept = walk_of(self, ~mask);
+  f.across = walk_of(self, mask);
+  f.length = 1;
+  for (int d = 0; d < self.ndim(); ++d)
+    if (mask >> d & 1) f.length *= self.size(d);
+  f.in = self.array();
+  if (out) f.out = to->array();
+  if (places) f.places = to_places->array();
+  f.divisor = divisor;
+  const int64_t outputs = shape.numel();
+  // Neighbouring threads read neighbouring elements in one of two ways.
+  const bool columns = f.kept.ndim > 0 && f.kept.strides[f.kept.ndim - 1] == 1 && outputs >= kBusy;
+  if (f.length < kAlone || columns) {
+    call.launch(FoldEach<Op>{f}, outputs);
+  } else {
+    const int64_t wanted = outputs < kBusy ? kBusy / outputs : 1;
+    f.part = std::max((f.length + wanted - 1) / wanted, kPart);
+    f.part = std::max(f.part, (f.length + kMostParts - 1) / kMostParts);
+    f.parts = (f.length + f.part - 1) / f.part;
+    using State = decltype(Op::start());
+    Tensor partial;
+    if (f.parts > 1) {
+      partial = call.empty({outputs * f.parts * int64_t(sizeof(State))}, TAEDA_UINT8);
+      f.partial = partial.address();
+    }
+    call.launch(FoldBlock<Op>{f}, outputs * f.parts);
+    if (f.parts > 1) call.launch(FoldParts<Op>{f}, outputs);
+  }
+  if (out) to->done();
+  if (places) to_places->done();
+}
+/// By what the output's numbers are.
+template <template <class> class Op>
+void arithmetic(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  const uint64_t mask = dimensions(call, 1, self.ndim());
+  const int dtype = out.dtype();
+  // What is added up is what the output's type makes of the elements.
+  const Tensor in = is_complex_type(self.dtype()) && !is_complex_type(dtype) ? call.rows(self, dtype)
+                    : is_whole_type(dtype) && !is_whole_type(self.dtype())   ? call.rows(self, dtype)
+                                                                             : Tensor(self.handle());
+  // Products overflow where those of their type do.
+  if (dtype == TAEDA_COMPLEX64 && is_same<Op<double>, Product<double>>)
+    fold<Product<Complex64>>(call, in, mask, &out, nullptr);
+  else if (is_complex_type(dtype)) fold<Op<Complex128>>(call, in, mask, &out, nullptr);
+  else if (is_float_type(dtype)) fold<Op<double>>(call, in, mask, &out, nullptr);
+  else fold<Op<int64_t>>(call, in, mask, &out, nullptr);
+}
+void mean(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  const uint64_t mask = dimensions(call, 1, self.ndim());
+  int64_t length = 1;
+  for (int d = 0; d < self.ndim(); ++d)
+    if (mask >> d & 1) length *= self.size(d);
+  if (is_complex_type(out.dtype())) fold<Sum<Complex128>>(call, self, mask, &out, nullptr, double(length));
+  else fold<Sum<double>>(call, self, mask, &out, nullptr, double(length));
+}
+template <bool All>
+void truth(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  fold<Truth<All>>(call, self, dimensions(call, 1, self.ndim()), &out, nullptr);
+}
+template <bool Largest>
+void extreme(const Call& call, uint64_t mask, const Tensor* out, const Tensor* places) {
+  const Tensor self = call.tensor(0);
+  if (self.dtype() == TAEDA_UINT64) fold<Extreme<uint64_t, Largest>>(call, self, mask, out, places);
+  else if (is_whole_type(self.dtype())) fold<Extreme<int64_t, Largest>>(call, self, mask, out, places);
+  else fold<Extreme<double, Largest>>(call, self, mask, out, places);
+}
+template <bool Largest>
+void extremum(const Call& call) {
+  const Tensor out = call.output(0);
+  extreme<Largest>(call, dimensions(call, 1, call.tensor(0).ndim()), &out, nullptr);
+}
+template <bool Largest>
+void place_of_extremum(const Call& call) {
+  const Tensor out = call.output(0);
+  extreme<Largest>(call, dimensions(call, 1, call.tensor(0).ndim()), nullptr, &out);
+}
+template <bool Largest>
+void extremum_with_place(const Call& call) {
+  const Tensor values = call.output(0), places = call.output(1);
+  extreme<Largest>(call, dimensions(call, 1, call.tensor(0).ndim()), &values, &places);
+}
+
+// --- running values ---
+
+template <class Op>
+void scan(const Call& call, const Tensor& self, const Tensor& out, const Tensor* places) {
+  const int dim = wrapped(call.integer(1), self.ndim());
+  Target to(call, out);
+  std::optional<Target> to_places;
+  if (places) to_places.emplace(call, *places);
+  const uint64_t mask = uint64_t(1) << dim;
+  Scan s{};
+  s.from = walk_of(self, ~mask);
+  s.to = walk_of(to.tensor(), ~mask);
+  s.length = self.ndim() ? self.size(dim) : 1;
+  s.step_from = self.ndim() ? self.stride(dim) : 1;
+  s.step_to = self.ndim() ? to.tensor().stride(dim) : 1;
+  s.in = self.array();
+  s.out = to.array();
+  if (places) s.places = to_places->array();
+  if (out.numel() > 0) {
+    const int64_t lines = out.numel() / s.length;
+    if (s.length <= kAlone) call.launch(ScanEach<Op>{s}, lines);
+    else call.launch(ScanBlock<Op>{s}, lines);
+  }
+  to.done();
+  if (places) to_places->done();
+}
+template <template <class> class Op>
+void running(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  const bool cut = is_whole_type(out.dtype()) && !is_whole_type(self.dtype());
+  const Tensor in = cut ? call.rows(self, out.dtype()) : Tensor(self.handle());
+  if (is_complex_type(out.dtype())) scan<Op<Complex128>>(call, in, out, nullptr);
+  else if (is_float_type(out.dtype())) scan<Op<double>>(call, in, out, nullptr);
+  else scan<Op<int64_t>>(call, in, out, nullptr);
+}
+void logcumsumexp(const Call& call) {
+  const Tensor out = call.output(0), self = call.tensor(0);
+  if (is_complex_type(out.dtype())) scan<LogSum<Complex128>>(call, self, out, nullptr);
+  else scan<LogSum<double>>(call, self, out, nullptr);
+}
+template <bool Largest>
+void running_extremum(const Call& call) {
+  const Tensor out = call.output(0), places = call.output(1), self = call.tensor(0);
+  if (self.dtype() == TAEDA_UINT64) scan<Extreme<uint64_t, Largest, true>>(call, self, out, &places);
+  else if (is_whole_type(self.dtype())) scan<Extreme<int64_t, Largest, true>>(call, self, out, &places);
+  else scan<Extreme<double, Largest, true>>(call, self, out, &places);
+}
+
+}  // namespace
+
+void sum_into(const Call& call, const Tensor& out, const Tensor& self, uint64_t dimensions) {
+  if (is_complex_type(out.dtype())) fold<Sum<Complex128>>(call, self, dimensions, &out, nullptr);
+  else if (is_float_type(out.dtype())) fold<Sum<double>>(call, self, dimensions, &out, nullptr);
+  else fold<Sum<int64_t>>(call, self, dimensions, &out, nullptr);
+}
+
+const std::vector<Operation>& reduce_operations() {
+  static const std::vector<Operation> operations{
+      {"all", truth<true>},
+      {"amax", extremum<true>},
+      {"amin", extremum<false>},
+      {"any", truth<false>},
+      {"argmax", place_of_extremum<true>},
+      {"argmin", place_of_extremum<false>},
+      {"cummax", running_extremum<true>},
+      {"cummin", running_extremum<false>},
+      {"cumprod", running<Product>},
+      {"cumsum", running<Sum>},
+      {"logcumsumexp", logcumsumexp},
+      {"max.dim", extremum_with_place<true>},
+      {"mean", mean},
+      {"min.dim", extremum_with_place<false>},
+      {"prod", arithmetic<Product>},
+      {"sum", arithmetic<Sum>},
+  };
+  return operations;
+}
+
+}  // namespace taeda::cuda

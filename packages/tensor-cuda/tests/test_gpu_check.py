@@ -1,0 +1,40 @@
+"""The command that measures on a GPU: without one it says so, and writes nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[3] / "tools" / "gpu_check"
+# What nvidia-smi says, put in its place.
+EMPTY = "#!/bin/sh\necho 'No devices were found'\nexit 6\n"
+
+
+def run(folder: Path, *tools: str) -> subprocess.CompletedProcess[str]:
+    if not TOOL.is_dir():
+        pytest.skip("needs the repository, where the command is")
+    for text in tools:
+        place = folder / "nvidia-smi"
+        place.write_text(text)
+        place.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder}:/bin"}
+    command = [sys.executable, str(TOOL), "--out", str(folder / "report")]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_without_a_driver_it_says_that_there_is_no_gpu(tmp_path: Path) -> None:
+    if Path("/bin/nvidia-smi").exists():
+        pytest.skip("this machine has a driver of NVIDIA's")
+    made = run(tmp_path)
+    assert made.returncode == 3 and "there is no GPU on this machine (there is no nvidia-smi" in made.stdout
+    assert not (tmp_path / "report").exists()
+
+
+def test_with_a_driver_and_no_device_it_says_what_the_driver_said(tmp_path: Path) -> None:
+    made = run(tmp_path, EMPTY)
+    assert made.returncode == 3 and "No devices were found" in made.stdout
+    assert not (tmp_path / "report").exists()

@@ -1,0 +1,131 @@
+"""Builds, tests and measures the CUDA backend on a machine with a GPU, and writes down what it found.
+
+python tools/gpu_check                  # installs, tests, measures
+python tools/gpu_check --wheels DIR     # without a network: what pip needs lies in DIR
+python tools/gpu_check --no-install     # with what is installed
+
+It writes docs/benchmarks/gpu.json and gpu.md. Every figure of a GPU in this project is made by it. Without a GPU it
+says so, writes nothing and ends with status 3; a failed step is written down and gives status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+REPORTS = ROOT / "docs" / "benchmarks"
+NO_GPU, FAILED = 3, 1
+# How long a step may take.
+MOST_SECONDS = {"install": 1800, "tests": 1800, "conformance": 3600, "measurements": 1800}
+
+
+def graphics_processor() -> tuple[dict[str, str], str]:
+    """Facts about the first GPU, or why there is none."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return {}, "there is no nvidia-smi, hence no driver of NVIDIA's"
+    fields = "name,driver_version,memory.total,compute_cap"
+    command = [tool, f"--query-gpu={fields}", "--format=csv,noheader"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = made.stdout.strip().splitlines()
+    if made.returncode != 0 or not lines:
+        return {}, f"nvidia-smi shows no GPU: {(made.stdout + made.stderr).strip() or 'no line'}"
+    values = [value.strip() for value in lines[0].split(",")]
+    return dict(zip(fields.split(","), values, strict=True)), ""
+
+
+def step(name: str, command: list[str], **environment: str) -> dict[str, Any]:
+    """Runs a command of the repository; what it said at the end, and how long it took."""
+    print(f"{name}: {' '.join(command)}", flush=True)
+    begin = time.monotonic()
+    try:
+        made = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=MOST_SECONDS[name],
+            check=False,
+        )
+        status, said = made.returncode, made.stdout + made.stderr
+    except subprocess.TimeoutExpired:
+        status, said = -1, f"no end within {MOST_SECONDS[name]} seconds"
+    seconds = round(time.monotonic() - begin, 1)
+    print(f"{name}: {'good' if status == 0 else 'FAILED'} after {seconds} s", flush=True)
+    return {"name": name, "status": status, "seconds": seconds, "end": said[-4000:]}
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """The report for people."""
+    gpu = report["gpu"]
+    text = ["# The CUDA backend on a GPU", "", "Written by `python tools/gpu_check`; edits are lost.", ""]
+    text += [
+        f"{gpu['name']}, driver {gpu['driver_version']}, {report['date']}, commit {report['commit']}.",
+        "",
+    ]
+    text += ["| step | result | seconds |", "|---|---|---|"]
+    for part in report["steps"]:
+        text.append(f"| {part['name']} | {'good' if part['status'] == 0 else 'failed'} | {part['seconds']} |")
+    text += ["", "| measured | taeda, us | PyTorch, us | taeda / PyTorch |", "|---|---|---|---|"]
+    for row in report["figures"]:
+        ours, theirs = row["taeda_us"], row["torch_us"]
+        beside = [f"{theirs:.1f}", f"{ours / theirs:.2f}"] if theirs else ["not there", ""]
+        text.append(f"| {row['name']} | {ours:.1f} | {beside[0]} | {beside[1]} |")
+    return "\n".join(text) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs all steps and writes the report."""
+    parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--wheels", type=Path, help="a folder with what pip needs, in place of a network")
+    parser.add_argument("--no-install", action="store_true", help="use what is installed")
+    parser.add_argument("--out", type=Path, default=REPORTS, help="where the report goes")
+    options = parser.parse_args(arguments)
+    gpu, why = graphics_processor()
+    if not gpu:
+        print(f"gpu_check: there is no GPU on this machine ({why}). Nothing was run and nothing was written.")
+        return NO_GPU
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(options.wheels.resolve())} if options.wheels else {}
+    python, real = sys.executable, {"TAEDA_CUDA_DRIVER": ""}
+    figures = options.out / "gpu_figures.json"
+    options.out.mkdir(parents=True, exist_ok=True)
+    steps = []
+    if not options.no_install:
+        number = gpu["compute_cap"].replace(".", "")
+        install = [python, "tools/install.py", "--editable", "--with", "test"]
+        steps.append(step("install", install, TAEDA_CUDA_ARCHITECTURES=number, **offline))
+    tests = [python, "-m", "pytest", "-q", "packages/tensor-cuda/tests"]
+    steps.append(step("tests", tests))
+    steps.append(step("conformance", [python, "-m", "taeda_testing", "backend", "cuda"], **real))
+    steps.append(step("measurements", [python, "tools/gpu_check/measure.py", str(figures)], **real))
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    report = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": commit.stdout.strip(),
+        "machine": platform.platform(),
+        "gpu": gpu,
+        "steps": steps,
+        "figures": json.loads(figures.read_text()) if figures.is_file() else [],
+    }
+    figures.unlink(missing_ok=True)
+    (options.out / "gpu.json").write_text(json.dumps(report, indent=1) + "\n")
+    (options.out / "gpu.md").write_text(markdown(report))
+    print(f"gpu_check: wrote {options.out / 'gpu.json'} and gpu.md")
+    return FAILED if any(part["status"] != 0 for part in steps) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
