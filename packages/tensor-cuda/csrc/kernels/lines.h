@@ -84,7 +84,7 @@ namespace taeda::cuda {
 namespace lines = loops::TAEDA_ISA;
 
 /// How many elements a thread takes at a time.
-enum class Cost { Light, Heavy, Once, LightReal, HeavyReal, HeavyFloat };
+enum class Cost { Light, Heavy, Once, LightReal, HeavyReal, HeavyFloat, HeavyWhole };
 template <class C>
 constexpr int taken(Cost cost) {
   if (is_complex<C> || cost == Cost::Once) return 1;

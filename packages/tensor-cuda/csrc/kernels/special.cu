@@ -1,5 +1,6 @@
 // Kernels of the special family's lines.
 #include "scalar/bessel.h"
+#include "scalar/cylinder.h"
 #include "scalar/incomplete.h"
 #include "scalar/math.h"
 #include "scalar/normal.h"
