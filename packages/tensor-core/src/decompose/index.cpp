@@ -79,8 +79,8 @@ struct Rows {
     const Tensor plain = ops::contiguous(places);
     for (int64_t i = 0; i < plain.numel(); ++i) {
       const int64_t v = plain.data<int64_t>()[i];
-      check(v >= -size && v < size, ErrorKind::Index, op, ": ", v, " is out of range for dimension ", dim, " of size ",
-            size);
+      check(v >= -size && v < size, ErrorKind::Index, op, ": index ", v, " is out of range for dimension ", dim,
+            " of size ", size);
     }
   }
 };
