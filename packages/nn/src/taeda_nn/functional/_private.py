@@ -23,7 +23,10 @@ __all__ = [
     "has_torch_function_variadic",
 ]
 
-_overrides: Any = getattr(tensor, "overrides", None)
+
+def _overrides() -> Any:
+    """Looked up when a program asks: from then on all public functions look for arguments that answer for them."""
+    return getattr(tensor, "overrides", None)
 
 
 def _in_projection_packed(
@@ -98,7 +101,8 @@ def _verify_spatial_size(size: Sequence[int]) -> None:
 
 def has_torch_function(relevant_args: Any) -> bool:
     """Whether one of the arguments answers for public functions itself (`__torch_function__`)."""
-    return _overrides is not None and _overrides.has_torch_function(relevant_args)
+    overrides = _overrides()
+    return overrides is not None and overrides.has_torch_function(relevant_args)
 
 
 def has_torch_function_unary(relevant_arg: Any) -> bool:
@@ -113,4 +117,4 @@ def has_torch_function_variadic(*relevant_args: Any) -> bool:
 
 def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
     """Ask the arguments that answer for public functions for the result of one."""
-    return _overrides.handle_torch_function(public_api, relevant_args, *args, **kwargs)
+    return _overrides().handle_torch_function(public_api, relevant_args, *args, **kwargs)
