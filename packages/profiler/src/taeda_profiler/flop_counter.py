@@ -136,6 +136,17 @@ def conv_flop(
     return 2 * math.prod(x[: len(x) - dims - 1]) * math.prod(places) * math.prod(weight)
 
 
+@register_flop_formula("convolution")
+def convolution_flop(
+    x: Shape, weight: Shape, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *rest: Any, **_: Any
+) -> int:  # fmt: skip
+    """The one operator of all convolutions: a transposed one takes a window for each place of its argument."""
+    if not transposed:
+        return conv_flop(x, weight, bias, stride, padding, dilation)
+    dims = len(weight) - 2
+    return 2 * math.prod(x[: len(x) - dims - 1]) * math.prod(x[-dims:]) * math.prod(weight)
+
+
 @register_flop_formula(["conv2d_backward", "conv3d_backward"])
 def conv_backward_flop(
     grad: Shape,

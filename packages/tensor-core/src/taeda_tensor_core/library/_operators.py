@@ -133,8 +133,13 @@ class NewOperator(Registration):
         return take
 
 
+_BUILT_IN = ("taeda", "aten")
+
+
 def _publish(name: str, target: Operator) -> None:
     package, short = name.split("::", 1)
+    if package in _BUILT_IN:
+        find_package(package)  # what is defined beside the built-in operators does not stand in their way
     space = vars(_C.ops).get(package)
     if space is None:
         space = types.ModuleType(f"{_C.ops.__name__}.{package}", f"Operators of {package}.")
@@ -155,8 +160,9 @@ def _find_compiled(package: str, short: str) -> Operator:
 
 def find_package(package: str) -> types.ModuleType:
     """Attribute of `ops` that is not there yet: a package whose operators a compiled plug-in has defined."""
-    if package in ("taeda", "aten"):
-        setattr(_C.ops, package, _built_in(package))
+    if package in _BUILT_IN:
+        if package not in vars(_C.ops):
+            setattr(_C.ops, package, _built_in(package))
         return vars(_C.ops)[package]
     for name, *_ in _C._operators():
         if name.startswith(f"{package}::") and _C._operator_functions(name)[1]:
