@@ -26,7 +26,7 @@ MODULES = {
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
     "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops",
-    "_inductor",
+    "_inductor", "_absent", "_distributed_names", "_inner_names",
     "_jit_internal", "_logging", "_ops", "_prims_common", "_subclasses",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
