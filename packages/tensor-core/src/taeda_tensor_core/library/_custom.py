@@ -47,11 +47,15 @@ def _spread(operator: Operator, arguments: Sequence[Any]) -> tuple[tuple, dict[s
     return tuple(arguments[:positional]), dict(zip(names, arguments[positional:], strict=True))
 
 
-def as_kernel(operator: Operator, function: Callable) -> Callable:
-    """A kernel from a function that takes the operator's arguments and returns its results."""
+def as_kernel(operator: Operator, function: Callable, plain: bool = True) -> Callable:
+    """A kernel from a function that takes the operator's arguments and returns its results.
+
+    Args:
+        plain: The function meets tensors without gradients, as a device's kernel does; what it calls is not recorded.
+    """
 
     def kernel(outputs: tuple, inputs: tuple) -> Any:
-        shown = [_unrecorded(item) for item in inputs]
+        shown = [_unrecorded(item) for item in inputs] if plain else list(inputs)
         args, kwargs = _spread(operator, shown)
         made = function(*args, **kwargs)
         given = {id(tensor) for tensor in _tensors([*inputs, *shown])}

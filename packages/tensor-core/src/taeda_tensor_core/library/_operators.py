@@ -280,9 +280,10 @@ class Library:
             kind = key.removeprefix("Autocast").lower()
             _autocast.give(op(name), kind, fn)
             return None
-        function = as_kernel(op(name), fn)
         recorded = key.startswith("Autograd")
-        if key and not recorded and not key.startswith("Composite"):
+        of_device = bool(key) and not recorded and not key.startswith("Composite")
+        function = as_kernel(op(name), fn, plain=of_device)
+        if of_device:
             return self.kernel(name, key.lower(), replace=defined(name) is None)(function)
         if (made := defined(name)) is None:
             if recorded:
