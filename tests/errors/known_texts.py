@@ -110,7 +110,7 @@ ROWS = [
         "cat",
         lambda: t.cat([M, t.ones(2, 4)]),
         RuntimeError,
-        "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4.",
+        "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4",
     ),
     (
         "cat-dims",
@@ -131,6 +131,7 @@ ROWS = [
         RuntimeError,
         "result type Float can't be cast to the desired output type Long",
     ),
+    ("memory", lambda: t.ones(2**44), RuntimeError, "DefaultCPUAllocator: can't allocate memory"),
     ("item", lambda: V.item(), RuntimeError, "a Tensor with 3 elements cannot be converted to Scalar"),
     ("float", lambda: float(V), ValueError, "only one element tensors can be converted to Python scalars"),
     ("bool", lambda: bool(V), RuntimeError, "Boolean value of Tensor with more than one value is ambiguous"),

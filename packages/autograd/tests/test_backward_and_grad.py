@@ -256,3 +256,24 @@ def test_a_leaf_that_was_let_go_gets_no_gradient(let_go, create_graph, hooked):
     x.requires_grad_()
     (x * 2).sum().backward()
     assert x.grad.tolist() == [2, 2]
+
+
+def test_gradients_of_a_dtype_of_their_own():
+    """They are kept and added up in it; the computation is in the leaf's."""
+    x = taeda.ones(3, dtype=taeda.bfloat16, requires_grad=True)
+    assert x.grad_dtype is taeda.bfloat16
+    x.grad_dtype = taeda.float32
+    for _ in range(3):
+        (x * 1.5).sum().backward()
+    assert x.grad.dtype is taeda.float32 and x.grad.tolist() == [4.5] * 3
+    with pytest.raises(RuntimeError, match="already"):
+        x.grad_dtype = taeda.float64
+    x.grad = None
+    with pytest.raises(RuntimeError, match="expected a tensor of dtype float32, found bfloat16"):
+        x.grad = taeda.ones(3, dtype=taeda.bfloat16)
+    x.grad_dtype = None
+    assert x.grad_dtype is None
+    x.grad = taeda.ones(3, dtype=taeda.float64)
+    assert x.grad.dtype is taeda.float64
+    with pytest.raises(RuntimeError, match="leaf tensors"):
+        (x * 2).grad_dtype  # noqa: B018

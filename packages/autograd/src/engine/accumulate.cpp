@@ -162,7 +162,8 @@ AccumulateGrad::~AccumulateGrad() {
 void AccumulateGrad::describe_output(const Tensor& variable) {
   OutputInfo& info = outputs[0];
   info.sizes.assign(variable.sizes());
-  info.dtype = variable.dtype();
+  const AutogradMeta* meta = meta_of(variable);
+  info.dtype = meta && meta->grad_dtype ? *meta->grad_dtype : variable.dtype();
   info.device = variable.device();
   info.known = true;
   if (on_device(info.device)) [[unlikely]]

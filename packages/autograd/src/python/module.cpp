@@ -156,6 +156,40 @@ PyObject* bump_version(PyObject*, PyObject* self) {
   });
 }
 
+const Tensor& leaf_argument(PyObject* self) {
+  const Tensor& t = tensor_argument(self, "grad_dtype");
+  check(!grad_fn_of(t), ErrorKind::Runtime, "grad_dtype: grad_dtype can only be accessed on leaf tensors");
+  return t;
+}
+/// An empty tensor of the dtype that gradients of a leaf have; None for any.
+PyObject* grad_dtype(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = leaf_argument(self);
+    const AutogradMeta* meta = meta_of(t);
+    if (meta && meta->any_grad_dtype) Py_RETURN_NONE;
+    return wrap(empty(Shape{0}, meta && meta->grad_dtype ? *meta->grad_dtype : t.dtype(), Device{}));
+  });
+}
+/// set_grad_dtype(leaf, an empty tensor of the dtype or None for any)
+PyObject* set_grad_dtype(PyObject*, PyObject* args) {
+  PyObject *self, *like;
+  if (!PyArg_ParseTuple(args, "OO", &self, &like)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = leaf_argument(self);
+    const Tensor held = grad_of(t);
+    if (like != Py_None && held.defined()) {
+      const DType wanted = tensor_argument(like, "grad_dtype").dtype();
+      check(held.dtype() == wanted, ErrorKind::Runtime, "grad_dtype: 'grad' has dtype ", name(held.dtype()),
+            " already, expected ", name(wanted), "; set it to None first");
+    }
+    AutogradMeta& meta = ensure_meta(t.impl());
+    meta.any_grad_dtype = like == Py_None;
+    meta.grad_dtype.reset();
+    if (like != Py_None) meta.grad_dtype = tensor_argument(like, "grad_dtype").dtype();
+    Py_RETURN_NONE;
+  });
+}
+
 /// set_anomaly(enabled, check_nan) -> the two values before
 PyObject* set_anomaly(PyObject*, PyObject* args) {
   int enabled, check_nan;
@@ -175,8 +209,10 @@ void set_grad(const Tensor& self, const Tensor& grad) {
   check(std::equal(grad.sizes().begin(), grad.sizes().end(), self.sizes().begin(), self.sizes().end()),
         ErrorKind::Runtime, "grad: expected a tensor of shape ", shape_text(self.sizes()), ", found ",
         shape_text(grad.sizes()));
-  check(grad.dtype() == self.dtype(), ErrorKind::Runtime, "grad: expected a tensor of dtype ", name(self.dtype()),
-        ", found ", name(grad.dtype()));
+  const AutogradMeta* meta = meta_of(self);
+  const DType wanted = meta && meta->grad_dtype ? *meta->grad_dtype : self.dtype();
+  check(grad.dtype() == wanted || (meta && meta->any_grad_dtype), ErrorKind::Runtime,
+        "grad: expected a tensor of dtype ", name(wanted), ", found ", name(grad.dtype()));
   // The instance of a dispatching class, as a sparse gradient is, says itself where it is; its memory is nowhere.
   if (grad.device() != self.device() && !is_wrapper(grad)) [[unlikely]]
     fail(ErrorKind::Runtime, "grad: expected a tensor on ", to_string(self.device()), ", found ",
@@ -219,6 +255,8 @@ PyMethodDef methods[] = {
     {"retains_grad", keeps_grad, METH_O, "Whether retain_grad was called."},
     {"gradient_edge", grad_edge, METH_O, "The node and output number that a tensor's gradient goes to."},
     {"detach_", detach_inplace, METH_O, "Cuts the tensor off its history."},
+    {"grad_dtype", grad_dtype, METH_O, "An empty tensor of the dtype that gradients of a leaf have, or None."},
+    {"set_grad_dtype", set_grad_dtype, METH_VARARGS, "Gives gradients of a leaf a dtype."},
     {"queue_callback", add_callback, METH_O, "Calls a function at the end of the backward that is running."},
     {"current_run", run_number, METH_NOARGS, "Number of the backward that this thread is in; 0 for none."},
     {"increment_version", bump_version, METH_O, "Counts a write in place."},

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from taeda_autograd import _C, _engine
 from taeda_autograd._hooks import RemovableHandle
-from taeda_tensor_core import Tensor, overridable
+from taeda_tensor_core import Tensor, empty, overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
 
 def backward(
@@ -83,6 +84,27 @@ def register_node_hook(self: _C.Node, hook: Callable) -> RemovableHandle:
     return RemovableHandle(self, _C.Node._remove_hook, self._register_hook(hook))
 
 
+def _grad_dtype(self: Tensor) -> Any:
+    """The dtype that gradients of a leaf have: its own unless another was set; None for any that `grad` is given.
+
+    Raises:
+        RuntimeError: The tensor is no leaf; or `grad` has another dtype already.
+
+    Example:
+        >>> x = taeda.ones(2, dtype=taeda.bfloat16, requires_grad=True)
+        >>> x.grad_dtype = taeda.float32
+        >>> x.sum().backward()
+        >>> x.grad.dtype
+        taeda.float32
+    """
+    like = _C.grad_dtype(self)
+    return None if like is None else like.dtype
+
+
+def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
+    _C.set_grad_dtype(self, None if dtype is None else empty(0, dtype=dtype))
+
+
 def _output_nr(self: Tensor) -> int:
     from taeda_autograd.graph import get_gradient_edge
 
@@ -96,6 +118,7 @@ def install() -> None:
         setattr(Tensor, method.__name__, method)
     overridable(methods)
     Tensor.retains_grad = property(_C.retains_grad, doc="Whether retain_grad was called.")
+    Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype, doc=_grad_dtype.__doc__)
     Tensor.output_nr = property(_output_nr, doc="Which result of its operation the tensor is; 0 for leaves.")
     _C.Node.register_prehook = register_prehook
     _C.Node.register_hook = register_node_hook

@@ -32,8 +32,9 @@ detail::BlockCache& large_cache() {
 }
 
 [[noreturn]] void no_memory(size_t nbytes) {
-  fail(ErrorKind::Memory, "cpu allocator: cannot allocate ", nbytes, " bytes; ", cpu_live_bytes(),
-       " bytes are in use by tensors");
+  // The first words are those by which programs tell this error from others.
+  fail(ErrorKind::Memory, "DefaultCPUAllocator: can't allocate memory: you tried to allocate ", nbytes, " bytes; ",
+       cpu_live_bytes(), " bytes are in use by tensors");
 }
 
 size_t round_large(size_t nbytes) {

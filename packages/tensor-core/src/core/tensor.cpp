@@ -43,7 +43,7 @@ size_t checked_bytes(int64_t numel, DType dtype, IntSpan sizes) {
   const Count bytes = Count(numel) * item_size(dtype);
   if (!(bytes.fits() && bytes.of("empty") < (int64_t(1) << 47))) [[unlikely]]
     fail(ErrorKind::Memory, "empty: a tensor of shape ", shape_text(sizes), " and dtype ", name(dtype),
-         " does not fit in memory");
+         " does not fit in memory: DefaultCPUAllocator: can't allocate memory");
   return size_t(bytes.of("empty"));
 }
 

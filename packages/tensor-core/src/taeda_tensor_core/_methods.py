@@ -510,7 +510,7 @@ def install() -> None:
     Tensor.lu = lu
     _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device
     _C.device.__call__ = _decorate_with_device
-    Tensor.storage = storage
+    Tensor.storage = Tensor._typed_storage = storage
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.chalf = chalf

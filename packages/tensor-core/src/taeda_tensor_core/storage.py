@@ -364,8 +364,6 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         """Number of elements."""
         return self._untyped.nbytes() // self.dtype.itemsize
 
-    _size = size
-
     def nbytes(self) -> int:
         """Number of bytes."""
         return self._untyped.nbytes()
@@ -377,6 +375,9 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
     def data_ptr(self) -> int:
         """Address of the first byte."""
         return self._untyped.data_ptr()
+
+    # What PyTorch calls the same where it does not warn of typed storages.
+    _size, _nbytes, _element_size, _data_ptr = size, nbytes, element_size, data_ptr
 
     @property
     def _cdata(self) -> int:

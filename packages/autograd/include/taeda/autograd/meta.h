@@ -1,6 +1,7 @@
 // What autograd hangs on a tensor, and the questions asked of it on every recorded call.
 #pragma once
 #include <functional>
+#include <optional>
 #include <unordered_map>
 
 #include "taeda/autograd/node.h"
@@ -25,7 +26,10 @@ struct AutogradMeta final : GradMeta, Pooled {
   Ref<Node> grad_fn;          // null for leaves
   uint32_t output = 0;        // which output of grad_fn
   uint32_t attr_version = 0;  // views: storage version at which grad_fn was right
-  Tensor grad;                // of leaves, and of others after retain_grad; see Note [Gradients and threads]
+  /// Of leaves: the dtype of gradients where it is not the tensor's own.
+  std::optional<DType> grad_dtype;
+  bool any_grad_dtype = false;  // `grad` may be given in any dtype
+  Tensor grad;                  // of leaves, and of others after retain_grad; see Note [Gradients and threads]
   std::atomic<const void*> keeper{nullptr};  // the thread that holds `grad`'s lock
   Node* accumulator = nullptr;               // see Note [Resting accumulators]
   HookList* hooks = nullptr;                 // of leaves; owned
