@@ -228,7 +228,7 @@ def test_training_a_graph_network():
             "col_indices up to 5",
         ),
         (lambda: pair()[0].to_sparse_csr().indices(), RuntimeError, "indices"),
-        (lambda: t.ones(2, 2, 2).to_sparse_csr(), RuntimeError, "expected a matrix"),
+        (lambda: t.ones(2).to_sparse_csr(), RuntimeError, "expected a matrix"),
     ],
 )
 def test_wrong_calls(call, error, text):
@@ -387,3 +387,35 @@ def test_weight_decay_does_not_go_with_sparse_gradients():
     t.nn.functional.embedding(t.tensor([1]), table, sparse=True).sum().backward()
     with pytest.raises(RuntimeError, match="weight_decay"):
         t.optim.SGD([table], lr=0.1, weight_decay=0.1).step()
+
+
+@pytest.mark.parametrize("way", ["csr", "csc"])
+def test_several_matrices_of_compressed_lines(way):
+    """All have as many elements; what is computed is what each gives alone."""
+    random = np.random.default_rng(SEED)
+    whole = t.zeros(2, 3, 4, 5, dtype=t.float64)
+    for one in whole.reshape(6, 20):
+        one[t.tensor(random.choice(20, 7, replace=False))] = t.tensor(random.normal(size=7))
+    x = getattr(whole, f"to_sparse_{way}")()
+    lines = whole.shape[2 if way == "csr" else 3]
+    assert x._places[0].shape == (2, 3, lines + 1) and x.values().shape == (2, 3, 7)
+    assert (x.sparse_dim(), x.dense_dim(), x._nnz()) == (2, 0, 7) and "nnz=7" in repr(x)
+    assert t.equal(x.to_dense(), whole) and t.equal(x.to_sparse_coo().to_dense(), whole)
+    alone = getattr(whole[1, 2], f"to_sparse_{way}")()
+    for found, expected in zip(
+        (*x[1][2]._places, x[1][2].values()), (*alone._places, alone.values()), strict=True
+    ):
+        assert t.equal(found, expected)
+    other = x.transpose(2, 3)
+    assert str(other.layout).endswith("csc" if way == "csr" else "csr")
+    assert t.equal(other.to_dense(), whole.transpose(2, 3))
+    assert t.equal((x * 2).to_dense(), whole * 2) and t.allclose(x.sum(), whole.sum())
+    assert t.allclose((x[0] @ weights((3, 5, 2))), whole[0] @ weights((3, 5, 2)))
+    make = getattr(t, f"sparse_{way}_tensor")
+    again = make(*x._places, x.values(), whole.shape)
+    assert t.equal(again.to_dense(), whole) and t.equal(t.zeros_like(again).to_dense(), whole * 0)
+    whole[0, 0] = 1
+    with pytest.raises(RuntimeError, match="same number of specified elements per batch"):
+        getattr(whole, f"to_sparse_{way}")()
+    with pytest.raises(ValueError, match="expected"):
+        make(x._places[0][0], x._places[1], x.values())

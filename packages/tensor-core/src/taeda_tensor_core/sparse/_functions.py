@@ -69,7 +69,12 @@ for _row in (("crow_indices", _BY_ROWS, 0), ("col_indices", _BY_ROWS, 1),
 
 @sparse("_nnz")
 def _nnz(self: Any) -> int:
-    return int(self._elements.shape[0])
+    return int(self._elements.shape[_batch_dims(self)])
+
+
+def _batch_dims(self: Any) -> int:
+    """How many dimensions stand in front of compressed matrices."""
+    return self._places[0].ndim - 1 if self._way in ("sparse_csr", "sparse_csc") else 0
 
 
 @sparse("sparse_dim", "_dimI")
@@ -79,7 +84,7 @@ def _sparse_dim(self: Any) -> int:
 
 @sparse("dense_dim", "_dimV")
 def _dense_dim(self: Any) -> int:
-    return int(self._elements.ndim - (3 if self._way in BLOCKS else 1))
+    return int(self._elements.ndim - (3 if self._way in BLOCKS else 1) - _batch_dims(self))
 
 
 @sparse("is_sparse")
@@ -241,13 +246,16 @@ _TURNED = {
 def _turned(self: Any) -> Any:
     """The transposed matrix in the parts that there are: what lay by rows lies by columns."""
     values = self._elements.transpose(-2, -1) if self._way in BLOCKS else self._elements
-    return SparseTensor.around(self._places, values, tuple(reversed(self.shape)), _TURNED[self._way], True)
+    dims = _batch_dims(self)
+    shape = (*self.shape[:dims], self.shape[dims + 1], self.shape[dims], *self.shape[dims + 2 :])
+    return SparseTensor.around(self._places, values, shape, _TURNED[self._way], True)
 
 
 @sparse("permute")
 def _permute(self: Any, *dims: Any) -> Any:
     order = [d % self.dim() for d in (dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)]
-    if self._way in _TURNED and order == [1, 0] and self.dim() == 2:
+    dims = _batch_dims(self)
+    if self._way in _TURNED and order == [*range(dims), dims + 1, dims, *range(dims + 2, self.dim())]:
         return _turned(self)
     x = coo(self)
     count = x._places[0].shape[0]
@@ -274,9 +282,12 @@ def _select(self: Any, dim: Any, index: Any = None) -> Any:
         raise IndexError(
             f"select: index {index} is out of range for dimension {dim} of size {self.shape[dim]}"
         )
+    shape = (*self.shape[:dim], *self.shape[dim + 1 :])
+    if dim < _batch_dims(self):
+        chosen = tuple(p.select(dim, index) for p in self._places)
+        return SparseTensor.around(chosen, self._elements.select(dim, index), shape, self._way, True)
     x = coo(self)
     places, count = x._places[0], x._places[0].shape[0]
-    shape = (*self.shape[:dim], *self.shape[dim + 1 :])
     if dim >= count:
         return SparseTensor.around(
             (places,), x._elements.select(dim - count + 1, index), shape, "sparse_coo", x._ordered
@@ -623,9 +634,11 @@ def _unsqueeze(self: Any, dim: int) -> Any:
 
 @sparse("zero_")
 def _zero(self: Any) -> Any:
-    self._elements, self._ordered = self._elements[:0].detach(), True
+    self._elements, self._ordered = self._elements.narrow(_batch_dims(self), 0, 0).detach(), True
     self._places = (
-        (self._places[0][:, :0],) if self._way == "sparse_coo" else (self._places[0] * 0, self._places[1][:0])
+        (self._places[0][:, :0],)
+        if self._way == "sparse_coo"
+        else (self._places[0] * 0, self._places[1][..., :0])
     )
     return self
 
@@ -665,7 +678,9 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -
     from taeda_tensor_core.sparse._making import dense_to_sparse
 
     made = dense_to_sparse(dense_result.reshape(whole), count)
-    return made if input._way in ("sparse_coo", *BLOCKS) else to_layout(made, input._way)
+    return (
+        made if input._way in ("sparse_coo", *BLOCKS) or _batch_dims(input) else to_layout(made, input._way)
+    )
 
 
 @sparse("mean")

@@ -110,17 +110,22 @@ def _compressed(
         shape = _blocks.check_parts(name, way, starts, places, elements, size)
         _check_starts(name, names[0], starts, places)
         return SparseTensor.around((starts, places), elements, shape, way, True)
-    if starts.ndim != 1 or places.ndim != 1 or starts.shape[0] < 1 or elements.shape[0] != places.shape[0]:
+    batch = tuple(starts.shape[:-1])
+    fits = starts.ndim == places.ndim > 0 and starts.shape[-1] > 0 and tuple(places.shape[:-1]) == batch
+    if not fits or tuple(elements.shape[: places.ndim]) != tuple(places.shape):
         raise ValueError(
             f"{name}: found {names[0]} of shape {tuple(starts.shape)}, {names[1]} of shape {tuple(places.shape)} and "
-            f"values of shape {tuple(elements.shape)}, expected (n + 1,), (nnz,) and (nnz, ...)"
+            f"values of shape {tuple(elements.shape)}, expected (..., n + 1), (..., nnz) and (..., nnz, dense dims...)"
         )
-    lines, widest = starts.shape[0] - 1, int(places.max()) + 1 if places.numel() else 0
+    lines, widest = starts.shape[-1] - 1, int(places.max()) + 1 if places.numel() else 0
     least = (lines, widest) if way == "sparse_csr" else (widest, lines)
-    shape = tuple(size) if size is not None else (*least, *elements.shape[1:])
+    shape = tuple(size) if size is not None else (*batch, *least, *elements.shape[len(batch) + 1 :])
     line, across = (0, 1) if way == "sparse_csr" else (1, 0)
-    if len(shape) != 1 + elements.ndim or shape[line] != lines:
-        raise ValueError(f"{name}: argument 'size' is {shape}, expected {lines} in dimension {line}")
+    line, across = line + len(batch), across + len(batch)
+    if len(shape) != 1 + elements.ndim or shape[line] != lines or shape[: len(batch)] != batch:
+        raise ValueError(
+            f"{name}: argument 'size' is {shape}, expected {(*batch, lines)} in dimension {line} and before"
+        )
     if widest > shape[across] or (places.numel() and int(places.min()) < 0):
         raise IndexError(f"{name}: found {names[1]} up to {widest - 1}, expected 0 to {shape[across] - 1}")
     _check_starts(name, names[0], starts, places)
@@ -128,10 +133,10 @@ def _compressed(
 
 
 def _check_starts(name: str, argument: str, starts: Any, places: Any) -> None:
-    rising = bool((starts[1:] >= starts[:-1]).all()) if starts.shape[0] > 1 else True
-    if int(starts[0]) != 0 or int(starts[-1]) != places.shape[0] or not rising:
+    rising = bool((starts[..., 1:] >= starts[..., :-1]).all())
+    if bool((starts[..., 0] != 0).any()) or bool((starts[..., -1] != places.shape[-1]).any()) or not rising:
         raise ValueError(
-            f"{name}: argument {argument!r} must rise from 0 to the number of values, {places.shape[0]}"
+            f"{name}: argument {argument!r} must rise from 0 to the number of values, {places.shape[-1]}"
         )
 
 
@@ -141,10 +146,12 @@ def sparse_csr_tensor(
 ) -> SparseTensor:  # fmt: skip
     """A matrix of compressed rows: where each row begins, the column of each element, its value.
 
+    Several matrices with as many elements each may stand together: all parts have the dimensions of the batch in front.
+
     Args:
-        crow_indices: (rows + 1,) rising from 0 to nnz.
-        col_indices: (nnz,).
-        values: (nnz,).
+        crow_indices: (..., rows + 1) rising from 0 to nnz.
+        col_indices: (..., nnz).
+        values: (..., nnz).
         size: the shape; by default the least that holds all places.
         dtype, device, requires_grad: as in `sparse_coo_tensor`.
 
@@ -277,9 +284,11 @@ def dense_to_sparse_coo(self: Any) -> SparseTensor:
     return dense_to_sparse(self)
 
 
-def _matrix(name: str, x: Any) -> Any:
-    if x.ndim != 2:
-        raise RuntimeError(f"{name}: found shape {tuple(x.shape)}, expected a matrix")
+def _matrix(name: str, x: Any, batched: bool = False) -> Any:
+    if x.ndim < 2 or (x.ndim > 2 and not batched):
+        raise RuntimeError(
+            f"{name}: found shape {tuple(x.shape)}, expected a matrix{' or several' * batched}"
+        )
     return x
 
 
@@ -289,13 +298,21 @@ def dense_to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = N
 
 
 def dense_to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
-    """The elements of a matrix that are not zero, by rows."""
-    return to_layout(dense_to_sparse(_matrix("to_sparse_csr", self), 2), "sparse_csr")
+    """The elements of matrices (..., rows, columns) that are not zero, by rows.
+
+    Raises:
+        RuntimeError: `self` is no matrix, or matrices have unlike numbers of elements.
+    """
+    return to_layout(dense_to_sparse(_matrix("to_sparse_csr", self, True)), "sparse_csr")
 
 
 def dense_to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseTensor:
-    """The elements of a matrix that are not zero, by columns."""
-    return to_layout(dense_to_sparse(_matrix("to_sparse_csc", self), 2), "sparse_csc")
+    """The elements of matrices (..., rows, columns) that are not zero, by columns.
+
+    Raises:
+        RuntimeError: `self` is no matrix, or matrices have unlike numbers of elements.
+    """
+    return to_layout(dense_to_sparse(_matrix("to_sparse_csc", self, True)), "sparse_csc")
 
 
 def dense_to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
@@ -343,9 +360,15 @@ def coo(x: SparseTensor) -> SparseTensor:
     if x._way in _blocks.BLOCKS:
         return _blocks.as_coordinates(x)
     starts, inner = x._places
-    lines = _blocks.lines_of(starts)
-    places = core.stack([lines, inner] if x._way == "sparse_csr" else [inner, lines])
-    return SparseTensor.around((places,), x._elements, tuple(x.shape), "sparse_coo", False)
+    batch, dims = tuple(starts.shape[:-1]), starts.ndim - 1
+    count = math.prod(batch)
+    each = core.arange(starts.shape[-1] - 1, device=starts.device).repeat(count)
+    lines, across = each.repeat_interleave(starts.diff().flatten()), inner.flatten()
+    of = core.arange(count, device=starts.device).repeat_interleave(inner.shape[-1])
+    places = core.stack([lines, across] if x._way == "sparse_csr" else [across, lines])
+    if dims:
+        places = core.cat([_unflat(of, batch), places])
+    return SparseTensor.around((places,), x._elements.flatten(0, dims), tuple(x.shape), "sparse_coo", False)
 
 
 def coalesced(x: SparseTensor) -> SparseTensor:
@@ -381,17 +404,34 @@ def to_layout(x: SparseTensor, layout: Any, blocksize: Any = None) -> Any:
             "sparse_bsc"
         )
     ordered = coalesced(x)
-    if ordered._places[0].shape[0] != 2:
+    places, values, dims = ordered._places[0], ordered._elements, ordered._places[0].shape[0] - 2
+    if dims < 0:
         raise RuntimeError(f"to_sparse: {way} is for matrices, found shape {tuple(x.shape)}")
-    line, inner = ordered._places[0] if way == "sparse_csr" else ordered._places[0].flip(0)
-    values = ordered._elements
+    batch, (line, inner) = (
+        tuple(x.shape[:dims]),
+        places[dims:] if way == "sparse_csr" else places[dims:].flip(0),
+    )
+    lines, count = x.shape[dims if way == "sparse_csr" else dims + 1], math.prod(batch)
+    if dims:
+        line = _flat(places[:dims], batch) * lines + line
     if way == "sparse_csc":
         order = core.argsort(line, stable=True)
         line, inner, values = line[order], inner[order], values[order]
-    lines = x.shape[0 if way == "sparse_csr" else 1]
-    starts = core.zeros(lines + 1, dtype=core.int64, device=values.device)
-    starts[1:] = core.bincount(line, minlength=lines).cumsum(0)
-    return SparseTensor.around((starts, inner.contiguous()), values, tuple(x.shape), way, True)
+    ends = core.bincount(line, minlength=count * lines).reshape(*batch, lines).cumsum(-1)
+    if dims and bool((ends[..., -1:] * count != values.shape[0]).any()):
+        raise RuntimeError(
+            f"to_sparse: {way} holds as many elements of each matrix; Expect the same number of specified elements per "
+            "batch."
+        )
+    starts = core.cat([ends.new_zeros((*batch, 1)), ends], -1)
+    each = (*batch, values.shape[0] // max(count, 1))
+    return SparseTensor.around(
+        (starts, inner.reshape(each).contiguous()),
+        values.reshape(*each, *values.shape[1:]),
+        tuple(x.shape),
+        way,
+        True,
+    )
 
 
 @sparse("to_dense")
