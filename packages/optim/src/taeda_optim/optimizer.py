@@ -105,7 +105,9 @@ class Optimizer:
         self._init_hooks()
         groups = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__}: argument 'params' is empty: optimizer got an empty parameter list")
+            raise ValueError(
+                f"{type(self).__name__}: argument 'params' is empty: optimizer got an empty parameter list"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
