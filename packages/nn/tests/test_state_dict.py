@@ -1,5 +1,8 @@
 """state_dict and load_state_dict: names, all or nothing, errors, hooks, versions."""
 
+import copy
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
@@ -146,6 +149,27 @@ def test_hooks():
     module.register_load_state_dict_post_hook(lambda m, keys: log.append(keys.missing_keys))
     module.load_state_dict({"weight": tt.zeros(2, 2)})
     assert module.bias.tolist() == [3, 3] and log[-1] == []
+
+
+def test_hooks_are_kept_by_number():
+    """As classes that gather their state themselves call them."""
+    module, log = nn.Linear(2, 2), []
+    assert not module._state_dict_hooks
+    handles = [
+        module.register_state_dict_pre_hook(lambda *_: log.append("before")),
+        module.register_state_dict_post_hook(lambda *_: log.append("after")),
+        module.register_load_state_dict_post_hook(lambda *_: log.append("loaded")),
+    ]
+    kept = [module._state_dict_pre_hooks, module._state_dict_hooks, module._load_state_dict_post_hooks]
+    for handle, hooks in zip(handles, kept, strict=True):
+        hooks[handle.id]()
+        handle.remove()
+        assert not hooks
+    assert log == ["before", "after", "loaded"]
+    module._state_dict_hooks[0] = lambda m, state, *_: dict.fromkeys(state, 1)
+    assert module.state_dict() == copy.deepcopy(module).state_dict() == {"weight": 1, "bias": 1}
+    module._state_dict_hooks = OrderedDict()
+    assert module.state_dict()["bias"].shape == (2,)
 
 
 def test_batch_norm_accepts_states_without_count():

@@ -25,6 +25,7 @@ from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
     Lookup,
     Members,
+    member,
     pickled_state,
     registered,
     replace_members,
@@ -59,13 +60,14 @@ _global_module_registration_hooks = REGISTRATION_HOOKS["module"]
 class _WithLookup:
     """Stands behind a module class that defines ``__getattr__``, and answers its ``super().__getattr__(name)``.
 
+    Behind a class with a property named as a member too: the member is found where the property raises AttributeError.
     `Module` itself has none: the interpreter would ask it before every attribute of every module.
     """
 
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return member(self, name)
 
 
 class Module(Converting, Stateful):
@@ -215,6 +217,8 @@ class Module(Converting, Stateful):
             raise KeyError(f"register_{what}: name must not be empty or contain '.', got {name!r}")
         if name not in known and hasattr(self, name):
             raise KeyError(f"register_{what}: {type(self).__name__} already has an attribute {name!r}")
+        if isinstance(getattr(type(self), name, None), property) and not isinstance(self, _WithLookup):
+            type(self).__bases__ = (*type(self).__bases__, _WithLookup)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under ``name``; None reserves the name for a parameter that is absent.

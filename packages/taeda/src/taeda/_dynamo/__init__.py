@@ -76,4 +76,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"taeda._dynamo.{name}")
+    if name == "explain":
+        from taeda._dynamo._explain import explain
+
+        return explain
     raise AttributeError(f"module 'taeda._dynamo' has no attribute {name!r}")
