@@ -164,6 +164,24 @@ class UntypedStorage(_StorageBase):
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             return cls(_C.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), dtype=_C.uint8))
 
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, *, dtype: Any = None
+    ) -> UntypedStorage:
+        """A copy of the bytes of an object that shows its memory, such as `bytes`.
+
+        Args:
+            buffer: The object.
+            byte_order: Of its elements: 'native', 'little' or 'big'.
+            count: Number of elements; all by default.
+            offset: Bytes before the first one.
+            dtype: Of the elements; uint8 by default.
+
+        Raises:
+            ValueError: The byte order is another, or the buffer ends before the last element.
+        """
+        return cls(_from_buffer(buffer, byte_order, count, offset, dtype or _C.uint8))
+
     @property
     def __array_interface__(self) -> Any:
         """For functions that make tensors of arrays: the bytes themselves."""
@@ -237,6 +255,27 @@ class UntypedStorage(_StorageBase):
         return f"taeda.UntypedStorage(device={str(self.device)!r}, nbytes={self.nbytes()})"
 
 
+def _from_buffer(buffer: Any, byte_order: str, count: int, offset: int, dtype: Any) -> Tensor:
+    """A copy of elements, in the machine's order of bytes."""
+    import sys
+
+    if byte_order not in ("native", "little", "big"):
+        raise ValueError(
+            f"from_buffer: argument 'byte_order' must be 'native', 'little' or 'big', found {byte_order!r}"
+        )
+    size, width = len(memoryview(buffer).cast("B")) - offset, dtype.itemsize
+    held = size if count < 0 else count * width
+    if offset < 0 or size < 0 or held > size:
+        raise ValueError(f"from_buffer: {held} bytes from {offset} on, but the buffer has {size + offset}")
+    if held % width:
+        raise ValueError(f"from_buffer: {held} bytes are no whole number of elements of {width} bytes")
+    memory = bytearray(memoryview(buffer).cast("B")[offset : offset + held])
+    elements = _C.frombuffer(memory, dtype=_C.uint8) if held else _C.empty((0,), dtype=_C.uint8)
+    if byte_order not in ("native", sys.byteorder) and width > 1:
+        elements = elements.view(-1, width).flip(1).reshape(-1)
+    return elements.clone().view(dtype)
+
+
 class _TypedMeta(type):
     """`isinstance(storage, FloatStorage)` asks for the dtype."""
 
@@ -293,6 +332,26 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
     @classmethod
     def _over(cls, elements: Tensor) -> TypedStorage:
         return TypedStorage(wrap_storage=UntypedStorage(elements), dtype=elements.dtype)
+
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, *, dtype: Any = None
+    ) -> TypedStorage:
+        """A copy of elements from an object that shows its memory; see :meth:`UntypedStorage.from_buffer`.
+
+        Args:
+            buffer: The object.
+            byte_order: Of its elements: 'native', 'little' or 'big'.
+            count: Number of elements; all by default.
+            offset: Bytes before the first one.
+            dtype: Of the elements, unless the class has one.
+
+        Example:
+            >>> taeda.ByteStorage.from_buffer(b"abc").tolist()
+            [97, 98, 99]
+        """
+        own = cls.__dict__.get("dtype") or dtype or _C.get_default_dtype()
+        return TypedStorage._over(_from_buffer(buffer, byte_order, count, offset, own))
 
     def _elements(self) -> Tensor:
         return self._untyped._elements().view(self.dtype)
