@@ -14,6 +14,8 @@ from taeda_registry.slots import tensor
 Hooks = OrderedDict[int, Callable[..., Any]]
 #: What ``params`` of an optimizer may be: tensors, (name, tensor) pairs, or groups as dicts.
 ParamsT = Iterable[Any]
+#: What `state_dict` gives.
+StateDict = dict[str, Any]
 
 
 class _Required:

@@ -102,6 +102,36 @@ def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..
     return fn
 
 
+def _apply_optimizer_in_backward(
+    optimizer_class: Any, params: Any, optimizer_kwargs: dict[str, Any], register_hook: bool = True
+) -> None:
+    """Give each parameter an optimizer of its own, which steps as soon as its gradient is there.
+
+    Args:
+        optimizer_class: Called with a list of one parameter and the options.
+        params: The parameters.
+        optimizer_kwargs: The options.
+        register_hook: Whether the steps happen in the backward pass; else programs call those of
+            `parameter._in_backward_optimizers`.
+    """
+
+    def give(parameter: Any) -> None:
+        made = optimizer_class([parameter], **optimizer_kwargs)
+        if not hasattr(parameter, "_in_backward_optimizers"):
+            parameter._in_backward_optimizers = []
+        parameter._in_backward_optimizers.append(made)
+
+        def step(_: Any) -> None:
+            made.step()
+            parameter.grad = None
+
+        if register_hook:
+            parameter.register_post_accumulate_grad_hook(step)
+
+    for parameter in params:
+        give(parameter)
+
+
 def _no() -> bool:
     """Whether it is there: False."""
     return False
@@ -110,6 +140,7 @@ def _no() -> bool:
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
     "autograd": {"is_available": _no},
+    "optim": {"_apply_optimizer_in_backward": _apply_optimizer_in_backward},
     "elastic.multiprocessing.errors": {"record": _record},
     "rpc": {"is_available": _no},
 }

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-    "export", "forbid_in_graph", "graph_break",
-    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
-    "maybe_mark_dynamic", "optimize", "optimize_assert", "reset",
+    "explain", "export", "forbid_in_graph", "graph_break",
+    "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address",
+    "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset",
     "run",
 ]  # fmt: skip
 
@@ -53,6 +53,50 @@ def graph_break(msg: str = "") -> None:
     """Mark of a place where compiling ends; nothing happens."""
 
 
+def lookup_backend(compiler_fn: Any) -> Any:
+    """The function that compiles, under its name or itself: every name stands for the function that runs as it is."""
+    return compiler_fn if callable(compiler_fn) else _itself
+
+
+def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
+    """Accepts a function that compiles, also as a decorator; nothing calls it."""
+    return _itself if compiler_fn is None else compiler_fn
+
+
+class ExplainOutput:
+    """What a compiler would say of a function: that it made nothing of it.
+
+    Attributes:
+        graphs, ops_per_graph, break_reasons, out_guards: Empty lists.
+        graph_count, graph_break_count, op_count: 0.
+    """
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+        self.ops_per_graph: list[Any] = []
+        self.break_reasons: list[Any] = []
+        self.out_guards: list[Any] = []
+        self.graph_count = self.graph_break_count = self.op_count = 0
+
+    def __str__(self) -> str:
+        return "Graph Count: 0\nGraph Break Count: 0\nOp Count: 0\nNothing is compiled: functions run as they are."
+
+
+def explain(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function that calls `f` and tells what a compiler made of it.
+
+    Example:
+        >>> explain(lambda x: x + 1)(taeda.ones(2)).graph_count
+        0
+    """
+
+    def inner(*inner_args: Any, **inner_kwargs: Any) -> ExplainOutput:
+        f(*inner_args, **inner_kwargs)
+        return ExplainOutput()
+
+    return inner(*args, **kwargs) if args or kwargs else inner
+
+
 def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
     """Mark of a dimension whose size changes; nothing happens."""
 
@@ -68,7 +112,7 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
     """Mark of a tensor that stays where it is; nothing happens."""
 
 
-_MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "utils"})
+_MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "exc", "utils"})
 
 
 def __getattr__(name: str) -> Any:

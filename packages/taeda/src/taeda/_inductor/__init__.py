@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda import _absent
 from taeda.compiler import _Config, cudagraph_mark_step_begin
 
-__all__ = ["config", "cudagraph_mark_step_begin", "list_mode_options", "list_options"]
+__all__ = [
+    "aot_compile", "aoti_compile_and_package", "aoti_load_package", "config", "cudagraph_mark_step_begin",
+    "list_mode_options", "list_options",
+]  # fmt: skip
+
+globals().update(
+    _absent.functions(
+        "taeda._inductor",
+        "aot_compile aoti_compile_and_package aoti_load_package",
+        "there is no compiler; taeda.export.save and load keep a program as a file",
+    )
+)
 
 config = _Config("taeda._inductor.config", triton=_Config("taeda._inductor.config.triton"))
 
