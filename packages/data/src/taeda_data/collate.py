@@ -177,7 +177,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
         lengths = set(map(len, batch))
         if len(lengths) != 1:
             raise RuntimeError(
-                f"default_collate: each element in list of batch should be of equal size: must have one length, found {sorted(lengths)}"
+                "default_collate: each element in list of batch should be of equal size: must have one length, "
+                f"found {sorted(lengths)}"
             )
         entries = joined(zip(*batch, strict=True))
         return entries if isinstance(first, (list, tuple)) else type(first)(entries)  # type: ignore[call-arg]
