@@ -403,3 +403,16 @@ def test_a_convolution_of_a_program_is_called():
     assert tt.equal(plain(x), expected)
     del plain._conv_forward
     assert tt.equal(plain(x), expected)
+
+
+def test_weights_that_a_program_gives_a_recurrent_layer():
+    layer, other = nn.LSTM(2, 3), nn.LSTM(2, 3)
+    x = tt.ones(4, 1, 2)
+    own, expected = layer(x)[0], other(x)[0]
+    layer._flat_weights = [weight * 1 for weight in other._flat_weights]
+    assert tt.equal(layer(x)[0], expected)
+    assert len(layer._flat_weight_refs) == 4 and list(layer.state_dict()) == list(other.state_dict())
+    for name in layer._flat_weights_names:
+        setattr(layer, name, nn.Parameter(getattr(other, name) * 2))
+    assert not tt.equal(layer(x)[0], expected) and not tt.equal(layer(x)[0], own)
+    assert layer._flat_weights[0] is layer.weight_ih_l0

@@ -422,3 +422,20 @@ def test_copies_of_parameters_share_memory_as_the_originals_did(duplicate):
 def test_the_interpreter_can_remember_where_functions_stand():
     """CPython does so for plain modules without `__getattr__`; else each call of a function takes a tenth longer."""
     assert type(nn.functional) is ModuleType and "__getattr__" not in vars(nn.functional)
+
+
+def test_how_hooks_were_registered_can_be_read():
+    module = nn.Linear(1, 1)
+    assert module._is_full_backward_hook is None
+    plain = module.register_forward_hook(lambda *_: None)
+    marked = module.register_forward_hook(lambda *_: None, with_kwargs=True, always_call=True)
+    before = module.register_forward_pre_hook(lambda *_: None, with_kwargs=True)
+    module.register_full_backward_hook(lambda *_: None)
+    assert list(module._forward_hooks) == [plain.id, marked.id]
+    assert (
+        dict(module._forward_hooks_with_kwargs)
+        == {marked.id: True}
+        == dict(module._forward_hooks_always_called)
+    )
+    assert dict(module._forward_pre_hooks_with_kwargs) == {before.id: True}
+    assert module._is_full_backward_hook is True

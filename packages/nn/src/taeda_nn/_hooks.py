@@ -128,6 +128,33 @@ def hook_property(kind: str) -> property:
     return property(get, replace)
 
 
+def marks_property(kind: str, place: int) -> property:
+    """The attribute in which PyTorch's modules keep the numbers of hooks that were registered in another way."""
+
+    def get(module: Module) -> OrderedDict[int, bool]:
+        own = module._hook_set
+        entries = {} if own is None else getattr(own, kind)
+        return OrderedDict((number, True) for number, entry in entries.items() if entry[place])
+
+    return property(get)
+
+
+def state_hook_property(kind: str) -> property:
+    """The attribute in which PyTorch's modules keep the hooks around saving or loading of one kind."""
+
+    def get(module: Any) -> OrderedDict[int, Any]:
+        if module._state_hooks is None:
+            module._state_hooks = {}
+        return module._state_hooks.setdefault(kind, OrderedDict())
+
+    def replace(module: Any, hooks: Any) -> None:
+        given, kept = OrderedDict(hooks), get(module)
+        kept.clear()
+        kept.update(given)
+
+    return property(get, replace)
+
+
 def add_hook(hooks: OrderedDict[int, Any], entry: Any, prepend: bool = False) -> RemovableHandle:
     """Stores ``entry`` in ``hooks`` and returns the handle that removes it."""
     handle = RemovableHandle(hooks)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad
 from taeda_nn._errors import note_module
-from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked, hook_property
+from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked, hook_property, marks_property
 from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
@@ -504,6 +504,14 @@ class Module(Converting, Stateful):
     _forward_hooks = hook_property("forward")
     _backward_pre_hooks = hook_property("backward_pre")
     _backward_hooks = hook_property("backward")
+    _forward_pre_hooks_with_kwargs = marks_property("forward_pre", 1)
+    _forward_hooks_with_kwargs = marks_property("forward", 1)
+    _forward_hooks_always_called = marks_property("forward", 2)
+
+    @property
+    def _is_full_backward_hook(self) -> bool | None:
+        hooks = None if self._hook_set is None else self._hook_set.backward
+        return next(iter(hooks.values()))[1] if hooks else None
 
     # Text
 
