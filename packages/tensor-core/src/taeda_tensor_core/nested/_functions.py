@@ -309,8 +309,8 @@ def _by_parts(name: str, function: Callable[..., Any]) -> None:
 _METHODS = (
     "abs add sub mul div neg pow exp log sqrt rsqrt sin cos tanh sigmoid relu square reciprocal clamp eq ne lt le gt "
     "ge erf expm1 log1p log2 tan sinh cosh asin acos atan floor ceil round trunc frac logical_and logical_or "
-    "nan_to_num logical_not isnan isinf isfinite masked_fill where clone detach to contiguous float double half bfloat16 cpu "
-    "matmul sgn sign "
+    "nan_to_num logical_not isnan isinf isfinite masked_fill where clone detach to contiguous float double half "
+    "bfloat16 cpu matmul sgn sign "
     "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __matmul__ __eq__ __ne__ __lt__ "
     "__le__ __gt__ __ge__ add_ mul_ sub_ div_ fill_ zero_ relu_"
 )
