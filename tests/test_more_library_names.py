@@ -3,6 +3,7 @@
 import copy
 import importlib
 import pickle
+import zipfile
 
 import pytest
 
@@ -343,3 +344,20 @@ def test_shapes_as_tensors():
     x = taeda.arange(6).reshape(2, 3)
     assert operators.shape_as_tensor(x).tolist() == [2, 3]
     assert operators.reshape_from_tensor_shape(x, taeda.tensor([3, -1])).shape == (3, 2)
+
+
+def test_declared_layers_load_by_the_names_that_files_have(tmp_path):
+    """In PyTorch's files a layer stands by the file that defines it, in ours by its package."""
+    path = tmp_path / "model.pt"
+    taeda.save(taeda.nn.Sequential(taeda.nn.Linear(2, 1), taeda.nn.Dropout()), path)
+    layers = [taeda.nn.Sequential, taeda.nn.modules.linear.Linear, taeda.nn.Dropout]
+    with taeda.serialization.safe_globals(layers[:2]), pytest.raises(Exception, match="Dropout"):
+        taeda.load(path)
+    with taeda.serialization.safe_globals(layers):
+        assert taeda.load(path)(taeda.ones(1, 2)).shape == (1, 1)
+    data = b"\x80\x02ctorch.nn.modules.dropout\nDropout\n)\x81}X\x01\x00\x00\x00pG?\xe0\x00\x00\x00\x00\x00\x00sb."
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", data)
+    with taeda.serialization.safe_globals([taeda.nn.Dropout]):
+        made = taeda.load(path)
+    assert type(made) is taeda.nn.Dropout and made.p == 0.5

@@ -31,3 +31,11 @@ def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> d
 def list_options() -> list[str]:
     """Names of settings: none that anything reads."""
     return []
+
+
+def __getattr__(name: str) -> Any:
+    if name == "utils":
+        from importlib import import_module
+
+        return import_module(f"taeda._inductor.{name}")
+    raise AttributeError(f"module 'taeda._inductor' has no attribute {name!r}")
