@@ -12,8 +12,11 @@ import sys
 
 import taeda as torch
 import taeda.distributed as dist
+import taeda.distributed.checkpoint as dcp
 import taeda.nn.functional as F
 from taeda import nn
+from taeda.distributed.checkpoint.format_utils import dcp_to_torch_save
+from taeda.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from taeda.distributed.device_mesh import DeviceMesh, init_device_mesh
 from taeda.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, StateDictType, fully_shard
 from taeda.distributed.fsdp.wrap import ModuleWrapPolicy
@@ -252,6 +255,56 @@ def flattened() -> None:
         net(rows(RANK, 0)).square().mean().backward()
         norm = net.clip_grad_norm_(1e-3)
         assert norm > 1e-3
+
+
+def checkpoints() -> None:
+    """States of models and optimizers, saved by some and loaded by others."""
+    folder = os.path.join(sys.argv[2], "saved")
+
+    def made(kind: str, seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+        net = Net()
+        with torch.no_grad():
+            for value in net.parameters():
+                value.add_(seed)
+        if kind == "flat":
+            net = FullyShardedDataParallel(net, auto_wrap_policy=ModuleWrapPolicy({nn.Sequential}))
+        elif kind == "rows":
+            fully_shard(net)
+        optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+        net(rows(0, 0)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return net, optimizer
+
+    options = StateDictOptions(full_state_dict=True)
+    expected = [
+        get_state_dict(*made("alone", 0), options=options),
+        get_state_dict(*made("alone", 1), options=options),
+    ]
+    kinds = ("alone", "rows", "flat")
+    for source, target in itertools.product(kinds, kinds):
+        model, steps = get_state_dict(*made(source, 1))
+        job = dcp.async_save({"model": model, "optim": steps, "step": 7}, checkpoint_id=folder)
+        job.result()
+        net, optimizer = made(target, 0)
+        model, steps = get_state_dict(net, optimizer)
+        state = {"model": model, "optim": steps, "step": 0}
+        dcp.load(state, checkpoint_id=folder)
+        set_state_dict(net, optimizer, model_state_dict=state["model"], optim_state_dict=state["optim"])
+        assert state["step"] == 7
+        found = get_state_dict(net, optimizer, options=options)
+        assert list(found[0]) == list(expected[1][0])
+        same(found[0], expected[1][0])
+        for name, own in expected[1][1]["state"].items():
+            same(found[1]["state"][name], own)
+    try:
+        dcp.load({"none": torch.ones(2)}, checkpoint_id=folder)
+    except dcp.CheckpointException as error:
+        assert "Missing key in checkpoint state_dict: none" in str(error)
+    else:
+        raise AssertionError("a missing name was loaded")
+    dcp_to_torch_save(folder, f"{folder}.{RANK}.pt")
+    same(torch.load(f"{folder}.{RANK}.pt", weights_only=False)["model"], expected[1][0])
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).with_name("distributed_tensor_program.py")
-PARTS = ("meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened")
+PARTS = ("meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened", "checkpoints")
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -33,27 +33,8 @@ NAMES = {
     "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "autograd": "DistAutogradContext backward context get_gradients",
-    "checkpoint": "AsyncCheckpointerType BytesStorageMetadata ChunkStorageMetadata DefaultLoadPlanner "
-    "DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan SavePlanner "
-    "StorageReader StorageWriter TensorStorageMetadata WriteItem async_save load load_sharded_optimizer_state_dict "
-    "load_state_dict save save_state_dict",
-    "checkpoint.api": "CheckpointException",
-    "checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner",
-    "checkpoint.filesystem": "FileSystemReader FileSystemWriter",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "checkpoint.format_utils": "BroadcastingTorchSaveReader DynamicMetaLoadPlanner "
-    "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp",
-    "checkpoint.metadata": "Metadata MetadataIndex StorageMeta TensorProperties TensorStorageMetadata "
-    "BytesStorageMetadata",
-    "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
-    "checkpoint.planner": "LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem WriteItemType",
-    "checkpoint.state_dict": "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict "
-    "set_model_state_dict set_optimizer_state_dict set_state_dict",
-    "checkpoint.state_dict_loader": "load load_state_dict _load_state_dict",
-    "checkpoint.state_dict_saver": "async_save save save_state_dict",
-    "checkpoint.stateful": "Stateful",
-    "checkpoint.storage": "StorageReader StorageWriter WriteResult",
     "elastic": "",
     "elastic.agent": "",
     "elastic.agent.server": "",
