@@ -76,6 +76,7 @@ def run(name: str, path: Path, arguments: list[str]) -> int:
     """Runs pytest on that library."""
     warnings.simplefilter("ignore")
     os.environ |= {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled", "MPLBACKEND": "agg"}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the session in order
     zoo_worker.library(name)
     del sys.path[0]
     plain = [
