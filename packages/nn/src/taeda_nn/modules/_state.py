@@ -42,21 +42,6 @@ class LoadPlan(list):
         self.actions: list[Callable[[], Any]] = []
 
 
-def _kept_hooks(kind: str) -> property:
-    """The attribute under which PyTorch's modules keep such hooks by number, for classes that call them themselves."""
-
-    def get(module: Stateful) -> OrderedDict[int, Any]:
-        if module._state_hooks is None:
-            module._state_hooks = {}
-        return module._state_hooks.setdefault(kind, OrderedDict())
-
-    def replace(module: Stateful, hooks: Mapping[int, Any]) -> None:
-        get(module)
-        module._state_hooks[kind] = OrderedDict(hooks)  # type: ignore[index]
-
-    return property(get, replace)
-
-
 class Stateful:
     """The saving and loading of ``Module``."""
 
@@ -252,10 +237,6 @@ class Stateful:
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, incompatible_keys)`` after loading; it may edit the lists."""
         return self._add_state_hook("load_post", hook)
-
-    _state_dict_pre_hooks = _kept_hooks("state_pre")
-    _state_dict_hooks = _kept_hooks("state_post")
-    _load_state_dict_post_hooks = _kept_hooks("load_post")
 
 
 # An instance's real ``__dict__``, and how to give it another (see Note [The dict of a module is asked for late]).
