@@ -277,3 +277,16 @@ def test_gradients_of_a_dtype_of_their_own():
     assert x.grad.dtype is taeda.float64
     with pytest.raises(RuntimeError, match="leaf tensors"):
         (x * 2).grad_dtype  # noqa: B018
+
+
+def test_classes_answer_for_gradients():
+    class Sums(taeda.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, len(args) + len(kwargs or {})
+
+    x = taeda.ones(2, requires_grad=True)
+    sums = taeda.ones(2).as_subclass(Sums)
+    assert grad(sums, x) == grad([sums], x) == grad(x, [sums]) == ("grad", 2)
+    assert backward(sums) == backward([x, sums]) == ("backward", 1)
+    assert grad((x * x).sum(), x)[0].tolist() == [2, 2]

@@ -243,3 +243,41 @@ def test_sizes_and_dimensions_one_by_one():
 def test_half_precision_complex_numbers_are_refused():
     with pytest.raises(NotImplementedError, match="cfloat"):
         tc.ones(2).chalf()
+
+
+def test_storages_of_bytes_make_tensors():
+    """As programs do that gather pickles as tensors."""
+    assert tc.ByteTensor(tc.ByteStorage.from_buffer(b"abc")).tolist() == [97, 98, 99]
+    assert tc.ShortStorage.from_buffer(b"\0\1\0\2", "big").tolist() == [1, 2]
+    assert tc.TypedStorage.from_buffer(b"xx\1\0\2\0", "little", 1, 2, dtype=tc.int16).tolist() == [1]
+
+
+def test_products_of_few_bits():
+    a, b = tc.arange(-6, 6).reshape(3, 4).to(tc.int8), tc.arange(8).reshape(4, 2).to(tc.int8)
+    assert tc._int_mm(a, b).dtype is tc.int32
+    assert tc._int_mm(a, b).tolist() == (a.double() @ b.double()).tolist()
+    x, y = (
+        tc.arange(6.0).reshape(2, 3).to(tc.float8_e4m3fn),
+        tc.arange(6.0).reshape(3, 2).to(tc.float8_e4m3fn),
+    )
+    product = x.float() @ y.float()
+    half, rows, columns = tc.tensor(0.5), tc.tensor([[1.0], [2.0]]), tc.tensor([[3.0, 4.0]])
+    made = tc._scaled_mm(x, y, half, half, out_dtype=tc.bfloat16)
+    assert made.dtype is tc.bfloat16 and made.tolist() == (product / 4).tolist()
+    made = tc._scaled_mm(x, y, rows, columns, bias=tc.tensor([1.0, 0.0]), out_dtype=tc.float32)
+    assert made.tolist() == (product * rows * columns + tc.tensor([1.0, 0.0])).tolist()
+    assert tc._scaled_mm(x, y, half, half).dtype is tc.float8_e4m3fn
+    for call, found in (
+        (lambda: tc._int_mm(a, b.long()), "'mat2' has dtype"),
+        (lambda: tc._int_mm(a, a), r"\(3, 4\) and \(3, 4\)"),
+        (lambda: tc._scaled_mm(x, y, columns, half), "'scale_a'"),
+        (lambda: tc._scaled_mm(x, y, half, half.double()), "'scale_b'"),
+    ):
+        with pytest.raises(RuntimeError, match=found):
+            call()
+
+
+def test_operators_are_found_by_name_in_the_compiled_module():
+    assert tc._C._jit_get_operation("aten::add")[1] == ["default"]
+    assert tc._C._jit_get_operation("aten::nothing_of_the_kind") == (None, None)
+    assert tc._C.default_generator is tc.default_generator

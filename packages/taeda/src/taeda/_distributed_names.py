@@ -16,15 +16,11 @@ _REASON = "there are groups of processes and DistributedDataParallel, not more f
 #: Below taeda.distributed: functions begin with a small letter or an underscore, classes with a capital.
 NAMES = {
     "_composable": "checkpoint contract fully_shard replicate",
-    "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
     "_composable.replicate": "DDP replicate",
     "_shard": "shard_module shard_parameter",
     "_shard.sharded_tensor": "Shard ShardedTensor",
     "_state_dict_utils": "",
     "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
-    "_tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor "
-    "init_device_mesh",
-    "_tensor.experimental": "implicit_replication local_map register_sharding",
     "_tools": "",
     "algorithms._checkpoint": "",
     "algorithms._checkpoint.checkpoint_wrapper": "CheckpointImpl CheckpointWrapper OffloadWrapper "
@@ -37,27 +33,8 @@ NAMES = {
     "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "autograd": "DistAutogradContext backward context get_gradients",
-    "checkpoint": "AsyncCheckpointerType BytesStorageMetadata ChunkStorageMetadata DefaultLoadPlanner "
-    "DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan SavePlanner "
-    "StorageReader StorageWriter TensorStorageMetadata WriteItem async_save load load_sharded_optimizer_state_dict "
-    "load_state_dict save save_state_dict",
-    "checkpoint.api": "CheckpointException",
-    "checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner",
-    "checkpoint.filesystem": "FileSystemReader FileSystemWriter",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "checkpoint.format_utils": "BroadcastingTorchSaveReader DynamicMetaLoadPlanner "
-    "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp",
-    "checkpoint.metadata": "Metadata MetadataIndex StorageMeta TensorProperties TensorStorageMetadata "
-    "BytesStorageMetadata",
-    "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
-    "checkpoint.planner": "LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem WriteItemType",
-    "checkpoint.state_dict": "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict "
-    "set_model_state_dict set_optimizer_state_dict set_state_dict",
-    "checkpoint.state_dict_loader": "load load_state_dict _load_state_dict",
-    "checkpoint.state_dict_saver": "async_save save save_state_dict",
-    "checkpoint.stateful": "Stateful",
-    "checkpoint.storage": "StorageReader StorageWriter WriteResult",
     "elastic": "",
     "elastic.agent": "",
     "elastic.agent.server": "",
@@ -65,7 +42,6 @@ NAMES = {
     "elastic.multiprocessing": "DefaultLogsSpecs Std start_processes",
     "elastic.multiprocessing.errors": "ChildFailedError ErrorHandler ProcessFailure get_error_handler",
     "fsdp._common_utils": "_FSDPState _get_module_fsdp_state",
-    "fsdp._fully_shard": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
     "fsdp._runtime_utils": "_lazy_init",
     "fsdp._traversal_utils": "_get_fsdp_handles",
     "fsdp.flat_param": "FlatParameter",
@@ -81,16 +57,8 @@ NAMES = {
     "rpc": "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo get_worker_info "
     "init_rpc remote rpc_async rpc_sync shutdown",
     "rpc.functions": "async_execution",
-    "tensor._dtensor_spec": "DTensorSpec",
-    "tensor._utils": "compute_global_tensor_info compute_local_shape_and_global_offset",
-    "tensor.device_mesh": "DeviceMesh init_device_mesh",
-    "tensor.experimental": "context_parallel implicit_replication local_map register_sharding",
     "tensor.experimental._attention": "context_parallel context_parallel_unshard set_rotate_method",
-    "tensor.parallel": "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
-    "RowwiseParallel SequenceParallel loss_parallel parallelize_module",
     "tensor.parallel.fsdp": "enable_2d_with_fsdp",
-    "tensor.parallel.loss": "loss_parallel",
-    "tensor.parallel.style": "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel",
     "utils": "_get_root_modules _sync_module_states _sync_params_and_buffers _verify_param_shape_across_processes",
 }  # fmt: skip
 # Errors, which programs catch.
@@ -102,6 +70,36 @@ def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..
     return fn
 
 
+def _apply_optimizer_in_backward(
+    optimizer_class: Any, params: Any, optimizer_kwargs: dict[str, Any], register_hook: bool = True
+) -> None:
+    """Give each parameter an optimizer of its own, which steps as soon as its gradient is there.
+
+    Args:
+        optimizer_class: Called with a list of one parameter and the options.
+        params: The parameters.
+        optimizer_kwargs: The options.
+        register_hook: Whether the steps happen in the backward pass; else programs call those of
+            `parameter._in_backward_optimizers`.
+    """
+
+    def give(parameter: Any) -> None:
+        made = optimizer_class([parameter], **optimizer_kwargs)
+        if not hasattr(parameter, "_in_backward_optimizers"):
+            parameter._in_backward_optimizers = []
+        parameter._in_backward_optimizers.append(made)
+
+        def step(_: Any) -> None:
+            made.step()
+            parameter.grad = None
+
+        if register_hook:
+            parameter.register_post_accumulate_grad_hook(step)
+
+    for parameter in params:
+        give(parameter)
+
+
 def _no() -> bool:
     """Whether it is there: False."""
     return False
@@ -110,6 +108,7 @@ def _no() -> bool:
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
     "autograd": {"is_available": _no},
+    "optim": {"_apply_optimizer_in_backward": _apply_optimizer_in_backward},
     "elastic.multiprocessing.errors": {"record": _record},
     "rpc": {"is_available": _no},
 }

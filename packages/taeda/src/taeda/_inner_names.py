@@ -27,6 +27,7 @@ _INSIDE = {
     **{f"{start}nn.quantized{part}": inner for start in ("ao.", "") for part, inner in _QUANTIZED.items()},
     **{f"{start}nn.qat": _QAT for start in ("ao.", "")},
     "cuda": "sparse",
+    "export": "dynamic_shapes",
     "jit": "_async _freeze _fuser _script _serialization _trace",
     "masked": "_ops maskedtensor maskedtensor.binary maskedtensor.core maskedtensor.creation maskedtensor.reductions",
     "mps": "event",

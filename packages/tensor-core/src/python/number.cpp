@@ -43,6 +43,9 @@ PyObject* binary_mixed(PyObject* a, PyObject* b) noexcept {
   return guarded([&]() -> PyObject* {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
+    // Where the order is free the tensor comes first, so that graphs name it first.
+    if constexpr (std::string_view(Name().plain) == Name().reflected)
+      if (!is_tensor(a)) return wrap(Op(*right, *left));
     return wrap(Op(*left, *right));
   });
 }

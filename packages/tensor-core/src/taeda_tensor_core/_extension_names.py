@@ -19,9 +19,11 @@ _ANSWERS: dict[str, Any] = {
     "_are_functorch_transforms_active": False,
     "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
     "_current_graph_task_id": -1, "_current_autograd_node": None, "_get_cudnn_enabled": False,
-    "_dispatch_has_kernel_for_dispatch_key": False,
+    "_dispatch_has_kernel_for_dispatch_key": False, "_jit_set_autocast_mode": False,
+    "_jit_set_nvfuser_horizontal_mode": False, "_jit_set_bailout_depth": 0, "_jit_set_num_profiled_runs": 0,
 }  # fmt: skip
 _FLAGS: dict[str, bool] = {
+    "_GLIBCXX_USE_CXX11_ABI": True,
     "has_lapack": True,
     "has_mkl": False,
     "has_mkldnn": True,
@@ -125,7 +127,23 @@ def _is_tracing() -> bool:
     return _get_tracing_state() is not None
 
 
-_FUNCTIONS = {"_get_tracing_state": _get_tracing_state, "_is_tracing": _is_tracing}
+def _jit_get_operation(name: str) -> tuple[Any, Any]:
+    """An operator by its name with its package, and the names of its overloads; a pair of None if there is none."""
+    from taeda_tensor_core import ops
+
+    package, _, short = name.partition("::")
+    try:
+        found = getattr(getattr(ops, package), short)
+    except AttributeError:
+        return None, None
+    return found, found.overloads()
+
+
+_FUNCTIONS = {
+    "_get_tracing_state": _get_tracing_state,
+    "_is_tracing": _is_tracing,
+    "_jit_get_operation": _jit_get_operation,
+}
 
 
 def find(name: str) -> Any:
@@ -153,10 +171,10 @@ def find(name: str) -> Any:
         return is_alias_of
     if name == "_is_torch_function_mode_enabled":
         return lambda: bool(_C._function_mode_stack())
-    if name == "_VariableFunctions":
+    if name in ("_VariableFunctions", "default_generator"):
         import taeda_tensor_core
 
-        return taeda_tensor_core
+        return taeda_tensor_core if name == "_VariableFunctions" else taeda_tensor_core.default_generator
     if name in ("TensorBase", "_TensorBase"):
         return _C.Tensor
     if name == "_LinAlgError":

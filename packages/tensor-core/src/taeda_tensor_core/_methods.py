@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core import _C, _copies, _functions, _info, _overridable, _printing, _unique
+from taeda_tensor_core import _C, _copies, _functions, _info, _overridable, _printing, _unique, removed_names
 from taeda_tensor_core._C import Tensor
 
 TYPE_CHECKING = False
@@ -506,6 +506,8 @@ def install() -> None:
         setattr(Tensor, function.__name__, function)
     for name in _C._reserved_devices():
         setattr(Tensor, name, _mover(name))
+    for name in ("eig", "lstsq", "solve", "symeig"):
+        setattr(Tensor, name, removed_names.FUNCTIONS[name])
     Tensor.is_same_size = _functions.is_same_size
     Tensor.lu = lu
     _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device

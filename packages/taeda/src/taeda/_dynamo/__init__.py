@@ -8,6 +8,7 @@ from taeda.compiler import (
     _itself,
     allow_in_graph,
     assume_constant_result,
+    compile,
     disable,
     is_compiling,
     list_backends,
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-    "export", "forbid_in_graph", "graph_break",
-    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
-    "maybe_mark_dynamic", "optimize", "optimize_assert", "reset",
+    "explain", "export", "forbid_in_graph", "graph_break",
+    "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address",
+    "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset",
     "run",
 ]  # fmt: skip
 
@@ -34,16 +35,14 @@ config = _Config(
     verbose=False,
     capture_scalar_outputs=False,
 )
-#: Nothing is compiled, so no module is of this class.
-OptimizedModule = _absent.cls("taeda._dynamo.OptimizedModule", "there is no compiler of Python programs")
 export = _absent.function("taeda._dynamo.export", "there is no compiler of Python programs")
 disallow_in_graph = forbid_in_graph = allow_in_graph
 run = _itself
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that gives the function itself."""
-    return _itself
+    """A decorator that gives the function itself; of a module it makes one that calls it."""
+    return _itself if kwargs.get("disable") else compile
 
 
 optimize_assert = optimize
@@ -51,6 +50,50 @@ optimize_assert = optimize
 
 def graph_break(msg: str = "") -> None:
     """Mark of a place where compiling ends; nothing happens."""
+
+
+def lookup_backend(compiler_fn: Any) -> Any:
+    """The function that compiles, under its name or itself: every name stands for the function that runs as it is."""
+    return compiler_fn if callable(compiler_fn) else _itself
+
+
+def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
+    """Accepts a function that compiles, also as a decorator; nothing calls it."""
+    return _itself if compiler_fn is None else compiler_fn
+
+
+class ExplainOutput:
+    """What a compiler would say of a function: that it made nothing of it.
+
+    Attributes:
+        graphs, ops_per_graph, break_reasons, out_guards: Empty lists.
+        graph_count, graph_break_count, op_count: 0.
+    """
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+        self.ops_per_graph: list[Any] = []
+        self.break_reasons: list[Any] = []
+        self.out_guards: list[Any] = []
+        self.graph_count = self.graph_break_count = self.op_count = 0
+
+    def __str__(self) -> str:
+        return "Graph Count: 0\nGraph Break Count: 0\nOp Count: 0\nNothing is compiled: functions run as they are."
+
+
+def explain(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function that calls `f` and tells what a compiler made of it.
+
+    Example:
+        >>> explain(lambda x: x + 1)(taeda.ones(2)).graph_count
+        0
+    """
+
+    def inner(*inner_args: Any, **inner_kwargs: Any) -> ExplainOutput:
+        f(*inner_args, **inner_kwargs)
+        return ExplainOutput()
+
+    return inner(*args, **kwargs) if args or kwargs else inner
 
 
 def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
@@ -68,12 +111,20 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
     """Mark of a tensor that stays where it is; nothing happens."""
 
 
-_MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "utils"})
+_MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "exc", "utils"})
 
 
 def __getattr__(name: str) -> Any:
+    if name == "OptimizedModule":
+        from taeda._dynamo.eval_frame import OptimizedModule
+
+        return OptimizedModule
     if name in _MODULES:
         from importlib import import_module
 
         return import_module(f"taeda._dynamo.{name}")
+    if name == "explain":
+        from taeda._dynamo._explain import explain
+
+        return explain
     raise AttributeError(f"module 'taeda._dynamo' has no attribute {name!r}")

@@ -211,33 +211,6 @@ def _cudnn_attention(
 # --- products ---
 
 
-@part("_int_mm(Tensor self, Tensor mat2) -> Tensor")
-def _int_mm(self: Any, mat2: Any) -> Any:
-    """The product of int8 matrices in int32.
-
-    Raises:
-        RuntimeError: Another dtype.
-    """
-    for name, given in (("self", self), ("mat2", mat2)):
-        if given.dtype not in (_C.int8, _C.uint8):
-            raise RuntimeError(f"_int_mm: argument '{name}' has dtype {given.dtype}, expected int8")
-    return _C.mm(self.to(_C.int32), mat2.to(_C.int32))
-
-
-@part(
-    "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None,"
-    " DType? out_dtype=None, bool use_fast_accum=False) -> Tensor"
-)
-def _scaled_mm(
-    self: Any, mat2: Any, scale_a: Any, scale_b: Any, bias: Any = None, scale_result: Any = None, out_dtype: Any = None,
-    use_fast_accum: bool = False,
-) -> Any:  # fmt: skip
-    """The product of matrices times scales of the whole, of rows of `self` and of columns of `mat2`."""
-    made = _C.mm(self.to(_C.float32) * scale_a, mat2.to(_C.float32) * scale_b)
-    made = made if bias is None else made + bias
-    return (made if scale_result is None else made * scale_result).to(out_dtype or self.dtype)
-
-
 @part(
     "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False)"
     " -> Tensor"
@@ -446,8 +419,11 @@ FUNCTIONS |= {
 # --- what private functions of the package are ---
 
 for _known, _schema in {
+    "_int_mm": "(Tensor self, Tensor mat2) -> Tensor",
     "_is_all_true": "(Tensor self) -> Tensor",
     "_is_any_true": "(Tensor self) -> Tensor",
+    "_scaled_mm": "(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
+    "Tensor? scale_result=None, DType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
     "_shape_as_tensor": "(Tensor self) -> Tensor",
     "_softmax_backward_data": "(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
     "_log_softmax_backward_data": "(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
