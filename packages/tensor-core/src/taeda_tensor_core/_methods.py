@@ -156,6 +156,11 @@ def storage(self: Tensor) -> Any:
     return _storage.typed_storage(self)
 
 
+def _typed_storage(self: Tensor) -> Any:
+    """`storage()`."""
+    return storage(self)
+
+
 def storage_type(self: Tensor) -> type:
     """The older class of the tensor's memory."""
     from taeda_tensor_core import storage as _storage
@@ -512,7 +517,8 @@ def install() -> None:
     Tensor.lu = lu
     _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device
     _C.device.__call__ = _decorate_with_device
-    Tensor.storage = Tensor._typed_storage = storage
+    Tensor.storage = storage
+    Tensor._typed_storage = _typed_storage
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.chalf = chalf
