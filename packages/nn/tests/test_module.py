@@ -3,6 +3,8 @@
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 import weakref
 from types import ModuleType
 
@@ -375,3 +377,30 @@ def test_how_hooks_were_registered_can_be_read():
     )
     assert dict(module._forward_pre_hooks_with_kwargs) == {before.id: True}
     assert module._is_full_backward_hook is True
+
+
+def test_hooks_of_all_modules_are_met_by_calls_of_before():
+    """The first one exchanges what a call does; functions that programs have kept or replaced stay what they are."""
+    program = """
+import taeda_nn as nn
+from taeda_nn.modules.module import register_module_forward_hook
+from taeda_registry.slots import tensor as tt
+seen, call = [], nn.Module.__call__
+def counted(self, *args, **kwargs):
+    seen.append("call")
+    return call(self, *args, **kwargs)
+nn.Module.__call__ = counted
+layer = nn.Identity()
+layer(1), layer(input=2), nn.Identity.__call__(layer, 3)
+assert seen == ["call"] * 3
+handle = register_module_forward_hook(lambda module, args, output: seen.append(output))
+layer(4)
+assert seen[3:] == ["call", 4], seen
+nn.Module.__call__ = call
+layer(5), call(layer, 6)
+assert seen[5:] == [5, 6], seen
+handle.remove()
+layer(7)
+assert seen[5:] == [5, 6], seen
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
