@@ -429,7 +429,7 @@ def test_checks_that_derived_recurrent_layers_call(kind):
     layer.check_forward_args(x, hidden, None)
     with pytest.raises(RuntimeError, match="Expected hidden"):
         layer.check_forward_args(x[:, :3], hidden, None)
-    with pytest.raises(RuntimeError, match="equal to input_size. Expected 2, got 1"):
+    with pytest.raises(RuntimeError, match=r"equal to input_size\. Expected 2, got 1"):
         layer.check_forward_args(x[..., :1], hidden, None)
     order = tt.tensor([1, 0, 3, 2])
     permuted = layer.permute_hidden(hidden, order)

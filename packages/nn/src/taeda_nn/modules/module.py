@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 _MISSING: Any = object()
-# The hooks for all modules; None while there are none. With the first one the code of `Module.__call__` is exchanged for
-# one that looks here, so that other calls need not; the function, which programs hold and replace, stays the same.
+# The hooks for all modules; None while there are none. With the first one the code of `Module.__call__` is exchanged
+# for one that looks here, so that other calls need not; the function, which programs hold and replace, stays the same.
 _everywhere: HookSet | None = None
 _NO_HOOKS = HookSet()
 # PyTorch's names of the hooks at registrations.
