@@ -404,3 +404,45 @@ layer(7)
 assert seen[5:] == [5, 6], seen
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+class Marked(nn.Module):
+    """A module that pickles its ``__dict__`` itself, as programs do that leave something out."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.scale = nn.Parameter(tt.ones(1))
+        self.register_buffer("passing", tt.zeros(1), persistent=False)
+        self.file, self.notes = iter(()), {"k": [1]}
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        del state["file"]
+        return {**state, "mark": 5}
+
+    def forward(self, x):
+        return self.inner(x) * self.scale
+
+
+class MarkedTwice(Marked):
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.file = None
+
+
+@pytest.mark.parametrize("cls", [Marked, MarkedTwice])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
+def test_modules_that_pickle_their_dict_themselves(cls, copied):
+    module = cls()
+    made = copied(module)
+    assert made.mark == 5 and made.notes == {"k": [1]} and made.notes is not module.notes
+    assert list(made.state_dict()) == ["scale", "inner.weight", "inner.bias"]
+    assert [name for name, _ in made.named_buffers()] == ["passing"]
+    x = tt.ones(1, 2)
+    assert tt.equal(made(x), module(x))
+    made.scale = nn.Parameter(tt.zeros(1))
+    assert made.__dict__["_parameters"]["scale"] is made.scale and made.__getattr__("scale") is made.scale
+    assert module.scale.item() == 1
+    made.float().eval()
+    assert module.training and made(x).tolist() == [[0, 0]]
