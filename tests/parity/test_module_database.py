@@ -213,7 +213,7 @@ def test_a_function_put_into_functional_is_called(info, monkeypatch):
         given = info.module_inputs_func(
             info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
         )
-        for sample in given:
+        for sample in given[:5]:
             if sample.forward_input is None:
                 continue
             made = sample.constructor_input

@@ -487,3 +487,90 @@ def test_hooks_see_the_same(kind):
     for a, b in zip(*seen, strict=True):
         for x, y in zip(a, b, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+
+
+SPARSIFIERS = [
+    {},
+    {"sparsity_level": 0.3, "sparse_block_shape": (1, 1)},
+    {"sparse_block_shape": (3, 2)},
+    {"sparsity_level": 0.7, "zeros_per_block": 2},
+    {"sparse_block_shape": (2, 5), "zeros_per_block": 3, "norm": 1},
+    {"sparsity_level": 1.0},
+    {"sparsity_level": 0.0},
+]
+
+
+def sparsified(space, settings, weight):
+    """The mask, the names of the state before and after, and the weight of a pruned layer."""
+    model = space.nn.Sequential(space.nn.Linear(20, 6))
+    with space.no_grad():
+        model[0].weight.copy_(space.tensor(weight.tolist()))
+    sparsifier = space.ao.pruning.WeightNormSparsifier(**settings)
+    sparsifier.prepare(model, [{"tensor_fqn": "0.weight"}])
+    sparsifier.step()
+    mask, before = model[0].parametrizations.weight[0].mask, list(model.state_dict())
+    kept = sorted(sparsifier.state_dict()["groups"][0])
+    sparsifier.squash_mask(("sparsity_level",))
+    after = list(model.state_dict()), model[0].sparse_params, model[0].weight.tolist()
+    return mask.float().tolist(), before, kept, after
+
+
+@pytest.mark.parametrize("settings", SPARSIFIERS)
+def test_pruning_by_norms_of_blocks(settings):
+    import taeda
+
+    weight = rand(6, 20).astype(np.float32)
+    assert sparsified(taeda, settings, weight) == sparsified(torch, settings, weight)
+
+
+def test_pruning_of_blocks_that_reach_beyond_the_matrix():
+    import taeda
+
+    model = taeda.nn.Sequential(taeda.nn.Linear(5, 3))
+    sparsifier = taeda.ao.pruning.WeightNormSparsifier(0.5, (2, 4), 2)
+    sparsifier.prepare(model, None)
+    sparsifier.step()
+    mask = model[0].parametrizations.weight[0].mask
+    assert tuple(mask.shape) == (3, 5) and 2 <= int((mask == 0).sum()) <= 4
+
+
+@pytest.mark.parametrize("nearliness", [-1, 1, 3, 2, 50])
+def test_pruning_to_diagonals(nearliness):
+    import taeda
+
+    found = []
+    for space in (taeda, torch):
+        model = space.nn.Sequential(space.nn.Linear(5, 4))
+        sparsifier = space.ao.pruning.NearlyDiagonalSparsifier(nearliness)
+        sparsifier.prepare(model, None)
+        try:
+            sparsifier.step()
+            found.append(model[0].parametrizations.weight[0].mask.tolist())
+        except ValueError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+
+
+def schedule_of_sparsity(space, kind, *args, **kwargs):
+    pruning, model = space.ao.pruning, space.nn.Sequential(space.nn.Linear(4, 4))
+    sparsifier = pruning.WeightNormSparsifier(0.8)
+    sparsifier.prepare(model, None)
+    schedule, found = getattr(pruning, kind)(sparsifier, *args, **kwargs), []
+    for _ in range(9):
+        found.append(schedule.get_last_sl())
+        sparsifier.step()
+        schedule.step()
+    other = pruning.WeightNormSparsifier(0.1)
+    other.prepare(space.nn.Sequential(space.nn.Linear(4, 4)), None)
+    other.load_state_dict(sparsifier.state_dict())
+    return found, sorted(schedule.state_dict()), other.groups[0]["sparsity_level"]
+
+
+def test_schedules_of_sparsity():
+    import taeda
+
+    cubic = {"init_sl": 0.1, "init_t": 1, "delta_t": 2, "total_t": 3, "initially_zero": True}
+    for kind, args, kwargs in (("CubicSL", (), cubic), ("LambdaSL", (lambda step: 0.5**step,), {})):
+        ours, theirs = (schedule_of_sparsity(space, kind, *args, **kwargs) for space in (taeda, torch))
+        np.testing.assert_allclose(ours[0], theirs[0])
+        assert ours[1:] == theirs[1:]

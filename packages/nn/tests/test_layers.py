@@ -416,3 +416,22 @@ def test_weights_that_a_program_gives_a_recurrent_layer():
         setattr(layer, name, nn.Parameter(getattr(other, name) * 2))
     assert not tt.equal(layer(x)[0], expected) and not tt.equal(layer(x)[0], own)
     assert layer._flat_weights[0] is layer.weight_ih_l0
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_checks_that_derived_recurrent_layers_call(kind):
+    layer = getattr(nn, kind)(2, 3, 2, bidirectional=True)
+    x = tt.ones(5, 4, 2)
+    expected = layer.get_expected_hidden_size(x, None)
+    assert tuple(expected) == (4, 4, 3) == tuple(layer.get_expected_hidden_size(x[:, 0], tt.tensor([4, 1])))
+    state = tt.arange(48.0).reshape(4, 4, 3)
+    hidden = (state, state) if kind == "LSTM" else state
+    layer.check_forward_args(x, hidden, None)
+    with pytest.raises(RuntimeError, match="Expected hidden"):
+        layer.check_forward_args(x[:, :3], hidden, None)
+    with pytest.raises(RuntimeError, match=r"equal to input_size\. Expected 2, got 1"):
+        layer.check_forward_args(x[..., :1], hidden, None)
+    order = tt.tensor([1, 0, 3, 2])
+    permuted = layer.permute_hidden(hidden, order)
+    assert tt.equal(permuted[0] if kind == "LSTM" else permuted, state[:, order])
+    assert layer.permute_hidden(hidden, None) is hidden

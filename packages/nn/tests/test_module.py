@@ -3,6 +3,8 @@
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 import weakref
 from types import ModuleType
 
@@ -439,3 +441,72 @@ def test_how_hooks_were_registered_can_be_read():
     )
     assert dict(module._forward_pre_hooks_with_kwargs) == {before.id: True}
     assert module._is_full_backward_hook is True
+
+
+def test_hooks_of_all_modules_are_met_by_calls_of_before():
+    """The first one exchanges what a call does; functions that programs have kept or replaced stay what they are."""
+    program = """
+import taeda_nn as nn
+from taeda_nn.modules.module import register_module_forward_hook
+from taeda_registry.slots import tensor as tt
+seen, call = [], nn.Module.__call__
+def counted(self, *args, **kwargs):
+    seen.append("call")
+    return call(self, *args, **kwargs)
+nn.Module.__call__ = counted
+layer = nn.Identity()
+layer(1), layer(input=2), nn.Identity.__call__(layer, 3)
+assert seen == ["call"] * 3
+handle = register_module_forward_hook(lambda module, args, output: seen.append(output))
+layer(4)
+assert seen[3:] == ["call", 4], seen
+nn.Module.__call__ = call
+layer(5), call(layer, 6)
+assert seen[5:] == [5, 6], seen
+handle.remove()
+layer(7)
+assert seen[5:] == [5, 6], seen
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+class Marked(nn.Module):
+    """A module that pickles its ``__dict__`` itself, as programs do that leave something out."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.scale = nn.Parameter(tt.ones(1))
+        self.register_buffer("passing", tt.zeros(1), persistent=False)
+        self.file, self.notes = iter(()), {"k": [1]}
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        del state["file"]
+        return {**state, "mark": 5}
+
+    def forward(self, x):
+        return self.inner(x) * self.scale
+
+
+class MarkedTwice(Marked):
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.file = None
+
+
+@pytest.mark.parametrize("cls", [Marked, MarkedTwice])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
+def test_modules_that_pickle_their_dict_themselves(cls, copied):
+    module = cls()
+    made = copied(module)
+    assert made.mark == 5 and made.notes == {"k": [1]} and made.notes is not module.notes
+    assert list(made.state_dict()) == ["scale", "inner.weight", "inner.bias"]
+    assert [name for name, _ in made.named_buffers()] == ["passing"]
+    x = tt.ones(1, 2)
+    assert tt.equal(made(x), module(x))
+    made.scale = nn.Parameter(tt.zeros(1))
+    assert made.__dict__["_parameters"]["scale"] is made.scale and made.__getattr__("scale") is made.scale
+    assert module.scale.item() == 1
+    made.float().eval()
+    assert module.training and made(x).tolist() == [[0, 0]]

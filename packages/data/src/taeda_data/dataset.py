@@ -99,7 +99,8 @@ class ConcatDataset(Dataset[T_co]):
     """Data sets one after another.
 
     Raises:
-        ValueError: nothing to concatenate, or an iterable data set among them; from ``[]`` an IndexError.
+        AssertionError: nothing to concatenate, or an iterable data set among them.
+        IndexError, ValueError: from ``[]``, behind the end or before the beginning.
     """
 
     def __init__(self, datasets: Sequence[Dataset[T_co]]) -> None:
@@ -108,7 +109,17 @@ class ConcatDataset(Dataset[T_co]):
             raise AssertionError("ConcatDataset: argument 'datasets' should not be an empty iterable")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Sequence[Any]) -> list[int]:
+        """Where each of the data sets ends."""
+        return list(itertools.accumulate(map(len, sequence)))
+
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """Older name of ``cumulative_sizes``."""
+        return self.cumulative_sizes
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]

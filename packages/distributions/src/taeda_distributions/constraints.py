@@ -121,7 +121,7 @@ class _Independent(Constraint):
         return result.reshape((*result.shape[:kept], -1)).all(-1)
 
     def __repr__(self) -> str:
-        return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
 class _Boolean(Constraint):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from taeda_nn._bind import Tensor, op
 
@@ -54,9 +55,11 @@ def _not_positive(eps: float) -> ValueError:
     return ValueError(f"batch_norm: eps must be positive, got {eps}")
 
 
-def _need_several_values(name: str, input: Tensor) -> None:
+def _need_several_values(owner: Any, input: Tensor) -> None:
+    """ValueError if a batch has one value for each channel; ``owner`` is a name, or the layer."""
     shape = input.shape
     if len(shape) > 1 and shape[1] and input.numel() // shape[1] == 1:
+        name = owner if isinstance(owner, str) else type(owner).__name__
         raise ValueError(f"{name}: training needs more than one value per channel, got shape {tuple(shape)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
@@ -154,13 +154,17 @@ def member(module: Module | None, name: str) -> Any:
     raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
 
 
+def _nobody() -> None:
+    """No module."""
+
+
 class Lookup:
     """What ``module.__getattr__(name)`` calls where the class has no such method; it does not keep the module."""
 
     __slots__ = ("_owner",)
 
-    def __init__(self, module: Module) -> None:
-        self._owner = weakref.ref(module)
+    def __init__(self, module: Module | None) -> None:
+        self._owner: Callable[[], Module | None] = _nobody if module is None else weakref.ref(module)
 
     def __call__(self, name: str) -> Any:
         """The member of that name."""
@@ -174,9 +178,10 @@ class Lookup:
 def shown_attributes(module: Module) -> dict[str, Any]:
     """A module's ``__dict__`` as programs see it: with views of its members under PyTorch's names."""
     values = attributes(module)
-    if "_parameters" not in values and "_parameter_names" in values:
+    if type(values.get("_parameters")) is not KeptMembers and "_parameter_names" in values:
         for book, kind in zip(_BOOKS, _KINDS, strict=True):
             values[book] = KeptMembers(module, kind)
+        values["__getattr__"] = Lookup(module)
     return values
 
 
@@ -296,7 +301,7 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
     for kind in _BOOKS:
         values.update(state[kind])
     values["__getattr__"] = Lookup(module)
-    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set"}
+    elsewhere = {*_BOOKS, *_FOREIGN_HOOKS, "_hook_set", "_non_persistent_buffers_set", "__getattr__"}
     for name, value in state.items():
         if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):
             values[name] = value

@@ -40,9 +40,11 @@ class Dropout(_DropoutNd):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        if F.dropout is not _f_dropout or self.inplace:
+        if F.dropout is not _f_dropout:
             return F.dropout(input, self.p, self.training, self.inplace)
-        return _dropout(input, self.p, True) if self.training else input
+        if not self.training:
+            return input
+        return F.dropout(input, self.p, True, True) if self.inplace else _dropout(input, self.p, True)
 
 
 class Dropout1d(_DropoutNd):

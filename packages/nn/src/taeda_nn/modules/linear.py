@@ -27,7 +27,7 @@ class Identity(Module):
         >>> model.head = nn.Identity()
     """
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
     def forward(self, input: Any) -> Any:

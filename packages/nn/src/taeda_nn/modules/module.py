@@ -48,7 +48,8 @@ __all__ = [
 ]
 
 _MISSING: Any = object()
-# The hooks for all modules; None while there are none, so that a call tests one name.
+# The hooks for all modules; None while there are none. With the first one the code of `Module.__call__` is exchanged
+# for one that looks here, so that other calls need not; the function, which programs hold and replace, stays the same.
 _everywhere: HookSet | None = None
 _NO_HOOKS = HookSet()
 # PyTorch's names of the hooks at registrations.
@@ -127,7 +128,7 @@ class Module(Converting, Stateful):
 
     def __call__(self, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         # The first argument stands apart because packing and unpacking it would cost more than the rest of the call.
-        if args or kwargs or input is _MISSING or self._hook_set is not None or _everywhere is not None:
+        if args or kwargs or input is _MISSING or self._hook_set is not None:
             return self._call_in_full(args if input is _MISSING else (input, *args), kwargs)
         try:
             return self.forward(input)
@@ -152,7 +153,7 @@ class Module(Converting, Stateful):
 
     _wrapped_call_impl = _call_impl
 
-    def compile(self, *_args: Any, **_kwargs: Any) -> None:
+    def compile(self, *args: Any, **kwargs: Any) -> None:
         """Accepted for programs that compile their modules; the module is called as before."""
 
     # Copies and pickles
@@ -533,6 +534,13 @@ class Module(Converting, Stateful):
         return "\n  ".join([f"{self._get_name()}(", *lines, *children]) + "\n)"
 
 
+_plain_call: Any = Module.__call__
+
+
+def _call_with_hooks_everywhere(module: Module, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+    return module._call_in_full(args if input is _MISSING else (input, *args), kwargs)
+
+
 def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
@@ -549,6 +557,7 @@ def _hooks_everywhere() -> HookSet:
     global _everywhere
     if _everywhere is None:
         _everywhere = HookSet()
+        _plain_call.__code__ = _call_with_hooks_everywhere.__code__
     return _everywhere
 
 

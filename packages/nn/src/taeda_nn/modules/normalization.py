@@ -62,8 +62,9 @@ class LayerNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        function = _layer_norm if F.layer_norm is _f_layer_norm else F.layer_norm
-        return function(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        if F.layer_norm is not _f_layer_norm:
+            return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        return _layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return (

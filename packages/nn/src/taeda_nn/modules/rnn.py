@@ -144,6 +144,66 @@ class RNNBase(Module):
         n = len(flat) // (self.num_layers * (2 if self.bidirectional else 1))
         return [flat[i : i + n] for i in range(0, len(flat), n)]
 
+    # What programs call that derive layers of their own.
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """RuntimeError or ValueError unless the input is one of the layer's size and dtype."""
+        if input.dtype != self.weight_ih_l0.dtype and not _autocasts(input.device.type):
+            raise ValueError(
+                f"{type(self).__name__}: RNN input dtype ({input.dtype}) does not match weight dtype "
+                f"({self.weight_ih_l0.dtype}); convert one of them"
+            )
+        expected = 3 if batch_sizes is None else 2
+        if input.dim() != expected:
+            raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                "input.size(-1) must be equal to input_size. Expected "
+                f"{self.input_size}, got {input.shape[-1]}"
+            )
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the state that an input needs."""
+        if batch_sizes is not None:
+            batch = int(batch_sizes[0])
+        else:
+            batch = input.shape[0 if self.batch_first else 1]
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        return count, batch, self.proj_size or self.hidden_size
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the state of an LSTM's cells that an input needs."""
+        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
+
+    def check_hidden_size(
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        """RuntimeError unless a state has this shape."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """RuntimeError or ValueError unless input and state fit the layer."""
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes)
+        if self.mode != "LSTM":
+            self.check_hidden_size(hidden, expected)
+            return
+        self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
+        cells = self.get_expected_cell_size(input, batch_sizes)
+        self.check_hidden_size(hidden[1], cells, "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """A state with its batch in another order."""
+        if permutation is None:
+            return hx
+        if self.mode == "LSTM":
+            return tuple(state.index_select(1, permutation) for state in hx)
+        return hx.index_select(1, permutation)
+
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         """Runs over a sequence (T, B, features), (B, T, features) if ``batch_first``, (T, features) or packed."""
         several = self.mode == "LSTM"

@@ -51,13 +51,13 @@ class PackedSequence(_Packed):
         ]
         return type(self)(data, self.batch_sizes, *moved)
 
-    def cpu(self) -> PackedSequence:
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Moves the data to the CPU."""
-        return self.to(device="cpu")
+        return self.to(*args, **{"device": "cpu", **kwargs})
 
-    def cuda(self) -> PackedSequence:
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Moves the data to a GPU."""
-        return self.to(device="cuda")
+        return self.to(*args, **{"device": "cuda", **kwargs})
 
     @property
     def is_cuda(self) -> bool:

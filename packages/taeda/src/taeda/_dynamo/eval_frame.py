@@ -32,8 +32,11 @@ class OptimizedModule(nn.Module):
         super().__init__()
         self._orig_mod = mod
         self.dynamo_ctx = dynamo_ctx
-        self.forward = mod.__call__
         self._torchdynamo_orig_callable = mod.forward
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module within computes, its hooks included."""
+        return _within(self)(*args, **kwargs)
 
     @property
     def training(self) -> bool:

@@ -1,5 +1,5 @@
-"""Quantizing models, and the layers of quantized ones."""
+"""Quantizing and pruning models, and the layers of quantized ones."""
 
-from taeda.ao import nn, quantization
+from taeda.ao import nn, pruning, quantization
 
-__all__ = ["nn", "quantization"]
+__all__ = ["nn", "pruning", "quantization"]

@@ -1,0 +1,1 @@
+"""Sparsifiers, which decide what of a tensor is masked."""
