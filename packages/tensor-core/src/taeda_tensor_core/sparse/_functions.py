@@ -212,10 +212,23 @@ def _to_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
 # Places
 
 
+_TURNED = {
+    "sparse_csr": "sparse_csc",
+    "sparse_csc": "sparse_csr",
+    "sparse_bsr": "sparse_bsc",
+    "sparse_bsc": "sparse_bsr",
+}
+
+
 @sparse("transpose", "swapaxes", "swapdims")
 def _transpose(self: Any, dim0: int, dim1: int) -> Any:
     dims = list(range(self.dim()))
     dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
+    if self._way in _TURNED and dims == [1, 0]:  # what were rows are columns, in the same memory
+        values = self._elements if self._elements.dim() == 1 else self._elements.transpose(1, 2)
+        return SparseTensor.around(
+            self._places, values, tuple(reversed(self.shape)), _TURNED[self._way], True
+        )
     return _permute(self, dims)
 
 
@@ -365,6 +378,12 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     if not isinstance(mat1, SparseTensor):
         return _sparse_dense(_t(mat2), mat1.t()).t()
     return _sparse_sparse(mat1, mat2)
+
+
+@sparse("linear")
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    made = mm(input, weight.t())
+    return made if bias is None else made + bias
 
 
 @sparse("mv")
