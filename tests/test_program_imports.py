@@ -9,6 +9,7 @@ import pytest
 import taeda
 
 IMPORTED = [
+    "fx._symbolic_trace: compatibility",
     "jit: _get_trace_graph", "cuda: _lazy_call _lazy_init", "nn.modules.conv: _ConvTransposeMixin _ConvNd",
     "_C: Value Graph Node FunctionSchema", "_vmap_internals: _vmap", "_subclasses.fake_tensor: unset_fake_temporarily",
     "distributed.tensor._utils: compute_local_shape_and_global_offset", "distributed.run: main get_args_parser",
@@ -176,3 +177,8 @@ def test_what_a_compiler_would_make_is_told():
     assert "relu" in str(told.ops_per_graph[0][0]) and "Graph Break Count: 0\nOp Count: 2\n" in str(told)
     nothing = taeda._dynamo.explain(lambda x: x, 1)
     assert (nothing.graph_count, nothing.op_count, nothing.ops_per_graph) == (0, 0, [])
+
+
+def test_segments_under_their_private_name():
+    found = taeda._segment_reduce(taeda.arange(5.0), "mean", offsets=taeda.tensor([0, 2, 5]))
+    assert found.tolist() == [0.5, 3.0]

@@ -419,3 +419,28 @@ def test_several_matrices_of_compressed_lines(way):
         getattr(whole, f"to_sparse_{way}")()
     with pytest.raises(ValueError, match="expected"):
         make(x._places[0][0], x._places[1], x.values())
+
+
+@pytest.mark.parametrize("way", ["csr", "csc", "bsr", "bsc"])
+def test_turned_rows_are_columns(way):
+    """As in PyTorch: a matrix of compressed rows turns into one of compressed columns in the same memory."""
+    full = np.array([[1.0, 0, 2, 0], [0, 3, 0, 4]])
+    blocks = ((2, 1),) if way.startswith("bs") else ()
+    x = getattr(t.tensor(full), f"to_sparse_{way}")(*blocks)
+    turned = {"r": "c", "c": "r"}[way[-1]]
+    for y in (x.t(), x.transpose(-1, -2), x.mT):
+        assert y.layout == getattr(t, f"sparse_{way[:-1]}{turned}") and y.shape == (4, 2)
+        assert y.to_dense().tolist() == full.T.tolist()
+    assert x.t().t().layout == x.layout and x.t().t().to_dense().tolist() == full.tolist()
+    product = x.t() @ t.ones(2, 1, dtype=t.float64)
+    assert product.flatten().tolist() == full.sum(0).tolist()
+
+
+def test_linear_layers_of_sparse_rows():
+    sparse, values, full = pair(requires_grad=True)
+    weight, bias = weights((3, 7)), weights((3,))
+    for x in (sparse, sparse.coalesce().to_sparse_csr()):
+        t.testing.assert_close(t.nn.functional.linear(x, weight, bias), full @ weight.t() + bias)
+        t.testing.assert_close(t.nn.functional.linear(x, weight), full @ weight.t())
+    t.nn.functional.linear(sparse, weight, bias).sum().backward()
+    t.testing.assert_close(values.grad, weight.sum(0)[sparse._indices()[1]])

@@ -245,3 +245,18 @@ def test_tensors_by_device_and_dtype():
     assert group([[a]])[place, torch.float32][1] == []
     with pytest.raises(RuntimeError, match="as many"):
         group([[a], []])
+
+
+def test_steps_that_check_for_graphs_of_calls():
+    class Checked(Optimizer):
+        def step(self, closure=None):
+            self._cuda_graph_capture_health_check()
+            self._accelerator_graph_capture_health_check()
+            with torch.no_grad():
+                for p in self.param_groups[0]["params"]:
+                    p.sub_(p.grad)
+
+    p = torch.ones(1, requires_grad=True)
+    (p * 3).backward()
+    Checked([p], {}).step()
+    assert p.item() == -2

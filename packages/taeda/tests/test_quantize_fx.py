@@ -134,3 +134,15 @@ def test_symmetric_scales_of_training_reach_one_step_further_down(backend):
         expected
     )
     assert watch.scale.shape == watch.zero_point.shape == (len(expected),)
+
+
+def test_layers_of_a_range_take_quantized_numbers():
+    q = taeda.quantize_per_tensor(taeda.linspace(-4, 4, 5), 0.1, 10, taeda.quint8)
+    for layer in (taeda.nn.Hardsigmoid(), taeda.nn.Sigmoid(), taeda.nn.Tanh()):
+        found = layer(q)
+        expected = layer(q.dequantize())
+        assert (found.dequantize() - expected).abs().max() <= 0.51 * found.q_scale() + (
+            expected >= 0.998
+        ).any() * 0.01
+    with pytest.raises(NotImplementedError, match="inplace"):
+        taeda.nn.Hardsigmoid(inplace=True)(q)

@@ -1,5 +1,6 @@
 """Modules of devices: what programs ask before they choose one, with and without such a device."""
 
+import importlib.metadata
 import threading
 
 import pytest
@@ -139,3 +140,26 @@ def test_name_of_a_device_must_match_whole():
 
     assert not tc.ones(1, device="cpuling").is_cpu
     backend.remove()
+
+
+def test_asking_for_an_absent_device_again_reads_no_metadata(monkeypatch, tmp_path):
+    assert not tc.get_device_module(ABSENT).is_available()
+    reads = []
+    entry_points = importlib.metadata.entry_points
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda **group: reads.append(1) or entry_points(**group)
+    )
+    for _ in range(3):
+        assert not tc.get_device_module(ABSENT).is_available()
+        with pytest.raises(RuntimeError, match=ABSENT):
+            tc.ones(1, device=ABSENT)
+    assert not reads
+    described = tmp_path / "late-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[taeda.backends]\nlatedev = nothing_here\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not tc.get_device_module(ABSENT).is_available() and len(reads) == 1
+    with pytest.raises(RuntimeError, match="nothing_here"):
+        tc.ones(1, device="latedev")
+    assert len(reads) == 1

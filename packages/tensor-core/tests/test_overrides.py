@@ -342,6 +342,35 @@ def test_errors_in_an_answer_come_through():
             call()
 
 
+class Handing:
+    """No tensor: gives the function that it was asked for."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func
+
+
+@pytest.mark.parametrize("space", ["fft", "linalg", "special"])
+def test_functions_of_namespaces_are_given_as_programs_know_them(space):
+    found = set()
+    for name, function in vars(getattr(taeda, space)).items():
+        if getattr(taeda.ops, f"{space}_{name}", None) is None or name in ("matrix_exp", "vector_norm"):
+            continue
+        given = next(filter(None, (handed(function, count) for count in range(1, 5))), None)
+        if given is not None:
+            assert given is function
+            found.add(name)
+    assert len(found) > 15
+    assert overrides.resolve_name(taeda.linalg.eigh) == "taeda.linalg.eigh"
+
+
+def handed(function, count):
+    try:
+        return function(*[Handing()] * count)
+    except TypeError:
+        return None
+
+
 def test_listing():
     listed = overrides.get_overridable_functions()
     functions = [function for home in listed.values() for function in home]

@@ -338,3 +338,11 @@ def test_integers_beyond_64_bits_are_reported_by_place():
     with pytest.raises(OverflowError, match="manual_seed: argument 'seed'"):
         taeda.manual_seed(2**64)
     taeda.manual_seed(2**64 - 1)
+
+
+def test_private_names_that_programs_use():
+    x, y = taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 2.0])
+    assert x._cdata == x._cdata != y._cdata
+    assert list(x._typed_storage()) == [1.0, 2.0]
+    truths = taeda.tensor([True, False])
+    assert not truths._is_all_true() and truths._is_any_true()

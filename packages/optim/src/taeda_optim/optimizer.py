@@ -301,6 +301,11 @@ class Optimizer:
         """Calls ``hook(optimizer)`` after a state was loaded."""
         return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
+    def _accelerator_graph_capture_health_check(self) -> None:
+        """For optimizers that call it in their steps: there are no graphs of calls that a step could be part of."""
+
+    _cuda_graph_capture_health_check = _accelerator_graph_capture_health_check
+
     def _patch_step_function(self) -> None:
         """Nothing: steps of all classes call their hooks already. PyTorch's optimizers call this when unpickled."""
 

@@ -157,8 +157,18 @@ def storage(self: Tensor) -> Any:
 
 
 def _typed_storage(self: Tensor) -> Any:
-    """`storage()`."""
+    """The same as `storage`."""
     return storage(self)
+
+
+def _is_all_true(self: Tensor) -> Tensor:
+    """The same as `all()`."""
+    return self.all()
+
+
+def _is_any_true(self: Tensor) -> Tensor:
+    """The same as `any()`."""
+    return self.any()
 
 
 def storage_type(self: Tensor) -> type:
@@ -518,7 +528,9 @@ def install() -> None:
     _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device
     _C.device.__call__ = _decorate_with_device
     Tensor.storage = storage
-    Tensor._typed_storage = _typed_storage
+    Tensor._cdata = property(id, doc="A number that no other tensor has while this one lives.")
+    for method in (_typed_storage, _is_all_true, _is_any_true):
+        setattr(Tensor, method.__name__, method)
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.chalf = chalf

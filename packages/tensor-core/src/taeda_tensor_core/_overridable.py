@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+#: Modules of operators beside the top level.
+NAMESPACES = ("fft", "linalg", "special")
 _functions: list[types.FunctionType] = []
 _asking = False
 
@@ -121,8 +123,17 @@ class DisableTorchFunction(_Switch):
     _all = True
 
 
+def _hand_over_public_functions() -> None:
+    """Let `ops`, from which classes and modes are given functions, hold those of namespaces as programs know them."""
+    for name in NAMESPACES:
+        for member, function in vars(getattr(_C, name)).items():
+            if f"{name}_{member}" in vars(_C.ops):
+                setattr(_C.ops, f"{name}_{member}", function)
+
+
 def install() -> None:
     """Put the names where programs look for them."""
+    _hand_over_public_functions()
     for switch in (DisableTorchFunctionSubclass, DisableTorchFunction):
         setattr(_C, switch.__name__, switch)
     _C._when_overridden(_start)

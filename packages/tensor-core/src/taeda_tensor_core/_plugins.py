@@ -131,14 +131,12 @@ def discover(name: str) -> None:
 
 
 def _find(name: str) -> None:
-    from taeda_registry.discovery import installed
-
     failure = _failures.get(name)
     if failure is not None:
         if failure.installed == _installed():
             raise _unusable(name, failure) from failure.error
         forget(name)
-    points = installed(GROUP)
+    points = offered()
     offering = [point for point in points if point.name == name]
     if not offering:
         if points:
@@ -182,6 +180,26 @@ def forget(name: str) -> None:
         import importlib
 
         importlib.invalidate_caches()
+
+
+_offered: tuple[object, list[Any]] = (None, [])
+
+
+def offered() -> list[Any]:
+    """The entry points of all devices: programs ask for absent ones at every turn, and reading takes long.
+
+    They are read again when an installer has changed a folder of the path.
+    """
+    global _offered
+    folders = []
+    for folder in sys.path:
+        with suppress(OSError):
+            folders.append((folder, os.stat(folder or ".").st_mtime_ns))
+    if _offered[0] != folders:
+        from taeda_registry.discovery import installed
+
+        _offered = (folders, installed(GROUP))
+    return list(_offered[1])
 
 
 def _installed() -> frozenset[tuple[str, int]]:

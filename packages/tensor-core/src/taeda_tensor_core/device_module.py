@@ -176,9 +176,7 @@ def get_device_module(device: Any = None) -> DeviceModule:
 def _known(name: str) -> bool:
     if name in _C._reserved_devices() or name in backends.names():
         return True
-    from taeda_registry.discovery import installed
-
-    return any(point.name == name for point in installed(_plugins.GROUP))
+    return any(point.name == name for point in _plugins.offered())
 
 
 def _works(name: str) -> bool:

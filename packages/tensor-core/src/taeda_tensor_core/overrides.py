@@ -271,7 +271,8 @@ def resolve_name(f: Callable) -> str | None:
     name = getattr(f, "__name__", None)
     if name is None:
         return None
-    for home, prefix in ((Tensor, "taeda.Tensor"), (_package(), "taeda"), (_C.ops, "taeda.ops")):
+    spaces = ((getattr(_C, space), f"taeda.{space}") for space in _overridable.NAMESPACES)
+    for home, prefix in ((Tensor, "taeda.Tensor"), (_package(), "taeda"), *spaces, (_C.ops, "taeda.ops")):
         if inspect.getattr_static(home, name, None) is f:
             return f"{prefix}.{name}"
     home = _public_module(getattr(f, "__module__", None) or "", name, f)

@@ -300,3 +300,27 @@ def _amp_update_scale_(
         done = 0
     growth_tracker.fill_(done)
     return self
+
+
+def _segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Tensor:
+    """The same as `segment_reduce`."""
+    return _C.segment_reduce(
+        data,
+        reduce,
+        lengths=lengths,
+        indices=indices,
+        offsets=offsets,
+        axis=axis,
+        unsafe=unsafe,
+        initial=initial,
+    )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda import _checks
 from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
+from taeda.fx._compatibility import compatibility  # noqa: F401  # programs take it from here
 from taeda.fx._patches import Patcher
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule

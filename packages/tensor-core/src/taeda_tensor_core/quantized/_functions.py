@@ -212,7 +212,11 @@ repeated.update(_AGAIN.split())
 def _in_range(name: str, scales: dict[str, tuple[float, int]]) -> None:
     function = getattr(_C, name, None) or getattr(ops, name)
 
-    def in_range(input: QuantizedTensor) -> QuantizedTensor:
+    def in_range(input: QuantizedTensor, inplace: bool = False) -> QuantizedTensor:
+        if inplace:
+            raise NotImplementedError(
+                f"{name}: argument 'inplace' is True, which is not there for quantized tensors"
+            )
         kind = _table["dtype"](input)
         return quantize_per_tensor(function(numbers(input)), *scales[kind.name], kind)
 

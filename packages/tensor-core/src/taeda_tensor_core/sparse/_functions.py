@@ -393,6 +393,12 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     return _sparse_sparse(mat1, mat2)
 
 
+@sparse("linear")
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    made = mm(input, weight.t())
+    return made if bias is None else made + bias
+
+
 @sparse("mv")
 def _mv(self: Any, vec: Any) -> Any:
     _fits("mv", self, vec)
