@@ -6,6 +6,8 @@ TAEDA_TEST_SEED chooses other random calls.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -68,3 +70,15 @@ def test_gradient_of_an_adaptive_pooling_without_elements():
     x = t.ones(1, 2, 4, 4, requires_grad=True)
     F.adaptive_avg_pool2d(x, (0, 2**31 - 1)).sum().backward()
     assert x.grad.tolist() == t.zeros(1, 2, 4, 4).tolist()
+
+
+def test_results_that_do_not_fit_name_their_operator():
+    """What a kernel works out on the way may be too large where the result is not."""
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\n"
+        "import taeda as t\n"
+        "try: t.ops.resample(t.ones(1, 1, 8, 5, dtype=t.uint8), [1, 2**31 - 1], 'linear', True, True)\n"
+        "except MemoryError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("resample: ")

@@ -190,7 +190,8 @@ void set_python_error(const char* called) noexcept {
     const Object shown(shown_text(e.what()));
     if (shown) PyErr_Format(raised_as(e.kind()), "%s: %U", called, shown.get());
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(raised_as(ErrorKind::Memory), "not enough memory for the result");
+    PyErr_Format(raised_as(ErrorKind::Memory), "%s%snot enough memory for the result", called ? called : "",
+                 called ? ": " : "");
   } catch (const std::exception& e) {
     set_error(PyExc_RuntimeError, e.what());
   } catch (...) {
