@@ -361,3 +361,18 @@ def test_declared_layers_load_by_the_names_that_files_have(tmp_path):
     with taeda.serialization.safe_globals([taeda.nn.Dropout]):
         made = taeda.load(path)
     assert type(made) is taeda.nn.Dropout and made.p == 0.5
+
+
+def test_sizes_follow_from_others():
+    Dim = taeda.export.Dim
+    size = Dim("n", min=4, max=16)
+    for made, name, low, high in (
+        (2 * size, "2*n", 8, 32),
+        (size * 3 + 1, "3*n + 1", 13, 49),
+        (size - 1, "n - 1", 3, 15),
+        (1 + Dim("m"), "m + 1", 1, None),
+    ):
+        assert (made.__name__, made.min, made.max) == (name, low, high)
+    for wrong in (lambda: size * 0, lambda: size + 1.5, lambda: size * size):
+        with pytest.raises(NotImplementedError, match="Dim"):
+            wrong()
