@@ -376,3 +376,32 @@ def test_sizes_follow_from_others():
     for wrong in (lambda: size * 0, lambda: size + 1.5, lambda: size * size):
         with pytest.raises(NotImplementedError, match="Dim"):
             wrong()
+
+
+def test_folders_and_names_of_extensions(tmp_path, monkeypatch, capsys):
+    from taeda.utils import cpp_extension
+
+    monkeypatch.setenv("TAEDA_EXTENSIONS_DIR", str(tmp_path))
+    folder = cpp_extension._get_build_directory("mine", verbose=True)
+    assert folder == str(tmp_path / "mine") and (tmp_path / "mine").is_dir()
+    assert folder in capsys.readouterr().out
+    assert cpp_extension.HIP_HOME is None and cpp_extension.COMMON_NVCC_FLAGS == []
+    assert cpp_extension.LIB_EXT in (".so", ".dylib")
+
+
+def test_ways_to_average_gradients_are_registered_by_name():
+    from taeda.distributed.algorithms.ddp_comm_hooks import (
+        DDPCommHookType,
+        default_hooks,
+        register_ddp_comm_hook,
+    )
+
+    class Model:
+        def register_comm_hook(self, state, hook):
+            self.given = state, hook
+
+    model = Model()
+    register_ddp_comm_hook(DDPCommHookType.FP16_COMPRESS, model, "group")
+    assert model.given == ("group", default_hooks.fp16_compress_hook)
+    with pytest.raises(NotImplementedError, match="POWER_SGD_RANK2 is not there"):
+        register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, model)
