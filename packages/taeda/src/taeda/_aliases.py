@@ -41,6 +41,14 @@ PARTS = {
 STANDS = {
     "taeda._C._functorch": "taeda._functorch.extension",
     "taeda._functorch.vmap": "taeda.func._vmap",
+    "taeda.distributed._composable.fsdp": "taeda.distributed.fsdp",
+    "taeda.distributed._composable.fsdp.fully_shard": "taeda.distributed.fsdp._fully_shard",
+    "taeda.distributed._tensor": "taeda.distributed.tensor",
+    "taeda.distributed._tensor.api": "taeda.distributed.tensor._api",
+    "taeda.distributed._tensor.device_mesh": "taeda.distributed.device_mesh",
+    "taeda.distributed._tensor.experimental": "taeda.distributed.tensor.experimental",
+    "taeda.distributed._tensor.placement_types": "taeda.distributed.tensor.placement_types",
+    "taeda.distributed.tensor.device_mesh": "taeda.distributed.device_mesh",
     "taeda.nn.utils._per_sample_grad": "taeda.func._per_sample",
     "taeda.nn.intrinsic": "taeda.ao.nn.intrinsic",
     "taeda.nn.intrinsic.qat": "taeda.ao.nn.intrinsic.qat",
@@ -195,11 +203,11 @@ def _imported(name: str) -> ModuleType | None:
 def _module_for(name: str) -> ModuleType | None:
     from taeda_registry.resolution import resolve
 
+    if name in STANDS:
+        return _imported(STANDS[name])
     if name.startswith("taeda.distributed."):
         make = _part_of_distributed(name[len("taeda.distributed.") :])
         return None if make is None else make(name[len("taeda.distributed.") :])
-    if name in STANDS:
-        return _imported(STANDS[name])
     if _is_inner(name):
         from taeda import _inner_names
 

@@ -16,15 +16,11 @@ _REASON = "there are groups of processes and DistributedDataParallel, not more f
 #: Below taeda.distributed: functions begin with a small letter or an underscore, classes with a capital.
 NAMES = {
     "_composable": "checkpoint contract fully_shard replicate",
-    "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
     "_composable.replicate": "DDP replicate",
     "_shard": "shard_module shard_parameter",
     "_shard.sharded_tensor": "Shard ShardedTensor",
     "_state_dict_utils": "",
     "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
-    "_tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor "
-    "init_device_mesh",
-    "_tensor.experimental": "implicit_replication local_map register_sharding",
     "_tools": "",
     "algorithms._checkpoint": "",
     "algorithms._checkpoint.checkpoint_wrapper": "CheckpointImpl CheckpointWrapper OffloadWrapper "
@@ -37,27 +33,8 @@ NAMES = {
     "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "autograd": "DistAutogradContext backward context get_gradients",
-    "checkpoint": "AsyncCheckpointerType BytesStorageMetadata ChunkStorageMetadata DefaultLoadPlanner "
-    "DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan SavePlanner "
-    "StorageReader StorageWriter TensorStorageMetadata WriteItem async_save load load_sharded_optimizer_state_dict "
-    "load_state_dict save save_state_dict",
-    "checkpoint.api": "CheckpointException",
-    "checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner",
-    "checkpoint.filesystem": "FileSystemReader FileSystemWriter",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "checkpoint.format_utils": "BroadcastingTorchSaveReader DynamicMetaLoadPlanner "
-    "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp",
-    "checkpoint.metadata": "Metadata MetadataIndex StorageMeta TensorProperties TensorStorageMetadata "
-    "BytesStorageMetadata",
-    "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
-    "checkpoint.planner": "LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem WriteItemType",
-    "checkpoint.state_dict": "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict "
-    "set_model_state_dict set_optimizer_state_dict set_state_dict",
-    "checkpoint.state_dict_loader": "load load_state_dict _load_state_dict",
-    "checkpoint.state_dict_saver": "async_save save save_state_dict",
-    "checkpoint.stateful": "Stateful",
-    "checkpoint.storage": "StorageReader StorageWriter WriteResult",
     "elastic": "",
     "elastic.agent": "",
     "elastic.agent.server": "",
@@ -65,7 +42,6 @@ NAMES = {
     "elastic.multiprocessing": "DefaultLogsSpecs Std start_processes",
     "elastic.multiprocessing.errors": "ChildFailedError ErrorHandler ProcessFailure get_error_handler",
     "fsdp._common_utils": "_FSDPState _get_module_fsdp_state",
-    "fsdp._fully_shard": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
     "fsdp._runtime_utils": "_lazy_init",
     "fsdp._traversal_utils": "_get_fsdp_handles",
     "fsdp.flat_param": "FlatParameter",
@@ -81,16 +57,8 @@ NAMES = {
     "rpc": "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo get_worker_info "
     "init_rpc remote rpc_async rpc_sync shutdown",
     "rpc.functions": "async_execution",
-    "tensor._dtensor_spec": "DTensorSpec",
-    "tensor._utils": "compute_global_tensor_info compute_local_shape_and_global_offset",
-    "tensor.device_mesh": "DeviceMesh init_device_mesh",
-    "tensor.experimental": "context_parallel implicit_replication local_map register_sharding",
     "tensor.experimental._attention": "context_parallel context_parallel_unshard set_rotate_method",
-    "tensor.parallel": "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
-    "RowwiseParallel SequenceParallel loss_parallel parallelize_module",
     "tensor.parallel.fsdp": "enable_2d_with_fsdp",
-    "tensor.parallel.loss": "loss_parallel",
-    "tensor.parallel.style": "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel",
     "utils": "_get_root_modules _sync_module_states _sync_params_and_buffers _verify_param_shape_across_processes",
 }  # fmt: skip
 # Errors, which programs catch.

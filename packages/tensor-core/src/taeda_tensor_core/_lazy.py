@@ -70,6 +70,11 @@ def find(name: str, package: dict[str, Any]) -> Any:
         return import_module(f"{__package__}.{name}")
     if name in _HOMES:
         return package.setdefault(name, getattr(import_module(f"{__package__}.{_HOMES[name]}"), name))
+    if name.startswith("_") and not name.startswith("__"):
+        from taeda_tensor_core.library._aten_parts import PARTS
+
+        if name in PARTS:
+            return package.setdefault(name, PARTS[name][1])
     if name.startswith("_foreach_"):
         from taeda_tensor_core import foreach
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from taeda_tensor_core import _C, _copies
@@ -166,21 +167,52 @@ class UntypedStorage(_StorageBase):
 
     @classmethod
     def from_buffer(
-        cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, *, dtype: Any = None
+        cls,
+        buffer: Any,
+        byte_order: str | None = None,
+        count: int = -1,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
     ) -> UntypedStorage:
-        """A copy of the bytes of an object that shows its memory, such as `bytes`.
+        """A copy of the bytes of a buffer.
 
         Args:
-            buffer: The object.
-            byte_order: Of its elements: 'native', 'little' or 'big'.
-            count: Number of elements; all by default.
-            offset: Bytes before the first one.
+            buffer: `bytes`, `bytearray`, `memoryview` and their like.
+            byte_order: "native", "little" or "big"; of dtypes of several bytes it must be given.
+            count: How many elements; all by default.
+            offset: Bytes in front of the first.
             dtype: Of the elements; uint8 by default.
 
         Raises:
-            ValueError: The byte order is another, or the buffer ends before the last element.
+            ValueError: A byte order is missing, or the buffer is no whole number of elements or too short.
+
+        Example:
+            >>> taeda.UntypedStorage.from_buffer(b"ab").tolist()
+            [97, 98]
         """
-        return cls(_from_buffer(buffer, byte_order, count, offset, dtype or _C.uint8))
+        dtype = _C.uint8 if dtype is None else dtype
+        item = dtype.itemsize
+        held = memoryview(buffer).cast("B")
+        if byte_order not in ("native", "little", "big") and (item > 1 or byte_order is not None):
+            raise ValueError(
+                f"from_buffer: argument 'byte_order' is {byte_order!r}, expected 'native', 'little' or 'big'"
+            )
+        if not 0 <= offset <= len(held) or (count < 0 and (len(held) - offset) % item):
+            raise ValueError(
+                f"from_buffer: {len(held)} bytes after offset {offset} are no whole number of elements of {dtype}"
+            )
+        wanted = (len(held) - offset) // item if count < 0 else count
+        if wanted * item > len(held) - offset:
+            raise ValueError(
+                f"from_buffer: argument 'count' is {count}, expected at most {(len(held) - offset) // item}"
+            )
+        given = bytearray(held[offset : offset + wanted * item])
+        if item > 1 and byte_order not in ("native", sys.byteorder):
+            part = item // 2 if dtype.is_complex else item
+            for at in range(part):  # a byte of all parts at once
+                given[at::part] = held[offset + part - 1 - at : offset + wanted * item : part]
+        return cls(_C.frombuffer(given, dtype=_C.uint8).clone()) if given else cls()
 
     @property
     def __array_interface__(self) -> Any:
@@ -255,27 +287,6 @@ class UntypedStorage(_StorageBase):
         return f"taeda.UntypedStorage(device={str(self.device)!r}, nbytes={self.nbytes()})"
 
 
-def _from_buffer(buffer: Any, byte_order: str, count: int, offset: int, dtype: Any) -> Tensor:
-    """A copy of elements, in the machine's order of bytes."""
-    import sys
-
-    if byte_order not in ("native", "little", "big"):
-        raise ValueError(
-            f"from_buffer: argument 'byte_order' must be 'native', 'little' or 'big', found {byte_order!r}"
-        )
-    size, width = len(memoryview(buffer).cast("B")) - offset, dtype.itemsize
-    held = size if count < 0 else count * width
-    if offset < 0 or size < 0 or held > size:
-        raise ValueError(f"from_buffer: {held} bytes from {offset} on, but the buffer has {size + offset}")
-    if held % width:
-        raise ValueError(f"from_buffer: {held} bytes are no whole number of elements of {width} bytes")
-    memory = bytearray(memoryview(buffer).cast("B")[offset : offset + held])
-    elements = _C.frombuffer(memory, dtype=_C.uint8) if held else _C.empty((0,), dtype=_C.uint8)
-    if byte_order not in ("native", sys.byteorder) and width > 1:
-        elements = elements.view(-1, width).flip(1).reshape(-1)
-    return elements.clone().view(dtype)
-
-
 class _TypedMeta(type):
     """`isinstance(storage, FloatStorage)` asks for the dtype."""
 
@@ -330,28 +341,15 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         self._untyped = UntypedStorage(made)
 
     @classmethod
-    def _over(cls, elements: Tensor) -> TypedStorage:
-        return TypedStorage(wrap_storage=UntypedStorage(elements), dtype=elements.dtype)
+    def from_buffer(cls, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> TypedStorage:
+        """As `UntypedStorage.from_buffer`, of the class's own dtype: `FloatStorage.from_buffer(data, "native")`."""
+        own = cls.__dict__.get("dtype") or dtype or _C.get_default_dtype()
+        memory = UntypedStorage.from_buffer(*args, dtype=own, **kwargs)
+        return TypedStorage(wrap_storage=memory, dtype=own)
 
     @classmethod
-    def from_buffer(
-        cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, *, dtype: Any = None
-    ) -> TypedStorage:
-        """A copy of elements from an object that shows its memory; see :meth:`UntypedStorage.from_buffer`.
-
-        Args:
-            buffer: The object.
-            byte_order: Of its elements: 'native', 'little' or 'big'.
-            count: Number of elements; all by default.
-            offset: Bytes before the first one.
-            dtype: Of the elements, unless the class has one.
-
-        Example:
-            >>> taeda.ByteStorage.from_buffer(b"abc").tolist()
-            [97, 98, 99]
-        """
-        own = cls.__dict__.get("dtype") or dtype or _C.get_default_dtype()
-        return TypedStorage._over(_from_buffer(buffer, byte_order, count, offset, own))
+    def _over(cls, elements: Tensor) -> TypedStorage:
+        return TypedStorage(wrap_storage=UntypedStorage(elements), dtype=elements.dtype)
 
     def _elements(self) -> Tensor:
         return self._untyped._elements().view(self.dtype)

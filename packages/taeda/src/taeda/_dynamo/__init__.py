@@ -8,6 +8,7 @@ from taeda.compiler import (
     _itself,
     allow_in_graph,
     assume_constant_result,
+    compile,
     disable,
     is_compiling,
     list_backends,
@@ -34,16 +35,14 @@ config = _Config(
     verbose=False,
     capture_scalar_outputs=False,
 )
-#: Nothing is compiled, so no module is of this class.
-OptimizedModule = _absent.cls("taeda._dynamo.OptimizedModule", "there is no compiler of Python programs")
 export = _absent.function("taeda._dynamo.export", "there is no compiler of Python programs")
 disallow_in_graph = forbid_in_graph = allow_in_graph
 run = _itself
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that gives the function itself."""
-    return _itself
+    """A decorator that gives the function itself; of a module it makes one that calls it."""
+    return _itself if kwargs.get("disable") else compile
 
 
 optimize_assert = optimize
@@ -116,8 +115,16 @@ _MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "exc", "ut
 
 
 def __getattr__(name: str) -> Any:
+    if name == "OptimizedModule":
+        from taeda._dynamo.eval_frame import OptimizedModule
+
+        return OptimizedModule
     if name in _MODULES:
         from importlib import import_module
 
         return import_module(f"taeda._dynamo.{name}")
+    if name == "explain":
+        from taeda._dynamo._explain import explain
+
+        return explain
     raise AttributeError(f"module 'taeda._dynamo' has no attribute {name!r}")

@@ -66,6 +66,8 @@ class Data:
         """See `machine.Names`."""
         if module == "torch" and name in DTYPES:
             return getattr(tc, name)
+        if module == "torch" and name in torch_names.QSCHEMES:
+            return getattr(tc, name)
         found = Name("builtins" if module == "__builtin__" else module, name)
         if found.full in safe:
             return safe[found.full]
@@ -99,7 +101,7 @@ class Data:
         if what.full not in torch_names.FUNCTIONS:
             fail(f"the file wants to call {what}; only tensors, containers, numbers and strings are read")
         machine.budget.take(300)
-        small = what.full in ("torch.Size", "torch.device")
+        small = what.full in ("torch.Size", "torch.device", "torch.serialization._get_layout")
         return None if self._dry and not small else torch_names.FUNCTIONS[what.full](*args)
 
     def _typed(self, machine: Machine, make: Any, kind: Any, args: Any, state: Any) -> Any:

@@ -1,21 +1,30 @@
-"""Tensors spread over processes, as names: no tensor is one."""
+"""Tensors that lie over the processes of a mesh: each has a part, all have all of it, or each has a summand."""
 
-from taeda import _absent
 from taeda.distributed.device_mesh import DeviceMesh, init_device_mesh
+from taeda.distributed.tensor._api import (
+    DTensor,
+    distribute_module,
+    distribute_tensor,
+    empty,
+    full,
+    ones,
+    rand,
+    randn,
+    zeros,
+)
 from taeda.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = [
     "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module",
-    "distribute_tensor", "init_device_mesh",
+    "distribute_tensor", "empty", "full", "init_device_mesh", "ones", "rand", "randn", "zeros",
 ]  # fmt: skip
-
-_REASON = "there are no tensors spread over processes; DistributedDataParallel keeps a copy in each"
-DTensor = _absent.cls("taeda.distributed.tensor.DTensor", _REASON)
-distribute_tensor = _absent.function("taeda.distributed.tensor.distribute_tensor", _REASON)
-distribute_module = _absent.function("taeda.distributed.tensor.distribute_module", _REASON)
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     from taeda import _distributed_names
 
+    if name in ("parallel", "experimental", "debug"):
+        return import_module(f"taeda.distributed.tensor.{name}")
     return _distributed_names.child("tensor", name)

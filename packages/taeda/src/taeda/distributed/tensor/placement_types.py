@@ -1,4 +1,4 @@
-"""How a tensor can lie over several processes: what programs write down about it; no tensor lies so here."""
+"""How a tensor lies over several processes, along one dimension of their mesh."""
 
 from __future__ import annotations
 

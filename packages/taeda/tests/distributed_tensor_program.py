@@ -1,0 +1,317 @@
+"""What test_distributed_tensors.py starts in two processes: one of the parts below, which fails if something is wrong.
+
+Everything is compared with what one process computes of whole tensors.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+import sys
+
+import taeda as torch
+import taeda.distributed as dist
+import taeda.distributed.checkpoint as dcp
+import taeda.nn.functional as F
+from taeda import nn
+from taeda.distributed.checkpoint.format_utils import dcp_to_torch_save
+from taeda.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
+from taeda.distributed.device_mesh import DeviceMesh, init_device_mesh
+from taeda.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, StateDictType, fully_shard
+from taeda.distributed.fsdp.wrap import ModuleWrapPolicy
+from taeda.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+)
+from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+PLACES = (Shard(0), Shard(1), Replicate())
+
+
+def numbers(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def same(found: object, expected: object) -> None:
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def whole(value: object) -> torch.Tensor:
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def meshes() -> None:
+    """Groups, parts and names of meshes."""
+    mesh = init_device_mesh("cpu", (SIZE, 1), mesh_dim_names=("dp", "tp"))
+    assert mesh.shape == (SIZE, 1) and mesh.get_coordinate() == (RANK, 0) and mesh.size() == SIZE
+    assert repr(mesh) == f"DeviceMesh((dp={SIZE}, tp=1), 'cpu', stride=(1, 1))"
+    assert mesh["dp"].get_group() is mesh.get_group("dp") and mesh["dp"].get_local_rank() == RANK
+    assert mesh["tp"].size() == 1 and dist.get_world_size(mesh["tp"].get_group()) == 1
+    assert mesh._flatten("all").size() == SIZE and mesh["all"].get_local_rank() == RANK
+    assert mesh["dp"] == mesh["dp"] and len({mesh, mesh["dp"]}) == 2
+    again = DeviceMesh.from_group(mesh.get_group("dp"), "cpu")
+    assert again.mesh.tolist() == list(range(SIZE)) and copy.deepcopy(mesh) is mesh
+
+
+def layouts() -> None:
+    """Products, sums and others of every way of lying, with gradients."""
+    mesh = init_device_mesh("cpu", (SIZE,))
+    values = [numbers(1, 4, 6), numbers(2, 5, 6), numbers(3, 5)]
+    for places in itertools.product(PLACES, PLACES, (Shard(0), Replicate())):
+        plain = [value.clone().requires_grad_() for value in values]
+        spread = [
+            distribute_tensor(value.clone().requires_grad_(), mesh, [place])
+            for value, place in zip(values, places, strict=True)
+        ]
+        results = []
+        for x, w, b in (plain, spread):
+            y = F.linear(x, w, b)
+            z = F.layer_norm(y.relu() * 2 + y, (5,)).softmax(-1) + y.mean(0)
+            loss = (
+                (z.t().reshape(5, 2, 2).sum(1) * z[0, 0]).square().sum()
+                + y.amax()
+                + torch.cat([y, y], 0).norm()
+            )
+            loss.backward()
+            results.append([y, z, loss, x.grad, w.grad, b.grad])
+        for mine, expected in zip(results[1], results[0], strict=True):
+            same(whole(mine).detach(), expected.detach())
+            assert tuple(mine.shape) == tuple(expected.shape)
+    x = distribute_tensor(values[0], mesh, [Shard(0)])
+    assert (x + x).placements == (Shard(0),) and x.sum().placements == (Partial(),)
+    assert x.t().placements == (Shard(1),) and x.redistribute(placements=[Shard(1)]).to_local().shape == (
+        4,
+        3,
+    )
+    same(DTensor.from_local(numbers(RANK, 2), mesh, [Partial()]).full_tensor(), numbers(0, 2) + numbers(1, 2))
+    uneven = distribute_tensor(torch.arange(3.0), mesh, [Shard(0)])
+    assert uneven.to_local().shape == (2 if RANK == 0 else 1,) and uneven.full_tensor().tolist() == [0, 1, 2]
+    assert (uneven * 2).sum().item() == 6 and torch.equal(uneven, uneven)
+    try:
+        x + values[0]
+    except RuntimeError as error:
+        assert "mixed torch.Tensor and DTensor" in str(error)
+    else:
+        raise AssertionError("a plain tensor was taken")
+
+
+def grids() -> None:
+    """Tensors over a mesh of two dimensions, one of them cut twice."""
+    mesh = init_device_mesh("cpu", (SIZE, 1))
+    value = numbers(4, 6, 4)
+    for places in itertools.product(PLACES, repeat=2):
+        spread = distribute_tensor(value, mesh, places)
+        for wanted in itertools.product(PLACES, repeat=2):
+            moved = spread.redistribute(placements=wanted)
+            assert moved.placements == wanted
+            same(moved.full_tensor(), value)
+        same((spread @ spread.t()).full_tensor(), value @ value.t())
+
+
+class Net(nn.Module):
+    """Layers of several kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(10, 6)
+        self.up, self.down = nn.Linear(6, 8), nn.Linear(8, 6)
+        self.end = nn.Sequential(nn.Linear(6, 3), nn.LayerNorm(3))
+        self.double()
+        with torch.no_grad():
+            for seed, value in enumerate(self.parameters()):
+                value.copy_(numbers(seed, *value.shape))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.end(self.down(torch.tanh(self.up(self.table(rows)))))
+
+
+def rows(rank: int, step: int) -> torch.Tensor:
+    return torch.arange(4).reshape(2, 2) + rank + step
+
+
+def parallel_layers() -> None:
+    """Layers cut by rows and columns, with an optimizer."""
+    mesh = init_device_mesh("cpu", (SIZE,))
+    alone, net = Net(), Net()
+    plan = {
+        "table": RowwiseParallel(input_layouts=Replicate()),
+        "up": ColwiseParallel(),
+        "down": RowwiseParallel(),
+    }
+    parallelize_module(net, mesh, plan)
+    assert net.up.weight.placements == (Shard(0),) and isinstance(net.up.weight, nn.Parameter)
+    assert net.up.weight.to_local().shape == (4, 6)
+    for foreach in (False, True):
+        steps = [torch.optim.AdamW(m.parameters(), lr=0.05, foreach=foreach) for m in (alone, net)]
+        for step in range(3):
+            losses, norms = [], []
+            for model, optimizer in zip((alone, net), steps, strict=True):
+                loss = model(rows(0, step)).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                norms.append(whole(nn.utils.clip_grad_norm_(model.parameters(), 0.3)))
+                optimizer.step()
+                losses.append(loss.detach())
+            same(losses[1], losses[0])
+            same(norms[1], norms[0])
+    for name, value in net.state_dict().items():
+        same(whole(value), alone.state_dict()[name])
+    spread = distribute_module(Net(), mesh)
+    everywhere = [Replicate()]
+    state = {
+        name: value if isinstance(value, DTensor) else distribute_tensor(value, mesh, everywhere)
+        for name, value in net.state_dict().items()
+    }
+    spread.load_state_dict(state)
+    same(whole(spread.up.weight), alone.up.weight.detach())
+
+
+def trained_alone(accumulate: bool = False) -> Net:
+    """The network that one process trains with the data of all."""
+    net = Net()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+    for step in range(3):
+        for rank in range(SIZE):
+            for at in (step, 5) if accumulate else (step,):
+                (net(rows(rank, at)).square().mean() / SIZE).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return net
+
+
+def fully_sharded() -> None:
+    """`fully_shard`, with kept back gradients too."""
+    for accumulate in (False, True):
+        net = Net()
+        fully_shard(net.end)
+        fully_shard(net)
+        assert isinstance(net, Net) and net.up.weight.placements == (Shard(0),)
+        optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+        for step in range(3):
+            if accumulate:
+                net.set_requires_gradient_sync(False)
+                net(rows(RANK, 5)).square().mean().backward()
+                net.set_requires_gradient_sync(True)
+            net(rows(RANK, step)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        expected = trained_alone(accumulate).state_dict()
+        for name, value in net.state_dict().items():
+            same(whole(value), expected[name])
+
+
+def flattened() -> None:
+    """`FullyShardedDataParallel`, its states and those of its optimizer."""
+    cls = FullyShardedDataParallel
+    for names, strategy in ((True, "FULL_SHARD"), (False, "FULL_SHARD"), (True, "NO_SHARD")):
+        kind = ShardingStrategy[strategy]
+
+        def made(names: bool = names, kind: ShardingStrategy = kind) -> FullyShardedDataParallel:
+            policy = ModuleWrapPolicy({nn.Sequential})
+            return cls(Net(), auto_wrap_policy=policy, use_orig_params=names, sharding_strategy=kind)
+
+        net = made()
+        optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+
+        def train(model: nn.Module, steps: torch.optim.Optimizer, accumulate: bool = False) -> None:
+            for step in range(3):
+                if accumulate:
+                    with model.no_sync():
+                        model(rows(RANK, 5)).square().mean().backward()
+                model(rows(RANK, step)).square().mean().backward()
+                steps.step()
+                steps.zero_grad()
+
+        train(net, optimizer, accumulate=True)
+        state, expected = net.state_dict(), trained_alone(True).state_dict()
+        assert list(state) == list(expected)
+        for name, value in state.items():
+            same(value, expected[name])
+        kept = cls.optim_state_dict(net, optimizer)
+        assert kept["state"]["up.weight"]["exp_avg"].shape == (8, 6)
+        with cls.summon_full_params(net):
+            same(net.module.up.weight.detach(), expected["up.weight"])
+        second = made()
+        second.load_state_dict(state)
+        other = torch.optim.AdamW(second.parameters(), lr=0.05)
+        other.load_state_dict(cls.optim_state_dict_to_load(second, other, kept))
+        train(net, optimizer)
+        train(second, other)
+        for name, value in second.state_dict().items():
+            same(value, net.state_dict()[name])
+        with cls.state_dict_type(net, StateDictType.SHARDED_STATE_DICT):
+            parts = net.state_dict()
+            assert isinstance(parts["up.weight"], DTensor)
+            second.load_state_dict({name: torch.zeros_like(whole(value)) for name, value in parts.items()})
+            cls.set_state_dict_type(second, StateDictType.SHARDED_STATE_DICT)
+            second.load_state_dict(parts)
+        same(second(rows(0, 0)), net(rows(0, 0)))
+        net(rows(RANK, 0)).square().mean().backward()
+        norm = net.clip_grad_norm_(1e-3)
+        assert norm > 1e-3
+
+
+def checkpoints() -> None:
+    """States of models and optimizers, saved by some and loaded by others."""
+    folder = os.path.join(sys.argv[2], "saved")
+
+    def made(kind: str, seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+        net = Net()
+        with torch.no_grad():
+            for value in net.parameters():
+                value.add_(seed)
+        if kind == "flat":
+            net = FullyShardedDataParallel(net, auto_wrap_policy=ModuleWrapPolicy({nn.Sequential}))
+        elif kind == "rows":
+            fully_shard(net)
+        optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+        net(rows(0, 0)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return net, optimizer
+
+    options = StateDictOptions(full_state_dict=True)
+    expected = [
+        get_state_dict(*made("alone", 0), options=options),
+        get_state_dict(*made("alone", 1), options=options),
+    ]
+    kinds = ("alone", "rows", "flat")
+    for source, target in itertools.product(kinds, kinds):
+        model, steps = get_state_dict(*made(source, 1))
+        job = dcp.async_save({"model": model, "optim": steps, "step": 7}, checkpoint_id=folder)
+        job.result()
+        net, optimizer = made(target, 0)
+        model, steps = get_state_dict(net, optimizer)
+        state = {"model": model, "optim": steps, "step": 0}
+        dcp.load(state, checkpoint_id=folder)
+        set_state_dict(net, optimizer, model_state_dict=state["model"], optim_state_dict=state["optim"])
+        assert state["step"] == 7
+        found = get_state_dict(net, optimizer, options=options)
+        assert list(found[0]) == list(expected[1][0])
+        same(found[0], expected[1][0])
+        for name, own in expected[1][1]["state"].items():
+            same(found[1]["state"][name], own)
+    try:
+        dcp.load({"none": torch.ones(2)}, checkpoint_id=folder)
+    except dcp.CheckpointException as error:
+        assert "Missing key in checkpoint state_dict: none" in str(error)
+    else:
+        raise AssertionError("a missing name was loaded")
+    dcp_to_torch_save(folder, f"{folder}.{RANK}.pt")
+    same(torch.load(f"{folder}.{RANK}.pt", weights_only=False)["model"], expected[1][0])
+
+
+def main() -> None:
+    dist.init_process_group("gloo")
+    globals()[sys.argv[1]]()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
