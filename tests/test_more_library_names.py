@@ -405,3 +405,26 @@ def test_ways_to_average_gradients_are_registered_by_name():
     assert model.given == ("group", default_hooks.fp16_compress_hook)
     with pytest.raises(NotImplementedError, match="POWER_SGD_RANK2 is not there"):
         register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, model)
+
+
+def test_parameters_of_wrapping_classes_are_of_their_class():
+    """Whether the class answers for functions or for operators alone."""
+
+    class Wrapped(taeda.Tensor):
+        @staticmethod
+        def __new__(cls, elem):
+            return taeda.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype)
+
+        def __init__(self, elem):
+            self.elem = elem
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls(func(args[0].elem, *args[1:], **(kwargs or {})))
+
+    module = taeda.nn.Linear(2, 1)
+    module.weight = taeda.nn.Parameter(Wrapped(taeda.ones(1, 2)))
+    assert type(module.weight) is Wrapped and isinstance(module.weight, taeda.nn.Parameter)
+    assert dict(module.named_parameters())["weight"].elem.tolist() == [[1.0, 1.0]]
+    module.bfloat16()
+    assert module.weight.dtype == taeda.bfloat16 and module.weight.elem.dtype == taeda.float32
