@@ -61,8 +61,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     Args:
         data: The values, of any shape; shared, not copied. An empty tensor by default. Of an instance of a subclass
-            that answers for functions or operators (``__torch_function__``, ``__torch_dispatch__``), the parameter is of that
-            class too.
+            that answers for functions or operators (``__torch_function__``, ``__torch_dispatch__``), the parameter is
+            of that class too.
         requires_grad: Whether gradients are computed for it.
 
     Example:
