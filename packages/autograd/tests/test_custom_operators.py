@@ -159,6 +159,16 @@ def test_opcheck_compares_gradients():
         library.opcheck(op, (x,))
 
 
+def test_opcheck_of_operators_without_results():
+    """They need no function for tensors without elements."""
+
+    @library.custom_op(f"gradient_tests::op{next(counter)}", mutates_args={"output"})
+    def op(input: Tensor, output: Tensor) -> None:
+        output.copy_(input.sin())
+
+    assert set(library.opcheck(op, (taeda.ones(3), taeda.zeros(3))).values()) == {"SUCCESS"}
+
+
 def test_opcheck_of_large_arguments_takes_few_calls():
     """Differences would take two for each element."""
     calls = 0

@@ -87,6 +87,8 @@ def _autograd_registration(operator: Operator, args: tuple, kwargs: dict[str, An
 
 
 def _faketensor(operator: Operator, args: tuple, kwargs: dict[str, Any]) -> None:
+    if not operator.results:
+        return  # there is nothing to tell of them
     used = _copied((args, kwargs))
     fake = _mapped(used, lambda t: t.detach().to("meta"))
     real = _tensors(operator(*used[0], **used[1]))
@@ -215,7 +217,8 @@ def opcheck(
         test_utils: Which checks: "test_schema" (nothing is written and no memory shared that the schema does not say),
             "test_autograd_registration" (results require grad and backward runs), "test_faketensor" (tensors without
             elements give the same shapes and dtypes), "test_aot_dispatch_dynamic" (gradients against differences, for
-            arguments of up to 4096 elements together), "test_vmap" (the rule for batches, where there is one, against calls item by item).
+            arguments of up to 4096 elements together), "test_vmap" (the rule for batches, where there is one, against
+            calls item by item).
         raise_exception: Raise at the first failure; else it stands in the result.
 
     Returns: "SUCCESS" or the exception for each check.
