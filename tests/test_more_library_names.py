@@ -125,7 +125,7 @@ def test_modules_of_several_processes_are_names():
         importlib.import_module(f"taeda.distributed.{name}")
     assert not isinstance(3, taeda.distributed.optim.ZeroRedundancyOptimizer)
     with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
-        taeda.distributed.checkpoint.save({})
+        taeda.distributed.rpc.init_rpc("worker")
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("taeda.distributed.nothing")
     from taeda.distributed.tensor import Partial, Replicate, Shard
@@ -361,3 +361,70 @@ def test_declared_layers_load_by_the_names_that_files_have(tmp_path):
     with taeda.serialization.safe_globals([taeda.nn.Dropout]):
         made = taeda.load(path)
     assert type(made) is taeda.nn.Dropout and made.p == 0.5
+
+
+def test_sizes_follow_from_others():
+    Dim = taeda.export.Dim
+    size = Dim("n", min=4, max=16)
+    for made, name, low, high in (
+        (2 * size, "2*n", 8, 32),
+        (size * 3 + 1, "3*n + 1", 13, 49),
+        (size - 1, "n - 1", 3, 15),
+        (1 + Dim("m"), "m + 1", 1, None),
+    ):
+        assert (made.__name__, made.min, made.max) == (name, low, high)
+    for wrong in (lambda: size * 0, lambda: size + 1.5, lambda: size * size):
+        with pytest.raises(NotImplementedError, match="Dim"):
+            wrong()
+
+
+def test_folders_and_names_of_extensions(tmp_path, monkeypatch, capsys):
+    from taeda.utils import cpp_extension
+
+    monkeypatch.setenv("TAEDA_EXTENSIONS_DIR", str(tmp_path))
+    folder = cpp_extension._get_build_directory("mine", verbose=True)
+    assert folder == str(tmp_path / "mine") and (tmp_path / "mine").is_dir()
+    assert folder in capsys.readouterr().out
+    assert cpp_extension.HIP_HOME is None and cpp_extension.COMMON_NVCC_FLAGS == []
+    assert cpp_extension.LIB_EXT in (".so", ".dylib")
+
+
+def test_ways_to_average_gradients_are_registered_by_name():
+    from taeda.distributed.algorithms.ddp_comm_hooks import (
+        DDPCommHookType,
+        default_hooks,
+        register_ddp_comm_hook,
+    )
+
+    class Model:
+        def register_comm_hook(self, state, hook):
+            self.given = state, hook
+
+    model = Model()
+    register_ddp_comm_hook(DDPCommHookType.FP16_COMPRESS, model, "group")
+    assert model.given == ("group", default_hooks.fp16_compress_hook)
+    with pytest.raises(NotImplementedError, match="POWER_SGD_RANK2 is not there"):
+        register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, model)
+
+
+def test_parameters_of_wrapping_classes_are_of_their_class():
+    """Whether the class answers for functions or for operators alone."""
+
+    class Wrapped(taeda.Tensor):
+        @staticmethod
+        def __new__(cls, elem):
+            return taeda.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype)
+
+        def __init__(self, elem):
+            self.elem = elem
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls(func(args[0].elem, *args[1:], **(kwargs or {})))
+
+    module = taeda.nn.Linear(2, 1)
+    module.weight = taeda.nn.Parameter(Wrapped(taeda.ones(1, 2)))
+    assert type(module.weight) is Wrapped and isinstance(module.weight, taeda.nn.Parameter)
+    assert dict(module.named_parameters())["weight"].elem.tolist() == [[1.0, 1.0]]
+    module.bfloat16()
+    assert module.weight.dtype == taeda.bfloat16 and module.weight.elem.dtype == taeda.float32

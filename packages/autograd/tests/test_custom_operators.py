@@ -159,6 +159,33 @@ def test_opcheck_compares_gradients():
         library.opcheck(op, (x,))
 
 
+def test_opcheck_of_operators_without_results():
+    """They need no function for tensors without elements."""
+
+    @library.custom_op(f"gradient_tests::op{next(counter)}", mutates_args={"output"})
+    def op(input: Tensor, output: Tensor) -> None:
+        output.copy_(input.sin())
+
+    assert set(library.opcheck(op, (taeda.ones(3), taeda.zeros(3))).values()) == {"SUCCESS"}
+
+
+def test_opcheck_of_large_arguments_takes_few_calls():
+    """Differences would take two for each element."""
+    calls = 0
+
+    @library.custom_op(f"gradient_tests::op{next(counter)}", mutates_args=())
+    def op(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return x * 2
+
+    op.register_fake(lambda x: taeda.empty_like(x))
+    op.register_autograd(lambda ctx, grad: grad * 2)
+    x = taeda.ones(3, 512, 512, dtype=taeda.float64, requires_grad=True)
+    assert set(library.opcheck(op, (x,)).values()) == {"SUCCESS"}
+    assert calls < 50
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_gradients_of_convolutions_by_one_name(dims, transposed):

@@ -378,3 +378,24 @@ def test_results_of_a_forward_under_no_grad_are_recorded(x):
     assert y.requires_grad and total.requires_grad
     total.backward()
     assert x.grad.tolist() == [9.0] * x.numel()
+
+
+def test_a_result_kept_as_an_attribute_can_be_deleted():
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.result = x.exp()
+            return ctx.result
+
+        @staticmethod
+        def backward(ctx, grad):
+            found = grad * ctx.result
+            del ctx.result
+            assert not hasattr(ctx, "result")
+            with pytest.raises(AttributeError):
+                del ctx.result
+            return found
+
+    x = taeda.tensor([0.5, 1.0], requires_grad=True)
+    Exp.apply(x).sum().backward()
+    assert x.grad.tolist() == x.detach().exp().tolist()

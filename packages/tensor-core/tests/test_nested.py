@@ -73,3 +73,8 @@ def test_attention_of_sequences_of_several_lengths():
 def test_what_parts_cannot_be_asked(call, error, text):
     with pytest.raises(error, match=text):
         call(made())
+
+
+def test_text_in_f_strings():
+    x = made()
+    assert f"{x}" == repr(x) and f"{x=}".startswith("x=nested_tensor([")

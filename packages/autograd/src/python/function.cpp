@@ -74,6 +74,18 @@ PyObject* context_getattro(PyObject* self, PyObject* key) {
   return nullptr;
 }
 
+/// Deleting one of those attributes takes it from the node.
+int context_setattro(PyObject* self, PyObject* key, PyObject* value) {
+  PyNode* node = context_of(self)->node;
+  if (value || !node) return PyObject_GenericSetAttr(self, key, value);
+  const size_t moved = std::erase_if(
+      node->kept, [&](const auto& item) { return item.name && PyUnicode_Compare(item.name.get(), key) == 0; });
+  if (PyObject_GenericSetAttr(self, key, nullptr) == 0) return 0;
+  if (!moved || !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
     const Object node = own(wrap(Ref<Node>::share(live_node(self))));
@@ -101,6 +113,7 @@ PyType_Slot slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(context_traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(context_clear)},
     {Py_tp_getattro, reinterpret_cast<void*>(context_getattro)},
+    {Py_tp_setattro, reinterpret_cast<void*>(context_setattro)},
     {Py_tp_getset, attributes},
     {Py_tp_methods, methods},
     {Py_tp_members, members},

@@ -23,6 +23,7 @@ class FunctionCtx(_C.Context):
     _constant: tuple | None = None
     _materialize: bool = True
     _arguments: tuple = ()  # shape, dtype and device of tensors, for what has no backward
+    _linear: tuple | None = None  # tangents of the arguments and of the outputs, likewise
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for backward, which finds them in ``saved_tensors``.
@@ -82,14 +83,19 @@ def _is_forward_only(function: type) -> bool:
 
 
 def _transposed(ctx: Any, grads: tuple) -> tuple:
-    """What a backward would give, by the derivative of `jvp`, which is linear in its tangents."""
-    tangents = tuple(
-        zeros(kind[0], dtype=kind[1], device=kind[2], requires_grad=True) if needed else None
-        for kind, needed in zip(ctx._arguments, ctx.needs_input_grad, strict=True)
-    )
-    with enable_grad():
-        outputs = ctx._function.jvp(ctx, *tangents)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    """What a backward would give, by the derivative of `jvp`, which is linear in its tangents.
+
+    `jvp` is called once, as in forward mode: it may delete what it has read from the context.
+    """
+    if ctx._linear is None:
+        tangents = tuple(
+            zeros(kind[0], dtype=kind[1], device=kind[2], requires_grad=True) if needed else None
+            for kind, needed in zip(ctx._arguments, ctx.needs_input_grad, strict=True)
+        )
+        with enable_grad():
+            outputs = ctx._function.jvp(ctx, *tangents)
+        ctx._linear = tangents, outputs if isinstance(outputs, tuple) else (outputs,)
+    tangents, outputs = ctx._linear
     pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o is not None and o.requires_grad]
     needed = [t for t in tangents if t is not None]
     found = iter(

@@ -19,9 +19,13 @@ def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _answers(cls: type) -> bool:
-    """Whether instances of a tensor class answer for functions."""
+    """Whether instances of a tensor class answer for functions, or for operators."""
+    if cls is Tensor:
+        return False
     found = getattr(cls, "__torch_function__", None)
-    return cls is not Tensor and found is not None and found is not disabled_torch_function
+    if found is not None and found is not disabled_torch_function:
+        return True
+    return getattr(cls, "__torch_dispatch__", None) is not getattr(Tensor, "__torch_dispatch__", None)
 
 
 def _copied_values(value: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -57,7 +61,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     Args:
         data: The values, of any shape; shared, not copied. An empty tensor by default. Of an instance of a subclass
-            that answers for functions (``__torch_function__``), the parameter is of that class too.
+            that answers for functions or operators (``__torch_function__``, ``__torch_dispatch__``), the parameter is
+            of that class too.
         requires_grad: Whether gradients are computed for it.
 
     Example:

@@ -27,7 +27,7 @@ class record_function:
         ...     loss.backward()
     """
 
-    __slots__ = ("_kind", "_open", "args", "name")
+    __slots__ = ("__dict__", "_kind", "_open", "args", "name")
 
     def __init__(self, name: str, args: str | None = None) -> None:
         if not isinstance(name, str) or not isinstance(args, str | None):

@@ -7,6 +7,7 @@ public ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from taeda import _absent
@@ -42,6 +43,8 @@ class _DimHint:
 class Dim:
     """A size with a name and bounds, as programs describe the inputs of an exporter.
 
+    Multiples of it, and it with a number added, are sizes too.
+
     Args:
         name: Its name.
         min: Smallest value.
@@ -57,6 +60,31 @@ class Dim:
         if high is not None and high <= low:
             raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
         self.__name__, self.min, self.max = name, low, high
+
+    def _derived(self, sign: str, number: Any, bound: Callable[[int], int]) -> Dim:
+        if type(number) is not int:
+            raise NotImplementedError(
+                f"Dim: expected an int beside {self.__name__} {sign}, found {type(number).__name__}: sizes are "
+                "multiples of one size, moved by a number"
+            )
+        text = f"{number}*{self.__name__}" if sign == "*" else f"{self.__name__} {sign} {number}"
+        made = Dim.__new__(Dim)
+        made.__name__, made.min = text, bound(self.min)
+        made.max = None if self.max is None else bound(self.max)
+        return made
+
+    def __add__(self, other: int) -> Dim:
+        return self._derived("+", other, lambda size: size + other)
+
+    def __sub__(self, other: int) -> Dim:
+        return self._derived("-", other, lambda size: size - other)
+
+    def __mul__(self, other: int) -> Dim:
+        if type(other) is int and other <= 0:
+            raise NotImplementedError(f"Dim: argument of {self.__name__} * must be positive, found {other}")
+        return self._derived("*", other, lambda size: size * other)
+
+    __radd__, __rmul__ = __add__, __mul__
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:

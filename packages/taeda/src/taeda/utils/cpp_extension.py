@@ -30,11 +30,15 @@ _NO_TOOLKIT = (
     "extensions are compiled for the cpu; kernels of other devices go through taeda.library and taeda/abi.h"
 )
 #: Homes of toolkits: none.
-CUDA_HOME = ROCM_HOME = CUDNN_HOME = SYCL_HOME = None
+CUDA_HOME = ROCM_HOME = HIP_HOME = CUDNN_HOME = SYCL_HOME = None
 IS_HIP_EXTENSION = False
 CUDAExtension = _absent.function("taeda.utils.cpp_extension.CUDAExtension", _NO_TOOLKIT)
 SyclExtension = _absent.function("taeda.utils.cpp_extension.SyclExtension", _NO_TOOLKIT)
 
+#: What a compiler of other devices would be told: nothing.
+COMMON_NVCC_FLAGS: list[str] = []
+#: The end of a library's name.
+LIB_EXT = ".dylib" if sys.platform == "darwin" else ".so"
 #: What every extension is compiled with.
 FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-fwrapv")
 _PREFIX = "#include <taeda/extension.h>\n"
@@ -86,6 +90,20 @@ def get_default_build_root() -> str:
     chosen = os.environ.get("TAEDA_EXTENSIONS_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return chosen or str(Path(home) / "taeda_extensions")
+
+
+def _get_build_directory(name: str, verbose: bool = False) -> str:
+    """The folder in which an extension of that name is kept; it is made if it is not there.
+
+    Args:
+        name: The extension's name.
+        verbose: Print the folder.
+    """
+    folder = Path(get_default_build_root()) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    if verbose:
+        print(f"Using {folder} as the folder of extension {name}")
+    return str(folder)
 
 
 def _compiler() -> list[str]:

@@ -71,6 +71,9 @@ class NestedTensor(Tensor):
 
     __str__ = __repr__
 
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
     def __len__(self) -> int:
         return len(self._parts)
 
