@@ -38,7 +38,12 @@ NAMES = {
     "fsdp._common_utils": "_FSDPState _get_module_fsdp_state",
     "fsdp._runtime_utils": "_lazy_init",
     "fsdp._traversal_utils": "_get_fsdp_handles",
-    "fsdp.flat_param": "FlatParameter",
+    "elastic.events": "record",
+    "elastic.metrics": "",
+    "elastic.rendezvous": "RendezvousHandler RendezvousParameters",
+    "elastic.timer": "",
+    "elastic.utils": "",
+    "elastic.utils.logging": "",
     "launcher": "LaunchConfig elastic_launch launch_agent",
     "launcher.api": "LaunchConfig elastic_launch launch_agent",
     "nn.jit": "",
@@ -62,6 +67,13 @@ def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..
     return fn
 
 
+def _logger(name: str | None = None) -> Any:
+    """The logger of that name."""
+    import logging
+
+    return logging.getLogger(name or "taeda.distributed.elastic")
+
+
 def _no() -> bool:
     """Whether it is there: False."""
     return False
@@ -70,6 +82,7 @@ def _no() -> bool:
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
     "autograd": {"is_available": _no},
+    "elastic.utils.logging": {"get_logger": _logger},
     "elastic.multiprocessing.errors": {"record": _record},
     "rpc": {"is_available": _no},
 }

@@ -224,6 +224,13 @@ class TorchDispatchMode:
         return cls(*args, **kwargs)
 
 
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """The mode that changes nothing."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
 class PreDispatchMode(TorchDispatchMode):
     """A mode above autograd: it sees operators before gradients are recorded, and what its method calls is recorded.
 
@@ -240,6 +247,75 @@ def _get_current_dispatch_mode() -> TorchDispatchMode | None:
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
     return list(_thread.modes[_BELOW])
+
+
+def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Whether a mode that answers for operators is in force."""
+    return bool(_get_current_dispatch_mode_stack())
+
+
+def is_in_any_mode_without_ignore_compile_internals() -> bool:
+    """Whether a mode that answers for operators is in force."""
+    return bool(_get_current_dispatch_mode_stack())
+
+
+def _push_mode(mode: TorchDispatchMode) -> None:
+    """Enter a mode."""
+    mode.__enter__()
+
+
+def _pop_mode(k: Any = None) -> TorchDispatchMode:
+    """Leave the innermost mode, and give it."""
+    mode = _get_current_dispatch_mode()
+    if mode is None:
+        raise AssertionError("_pop_mode: no mode is in force")
+    mode.__exit__(None, None, None)
+    return mode
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily(k: Any = None) -> Iterator[TorchDispatchMode]:
+    """Context without the innermost mode, which it gives."""
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
+@contextlib.contextmanager
+def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
+    """Context without the modes in force, which it gives."""
+    modes = []
+    while _get_current_dispatch_mode() is not None:
+        modes.append(_pop_mode())
+    try:
+        yield list(reversed(modes))
+    finally:
+        for mode in reversed(modes):
+            _push_mode(mode)
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """Whether the instances of a class of tensors say what they are made of."""
+    return issubclass(t, Tensor) and all(
+        hasattr(t, n) for n in ("__tensor_flatten__", "__tensor_unflatten__")
+    )
+
+
+def transform_subclass(t: Any, callback: Any, outer_size: Any = None, outer_stride: Any = None) -> Any:
+    """A tensor like one that wraps others, of what a function makes of each of these.
+
+    Args:
+        t: Says by `__tensor_flatten__` what it wraps.
+        callback: Called with the name and the tensor of each.
+        outer_size, outer_stride: Of the result; those of `t` unless given.
+    """
+    names, context = t.__tensor_flatten__()
+    size = t.size() if outer_size is None else outer_size
+    stride = t.stride() if outer_stride is None else outer_stride
+    made = {name: callback(name, getattr(t, name)) for name in names}
+    return type(t).__tensor_unflatten__(made, context, size, stride)
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:

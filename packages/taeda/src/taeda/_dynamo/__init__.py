@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-    "export", "forbid_in_graph", "graph_break",
+    "error_on_graph_break", "explain", "export", "forbid_in_graph", "graph_break",
     "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
-    "maybe_mark_dynamic", "optimize", "optimize_assert", "reset",
-    "run",
+    "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset",
+    "run", "substitute_in_graph",
 ]  # fmt: skip
 
 config = _Config(
@@ -68,7 +68,49 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
     """Mark of a tensor that stays where it is; nothing happens."""
 
 
-_MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "utils"})
+class _Explained:
+    """What `explain` says: one graph for the whole, which runs as it is."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+        self.graph_count, self.graph_break_count, self.op_count = 1, 0, 0
+        self.break_reasons: list[Any] = []
+        self.ops_per_graph: list[Any] = []
+        self.out_guards: list[Any] = []
+        self.compile_times = None
+
+    def __str__(self) -> str:
+        counts = self.graph_count, self.graph_break_count, self.op_count
+        return "Graph Count: {}\nGraph Break Count: {}\nOp Count: {}".format(*counts)
+
+
+def explain(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
+    """A function of the arguments of `f`, which says that nothing breaks: nothing is compiled."""
+    if extra_args or extra_kwargs:
+        return _Explained()
+    return lambda *args, **kwargs: _Explained()
+
+
+def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
+    """Decorator for a compiler of graphs, which is never asked."""
+    return _itself if compiler_fn is None else compiler_fn
+
+
+def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
+    """Decorator for a function in the place of another one while compiling, which never happens."""
+    return _itself
+
+
+def error_on_graph_break(error: bool) -> Any:
+    """Context in which breaks of graphs would be errors: there are none."""
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+_MODULES = frozenset({
+    "_trace_wrapped_higher_order_op", "backends", "decorators", "eval_frame", "exc", "external_utils", "utils",
+})  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

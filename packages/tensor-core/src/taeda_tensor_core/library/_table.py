@@ -140,6 +140,10 @@ _OVERLOADS = frozenset(
         "self_int",
         "Tensor_mode",
         "Scalar_mode",
+        "ScalarOther",
+        "ScalarSelf",
+        "msg",
+        "dim_IntList",
     }
 )
 
