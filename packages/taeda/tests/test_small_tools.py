@@ -238,6 +238,10 @@ def test_checks_among_operators():
         aten._assert_scalar.default(0, "not zero")
     with pytest.raises(RuntimeError, match="Tensor dtype mismatch"):
         aten._assert_tensor_metadata.default(taeda.ones(2), dtype=taeda.float64)
+    aten.sym_constrain_range_for_size.default(3, min=0, max=4)
+    with pytest.raises(RuntimeError, match="Invalid value range for 5"):
+        aten.sym_constrain_range_for_size.default(5, max=4)
+    assert aten._is_all_true(taeda.tensor([True])).item()
     found = aten.where.ScalarOther(taeda.tensor([True, False]), taeda.ones(2), 3.0)
     assert found.tolist() == [1.0, 3.0]
 

@@ -146,6 +146,7 @@ def _extension(tensor: ModuleType) -> ModuleType:
     for kind in ("CompilationUnit", "ListType", "ScriptFunction", "ScriptModule", "TensorType"):
         if hasattr(jit, kind):
             setattr(found, kind, getattr(jit, kind))
+    found._cuda_isCurrentStreamCapturing, found._has_cuda = lambda: False, False
     found.Future = import_module("taeda.futures").Future
     for kind in ("Event", "Stream", "Tag", "default_generator"):
         if not hasattr(found, kind) and hasattr(tensor, kind):

@@ -61,6 +61,15 @@ def _assert_async(self: Any, assert_msg: str | None = None) -> None:
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 
 
+def _is_all_true(self: Any) -> Any:
+    return self.all()
+
+
+def _sym_constrain_range(size: Any, min: int | None = None, max: int | None = None) -> None:
+    if (min is not None and size < min) or (max is not None and size > max):
+        raise RuntimeError(f"Invalid value range for {size} between [{min}, {max}].")
+
+
 def _assert_tensor_metadata(self: Any, size: Any = None, stride: Any = None, dtype: Any = None) -> None:
     found = (
         ("size", size, tuple(self.shape)),
@@ -74,6 +83,12 @@ def _assert_tensor_metadata(self: Any, size: Any = None, stride: Any = None, dty
 
 _DEFINITIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "_assert_async": ("(Tensor self, str? assert_msg=None) -> ()", _assert_async),
+    "_is_all_true": ("(Tensor self) -> Tensor", _is_all_true),
+    "sym_constrain_range": ("(Scalar size, *, int? min=None, int? max=None) -> ()", _sym_constrain_range),
+    "sym_constrain_range_for_size": (
+        "(Scalar size, *, int? min=None, int? max=None) -> ()",
+        _sym_constrain_range,
+    ),
     "_assert_scalar": ("(Scalar self, str assert_msg) -> ()", _assert_scalar),
     "_assert_tensor_metadata": (
         "(Tensor self, int[]? size=None, int[]? stride=None, DType? dtype=None) -> ()",

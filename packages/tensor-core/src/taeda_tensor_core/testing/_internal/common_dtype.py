@@ -114,7 +114,7 @@ def get_all_dtypes(
 
 def get_all_math_dtypes(device: Any) -> list[Any]:
     """Those that are computed with."""
-    return [*get_all_int_dtypes(), *get_all_fp_dtypes(str(device).startswith("cuda"), False), *_COMPLEX]
+    return [*get_all_int_dtypes(), *get_all_fp_dtypes(not str(device).startswith("cpu"), False), *_COMPLEX]
 
 
 def get_all_complex_dtypes(include_complex32: bool = False) -> list[Any]:
