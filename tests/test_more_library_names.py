@@ -115,7 +115,7 @@ def test_named_dtypes():
     assert taeda.complex32.to_real() is taeda.float16
 
 
-def test_modules_of_several_processes_are_names():
+def test_modules_of_several_processes():
     for name in (
         "algorithms.ddp_comm_hooks.default_hooks",
         "checkpoint.state_dict",
@@ -126,6 +126,10 @@ def test_modules_of_several_processes_are_names():
     assert not isinstance(3, taeda.distributed.optim.ZeroRedundancyOptimizer)
     with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
         taeda.distributed.rpc.init_rpc("worker")
+    with pytest.raises(RuntimeError, match="`checkpoint_id` must be specified"):
+        taeda.distributed.checkpoint.save({})
+    with pytest.raises(NotImplementedError, match="not there: there are groups of processes"):
+        taeda.distributed.pipelining.pipeline(taeda.nn.Linear(1, 1), ())
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("taeda.distributed.nothing")
     from taeda.distributed.tensor import Partial, Replicate, Shard

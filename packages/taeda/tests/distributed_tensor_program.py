@@ -15,11 +15,17 @@ import taeda.distributed as dist
 import taeda.distributed.checkpoint as dcp
 import taeda.nn.functional as F
 from taeda import nn
+from taeda.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+    CheckpointWrapper,
+    apply_activation_checkpointing,
+)
+from taeda.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from taeda.distributed.checkpoint.format_utils import dcp_to_torch_save
 from taeda.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from taeda.distributed.device_mesh import DeviceMesh, init_device_mesh
 from taeda.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, StateDictType, fully_shard
 from taeda.distributed.fsdp.wrap import ModuleWrapPolicy
+from taeda.distributed.optim import ZeroRedundancyOptimizer
 from taeda.distributed.tensor import (
     DTensor,
     Partial,
@@ -305,6 +311,69 @@ def checkpoints() -> None:
         raise AssertionError("a missing name was loaded")
     dcp_to_torch_save(folder, f"{folder}.{RANK}.pt")
     same(torch.load(f"{folder}.{RANK}.pt", weights_only=False)["model"], expected[1][0])
+
+
+def shared_states() -> None:
+    """`ZeroRedundancyOptimizer`: what one process would find, and states that are brought together."""
+    net, alone = Net(), trained_alone()
+    steps = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=0.05)
+    model = nn.parallel.DistributedDataParallel(net)
+    for step in range(3):
+        model(rows(RANK, step)).square().mean().backward()
+        steps.step()
+        steps.zero_grad()
+    for name, value in net.state_dict().items():
+        same(value, alone.state_dict()[name])
+    assert 0 < len(steps.optim.state) < len(list(net.parameters()))
+    steps.consolidate_state_dict(0)
+    box = [steps.state_dict() if RANK == 0 else None]
+    dist.broadcast_object_list(box, 0)
+    assert len(box[0]["state"]) == len(list(net.parameters()))
+    other = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=0.05)
+    other.load_state_dict(box[0])
+    assert [len(s) for s in other.optim.state.values()] == [len(s) for s in steps.optim.state.values()]
+
+
+def different_lengths() -> None:
+    """`DistributedDataParallel.join`: the gradients of those that are done count as zeros."""
+    for by_all in (True, False):
+        net, alone = Net(), Net()
+        model = nn.parallel.DistributedDataParallel(net)
+        steps = [torch.optim.SGD(m.parameters(), lr=0.01) for m in (net, alone)]
+        with model.join(divide_by_initial_world_size=by_all):
+            for step in range(2 + 3 * RANK):
+                model(rows(RANK, step)).square().mean().backward()
+                steps[0].step()
+                steps[0].zero_grad()
+        for step in range(2 + 3 * (SIZE - 1)):
+            running = [rank for rank in range(SIZE) if step < 2 + 3 * rank]
+            for rank in running:
+                (alone(rows(rank, step)).square().mean() / (SIZE if by_all else len(running))).backward()
+            steps[1].step()
+            steps[1].zero_grad()
+        for name, value in net.state_dict().items():
+            same(value, alone.state_dict()[name])
+
+
+def recomputed() -> None:
+    """Modules computed again in the backward, alone and inside units; parameters averaged now and then."""
+    net, alone = Net(), Net()
+    apply_activation_checkpointing(net, check_fn=lambda part: isinstance(part, nn.Linear))
+    assert isinstance(net.up, CheckpointWrapper) and list(net.state_dict()) == list(alone.state_dict())
+    net.load_state_dict(alone.state_dict())
+    for model in (net, alone):
+        model(rows(0, 0)).square().mean().backward()
+    for mine, expected in zip(net.parameters(), alone.parameters(), strict=True):
+        same(mine.grad, expected.grad)
+    unit = FullyShardedDataParallel(net, auto_wrap_policy=ModuleWrapPolicy({nn.Sequential}))
+    same(unit(rows(0, 0)), alone(rows(0, 0)))
+    averager = PeriodicModelAverager(2)
+    value = nn.Parameter(torch.tensor([float(RANK)]))
+    for expected in (0.5, RANK, 0.5):
+        value.data.fill_(float(RANK))
+        value.grad = torch.zeros(1)
+        averager.average_parameters([value])
+        assert value.item() == expected
 
 
 def main() -> None:

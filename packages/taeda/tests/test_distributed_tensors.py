@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).with_name("distributed_tensor_program.py")
-PARTS = ("meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened", "checkpoints")
+PARTS = (
+    "meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened", "checkpoints", "shared_states",
+    "different_lengths", "recomputed",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -170,3 +170,92 @@ def test_operators_of_ones_own_may_give_their_arguments_to_numpy():
     for given in (taeda.ones(1), x):
         with pytest.raises(RuntimeError, match="clone"):
             same(given)
+
+
+def test_versions_compare_by_their_numbers():
+    from taeda.torch_version import TorchVersion, Version
+
+    assert (
+        Version("2.9") < Version("2.10.1") and Version("1.0") == Version("1") and Version("1.2.3").micro == 3
+    )
+    assert TorchVersion("2.1") < "2.10"
+    with pytest.raises(ValueError, match="no version"):
+        Version("none")
+
+
+def test_decompositions_are_kept_by_operator():
+    from taeda import _decomp
+
+    table: dict = {}
+    first, second = taeda.ops.aten.square, taeda.ops.aten.add
+    made = _decomp.register_decomposition([first, second], table)(lambda x: x * x)
+    assert table == {first: made, second: made}
+    with pytest.raises(RuntimeError, match="duplicate registrations"):
+        _decomp.register_decomposition(first, table)(made)
+    _decomp.remove_decompositions(table, [first])
+    assert list(table) == [second] and _decomp.get_decompositions([first]) == {}
+    with pytest.raises(ValueError, match="'type' must be one of"):
+        _decomp.register_decomposition(first, type="other")
+
+
+def test_modes_are_left_for_a_while():
+    from taeda.utils import _python_dispatch as modes
+
+    seen = []
+
+    class Counting(modes.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = taeda.ones(2)
+    with Counting() as outer, Counting() as inner:
+        assert taeda._C._len_torch_dispatch_stack() == 2 and modes.is_in_torch_dispatch_mode()
+        with modes._pop_mode_temporarily() as left:
+            assert left is inner and modes._get_current_dispatch_mode() is outer
+        with modes._disable_current_modes() as gone:
+            assert gone == [outer, inner]
+            x + x
+            assert not seen
+        x + x
+    assert seen
+
+
+def test_functions_for_devices_that_are_not_there_are_never_asked():
+    package = taeda.library.Library("small_tools_devices", "DEF")
+    package.define("plus(Tensor x) -> Tensor")
+    package.impl("plus", lambda x: x + 1, "CPU")
+    package.impl("plus", lambda x: x - 1, "CUDA")
+    assert taeda.ops.small_tools_devices.plus(taeda.ones(1)).item() == 2
+
+
+def test_checks_among_operators():
+    aten = taeda.ops.aten
+    aten._assert_scalar.default(1, "no")
+    aten._assert_async.msg(taeda.ones(1), "no")
+    aten._assert_tensor_metadata.default(taeda.ones(2), dtype=taeda.float32)
+    with pytest.raises(RuntimeError, match="not zero"):
+        aten._assert_scalar.default(0, "not zero")
+    with pytest.raises(RuntimeError, match="Tensor dtype mismatch"):
+        aten._assert_tensor_metadata.default(taeda.ones(2), dtype=taeda.float64)
+    aten.sym_constrain_range_for_size.default(3, min=0, max=4)
+    with pytest.raises(RuntimeError, match="Invalid value range for 5"):
+        aten.sym_constrain_range_for_size.default(5, max=4)
+    assert aten._is_all_true(taeda.tensor([True])).item()
+    found = aten.where.ScalarOther(taeda.tensor([True, False]), taeda.ones(2), 3.0)
+    assert found.tolist() == [1.0, 3.0]
+
+
+def test_operators_that_take_functions_are_classes():
+    from taeda._ops import HigherOrderOperator
+
+    class Twice(HigherOrderOperator):
+        def __init__(self):
+            super().__init__("twice")
+
+        def __call__(self, f, x):
+            return f(f(x))
+
+    assert Twice()(lambda x: x + 1, 0) == 2 and Twice().name() == "twice"
+    with pytest.raises(NotImplementedError, match="plain functions here"):
+        HigherOrderOperator("other")

@@ -22,15 +22,9 @@ NAMES = {
     "_state_dict_utils": "",
     "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
     "_tools": "",
-    "algorithms._checkpoint": "",
-    "algorithms._checkpoint.checkpoint_wrapper": "CheckpointImpl CheckpointWrapper OffloadWrapper "
-    "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
     "algorithms.ddp_comm_hooks.optimizer_overlap_hooks": "",
     "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
-    "algorithms.join": "Join Joinable JoinHook",
-    "algorithms.model_averaging": "",
-    "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "autograd": "DistAutogradContext backward context get_gradients",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
@@ -44,12 +38,15 @@ NAMES = {
     "fsdp._common_utils": "_FSDPState _get_module_fsdp_state",
     "fsdp._runtime_utils": "_lazy_init",
     "fsdp._traversal_utils": "_get_fsdp_handles",
-    "fsdp.flat_param": "FlatParameter",
+    "elastic.events": "record",
+    "elastic.metrics": "",
+    "elastic.rendezvous": "RendezvousHandler RendezvousParameters",
+    "elastic.timer": "",
+    "elastic.utils": "",
+    "elastic.utils.logging": "",
     "launcher": "LaunchConfig elastic_launch launch_agent",
     "launcher.api": "LaunchConfig elastic_launch launch_agent",
     "nn.jit": "",
-    "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
-    "optim.zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
     "pipelining": "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint pipe_split "
     "pipeline",
     "pipelining.microbatch": "TensorChunkSpec merge_chunks split_args_kwargs_into_chunks",
@@ -70,34 +67,11 @@ def _record(fn: Callable[..., Any], error_handler: object = None) -> Callable[..
     return fn
 
 
-def _apply_optimizer_in_backward(
-    optimizer_class: Any, params: Any, optimizer_kwargs: dict[str, Any], register_hook: bool = True
-) -> None:
-    """Give each parameter an optimizer of its own, which steps as soon as its gradient is there.
+def _logger(name: str | None = None) -> Any:
+    """The logger of that name."""
+    import logging
 
-    Args:
-        optimizer_class: Called with a list of one parameter and the options.
-        params: The parameters.
-        optimizer_kwargs: The options.
-        register_hook: Whether the steps happen in the backward pass; else programs call those of
-            `parameter._in_backward_optimizers`.
-    """
-
-    def give(parameter: Any) -> None:
-        made = optimizer_class([parameter], **optimizer_kwargs)
-        if not hasattr(parameter, "_in_backward_optimizers"):
-            parameter._in_backward_optimizers = []
-        parameter._in_backward_optimizers.append(made)
-
-        def step(_: Any) -> None:
-            made.step()
-            parameter.grad = None
-
-        if register_hook:
-            parameter.register_post_accumulate_grad_hook(step)
-
-    for parameter in params:
-        give(parameter)
+    return logging.getLogger(name or "taeda.distributed.elastic")
 
 
 def _no() -> bool:
@@ -108,7 +82,7 @@ def _no() -> bool:
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
     "autograd": {"is_available": _no},
-    "optim": {"_apply_optimizer_in_backward": _apply_optimizer_in_backward},
+    "elastic.utils.logging": {"get_logger": _logger},
     "elastic.multiprocessing.errors": {"record": _record},
     "rpc": {"is_available": _no},
 }

@@ -25,7 +25,8 @@ MODULES = {
 
 # Modules of this package: places where slots stand, and true answers to questions about what is elsewhere or not there.
 OWN = frozenset({
-    "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops",
+    "_VF", "__config__", "__future__", "_custom_ops", "_decomp", "_dynamo", "_functorch", "_guards",
+    "_higher_order_ops",
     "_inductor", "_absent", "_distributed_names", "_inner_names",
     "_jit_internal", "_logging", "_ops", "_prims_common", "_subclasses",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
@@ -141,6 +142,15 @@ def _extension(tensor: ModuleType) -> ModuleType:
         setattr(
             found, kind, _absent.cls(f"taeda._C.{kind}", "programs are recorded, not compiled; see taeda.jit")
         )
+    jit = import_module("taeda.jit")
+    for kind in ("CompilationUnit", "ListType", "ScriptFunction", "ScriptModule", "TensorType"):
+        if hasattr(jit, kind):
+            setattr(found, kind, getattr(jit, kind))
+    found._cuda_isCurrentStreamCapturing, found._has_cuda = lambda: False, False
+    found.Future = import_module("taeda.futures").Future
+    for kind in ("Event", "Stream", "Tag", "default_generator"):
+        if not hasattr(found, kind) and hasattr(tensor, kind):
+            setattr(found, kind, getattr(tensor, kind))
     found._are_functorch_transforms_active = functorch._are_functorch_transforms_active
     return found
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from taeda import _absent, library
+from collections.abc import Callable
+from typing import Any
+
+from taeda import library
 from taeda import ops as ops
 
 __all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "ops"]
@@ -14,7 +17,40 @@ class OperatorBase:
     """What operators that take functions derive from."""
 
 
-HigherOrderOperator = _absent.cls("taeda._ops.HigherOrderOperator", _REASON, OperatorBase)
+class HigherOrderOperator(OperatorBase):
+    """An operator that takes functions: classes derived from it say in `__call__` what it does.
+
+    Args:
+        name: Its name.
+        cacheable: Accepted for PyTorch's sake.
+    """
+
+    def __init__(self, name: str, *, cacheable: bool = False) -> None:
+        if type(self) is HigherOrderOperator:
+            raise NotImplementedError(f"taeda._ops.HigherOrderOperator is not there: {_REASON}")
+        self._name = self.__name__ = name
+        self.cacheable = cacheable
+
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def py_impl(self, key: object) -> Callable[[Any], Any]:
+        """Decorator for what it does for one kind of tensor or mode, which is not asked: `__call__` is."""
+        return lambda function: function
+
+    def py_functionalize_impl(self, fn: Any) -> Any:
+        """The function, which is not asked."""
+        return fn
+
+    def py_autograd_impl(self, fn: Any) -> Any:
+        """The function, which is not asked."""
+        return fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{self._name}: classes of operators that take functions define __call__")
+
+
 #: One form of one operator.
 OpOverload = library.Operator
 #: All forms of one operator.

@@ -20,10 +20,14 @@ _ANSWERS: dict[str, Any] = {
     "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
     "_current_graph_task_id": -1, "_current_autograd_node": None, "_get_cudnn_enabled": False,
     "_dispatch_has_kernel_for_dispatch_key": False, "_jit_set_autocast_mode": False,
-    "_jit_set_nvfuser_horizontal_mode": False, "_jit_set_bailout_depth": 0, "_jit_set_num_profiled_runs": 0,
+    "_jit_set_nvfuser_horizontal_mode": False, "_jit_set_bailout_depth": 20, "_jit_set_num_profiled_runs": 1,
+    "_jit_pass_inline": None, "_jit_pass_lower_all_tuples": None, "_debug_set_autodiff_subgraph_inlining": None,
+    "_set_cudnn_enabled": None, "_get_mkldnn_enabled": True, "_dispatch_tls_set_dispatch_key_excluded": None,
+    "_set_worker_signal_handlers": None, "_error_if_any_worker_fails": None,
 }  # fmt: skip
 _FLAGS: dict[str, bool] = {
     "_GLIBCXX_USE_CXX11_ABI": True,
+    "_has_mkldnn": True,
     "has_lapack": True,
     "has_mkl": False,
     "has_mkldnn": True,
@@ -139,10 +143,24 @@ def _jit_get_operation(name: str) -> tuple[Any, Any]:
     return found, found.overloads()
 
 
+def _len_torch_function_stack() -> int:
+    """How many modes that answer for functions are in force."""
+    return len(_C._function_mode_stack())
+
+
+def _len_torch_dispatch_stack() -> int:
+    """How many modes that answer for operators are in force."""
+    from taeda_tensor_core.python_dispatch import _get_current_dispatch_mode_stack
+
+    return len(_get_current_dispatch_mode_stack())
+
+
 _FUNCTIONS = {
     "_get_tracing_state": _get_tracing_state,
     "_is_tracing": _is_tracing,
     "_jit_get_operation": _jit_get_operation,
+    "_len_torch_dispatch_stack": _len_torch_dispatch_stack,
+    "_len_torch_function_stack": _len_torch_function_stack,
 }
 
 

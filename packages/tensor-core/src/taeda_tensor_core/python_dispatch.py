@@ -228,6 +228,13 @@ class TorchDispatchMode:
         return cls(*args, **kwargs)
 
 
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """The mode that changes nothing."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
 class PreDispatchMode(TorchDispatchMode):
     """A mode above autograd: it sees operators before gradients are recorded, and what its method calls is recorded.
 
@@ -252,6 +259,35 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
 
 
 any_torch_dispatch_mode_on_stack = is_in_torch_dispatch_mode
+
+
+def is_in_any_mode_without_ignore_compile_internals() -> bool:
+    """Whether a mode that answers for operators is in force."""
+    return bool(_get_current_dispatch_mode_stack())
+
+
+def _push_mode(mode: TorchDispatchMode) -> None:
+    """Enter a mode."""
+    mode.__enter__()
+
+
+def _pop_mode(k: Any = None) -> TorchDispatchMode:
+    """Leave the innermost mode, and give it."""
+    mode = _get_current_dispatch_mode()
+    if mode is None:
+        raise AssertionError("_pop_mode: no mode is in force")
+    mode.__exit__(None, None, None)
+    return mode
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily(k: Any = None) -> Iterator[TorchDispatchMode]:
+    """Context without the innermost mode, which it gives."""
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
 
 
 @contextlib.contextmanager

@@ -109,6 +109,8 @@ class DistributedDataParallel(Module):
         self.gradient_as_bucket_view, self.mixed_precision = gradient_as_bucket_view, mixed_precision
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self._hook: tuple[Any, Callable[..., Any]] | None = None
+        self._join_config: Any = None
+        self._by_all, self._divisor = True, 0
         if init_sync:
             _need_same(self.process_group, [p for _, p in named])
             broadcast_all(
@@ -165,16 +167,61 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, **_: Any) -> Any:
-        """For processes with different numbers of batches: not there.
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Any:
+        """Context in which processes may have different numbers of batches: those that are done answer the others.
 
-        Raises:
-            NotImplementedError: Always. `data.DistributedSampler` gives all processes equal numbers.
+        Args:
+            divide_by_initial_world_size: Average over all processes; False averages over those that are not done.
+            enable: False makes the context do nothing.
+            throw_on_early_termination: Raise in all processes when one is done.
+
+        Example:
+            >>> with net.join():  # doctest: +SKIP
+            ...     for batch in batches:
+            ...         net(batch).sum().backward()
         """
-        raise NotImplementedError(
-            "DistributedDataParallel.join is not there: give all processes the same number of batches, as "
-            "DistributedSampler does"
+        return self.process_group.join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
         )
+
+    @property
+    def join_device(self) -> Any:
+        """Where parameters are."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The processes."""
+        return self.process_group
+
+    def join_hook(self, divide_by_initial_world_size: bool = True, **_: Any) -> Any:
+        """What a process that is done does for others.
+
+        Args:
+            divide_by_initial_world_size: Average over all processes, not those alone that are not done.
+        """
+        self._by_all = divide_by_initial_world_size
+        return _JoinHook(self)
+
+    def _join_step(self, active: bool, syncs: bool) -> bool:
+        """A step that processes take together some of which are done; whether gradients are averaged in it."""
+        size = self.process_group.size()
+        facts = tensor.zeros(size + 1)
+        facts[self.process_group.rank()], facts[size] = float(active), float(syncs)
+        self.process_group.allreduce([facts]).wait()
+        running = [place for place in range(size) if float(facts[place]) > 0]
+        self._divisor = size if self._by_all else len(running)
+        if self.forward_sync_buffers and self.modules_buffers:
+            broadcast_all(self.process_group, self.modules_buffers, running[-1])
+        return float(facts[size]) > 0
 
     def register_comm_hook(self, state: object, hook: Callable[[Any, GradBucket], Any]) -> None:
         """Lets a function average the gradients: it gets `state` and a `GradBucket`, and returns a future of a tensor.
@@ -204,9 +251,18 @@ class DistributedDataParallel(Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's result; brings its inputs to the GPU where one was given."""
         syncs = tensor.is_grad_enabled() and self.require_backward_grad_sync
+        joined = self._join_config is not None and self._join_config.enable and tensor.is_grad_enabled()
+        if joined:
+            self.process_group.notify(self)
+            self._join_step(True, syncs)
         if syncs and self._begun and self._seen:
             raise RuntimeError(_UNFINISHED + self._missing())
-        if self.require_forward_param_sync and self.forward_sync_buffers and self.modules_buffers:
+        if (
+            not joined
+            and self.require_forward_param_sync
+            and self.forward_sync_buffers
+            and self.modules_buffers
+        ):
             broadcast_all(self.process_group, self.modules_buffers)
         if self.device_ids:
             inputs, kwargs = _brought(inputs, self.device), _brought(kwargs, self.device)
@@ -250,7 +306,7 @@ class DistributedDataParallel(Module):
         if self._hook is not None:
             return self._hook[1](self._hook[0], bucket)
         buffer = bucket.buffer()
-        buffer /= self.process_group.size()
+        buffer /= self._divisor or self.process_group.size()
         return self.process_group.allreduce([buffer]).get_future()
 
     def _end(self) -> None:
@@ -277,6 +333,36 @@ class DistributedDataParallel(Module):
         self.process_group.allreduce([flags]).wait()
         found = dict(zip(map(id, self._trained), flags.tolist(), strict=True))
         return lambda parameter: bool(found[id(parameter)])
+
+
+class _JoinHook:
+    """What a process that is done does for those that are not: everything with zeros."""
+
+    def __init__(self, module: DistributedDataParallel) -> None:
+        self._module = module
+
+    def main_hook(self) -> None:
+        """Answer one step of the others."""
+        module = self._module
+        if not module._join_step(False, False):
+            return
+        for bucket in module._buckets:
+            bucket.fill()
+            bucket.set_buffer(tensor.zeros_like(bucket.buffer()))
+            module._average(bucket).wait()
+        module._seen.clear()
+        module._used()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """Give all processes the parameters of one that was among the last."""
+        module = self._module
+        rank = module.process_group.rank()
+        flags = tensor.zeros(module.process_group.size())
+        flags[rank] = float(is_last_joiner)
+        module.process_group.allreduce([flags]).wait()
+        last = max(place for place, flag in enumerate(flags.tolist()) if flag)
+        broadcast_all(module.process_group, [*module.module.parameters(), *module.modules_buffers], last)
+        module._divisor = 0
 
 
 class DistributedDataParallelCPU(DistributedDataParallel):

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-    "explain", "export", "forbid_in_graph", "graph_break",
+    "error_on_graph_break", "explain", "export", "forbid_in_graph", "graph_break",
     "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset",
-    "run",
+    "run", "substitute_in_graph",
 ]  # fmt: skip
 
 config = _Config(
@@ -111,7 +111,21 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
     """Mark of a tensor that stays where it is; nothing happens."""
 
 
-_MODULES = frozenset({"_trace_wrapped_higher_order_op", "eval_frame", "exc", "utils"})
+def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
+    """Decorator for a function in the place of another one while compiling, which never happens."""
+    return _itself
+
+
+def error_on_graph_break(error: bool) -> Any:
+    """Context in which breaks of graphs would be errors: there are none."""
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+_MODULES = frozenset({
+    "_trace_wrapped_higher_order_op", "backends", "decorators", "eval_frame", "exc", "external_utils", "utils",
+})  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

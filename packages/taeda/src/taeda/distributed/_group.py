@@ -108,6 +108,18 @@ class ProcessGroup:
         """Waits for what has begun."""
         self._worker.close()
 
+    def join(self, joinables: Any, enable: bool, throw_on_early_termination: bool, **kwargs: Any) -> Any:
+        """Context in which processes may have different numbers of steps: see `algorithms.join.Join`."""
+        from taeda.distributed.algorithms.join import Join
+
+        return Join(joinables, enable, throw_on_early_termination, **kwargs)
+
+    def notify(self, joinable: Any) -> None:
+        """Tells the processes that are done that a step begins."""
+        from taeda.distributed.algorithms.join import Join
+
+        Join.notify_join_context(joinable)
+
     # Letters
 
     def _send(self, place: int, tag: int, purpose: bytes, tensor: Any) -> None:

@@ -228,5 +228,30 @@ def _get_global_rank(group: Any, rank: int) -> int:
     return get_global_rank(group, rank)
 
 
+def _check_valid_timeout(timeout: Any) -> None:
+    """Raises TypeError for what is no `timedelta`."""
+    from datetime import timedelta
+
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+
+
+def _get_default_timeout(backend: Any = None) -> Any:
+    """How long is waited for others unless something else is said."""
+    return default_pg_timeout
+
+
+def _new_process_group_helper(*args: Any, **kwargs: Any) -> Any:
+    """Groups from stores of their own: not there.
+
+    Raises:
+        NotImplementedError: Always. `new_group` makes groups of a job's processes.
+    """
+    raise NotImplementedError(
+        "_new_process_group_helper is not there: new_group makes groups of a job's processes"
+    )
+
+
+_GLOO_AVAILABLE, _MPI_AVAILABLE, _NCCL_AVAILABLE, _UCC_AVAILABLE = True, False, False, False
 _get_object_coll_device = _get_pg_default_device
 _ = (_all_gather_base, _object_to_tensor, _reduce_scatter_base, _tensor_to_object)

@@ -474,6 +474,14 @@ def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
         yield from tree_iter(child, is_leaf)
 
 
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of the arguments of a call."""
+    found: list[Any] = []
+    for item in (*args, *kwargs.values()):
+        found.extend(tree_iter(item))
+    return found
+
+
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The list of leaves."""
     return list(tree_iter(tree, is_leaf))

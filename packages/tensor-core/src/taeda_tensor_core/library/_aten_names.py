@@ -52,7 +52,49 @@ def _sparse_mm_reduce_impl(self: Any, other: Any, reduce: str) -> Any:
     raise NotImplementedError("_sparse_mm_reduce_impl is not there: use taeda.sparse.mm")
 
 
+def _assert_scalar(self: Any, assert_msg: str) -> None:
+    if not self:
+        raise RuntimeError(assert_msg)
+
+
+def _assert_async(self: Any, assert_msg: str | None = None) -> None:
+    if not self:
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _is_all_true(self: Any) -> Any:
+    return self.all()
+
+
+def _sym_constrain_range(size: Any, min: int | None = None, max: int | None = None) -> None:
+    if (min is not None and size < min) or (max is not None and size > max):
+        raise RuntimeError(f"Invalid value range for {size} between [{min}, {max}].")
+
+
+def _assert_tensor_metadata(self: Any, size: Any = None, stride: Any = None, dtype: Any = None) -> None:
+    found = (
+        ("size", size, tuple(self.shape)),
+        ("stride", stride, self.stride()),
+        ("dtype", dtype, self.dtype),
+    )
+    for name, expected, value in found:
+        if expected is not None and (tuple(expected) if name != "dtype" else expected) != value:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {value}")
+
+
 _DEFINITIONS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "_assert_async": ("(Tensor self, str? assert_msg=None) -> ()", _assert_async),
+    "_is_all_true": ("(Tensor self) -> Tensor", _is_all_true),
+    "sym_constrain_range": ("(Scalar size, *, int? min=None, int? max=None) -> ()", _sym_constrain_range),
+    "sym_constrain_range_for_size": (
+        "(Scalar size, *, int? min=None, int? max=None) -> ()",
+        _sym_constrain_range,
+    ),
+    "_assert_scalar": ("(Scalar self, str assert_msg) -> ()", _assert_scalar),
+    "_assert_tensor_metadata": (
+        "(Tensor self, int[]? size=None, int[]? stride=None, DType? dtype=None) -> ()",
+        _assert_tensor_metadata,
+    ),
     "alias": ("(Tensor(a) self) -> Tensor(a)", _alias),
     "_to_copy": (
         "(Tensor self, *, DType? dtype=None, Device? device=None, bool non_blocking=False) -> Tensor",

@@ -261,13 +261,13 @@ class Library:
             dispatch_key: "CPU", "Meta" or another device; "CompositeImplicitAutograd",
                 "CompositeExplicitAutograd" or "" for every device that has no function of its own; "Autograd",
                 "AutogradCPU" and the like for calls that are recorded: what the function calls is; "AutocastCPU" and
-                the like for blocks of autocast.
+                the like for blocks of autocast. A function for a kind of device that is not there is never asked.
             with_keyset: Must be false: there is no key set to give.
 
         Raises:
             NotImplementedError: The key is one of automatic differentiation, and the operator built in.
         """
-        from taeda_tensor_core.library._custom import as_kernel
+        from taeda_tensor_core.library._custom import _is_there, as_kernel
 
         if with_keyset:
             raise NotImplementedError(
@@ -286,6 +286,8 @@ class Library:
             return None
         recorded = key.startswith("Autograd")
         of_device = bool(key) and not recorded and not key.startswith("Composite")
+        if of_device and not _is_there(key.lower()):
+            return None
         function = as_kernel(op(name), fn, plain=of_device)
         if of_device:
             return self.kernel(name, key.lower(), replace=defined(name) is None)(function)

@@ -176,7 +176,7 @@ _OVERLOAD_NAMES = (
     "crow_col_value_size data data_legacy decimals deprecated device dim dim_IntList dim_dtype dim_int dim_max "
     "dim_min dim_values dims dtype dx eigenvalues eigvals float float_Tensor float_float from generator grad_input "
     "indexing indices indices_size input input_legacy int int_Scalar int_Tensor int_bins intlist inverse low "
-    "low_dtype low_generator low_generator_dtype m memory_format n_scalar no_stats ord_str other other_scalar out "
+    "low_dtype low_generator low_generator_dtype m memory_format msg n_scalar no_stats ord_str other other_scalar out "
     "out_mode out_rcond_tensor out_tol_tensor output output_mask p p_str padding padding_idx periodic "
     "periodic_alpha periodic_alpha_beta quantized rcond_tensor reduce scalar scalararray scalarint scalarrayarray "
     "scalarrayint sections self self_Tensor self_int self_scalar size sizes source_Storage "

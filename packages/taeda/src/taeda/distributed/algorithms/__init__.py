@@ -8,12 +8,12 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     from taeda import _distributed_names
 
     if name in __all__:
-        return getattr(_distributed_names.child("algorithms", "join"), name)
-    if name == "ddp_comm_hooks":
-        from importlib import import_module
-
+        return getattr(import_module(f"{__name__}.join"), name)
+    if name in ("_checkpoint", "ddp_comm_hooks", "join", "model_averaging"):
         return import_module(f"{__name__}.{name}")
     return _distributed_names.child("algorithms", name)

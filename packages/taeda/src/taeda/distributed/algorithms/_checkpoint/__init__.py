@@ -1,0 +1,1 @@
+"""Modules whose results are computed again in the backward."""

@@ -1,0 +1,1 @@
+"""Parameters that are averaged now and then, in the place of gradients."""
