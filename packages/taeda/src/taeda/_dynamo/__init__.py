@@ -62,40 +62,6 @@ def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any
     return _itself if compiler_fn is None else compiler_fn
 
 
-class ExplainOutput:
-    """What a compiler would say of a function: that it made nothing of it.
-
-    Attributes:
-        graphs, ops_per_graph, break_reasons, out_guards: Empty lists.
-        graph_count, graph_break_count, op_count: 0.
-    """
-
-    def __init__(self) -> None:
-        self.graphs: list[Any] = []
-        self.ops_per_graph: list[Any] = []
-        self.break_reasons: list[Any] = []
-        self.out_guards: list[Any] = []
-        self.graph_count = self.graph_break_count = self.op_count = 0
-
-    def __str__(self) -> str:
-        return "Graph Count: 0\nGraph Break Count: 0\nOp Count: 0\nNothing is compiled: functions run as they are."
-
-
-def explain(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function that calls `f` and tells what a compiler made of it.
-
-    Example:
-        >>> explain(lambda x: x + 1)(taeda.ones(2)).graph_count
-        0
-    """
-
-    def inner(*inner_args: Any, **inner_kwargs: Any) -> ExplainOutput:
-        f(*inner_args, **inner_kwargs)
-        return ExplainOutput()
-
-    return inner(*args, **kwargs) if args or kwargs else inner
-
-
 def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
     """Mark of a dimension whose size changes; nothing happens."""
 
