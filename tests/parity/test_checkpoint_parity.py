@@ -477,3 +477,17 @@ def test_distributions_of_pytorchs_files():
     found = load(written(torch.distributions.Normal(torch.zeros(2), torch.ones(2))), weights_only=False)
     assert isinstance(found, taeda.distributions.Normal)
     assert found.loc.tolist() == [0.0, 0.0]
+
+
+def doubled(module, args, output):
+    return output * 2
+
+
+def test_hooks_around_forward_of_whole_modules():
+    theirs = torch.nn.Linear(2, 2)
+    theirs.register_forward_hook(doubled)
+    ours = load(written(theirs), weights_only=False)
+    expected = theirs(torch.ones(1, 2)).tolist()
+    np.testing.assert_allclose(ours(taeda.ones(1, 2)).tolist(), expected, rtol=1e-6)
+    ours.register_forward_hook(doubled)
+    np.testing.assert_allclose(ours(taeda.ones(1, 2)).tolist(), 2 * np.array(expected), rtol=1e-6)

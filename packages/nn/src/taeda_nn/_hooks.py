@@ -164,6 +164,21 @@ def add_hook(hooks: OrderedDict[int, Any], entry: Any, prepend: bool = False) ->
     return handle
 
 
+def take_foreign_hooks(module: Module, state: dict[str, Any]) -> None:
+    """Gives a module the hooks around forward that stand in the state of one of PyTorch's, under their numbers."""
+    global _next_id
+    before, after = state.get("_forward_pre_hooks") or {}, state.get("_forward_hooks") or {}
+    if not before and not after:
+        return
+    own = module._own_hooks()
+    named, always = state.get("_forward_hooks_with_kwargs", ()), state.get("_forward_hooks_always_called", ())
+    for number, hook in before.items():
+        own.forward_pre[number] = hook, number in state.get("_forward_pre_hooks_with_kwargs", ())
+    for number, hook in after.items():
+        own.forward[number] = hook, number in named, number in always
+    _next_id = max(_next_id, 1 + max([*before, *after]))
+
+
 def call_hooked(module: Module, own: HookSet, everywhere: HookSet, args: tuple, kwargs: dict) -> Any:
     """Calls ``module.forward`` with the hooks of the module and those registered for all modules."""
     args, kwargs = _run_pre(module, own, everywhere, args, kwargs)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
+from taeda_nn._hooks import take_foreign_hooks
 from taeda_nn.modules._state import Stateful, attributes, attributes_with
 from taeda_nn.parameter import Buffer, Parameter, UninitializedBuffer
 
@@ -305,3 +306,4 @@ def take_pickled_state(module: Module, state: dict[str, Any]) -> None:
     for name, value in state.items():
         if name not in elsewhere and not isinstance(getattr(type(module), name, None), property):
             values[name] = value
+    take_foreign_hooks(module, state)
