@@ -182,3 +182,17 @@ def test_what_a_compiler_would_make_is_told():
 def test_segments_under_their_private_name():
     found = taeda._segment_reduce(taeda.arange(5.0), "mean", offsets=taeda.tensor([0, 2, 5]))
     assert found.tolist() == [0.5, 3.0]
+
+
+def test_distributions_that_are_modules_too():
+    class Prior(taeda.distributions.Normal, taeda.nn.Module):
+        def __init__(self):
+            taeda.nn.Module.__init__(self)
+            taeda.distributions.Normal.__init__(self, 0.0, 1.0)
+            scale = self.__dict__.pop("scale")
+            self.register_buffer("scale", scale)
+
+    prior = Prior().to(taeda.float64)
+    assert prior.scale.dtype is taeda.float64 and list(prior.parameters()) == []
+    assert taeda.nn.Sequential(prior).double().state_dict()["0.scale"].item() == 1
+    assert prior.log_prob(taeda.tensor(0.0)).item() == pytest.approx(-0.918938533)

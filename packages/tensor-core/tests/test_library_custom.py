@@ -378,3 +378,25 @@ def test_what_operators_do_in_blocks_of_autocast():
     assert taeda.ops.autocast_test.same(taeda.ones(2)).dtype is taeda.float32
     with pytest.raises(ValueError, match="Unknown device type"):
         taeda.library.register_autocast("autocast_test::same", "nothing", taeda.float32)
+
+
+def test_an_operator_is_made_anew_where_a_program_is_read_twice():
+    for factor in (2.0, 3.0):
+
+        @library.custom_op("twicepkg::scaled", mutates_args=())
+        def scaled(x: Tensor) -> Tensor:
+            return x * factor  # noqa: B023
+
+        assert scaled(taeda.ones(1)).item() == taeda.ops.twicepkg.scaled(taeda.ones(1)).item() == factor
+        if factor == 2.0:
+            scaled.register_fake(lambda x: x.new_empty(7))
+    assert scaled(taeda.ones(1, device="meta")).shape == (1,)  # the former shape is forgotten
+
+
+def test_names_of_overloads_that_tell_the_arguments():
+    aten = taeda.ops.aten
+    assert aten.where.ScalarOther(taeda.tensor([True, False]), taeda.ones(2), 3.0).tolist() == [1, 3]
+    assert aten.sum.dim_IntList(taeda.ones(2, 3), [1]).tolist() == [3, 3]
+    assert aten.std.correction(taeda.tensor([1.0, 3.0]), [0], correction=0).item() == 1
+    assert aten.arange.start(1, 4).tolist() == [1, 2, 3]
+    assert aten.scatter.value(taeda.zeros(2), 0, taeda.tensor([1]), 5.0).tolist() == [0, 5]

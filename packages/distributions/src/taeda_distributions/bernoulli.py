@@ -29,7 +29,7 @@ class Bernoulli(ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
-    _parameters: ClassVar = {"probs": 0, "logits": 0}
+    _parameter_dims: ClassVar = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         either(probs, logits)

@@ -27,7 +27,7 @@ class Binomial(Parameterized):
         "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real,
     }  # fmt: skip
     has_enumerate_support = True
-    _parameters: ClassVar = {"total_count": 0, "probs": 0, "logits": 0}
+    _parameter_dims: ClassVar = {"total_count": 0, "probs": 0, "logits": 0}
 
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None

@@ -23,7 +23,7 @@ class Categorical(Parameterized):
 
     arg_constraints: ClassVar = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
-    _parameters: ClassVar = {"probs": 1, "logits": 1}
+    _parameter_dims: ClassVar = {"probs": 1, "logits": 1}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         either(probs, logits)

@@ -26,7 +26,7 @@ class Cauchy(Parameterized):
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
-    _parameters: ClassVar = {"loc": 0, "scale": 0}
+    _parameter_dims: ClassVar = {"loc": 0, "scale": 0}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)

@@ -32,7 +32,7 @@ class ContinuousBernoulli(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
-    _parameters: ClassVar = {"probs": 0, "logits": 0}
+    _parameter_dims: ClassVar = {"probs": 0, "logits": 0}
 
     def __init__(
         self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501),

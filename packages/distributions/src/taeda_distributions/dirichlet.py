@@ -26,7 +26,7 @@ class Dirichlet(ExponentialFamily):
     arg_constraints: ClassVar = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
-    _parameters: ClassVar = {"concentration": 1}
+    _parameter_dims: ClassVar = {"concentration": 1}
 
     def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:

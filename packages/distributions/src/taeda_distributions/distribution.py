@@ -204,15 +204,15 @@ class Distribution:
 class Parameterized(Distribution):
     """A distribution whose parameters are tensors of the batch's shape and more: `expand` expands each.
 
-    Subclasses name in `_parameters` each parameter with the number of its event's dimensions.
+    Subclasses name in `_parameter_dims` each parameter with the number of its event's dimensions.
     """
 
-    _parameters: ClassVar[dict[str, int]] = {}
+    _parameter_dims: ClassVar[dict[str, int]] = {}
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(type(self)._root(), _instance)
         batch_shape = batch_of(batch_shape)
-        for name, dims in self._parameters.items():
+        for name, dims in self._parameter_dims.items():
             if name in self.__dict__:
                 value = self.__dict__[name]
                 event = tuple(value.shape[value.dim() - dims :]) if dims else ()

@@ -27,7 +27,7 @@ class FisherSnedecor(Parameterized):
     arg_constraints: ClassVar = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
-    _parameters: ClassVar = {"df1": 0, "df2": 0}
+    _parameter_dims: ClassVar = {"df1": 0, "df2": 0}
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)

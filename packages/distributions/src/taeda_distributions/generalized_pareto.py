@@ -28,7 +28,7 @@ class GeneralizedPareto(Parameterized):
         "loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real,
     }  # fmt: skip
     has_rsample = True
-    _parameters: ClassVar = {"loc": 0, "scale": 0, "concentration": 0}
+    _parameter_dims: ClassVar = {"loc": 0, "scale": 0, "concentration": 0}
 
     def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)

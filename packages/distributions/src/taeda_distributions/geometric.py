@@ -25,7 +25,7 @@ class Geometric(Parameterized):
 
     arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
-    _parameters: ClassVar = {"probs": 0, "logits": 0}
+    _parameter_dims: ClassVar = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         either(probs, logits)

@@ -29,7 +29,7 @@ class NegativeBinomial(Parameterized):
         "logits": constraints.real,
     }  # fmt: skip
     support = constraints.nonnegative_integer
-    _parameters: ClassVar = {"total_count": 0, "probs": 0, "logits": 0}
+    _parameter_dims: ClassVar = {"total_count": 0, "probs": 0, "logits": 0}
 
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None

@@ -23,7 +23,7 @@ class Poisson(ExponentialFamily):
 
     arg_constraints: ClassVar = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
-    _parameters: ClassVar = {"rate": 0}
+    _parameter_dims: ClassVar = {"rate": 0}
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)

@@ -29,7 +29,7 @@ class LogitRelaxedBernoulli(Parameterized):
     arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
     has_rsample = True
-    _parameters: ClassVar = {"probs": 0, "logits": 0}
+    _parameter_dims: ClassVar = {"probs": 0, "logits": 0}
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None

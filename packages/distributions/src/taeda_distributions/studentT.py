@@ -31,7 +31,7 @@ class StudentT(Parameterized):
     }
     support = constraints.real
     has_rsample = True
-    _parameters: ClassVar = {"df": 0, "loc": 0, "scale": 0}
+    _parameter_dims: ClassVar = {"df": 0, "loc": 0, "scale": 0}
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)

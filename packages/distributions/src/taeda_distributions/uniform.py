@@ -26,7 +26,7 @@ class Uniform(Parameterized):
     """
 
     has_rsample = True
-    _parameters: ClassVar = {"low": 0, "high": 0}
+    _parameter_dims: ClassVar = {"low": 0, "high": 0}
 
     @property
     def arg_constraints(self) -> dict[str, Any]:  # type: ignore[override]

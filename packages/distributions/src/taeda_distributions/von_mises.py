@@ -31,7 +31,7 @@ class VonMises(Parameterized):
     arg_constraints: ClassVar = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
-    _parameters: ClassVar = {"loc": 0, "concentration": 0}
+    _parameter_dims: ClassVar = {"loc": 0, "concentration": 0}
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)

@@ -12,6 +12,8 @@ from taeda_tensor_core.library._schemas import infer_schema, split_name, transla
 from taeda_tensor_core.library._table import Operator, Overload, op
 
 _libraries: dict[str, Library] = {}
+#: What `custom_op` has made: a program that is read twice makes it anew.
+_from_functions: dict[str, NewOperator] = {}
 
 
 def _library(space: str) -> Library:
@@ -262,7 +264,7 @@ def custom_op(
 
     Raises:
         ValueError: The schema or a type hint cannot be read.
-        RuntimeError: The name is taken; both owners are named.
+        RuntimeError: The name is taken, not by an operator made in this way, which is replaced; both owners are named.
 
     Example:
         >>> @taeda.library.custom_op("mypkg::double", mutates_args=())
@@ -275,7 +277,11 @@ def custom_op(
 
     def make(function: Callable) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        earlier = _from_functions.pop(f"{space}::{short}", None)
+        if earlier is not None:
+            earlier.remove()
         made = CustomOpDef(_library(space).define(f"{space}::{short}{translated(text)}"), function)
+        _from_functions[f"{space}::{short}"] = made._made
         made.register_kernel(device_types, function)
         return made
 
