@@ -21,7 +21,12 @@ from taeda.distributed.algorithms._checkpoint.checkpoint_wrapper import (
 )
 from taeda.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from taeda.distributed.checkpoint.format_utils import dcp_to_torch_save
-from taeda.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
+from taeda.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_model_state_dict,
+    set_state_dict,
+)
 from taeda.distributed.device_mesh import DeviceMesh, init_device_mesh
 from taeda.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, StateDictType, fully_shard
 from taeda.distributed.fsdp.wrap import ModuleWrapPolicy
@@ -309,6 +314,16 @@ def checkpoints() -> None:
         assert "Missing key in checkpoint state_dict: none" in str(error)
     else:
         raise AssertionError("a missing name was loaded")
+    with torch.device("meta"):
+        layer = nn.Linear(6, 8)
+    fully_shard(layer, mesh=init_device_mesh("cpu", (1, SIZE)))
+    layer.to_empty(device="cpu")
+    first = {"weight": numbers(1, 8, 6).float(), "bias": numbers(2, 8).float()} if RANK == 0 else {}
+    set_model_state_dict(
+        layer, first, options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    )
+    same(whole(layer.weight).detach(), numbers(1, 8, 6).float())
+    assert layer.weight.placements == (Replicate(), Shard(0))
     dcp_to_torch_save(folder, f"{folder}.{RANK}.pt")
     same(torch.load(f"{folder}.{RANK}.pt", weights_only=False)["model"], expected[1][0])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from taeda.distributed._collectives import (
@@ -226,6 +228,42 @@ def _get_pg_default_device(group: Any = None) -> Any:
 def _get_global_rank(group: Any, rank: int) -> int:
     """From a number in a group to that in the job."""
     return get_global_rank(group, rank)
+
+
+class _CoalescingManager:
+    """What `_coalescing_manager` gives: everything has been done when its block ends."""
+
+    def __init__(self) -> None:
+        self.works: list[Any] = []
+
+    def append(self, work: Any) -> None:
+        """Another operation to wait for."""
+        self.works.append(work)
+
+    def wait(self) -> None:
+        """Waits for the operations."""
+        for work in self.works:
+            if work is not None:
+                work.wait()
+
+
+@contextmanager
+def _coalescing_manager(
+    group: Any = None, device: Any = None, async_ops: bool = False
+) -> Iterator[_CoalescingManager]:
+    """Context in which operations could be put together: each is done by itself."""
+    manager = _CoalescingManager()
+    yield manager
+    if not async_ops:
+        manager.wait()
+
+
+def __getattr__(name: str) -> Any:
+    from taeda import _distributed_names
+
+    if name in _distributed_names.TOP:
+        return _distributed_names.top(name)
+    raise AttributeError(f"module 'taeda.distributed.distributed_c10d' has no attribute {name!r}")
 
 
 def _check_valid_timeout(timeout: Any) -> None:
