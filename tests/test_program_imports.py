@@ -182,6 +182,7 @@ def test_what_a_compiler_would_make_is_told():
 def test_segments_under_their_private_name():
     found = taeda._segment_reduce(taeda.arange(5.0), "mean", offsets=taeda.tensor([0, 2, 5]))
     assert found.tolist() == [0.5, 3.0]
+    assert taeda._segment_reduce(taeda.arange(5.0), "amax", lengths=taeda.tensor([2, 3])).tolist() == [1, 4]
 
 
 def test_distributions_that_are_modules_too():

@@ -13,7 +13,7 @@ from taeda_tensor_core.library._table import Operator, Overload, op
 
 _libraries: dict[str, Library] = {}
 #: What `custom_op` has made: a program that is read twice makes it anew.
-_from_functions: dict[str, NewOperator] = {}
+_from_functions: dict[str, CustomOpDef] = {}
 
 
 def _library(space: str) -> Library:
@@ -173,6 +173,7 @@ class CustomOpDef:
     def __init__(self, made: NewOperator, function: Callable) -> None:
         self._made = made
         self._function = function
+        self._kernels: list[Any] = []
         self.__name__ = made.name.partition("::")[2]
         self.__doc__ = function.__doc__
         made.derivative(_no_derivative(made.name))
@@ -199,14 +200,14 @@ class CustomOpDef:
                 self._made.composite(_as_composite(self._made.op, function))
             else:
                 for device in filter(_is_there, devices):
-                    self._made.kernel(device)(as_kernel(self._made.op, function))
+                    self._kernels.append(self._made.kernel(device)(as_kernel(self._made.op, function)))
             return function
 
         return take if fn is None else take(fn)
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """Give the function for tensors without elements: it returns tensors of the right shape and dtype."""
-        self._made.kernel("meta")(as_kernel(self._made.op, fn))
+        self._kernels.append(self._made.kernel("meta")(as_kernel(self._made.op, fn)))
         return fn
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
@@ -228,6 +229,8 @@ class CustomOpDef:
 
     def remove(self) -> None:
         """Take the operator out of the table."""
+        while self._kernels:
+            self._kernels.pop().remove()
         self._made.remove()
 
     def __repr__(self) -> str:
@@ -281,7 +284,7 @@ def custom_op(
         if earlier is not None:
             earlier.remove()
         made = CustomOpDef(_library(space).define(f"{space}::{short}{translated(text)}"), function)
-        _from_functions[f"{space}::{short}"] = made._made
+        _from_functions[f"{space}::{short}"] = made
         made.register_kernel(device_types, function)
         return made
 
