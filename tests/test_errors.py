@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import taeda as t
 
 
 def _load(path: Path) -> ModuleType:
@@ -73,3 +76,23 @@ def test_wrong_change_leaves_the_tensor_as_it_was(row):
         call(x)
     _check(caught, words)
     assert _state(x) == before
+
+
+@pytest.mark.parametrize(
+    ("call", "closer"),
+    [
+        (lambda: t.ones(2).sum(3), IndexError),
+        (lambda: t.ones(2, 3).gather(0, t.tensor([[5, 0, 0]])), IndexError),
+        (lambda: t.arange(3) // 0, ZeroDivisionError),
+        (lambda: t.empty(2**62), MemoryError),
+        (lambda: t.tensor([300], dtype=t.uint8), OverflowError),
+    ],
+)
+def test_errors_with_a_closer_class_are_runtime_errors_too(call, closer):
+    """PyTorch raises either: programs catch the one or the other. They travel between processes."""
+    with pytest.raises(RuntimeError) as caught:
+        call()
+    error = caught.value
+    assert isinstance(error, closer) and type(error).__name__ == closer.__name__
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error)

@@ -3,6 +3,7 @@
 import copy
 import importlib
 import pickle
+import zipfile
 
 import pytest
 
@@ -247,3 +248,118 @@ def test_checks_of_all_elements():
         taeda._check_tensor_all(taeda.tensor([True, False]), lambda: "not all")
     with pytest.raises(TypeError, match="must have dtype"):
         taeda._check_tensor_all(taeda.ones(1))
+
+
+def test_loops_over_slices_are_operators_by_their_files():
+    from taeda._higher_order_ops import foreach_map, map, scan
+    from taeda._higher_order_ops.cond import cond
+    from taeda._higher_order_ops.map import map as by_file
+
+    assert by_file is map and cond is taeda.cond
+    x = taeda.arange(6.0).reshape(3, 2).requires_grad_()
+    made = map(lambda row, by: {"sum": row.sum() * by, "row": row}, x, 2.0)
+    assert made["sum"].tolist() == [2.0, 10.0, 18.0] and taeda.equal(made["row"], x)
+    made["sum"].sum().backward()
+    assert x.grad.tolist() == [[2.0, 2.0]] * 3
+    last, running = scan(lambda s, v: (s + v, s * v), taeda.tensor(1), taeda.tensor([2, 3, 4]))
+    assert last.item() == 10 and running.tolist() == [2, 9, 24]
+    last, running = scan(
+        lambda s, v: (s + v, s), taeda.tensor([0]), taeda.tensor([[2, 3, 4]]), dim=1, reverse=True
+    )
+    assert last.tolist() == [9] and running.tolist() == [[7], [4], [0]]
+    assert [t.item() for t in foreach_map(taeda.add, [taeda.tensor(1), taeda.tensor(2)], 3)] == [4, 5]
+    assert foreach_map(lambda a, b: (a, b), [1, 2], [3, 4]) == ([1, 2], [3, 4])
+    with pytest.raises(RuntimeError, match=r"sizes \[2, 3\]"):
+        map(lambda pair: pair[0], (taeda.ones(2), taeda.ones(3)))
+    with pytest.raises(RuntimeError, match="no slice"):
+        scan(lambda s, v: (s, v), taeda.tensor(0), taeda.ones(0))
+    with pytest.raises(RuntimeError, match="structure of 'init'"):
+        scan(lambda s, v: ((s, s), v), taeda.tensor(0), taeda.ones(2))
+    with pytest.raises(ValueError, match=r"lengths \[1, 2\]"):
+        foreach_map(taeda.add, [1], [1, 2])
+
+
+def test_what_programs_ask_a_compiler_that_is_not_there():
+    from taeda._dynamo import exc, explain, lookup_backend, register_backend
+    from taeda._dynamo.utils import clone_inputs, same
+    from taeda._inductor.utils import fresh_inductor_cache
+    from taeda.export.dynamic_shapes import Dim
+
+    assert Dim is taeda.export.Dim
+    told = explain(lambda x: x + 1)(taeda.ones(2))
+    assert told.graph_count == told.op_count == 0 and "Nothing is compiled" in str(told)
+    assert issubclass(exc.Unsupported, exc.TorchDynamoException)
+
+    @register_backend
+    def mine(graph, inputs):
+        return graph
+
+    assert lookup_backend("mine")(len) is len and lookup_backend(mine) is mine
+    x = taeda.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    (other,) = clone_inputs([x])
+    assert other is not x and other.requires_grad and other.grad.tolist() == [2.0, 2.0]
+    assert same({"a": [x, 1.0]}, {"a": [other + 1e-6, 1.0]}) and not same([x], [x, x])
+    assert not same(x, x.double()) and same(x, x.double(), exact_dtype=False) and not same(x, x + 1)
+    with fresh_inductor_cache():
+        pass
+    with pytest.raises(NotImplementedError, match=r"taeda\.export\.save"):
+        taeda._inductor.aoti_load_package("x.pt2")
+
+
+def test_removed_functions_name_what_stands_in_their_place():
+    for name in ("eig", "lstsq", "matrix_rank", "solve", "symeig"):
+        with pytest.raises(RuntimeError, match=rf"{name}: .*linalg\."):
+            getattr(taeda, name)(taeda.ones(2, 2))
+    with pytest.raises(RuntimeError, match=r"linalg\.eigh"):
+        taeda.ones(2, 2).symeig()
+
+
+def test_parameters_step_in_the_backward_pass():
+    from taeda.distributed.optim import _apply_optimizer_in_backward
+
+    weights = [taeda.ones(2, requires_grad=True), taeda.zeros(1, requires_grad=True)]
+    _apply_optimizer_in_backward(taeda.optim.SGD, weights, {"lr": 0.5})
+    (weights[0].sum() * 2 + weights[1].sum()).backward()
+    assert weights[0].tolist() == [0.0, 0.0] and weights[1].tolist() == [-0.5]
+    assert weights[0].grad is None and len(weights[0]._in_backward_optimizers) == 1
+
+
+def test_levels_and_ways_of_groups(monkeypatch):
+    from taeda import distributed as dist
+
+    assert dist.get_default_backend_for_device("cpu") == "gloo"
+    assert dist.get_debug_level() is dist.DebugLevel.OFF
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "detail")
+    assert dist.get_debug_level() is dist.DebugLevel.DETAIL
+    dist.set_debug_level(dist.DebugLevel.INFO)
+    assert dist.get_debug_level() is dist.DebugLevel.INFO
+    dist.set_debug_level_from_env()
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "loud")
+    with pytest.raises(RuntimeError, match="'LOUD'"):
+        dist.get_debug_level()
+
+
+def test_shapes_as_tensors():
+    from taeda.onnx import operators
+
+    x = taeda.arange(6).reshape(2, 3)
+    assert operators.shape_as_tensor(x).tolist() == [2, 3]
+    assert operators.reshape_from_tensor_shape(x, taeda.tensor([3, -1])).shape == (3, 2)
+
+
+def test_declared_layers_load_by_the_names_that_files_have(tmp_path):
+    """In PyTorch's files a layer stands by the file that defines it, in ours by its package."""
+    path = tmp_path / "model.pt"
+    taeda.save(taeda.nn.Sequential(taeda.nn.Linear(2, 1), taeda.nn.Dropout()), path)
+    layers = [taeda.nn.Sequential, taeda.nn.modules.linear.Linear, taeda.nn.Dropout]
+    with taeda.serialization.safe_globals(layers[:2]), pytest.raises(Exception, match="Dropout"):
+        taeda.load(path)
+    with taeda.serialization.safe_globals(layers):
+        assert taeda.load(path)(taeda.ones(1, 2)).shape == (1, 1)
+    data = b"\x80\x02ctorch.nn.modules.dropout\nDropout\n)\x81}X\x01\x00\x00\x00pG?\xe0\x00\x00\x00\x00\x00\x00sb."
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", data)
+    with taeda.serialization.safe_globals([taeda.nn.Dropout]):
+        made = taeda.load(path)
+    assert type(made) is taeda.nn.Dropout and made.p == 0.5

@@ -167,3 +167,12 @@ def test_turns_by_a_file(tmp_path):
     second.wait()
     assert second.try_acquire()
     second.release()
+
+
+def test_what_a_compiler_would_make_is_told():
+    explain = taeda._dynamo.explain(lambda x: taeda.relu(x) + 1)
+    told = explain(taeda.tensor([-1.0, 2.0]))
+    assert (told.graph_count, told.graph_break_count, told.op_count) == (1, 0, 2)
+    assert "relu" in str(told.ops_per_graph[0][0]) and "Graph Break Count: 0\nOp Count: 2\n" in str(told)
+    nothing = taeda._dynamo.explain(lambda x: x, 1)
+    assert (nothing.graph_count, nothing.op_count, nothing.ops_per_graph) == (0, 0, [])

@@ -309,3 +309,81 @@ def test_blocks_have_gradients():
 def test_wrong_blocks_are_refused(make, text):
     with pytest.raises((ValueError, RuntimeError, IndexError), match=text):
         make()
+
+
+@pytest.mark.parametrize(
+    ("way", "turned"),
+    [("csr", "sparse_csc"), ("csc", "sparse_csr"), ("bsr", "sparse_bsc"), ("bsc", "sparse_bsr")],
+)
+def test_transposed_layouts_are_those_of_the_other_direction(way, turned):
+    whole = weights((4, 6)) * (weights((4, 6)) > 0)
+    x = getattr(whole, f"to_sparse_{way}")(*[(2, 3)] * way.startswith("b"))
+    for y in (x.t(), x.transpose(0, 1), x.permute(1, 0), x.T):
+        assert str(y.layout).endswith(turned) and (y.to_dense() == whole.t()).all()
+        assert (y.t().to_dense() == whole).all()
+
+
+@pytest.mark.parametrize("way", ["csr", "csc"])
+@pytest.mark.parametrize("dim", [0, 1, (0, 1)])
+def test_sums_that_keep_dimensions_keep_the_layout(way, dim):
+    whole = weights((4, 6)) * (weights((4, 6)) > 0)
+    x = getattr(whole, f"to_sparse_{way}")()
+    for name in ("sum", "mean"):
+        kept = getattr(x, name)(dim, keepdim=True)
+        expected = getattr(whole, name)(dim, keepdim=True)
+        assert kept.layout == x.layout and t.allclose(kept.to_dense(), expected)
+        assert t.allclose(dense(getattr(x, name)(dim)), getattr(whole, name)(dim))
+
+
+def test_masks_zeros_and_new_dimensions():
+    x, _, whole = pair()
+    mask = whole.to_sparse_csr()
+    found = LIKE.sparse_mask(mask)
+    assert found.layout == t.sparse_csr and t.equal(found.to_dense(), LIKE * (whole != 0))
+    assert t.equal(t.zeros_like(mask).to_dense(), t.zeros_like(whole)) and mask.values().numel()
+    for dim in (0, 1, 2, -1):
+        assert t.equal(x.unsqueeze(dim).to_dense(), whole.unsqueeze(dim))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        x.unsqueeze(3)
+
+
+@pytest.mark.parametrize("sparse_first", [True, False])
+def test_dense_and_sparse_gradients_of_one_table_are_added(sparse_first):
+    table = t.ones(4, 2, requires_grad=True)
+    looked_up = t.nn.functional.embedding(t.tensor([1, 2, 1]), table, sparse=True).sum()
+    parts = [looked_up, (table * 3).sum()]
+    sum(parts if sparse_first else parts[::-1]).backward()
+    expected = [[3.0, 3.0], [5.0, 5.0], [4.0, 4.0], [3.0, 3.0]]
+    assert table.grad.layout == t.strided and table.grad.tolist() == expected
+    table.grad = None
+    looked_up = t.nn.functional.embedding(t.tensor([1, 2, 1]), table, sparse=True).sum()
+    for part in (looked_up, (table * 3).sum())[:: 1 if sparse_first else -1]:
+        part.backward()
+    assert table.grad.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"momentum": 0.9}, {"momentum": 0.9, "dampening": 0.5}, {"momentum": 0.9, "nesterov": True},
+     {"momentum": 0.9, "maximize": True}],
+    ids=str,
+)  # fmt: skip
+def test_steps_with_sparse_gradients_are_those_with_dense_ones(options):
+    def trained(sparse):
+        table, other = t.ones(4, 2, requires_grad=True), t.ones(3, requires_grad=True)
+        optimizer = t.optim.SGD([table, other], lr=0.1, **options)
+        for places in ([1, 2, 1], [0, 2, 2], [3, 3, 1]):
+            optimizer.zero_grad()
+            rows = t.nn.functional.embedding(t.tensor(places), table, sparse=sparse)
+            ((rows**2).sum() + (other**3).sum()).backward()
+            optimizer.step()
+        return t.cat([table.detach().flatten(), other.detach()])
+
+    assert t.allclose(trained(True), trained(False), atol=1e-6)
+
+
+def test_weight_decay_does_not_go_with_sparse_gradients():
+    table = t.ones(4, 2, requires_grad=True)
+    t.nn.functional.embedding(t.tensor([1]), table, sparse=True).sum().backward()
+    with pytest.raises(RuntimeError, match="weight_decay"):
+        t.optim.SGD([table], lr=0.1, weight_decay=0.1).step()

@@ -42,7 +42,7 @@ def settle(saved: Any, change: Callable[[], Any], name: str) -> str:
         total.backward()
     except RuntimeError as error:
         text = str(error)
-        assert "was modified by an inplace operation" in text, f"{name}: {text}"
+        assert "modified by an inplace operation" in text, f"{name}: {text}"
         assert f"last modified by {name.partition('.')[0]}" in text or not name, f"{name}: {text}"
         return "stale"
     np.testing.assert_array_equal(weight.grad.numpy(), expected, err_msg=name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -113,7 +115,7 @@ def test_marks_give_the_function_itself(mark):
 
 def test_compile_takes_modules_and_refuses_what_cannot_be_called():
     module = taeda.nn.Linear(2, 2)
-    assert taeda.compile(module) is module
+    assert taeda.compile(module, disable=True) is module
     with pytest.raises(RuntimeError, match="mode or options"):
         taeda.compile(f, mode="default", options={})
     with pytest.raises(RuntimeError, match="expected a function or a module, found int"):
@@ -151,10 +153,34 @@ def test_what_would_have_to_act_says_that_it_is_not_there(use):
 def test_nothing_is_of_the_classes_that_are_not_there():
     module = taeda.nn.Linear(1, 1)
     for cls in (
-        taeda.jit.ScriptModule, taeda.fx.GraphModule, taeda.distributed.tensor.DTensor, taeda._dynamo.OptimizedModule,
-        taeda.SymInt,
+        taeda.jit.ScriptModule, taeda.fx.GraphModule, taeda.distributed.tensor.DTensor, taeda.SymInt,
     ):  # fmt: skip
         assert not isinstance(module, cls) and not isinstance(taeda.ones(1), cls)
+
+
+def test_a_compiled_module_calls_the_one_within():
+    within = taeda.nn.Sequential(taeda.nn.Linear(2, 2), taeda.nn.Dropout())
+    compiled = taeda.compile(within)
+    assert isinstance(compiled, taeda._dynamo.OptimizedModule) and taeda.compile(compiled) is compiled
+    assert list(compiled.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert [name for name, _ in compiled.named_modules()] == ["", "_orig_mod", "_orig_mod.0", "_orig_mod.1"]
+    assert compiled._orig_mod is within and len(compiled) == 2
+    assert repr(compiled).startswith("OptimizedModule(\n  (_orig_mod): Sequential(")
+    compiled.note = 3
+    assert within.note == 3 and compiled.note == 3
+    del compiled.note
+    assert not hasattr(compiled, "note") and not hasattr(within, "note")
+    compiled.eval()
+    assert not within.training and not within[1].training and not compiled.training
+    seen = []
+    within.register_forward_hook(lambda *_: seen.append("within"))
+    compiled.register_forward_hook(lambda *_: seen.append("compiled"))
+    x = taeda.ones(1, 2)
+    assert taeda.equal(compiled(x), within(x)) and seen == ["within", "compiled", "within"]
+    for copied in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(taeda.compile(taeda.nn.Linear(2, 2))))):
+        assert type(copied) is taeda._dynamo.OptimizedModule and copied._orig_mod is not within
+    with pytest.raises(AttributeError, match="nothing"):
+        compiled.nothing  # noqa: B018
 
 
 def test_settings_are_kept_and_flags_are_for_a_block():

@@ -156,3 +156,31 @@ def test_parameter_of_a_subclass(batch):
     plain = nn.Parameter(taeda.ones(2))
     assert type(plain) is nn.Parameter and type(plain + 1) is taeda.Tensor
     assert not isinstance(taeda.ones(1), nn.Parameter)
+
+
+class Around(taeda.Tensor):
+    """A class for operators alone, whose results are what it wraps."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = taeda.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(
+            *(mapped(a, lambda x: x.inner if isinstance(x, Around) else x) for a in args), **(kwargs or {})
+        )
+
+
+def test_a_wrapper_may_answer_with_plain_tensors():
+    x = Around(taeda.arange(4.0).reshape(2, 2))
+    for found, expected in [
+        (x + 1, [[1, 2], [3, 4]]),
+        (taeda.ones(2, 2) @ x, [[2, 4], [2, 4]]),
+        (F.linear(taeda.ones(1, 2), x), [[1, 5]]),
+        (x.view(4), [0, 1, 2, 3]),
+        (x.sum(0), [2, 4]),
+    ]:
+        assert type(found) is taeda.Tensor and found.tolist() == expected

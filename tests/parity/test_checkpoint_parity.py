@@ -4,6 +4,7 @@ import contextlib
 import io
 import pickle
 import random
+import warnings
 import zipfile
 from collections import Counter, OrderedDict
 
@@ -425,3 +426,54 @@ def test_whole_objects_of_files_before_zip_archives():
     again = load(legacy([net, net.weight]), weights_only=False)
     assert again[0].weight is again[1]
     same(again[0].weight, net.weight)
+
+
+def of_parts(space):
+    """Tensors that consist of other tensors, and what each stands for."""
+    dense = space.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield "coo", dense.to_sparse()
+        yield "coo_twice", space.sparse_coo_tensor(space.tensor([[1, 1]]), space.tensor([1.0, 2.0]), (3,))
+        for layout in ("csr", "csc"):
+            yield layout, getattr(dense, f"to_sparse_{layout}")()
+        yield "quint8", space.quantize_per_tensor(dense, 0.1, 3, space.quint8)
+        yield "qint32", space.quantize_per_tensor(dense, 0.1, 3, space.qint32)
+        scales = space.tensor([0.1, 0.2]), space.tensor([0, 1])
+        yield "channels", space.quantize_per_channel(dense, *scales, 0, space.qint8)
+        yield "nested", space.nested.nested_tensor([space.arange(2.0), space.arange(3.0)])
+
+
+def described(tensor, name):
+    if name == "nested":
+        return [part.tolist() for part in tensor.unbind()]
+    if name.startswith("c") and name != "channels":
+        coalesced = tensor.is_coalesced() if name.startswith("coo") else None
+        return tensor.to_dense().tolist(), str(tensor.layout).rpartition(".")[2], coalesced
+    return tensor.dequantize().tolist(), str(tensor.dtype).rpartition(".")[2]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("name", ["coo", "coo_twice", "csr", "csc", "quint8", "qint32", "channels", "nested"])
+def test_tensors_of_several_parts_go_both_ways(name, weights_only):
+    ours, theirs = dict(of_parts(taeda))[name], dict(of_parts(torch))[name]
+    expected = described(theirs, name)
+    file = io.BytesIO()
+    save({"x": [ours]}, file, format="torch")
+    for read in (taeda, torch):
+        file.seek(0)
+        assert described(read.load(file, weights_only=weights_only)["x"][0], name) == expected
+    assert described(load(written(theirs), weights_only=weights_only), name) == expected
+
+
+def test_malformed_files_are_errors_of_pickling_too():
+    """Programs catch `pickle.UnpicklingError` where a file holds more than data."""
+    with pytest.raises(pickle.UnpicklingError):
+        load(written(torch.nn.Linear(1, 1)))
+
+
+def test_distributions_of_pytorchs_files():
+    found = load(written(torch.distributions.Normal(torch.zeros(2), torch.ones(2))), weights_only=False)
+    assert isinstance(found, taeda.distributions.Normal)
+    assert found.loc.tolist() == [0.0, 0.0]

@@ -179,3 +179,48 @@ def test_texts_of_layers_in_place(name, args):
     assert repr(getattr(taeda.nn, name)(*args, inplace=True)) == repr(
         getattr(torch.nn, name)(*args, inplace=True)
     )
+
+
+def names_called(space, monkeypatch, module, args, kwargs):
+    """The functions of ``nn.functional`` that layers and attention call, seen by others put in their places."""
+    functional, seen, inside = space.nn.functional, set(), []
+
+    def watched(name, function):
+        def stand_in(*args, **kwargs):
+            if not inside or inside[-1] == "multi_head_attention_forward":
+                seen.add(name)
+            inside.append(name)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                inside.pop()
+
+        return stand_in
+
+    with monkeypatch.context() as patch:
+        for name in taeda.nn.functional.__all__:
+            if hasattr(functional, name):
+                patch.setattr(functional, name, watched(name, getattr(functional, name)))
+        call(module, args, kwargs)
+    return seen
+
+
+@pytest.mark.parametrize("info", [pytest.param(info, id=info.name.removeprefix("nn.")) for info in MODULES])
+def test_a_function_put_into_functional_is_called(info, monkeypatch):
+    """Counters of operations and quantizers exchange functions of `nn.functional`, which layers are to call."""
+    name = info.name.removeprefix("nn.")
+    for training in (True, False):
+        given = info.module_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+        )
+        for sample in given:
+            if sample.forward_input is None:
+                continue
+            made = sample.constructor_input
+            other = build(torch, name, made.args, made.kwargs).float().train(training)
+            mine = build(taeda, name, settings(made.args), settings(made.kwargs)).float().train(training)
+            call_args = sample.forward_input.args, sample.forward_input.kwargs
+            expected = names_called(torch, monkeypatch, other, *call_args)
+            found = names_called(taeda, monkeypatch, mine, *convert(call_args, []))
+            assert expected <= found, f"{sample.desc}, training {training}"
+            call(mine, *convert(call_args, []))

@@ -256,3 +256,16 @@ def test_a_leaf_that_was_let_go_gets_no_gradient(let_go, create_graph, hooked):
     x.requires_grad_()
     (x * 2).sum().backward()
     assert x.grad.tolist() == [2, 2]
+
+
+def test_classes_answer_for_gradients():
+    class Sums(taeda.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, len(args) + len(kwargs or {})
+
+    x = taeda.ones(2, requires_grad=True)
+    sums = taeda.ones(2).as_subclass(Sums)
+    assert grad(sums, x) == grad([sums], x) == grad(x, [sums]) == ("grad", 2)
+    assert backward(sums) == backward([x, sums]) == ("backward", 1)
+    assert grad((x * x).sum(), x)[0].tolist() == [2, 2]

@@ -157,3 +157,20 @@ def test_opcheck_compares_gradients():
     op.register_autograd(lambda ctx, grad: (grad * 7, None))
     with pytest.raises(library.OpCheckError, match="the gradient is not that of the function"):
         library.opcheck(op, (x,))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_convolutions_by_one_name(dims, transposed):
+    """Against the recorded ones."""
+    taeda.manual_seed(dims)
+    x = taeda.randn(2, 4, *[5, 6, 4][:dims], dtype=taeda.float64, requires_grad=True)
+    w = taeda.randn(4, 2, *[3, 2, 2][:dims], dtype=taeda.float64, requires_grad=True)
+    b = taeda.randn(4, dtype=taeda.float64, requires_grad=True)
+    options = ([2] * dims, [1] * dims, [1] * dims, transposed, [0] * dims, 2)
+    y = taeda.convolution(x, w, b, *options)
+    grad = taeda.randn(y.shape, dtype=taeda.float64)
+    y.backward(grad)
+    found = taeda.ops.aten.convolution_backward.default(grad, x, w, [4], *options, [True, True, True])
+    for one, leaf in zip(found, (x, w, b), strict=True):
+        taeda.testing.assert_close(one.detach(), leaf.grad)

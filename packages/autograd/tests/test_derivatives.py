@@ -92,6 +92,11 @@ def test_programs(name, make):
 
 
 def test_scattered_products_with_zeros(make):
-    """Their second derivative does not exist yet."""
-    call = lambda a, b: (a * MASK).scatter_reduce(1, INDEX, b * MASK[:, :2], "prod")  # noqa: E731
-    assert gradcheck(call, (make(3, 4), make(3, 2)))
+    """Second derivatives too, where one factor or several at a place are zero, `self` among them or not."""
+    for include_self in (True, False):
+
+        def call(a, b, own=include_self):
+            return (a * MASK).scatter_reduce(1, INDEX, b * MASK[:, :2], "prod", include_self=own)
+
+        assert gradcheck(call, (make(3, 4), make(3, 2)))
+        assert gradgradcheck(call, (make(3, 4), make(3, 2)))

@@ -36,3 +36,39 @@ def test_levels():
         fwd.make_dual(taeda.ones(2), taeda.ones(3))
     with pytest.raises(RuntimeError, match="not the last"):
         fwd.exit_dual_level()
+
+
+def test_a_function_that_gives_its_tangents_alone():
+    class Exp(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale, y):
+            result = taeda.exp(x) * scale
+            ctx.save_for_forward(result, y)
+            ctx.scale = scale
+            return result + y * y
+
+        @staticmethod
+        def jvp(ctx, x, _, y):
+            result, by = ctx.saved_tensors
+            return x * result + (0 if y is None else 2 * y * by)
+
+    x = taeda.tensor([0.5, -1.0, 2.0], dtype=taeda.float64, requires_grad=True)
+    y = taeda.tensor([3.0, 1.0, -2.0], dtype=taeda.float64)
+    direction = taeda.tensor([1.0, 2.0, -1.0], dtype=taeda.float64)
+    with fwd.dual_level():
+        out = Exp.apply(fwd.make_dual(x, direction), 2.0, y)
+        assert fwd.unpack_dual(out).tangent.tolist() == pytest.approx((direction * 2 * x.exp()).tolist())
+    other = y.clone().requires_grad_()
+    assert taeda.autograd.gradcheck(
+        lambda a, b: Exp.apply(a, 2.0, b), (x, other), check_forward_ad=True, check_backward_ad=False
+    )
+
+
+def test_a_function_without_derivatives_says_so():
+    class Nothing(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+    with pytest.raises(NotImplementedError, match=r"Nothing.*'backward'"):
+        Nothing.apply(taeda.ones(2, requires_grad=True)).sum().backward()

@@ -66,3 +66,10 @@ def test_names_of_saved_tensors_are_listed():
     assert "name" in dir(node) and "_saved_self" not in dir(x.sum().grad_fn)
     with pytest.raises(AttributeError, match="no saved tensor"):
         node._saved_third  # noqa: B018
+
+
+def test_nodes_name_the_tensor_of_an_order_that_is_free_first():
+    x = tt.ones(2, requires_grad=True)
+    for made in (2 * x.sin(), 2 + x.sin(), x.sin() * 2):
+        (first, _), *rest = made.grad_fn.next_functions
+        assert type(first).__name__ == "SinBackward0" and all(node is None for node, _ in rest)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as taeda
-from taeda_autograd import gradcheck, gradgradcheck
+from taeda_autograd import grad, gradcheck, gradgradcheck
 from taeda_tensor_core import no_grad, ops
 
 PROGRAMS = {}
@@ -273,3 +273,29 @@ def test_gradients_of_programs_of_operators(function):
     x = taeda.randn(3, 4, dtype=taeda.float64, requires_grad=True)
     y = taeda.randn(3, 2, dtype=taeda.float64, requires_grad=True)
     assert gradcheck(function, (x, y)) and gradgradcheck(function, (x, y))
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_writes_to_the_parts_of_complex_numbers(part):
+    """Gradients of what was written and of what was there: as if the parts were put together anew."""
+    z = taeda.tensor([[1 + 2j, 3 - 1j], [0.5j, -2 + 1j]], dtype=taeda.complex128, requires_grad=True)
+    x = taeda.tensor([[0.5, -1.0], [2.0, 3.0]], dtype=taeda.float64, requires_grad=True)
+
+    def written(z, x):
+        whole = (z * (2 - 1j))[:, 1:]
+        shown = getattr(whole, part)
+        shown.mul_(x[:, 1:]).add_(x[:, :1])
+        return whole, shown * 3
+
+    def apart(z, x):
+        whole = (z * (2 - 1j))[:, 1:]
+        changed = getattr(whole, part) * x[:, 1:] + x[:, :1]
+        parts = (changed, whole.imag) if part == "real" else (whole.real, changed)
+        return taeda.complex(*parts), changed * 3
+
+    found = grad([r.abs().sum() for r in written(z, x)], [z, x])
+    expected = grad([r.abs().sum() for r in apart(z, x)], [z, x])
+    for a, b in zip(found, expected, strict=True):
+        assert taeda.allclose(a, b)
+    assert gradcheck(written, (z, x))
+    assert gradgradcheck(written, (z, x))

@@ -1,6 +1,7 @@
 """The loader: batches, orders, going on in the middle of an epoch, errors."""
 
 import io
+import pickle
 import sys
 import weakref
 
@@ -374,3 +375,36 @@ def test_numpys_global_generator_goes_on_between_batches(kind, left_over):
         assert numbers(read=True) == numbers(read=False)
     finally:
         np.random.set_bit_generator(before)
+
+
+@pytest.mark.parametrize("name", ["batch_size", "batch_sampler", "sampler", "drop_last", "dataset"])
+def test_what_a_loader_was_made_of_stays(name):
+    loader = data.DataLoader(range(4), batch_size=2)
+    with pytest.raises(ValueError, match=f"{name} attribute should not be set"):
+        setattr(loader, name, None)
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+    again = pickle.loads(pickle.dumps(loader))
+    assert again.batch_size == 2
+    with pytest.raises(ValueError, match=name):
+        setattr(again, name, None)
+
+
+def test_too_many_workers_are_warned_of(recwarn):
+    data.DataLoader(range(4)).check_worker_number_rationality()
+    assert not recwarn
+    with pytest.warns(UserWarning, match="100000 worker"):
+        data.DataLoader(range(4), num_workers=100000).check_worker_number_rationality()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_nothing_to_read(workers):
+    """No samples, no indices, no full batch and no batches all give nothing, and end."""
+    for options in (
+        {"dataset": []},
+        {"dataset": [1, 2], "sampler": []},
+        {"dataset": [1, 2], "batch_size": 3, "drop_last": True},
+        {"dataset": [1, 2], "batch_sampler": []},
+    ):
+        loader = data.DataLoader(**options, num_workers=workers)
+        assert len(loader) == 0
+        assert list(loader) == []

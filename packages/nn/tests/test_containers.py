@@ -82,3 +82,14 @@ def test_parameter_dict():
         items["c"]
     items.clear()
     assert not list(items.parameters())
+
+
+def test_text_of_lists_and_dicts_of_parameters():
+    """As PyTorch writes it, indentation and all."""
+    items = nn.ParameterList([tt.zeros(2, 3), 3])
+    assert repr(nn.Sequential(items)) == (
+        "Sequential(\n  (0): ParameterList(\n      (0): Parameter containing: "
+        f"[{tt.float32} of size 2x3]\n      (1): Object of type: int\n  )\n)"
+    )
+    named = nn.ParameterDict({"a": tt.zeros(2, dtype=tt.float64)})
+    assert repr(named) == "ParameterDict(  (a): Parameter containing: [torch.DoubleTensor of size 2])"

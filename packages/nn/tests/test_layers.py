@@ -383,3 +383,36 @@ def test_derived_convolutions_compute_with_another_weight():
         plain = nn.Conv2d(2, 3, 3, padding=1, padding_mode=mode, bias=False)
         plain.load_state_dict(layer.state_dict())
         assert tt.allclose(layer(x) * 2, plain(x), atol=1e-4)
+
+
+def test_a_convolution_of_a_program_is_called():
+    """Programs define `_conv_forward` anew in classes, and put functions of their own there in single layers."""
+
+    class Doubled(nn.Conv2d):
+        def _conv_forward(self, input, weight, bias):
+            return 2 * super()._conv_forward(input, weight, bias)
+
+    x = tt.ones(1, 2, 3, 3)
+    plain, doubled = nn.Conv2d(2, 1, 2), Doubled(2, 1, 2)
+    doubled.load_state_dict(plain.state_dict())
+    expected = plain(x)
+    assert tt.equal(doubled(x), 2 * expected)
+    plain._conv_forward = lambda input, weight, bias: input
+    assert plain(x) is x
+    plain._conv_forward = nn.Conv2d._conv_forward.__get__(plain, nn.Conv2d)
+    assert tt.equal(plain(x), expected)
+    del plain._conv_forward
+    assert tt.equal(plain(x), expected)
+
+
+def test_weights_that_a_program_gives_a_recurrent_layer():
+    layer, other = nn.LSTM(2, 3), nn.LSTM(2, 3)
+    x = tt.ones(4, 1, 2)
+    own, expected = layer(x)[0], other(x)[0]
+    layer._flat_weights = [weight * 1 for weight in other._flat_weights]
+    assert tt.equal(layer(x)[0], expected)
+    assert len(layer._flat_weight_refs) == 4 and list(layer.state_dict()) == list(other.state_dict())
+    for name in layer._flat_weights_names:
+        setattr(layer, name, nn.Parameter(getattr(other, name) * 2))
+    assert not tt.equal(layer(x)[0], expected) and not tt.equal(layer(x)[0], own)
+    assert layer._flat_weights[0] is layer.weight_ih_l0

@@ -275,6 +275,70 @@ def test_copies_are_independent(duplicate):
     assert net.scale.tolist() == [1, 1, 1]
 
 
+class Showing(nn.Module):
+    """A class that says of itself what is pickled, as PyTorch's users do: all of its `__dict__`."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 3)
+        self.register_buffer("seen", tt.ones(2))
+        self.register_buffer("passing", tt.ones(1), persistent=False)
+        self.cache = {}
+
+    def __getstate__(self):
+        self.cache = None
+        return self.__dict__
+
+    def forward(self, x):
+        return self.layer(x + self.seen)
+
+
+class Taking(Showing):
+    def __setstate__(self, state):
+        self.__dict__ = state
+
+
+class Updating(Showing):
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+
+@pytest.mark.parametrize("kind", [Showing, Taking, Updating])
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_modules_that_pickle_their_dict(kind, duplicate):
+    net = kind()
+    twin = duplicate(net)
+    assert list(twin.state_dict()) == ["seen", "layer.weight", "layer.bias"]
+    assert twin.__getattr__("layer") is twin.layer is not net.layer
+    x = tt.ones(1, 2)
+    assert (twin(x) == net(x)).all()
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_member_is_found_where_a_property_of_its_name_fails(assign):
+    class Decaying(nn.Module):
+        def __init__(self):
+            super().__init__()
+            if assign:
+                self.beta = nn.Parameter(tt.tensor(0.5))
+            else:
+                self.register_buffer("beta", tt.tensor(0.5))
+            self.seen = self.beta.item()
+
+        @property
+        def beta(self):
+            return self.tau * 2
+
+    net = Decaying()
+    assert net.seen == 0.5 and list(net.state_dict()) == ["beta"]
+    net.tau = tt.tensor(3.0)
+    assert net.beta.item() == 6
+    del net.tau
+    assert copy.deepcopy(net).beta.item() == 0.5
+    with pytest.raises(AttributeError, match="has no attribute 'other'"):
+        net.other  # noqa: B018
+
+
 def test_states_have_pytorchs_layout_and_earlier_ones_load():
     norm = nn.BatchNorm1d(2)
     norm.register_buffer("seen", tt.zeros(1), persistent=False)
@@ -358,3 +422,20 @@ def test_copies_of_parameters_share_memory_as_the_originals_did(duplicate):
 def test_the_interpreter_can_remember_where_functions_stand():
     """CPython does so for plain modules without `__getattr__`; else each call of a function takes a tenth longer."""
     assert type(nn.functional) is ModuleType and "__getattr__" not in vars(nn.functional)
+
+
+def test_how_hooks_were_registered_can_be_read():
+    module = nn.Linear(1, 1)
+    assert module._is_full_backward_hook is None
+    plain = module.register_forward_hook(lambda *_: None)
+    marked = module.register_forward_hook(lambda *_: None, with_kwargs=True, always_call=True)
+    before = module.register_forward_pre_hook(lambda *_: None, with_kwargs=True)
+    module.register_full_backward_hook(lambda *_: None)
+    assert list(module._forward_hooks) == [plain.id, marked.id]
+    assert (
+        dict(module._forward_hooks_with_kwargs)
+        == {marked.id: True}
+        == dict(module._forward_hooks_always_called)
+    )
+    assert dict(module._forward_pre_hooks_with_kwargs) == {before.id: True}
+    assert module._is_full_backward_hook is True

@@ -299,3 +299,51 @@ def test_steps_to_an_epoch_are_old(make):
         restarts = lrs.CosineAnnealingWarmRestarts(optimizer_of(make), 3)
         restarts.optimizer.step()
         restarts.step(0.5)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda o: lrs.StepLR(o, 2),
+        lambda o: lrs.MultiStepLR(o, [1, 3]),
+        lambda o: lrs.ConstantLR(o, total_iters=3),
+        lambda o: lrs.LinearLR(o, total_iters=4),
+        lambda o: lrs.ExponentialLR(o, 0.9),
+        lambda o: lrs.PolynomialLR(o, 6),
+        lambda o: lrs.CosineAnnealingLR(o, 5),
+    ],
+)
+def test_groups_that_come_later_go_on_from_their_rates(build, make):
+    """They change in the proportion in which a group that was there from the beginning changes."""
+    optimizer = optim.SGD([make[0]([1.0])], lr=0.5)
+    schedule = build(optimizer)
+    schedule.step()
+    before = optimizer.param_groups[0]["lr"]
+    optimizer.add_param_group({"params": [make[0]([1.0])], "lr": 0.3})
+    for _ in range(3):
+        schedule.step()
+        first, second = (group["lr"] for group in optimizer.param_groups)
+        assert second == pytest.approx(0.3 * first / before)
+        assert schedule.get_last_lr() == [first, second]
+    state = schedule.state_dict()
+    state["base_lrs"] = state["base_lrs"][:1]  # as schedules are saved that keep nothing of such groups
+    again = build(optimizer)
+    again.load_state_dict(state)
+    rates = [group["lr"] for group in optimizer.param_groups]
+    assert again.get_last_lr() == rates
+    again.step()
+    assert len(again.get_last_lr()) == 2
+
+
+def test_a_plateau_reduces_groups_that_come_later(make):
+    for low, expected in ((0.0, [0.05, 0.03]), ([0.01], None)):
+        optimizer = optim.SGD([make[0]([1.0])], lr=0.5)
+        schedule = lrs.ReduceLROnPlateau(optimizer, patience=0, min_lr=low)
+        optimizer.add_param_group({"params": [make[0]([1.0])], "lr": 0.3})
+        schedule.step(1.0)
+        if expected is None:
+            with pytest.raises(RuntimeError, match="min_lrs"):
+                schedule.step(1.0)
+            continue
+        schedule.step(1.0)
+        assert [group["lr"] for group in optimizer.param_groups] == pytest.approx(expected)

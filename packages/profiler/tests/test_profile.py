@@ -471,3 +471,14 @@ def test_a_child_of_a_fork_records_nothing_of_its_parent():
         os.close(read)
         os.close(write)
     assert rows(prof)["aten::ones"].count == 1
+
+
+def test_blocks_that_begin_and_end_by_operators():
+    """As older programs write `record_function`."""
+    with taeda.profiler.profile() as found:
+        block = taeda.ops.profiler._record_function_enter("older")
+        taeda.ones(2).exp()
+        taeda.ops.profiler._record_function_exit(block)
+    assert {e.key for e in found.key_averages()} >= {"older", "aten::exp"}
+    with pytest.raises(TypeError, match="found int"):
+        taeda.ops.profiler._record_function_exit(3)

@@ -182,10 +182,10 @@ def test_zero_dimensional():
 @pytest.mark.parametrize(
     ("key", "error", "text"),
     [
-        (3, IndexError, "3 is out of range for dimension 0 of size 3"),
-        (-4, IndexError, "-4 is out of range"),
-        ((0, 4), IndexError, "4 is out of range for dimension"),
-        ((0, 0, 0, 0), IndexError, "too many indices.*expected at most 3, found 4"),
+        (3, IndexError, "index 3 is out of bounds for dimension 0 with size 3"),
+        (-4, IndexError, "-4 is out of bounds"),
+        ((0, 4), IndexError, "4 is out of bounds for dimension 1 with size 4"),
+        ((0, 0, 0, 0), IndexError, "too many indices for tensor of dimension 3.*found 4"),
         ((..., ...), IndexError, "only one Ellipsis"),
         (1.5, IndexError, "expected int, slice.*found float"),
         ("a", IndexError, "found str"),

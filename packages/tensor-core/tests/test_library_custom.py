@@ -196,10 +196,68 @@ def test_operator_objects():
     assert taeda.ops.aten.max.dim.name() == "taeda::max.dim" and taeda.ops.aten.view.default.is_view
     assert str(add.default) == "taeda.add.default" and add.overloads() == ["default"]
     assert [a.name for a in add.default._schema.arguments] == ["self", "other", "alpha"]
+    alpha = add.Tensor._schema.arguments[2]
+    assert (
+        alpha.has_default_value()
+        and alpha.default_value == 1
+        and alpha.kwarg_only
+        and alpha.alias_info is None
+    )
+    assert taeda.ops.aten.add_.Tensor._schema.arguments[0].name == "self"
+    filled = taeda.ops.aten.embedding_renorm_.default._schema.arguments[0]
+    assert filled.alias_info.is_write and filled.alias_info.before_set == {"a"}
     with pytest.raises(AttributeError, match="there is no operator named 'nothing_such'"):
         taeda.ops.aten.nothing_such  # noqa: B018
     with pytest.raises(AttributeError):
         add.nothing_such  # noqa: B018
+
+
+def test_names_of_built_in_operators():
+    """Aliases and overloads name the operators; what has no tensor for a result is a function."""
+    aten = taeda.ops.aten
+    assert aten.absolute is aten.abs and aten.special_erf is aten.erf and aten.clip_ is aten.clamp_
+    assert aten.split_with_sizes.default.name() == "taeda::split.sizes"
+    assert aten.div.Tensor_mode is aten.div.Scalar_mode is not aten.div.Tensor
+    assert aten.sum.dim_IntList is aten.sum.default and aten.mean.dim_out.name() == "taeda::mean.out"
+    x = taeda.arange(6.0).reshape(2, 3)
+    assert aten.sym_size(x) == (2, 3) and aten.sym_size.int(x, 1) == 3 and aten.sym_numel.default(x) == 6
+    assert aten._local_scalar_dense(taeda.tensor(3)) == 3 and aten.numel.name() == "aten::numel"
+    assert [y.tolist() for y in aten._foreach_add.List([x[0]], [x[1]])] == [[3, 5, 7]]
+
+
+def test_parts_of_functions():
+    """What PyTorch names beside its operators, against other ways to the same numbers."""
+    aten, ops = taeda.ops.aten, taeda.ops
+    taeda.manual_seed(0)
+    x = taeda.randn(2, 3, 4)
+    close = taeda.testing.assert_close
+    close(aten._softmax.default(x, 1, False), x.exp() / x.exp().sum(1, keepdim=True))
+    close(taeda._log_softmax(x, -1, False), aten._softmax(x, -1, False).log())
+    nothing = taeda.full((1, 3), -float("inf"))
+    assert taeda._safe_softmax(nothing, 1).tolist() == [[0, 0, 0]]
+    mask = x > 1
+    close(taeda._masked_softmax(x, mask, 2), x.masked_fill(mask, -float("inf")).softmax(2))
+    close(taeda._weight_norm(x, taeda.ones(2, 1, 1)).flatten(1).norm(dim=1), taeda.ones(2))
+    left, right = (
+        taeda.randint(-9, 9, (3, 5), dtype=taeda.int8),
+        taeda.randint(-9, 9, (5, 2), dtype=taeda.int8),
+    )
+    assert taeda._int_mm(left, right).tolist() == (left.long() @ right.long()).tolist()
+    q, k, v = taeda.randn(3, 2, 2, 5, 8)
+    close(taeda._scaled_dot_product_attention_math(q, k, v, None, 0.0, True)[0],
+          ops.scaled_dot_product_attention(q, k, v, is_causal=True))  # fmt: skip
+    found, sums = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v)
+    close(found, ops.scaled_dot_product_attention(q, k, v))
+    close(sums, (q @ k.transpose(-2, -1) / 8**0.5).exp().sum(-1).log())
+    image = taeda.arange(6.0).reshape(1, 1, 2, 3)
+    assert aten.upsample_nearest2d(image, [2, 6])[0, 0, 0].tolist() == [0, 0, 1, 1, 2, 2]
+    assert aten.upsample_bilinear2d(image, [2, 5], True)[0, 0, 0].tolist() == [0, 0.5, 1, 1.5, 2]
+    assert aten.reflection_pad1d(image[0, 0], [1, 0]).tolist() == [[1, 0, 1, 2], [4, 3, 4, 5]]
+    assert aten.slice_backward(taeda.ones(1, 2), [2, 2], 0, 1, 2, 1).tolist() == [[0, 0], [1, 1]]
+    assert aten.lift_fresh(x).data_ptr() == x.data_ptr() and aten.copy(x, x * 0).abs().sum() == 0
+    assert aten.to.dtype(x, taeda.float64).dtype is taeda.float64 and taeda._cast_Int(x).dtype is taeda.int32
+    drawn = aten.uniform(x, 2.0, 3.0)
+    assert drawn.shape == x.shape and 2 <= drawn.min() <= drawn.max() <= 3
 
 
 def test_refused():

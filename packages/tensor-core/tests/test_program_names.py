@@ -1,5 +1,8 @@
 """Older types, memory as an object, settings and questions that programs use beside operators."""
 
+import sys
+
+import numpy as np
 import pytest
 
 import taeda_tensor_core as tc
@@ -179,7 +182,7 @@ def test_conversions_of_several_elements_refuse_the_value():
     for convert in (int, float, complex):
         with pytest.raises(ValueError, match="one element"):
             convert(tc.ones(2))
-    with pytest.raises(RuntimeError, match="one element"):
+    with pytest.raises(RuntimeError, match="Tensor with 2 elements cannot be converted to Scalar"):
         tc.ones(2).item()
 
 
@@ -189,3 +192,92 @@ def test_a_number_is_copied_to_one_place():
     assert x.tolist() == [0.0, 2.0, 0.0]
     with pytest.raises(RuntimeError, match="source"):
         tc.zeros(3).index_copy_(0, tc.tensor([1, 2]), tc.tensor(2.0))
+
+
+def test_storages_of_buffers():
+    numbers = np.array([1.5, -2.0, 3.25], np.float32)
+    found = tc.UntypedStorage.from_buffer(numbers.tobytes(), "native", dtype=tc.float32)
+    assert bytes(found.tolist()) == numbers.tobytes()
+    other = "big" if sys.byteorder == "little" else "little"
+    swapped = numbers.byteswap().tobytes()
+    assert tc.FloatStorage.from_buffer(swapped, byte_order=other).tolist() == numbers.tolist()
+    assert tc.FloatStorage.from_buffer(b"--" + numbers.tobytes(), "native", 2, 2).tolist() == [1.5, -2.0]
+    pairs = (numbers + 1j).astype(np.complex64)
+    read = tc.ComplexFloatStorage.from_buffer(pairs.byteswap().tobytes(), byte_order=other)
+    assert read.tolist() == pairs.tolist()
+    memory = bytearray(b"ab")
+    copied = tc.UntypedStorage.from_buffer(memory)
+    memory[0] = 0
+    assert copied.tolist() == [97, 98] and tc.UntypedStorage.from_buffer(b"").nbytes() == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: tc.FloatStorage.from_buffer(b"abcd"), "byte_order"),
+        (lambda: tc.FloatStorage.from_buffer(b"abc", "native"), "whole number"),
+        (lambda: tc.UntypedStorage.from_buffer(b"abc", count=4), "at most 3"),
+        (lambda: tc.UntypedStorage.from_buffer(b"abc", offset=4), "offset 4"),
+    ],
+)
+def test_buffers_that_do_not_fit_storages(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+def test_bytes_that_can_change_are_numbers():
+    assert (
+        tc.tensor(bytearray(b"abc")).tolist() == [97, 98, 99] and tc.tensor(bytearray(b"a")).dtype is tc.int64
+    )
+    with pytest.raises(TypeError, match="found bytes"):
+        tc.tensor(b"abc")
+
+
+def test_sizes_and_dimensions_one_by_one():
+    x = tc.ones(1, 3, 1)
+    assert x.squeeze(0, 2).shape == (3,) and tc.squeeze(x, 0, -1).shape == (3,)
+    assert tc.ones(3).broadcast_to(2, 3).shape == (2, 3)
+    assert x.clone().squeeze_(0, 2).shape == (3,)
+
+
+def test_half_precision_complex_numbers_are_refused():
+    with pytest.raises(NotImplementedError, match="cfloat"):
+        tc.ones(2).chalf()
+
+
+def test_storages_of_bytes_make_tensors():
+    """As programs do that gather pickles as tensors."""
+    assert tc.ByteTensor(tc.ByteStorage.from_buffer(b"abc")).tolist() == [97, 98, 99]
+    assert tc.ShortStorage.from_buffer(b"\0\1\0\2", "big").tolist() == [1, 2]
+    assert tc.TypedStorage.from_buffer(b"xx\1\0\2\0", "little", 1, 2, dtype=tc.int16).tolist() == [1]
+
+
+def test_products_of_few_bits():
+    a, b = tc.arange(-6, 6).reshape(3, 4).to(tc.int8), tc.arange(8).reshape(4, 2).to(tc.int8)
+    assert tc._int_mm(a, b).dtype is tc.int32
+    assert tc._int_mm(a, b).tolist() == (a.double() @ b.double()).tolist()
+    x, y = (
+        tc.arange(6.0).reshape(2, 3).to(tc.float8_e4m3fn),
+        tc.arange(6.0).reshape(3, 2).to(tc.float8_e4m3fn),
+    )
+    product = x.float() @ y.float()
+    half, rows, columns = tc.tensor(0.5), tc.tensor([[1.0], [2.0]]), tc.tensor([[3.0, 4.0]])
+    made = tc._scaled_mm(x, y, half, half, out_dtype=tc.bfloat16)
+    assert made.dtype is tc.bfloat16 and made.tolist() == (product / 4).tolist()
+    made = tc._scaled_mm(x, y, rows, columns, bias=tc.tensor([1.0, 0.0]), out_dtype=tc.float32)
+    assert made.tolist() == (product * rows * columns + tc.tensor([1.0, 0.0])).tolist()
+    assert tc._scaled_mm(x, y, half, half).dtype is tc.float8_e4m3fn
+    for call, found in (
+        (lambda: tc._int_mm(a, b.long()), "'mat2' has dtype"),
+        (lambda: tc._int_mm(a, a), r"\(3, 4\) and \(3, 4\)"),
+        (lambda: tc._scaled_mm(x, y, columns, half), "'scale_a'"),
+        (lambda: tc._scaled_mm(x, y, half, half.double()), "'scale_b'"),
+    ):
+        with pytest.raises(RuntimeError, match=found):
+            call()
+
+
+def test_operators_are_found_by_name_in_the_compiled_module():
+    assert tc._C._jit_get_operation("aten::add")[1] == ["default"]
+    assert tc._C._jit_get_operation("aten::nothing_of_the_kind") == (None, None)
+    assert tc._C.default_generator is tc.default_generator

@@ -208,3 +208,72 @@ def test_a_mode_meets_layers_and_convolutions_in_pytorchs_operators():
     convolutions = [args for operator, args in seen if operator is taeda.ops.aten.convolution]
     assert [args[6] for args in convolutions] == [False]
     assert not {taeda.ops.aten.linear, taeda.ops.aten.conv2d} & set(operators)
+
+
+class Scaled(Tensor):
+    """Wraps numbers; answers what converting a module asks, as PyTorch's programs do."""
+
+    @staticmethod
+    def __new__(cls, elem, scale):
+        return make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype, device=elem.device)
+
+    def __init__(self, elem, scale):
+        self.elem, self.scale = elem, scale
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        aten = taeda.ops.aten
+        if func not in (aten.detach.default, aten._to_copy.default):
+            raise NotImplementedError(func.name())
+        return cls(func(args[0].elem, *args[1:], **(kwargs or {})), args[0].scale)
+
+
+def test_a_change_of_dtype_is_met_as_pytorchs_operator():
+    wrapped = Scaled(taeda.ones(3), 0.5)
+    made = wrapped.to(taeda.bfloat16)
+    assert isinstance(made, Scaled) and made.scale == 0.5
+    assert made.dtype == made.elem.dtype == taeda.bfloat16
+    assert wrapped.double().elem.tolist() == [1.0, 1.0, 1.0]
+    with Names() as mode:
+        taeda.ones(2).half()
+    assert mode.seen[-1] == "aten::_to_copy"
+    x = taeda.ones(2)
+    with Names():
+        assert x.to(taeda.float64).dtype == taeda.float64
+
+
+def test_data_of_a_wrapper_is_its_classs_to_tell():
+    wrapped = Scaled(taeda.ones(3), 0.5)
+    assert isinstance(wrapped.data, Scaled) and wrapped.data.elem.tolist() == [1.0, 1.0, 1.0]
+    assert wrapped.data is not wrapped and not wrapped.data.requires_grad
+    wrapped.data = wrapped.data.to(taeda.float64)
+    assert wrapped.dtype == taeda.float64 and wrapped.elem.dtype == taeda.float32  # as in PyTorch
+
+
+def test_questions_about_modes_and_classes():
+    from taeda_tensor_core import python_dispatch as dispatch
+
+    class Pair(Scaled):
+        def __tensor_flatten__(self):
+            return ["elem"], self.scale
+
+        @staticmethod
+        def __tensor_unflatten__(inner, context, size, stride):
+            return Pair(inner["elem"], context)
+
+    wrapped = Pair(taeda.ones(2), 0.5)
+    assert dispatch.is_traceable_wrapper_subclass(wrapped) and dispatch.is_traceable_wrapper_subclass_type(
+        Pair
+    )
+    assert not dispatch.is_traceable_wrapper_subclass_type(Scaled)
+    made = dispatch.transform_subclass(wrapped, lambda name, inner: inner + (name == "elem"))
+    assert isinstance(made, Pair) and made.elem.tolist() == [2.0, 2.0] and made.scale == 0.5
+    assert not dispatch.is_in_torch_dispatch_mode()
+    with Names() as outer, Names() as inner:
+        assert dispatch.is_in_torch_dispatch_mode()
+        with dispatch._disable_current_modes() as off:
+            assert off == [outer, inner] and not dispatch.is_in_torch_dispatch_mode()
+            taeda.ones(2) + 1
+        assert inner.seen == outer.seen == []
+        taeda.ones(2).exp()
+    assert inner.seen[-1] == outer.seen[-1] == "taeda::exp"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import taeda_tensor_core as tc
-from taeda_tensor_core.testing import assert_allclose, assert_close, make_tensor
+from taeda_tensor_core.testing import _comparison, assert_allclose, assert_close, make_tensor
 
 nan, inf = float("nan"), float("inf")
 
@@ -70,6 +70,65 @@ def test_wrong_calls():
     with pytest.raises(TypeError, match="No comparison pair"):
         assert_close("a", "a")
     assert_allclose(tc.ones(1), tc.ones(1).double() + 1e-7, rtol=1e-5, atol=0)
+
+
+class WholePair(_comparison.TensorLikePair):
+    """A class of a test suite: numbers in the place of texts, compared by the mean of what they differ by."""
+
+    def __init__(self, actual, expected, *, mean=False, **options):
+        if isinstance(actual, str):
+            actual = tc.tensor([float(x) for x in actual.split()])
+        super().__init__(actual, expected, **options)
+        self.mean = mean
+
+    def compare(self):
+        self._compare_attributes(self.actual, self.expected)
+        actual, expected = self._equalize_attributes(self.actual, self.expected)
+        if not self.mean:
+            self._compare_values(actual, expected)
+        elif float((actual - expected).abs().mean()) > self.atol:
+            self._fail(AssertionError, "too far")
+
+
+PAIRS = (_comparison.NonePair, _comparison.BooleanPair, _comparison.NumberPair, WholePair)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "options", "said"),
+    [
+        ("1 2", tc.tensor([1.0, 2.0]), {}, []),
+        ("1 2", tc.tensor([1.0, 2.5]), {}, [(AssertionError, (), "Mismatched elements: 1 / 2")]),
+        ("1 2", tc.tensor([1.0, 2.5]), {"mean": True, "rtol": 0, "atol": 0.3}, []),
+        (["1 2"], [tc.tensor([1.0, 3.0])], {"mean": True, "rtol": 0, "atol": 0.3}, [(AssertionError, (0,), "too far")]),
+        ("1 2", tc.ones(3), {}, [(AssertionError, (), "'shape' do not match")]),
+        (None, 1, {}, [(AssertionError, (), "None mismatch")]),
+        (np.bool_(True), True, {}, []),
+        (True, False, {}, [(AssertionError, (), "Booleans mismatch")]),
+        (np.float64(2), 2.0, {}, []),
+        ([1.0, 2.0], [1.5, 2.5], {}, [(AssertionError, (0,), "Scalars"), (AssertionError, (1,), "Scalars")]),
+    ],
+)  # fmt: skip
+def test_pairs_of_a_test_suite(actual, expected, options, said):
+    metas = _comparison.not_close_error_metas(actual, expected, pair_types=PAIRS, **options)
+    assert [(meta.type, meta.id) for meta in metas] == [(kind, where) for kind, where, _ in said]
+    for meta, (kind, _, text) in zip(metas, said, strict=True):
+        error = meta.to_error()
+        assert type(error) is kind and text in str(error)
+        assert str(meta.to_error("mine")) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "options", "kind", "text"),
+    [
+        ({"a": [1]}, {"a": [1, 2]}, {}, AssertionError, r"length of the sequences[\s\S]* item \['a'\]"),
+        ({"a": 1}, {"b": 1}, {}, AssertionError, "Missing keys"),
+        (1, "a", {}, TypeError, "No comparison pair was able to handle"),
+        (1.0, 1.0, {"rtol": 0.1}, ValueError, "Both 'rtol' and 'atol'"),
+    ],
+)
+def test_pairs_that_cannot_be_made(actual, expected, options, kind, text):
+    with pytest.raises(kind, match=text):
+        _comparison.not_close_error_metas(actual, expected, pair_types=PAIRS, **options)
 
 
 DTYPES = [tc.bool, tc.uint8, tc.int8, tc.int64, tc.float16, tc.bfloat16, tc.float32, tc.float64, tc.complex64]

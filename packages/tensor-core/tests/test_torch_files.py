@@ -5,6 +5,8 @@ import copy
 import io
 import json
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -306,3 +308,19 @@ def test_pickles_and_copies_of_small_things():
         assert copy.deepcopy(value) == copy.copy(value) == value
     again = pickle.loads(pickle.dumps(generator))
     assert again.get_state().equal(generator.get_state())
+
+
+def test_files_under_strict_bytes(tmp_path):
+    """With ``-bb`` a comparison of text with bytes is an error; formats of `struct` are remembered for all modules."""
+    program = f"""
+import io, struct, zipfile
+import taeda_tensor_core as tc
+for form in ("<HH", "<2H", "<HHQQ", "<5H3L", "<5H2L", "<4s4H2LH", "<2sH", "<Q"):
+    struct.calcsize(form.encode())
+for format in ("torch", "safetensors"):
+    path = {str(tmp_path / "file")!r}
+    tc.save({{"a": tc.ones(2), "b": [1.5, 2]}}, path, format=format)
+    assert tc.load(path)["b"] == [1.5, 2]
+"""
+    ended = subprocess.run([sys.executable, "-bb", "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

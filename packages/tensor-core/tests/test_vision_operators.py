@@ -177,6 +177,35 @@ def test_deformed_convolutions(ops, groups, shares):
     found = ops.deform_conv2d(x, weight, shifted, none, bias, *STEPS, groups, shares, False)
     inner = tc.conv2d(moved, weight, bias, 2, 1, (1, 2), groups)
     assert tc.allclose(found[..., 1:], inner[..., 1:])
+    turned = shifted.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)  # in another order of memory
+    assert tc.equal(ops.deform_conv2d(x, weight, turned, none, bias, *STEPS, groups, shares, False), found)
+
+
+@pytest.mark.parametrize("use_mask", [False, True])
+def test_deformed_convolutions_of_nothing(ops, use_mask):
+    shapes = [(0, 4, 6, 7), (6, 2, 3, 2), (0, 24, 3, 4), (0, 12, 3, 4) if use_mask else (0, 1), (6,)]
+    inputs = [numbers(*shape).requires_grad_() for shape in shapes]
+    found = ops.deform_conv2d(*inputs, *STEPS, 2, 2, use_mask)
+    assert found.shape == (0, 6, 3, 4)
+    found.sum().backward()
+    assert [x.grad.shape for x in inputs if x.grad is not None][:3] == shapes[:3]
+    assert not inputs[1].grad.any()
+
+
+def test_whole_numbers_of_quantized_tensors(ops):
+    at, scores = (np.round(x * scale).astype(np.uint8) for x, scale in zip(boxes(60), (2, 200), strict=True))
+    kept = ops.qnms(tc.from_numpy(at), tc.from_numpy(scores), 0.3)
+    assert kept.tolist() == ops.nms(tc.from_numpy(at * 1.0), tc.from_numpy(scores * 1.0), 0.3).tolist()
+    picture = np.random.default_rng(1).integers(-60, 100, (1, 2, 9, 8))
+    regions = np.array([[0, 1, 1, 6, 5], [0, 2, 0, 7, 8]])
+    scale, zero = 0.5, 3
+    inputs = [tc.from_numpy(x + z).to(tc.int8) for x, z in ((picture, zero), (regions * 4, 1))]
+    found = ops.qroi_align(*inputs, scale, zero, 0.25, 1, 1.0, 2, 3, 2, True)
+    exact = ops.roi_align(tc.from_numpy(picture * scale), tc.from_numpy(regions * 1.0), 1.0, 2, 3, 2, True)
+    assert found.dtype is tc.int8
+    assert (found.double() - zero - exact / scale).abs().max() <= 0.5 + 1e-4
+    with pytest.raises(RuntimeError, match="Only one image per batch is allowed"):
+        ops.qroi_align(inputs[0].expand(2, 2, 9, 8), *inputs[1:], scale, zero, 0.25, 1, 1.0, 2, 3, 2, True)
 
 
 def test_gradients(ops):

@@ -350,10 +350,10 @@ Tensor root_gradient(const Place& root, const Tensor& given, size_t index) {
   const OutputInfo info = info_of(root);
   if (!given.defined()) {
     if (product(info.sizes) != 1)
-      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for scalar outputs; tensor ", index,
+      fail(ErrorKind::Runtime, "backward: grad can be implicitly created only for scalar outputs; tensor ", index,
            " is ", describe(root), ": pass its gradient explicitly");
     if (is_complex(info.dtype))
-      fail(ErrorKind::Runtime, "backward: a gradient can be made implicitly only for real outputs; tensor ", index,
+      fail(ErrorKind::Runtime, "backward: grad can be implicitly created only for real scalar outputs; tensor ", index,
            " is ", describe(root), ": pass its gradient");
     return root.tensor.defined() ? ops::ones_like(root.tensor) : ops::ones(info.sizes, info.dtype, info.device);
   }
@@ -398,7 +398,8 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
   for (size_t i = 0; i < roots.size(); ++i) {
     edges.push_back(edge_of(roots[i]));
     if (!edges[i].node)
-      fail(ErrorKind::Runtime, "backward: tensor ", i, " (", roots[i].tensor.defined() ? describe(roots[i]) : "None",
+      fail(ErrorKind::Runtime, "backward: element ", i, " of tensors (",
+           roots[i].tensor.defined() ? describe(roots[i]) : "None",
            ") does not require grad and does not have a grad_fn");
   }
   for (size_t i = 0; i < options.inputs.size(); ++i) {
@@ -429,7 +430,8 @@ std::vector<Tensor> run_backward(std::span<const Place> roots, TensorList grads,
   for (size_t i = 0; i < run.captured.size() && !options.allow_unused; ++i)
     if (!run.captured[i].defined())
       fail(ErrorKind::Runtime, "grad: input ", i, " (", describe(options.inputs[i]),
-           ") was not used in the computation of the outputs; pass allow_unused=True to get None for it");
+           "): One of the differentiated Tensors appears to not have been used in the graph; pass allow_unused=True to "
+           "get None for it");
   return std::move(run.captured);
 }
 

@@ -69,7 +69,8 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
   const AutogradMeta* meta = meta_of(impl);
   if ((impl->flags & kRequiresGrad) && (!meta || !meta->grad_fn)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
-         ") is a leaf that requires grad: it cannot be used in an in-place operation while gradients are recorded; use "
+         "): a leaf Variable that requires grad is being used in an in-place operation while gradients are recorded; "
+         "use "
          "no_grad() or clone() it first");
   if (!impl->base && (impl->flags & kUntrackedView)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
@@ -79,7 +80,7 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
   const TensorImpl* base = impl->base.get();
   if ((base->flags & kRequiresGrad) && (!meta_of(base) || !meta_of(base)->grad_fn)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
-         ") is a view of a leaf that requires grad: it cannot be used in an in-place operation while gradients are "
+         "): a view of a leaf Variable that requires grad is being used in an in-place operation while gradients are "
          "recorded; use no_grad() or clone() it first");
   if (impl->storage != base->storage) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
@@ -89,7 +90,7 @@ void check_inplace_grad(const OpEntry& op, const Tensor& self) {
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self),
          ") is a view made under no_grad and is modified while gradients are recorded; make the view outside no_grad, "
          "or modify it inside");
-  if (base->dtype != impl->dtype) [[unlikely]]
+  if (base->dtype != impl->dtype && base->dtype != complex_of(impl->dtype)) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'self' (", describe(self), ") is a view of dtype ", name(impl->dtype),
          " of a tensor of dtype ", name(base->dtype), "; recorded in-place operations need the same dtype");
 }
@@ -120,6 +121,7 @@ void rebase_history(const Tensor& self, Node* node, uint32_t nr) {
   for (size_t i = 1; i < node->edge_count; ++i) slices->edges[i] = node->edges[i];
   slices->base = Geometry::of(base, base);
   slices->view = Geometry::of(self, base);
+  slices->view_dtype = self.dtype();
   node->outputs[nr] = OutputInfo{Shape(self.sizes()), self.dtype(), self.device(), true};
   if (!node->sequence) node->sequence = Node::next_sequence();
   slices->wrap(node);

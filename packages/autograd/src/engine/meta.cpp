@@ -127,7 +127,7 @@ void set_requires_grad(const Tensor& t, bool value) {
   }
   if (value && !is_differentiable(t.dtype())) [[unlikely]]
     fail(ErrorKind::Runtime,
-         "requires_grad_: only tensors of floating-point or complex dtype can require gradients, got ", describe(t));
+         "requires_grad_: Only Tensors of floating point and complex dtype can require gradients, got ", describe(t));
   if (value) {
     if ((impl->flags & kInference) && !thread_state.inference_mode) [[unlikely]]
       fail(ErrorKind::Runtime, "requires_grad_: the tensor (", describe(t),

@@ -42,16 +42,19 @@ Tensor as_output(const Tensor& values, Node* node, uint32_t number) {
 }
 
 [[noreturn]] void freed(Node* node, const char* argument) {
-  fail(ErrorKind::Runtime, node->name(), ": the saved tensor '", argument,
-       "' was freed by an earlier backward through this graph; pass retain_graph=True to the earlier call to go "
-       "through it again");
+  fail(
+      ErrorKind::Runtime, node->name(), ": the saved tensor '", argument,
+      "' was freed by an earlier backward through this graph: Trying to backward through the graph a second time; pass "
+      "retain_graph=True to the earlier call to go through it again");
 }
 
 [[noreturn]] void modified(Node* node, const char* argument, const Tensor& tensor, uint32_t expected) {
   const OpEntry* culprit = op_by_id(tensor.impl()->storage->last_mutator);
-  fail(ErrorKind::Runtime, node->name(), ": the tensor '", argument, "' needed for its gradient (", describe(tensor),
-       ") was modified by an inplace operation: it is at version ", tensor.version(), ", expected version ", expected,
-       "; last modified by ", culprit && culprit->name ? culprit->name : "an operation outside the operator table",
+  fail(ErrorKind::Runtime, node->name(),
+       ": one of the variables needed for gradient computation has been modified by an inplace operation: '", argument,
+       "' (", describe(tensor), ") is at version ", tensor.version(), "; expected version ", expected,
+       " instead; last modified by ",
+       culprit && culprit->name ? culprit->name : "an operation outside the operator table",
        ". Use the form of that operation without '_', or clone() the tensor first");
 }
 

@@ -88,6 +88,17 @@ std::pair<Tensor, Tensor> materialize(const Tensor& values, const Geometry& base
   return {whole, show(buffer, part, low)};
 }
 
+namespace {
+/// A complex base as the reals that it consists of.
+Geometry in_reals(Geometry base) {
+  for (int64_t& s : base.strides) s *= 2;
+  base.offset *= 2;
+  base.sizes.push_back(2);
+  base.strides.push_back(1);
+  return base;
+}
+}  // namespace
+
 void ViewBackward::apply(Tensor* grads, Tensor* result) {
   if (!grads[0].defined() || !wanted(0)) return;
   if (grads[0].dtype() == base_dtype) {
@@ -96,11 +107,7 @@ void ViewBackward::apply(Tensor* grads, Tensor* result) {
   }
   // A complex base seen as reals, or the other way round: place in the view's field, then change the field.
   if (is_complex(base_dtype)) {
-    Geometry doubled = base;
-    for (int64_t& s : doubled.strides) s *= 2;
-    doubled.sizes.push_back(2);
-    doubled.strides.push_back(1);
-    result[0] = ops::view_as_complex(ops::contiguous(embed(grads[0], doubled, view)));
+    result[0] = ops::view_as_complex(ops::contiguous(embed(grads[0], in_reals(base), view)));
     return;
   }
   fail(ErrorKind::NotImplemented, name(),
@@ -122,21 +129,23 @@ Ref<Node> CopySlices::view_node() const {
   node->base = base;
   node->view = view;
   node->base_dtype = outputs[0].dtype;
-  node->outputs[0] = OutputInfo{view.sizes, outputs[0].dtype, outputs[0].device, true};
+  node->outputs[0] = OutputInfo{view.sizes, view_dtype, outputs[0].device, true};
   node->sequence = Node::next_sequence();
   return Ref<Node>::adopt(node.release());
 }
 
 void CopySlices::apply(Tensor* grads, Tensor* result) {
   if (!grads[0].defined()) return;
-  const auto [whole, part] = materialize(grads[0], base, view);
+  const bool reals = is_complex(grads[0].dtype()) && !is_complex(view_dtype);
+  const auto [whole, part] = reals ? materialize(ops::view_as_real(ops::contiguous(grads[0])), in_reals(base), view)
+                                   : materialize(grads[0], base, view);
   std::vector<Tensor> inner(std::max<size_t>(fn->edge_count, 1));
   Tensor given = ops::clone(part);
   fn->apply(&given, inner.data());
   if (wanted(0)) {
     if (inner[0].defined()) ops::copy_(part, inner[0]);
     else ops::zero_(part);
-    result[0] = whole;
+    result[0] = reals ? ops::view_as_complex(ops::contiguous(whole)) : whole;
   }
   for (size_t i = 1; i < edge_count; ++i) result[i] = std::move(inner[i]);
 }

@@ -25,8 +25,6 @@ struct Factors {
   Tensor products, zeros;
   Factors(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
     const Tensor flat_self = ops::eq(self, 0), flat_src = ops::eq(src, 0);
-    check(!recording() || !(truth_of(ops::any(flat_self)) || truth_of(ops::any(flat_src))), ErrorKind::NotImplemented,
-          "scatter_reduce: the second derivative with reduce='prod' is not implemented for factors that are zero");
     const Tensor base = include_self ? ops::where(flat_self, Tensor(1), self) : ops::ones_like(self);
     products = ops::scatter_reduce(base, dim, index, ops::where(flat_src, Tensor(1), src), "prod", true);
     const Tensor start = include_self ? ops::to_dtype(flat_self, self.dtype()) : ops::zeros_like(self);
@@ -44,6 +42,35 @@ struct Factors {
     return conj_of(masked(products / ops::where(flat, Tensor(1), x), alone));
   }
 };
+
+bool any_zero(const Tensor& x) { return truth_of(ops::any(ops::eq(x, 0))); }
+
+/// The same written to be differentiated, where factors are zero: each factor meets each other at its place.
+/// First those of `self` (none without `include_self`), then those of `src`, in one row.
+Tensor recorded_others(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+  const Tensor ids = ops::reshape(
+      ops::arange(Scalar(int64_t(0)), Scalar(self.numel()), Scalar(int64_t(1)), DType::Int64, self.device()),
+      self.sizes());
+  const Shape row{-1};
+  std::vector<Tensor> factors{ops::reshape(cut_to(src, index.sizes()), row)};
+  std::vector<Tensor> places{ops::reshape(ops::gather(ids, dim, index), row)};
+  if (include_self) {
+    factors.insert(factors.begin(), ops::reshape(self, row));
+    places.insert(places.begin(), ops::reshape(ids, row));
+  }
+  const Tensor x = ops::cat(factors, 0), at = ops::cat(places, 0);
+  constexpr int64_t kMost = 1 << 13;
+  check(x.numel() <= kMost, ErrorKind::NotImplemented, "scatter_reduce: the second derivative with reduce='prod' of ",
+        x.numel(), " factors, some of them zero, is not implemented; at most ", kMost, " can be");
+  const Tensor numbers =
+      ops::arange(Scalar(int64_t(0)), Scalar(x.numel()), Scalar(int64_t(1)), DType::Int64, x.device());
+  const Tensor met = ops::logical_and(ops::eq(ops::unsqueeze(at, 1), ops::unsqueeze(at, 0)),
+                                      ops::ne(ops::unsqueeze(numbers, 1), ops::unsqueeze(numbers, 0)));
+  return conj_of(ops::prod(ops::where(met, ops::unsqueeze(x, 0), Tensor(1)), Shape{1}));
+}
+bool needs_recorded_others(const Tensor& self, const Tensor& src, bool include_self) {
+  return recording() && ((include_self && any_zero(self)) || any_zero(src));
+}
 
 /// For amax/amin: gradient of one chosen element, ties share equally.
 Tensor shared(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
@@ -64,6 +91,9 @@ Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t 
   else if (reduce == "amax" || reduce == "amin")
     g = shared(grad, self, dim, index, src, include_self, result) * ops::to_dtype(ops::eq(self, result), grad.dtype());
   else if (!include_self) g = grad;
+  else if (needs_recorded_others(self, src, true))
+    g = grad *
+        ops::reshape(ops::slice(recorded_others(self, dim, index, src, true), 0, 0, self.numel(), 1), self.sizes());
   else g = grad * Factors(self, dim, index, src, true).others(self);
   return include_self ? g : ops::scatter_value(g, dim, index, 0);
 }
@@ -74,6 +104,11 @@ Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t d
   if (reduce == "sum") return scatter_src_backward(grad, dim, index, src.sizes());
   if (reduce == "mean")
     return scatter_src_backward(grad / counts_at(self, dim, index, src, include_self), dim, index, src.sizes());
+  if (reduce == "prod" && needs_recorded_others(self, src, include_self)) {
+    const Tensor all = recorded_others(self, dim, index, src, include_self);
+    const Tensor of_src = ops::slice(all, 0, include_self ? self.numel() : 0, all.numel(), 1);
+    return widen(ops::gather(grad, dim, index) * ops::reshape(of_src, index.sizes()), src.sizes());
+  }
   if (reduce == "prod") {
     const Factors f = Factors(self, dim, index, src, include_self).gathered(dim, index);
     return widen(ops::gather(grad, dim, index) * f.others(cut_to(src, index.sizes())), src.sizes());

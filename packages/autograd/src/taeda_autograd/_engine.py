@@ -6,7 +6,7 @@ import warnings
 
 from taeda_autograd import _C
 from taeda_autograd.graph import GradientEdge
-from taeda_tensor_core import Tensor, stack, zeros_like
+from taeda_tensor_core import Tensor, overridable, stack, zeros_like
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,3 +141,6 @@ def _batched(once: Callable[[Any, bool], tuple], weights: Any, keep: bool) -> tu
         once(tuple(w if w is None else w[i] for w in weights), keep or i < count - 1) for i in range(count)
     ]
     return tuple(None if parts[0] is None else stack(parts) for parts in zip(*rows, strict=True))
+
+
+overridable((backward, grad))

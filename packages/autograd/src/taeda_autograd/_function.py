@@ -6,7 +6,8 @@ import warnings
 from functools import wraps
 
 from taeda_autograd import _C
-from taeda_tensor_core import Tensor, no_grad
+from taeda_autograd._engine import grad
+from taeda_tensor_core import Tensor, enable_grad, no_grad, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class FunctionCtx(_C.Context):
     _dirty: tuple | None = None
     _constant: tuple | None = None
     _materialize: bool = True
+    _arguments: tuple = ()  # shape, dtype and device of tensors, for what has no backward
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for backward, which finds them in ``saved_tensors``.
@@ -38,7 +40,7 @@ class FunctionCtx(_C.Context):
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Accepted: forward mode differentiates `backward`, which reads what `save_for_backward` kept.
+        """Keep tensors for `jvp`, where the function has no backward, else nothing: forward mode differentiates it.
 
         Raises:
             TypeError: An item is neither a tensor nor None.
@@ -48,6 +50,8 @@ class FunctionCtx(_C.Context):
                 raise TypeError(
                     f"save_for_forward: item {i} is {type(tensor).__name__}, expected a Tensor or None"
                 )
+        if _is_forward_only(self._function):
+            self._to_save = tensors
 
     @property
     def saved_variables(self) -> tuple:
@@ -66,6 +70,32 @@ class FunctionCtx(_C.Context):
     def set_materialize_grads(self, value: bool) -> None:
         """Whether gradients that did not come are given to backward as zeros (the default) or as None."""
         self._materialize = bool(value)
+
+
+def _is_forward_only(function: type) -> bool:
+    """Whether a Function gives `jvp` alone."""
+    return (
+        getattr(function, "vjp", None) is None
+        and function.backward is Function.backward
+        and function.jvp is not Function.jvp
+    )
+
+
+def _transposed(ctx: Any, grads: tuple) -> tuple:
+    """What a backward would give, by the derivative of `jvp`, which is linear in its tangents."""
+    tangents = tuple(
+        zeros(kind[0], dtype=kind[1], device=kind[2], requires_grad=True) if needed else None
+        for kind, needed in zip(ctx._arguments, ctx.needs_input_grad, strict=True)
+    )
+    with enable_grad():
+        outputs = ctx._function.jvp(ctx, *tangents)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o is not None and o.requires_grad]
+    needed = [t for t in tangents if t is not None]
+    found = iter(
+        grad([o for o, _ in pairs], needed, [g for _, g in pairs], create_graph=True, allow_unused=True)
+    )
+    return tuple(None if t is None else next(found) for t in tangents)
 
 
 class _FunctionMeta(type):
@@ -125,6 +155,11 @@ class Function(metaclass=_FunctionMeta):
         """Compute the gradients of the arguments; to be given by subclasses."""
         raise NotImplementedError("Function: the subclass must give a static method 'backward'")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute the tangents of the outputs from those of the arguments; needed only without a backward."""
+        raise NotImplementedError("Function: the subclass must give a static method 'jvp'")
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward and record it when an argument needs a gradient."""
@@ -134,6 +169,10 @@ class Function(metaclass=_FunctionMeta):
     def _run_forward(cls, ctx: Any, *args: Any) -> Any:
         if cls.forward is Function.forward:
             raise NotImplementedError(f"{cls.__name__}: the subclass must give a static method 'forward'")
+        if cls.backward is Function.backward and _is_forward_only(cls):
+            ctx._arguments = tuple(
+                (a.shape, a.dtype, a.device) if isinstance(a, Tensor) else None for a in args
+            )
         if cls.setup_context is None:
             return cls.forward(ctx, *args)
         output = cls.forward(*args)
@@ -144,6 +183,8 @@ class Function(metaclass=_FunctionMeta):
     def _run_backward(cls, ctx: Any, *grads: Any) -> Any:
         vjp = getattr(cls, "vjp", None)
         if vjp is None and cls.backward is Function.backward:
+            if _is_forward_only(cls):
+                return _transposed(ctx, grads)
             raise NotImplementedError(
                 f"{cls.__name__}: the subclass must give a static method 'backward' (or 'vjp') to be differentiated"
             )

@@ -176,8 +176,9 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
     if isinstance(first, Sequence):
         lengths = set(map(len, batch))
         if len(lengths) != 1:
-            raise ValueError(
-                f"default_collate: sequences in a batch must have one length, found {sorted(lengths)}"
+            raise RuntimeError(
+                "default_collate: each element in list of batch should be of equal size: must have one length, "
+                f"found {sorted(lengths)}"
             )
         entries = joined(zip(*batch, strict=True))
         return entries if isinstance(first, (list, tuple)) else type(first)(entries)  # type: ignore[call-arg]

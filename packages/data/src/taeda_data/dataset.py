@@ -56,8 +56,9 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
             raise ValueError("TensorDataset: expected at least one tensor, found none")
         sizes = [tuple(t.shape) for t in tensors]
         if any(not size for size in sizes) or len({size[0] for size in sizes}) != 1:
-            raise ValueError(
-                f"TensorDataset: argument 'tensors' must share their first dimension, found shapes {sizes}"
+            raise AssertionError(
+                "TensorDataset: Size mismatch between tensors, which must share their first dimension: found shapes "
+                f"{sizes}"
             )
         self.tensors = tensors
 
@@ -104,9 +105,9 @@ class ConcatDataset(Dataset[T_co]):
     def __init__(self, datasets: Sequence[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ValueError("ConcatDataset: argument 'datasets' is empty")
+            raise AssertionError("ConcatDataset: argument 'datasets' should not be an empty iterable")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
-            raise ValueError("ConcatDataset: argument 'datasets' holds an IterableDataset; use ChainDataset")
+            raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]
 
     def __len__(self) -> int:
@@ -115,7 +116,8 @@ class ConcatDataset(Dataset[T_co]):
     def __getitem__(self, index: int) -> T_co:
         length = len(self)
         if not -length <= index < length:
-            raise IndexError(f"ConcatDataset: index {index} is out of range for {length} samples")
+            kind = IndexError if index >= 0 else ValueError  # as programs expect
+            raise kind(f"ConcatDataset: index {index} is out of range for {length} samples")
         index %= length
         which = bisect.bisect_right(self.cumulative_sizes, index)
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
+import os
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -26,6 +29,21 @@ from taeda_data.workers import EPOCH, Plan
 from taeda_registry.spans import waited_for
 
 T_co = TypeVar("T_co", covariant=True)
+
+
+class _Fixed:
+    """An attribute of a loader that is set by its constructor alone; it is read as any other."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __set__(self, loader: Any, value: Any) -> None:
+        attributes = loader.__dict__
+        if "_DataLoader__initialized" in attributes:
+            raise ValueError(
+                f"{self.name} attribute should not be set after {type(loader).__name__} is initialized"
+            )
+        attributes[self.name] = value
 
 
 class DataLoader(Generic[T_co]):
@@ -108,8 +126,13 @@ class DataLoader(Generic[T_co]):
             dataset, shuffle = dataset.with_shuffle(shuffle), None  # type: ignore[attr-defined]
         iterable = isinstance(dataset, IterableDataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
+            given = {"shuffle": shuffle, "sampler": sampler, "batch_sampler": batch_sampler}
+            name, value = next(
+                (name, value) for name, value in given.items() if not (value is None or value is False)
+            )
             raise ValueError(
-                "DataLoader: an IterableDataset has its own order; shuffle, sampler, batch_sampler must not be given"
+                "DataLoader with IterableDataset, which has its own order: expected unspecified "
+                f"{name} option, but got {name}={value}"
             )
         if sampler is not None and shuffle:
             raise ValueError("DataLoader: arguments 'sampler' and 'shuffle' exclude each other")
@@ -152,6 +175,18 @@ class DataLoader(Generic[T_co]):
         )
         self._unread = 0  # batches that workers read again after load_state_dict
         self._position = 0  # batches of the current epoch that were handed out
+        self.__initialized = True
+
+    def check_worker_number_rationality(self) -> None:
+        """Warns when there are more workers than cores that this process may use."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if cores is None or self.num_workers <= cores:
+            return
+        warnings.warn(
+            f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of "
+            f"worker in current system is {cores}, which is smaller than what this DataLoader is going to create.",
+            stacklevel=2,
+        )
 
     def __len__(self) -> int:
         """Number of batches of an epoch; TypeError for a data set without a length."""
@@ -179,6 +214,13 @@ class DataLoader(Generic[T_co]):
             raise TypeError(f"DataLoader._iterator: expected None, found {type(value).__name__}")
         self._pass = _nothing
         self._dismiss()
+
+    batch_size = _Fixed()
+    batch_sampler = _Fixed()
+    sampler = _Fixed()
+    drop_last = _Fixed()
+    dataset = _Fixed()
+    persistent_workers = _Fixed()
 
     def _get_iterator(self) -> BaseDataLoaderIter:
         kind = MultiProcessingDataLoaderIter if self.num_workers else SingleProcessDataLoaderIter
@@ -406,6 +448,11 @@ def _check_workers(
     if prefetch_factor is not None and (not isinstance(prefetch_factor, int) or prefetch_factor < 1):
         raise ValueError(
             f"DataLoader: argument 'prefetch_factor' must be a positive int, found {prefetch_factor!r}"
+        )
+    if isinstance(context, str) and context not in multiprocessing.get_all_start_methods():
+        raise ValueError(
+            "DataLoader: multiprocessing_context option should specify a valid start method in "
+            f"{multiprocessing.get_all_start_methods()}, but got multiprocessing_context={context!r}"
         )
     if context is not None and not isinstance(context, str) and not hasattr(context, "Process"):
         raise TypeError(

@@ -18,13 +18,23 @@ _next_id = 0
 
 
 class RemovableHandle:
-    """Removes the hook it was returned for, by ``remove()`` or at the end of a ``with`` block."""
+    """Removes the hook it was returned for, by ``remove()`` or at the end of a ``with`` block.
 
-    def __init__(self, hooks: OrderedDict[int, Any]) -> None:
+    Args:
+        hooks_dict: The hooks among which this one stands under ``id``.
+        extra_dict: A dict, or a list of dicts, with more under this key that goes with the hook.
+    """
+
+    _more: tuple[weakref.ref, ...] = ()
+
+    def __init__(self, hooks_dict: OrderedDict[int, Any], *, extra_dict: Any = None) -> None:
         global _next_id
         self.id = _next_id
         _next_id += 1
-        self._hooks = weakref.ref(hooks)
+        self._hooks = weakref.ref(hooks_dict)
+        if extra_dict is not None:
+            given = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+            self._more = tuple(weakref.ref(more) for more in given)
 
     @property
     def hooks_dict_ref(self) -> weakref.ref:
@@ -33,17 +43,21 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Removes the hook; calling it again changes nothing."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for reference in (self._hooks, *self._more):
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
 
-    def __getstate__(self) -> tuple[Any, int]:
-        return self._hooks(), self.id
+    def __getstate__(self) -> tuple[Any, ...]:
+        more = tuple(reference() for reference in self._more)
+        return (self._hooks(), self.id, more) if more else (self._hooks(), self.id)
 
-    def __setstate__(self, state: tuple[Any, int]) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         global _next_id
-        hooks, self.id = state
+        hooks, self.id, *more = state
         self._hooks = weakref.ref(OrderedDict() if hooks is None else hooks)
+        if more:
+            self._more = tuple(weakref.ref(OrderedDict() if one is None else one) for one in more[0])
         _next_id = max(_next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
@@ -110,6 +124,33 @@ def hook_property(kind: str) -> property:
         view = HookView(module, kind)
         view.clear()
         view.update(given)
+
+    return property(get, replace)
+
+
+def marks_property(kind: str, place: int) -> property:
+    """The attribute in which PyTorch's modules keep the numbers of hooks that were registered in another way."""
+
+    def get(module: Module) -> OrderedDict[int, bool]:
+        own = module._hook_set
+        entries = {} if own is None else getattr(own, kind)
+        return OrderedDict((number, True) for number, entry in entries.items() if entry[place])
+
+    return property(get)
+
+
+def state_hook_property(kind: str) -> property:
+    """The attribute in which PyTorch's modules keep the hooks around saving or loading of one kind."""
+
+    def get(module: Any) -> OrderedDict[int, Any]:
+        if module._state_hooks is None:
+            module._state_hooks = {}
+        return module._state_hooks.setdefault(kind, OrderedDict())
+
+    def replace(module: Any, hooks: Any) -> None:
+        given, kept = OrderedDict(hooks), get(module)
+        kept.clear()
+        kept.update(given)
 
     return property(get, replace)
 

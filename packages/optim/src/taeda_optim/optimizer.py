@@ -14,6 +14,8 @@ from taeda_registry.slots import tensor
 Hooks = OrderedDict[int, Callable[..., Any]]
 #: What ``params`` of an optimizer may be: tensors, (name, tensor) pairs, or groups as dicts.
 ParamsT = Iterable[Any]
+#: What `state_dict` gives.
+StateDict = dict[str, Any]
 
 
 class _Required:
@@ -95,7 +97,8 @@ class Optimizer:
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, tensor.Tensor):
             raise TypeError(
-                f"{type(self).__name__}: argument 'params' must be an iterable of tensors or dicts, found one Tensor"
+                f"{type(self).__name__}: params argument given to the optimizer should be an iterable of Tensors or "
+                f"dicts, but got {params.type()}: found one Tensor"
             )
         self.defaults = defaults
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
@@ -104,7 +107,9 @@ class Optimizer:
         self._init_hooks()
         groups = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__}: argument 'params' is empty, expected parameters")
+            raise ValueError(
+                f"{type(self).__name__}: argument 'params' is empty: optimizer got an empty parameter list"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -157,7 +162,10 @@ class Optimizer:
         items = [item[1] for item in items] if any(named) else items
         for item in items:
             if not isinstance(item, tensor.Tensor):
-                raise TypeError(f"{kind}: argument 'params' must hold Tensors, found {type(item).__name__}")
+                raise TypeError(
+                    f"{kind}: argument 'params' must hold Tensors, found {type(item).__name__}: optimizer can only "
+                    f"optimize Tensors, but one of the params is {type(item).__name__}"
+                )
         return names, items
 
     def _check_new(self, params: list[Any], names: list[str] | None) -> None:
@@ -166,7 +174,7 @@ class Optimizer:
         for param in params:
             if not (recorded or param.is_leaf or getattr(param, "retains_grad", False)):
                 raise ValueError(
-                    f"{kind}: can only update leaf tensors, found a result of shape {tuple(param.shape)}"
+                    f"{kind}: can't optimize a non-leaf Tensor, found a result of shape {tuple(param.shape)}"
                 )
         new = {id(p) for p in params}
         if len(new) != len(params):
@@ -179,7 +187,7 @@ class Optimizer:
             )
         if any(id(p) in new for group in self.param_groups for p in group["params"]):
             raise ValueError(
-                f"{kind}: argument 'params' holds a parameter more than once, in different groups"
+                f"{kind}: some parameters appear in more than one parameter group: 'params' holds one more than once"
             )
         if self.param_groups and ("param_names" in self.param_groups[0]) != (names is not None):
             raise ValueError(f"{kind}: all groups must name their parameters, or none")
@@ -411,7 +419,20 @@ Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
 def check_range(kind: str, name: str, value: float, low: float, high: float = float("inf")) -> None:
     """ValueError unless low <= value < high."""
     if not low <= float(value) < high:
-        raise ValueError(f"{kind}: argument '{name}' must be at least {low} and below {high}, found {value}")
+        raise ValueError(
+            f"{kind}: argument '{name}' must be at least {low} and below {high}, found {value} "
+            f"({_invalid(name)}: {value})"
+        )
+
+
+def _invalid(name: str) -> str:
+    """How PyTorch calls a wrong option, for programs that look for its words."""
+    option, _, index = name.partition("[")
+    if option == "betas":
+        return f"Invalid beta parameter at index {index[:-1]}"
+    return {"lr": "Invalid learning rate", "eps": "Invalid epsilon value"}.get(
+        option, f"Invalid {option} value"
+    )
 
 
 def check_modes(

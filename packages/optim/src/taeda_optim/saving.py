@@ -35,7 +35,10 @@ def restore(optimizer: Optimizer, state_dict: Mapping[str, Any], strict: bool) -
     saved_groups = state_dict["param_groups"]
     ours = optimizer.param_groups
     if len(saved_groups) != len(ours):
-        problems.append(f"expected {len(ours)} parameter groups, found {len(saved_groups)}")
+        problems.append(
+            f"loaded state dict has a different number of parameter groups: expected {len(ours)}, "
+            f"found {len(saved_groups)}"
+        )
     found = _by_name(ours, saved_groups, problems, strict)
     if found is None:
         found = _by_position(ours, saved_groups, problems)
@@ -88,6 +91,7 @@ def _by_position(
     for i, (group, saved) in enumerate(zip(ours, theirs, strict=False)):
         if len(group["params"]) != len(saved["params"]):
             problems.append(
+                f"loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "
                 f"group {i}: expected {len(group['params'])} parameters, found {len(saved['params'])}"
             )
         pairs = zip(group["params"], saved["params"], strict=False)

@@ -60,7 +60,8 @@ class SGD(Optimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
                 f"SGD: argument 'nesterov' needs momentum > 0 and dampening 0, "
-                f"found momentum {momentum} and dampening {dampening}"
+                f"found momentum {momentum} and dampening {dampening} "
+                "(Nesterov momentum requires a momentum and zero dampening)"
             )
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
         check_modes("SGD", foreach, False, differentiable, fused)

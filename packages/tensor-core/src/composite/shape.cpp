@@ -157,7 +157,7 @@ Tensor stack(TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     check(std::ranges::equal(tensors[i].sizes(), tensors[0].sizes()), ErrorKind::Runtime,
           "stack: argument 'tensors' must have equal shapes, found ", shape_text(tensors[0].sizes()), " at 0 and ",
-          shape_text(tensors[i].sizes()), " at ", i);
+          shape_text(tensors[i].sizes()), " at ", i, ": stack expects each tensor to be equal size");
     parts.push_back(ops::unsqueeze(tensors[i], dim));
   }
   return ops::cat(parts, dim);

@@ -1,6 +1,8 @@
 // Views between complex and real tensors, and what follows from them.
 #include "taeda/ops/unary.h"
 
+#include <utility>
+
 #include "taeda/ops/arith.h"
 #include "taeda/ops/creation.h"
 #include "taeda/ops/shape.h"
@@ -48,6 +50,11 @@ Tensor imag(const Tensor& self) {
 }
 Tensor conj_physical(const Tensor& self) { return is_complex(self.dtype()) ? ops::conj(self) : self; }
 Tensor polar(const Tensor& abs, const Tensor& angle) {
+  for (const auto& [argument, given] : {std::pair("abs", &abs), std::pair("angle", &angle)})
+    check(is_floating(given->dtype()), ErrorKind::Runtime, "polar: argument '", argument, "' has dtype ",
+          name(given->dtype()), ", expected a floating-point dtype");
+  check(abs.dtype() == angle.dtype(), ErrorKind::Runtime, "polar: arguments 'abs' and 'angle' have dtypes ",
+        name(abs.dtype()), " and ", name(angle.dtype()), ", expected one dtype");
   return ops::complex(ops::mul(abs, ops::cos(angle)), ops::mul(abs, ops::sin(angle)));
 }
 

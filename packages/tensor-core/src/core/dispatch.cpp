@@ -10,6 +10,7 @@
 #include "taeda/backend.h"
 #include "taeda/exported.h"
 #include "taeda/python_api.h"
+#include "taeda/texts.h"
 
 namespace taeda {
 
@@ -159,8 +160,10 @@ void check_inplace(const OpEntry& op, const Tensor& self, IntSpan result_sizes, 
         std::equal(result_sizes.begin(), result_sizes.end(), self.sizes().begin()))) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": the result has shape ", shape_text(result_sizes),
          " and does not fit into argument 'self' of shape ", shape_text(self.sizes()));
-  check(can_cast(result_dtype, self.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ",
-        name(result_dtype), " and cannot be stored into argument 'self' of dtype ", name(self.dtype()));
+  if (!can_cast(result_dtype, self.dtype())) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": the result has dtype ", name(result_dtype),
+         " and cannot be stored into argument 'self' of dtype ", name(self.dtype()), ": ",
+         cast_refusal(result_dtype, self.dtype()));
   check_places(op, self, "self");
 }
 

@@ -6,6 +6,7 @@
 #include "taeda/dims.h"
 #include "taeda/spec.h"
 #include "taeda/tensor.h"
+#include "taeda/texts.h"
 
 namespace taeda {
 
@@ -13,9 +14,42 @@ int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) { return wrap_dim(di
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op, const char* argument) {
   const int64_t range = std::max<int64_t>(ndim, 1);
   if (dim < -range || dim >= range) [[unlikely]]
-    fail(ErrorKind::Index, op, ": argument '", argument, "' is out of range (expected ", -range, " to ", range - 1,
-         " for a ", ndim, "-dimensional tensor, got ", dim, ")");
+    fail(ErrorKind::Index, op, ": argument '", argument, "': Dimension out of range (expected to be in range of [",
+         -range, ", ", range - 1, "], but got ", dim, ") for a ", ndim, "-dimensional tensor");
   return dim < 0 ? dim + range : dim;
+}
+
+std::string bracketed(IntSpan sizes) {
+  std::string text = shape_text(sizes);
+  text.front() = '[';
+  if (sizes.size() == 1) text.pop_back();
+  text.back() = ']';
+  return text;
+}
+std::string out_of_bounds(int64_t index, int64_t dim, int64_t size) {
+  return detail::concat("index ", index, " is out of bounds for dimension ", dim, " with size ", size);
+}
+std::string_view scalar_type_name(DType dtype) {
+  switch (dtype) {
+    case DType::Bool: return "Bool";
+    case DType::UInt8: return "Byte";
+    case DType::Int8: return "Char";
+    case DType::Int16: return "Short";
+    case DType::Int32: return "Int";
+    case DType::Int64: return "Long";
+    case DType::Float16: return "Half";
+    case DType::BFloat16: return "BFloat16";
+    case DType::Float32: return "Float";
+    case DType::Float64: return "Double";
+    case DType::Complex64: return "ComplexFloat";
+    case DType::Complex128: return "ComplexDouble";
+    default: return name(dtype);
+  }
+}
+
+std::string cast_refusal(DType result, DType wanted) {
+  return detail::concat("result type ", scalar_type_name(result), " can't be cast to the desired output type ",
+                        scalar_type_name(wanted));
 }
 
 std::string describe(const Tensor& tensor) {
@@ -68,17 +102,33 @@ Shape channels_last_strides(IntSpan sizes) {
   return strides;
 }
 
-Shape broadcast_shapes(IntSpan a, IntSpan b, const char* op) {
-  if (a.size() < b.size()) std::swap(a, b);
+namespace {
+/// The last dimension that does not fit is told in PyTorch's words, which programs look for.
+[[noreturn, gnu::cold]] void refuse_shapes(IntSpan a, IntSpan b, const char* op) {
+  const size_t n = std::max(a.size(), b.size());
+  size_t d = n;
+  int64_t x = 1, y = 1;
+  while (d-- > 0) {
+    x = d + a.size() < n ? 1 : a[d + a.size() - n];
+    y = d + b.size() < n ? 1 : b[d + b.size() - n];
+    if (x != y && x != 1 && y != 1) break;
+  }
+  fail(ErrorKind::Runtime, op, ": shapes ", shape_text(a), " and ", shape_text(b),
+       " cannot be broadcast together: The size of tensor a (", x, ") must match the size of tensor b (", y,
+       ") at non-singleton dimension ", d);
+}
+}  // namespace
+
+Shape broadcast_shapes(IntSpan first, IntSpan second, const char* op) {
+  const bool swapped = first.size() < second.size();
+  const IntSpan a = swapped ? second : first, b = swapped ? first : second;
   Shape out(a);
   const size_t lead = a.size() - b.size();
   for (size_t d = 0; d < b.size(); ++d) {
     const int64_t x = a[lead + d], y = b[d];
     if (x == y) continue;
     if (!(x == 1 || y == 1)) [[unlikely]]
-      fail(ErrorKind::Runtime, op, ": shapes ", shape_text(a), " and ", shape_text(b),
-           " cannot be broadcast together: sizes ", x, " and ", y, " at dimension ", lead + d,
-           " differ and neither is 1");
+      refuse_shapes(first, second, op);
     out[lead + d] = x == 1 ? y : x;
   }
   return out;

@@ -3,6 +3,7 @@
 
 #include "taeda/autograd_api.h"
 #include "taeda/ops/cast.h"
+#include "taeda/texts.h"
 
 namespace taeda::stub {
 
@@ -92,14 +93,21 @@ void check_made(const OpEntry& op, const Tensor& out, std::optional<DType> dtype
         ": argument 'requires_grad' is for new tensors, and 'out' is given; call out.requires_grad_()");
 }
 
+namespace {
+void check_cast(const OpEntry& op, DType result, DType out) {
+  if (!can_cast(result, out)) [[unlikely]]
+    fail(ErrorKind::Runtime, op.name, ": the result has dtype ", name(result),
+         " and cannot be stored into argument 'out' of dtype ", name(out), ": ", cast_refusal(result, out));
+}
+}  // namespace
+
 OutTarget::OutTarget(const OpEntry& op, const Tensor& out, const Spec& spec, Place place,
                      std::initializer_list<const Tensor*> inputs, std::initializer_list<TensorList> lists)
     : op_(op), out_(out) {
   if (out.device() != place.device) [[unlikely]]
     fail(ErrorKind::Runtime, op.name, ": argument 'out' is on ", to_string(out.device()), ", expected ",
          to_string(place.device));
-  check(can_cast(spec.dtype, out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ", name(spec.dtype),
-        " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
+  check_cast(op, spec.dtype, out.dtype());
   check_writable(op, out, "out");
   bool apart = out.dtype() == spec.dtype;
   // Reductions and matrix products read an input after writing the output: only an exact element-wise match is safe,
@@ -122,8 +130,7 @@ void OutTarget::finish() const {
 }
 
 void store_out(const OpEntry& op, const Tensor& out, const Tensor& result) {
-  check(can_cast(result.dtype(), out.dtype()), ErrorKind::Runtime, op.name, ": the result has dtype ",
-        name(result.dtype()), " and cannot be stored into argument 'out' of dtype ", name(out.dtype()));
+  check_cast(op, result.dtype(), out.dtype());
   resize_output(out, result.sizes(), op.name);
   ops::copy_(out, result);
   blame(op, out);

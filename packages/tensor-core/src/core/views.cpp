@@ -8,6 +8,7 @@
 #include "taeda/reach.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/shape.h"
+#include "taeda/texts.h"
 
 namespace taeda {
 namespace {
@@ -53,7 +54,7 @@ Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from)
     }
     if (sizes[d] < 0) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'shape' is ", shape_text(wanted),
-           ", expected sizes >= 0 and at most one -1");
+           ", expected sizes >= 0 and at most one -1", sizes[d] == -1 ? ": only one dimension can be inferred" : "");
     none |= sizes[d] == 0;
     counted *= sizes[d];
   }
@@ -64,12 +65,14 @@ Shape resolve_shape(const char* op, IntSpan wanted, int64_t numel, IntSpan from)
   if (hole >= 0) {
     if (known == 0 || numel % known != 0) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " cannot hold the ", numel,
-           " elements of a tensor of shape ", shape_text(from));
+           " elements of a tensor of shape ", shape_text(from), ": shape '", bracketed(wanted),
+           "' is invalid for input of size ", numel);
     sizes[hole] = numel / known;
   } else {
     if (known != numel) [[unlikely]]
       fail(ErrorKind::Runtime, op, ": argument 'shape' ", shape_text(wanted), " has ", known, " elements, expected ",
-           numel, " as in the tensor of shape ", shape_text(from));
+           numel, " as in the tensor of shape ", shape_text(from), ": shape '", bracketed(wanted),
+           "' is invalid for input of size ", numel);
   }
   return sizes;
 }
@@ -125,8 +128,9 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   check(self.dim() > 0, ErrorKind::Index, "select: argument 'self' is 0-dimensional and cannot be indexed; use item()");
   dim = wrap_dim(dim, self.dim(), "select");
   const int64_t size = self.size(dim);
-  check(index >= -size && index < size, ErrorKind::Index, "select: argument 'index' is ", index,
-        ", out of range for dimension ", dim, " of size ", size);
+  if (index < -size || index >= size) [[unlikely]]
+    fail(ErrorKind::Index, "select: argument 'index': index ", index, " out of range for tensor of size ",
+         bracketed(self.sizes()), " at dimension ", dim);
   Shape sizes(self.sizes()), strides(self.strides());
   const int64_t offset = (index < 0 ? index + size : index) * strides[dim];
   sizes.erase(dim);
@@ -178,7 +182,9 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
     } else {
       if (self.size(from) != 1 || size[d] < 0) [[unlikely]]
         fail(ErrorKind::Runtime, "expand: argument 'size' ", shape_text(size), " does not match the tensor of shape ",
-             shape_text(self.sizes()), " at dimension ", d, ": expected ", self.size(from), ", found ", size[d]);
+             shape_text(self.sizes()), ": The expanded size of the tensor (", size[d],
+             ") must match the existing size (", self.size(from), ") at non-singleton dimension ", d,
+             ".  Target sizes: ", bracketed(size), ".  Tensor sizes: ", bracketed(self.sizes()));
     }
   }
   return alias(self, sizes, strides, 0);
@@ -286,7 +292,9 @@ Tensor view(const Tensor& self, IntSpan size) {
     return alias(copy, sizes, contiguous_strides(sizes), 0);
   }
   fail(ErrorKind::Runtime, "view: argument 'size' ", shape_text(sizes), " cannot show a tensor of shape ",
-       shape_text(self.sizes()), " and strides ", shape_text(self.strides()), " without a copy; use reshape");
+       shape_text(self.sizes()), " and strides ", shape_text(self.strides()),
+       ": view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+       "contiguous subspaces). Use .reshape(...) instead.");
 }
 
 Tensor view_dtype(const Tensor& self, DType dtype) {

@@ -22,7 +22,7 @@ Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
   const int64_t* const at = out.data<int64_t>();
   for (int64_t i = 0; i < out.numel(); ++i)
     check(at[i] >= 0 && at[i] < rows, ErrorKind::Index, op, ": argument 'indices' has ", at[i], " at position ", i,
-          ", expected 0 to ", rows - 1);
+          ", expected 0 to ", rows - 1, ": index out of range in self");
   return out;
 }
 

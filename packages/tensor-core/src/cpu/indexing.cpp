@@ -7,6 +7,7 @@
 #include "taeda/ops/cast.h"
 #include "taeda/ops/index.h"
 #include "taeda/ops/shape.h"
+#include "taeda/texts.h"
 
 namespace taeda::cpu {
 namespace {
@@ -48,8 +49,7 @@ void add_offsets(std::vector<int64_t>& offsets, const char* op, const Tensor& in
     for (int64_t i = begin; i < end; ++i) {
       const int64_t v = from[i];
       if (v < -size || v >= size) [[unlikely]]
-        fail(ErrorKind::Index, op, ": argument 'index' holds ", v, " at position ", i, ", out of range for dimension ",
-             dim, " of size ", size);
+        fail(ErrorKind::Index, op, ": argument 'index' at position ", i, ": ", out_of_bounds(v, dim, size));
       to[i] += (v < 0 ? v + size : v) * step;
     }
   });

@@ -159,8 +159,8 @@ class Classes {
     if (fine) [[likely]]
       return;
     const auto wrong = [&](int64_t c) { return c != ignored && (c < 0 || c >= s.c); };
-    fail(ErrorKind::Index, op, ": argument 'target' has class ", *std::find_if(from_, from_ + size(), wrong),
-         ", expected 0 to ", s.c - 1);
+    fail(ErrorKind::Index, op, ": argument 'target' must hold classes from 0 to ", s.c - 1, ": Target ",
+         *std::find_if(from_, from_ + size(), wrong), " is out of bounds.");
   }
   int64_t size() const { return numbers_.numel(); }
   int64_t operator[](int64_t i) const { return from_[i] == ignored_ ? -1 : from_[i]; }

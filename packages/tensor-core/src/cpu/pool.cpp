@@ -328,7 +328,9 @@ void avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const 
   avg_pool_backward(g, g.scales(divisor_override), grad_x, grad);
 }
 void adaptive_avg_pool2d_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tensor& input) {
-  const Geometry g = adaptive_geometry(input, {grad.size(-2), grad.size(-1)});
+  // Without elements one of the sizes may be huge: no window of it is looked at.
+  const bool empty = grad.numel() == 0;
+  const Geometry g = adaptive_geometry(input, {empty ? 0 : grad.size(-2), empty ? 0 : grad.size(-1)});
   avg_pool_backward(g, g.scales(), grad_x, grad);
 }
 

@@ -225,7 +225,8 @@ void check_weights(const double* w, int64_t n, int64_t samples, bool replacement
   int64_t positive = 0;
   for (int64_t i = 0; i < n; ++i) {
     check(std::isfinite(w[i]) && w[i] >= 0, ErrorKind::Runtime,
-          "multinomial: argument 'self' must hold finite, non-negative weights, found ", w[i]);
+          "multinomial: argument 'self' must hold finite, non-negative weights, found ", w[i],
+          ": probability tensor contains either `inf`, `nan` or element < 0");
     total += w[i];
     positive += w[i] > 0;
   }

@@ -13,6 +13,7 @@
 #include "taeda/ops/index.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
+#include "taeda/texts.h"
 
 namespace taeda::cpu {
 namespace {
@@ -58,9 +59,7 @@ void visit_row(const char* op, const IndexRow& row, bool checked, int64_t dim, i
   }
   for (int64_t j = 0; j < row.length; ++j) {
     const int64_t v = row.index[j * row.index_step];
-    if (v < -size || v >= size)
-      fail(ErrorKind::Index, op, ": argument 'index' holds ", v, ", out of range for dimension ", dim, " of size ",
-           size);
+    if (v < -size || v >= size) fail(ErrorKind::Index, op, ": argument 'index': ", out_of_bounds(v, dim, size));
     body(row.place + j * row.place_step + (v < 0 ? v + size : v) * step, row.other + j * row.other_step);
   }
 }

@@ -1,5 +1,6 @@
 // Advanced indexing, joining, distinct elements and drawing by weight.
 #include "infer/index.h"
+#include "taeda/texts.h"
 
 #include <algorithm>
 
@@ -79,8 +80,8 @@ struct Rows {
     const Tensor plain = ops::contiguous(places);
     for (int64_t i = 0; i < plain.numel(); ++i) {
       const int64_t v = plain.data<int64_t>()[i];
-      check(v >= -size && v < size, ErrorKind::Index, op, ": index ", v, " is out of range for dimension ", dim,
-            " of size ", size);
+      if (v < -size || v >= size) [[unlikely]]
+        fail(ErrorKind::Index, op, ": ", out_of_bounds(v, dim, size));
     }
   }
 };

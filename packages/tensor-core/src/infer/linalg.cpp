@@ -20,13 +20,19 @@ void expect_dtype(const char* op, const char* argument, const Tensor& t, DType d
 void refuse_bool(const char* op, DType dtype) {
   check(dtype != DType::Bool, ErrorKind::NotImplemented, op, ": not implemented for dtype bool");
 }
+/// What programs look for where two matrices do not fit; nothing for other operands.
+std::string multiplied(const Tensor& a, const Tensor& b, bool transposed = false) {
+  if (a.dim() < 1 || b.dim() != 2) return {};
+  return detail::concat(": mat1 and mat2 shapes cannot be multiplied (", a.size(-1) ? a.numel() / a.size(-1) : 0, "x",
+                        a.size(-1), " and ", b.size(transposed ? 1 : 0), "x", b.size(transposed ? 0 : 1), ")");
+}
 /// The inner dimension of a product.
 void expect_inner(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b,
                   int64_t b_dim) {
   if (a.size(-1) != b.size(b_dim)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument '", b_name, "' has shape ", shape_text(b.sizes()), ", expected ",
          a.size(-1), " in dimension ", b_dim < 0 ? b_dim + b.dim() : b_dim, " to fit '", a_name, "' of shape ",
-         shape_text(a.sizes()));
+         shape_text(a.sizes()), multiplied(a, b));
 }
 void expect_batch(const char* op, const char* a_name, const Tensor& a, const char* b_name, const Tensor& b) {
   if (a.size(0) != b.size(0)) [[unlikely]]
@@ -133,7 +139,7 @@ void expect_layer(const char* op, const Tensor& input, const Tensor& weight) {
          ", expected (out_features, in_features)");
   if (input.size(-1) != weight.size(-1)) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": argument 'input' has shape ", shape_text(input.sizes()), ", expected (..., ",
-         weight.size(-1), ") to fit 'weight' of shape ", shape_text(weight.sizes()));
+         weight.size(-1), ") to fit 'weight' of shape ", shape_text(weight.sizes()), multiplied(input, weight, true));
   expect_dtype(op, "weight", weight, input.dtype(), "input");
   refuse_bool(op, input.dtype());
 }

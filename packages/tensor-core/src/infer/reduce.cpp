@@ -55,8 +55,8 @@ Spec variance(const Tensor& self, const Dims& dim, bool keepdim) {
 }
 Spec extremum(const char* op, const Tensor& self, const Dims& dim, bool keepdim) {
   if (is_complex(self.dtype())) unsupported(op, self.dtype());
-  check(self.numel() > 0 || (dim && !dim->empty()), ErrorKind::Runtime, op, ": argument 'self' of shape ",
-        shape_text(self.sizes()), " has no elements; give a dimension that is not empty");
+  check(self.numel() > 0 || (dim && !dim->empty()), ErrorKind::Index, op, ": argument 'self' of shape ",
+        shape_text(self.sizes()), " has no elements: Expected reduction dim to be specified for input.numel() == 0");
   const uint64_t reduced = reduced_dims(op, self, dim);
   check_not_empty(op, self, reduced);
   return spec(reduced_shape(self, reduced, keepdim), self.dtype());

@@ -18,6 +18,22 @@ Spec triangle(const char* op, const Tensor& self) {
 
 }  // namespace
 
+namespace {
+/// In PyTorch's words at the end: programs look for them.
+[[noreturn, gnu::cold]] void refuse_part(const Tensor& first, const Tensor& part, size_t at, int64_t dim) {
+  std::string known =
+      detail::concat("Tensors must have same number of dimensions: got ", first.dim(), " and ", part.dim());
+  for (int64_t k = 0; part.dim() == first.dim() && k < part.dim(); ++k) {
+    if (k == dim || part.size(k) == first.size(k)) continue;
+    known = detail::concat("Sizes of tensors must match except in dimension ", dim, ". Expected size ", first.size(k),
+                           " but got size ", part.size(k), " for tensor number ", at, " in the list.");
+    break;
+  }
+  fail(ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", dim, ", found ",
+       shape_text(first.sizes()), " and, at position ", at, ", ", shape_text(part.sizes()), ": ", known);
+}
+}  // namespace
+
 Spec cat(TensorList tensors, int64_t dim) {
   check(!tensors.empty(), ErrorKind::Value, "cat: argument 'tensors' is empty, expected at least one tensor");
   const Tensor* first = nullptr;
@@ -36,8 +52,7 @@ Spec cat(TensorList tensors, int64_t dim) {
     bool fits = t.dim() == first->dim();
     for (int64_t k = 0; fits && k < t.dim(); ++k) fits = k == d || t.size(k) == first->size(k);
     if (!fits) [[unlikely]]
-      fail(ErrorKind::Runtime, "cat: argument 'tensors' must have the same shape except in dimension ", d, ", found ",
-           shape_text(first->sizes()), " and, at position ", i, ", ", shape_text(t.sizes()));
+      refuse_part(*first, t, i, d);
     out.sizes[d] = (Count(out.sizes[d]) + t.size(d)).of("cat", "the size of dimension ", d, " of the result");
   }
   if (!out.strides.empty()) out.strides = channels_last_strides(out.sizes);

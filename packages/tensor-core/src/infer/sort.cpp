@@ -66,7 +66,7 @@ std::array<Spec, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool, bool)
   const int64_t d = wrap_dim(dim, self.dim(), "topk");
   const int64_t size = self.dim() ? self.size(d) : 1;
   check(k >= 0 && k <= size, ErrorKind::Runtime, "topk: argument 'k' is ", k, ", expected 0 to ", size,
-        ", the size of dimension ", d, " of shape ", shape_text(self.sizes()));
+        ", the size of dimension ", d, " of shape ", shape_text(self.sizes()), ": selected index k out of range");
   Shape sizes(self.sizes());
   if (self.dim()) sizes[d] = k;
   return {spec(sizes, self.dtype()), spec(sizes, DType::Int64)};

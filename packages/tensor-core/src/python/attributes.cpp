@@ -13,11 +13,15 @@ namespace {
 
 PyObject* shape(PyObject* self, void*) { return wrap_size(tensor_of(self).sizes()); }
 PyObject* dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
-/// A tensor that wraps others has no memory of its own and says where theirs is.
+/// A tensor that wraps others has no memory of its own and says where theirs is; borrowed, null for other tensors.
+PyObject* wrapped_device(PyObject* self) {
+  if (is_plain(self)) [[likely]]
+    return nullptr;
+  PyObject* dict = reinterpret_cast<PyTensor*>(self)->dict;
+  return dict ? PyDict_GetItemString(dict, "_wrapped_device") : nullptr;
+}
 PyObject* device(PyObject* self, void*) {
-  if (!is_plain(self)) [[unlikely]]
-    if (PyObject* dict = reinterpret_cast<PyTensor*>(self)->dict)
-      if (PyObject* shown = PyDict_GetItemString(dict, "_wrapped_device")) return Py_NewRef(shown);
+  if (PyObject* shown = wrapped_device(self)) return Py_NewRef(shown);
   return wrap(tensor_of(self).device());
 }
 PyObject* ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
@@ -70,6 +74,8 @@ int set_imag(PyObject* self, PyObject* value, void*) { return set_part(self, val
 // --- autograd ---
 
 PyObject* data(PyObject* self, void*) {
+  // Only its class knows what a wrapper's elements are.
+  if (wrapped_device(self)) return PyObject_CallMethod(self, "detach", nullptr);
   return guarded([&] {
     Tensor shown = detached_alias(tensor_of(self));
     shown.impl()->flags |= kDetachedData;

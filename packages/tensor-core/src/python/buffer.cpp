@@ -107,7 +107,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
       owner = own(wrap(converted(detached_alias(tensor_of(self)), std::nullopt, Device{})));
     const Tensor& t = tensor_of(owner.get());
     check(!t.requires_grad() || !thread_state.grad_enabled, ErrorKind::Runtime,
-          "numpy: a tensor that requires grad does not share its memory with NumPy; use tensor.detach().numpy()");
+          "numpy: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     check_has_memory(t, "numpy");
     if (t.device().backend != kCPU) [[unlikely]]
       fail(ErrorKind::Type, "numpy: only tensors on cpu share memory with NumPy, found ", describe(t),

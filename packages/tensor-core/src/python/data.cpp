@@ -16,7 +16,7 @@ bool is_nested(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 /// Sequences other than list and tuple (range, deque, array.array ...), which become lists first.
 bool is_other_sequence(PyObject* o) {
   return !is_nested(o) && !is_tensor(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) &&
-         !PyByteArray_Check(o) && !PyDict_Check(o);
+         !PyDict_Check(o);
 }
 
 DType leaf_dtype(PyObject* o) {
@@ -344,9 +344,12 @@ Scalar scalar_of(const Tensor& tensor, const char* op) {
   // Python's own conversions refuse a value; what asks for an item refuses a call.
   const std::string_view asked = op;
   const bool converts = asked == "int" || asked == "float" || asked == "complex" || asked == "tensor";
-  check(tensor.numel() == 1, converts ? ErrorKind::Value : ErrorKind::Runtime, op,
-        ": expected a tensor of one element, found shape ", shape_text(tensor.sizes()), " with ", tensor.numel(),
-        " elements");
+  if (tensor.numel() != 1) [[unlikely]] {
+    check(!converts, ErrorKind::Value, op, ": found shape ", shape_text(tensor.sizes()),
+          ": only one element tensors can be converted to Python scalars");
+    fail(ErrorKind::Runtime, op, ": found shape ", shape_text(tensor.sizes()), ": a Tensor with ", tensor.numel(),
+         " elements cannot be converted to Scalar");
+  }
   if (tensor.device().backend != kCPU || (tensor.impl()->flags & kCarries)) [[unlikely]] {
     check_has_memory(tensor, op);
     if (tensor.device().backend != kCPU) return scalar_of(on_host(tensor), op);

@@ -33,6 +33,29 @@ PyObject* class_of(ErrorKind kind) {
   }
 }
 
+/// A class that is a RuntimeError too: PyTorch raises that one where Python has a closer class, and programs catch it.
+PyObject* runtime_error_too(const char* name, PyObject* closer) noexcept {
+  const Object bases(PyTuple_Pack(2, closer, PyExc_RuntimeError));
+  return bases ? PyErr_NewExceptionWithDoc(name, "One of Python's errors that is a RuntimeError too.", bases.get(),
+                                           nullptr)
+               : nullptr;
+}
+/// What an error of a kind is raised as; `class_of` is what such errors are told by.
+PyObject* raised_as(ErrorKind kind) noexcept {
+  static PyObject* const index = runtime_error_too("taeda_tensor_core.errors.IndexError", PyExc_IndexError);
+  static PyObject* const memory = runtime_error_too("taeda_tensor_core.errors.MemoryError", PyExc_MemoryError);
+  static PyObject* const overflow = runtime_error_too("taeda_tensor_core.errors.OverflowError", PyExc_OverflowError);
+  static PyObject* const zero =
+      runtime_error_too("taeda_tensor_core.errors.ZeroDivisionError", PyExc_ZeroDivisionError);
+  switch (kind) {
+    case ErrorKind::Index: return index;
+    case ErrorKind::Memory: return memory;
+    case ErrorKind::Overflow: return overflow;
+    case ErrorKind::ZeroDivision: return zero;
+    default: return class_of(kind);
+  }
+}
+
 bool has_number_slot(PyObject* o) {
   const PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
   return number && (number->nb_index || number->nb_float);
@@ -97,6 +120,15 @@ std::string text_of_error(PyObject* exception) {
 
 }  // namespace
 
+bool add_errors(PyObject* module) {
+  for (const ErrorKind kind : {ErrorKind::Index, ErrorKind::Memory, ErrorKind::Overflow, ErrorKind::ZeroDivision}) {
+    PyObject* const type = raised_as(kind);
+    const std::string name = std::string("_") + PyExceptionClass_Name(class_of(kind));
+    if (!type || PyModule_AddObjectRef(module, name.c_str(), type) < 0) return false;
+  }
+  return true;
+}
+
 CarriedError take_error() {
   PyObject* exception = fetch();
   if (!exception) {
@@ -154,11 +186,11 @@ void set_python_error(const char* called) noexcept {
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "an error was announced but none is set");
   } catch (const Error& e) {
-    if (!called || speaks_of(e.what(), called) || PyErr_Occurred()) return set_error(class_of(e.kind()), e.what());
+    if (!called || speaks_of(e.what(), called) || PyErr_Occurred()) return set_error(raised_as(e.kind()), e.what());
     const Object shown(shown_text(e.what()));
-    if (shown) PyErr_Format(class_of(e.kind()), "%s: %U", called, shown.get());
+    if (shown) PyErr_Format(raised_as(e.kind()), "%s: %U", called, shown.get());
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(PyExc_MemoryError, "not enough memory for the result");
+    PyErr_SetString(raised_as(ErrorKind::Memory), "not enough memory for the result");
   } catch (const std::exception& e) {
     set_error(PyExc_RuntimeError, e.what());
   } catch (...) {

@@ -6,5 +6,7 @@ namespace taeda::py {
 
 /// The class linalg.LinAlgError, borrowed.
 PyObject* linalg_error() noexcept;
+/// IndexError and its like that are RuntimeErrors too, for the Python module `errors`.
+bool add_errors(PyObject* module);
 
 }  // namespace taeda::py

@@ -5,6 +5,7 @@
 #include "python/internal.h"
 #include "taeda/levels.h"
 #include "taeda/ops.h"
+#include "taeda/texts.h"
 
 namespace taeda::py {
 namespace {
@@ -39,7 +40,7 @@ class View {
   void select(int64_t dim, int64_t index) {
     const int64_t n = size(dim);
     if (index < -n || index >= n) [[unlikely]]
-      fail(ErrorKind::Index, "index: ", index, " is out of range for dimension ", dim, " of size ", n,
+      fail(ErrorKind::Index, "index: ", out_of_bounds(index, self_.dim() - this->dim() + dim, n),
            " of a tensor of shape ", shape_text(self_.sizes()));
     if (layered_) return step(ops::select(current(), dim, index));
     offset_ += (index < 0 ? index + n : index) * strides_[size_t(dim)];
@@ -205,8 +206,8 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
     ellipsis = ellipsis || item.kind == Item::Kind::Ellipsis;
     advanced = advanced || item.kind == Item::Kind::Index || item.kind == Item::Kind::Truth;
   }
-  check(used <= self.dim(), ErrorKind::Index, "index: too many indices for a tensor of shape ",
-        shape_text(self.sizes()), ": expected at most ", self.dim(), ", found ", used);
+  check(used <= self.dim(), ErrorKind::Index, "index: too many indices for tensor of dimension ", self.dim(),
+        ": the shape is ", shape_text(self.sizes()), ", found ", used);
   View view(self);
   std::vector<Tensor> indices;
   int64_t dim = 0;

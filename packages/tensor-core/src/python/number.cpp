@@ -43,6 +43,9 @@ PyObject* binary_mixed(PyObject* a, PyObject* b) noexcept {
   return guarded([&]() -> PyObject* {
     const Side left(a), right(b);
     if (!left || !right) Py_RETURN_NOTIMPLEMENTED;
+    // Where the order is free the tensor comes first, so that graphs name it first.
+    if constexpr (std::string_view(Name().plain) == Name().reflected)
+      if (!is_tensor(a)) return wrap(Op(*right, *left));
     return wrap(Op(*left, *right));
   });
 }
@@ -145,8 +148,9 @@ int truth(PyObject* self) noexcept {
     return truth_of(override_operator("__bool__", {self}));
   try {
     const Tensor& t = tensor_of(self);
-    check(t.numel() == 1, ErrorKind::Runtime, "bool: the truth value of a tensor of shape ", shape_text(t.sizes()),
-          " is ambiguous; expected one element, found ", t.numel(), ". Use any() or all()");
+    check(t.numel() == 1, ErrorKind::Runtime, "bool: Boolean value of Tensor with ",
+          t.numel() ? "more than one value" : "no values", " is ambiguous; found shape ", shape_text(t.sizes()),
+          ". Use any() or all()");
     return scalar_of(t, "bool").to<bool>();
   } catch (...) {
     set_python_error();
@@ -220,7 +224,7 @@ PyObject* iterate(PyObject* self) noexcept {
     return iterate_items(Object(override_operator("unbind", {self, zero()})));
   return guarded([&] {
     const Tensor& t = tensor_of(self);
-    check(t.dim() > 0, ErrorKind::Type, "iter: a 0-d tensor cannot be iterated over");
+    check(t.dim() > 0, ErrorKind::Type, "iter: iteration over a 0-d tensor");
     const Object items = own(PyTuple_New(Py_ssize_t(t.size(0))));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
       PyTuple_SET_ITEM(items.get(), i, own(tensor_sequence_item(self, i)).release());

@@ -300,6 +300,10 @@ void start_dispatching() {
   own(PyObject_CallMethod(module.get(), "start", nullptr));
 }
 
+bool inherits_answer(PyTypeObject* type, int which) {
+  return _PyType_Lookup(type, spelling(which)) == _PyType_Lookup(TensorType, spelling(which));
+}
+
 /// A subclass is born: if it answers for itself, Python functions begin to ask; if it dispatches, operators do.
 PyObject* init_subclass(PyObject* cls, PyObject*, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
@@ -308,8 +312,12 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject* kwargs) {
     const Object above = own(PyObject_Vectorcall(reinterpret_cast<PyObject*>(&PySuper_Type), parts, 2, nullptr));
     const Object next = own(PyObject_GetAttr(above.get(), name)), none = own(PyTuple_New(0));
     own(PyObject_Call(next.get(), none.get(), kwargs));
-    if (answers_of(reinterpret_cast<PyTypeObject*>(cls)) != kNone) arm_once();
-    if (dispatches(reinterpret_cast<PyTypeObject*>(cls))) start_dispatching();
+    auto* const type = reinterpret_cast<PyTypeObject*>(cls);
+    // Who answers for operators alone gets what it answers, not that in its own class.
+    if (dispatches(type) && inherits_answer(type, 0) && inherits_answer(type, 1))
+      ensure(PyObject_SetAttr(cls, spelling(0), answers_not) == 0);
+    if (answers_of(type) != kNone) arm_once();
+    if (dispatches(type)) start_dispatching();
     Py_RETURN_NONE;
   });
 }

@@ -24,7 +24,7 @@ TAEDA_HD inline double zeta_of(double s, double q) {
   for (const double far = std::max(14.0, s + 4); a < far; a += 1) {
     const double term = std::pow(a, -s);
     sum += term;
-    if (term < sum * 0x1p-54) return sum;
+    if (!(term > sum * 0x1p-54)) return sum;  // small beside the sum, or both are 0 or infinite
   }
   // Bernoulli numbers over factorials, B_2j / (2j)!.
   constexpr double bernoulli[] = {1. / 12,
@@ -44,7 +44,7 @@ TAEDA_HD inline double zeta_of(double s, double q) {
   for (int j = 0; j < 12; ++j) {
     const double term = bernoulli[j] * rising;
     tail += term;
-    if (std::abs(term) < std::abs(tail) * 0x1p-55) break;
+    if (!(std::abs(term) > std::abs(tail) * 0x1p-55)) break;
     rising *= (s + 2 * j + 1) * (s + 2 * j + 2) / (a * a);
   }
   return sum + tail;
@@ -114,7 +114,7 @@ TAEDA_HD inline double gamma_density(double a, double x) {
 template <class T>
 TAEDA_HD inline double gamma_series(double a, double x) {
   double term = 1, sum = 1;
-  for (double k = a + 1; term > sum * kEnough<T> && k < a + 2000; k += 1) sum += term *= x / k;
+  for (int k = 1; term > sum * kEnough<T> && k < 2000; ++k) sum += term *= x / (a + k);
   return gamma_density<T>(a, x) * sum;
 }
 /// Of the upper function, for x above a: Legendre's continued fraction by Lentz' method.

@@ -1,7 +1,7 @@
 // Orthogonal polynomials of degree n, by their three-term recurrences in float64.
 //
 // Of a negative degree they are 0, as in PyTorch; degrees are cut to integers. Inside (-1, 1) Chebyshev's polynomials
-// of higher degree are trigonometric functions of acos(x).
+// of higher degree are trigonometric functions of acos(x), outside those of very high degree hyperbolic ones.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -10,9 +10,13 @@
 
 namespace taeda::loops::TAEDA_ISA {
 
+/// Degrees beyond which a recurrence is not followed: the result is NaN there, as where it overflows.
+inline constexpr int64_t kLargestDegree = 1 << 20;
+
 /// p(k + 1) = next(k, p(k), p(k - 1)) up to degree n >= 1; overflow ends it.
 template <class Next>
 TAEDA_HD inline double by_recurrence(int64_t n, double zeroth, double first, Next next) {
+  if (n > kLargestDegree) return NAN;
   double before = zeroth, p = first;
   for (int64_t k = 1; k < n && p == p; ++k) {
     const double after = next(double(k), p, before);
@@ -35,6 +39,17 @@ TAEDA_HD inline double chebyshev_at_end(int64_t n, bool one) {
     default: return one ? 2 * count + 1 : sign;
   }
 }
+/// Outside [-1, 1]: V and W change places where x is negative.
+template <Chebyshev Kind>
+TAEDA_HD inline double chebyshev_outside(double x, int64_t n) {
+  const double a = std::acosh(std::abs(x)), count = double(n), sign = x < 0 && n % 2 != 0 ? -1 : 1;
+  if (Kind == Chebyshev::T) return sign * std::cosh(count * a);
+  if (std::isinf(a)) return sign * a;
+  if (Kind == Chebyshev::U) return sign * (std::sinh((count + 1) * a) / std::sinh(a));
+  const bool cosines = (Kind == Chebyshev::V) == (x > 0);
+  return sign *
+         (cosines ? std::cosh((count + 0.5) * a) / std::cosh(a / 2) : std::sinh((count + 0.5) * a) / std::sinh(a / 2));
+}
 template <Chebyshev Kind>
 TAEDA_HD inline double chebyshev_of_degree(double x, int64_t n) {
   if (n < 0) return 0;
@@ -49,6 +64,7 @@ TAEDA_HD inline double chebyshev_of_degree(double x, int64_t n) {
     }
   }
   if (n == 0) return 1;
+  if (n > 4096) return chebyshev_outside<Kind>(x, n);
   const double first = Kind == Chebyshev::T   ? x
                        : Kind == Chebyshev::U ? 2 * x
                        : Kind == Chebyshev::V ? 2 * x - 1

@@ -122,6 +122,10 @@ def _more_ops(name: str):
         from taeda_tensor_core.quantized._operators import package
 
         return vars(ops).setdefault(name, package())
+    if name == "profiler":
+        from taeda_tensor_core import _profiler_operators
+
+        return _profiler_operators
     if name.startswith("_"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.library._operators import find_package

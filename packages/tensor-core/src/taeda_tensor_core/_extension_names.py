@@ -10,6 +10,14 @@ from taeda_tensor_core import _C
 #: Questions with one answer here, whatever the arguments.
 _ANSWERS: dict[str, Any] = {
     "_log_api_usage_once": None,
+    "_error_if_any_worker_fails": None,
+    "_set_worker_signal_handlers": None,
+    "_dispatch_tls_set_dispatch_key_excluded": None,
+    "_get_mkldnn_enabled": True,
+    "_set_cudnn_enabled": None,
+    "_debug_set_autodiff_subgraph_inlining": None,
+    "_jit_pass_lower_all_tuples": None,
+    "_jit_pass_inline": None,
     "_get_privateuse1_backend_name": "privateuseone",
     "_jit_set_profiling_executor": False, "_jit_set_profiling_mode": False,
     "_jit_set_texpr_fuser_enabled": None, "_jit_set_nvfuser_enabled": False,
@@ -19,11 +27,8 @@ _ANSWERS: dict[str, Any] = {
     "_are_functorch_transforms_active": False,
     "_get_accelerator": _C.device("cpu"), "_set_math_sdp_allow_fp16_bf16_reduction": None,
     "_current_graph_task_id": -1, "_current_autograd_node": None, "_get_cudnn_enabled": False,
-    "_dispatch_has_kernel_for_dispatch_key": False, "_jit_set_bailout_depth": 20, "_jit_set_num_profiled_runs": 1,
-    "_jit_pass_inline": None, "_jit_pass_lower_all_tuples": None,
-    "_debug_set_autodiff_subgraph_inlining": None,
-    "_set_cudnn_enabled": None, "_get_mkldnn_enabled": True, "_dispatch_tls_set_dispatch_key_excluded": None,
-    "_set_worker_signal_handlers": None, "_error_if_any_worker_fails": None,
+    "_dispatch_has_kernel_for_dispatch_key": False, "_jit_set_autocast_mode": False,
+    "_jit_set_nvfuser_horizontal_mode": False, "_jit_set_bailout_depth": 0, "_jit_set_num_profiled_runs": 0,
 }  # fmt: skip
 _FLAGS: dict[str, bool] = {
     "_GLIBCXX_USE_CXX11_ABI": True,
@@ -131,6 +136,18 @@ def _is_tracing() -> bool:
     return _get_tracing_state() is not None
 
 
+def _jit_get_operation(name: str) -> tuple[Any, Any]:
+    """An operator by its name with its package, and the names of its overloads; a pair of None if there is none."""
+    from taeda_tensor_core import ops
+
+    package, _, short = name.partition("::")
+    try:
+        found = getattr(getattr(ops, package), short)
+    except AttributeError:
+        return None, None
+    return found, found.overloads()
+
+
 def _len_torch_function_stack() -> int:
     """How many modes that answer for functions are in force."""
     return len(_C._function_mode_stack())
@@ -144,10 +161,11 @@ def _len_torch_dispatch_stack() -> int:
 
 
 _FUNCTIONS = {
-    "_get_tracing_state": _get_tracing_state,
-    "_is_tracing": _is_tracing,
     "_len_torch_dispatch_stack": _len_torch_dispatch_stack,
     "_len_torch_function_stack": _len_torch_function_stack,
+    "_get_tracing_state": _get_tracing_state,
+    "_is_tracing": _is_tracing,
+    "_jit_get_operation": _jit_get_operation,
 }
 
 
@@ -176,10 +194,10 @@ def find(name: str) -> Any:
         return is_alias_of
     if name == "_is_torch_function_mode_enabled":
         return lambda: bool(_C._function_mode_stack())
-    if name == "_VariableFunctions":
+    if name in ("_VariableFunctions", "default_generator"):
         import taeda_tensor_core
 
-        return taeda_tensor_core
+        return taeda_tensor_core if name == "_VariableFunctions" else taeda_tensor_core.default_generator
     if name in ("TensorBase", "_TensorBase"):
         return _C.Tensor
     if name == "_LinAlgError":

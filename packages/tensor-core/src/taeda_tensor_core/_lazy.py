@@ -25,9 +25,10 @@ NAMES = {
     "_named_dtypes": "complex32 chalf int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 "
     "bits1x8 bits2x4 bits4x2 bits8 bits16 float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4",
     "private_names": "_shape_as_tensor _assert_async _convert_indices_from_coo_to_csr "
-    "_convert_indices_from_csr_to_coo _softmax_backward_data _log_softmax_backward_data _grouped_mm _is_all_true "
-    "_is_any_true _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_",
+    "_convert_indices_from_csr_to_coo _softmax_backward_data _log_softmax_backward_data _grouped_mm _int_mm "
+    "_scaled_mm _is_all_true _is_any_true _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_",
     "random": "thread_safe_generator",
+    "removed_names": "eig lstsq matrix_rank solve symeig",
     "storage": "Storage StorageBase UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage "
     "BFloat16Storage ByteStorage "
     "CharStorage ShortStorage IntStorage LongStorage BoolStorage ComplexFloatStorage ComplexDoubleStorage",
@@ -69,6 +70,11 @@ def find(name: str, package: dict[str, Any]) -> Any:
         return import_module(f"{__package__}.{name}")
     if name in _HOMES:
         return package.setdefault(name, getattr(import_module(f"{__package__}.{_HOMES[name]}"), name))
+    if name.startswith("_") and not name.startswith("__"):
+        from taeda_tensor_core.library._aten_parts import PARTS
+
+        if name in PARTS:
+            return package.setdefault(name, PARTS[name][1])
     if name.startswith("_foreach_"):
         from taeda_tensor_core import foreach
 

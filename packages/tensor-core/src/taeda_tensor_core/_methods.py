@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taeda_tensor_core import _C, _copies, _functions, _info, _overridable, _printing, _unique
+from taeda_tensor_core import _C, _copies, _functions, _info, _overridable, _printing, _unique, removed_names
 from taeda_tensor_core._C import Tensor
 
 TYPE_CHECKING = False
@@ -438,6 +438,15 @@ def record_stream(self: Tensor, stream: Any) -> None:
     _C._stream_uses(self, checked(stream, Stream, "record_stream", "stream")._handle)
 
 
+def chalf(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Refused: complex numbers have parts of 32 or 64 bits.
+
+    Raises:
+        NotImplementedError: In any case.
+    """
+    raise NotImplementedError("chalf: there is no dtype complex32; use cfloat() for complex64")
+
+
 def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     """An instance of a subclass that has a shape and a dtype but no memory; see `python_dispatch`."""
     from taeda_tensor_core.python_dispatch import make_wrapper_subclass
@@ -497,6 +506,8 @@ def install() -> None:
         setattr(Tensor, function.__name__, function)
     for name in _C._reserved_devices():
         setattr(Tensor, name, _mover(name))
+    for name in ("eig", "lstsq", "solve", "symeig"):
+        setattr(Tensor, name, removed_names.FUNCTIONS[name])
     Tensor.is_same_size = _functions.is_same_size
     Tensor.lu = lu
     _C.device.__enter__, _C.device.__exit__ = _enter_device, _leave_device
@@ -504,6 +515,7 @@ def install() -> None:
     Tensor.storage = storage
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
+    Tensor.chalf = chalf
     Tensor.type = type_
     for name in _OF_SPARSE_ALONE:
         setattr(Tensor, name, _of_sparse_alone(name))

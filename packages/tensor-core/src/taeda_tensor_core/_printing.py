@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 
@@ -42,23 +44,22 @@ def set_printoptions(
         threshold: Number of elements above which a summary is printed.
         edgeitems: Elements at each end of a summarised dimension.
         linewidth: Characters per line.
-        profile: 'default', 'short' or 'full' sets all of them first.
+        profile: 'default', 'short' or 'full' sets all of them first; others change nothing, with a warning.
         sci_mode: Scientific notation: True, False, or None to decide by the values.
-
-    Raises:
-        ValueError: The profile is unknown.
     """
     profiles = {
         "default": (None, 1000, 3, 80),
         "short": (2, 1000, 2, 80),
         "full": (None, float("inf"), 3, 80),
     }
-    if profile is not None:
-        if profile not in profiles:
-            raise ValueError(
-                f"set_printoptions: argument 'profile' must be one of {', '.join(profiles)}, found {profile!r}"
-            )
+    if profile in profiles:
         options.precision, options.threshold, options.edgeitems, options.linewidth = profiles[profile]
+    elif profile is not None:
+        warnings.warn(
+            f"set_printoptions: argument 'profile' is one of {', '.join(profiles)}; {profile!r} changes nothing",
+            UserWarning,
+            stacklevel=2,
+        )
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, value in given.items():
         if value is not None:

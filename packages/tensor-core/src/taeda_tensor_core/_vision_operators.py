@@ -10,9 +10,11 @@ Sources: non-maximum suppression, region pooling and alignment and position-sens
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from taeda_tensor_core import _C
+from taeda_tensor_core._info import iinfo
 from taeda_tensor_core.library import Library, register_autograd
 
 Tensor = _C.Tensor
@@ -374,14 +376,15 @@ class _Deformed:
         kernel_h, kernel_w = weight.shape[2:]
         self.kernel = kernel_h * kernel_w
         self.out = tuple(offset.shape[2:])
-        y, x = offset.view(n, self.shares, self.kernel, 2, -1).unbind(3)
+        self.count = math.prod(self.out)
+        y, x = offset.reshape(n, self.shares, self.kernel, 2, self.count).unbind(3)
         number = _C.ops.arange(self.kernel, device=input.device)
         rows, columns = (_C.ops.arange(size, device=input.device) for size in self.out)
         down = (rows * stride_h - pad_h)[:, None].expand(self.out).flatten()
         across = (columns * stride_w - pad_w)[None].expand(self.out).flatten()
         self.y = y + (number // kernel_w * dilation_h)[:, None] + down
         self.x = x + (number % kernel_w * dilation_w)[:, None] + across
-        self.mask = mask.view(n, self.shares, self.kernel, -1) if use_mask else None
+        self.mask = mask.reshape(n, self.shares, self.kernel, self.count) if use_mask else None
         self._find()
 
     def _find(self) -> None:
@@ -406,32 +409,39 @@ class _Deformed:
         self.bags = _Bags(self.places.flatten(0, 3), (corners * self.known).flatten(0, 3))
         channels = self.input.shape[1] // self.shares
         self.table = (
-            self.input.view(n, self.shares, channels, height * width).transpose(2, 3).reshape(-1, channels)
+            self.input.reshape(n, self.shares, channels, height * width).transpose(2, 3).reshape(-1, channels)
         )
         self.samples = self.bags.of(self.table).view(*self.y.shape, channels)
 
     def columns(self) -> Tensor:
         """(N, groups, C / groups * K, P): what the weights are multiplied with."""
         taken = self.samples if self.mask is None else self.samples * self.mask[..., None]
-        n, _, _, places, _ = taken.shape
-        return taken.permute(0, 1, 4, 2, 3).reshape(n, self.groups, -1, places)
+        n, shares, kernel, places, channels = taken.shape
+        rows = shares * channels // self.groups * kernel
+        return taken.permute(0, 1, 4, 2, 3).reshape(n, self.groups, rows, places)
 
     def grads(self, grad: Tensor) -> tuple[Tensor, ...]:
         """Gradients of input, weight, offset, mask and bias."""
         n, channels = self.input.shape[:2]
         weight = self.weight.reshape(self.groups, -1, self.weight[0].numel())
-        wide = grad.reshape(n, self.groups, weight.shape[1], -1)
+        wide = grad.reshape(n, self.groups, weight.shape[1], self.count)
         by_weight = (wide @ self.columns().transpose(2, 3)).sum(0).view(self.weight.shape)
         each = channels // self.shares
         by_column = (
-            (weight.transpose(1, 2) @ wide).view(n, self.shares, each, self.kernel, -1).permute(0, 1, 3, 4, 2)
+            (weight.transpose(1, 2) @ wide)
+            .view(n, self.shares, each, self.kernel, self.count)
+            .permute(0, 1, 3, 4, 2)
         )
         by_mask = (by_column * self.samples).sum(-1)
         if self.mask is not None:
             by_column = by_column * self.mask[..., None]
         flat = by_column.reshape(-1, each)
         rows = self.bags.back(flat, len(self.table))
-        by_input = rows.view(n, self.shares, -1, each).transpose(2, 3).reshape(self.input.shape)
+        by_input = (
+            rows.view(n, self.shares, self.height * self.width, each)
+            .transpose(2, 3)
+            .reshape(self.input.shape)
+        )
         by_offset = self._by_offset(flat)
         shape = (n, self.shares * self.kernel, *self.out)
         masked = by_mask.reshape(shape) if self.mask is not None else by_mask.new_zeros(n, 1)
@@ -441,7 +451,7 @@ class _Deformed:
         corners = []
         step = max(1, _CHUNK // max(1, 4 * flat.shape[1]))
         places = self.bags.places
-        for start in range(0, len(flat), step):
+        for start in range(0, max(1, len(flat)), step):
             part = slice(start, start + step)
             corners.append((self.table[places[part]] * flat[part][:, None]).sum(-1))
         a, b, c, d = (_C.ops.cat(corners).view(self.places.shape) * self.known).unbind(-1)
@@ -449,7 +459,7 @@ class _Deformed:
         by_y = (c - a) * hx + (d - b) * self.lx
         by_x = (b - a) * hy + (d - c) * self.ly
         n = len(self.input)
-        return _C.ops.stack([by_y, by_x], 3).reshape(n, -1, *self.out)
+        return _C.ops.stack([by_y, by_x], 3).reshape(n, 2 * self.shares * self.kernel, *self.out)
 
 
 def deform_conv2d(
@@ -459,13 +469,40 @@ def deform_conv2d(
     found = _Deformed(input, weight, offset, mask, steps)
     groups = found.groups
     made = weight.reshape(groups, -1, weight[0].numel()) @ found.columns()
-    return made.reshape(len(input), -1, *found.out) + bias[:, None, None]
+    return made.reshape(len(input), len(weight), *found.out) + bias[:, None, None]
 
 
 def _deform_conv2d_backward(
     grad: Tensor, input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, *steps: Any
 ) -> tuple[Tensor, ...]:
     return _Deformed(input, weight, offset, mask, steps).grads(grad)
+
+
+# --- quantized numbers ---
+
+
+def qnms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+    """`nms` of the whole numbers behind quantized boxes: neither scale nor zero point changes what overlaps."""
+    return nms(dets.float(), scores.float(), iou_threshold)
+
+
+def qroi_align(
+    input: Tensor, rois: Tensor, input_scale: float, input_zero_point: int, rois_scale: float, rois_zero_point: int,
+    spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int, aligned: bool,
+) -> Tensor:  # fmt: skip
+    """`roi_align` of the whole numbers behind quantized tensors, rounded into the input's dtype and scale."""
+    if len(input) != 1:
+        raise RuntimeError(
+            "Only one image per batch is allowed in roi_align when quantized tensors are passed, got "
+            f"{len(input)} images"
+        )
+    picture = (input.float() - input_zero_point) * input_scale
+    regions = (rois.float() - rois_zero_point) * rois_scale
+    made = roi_align(
+        picture, regions, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned
+    )  # fmt: skip
+    limits = iinfo(input.dtype)
+    return (made / input_scale).round_().add_(input_zero_point).clamp_(limits.min, limits.max).to(input.dtype)
 
 
 # --- their names ---
@@ -482,11 +519,8 @@ _OPERATORS = {
     _ps_roi_pool_backward: f"Tensor grad, {_MAPPED}, {_SHAPE}) -> Tensor",
     deform_conv2d: f"{_DEFORMED}, {_STEPS}) -> Tensor",
     _deform_conv2d_backward: f"Tensor grad, {_DEFORMED}, {_STEPS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-}
-#: Those of quantized tensors, which are not there: torchvision names them when it is imported.
-_QUANTIZED = {
-    "qnms": "Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qroi_align": (
+    qnms: "Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    qroi_align: (
         "Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, int rois_zero_point, "
         "float spatial_scale, int pooled_height, int pooled_width, int sampling_ratio, bool aligned) -> Tensor"
     ),
@@ -555,8 +589,6 @@ def install() -> None:
     for function, signature in _OPERATORS.items():
         _library.define(f"{function.__name__}({signature}")
         _library.impl(function.__name__, function, "CompositeExplicitAutograd")
-    for name, signature in _QUANTIZED.items():
-        _library.define(f"{name}({signature}")
     space = vars(_C.ops)["torchvision"]
     for name, (keep, gradient) in _gradients(space).items():
         register_autograd(f"torchvision::{name}", gradient, setup_context=keep)

@@ -118,6 +118,83 @@ def _grouped_mm(
     return result if out_dtype is None else result.to(out_dtype)
 
 
+def _matrices(name: str, self: Tensor, mat2: Tensor) -> None:
+    if self.dim() != 2 or mat2.dim() != 2 or self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"{name}: expected matrices that can be multiplied, found shapes {tuple(self.shape)} and "
+            f"{tuple(mat2.shape)}"
+        )
+
+
+def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices of int8, in int32.
+
+    Args:
+        self: (m, k), int8.
+        mat2: (k, n), int8.
+
+    Returns: (m, n), int32.
+
+    Raises:
+        RuntimeError: Other dtypes, or shapes that do not fit.
+
+    Example:
+        >>> ones = taeda.ones(2, 2, dtype=taeda.int8)
+        >>> taeda._int_mm(ones, ones).dtype
+        taeda.int32
+    """
+    _matrices("_int_mm", self, mat2)
+    for name, t in (("self", self), ("mat2", mat2)):
+        if t.dtype != _C.int8:
+            raise RuntimeError(f"_int_mm: argument '{name}' has dtype {t.dtype}, expected int8")
+    return _C.mm(self.to(_C.int32), mat2.to(_C.int32))
+
+
+def _scaled_mm(
+    self: Tensor,
+    mat2: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """The product of two matrices of few bits, each multiplied by its scale; computed in float32.
+
+    Args:
+        self: (m, k), of a floating dtype.
+        mat2: (k, n), of a floating dtype.
+        scale_a: What `self` is multiplied by: one float32, or (m, 1), one for each row.
+        scale_b: What `mat2` is multiplied by: one float32, or (1, n), one for each column.
+        bias: (n,), added to the product.
+        scale_result: Not read.
+        out_dtype: Dtype of the result; that of `self` by default.
+        use_fast_accum: Not read.
+
+    Returns: (m, n).
+
+    Raises:
+        RuntimeError: Shapes or dtypes that do not belong together.
+    """
+    _matrices("_scaled_mm", self, mat2)
+    m, n = self.shape[0], mat2.shape[1]
+    for name, scale, whole in (("scale_a", scale_a, (m, 1)), ("scale_b", scale_b, (1, n))):
+        if scale.dtype != _C.float32 or (scale.numel() != 1 and tuple(scale.shape) != whole):
+            raise RuntimeError(
+                f"_scaled_mm: argument '{name}' is {scale.dtype} of shape {tuple(scale.shape)}, expected float32 of "
+                f"one element or of shape {whole}"
+            )
+    if not self.is_floating_point() or not mat2.is_floating_point():
+        raise RuntimeError(f"_scaled_mm: expected floating dtypes, found {self.dtype} and {mat2.dtype}")
+    result = _C.mm(self.float(), mat2.float())
+    for scale in (scale_a, scale_b):
+        result = result * (scale.reshape(()) if scale.numel() == 1 else scale)
+    if bias is not None:
+        result = result + bias
+    return result.to(self.dtype if out_dtype is None else out_dtype)
+
+
 def parse_to(
     *args: Any,
     device: Any = None,

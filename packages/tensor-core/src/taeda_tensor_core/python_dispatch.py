@@ -6,7 +6,8 @@ given one of its instances. Modes nest: inside the method the next outer mode is
 
 There are two kinds of modes. `TorchDispatchMode` stands below autograd: gradients have been recorded when it is asked,
 what its method calls is not recorded, and it sees what autograd itself calls. It meets layers and convolutions in
-PyTorch's operators for them, `addmm` and `aten.convolution`, which programs that count costs look for.
+PyTorch's operators for them, `addmm` and `aten.convolution`, which programs that count costs look for. Modes and
+classes meet a change of dtype as `aten._to_copy`, which nearly every wrapping class of PyTorch's programs answers.
 `PreDispatchMode` and the method of classes stand above autograd: what they call is recorded.
 
 Example:
@@ -132,6 +133,9 @@ class _Dispatch(Layer):
             if (found := convolution(op.name, args)) is not None:
                 define("convolution")
                 op, args = find_op("aten::convolution"), found
+        if op.name == "cast":
+            define("_to_copy")
+            op, args, kwargs = find_op("aten::_to_copy"), args[:1], {"dtype": args[1], **kwargs}
         args, kwargs = _given(op, args, kwargs)
         call = _Call(op.default, args, kwargs, self.asks_at)
         # A class is asked after the modes, those below autograd included.
@@ -250,13 +254,11 @@ def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a mode that answers for operators is in force."""
-    return bool(_get_current_dispatch_mode_stack())
+    """Whether a mode is in force."""
+    return any(_thread.modes.values())
 
 
-def is_in_any_mode_without_ignore_compile_internals() -> bool:
-    """Whether a mode that answers for operators is in force."""
-    return bool(_get_current_dispatch_mode_stack())
+any_torch_dispatch_mode_on_stack = is_in_torch_dispatch_mode
 
 
 def _push_mode(mode: TorchDispatchMode) -> None:
@@ -285,43 +287,43 @@ def _pop_mode_temporarily(k: Any = None) -> Iterator[TorchDispatchMode]:
 
 @contextlib.contextmanager
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
-    """Context without the modes in force, which it gives."""
-    modes = []
-    while _get_current_dispatch_mode() is not None:
-        modes.append(_pop_mode())
+    """Context in which no mode is in force, those outside of it."""
+    held = {position: list(modes) for position, modes in _thread.modes.items()}
+    flat = [mode for modes in held.values() for mode in modes]
+    for mode in reversed(flat):
+        TorchDispatchMode.__exit__(mode)
     try:
-        yield list(reversed(modes))
+        yield flat
     finally:
-        for mode in reversed(modes):
-            _push_mode(mode)
+        for mode in flat:
+            TorchDispatchMode.__enter__(mode)
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
-    """Whether the instances of a class of tensors say what they are made of."""
-    return issubclass(t, Tensor) and all(
-        hasattr(t, n) for n in ("__tensor_flatten__", "__tensor_unflatten__")
-    )
-
-
-def transform_subclass(t: Any, callback: Any, outer_size: Any = None, outer_stride: Any = None) -> Any:
-    """A tensor like one that wraps others, of what a function makes of each of these.
-
-    Args:
-        t: Says by `__tensor_flatten__` what it wraps.
-        callback: Called with the name and the tensor of each.
-        outer_size, outer_stride: Of the result; those of `t` unless given.
-    """
-    names, context = t.__tensor_flatten__()
-    size = t.size() if outer_size is None else outer_size
-    stride = t.stride() if outer_stride is None else outer_stride
-    made = {name: callback(name, getattr(t, name)) for name in names}
-    return type(t).__tensor_unflatten__(made, context, size, stride)
+    """Whether tensors of a class say what they wrap."""
+    wraps = hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+    return issubclass(t, Tensor) and t is not Tensor and wraps
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
     """Whether a tensor says what it wraps: `__tensor_flatten__` and `__tensor_unflatten__`."""
-    wraps = hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
-    return isinstance(t, Tensor) and type(t) is not Tensor and wraps
+    return is_traceable_wrapper_subclass_type(type(t))
+
+
+def transform_subclass(t: Any, callback: Any, outer_size: Any = None, outer_stride: Any = None) -> Tensor:
+    """A wrapper like `t` of what `callback(name, tensor)` gives for each tensor that it wraps.
+
+    Args:
+        t: A tensor of a class with `__tensor_flatten__` and `__tensor_unflatten__`.
+        callback: Gets the name of an attribute and its tensor; gives the tensor in its place.
+        outer_size: Sizes of the result; those of `t` by default.
+        outer_stride: Its strides, likewise.
+    """
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    size = t.size() if outer_size is None else outer_size
+    stride = t.stride() if outer_stride is None else outer_stride
+    return type(t).__tensor_unflatten__(inner, context, size, stride)
 
 
 def return_and_correct_aliasing(func: Overload, args: tuple, kwargs: dict[str, Any], out: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from taeda_tensor_core import _C, _copies
@@ -164,6 +165,55 @@ class UntypedStorage(_StorageBase):
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             return cls(_C.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), dtype=_C.uint8))
 
+    @classmethod
+    def from_buffer(
+        cls,
+        buffer: Any,
+        byte_order: str | None = None,
+        count: int = -1,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+    ) -> UntypedStorage:
+        """A copy of the bytes of a buffer.
+
+        Args:
+            buffer: `bytes`, `bytearray`, `memoryview` and their like.
+            byte_order: "native", "little" or "big"; of dtypes of several bytes it must be given.
+            count: How many elements; all by default.
+            offset: Bytes in front of the first.
+            dtype: Of the elements; uint8 by default.
+
+        Raises:
+            ValueError: A byte order is missing, or the buffer is no whole number of elements or too short.
+
+        Example:
+            >>> taeda.UntypedStorage.from_buffer(b"ab").tolist()
+            [97, 98]
+        """
+        dtype = _C.uint8 if dtype is None else dtype
+        item = dtype.itemsize
+        held = memoryview(buffer).cast("B")
+        if byte_order not in ("native", "little", "big") and (item > 1 or byte_order is not None):
+            raise ValueError(
+                f"from_buffer: argument 'byte_order' is {byte_order!r}, expected 'native', 'little' or 'big'"
+            )
+        if not 0 <= offset <= len(held) or (count < 0 and (len(held) - offset) % item):
+            raise ValueError(
+                f"from_buffer: {len(held)} bytes after offset {offset} are no whole number of elements of {dtype}"
+            )
+        wanted = (len(held) - offset) // item if count < 0 else count
+        if wanted * item > len(held) - offset:
+            raise ValueError(
+                f"from_buffer: argument 'count' is {count}, expected at most {(len(held) - offset) // item}"
+            )
+        given = bytearray(held[offset : offset + wanted * item])
+        if item > 1 and byte_order not in ("native", sys.byteorder):
+            part = item // 2 if dtype.is_complex else item
+            for at in range(part):  # a byte of all parts at once
+                given[at::part] = held[offset + part - 1 - at : offset + wanted * item : part]
+        return cls(_C.frombuffer(given, dtype=_C.uint8).clone()) if given else cls()
+
     @property
     def __array_interface__(self) -> Any:
         """For functions that make tensors of arrays: the bytes themselves."""
@@ -289,6 +339,13 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         else:
             made = _C.tensor(list(given), dtype=self.dtype, device=device or "cpu")
         self._untyped = UntypedStorage(made)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> TypedStorage:
+        """As `UntypedStorage.from_buffer`, of the class's own dtype: `FloatStorage.from_buffer(data, "native")`."""
+        own = cls.__dict__.get("dtype") or dtype or _C.get_default_dtype()
+        memory = UntypedStorage.from_buffer(*args, dtype=own, **kwargs)
+        return TypedStorage(wrap_storage=memory, dtype=own)
 
     @classmethod
     def _over(cls, elements: Tensor) -> TypedStorage:

@@ -14,23 +14,24 @@ from pathlib import Path
 # Requests for absurd sizes fail at once instead of filling the machine. A sanitizer reserves terabytes of addresses for
 # itself and has a limit of its own.
 MEMORY = 8 << 30
-#: Seconds after which a call counts as one that does not come back.
+#: The patience of those who say none: for machines on which other tests run as well.
 PATIENCE = 600
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 LIMITED = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":max_allocation_size_mb=2048"}
 
 
-def crashes(program: Sequence[str], log: Path) -> list[str]:
+def crashes(program: Sequence[str], log: Path, patience: float = PATIENCE) -> list[str]:
     """Calls that ended the process, at most one for each operator.
 
     Args:
         program: Arguments of the interpreter. Two more follow: the file ``log``, into which the program writes
             ``NUMBER CALL`` before each call, and the number of the operator to begin with.
         log: That file.
+        patience: Seconds after which a call counts as one that does not come back.
 
     Returns:
         A line for each call: what was called, how the process ended and what it said last. A call that has not come
-        back after `PATIENCE` seconds is among them, and its process killed.
+        back in time is among them, and its process killed.
 
     Raises:
         RuntimeError: The program ended badly before its first call.
@@ -44,7 +45,7 @@ def crashes(program: Sequence[str], log: Path) -> list[str]:
     while True:
         log.write_text("")
         command = [sys.executable, *program, str(log), str(first)]
-        status, said = _run(command, log)
+        status, said = _run(command, log, patience)
         if status == 0:
             return found
         at, _, call = log.read_text().partition(" ")
@@ -54,7 +55,7 @@ def crashes(program: Sequence[str], log: Path) -> list[str]:
         first = int(at) + 1
 
 
-def _run(command: list[str], log: Path) -> tuple[int | str, str]:
+def _run(command: list[str], log: Path, patience: float) -> tuple[int | str, str]:
     """0 or how the process ended, and what it wrote to its standard error."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         process = subprocess.Popen(
@@ -66,7 +67,7 @@ def _run(command: list[str], log: Path) -> tuple[int | str, str]:
             preexec_fn=_limit,
         )
         try:
-            status = _watched(process, log)
+            status = _watched(process, log, patience)
         finally:
             process.kill()
             process.wait()
@@ -74,7 +75,7 @@ def _run(command: list[str], log: Path) -> tuple[int | str, str]:
         return status, said.read()
 
 
-def _watched(process: subprocess.Popen[bytes], log: Path) -> int | str:
+def _watched(process: subprocess.Popen[bytes], log: Path, patience: float) -> int | str:
     """How the process ended by itself, or that its call under way did not."""
     call, since = log.read_text(), time.monotonic()
     while True:
@@ -84,8 +85,8 @@ def _watched(process: subprocess.Popen[bytes], log: Path) -> int | str:
         except subprocess.TimeoutExpired:
             if (now := log.read_text()) != call:
                 call, since = now, time.monotonic()
-            elif time.monotonic() - since > PATIENCE:
-                return f"did not end within {PATIENCE} s"
+            elif time.monotonic() - since > patience:
+                return f"did not end within {patience} s"
 
 
 def _limit() -> None:

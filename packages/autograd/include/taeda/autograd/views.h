@@ -28,6 +28,7 @@ struct ViewBackward final : FixedNode<1> {
 /// fn's.
 struct CopySlices final : DynamicNode {
   Geometry base, view;
+  DType view_dtype = DType::Float32;  // reals may show a complex base
   Ref<Node> fn;
   ~CopySlices() override;
   /// Takes `node` as fn; what that saved of its output is found through this node from now on.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from taeda_nn import functional as F  # programs that put functions of their own there see the calls of these
 from taeda_nn._bind import Tensor, op, tensor
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
 scaled_dot_product_attention = op("scaled_dot_product_attention")
-_linear = op("linear")
-_dropout = op("dropout")
-_pad = op("pad")
 
 _NAME = "multi_head_attention_forward"
 
@@ -54,7 +52,7 @@ def _added_mask(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
 def _projected(
     inputs: tuple[Tensor, Tensor, Tensor], weights: tuple[Tensor, ...], biases: tuple[Tensor | None, ...]
 ) -> list[Tensor]:
-    return [_linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
+    return [F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
 
 
 def _project_packed(
@@ -63,11 +61,11 @@ def _project_packed(
     """The three inputs through the three blocks of one weight; equal inputs go through in one product."""
     size = query.shape[-1]
     if key is value and query is key:
-        packed = _linear(query, weight, bias)
+        packed = F.linear(query, weight, bias)
         return [packed[..., i * size : (i + 1) * size] for i in range(3)]
     if key is value:
-        q = _linear(query, weight[:size], None if bias is None else bias[:size])
-        packed = _linear(key, weight[size:], None if bias is None else bias[size:])
+        q = F.linear(query, weight[:size], None if bias is None else bias[:size])
+        packed = F.linear(key, weight[size:], None if bias is None else bias[size:])
         return [q, packed[..., :size], packed[..., size:]]
     biases = (None,) * 3 if bias is None else tuple(bias.chunk(3))
     return _projected((query, key, value), tuple(weight.chunk(3)), biases)
@@ -88,7 +86,7 @@ def _checked_attn_mask(mask: Tensor | None, length: int, places: int, heads: int
 
 def _widened(mask: Tensor | None) -> Tensor | None:
     """A mask that lets a further place at the end be attended to."""
-    return None if mask is None else _pad(mask, (0, 1))
+    return None if mask is None else F.pad(mask, (0, 1))
 
 
 def _check_sizes(
@@ -213,7 +211,7 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     attended, scores = _attend(q, k, v, mask, dropout_p, need_weights, is_causal)
     output = attended.permute(2, 0, 1, 3).reshape(length, batch, embed_dim)
-    output = _linear(output, out_proj_weight, out_proj_bias)
+    output = F.linear(output, out_proj_weight, out_proj_bias)
     if scores is not None and average_attn_weights:
         scores = scores.mean(1)
     if batched:
@@ -250,9 +248,9 @@ def _attend(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, need_weights: bool, causal: bool
 ) -> tuple[Tensor, Tensor | None]:
     if not need_weights:
-        return scaled_dot_product_attention(q, k, v, mask, dropout_p, causal and mask is None), None
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, causal and mask is None), None
     scores = tensor.matmul(q * (1.0 / math.sqrt(q.shape[-1])), k.transpose(-2, -1))
-    weights = (scores if mask is None else scores + mask).softmax(-1)
+    weights = F.softmax(scores if mask is None else scores + mask, -1)
     if dropout_p > 0:
-        weights = _dropout(weights, dropout_p, True)
+        weights = F.dropout(weights, dropout_p, True)
     return tensor.matmul(weights, v), weights

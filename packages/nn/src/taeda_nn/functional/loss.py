@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn._decompose.loss import reduced
 from taeda_nn._errors import not_tensors
@@ -98,8 +99,6 @@ _triplet_margin_loss = op("triplet_margin_loss")
 _multi_margin_loss = op("multi_margin_loss")
 _multilabel_margin_loss = op("multilabel_margin_loss")
 _ctc_loss = op("ctc_loss")
-_linear = op("linear")
-_pairwise_distance = op("pairwise_distance")
 
 
 def cross_entropy(
@@ -465,7 +464,7 @@ def triplet_margin_with_distance_loss(
         raise RuntimeError(
             f"{name}: anchor, positive and negative must have the same number of dimensions, got {ranks}"
         )
-    distance = _pairwise_distance if distance_function is None else distance_function
+    distance = F.pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = tensor.minimum(far, distance(positive, negative))
@@ -575,8 +574,8 @@ def linear_cross_entropy(
     if between:
         linear_weight = linear_weight.reshape(-1, features)
         linear_bias = None if linear_bias is None else linear_bias.reshape(-1)
-    scores = _linear(input, linear_weight, linear_bias).reshape(scores_shape)
-    return cross_entropy(
+    scores = F.linear(input, linear_weight, linear_bias).reshape(scores_shape)
+    return F.cross_entropy(
         scores,
         target,
         weight,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn._errors import not_tensors
 
@@ -424,18 +425,18 @@ def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int, stride: int | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The ``norm_type``-th root of the sum of powers over windows of the last dimension."""
-    return _lp_pool(1, avg_pool1d, max_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(1, F.avg_pool1d, F.max_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The ``norm_type``-th root of the sum of powers over windows of the last two dimensions."""
-    return _lp_pool(2, avg_pool2d, max_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(2, F.avg_pool2d, F.max_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The ``norm_type``-th root of the sum of powers over windows of the last three dimensions."""
-    return _lp_pool(3, avg_pool3d, max_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(3, F.avg_pool3d, F.max_pool3d, input, norm_type, kernel_size, stride, ceil_mode)

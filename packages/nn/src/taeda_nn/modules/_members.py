@@ -142,6 +142,18 @@ class KeptMembers(Members):
         return found
 
 
+def member(module: Module | None, name: str) -> Any:
+    """The member of that name.
+
+    Raises:
+        AttributeError: There is none.
+    """
+    values = {} if module is None else attributes(module)
+    if any(name in values.get(book, ()) for book in _BOOKS.values()):
+        return values[name]
+    raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
+
+
 class Lookup:
     """What ``module.__getattr__(name)`` calls where the class has no such method; it does not keep the module."""
 
@@ -152,11 +164,11 @@ class Lookup:
 
     def __call__(self, name: str) -> Any:
         """The member of that name."""
-        module = self._owner()
-        values = {} if module is None else attributes(module)
-        if any(name in values.get(book, ()) for book in _BOOKS.values()):
-            return values[name]
-        raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
+        return member(self._owner(), name)
+
+    def __reduce__(self) -> Any:
+        # Classes that say of themselves what is pickled often give their whole `__dict__`.
+        return Lookup, (self._owner(),)
 
 
 def shown_attributes(module: Module) -> dict[str, Any]:

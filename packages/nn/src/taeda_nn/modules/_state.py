@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda_nn._bind import Tensor, no_grad
-from taeda_nn._hooks import RemovableHandle, add_hook
+from taeda_nn._hooks import RemovableHandle, add_hook, state_hook_property
 from taeda_nn.parameter import Buffer, Parameter, is_lazy
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class Stateful:
     """The saving and loading of ``Module``."""
 
     _state_hooks: dict[str, OrderedDict[int, Any]] | None = None
+
+    _state_dict_pre_hooks = state_hook_property("state_pre")
+    _state_dict_hooks = state_hook_property("state_post")
+    _load_state_dict_pre_hooks = state_hook_property("load_pre")
+    _load_state_dict_post_hooks = state_hook_property("load_post")
 
     # Saving
 
@@ -125,7 +130,7 @@ class Stateful:
             RuntimeError: Names (when strict), shapes or types do not fit; the module is as before.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"load_state_dict: expected a mapping, got {type(state_dict).__name__}")
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         module: Module = self  # type: ignore[assignment]
         missing: list[str] = []
         unexpected: list[str] = []
@@ -136,11 +141,13 @@ class Stateful:
             source._metadata = metadata  # type: ignore[attr-defined]
         _plan_below(module, source, "", metadata or {}, strict, assign, (missing, unexpected, plan))
         result = IncompatibleKeys(missing, unexpected)
-        _raise_if_bad(module, result, plan, strict)
+        hooked = [below for below in _children_first(module) if below._hooks_of("load_post")]
+        # Hooks may still clear names that are missing; they are called when what fits has been loaded.
+        _raise_if_bad(module, result, plan, strict and not hooked)
         with no_grad():
             for action in plan.actions:
                 action()
-        for below in module.modules():
+        for below in hooked:
             for hook in below._hooks_of("load_post"):
                 if hook(below, result) is not None:
                     raise RuntimeError(
@@ -175,9 +182,9 @@ class Stateful:
                 if strict:
                     missing_keys.append(key)
                 continue
-            problem = _mismatch(target, state_dict[key])
+            problem = _mismatch(key, target, state_dict[key])
             if problem:
-                error_msgs.append(f"{key}: {problem}")
+                error_msgs.append(problem)
             elif assign:
                 actions.append(_assigning(module, name, target, state_dict[key]))
             else:
@@ -273,15 +280,21 @@ def _plan_below(
             _plan_below(child, part, below, metadata, strict, assign, report)
 
 
-def _mismatch(target: Tensor, source: Any) -> str | None:
+def _mismatch(key: str, target: Tensor, source: Any) -> str | None:
+    """Why a value does not fit, in words that programs take apart; None if it fits."""
+    copying = f'While copying the parameter named "{key}"'
     if not isinstance(source, Tensor):
-        return f"expected a Tensor, got {type(source).__name__}"
+        return f"{copying}, expected torch.Tensor or Tensor-like object from checkpoint but received {type(source)}"
     if is_lazy(target):
         return None
     if tuple(source.shape) != tuple(target.shape):
-        return f"shape {tuple(source.shape)} given, {tuple(target.shape)} expected"
+        given, expected = (f"torch.Size({list(x.shape)})" for x in (source, target))
+        return (
+            f"size mismatch for {key}: copying a param with shape {given} from checkpoint, the shape in current model "
+            f"is {expected}."
+        )
     if source.is_complex() and not target.is_complex():
-        return f"dtype {source.dtype} given, {target.dtype} expected"
+        return f"{copying}, found dtype {source.dtype}, expected {target.dtype}"
     return None
 
 
@@ -323,9 +336,20 @@ def _without_place(module: Module, state: dict[str, Any], prefix: str, own: dict
 def _raise_if_bad(module: Module, result: IncompatibleKeys, plan: LoadPlan, strict: bool) -> None:
     problems = list(plan)
     if strict and result.unexpected_keys:
-        problems.append("no place for " + ", ".join(result.unexpected_keys))
+        problems.insert(0, f"Unexpected key(s) in state_dict: {_quoted(result.unexpected_keys)}. ")
     if strict and result.missing_keys:
-        problems.append("missing " + ", ".join(result.missing_keys))
+        problems.insert(0, f"Missing key(s) in state_dict: {_quoted(result.missing_keys)}. ")
     if problems:
-        listed = "".join(f"\n    {problem}" for problem in problems)
-        raise RuntimeError(f"load_state_dict of {type(module).__name__}: nothing was changed:{listed}")
+        raise RuntimeError(
+            "\n\t".join([f"Error(s) in loading state_dict for {type(module).__name__}:", *problems])
+        )
+
+
+def _quoted(keys: list[str]) -> str:
+    return ", ".join(f'"{key}"' for key in keys)
+
+
+def _children_first(module: Module) -> Iterator[Module]:
+    for child in module.children():
+        yield from _children_first(child)
+    yield module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from taeda_nn import functional as F
@@ -44,18 +43,15 @@ __all__ = [
     "Threshold",
 ]
 
-_relu, _relu_in_place = op("relu"), op("relu_")
+# Called in the function's place while nobody has put another there.
+_f_relu, _relu, _relu_in_place = F.relu, op("relu"), op("relu_")
 _sigmoid, _tanh = op("sigmoid"), op("tanh")
 
 
 class _Activation(Module):
-    """An activation: a function of the input and of the attributes named in ``settings``, in the function's order."""
+    """An activation: a function of the input and of the attributes named in ``settings``."""
 
-    _function: Callable[..., Tensor]
     settings: tuple[str, ...] = ()
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._function(input, *[getattr(self, name) for name in self.settings])
 
     def extra_repr(self) -> str:
         shown = [f"{name}={getattr(self, name)}" for name in self.settings if name != "inplace"]
@@ -112,13 +108,9 @@ class ReLU(_InPlace):
     """max(x, 0), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
+        if F.relu is not _f_relu:
+            return F.relu(input, self.inplace)
         return _relu_in_place(input) if self.inplace else _relu(input)
-
-
-class ReLU6(_InPlace):
-    """x limited to [0, 6]."""
-
-    _function = staticmethod(F.relu6)
 
 
 class Sigmoid(_Activation):
@@ -141,12 +133,14 @@ class GELU(_Activation):
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     """
 
-    _function = staticmethod(F.gelu)
     settings = ("approximate",)
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.gelu(input, self.approximate)
 
     def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
@@ -155,13 +149,15 @@ class GELU(_Activation):
 class SiLU(_InPlace):
     """x * sigmoid(x)."""
 
-    _function = staticmethod(F.silu)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.silu(input, self.inplace)
 
 
 class Mish(_InPlace):
     """x * tanh(softplus(x))."""
 
-    _function = staticmethod(F.mish)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.mish(input, self.inplace)
 
 
 class _QuietInPlace(_InPlace):
@@ -174,13 +170,15 @@ class _QuietInPlace(_InPlace):
 class Hardswish(_QuietInPlace):
     """x * hardsigmoid(x)."""
 
-    _function = staticmethod(F.hardswish)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardswish(input, self.inplace)
 
 
 class Hardsigmoid(_QuietInPlace):
     """(x + 3) / 6 limited to [0, 1]."""
 
-    _function = staticmethod(F.hardsigmoid)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input, self.inplace)
 
 
 class SELU(_InPlace):
@@ -189,13 +187,13 @@ class SELU(_InPlace):
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
 
-    _function = staticmethod(F.selu)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.selu(input, self.inplace)
 
 
 class LeakyReLU(_Activation):
     """x where positive, else ``negative_slope * x``."""
 
-    _function = staticmethod(F.leaky_relu)
     settings = ("negative_slope", "inplace")
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
@@ -203,23 +201,27 @@ class LeakyReLU(_Activation):
         self.negative_slope = negative_slope
         self.inplace = inplace
 
+    def forward(self, input: Tensor) -> Tensor:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
 
 class ELU(_Exponential):
     """x where positive, else ``alpha * (exp(x) - 1)``."""
 
-    _function = staticmethod(F.elu)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_Exponential):
     """x where positive, else ``alpha * (exp(x / alpha) - 1)``."""
 
-    _function = staticmethod(F.celu)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.celu(input, self.alpha, self.inplace)
 
 
 class Softplus(_Activation):
     """log(1 + exp(beta * x)) / beta; x itself where ``beta * x`` exceeds ``threshold``."""
 
-    _function = staticmethod(F.softplus)
     settings = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
@@ -227,11 +229,13 @@ class Softplus(_Activation):
         self.beta = beta
         self.threshold = threshold
 
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softplus(input, self.beta, self.threshold)
+
 
 class Hardtanh(_Activation):
     """x limited to [min_val, max_val]."""
 
-    _function = staticmethod(F.hardtanh)
     settings = ("min_val", "max_val", "inplace")
 
     def __init__(
@@ -257,6 +261,18 @@ class Hardtanh(_Activation):
         self.max_val = max_val
         self.inplace = inplace
 
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+
+class ReLU6(Hardtanh):
+    """x limited to [0, 6]."""
+
+    settings = ("inplace",)
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
 
 class RReLU(_Activation):
     """Leaky ReLU whose slope is drawn from [lower, upper] per element while training, else their mean."""
@@ -276,7 +292,6 @@ class RReLU(_Activation):
 class Threshold(_Activation):
     """x where greater than ``threshold``, else ``value``."""
 
-    _function = staticmethod(F.threshold)
     settings = ("threshold", "value", "inplace")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
@@ -284,6 +299,9 @@ class Threshold(_Activation):
         self.threshold = threshold
         self.value = value
         self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
 class PReLU(_Activation):
@@ -314,52 +332,60 @@ class PReLU(_Activation):
 class LogSigmoid(_Activation):
     """log(sigmoid(x)), computed without overflow."""
 
-    _function = staticmethod(F.logsigmoid)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.logsigmoid(input)
 
 
 class Softsign(_Activation):
     """x / (1 + |x|)."""
 
-    _function = staticmethod(F.softsign)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softsign(input)
 
 
 class Tanhshrink(_Activation):
     """x - tanh(x)."""
 
-    _function = staticmethod(F.tanhshrink)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
 
 
 class Hardshrink(_Shrink):
     """x where |x| exceeds ``lambd``, else 0."""
 
-    _function = staticmethod(F.hardshrink)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(_Shrink):
     """x moved towards 0 by ``lambd``, 0 where it would pass it."""
 
-    _function = staticmethod(F.softshrink)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
 
 
 class GLU(_Along):
     """First half times the sigmoid of the second half along ``dim``."""
 
-    _function = staticmethod(F.glu)
-
     def __init__(self, dim: int = -1) -> None:
         super().__init__(dim)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)
 
 
 class Softmax(_Along):
     """exp(x) divided by its sum along ``dim``."""
 
-    _function = staticmethod(F.softmax)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmax(input, self.dim)
 
 
 class Softmin(_Along):
     """Softmax of -x along ``dim``."""
 
-    _function = staticmethod(F.softmin)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmin(input, self.dim)
 
 
 class Softmax2d(_Activation):
@@ -374,4 +400,5 @@ class Softmax2d(_Activation):
 class LogSoftmax(_Along):
     """Logarithm of softmax along ``dim``, computed stably."""
 
-    _function = staticmethod(F.log_softmax)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.log_softmax(input, self.dim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
 from taeda_nn.functional.norm import _need_several_values, _not_positive
@@ -22,7 +23,8 @@ __all__ = [
     "SyncBatchNorm",
 ]
 
-_batch_norm = op("batch_norm")
+# Called in the function's place while nobody has put another there.
+_f_batch_norm, _batch_norm = F.batch_norm, op("batch_norm")
 
 
 class _NormBase(Module):
@@ -107,6 +109,8 @@ class _BatchNorm(_NormBase):
         mean, var = self.running_mean, self.running_var
         if not self.training:
             own = mean is None and var is None
+            if F.batch_norm is not _f_batch_norm:
+                return F.batch_norm(input, mean, var, self.weight, self.bias, own, momentum or 0.0, self.eps)
             return _batch_norm(input, self.weight, self.bias, mean, var, own, momentum or 0.0, self.eps)
         _need_several_values(type(self).__name__, input)
         if not self.track_running_stats:
@@ -115,6 +119,8 @@ class _BatchNorm(_NormBase):
             self.num_batches_tracked.add_(1)
             if momentum is None:
                 momentum = 1.0 / float(self.num_batches_tracked)
+        if F.batch_norm is not _f_batch_norm:
+            return F.batch_norm(input, mean, var, self.weight, self.bias, True, momentum or 0.0, self.eps)
         return _batch_norm(input, self.weight, self.bias, mean, var, True, momentum or 0.0, self.eps)
 
 

@@ -328,7 +328,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({i}): {_described(value)}" for i, value in enumerate(self))
+        return "\n".join(f"  ({i}): {_described(value)}" for i, value in enumerate(self))
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
         raise RuntimeError("ParameterList: a list of parameters cannot be called")
@@ -442,7 +442,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({key}): {_described(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_described(value, named=True)}" for key, value in self.items())
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict: a dictionary of parameters cannot be called")
@@ -452,8 +452,10 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _described(value: Any) -> str:
+def _described(value: Any, named: bool = False) -> str:
+    """Words of PyTorch's: `named` tells the older name of a type in the place of the dtype."""
     if isinstance(value, Tensor):
         size = "x".join(str(n) for n in value.shape)
-        return f"{type(value).__name__} containing: [{value.dtype} of size {size}]"
+        kind = value.type() if named else value.dtype
+        return f"{type(value).__name__} containing: [{kind} of size {size}]"
     return f"Object of type: {type(value).__name__}"

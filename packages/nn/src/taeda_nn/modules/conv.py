@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn.modules._state import attributes
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
 from taeda_nn.modules.utils import _pair, _single, _triple
@@ -29,7 +31,35 @@ __all__ = [
     "LazyConvTranspose3d",
 ]
 
+# The operators are called in the functions' places while nobody has put others there.
+_f_conv1d, _conv1d = F.conv1d, op("conv1d")
+_f_conv2d, _conv2d = F.conv2d, op("conv2d")
+_f_conv3d, _conv3d = F.conv3d, op("conv3d")
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvForward:
+    """The method that a convolution calls unless its operator can be called at once.
+
+    Programs define it anew in derived classes, and put functions of their own in its place in single layers.
+    """
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, layer: Any, owner: type | None = None) -> Callable[..., Tensor]:
+        if layer is None:
+            return self.function
+        return attributes(layer).get("_conv_forward") or MethodType(self.function, layer)
+
+    def __set__(self, layer: Any, function: Callable[..., Tensor]) -> None:
+        layer._plain = False
+        attributes(layer)["_conv_forward"] = function
+
+    def __delete__(self, layer: Any) -> None:
+        del attributes(layer)["_conv_forward"]
+        layer._plain = layer._is_plain()
 
 
 class _ConvNd(Module):
@@ -92,7 +122,10 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _is_plain(self) -> bool:
-        """Whether the operator itself can do the padding."""
+        """Whether the layer is one call of the operator, which can do the padding."""
+        ours = getattr(type(self), "_conv_forward", None)
+        if getattr(ours, "__module__", None) != __name__ or "_conv_forward" in attributes(self):
+            return False
         return self.padding_mode == "zeros" and not isinstance(self.padding, str)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -152,8 +185,6 @@ class _ConvNd(Module):
 class _Conv(_ConvNd):
     """A convolution of as many dimensions as ``_sizes`` gives numbers."""
 
-    _operator: Callable[..., Tensor]  # called where the operator itself can pad
-    _function: Callable[..., Tensor]
     _sizes: Callable[[Any], tuple[int, ...]]
 
     def __init__(
@@ -173,18 +204,6 @@ class _Conv(_ConvNd):
         padding = padding if isinstance(padding, str) else self._sizes(padding)
         settings = self._sizes(kernel_size), self._sizes(stride), padding, self._sizes(dilation)
         super().__init__(in_channels, out_channels, *settings, groups, bias, padding_mode, device, dtype)
-
-    def forward(self, input: Tensor) -> Tensor:
-        if self._plain:
-            return self._operator(
-                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-            )
-        return self._conv_forward(input, self.weight, self.bias)
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """What the layer computes with another weight and bias; derived classes call it."""
-        input, padding = self._padded(input)
-        return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Conv):
@@ -206,9 +225,20 @@ class Conv1d(_Conv):
         Size([20, 33, 24])
     """
 
-    _operator = staticmethod(op("conv1d"))
-    _function = staticmethod(F.conv1d)
     _sizes = staticmethod(_single)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self._plain and F.conv1d is _f_conv1d:
+            return _conv1d(
+                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            )
+        return self._conv_forward(input, self.weight, self.bias)
+
+    @_ConvForward
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """What the layer computes with another weight and bias; derived classes define it anew."""
+        input, padding = self._padded(input)
+        return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_Conv):
@@ -234,9 +264,20 @@ class Conv2d(_Conv):
         Size([20, 33, 24, 49])
     """
 
-    _operator = staticmethod(op("conv2d"))
-    _function = staticmethod(F.conv2d)
     _sizes = staticmethod(_pair)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self._plain and F.conv2d is _f_conv2d:
+            return _conv2d(
+                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            )
+        return self._conv_forward(input, self.weight, self.bias)
+
+    @_ConvForward
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """What the layer computes with another weight and bias; derived classes define it anew."""
+        input, padding = self._padded(input)
+        return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv3d(_Conv):
@@ -262,9 +303,20 @@ class Conv3d(_Conv):
         Size([2, 33, 4, 9, 14])
     """
 
-    _operator = staticmethod(op("conv3d"))
-    _function = staticmethod(F.conv3d)
     _sizes = staticmethod(_triple)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self._plain and F.conv3d is _f_conv3d:
+            return _conv3d(
+                input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            )
+        return self._conv_forward(input, self.weight, self.bias)
+
+    @_ConvForward
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """What the layer computes with another weight and bias; derived classes define it anew."""
+        input, padding = self._padded(input)
+        return F.conv3d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -318,7 +370,6 @@ class _ConvTransposeMixin(_ConvTransposeNd):
 class _ConvTranspose(_ConvTransposeNd):
     """A transposed convolution of as many dimensions as ``_sizes`` gives numbers."""
 
-    _function: Callable[..., Tensor]
     _sizes: Callable[[Any], tuple[int, ...]]
 
     def __init__(
@@ -345,31 +396,38 @@ class _ConvTranspose(_ConvTransposeNd):
         settings = groups, bias, self._sizes(dilation), padding_mode, device, dtype
         super().__init__(in_channels, out_channels, *sizes, *settings)
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        settings = self.stride, self.padding, extra, self.groups, self.dilation
-        return self._function(input, self.weight, self.bias, *settings)
-
 
 class ConvTranspose1d(_ConvTranspose):
     """The gradient of ``Conv1d`` with respect to its input, as a layer: (N, C, L) to (N, out, L')."""
 
-    _function = staticmethod(F.conv_transpose1d)
     _sizes = staticmethod(_single)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        settings = self.stride, self.padding, extra, self.groups, self.dilation
+        return F.conv_transpose1d(input, self.weight, self.bias, *settings)
 
 
 class ConvTranspose2d(_ConvTranspose):
     """The gradient of ``Conv2d`` with respect to its input, as a layer: (N, C, H, W) to (N, out, H', W')."""
 
-    _function = staticmethod(F.conv_transpose2d)
     _sizes = staticmethod(_pair)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        settings = self.stride, self.padding, extra, self.groups, self.dilation
+        return F.conv_transpose2d(input, self.weight, self.bias, *settings)
 
 
 class ConvTranspose3d(_ConvTranspose):
     """The gradient of ``Conv3d`` with respect to its input, as a layer: (N, C, D, H, W) to (N, out, D', H', W')."""
 
-    _function = staticmethod(F.conv_transpose3d)
     _sizes = staticmethod(_triple)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        settings = self.stride, self.padding, extra, self.groups, self.dilation
+        return F.conv_transpose3d(input, self.weight, self.bias, *settings)
 
 
 class _LazyConvXdMixin(LazyModuleMixin):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from taeda_nn import functional as F
 from taeda_nn._bind import Tensor, op
 from taeda_nn.modules.module import Module
@@ -17,13 +15,12 @@ __all__ = [
     "FeatureAlphaDropout",
 ]
 
-_dropout = op("dropout")
+# Called in its place while nobody has put another there.
+_f_dropout, _dropout = F.dropout, op("dropout")
 
 
 class _DropoutNd(Module):
     """What the dropout layers share, whatever they drop."""
-
-    _function: Callable[..., Tensor]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -31,9 +28,6 @@ class _DropoutNd(Module):
             raise ValueError(f"{type(self).__name__}: p must lie between 0 and 1, got {p}")
         self.p = p
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._function(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
@@ -46,15 +40,16 @@ class Dropout(_DropoutNd):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self.training:
-            return input
-        return F.dropout(input, self.p, True, True) if self.inplace else _dropout(input, self.p, True)
+        if F.dropout is not _f_dropout or self.inplace:
+            return F.dropout(input, self.p, self.training, self.inplace)
+        return _dropout(input, self.p, True) if self.training else input
 
 
 class Dropout1d(_DropoutNd):
     """Dropout of whole channels of (N, C, L) or (C, L)."""
 
-    _function = staticmethod(F.dropout1d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
@@ -63,13 +58,15 @@ class Dropout2d(_DropoutNd):
     Source: Tompson et al., "Efficient Object Localization Using Convolutional Networks", 2015.
     """
 
-    _function = staticmethod(F.dropout2d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
     """Dropout of whole channels of (N, C, D, H, W)."""
 
-    _function = staticmethod(F.dropout3d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
@@ -78,10 +75,12 @@ class AlphaDropout(_DropoutNd):
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
 
-    _function = staticmethod(F.alpha_dropout)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(_DropoutNd):
     """``AlphaDropout`` of whole channels."""
 
-    _function = staticmethod(F.feature_alpha_dropout)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

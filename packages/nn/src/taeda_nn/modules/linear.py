@@ -8,7 +8,6 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, tensor
-from taeda_nn.functional.linear import bilinear
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter, UninitializedParameter
@@ -131,7 +130,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        return bilinear(input1, input2, self.weight, self.bias)
+        return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return (

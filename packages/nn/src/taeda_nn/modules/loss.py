@@ -45,16 +45,12 @@ class _Loss(Module):
     """A loss with a reduction; ``size_average`` and ``reduce`` are its deprecated spellings."""
 
     reduction: str
-    _function: Callable[..., Tensor]
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
         self.reduction = legacy_reduction(size_average, reduce, reduction)
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return self._function(input, target, reduction=self.reduction)
 
 
 class _WeightedLoss(_Loss):
@@ -69,9 +65,6 @@ class _WeightedLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return self._function(input, target, self.weight, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -222,13 +215,15 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class MSELoss(_Loss):
     """Squared difference."""
 
-    _function = staticmethod(F.mse_loss)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
     """Absolute difference."""
 
-    _function = staticmethod(F.l1_loss)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
@@ -264,7 +259,8 @@ class HuberLoss(_Loss):
 class BCELoss(_WeightedLoss):
     """Cross-entropy of probabilities and targets in [0, 1]."""
 
-    _function = staticmethod(F.binary_cross_entropy)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
@@ -359,7 +355,8 @@ class HingeEmbeddingLoss(_Loss):
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * x)) for targets 1 and -1."""
 
-    _function = staticmethod(F.soft_margin_loss)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class _MarginLoss(_Loss):
@@ -375,20 +372,19 @@ class _MarginLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return self._function(input1, input2, target, self.margin, reduction=self.reduction)
-
 
 class MarginRankingLoss(_MarginLoss):
     """max(0, -target * (input1 - input2) + margin)."""
 
-    _function = staticmethod(F.margin_ranking_loss)
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
 
-    _function = staticmethod(F.cosine_embedding_loss)
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
@@ -423,7 +419,8 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Mean over classes of the binary cross-entropy of logits."""
 
-    _function = staticmethod(F.multilabel_soft_margin_loss)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
@@ -470,13 +467,15 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        near = self.distance_function(anchor, positive)
-        far = self.distance_function(anchor, negative)
-        if self.swap:
-            other = self.distance_function(positive, negative)
-            far = far - (far - other).clamp(min=0)
-        loss = (near - far + self.margin).clamp(min=0)
-        return loss.mean() if self.reduction == "mean" else loss.sum() if self.reduction == "sum" else loss
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
 
 
 class CTCLoss(_Loss):

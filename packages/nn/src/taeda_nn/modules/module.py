@@ -19,12 +19,13 @@ from typing import Any, TypeVar
 
 from taeda_nn._bind import Tensor, no_grad
 from taeda_nn._errors import note_module
-from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked, hook_property
+from taeda_nn._hooks import HookSet, RemovableHandle, add_hook, call_hooked, hook_property, marks_property
 from taeda_nn.modules._convert import Converting
 from taeda_nn.modules._members import (
     REGISTRATION_HOOKS,
     Lookup,
     Members,
+    member,
     pickled_state,
     registered,
     replace_members,
@@ -59,13 +60,14 @@ _global_module_registration_hooks = REGISTRATION_HOOKS["module"]
 class _WithLookup:
     """Stands behind a module class that defines ``__getattr__``, and answers its ``super().__getattr__(name)``.
 
+    Behind a class with a property named as a member too: the member is found where the property raises AttributeError.
     `Module` itself has none: the interpreter would ask it before every attribute of every module.
     """
 
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return member(self, name)
 
 
 class Module(Converting, Stateful):
@@ -215,6 +217,8 @@ class Module(Converting, Stateful):
             raise KeyError(f"register_{what}: name must not be empty or contain '.', got {name!r}")
         if name not in known and hasattr(self, name):
             raise KeyError(f"register_{what}: {type(self).__name__} already has an attribute {name!r}")
+        if isinstance(getattr(type(self), name, None), property) and not isinstance(self, _WithLookup):
+            type(self).__bases__ = (*type(self).__bases__, _WithLookup)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under ``name``; None reserves the name for a parameter that is absent.
@@ -500,6 +504,14 @@ class Module(Converting, Stateful):
     _forward_hooks = hook_property("forward")
     _backward_pre_hooks = hook_property("backward_pre")
     _backward_hooks = hook_property("backward")
+    _forward_pre_hooks_with_kwargs = marks_property("forward_pre", 1)
+    _forward_hooks_with_kwargs = marks_property("forward", 1)
+    _forward_hooks_always_called = marks_property("forward", 2)
+
+    @property
+    def _is_full_backward_hook(self) -> bool | None:
+        hooks = None if self._hook_set is None else self._hook_set.backward
+        return next(iter(hooks.values()))[1] if hooks else None
 
     # Text
 

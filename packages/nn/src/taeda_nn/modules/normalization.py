@@ -18,7 +18,8 @@ __all__ = [
     "RMSNorm",
 ]
 
-_layer_norm = op("layer_norm")
+# Called in the function's place while nobody has put another there.
+_f_layer_norm, _layer_norm = F.layer_norm, op("layer_norm")
 
 
 class LayerNorm(Module):
@@ -61,7 +62,8 @@ class LayerNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        return _layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        function = _layer_norm if F.layer_norm is _f_layer_norm else F.layer_norm
+        return function(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return (

@@ -37,8 +37,6 @@ __all__ = [
 class _MaxPoolNd(Module):
     """What maximum pooling shares, whatever the number of dimensions."""
 
-    _function: Callable[..., Any]
-
     def __init__(
         self,
         kernel_size: Any,
@@ -56,17 +54,6 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor) -> Any:
-        return self._function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
-
     def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
@@ -77,7 +64,16 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of the last dimension; arguments as ``functional.max_pool1d``."""
 
-    _function = staticmethod(F.max_pool1d)
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool1d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -88,19 +84,36 @@ class MaxPool2d(_MaxPoolNd):
         Size([20, 16, 24, 15])
     """
 
-    _function = staticmethod(F.max_pool2d)
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of the last three dimensions; arguments as ``functional.max_pool3d``."""
 
-    _function = staticmethod(F.max_pool3d)
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
 
 
 class _MaxUnpoolNd(Module):
     """What the inverses of maximum pooling share."""
 
-    _function: Callable[..., Tensor]
     _sizes: Callable[[Any], tuple[int, ...]]
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -109,9 +122,6 @@ class _MaxUnpoolNd(Module):
         self.stride = self._sizes(stride if stride is not None else kernel_size)
         self.padding = self._sizes(padding)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
@@ -119,8 +129,10 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts maxima back to the places that ``MaxPool1d`` found them at, among zeros."""
 
-    _function = staticmethod(F.max_unpool1d)
     _sizes = staticmethod(_single)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
@@ -133,21 +145,24 @@ class MaxUnpool2d(_MaxUnpoolNd):
                   [0., 3.]]]])
     """
 
-    _function = staticmethod(F.max_unpool2d)
     _sizes = staticmethod(_pair)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts maxima back to the places that ``MaxPool3d`` found them at, among zeros."""
 
-    _function = staticmethod(F.max_unpool3d)
     _sizes = staticmethod(_triple)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class _FractionalMaxPoolNd(Module):
     """What pooling over windows at random places shares."""
 
-    _function: Callable[..., Any]
     _sizes: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
@@ -172,8 +187,14 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio})")
 
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Maximum over windows at random places; arguments as ``functional.fractional_max_pool2d``."""
+
+    _sizes = staticmethod(_pair)
+
     def forward(self, input: Tensor) -> Any:
-        return self._function(
+        return F.fractional_max_pool2d(
             input,
             self.kernel_size,
             self.output_size,
@@ -183,18 +204,20 @@ class _FractionalMaxPoolNd(Module):
         )
 
 
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maximum over windows at random places; arguments as ``functional.fractional_max_pool2d``."""
-
-    _function = staticmethod(F.fractional_max_pool2d)
-    _sizes = staticmethod(_pair)
-
-
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maximum over windows at random places; arguments as ``functional.fractional_max_pool3d``."""
 
-    _function = staticmethod(F.fractional_max_pool3d)
     _sizes = staticmethod(_triple)
+
+    def forward(self, input: Tensor) -> Any:
+        return F.fractional_max_pool3d(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
 
 
 class _AvgPoolNd(Module):
@@ -240,8 +263,6 @@ def _first(value: Any) -> Any:
 class _AvgPoolWithDivisor(_AvgPoolNd):
     """What mean pooling over two and three dimensions shares."""
 
-    _function: Callable[..., Tensor]
-
     def __init__(
         self,
         kernel_size: Any,
@@ -259,8 +280,12 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
+
+class AvgPool2d(_AvgPoolWithDivisor):
+    """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``."""
+
     def forward(self, input: Tensor) -> Tensor:
-        return self._function(
+        return F.avg_pool2d(
             input,
             self.kernel_size,
             self.stride,
@@ -271,22 +296,23 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         )
 
 
-class AvgPool2d(_AvgPoolWithDivisor):
-    """Mean over windows of the last two dimensions; arguments as ``functional.avg_pool2d``."""
-
-    _function = staticmethod(F.avg_pool2d)
-
-
 class AvgPool3d(_AvgPoolWithDivisor):
     """Mean over windows of the last three dimensions; arguments as ``functional.avg_pool3d``."""
 
-    _function = staticmethod(F.avg_pool3d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
 
 
 class _LPPoolNd(Module):
     """What power-mean pooling shares, whatever the number of dimensions."""
-
-    _function: Callable[..., Tensor]
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -296,9 +322,6 @@ class _LPPoolNd(Module):
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return (
@@ -310,32 +333,30 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """Power mean (without division) over windows of the last dimension."""
 
-    _function = staticmethod(F.lp_pool1d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
     """Power mean (without division) over windows of the last two dimensions."""
 
-    _function = staticmethod(F.lp_pool2d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPoolNd):
     """Power mean (without division) over windows of the last three dimensions."""
 
-    _function = staticmethod(F.lp_pool3d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class _AdaptivePoolNd(Module):
     """Pooling to a given size."""
 
-    _function: Callable[..., Any]
-
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Any:
-        return self._function(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -348,9 +369,6 @@ class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
         super().__init__(output_size)
         self.return_indices = return_indices
 
-    def forward(self, input: Tensor) -> Any:
-        return self._function(input, self.output_size, self.return_indices)
-
 
 class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
     """Means of windows."""
@@ -359,7 +377,8 @@ class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over ``output_size`` windows that cover the last dimension evenly."""
 
-    _function = staticmethod(F.adaptive_avg_pool1d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
@@ -370,28 +389,33 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
         Size([1, 64, 5, 7])
     """
 
-    _function = staticmethod(F.adaptive_avg_pool2d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over windows that cover the last three dimensions evenly; None keeps a dimension's size."""
 
-    _function = staticmethod(F.adaptive_avg_pool3d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over ``output_size`` windows that cover the last dimension evenly."""
 
-    _function = staticmethod(F.adaptive_max_pool1d)
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over windows that cover the last two dimensions evenly; None keeps a dimension's size."""
 
-    _function = staticmethod(F.adaptive_max_pool2d)
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maximum over windows that cover the last three dimensions evenly; None keeps a dimension's size."""
 
-    _function = staticmethod(F.adaptive_max_pool3d)
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 from taeda_nn import init
@@ -117,7 +118,24 @@ class RNNBase(Module):
     @property
     def _flat_weights(self) -> list[Tensor]:
         values = attributes(self)
+        given = values.get("_given_weights")
+        if given is not None:
+            return [
+                weight if values[name] is before else values[name] for name, (weight, before) in given.items()
+            ]
         return [values[name] for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor]) -> None:
+        """Lets the layer compute with other weights; one that is assigned by its name later counts again."""
+        values, names = attributes(self), self._flat_weights_names
+        values["_given_weights"] = {
+            name: (weight, values[name]) for name, weight in zip(names, weights, strict=True)
+        }
+
+    @property
+    def _flat_weight_refs(self) -> list[weakref.ref]:
+        return [weakref.ref(weight) for weight in self._flat_weights]
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

@@ -93,6 +93,7 @@ class LRScheduler:
 
     def _go(self, epoch: int | None = None) -> None:
         """A step without warnings."""
+        self._meet_groups()
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         pure = self.get_lr()
@@ -102,6 +103,21 @@ class LRScheduler:
             rates = list(pure)
         self._pure = list(pure)
         self._set(rates)
+
+    def _meet_groups(self) -> None:
+        """Takes in groups that the optimizer has got since: they go on from their own rates, in the same proportions.
+
+        Schedules that were given something for each group cannot; they say so when they set the rates.
+        """
+        kind, groups = type(self), self.optimizer.param_groups
+        if len(groups) == len(self.base_lrs) or self._sets_anew:
+            return
+        if kind.rates is LRScheduler.rates and kind.get_lr is LRScheduler.get_lr:
+            for group in groups[len(self.base_lrs) :]:
+                base = float(group.get("initial_lr", group["lr"]))
+                self.base_lrs.append(base)
+                self._pure.append(self.rate(self.last_epoch, base))
+                self._last_lr.append(float(group["lr"]))
 
     def _relative(self, i: int, rate: float) -> float:
         """The rate of group i when what others did to it since the last step is kept."""
@@ -129,7 +145,7 @@ class LRScheduler:
         """Goes to a saved step and sets its learning rates. States of PyTorch's schedules serve as well.
 
         Raises:
-            ValueError: the state has no step, or another number of groups; nothing has changed.
+            ValueError: the state has no step, or more groups; nothing has changed.
         """
         kind = type(self).__name__
         if "last_epoch" not in state_dict:
@@ -138,13 +154,18 @@ class LRScheduler:
             )
         groups = len(self.optimizer.param_groups)
         for name in ("base_lrs", "_last_lr"):
-            if name in state_dict and len(state_dict[name]) != groups:
+            if len(state_dict.get(name, ())) > groups:
                 raise ValueError(
                     f"{kind}.load_state_dict: '{name}' has {len(state_dict[name])} rates, expected {groups}"
                 )
         self._take(state_dict)
         self._pure = self.get_lr()
-        self._set(list(state_dict.get("_last_lr", self._pure)))
+        rates = list(state_dict.get("_last_lr", self._pure))
+        # Groups that came after the schedule stand in the states of some libraries' schedules, not in others'.
+        self._set(rates + [float(group["lr"]) for group in self.optimizer.param_groups[len(rates) :]])
+        if len(rates) < groups:
+            self._last_lr, self.base_lrs = rates, list(self.base_lrs)
+            self._meet_groups()
 
     def _take(self, state: dict[str, Any]) -> None:
         """Sets the attributes that a state names and this schedule has."""

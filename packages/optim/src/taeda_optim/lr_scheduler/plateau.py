@@ -87,7 +87,15 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def _reduce(self) -> None:
-        for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    "expected `min_lrs` length to match the number of groups, found "
+                    f"{len(self.min_lrs)} for {len(groups)}; set `min_lrs` when adding groups"
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, low in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, low)
             if old - new > self.eps:

@@ -8,6 +8,7 @@ from taeda.compiler import (
     _itself,
     allow_in_graph,
     assume_constant_result,
+    compile,
     disable,
     is_compiling,
     list_backends,
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-    "error_on_graph_break", "explain", "export", "forbid_in_graph", "graph_break",
-    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
+    "explain", "export", "forbid_in_graph", "graph_break",
+    "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset",
-    "run", "substitute_in_graph",
+    "run",
 ]  # fmt: skip
 
 config = _Config(
@@ -34,16 +35,14 @@ config = _Config(
     verbose=False,
     capture_scalar_outputs=False,
 )
-#: Nothing is compiled, so no module is of this class.
-OptimizedModule = _absent.cls("taeda._dynamo.OptimizedModule", "there is no compiler of Python programs")
 export = _absent.function("taeda._dynamo.export", "there is no compiler of Python programs")
 disallow_in_graph = forbid_in_graph = allow_in_graph
 run = _itself
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that gives the function itself."""
-    return _itself
+    """A decorator that gives the function itself; of a module it makes one that calls it."""
+    return _itself if kwargs.get("disable") else compile
 
 
 optimize_assert = optimize
@@ -51,6 +50,16 @@ optimize_assert = optimize
 
 def graph_break(msg: str = "") -> None:
     """Mark of a place where compiling ends; nothing happens."""
+
+
+def lookup_backend(compiler_fn: Any) -> Any:
+    """The function that compiles, under its name or itself: every name stands for the function that runs as it is."""
+    return compiler_fn if callable(compiler_fn) else _itself
+
+
+def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
+    """Accepts a function that compiles, also as a decorator; nothing calls it."""
+    return _itself if compiler_fn is None else compiler_fn
 
 
 def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
@@ -66,34 +75,6 @@ maybe_mark_dynamic = mark_dynamic
 
 def mark_static_address(t: Any, guard: bool = True) -> None:
     """Mark of a tensor that stays where it is; nothing happens."""
-
-
-class _Explained:
-    """What `explain` says: one graph for the whole, which runs as it is."""
-
-    def __init__(self) -> None:
-        self.graphs: list[Any] = []
-        self.graph_count, self.graph_break_count, self.op_count = 1, 0, 0
-        self.break_reasons: list[Any] = []
-        self.ops_per_graph: list[Any] = []
-        self.out_guards: list[Any] = []
-        self.compile_times = None
-
-    def __str__(self) -> str:
-        counts = self.graph_count, self.graph_break_count, self.op_count
-        return "Graph Count: {}\nGraph Break Count: {}\nOp Count: {}".format(*counts)
-
-
-def explain(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
-    """A function of the arguments of `f`, which says that nothing breaks: nothing is compiled."""
-    if extra_args or extra_kwargs:
-        return _Explained()
-    return lambda *args, **kwargs: _Explained()
-
-
-def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
-    """Decorator for a compiler of graphs, which is never asked."""
-    return _itself if compiler_fn is None else compiler_fn
 
 
 def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
@@ -114,8 +95,16 @@ _MODULES = frozenset({
 
 
 def __getattr__(name: str) -> Any:
+    if name == "OptimizedModule":
+        from taeda._dynamo.eval_frame import OptimizedModule
+
+        return OptimizedModule
     if name in _MODULES:
         from importlib import import_module
 
         return import_module(f"taeda._dynamo.{name}")
+    if name in ("ExplainOutput", "explain"):
+        from taeda._dynamo import _explain
+
+        return getattr(_explain, name)
     raise AttributeError(f"module 'taeda._dynamo' has no attribute {name!r}")

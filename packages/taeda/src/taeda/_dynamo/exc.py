@@ -1,44 +1,21 @@
-"""Errors of a compiler of Python code, which programs catch; none is ever raised."""
-
-from __future__ import annotations
-
-__all__ = [
-    "BackendCompilerFailed", "FailOnRecompileLimitHit", "InternalTorchDynamoError", "RecompileLimitExceeded",
-    "ResetRequired", "TorchDynamoException", "TorchRuntimeError", "Unsupported", "UserError",
-]  # fmt: skip
+"""Errors of a compiler that is not there: programs name them to catch them, and none is raised."""
 
 
 class TorchDynamoException(RuntimeError):
-    """What all of them are."""
+    """Base of the others."""
 
 
-class InternalTorchDynamoError(TorchDynamoException):
-    """An error of the compiler itself."""
+def _error(name: str, base: type = TorchDynamoException) -> type:
+    return type(name, (base,), {"__module__": __name__, "__doc__": "Never raised: nothing is compiled."})
 
 
-class ResetRequired(TorchDynamoException):
-    """`reset` is needed."""
-
-
-class BackendCompilerFailed(TorchDynamoException):
-    """A compiler of graphs failed."""
-
-
-class Unsupported(TorchDynamoException):
-    """Something that cannot be compiled."""
-
-
-class RecompileLimitExceeded(Unsupported):
-    """Compiled too often."""
-
-
-class FailOnRecompileLimitHit(TorchDynamoException):
-    """Compiled too often, which is an error."""
-
-
-class UserError(Unsupported):
-    """A program that is not as it must be."""
-
-
-class TorchRuntimeError(TorchDynamoException):
-    """An operator failed while compiling."""
+BackendCompilerFailed = _error("BackendCompilerFailed")
+FailOnRecompileLimitHit = _error("FailOnRecompileLimitHit")
+InternalTorchDynamoError = _error("InternalTorchDynamoError")
+InvalidBackend = _error("InvalidBackend")
+RecompileError = _error("RecompileError")
+ResetRequired = _error("ResetRequired")
+TorchRuntimeError = _error("TorchRuntimeError")
+UncapturedHigherOrderOpError = _error("UncapturedHigherOrderOpError")
+Unsupported = _error("Unsupported")
+UserError = _error("UserError", Unsupported)

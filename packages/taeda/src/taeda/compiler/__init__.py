@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda import _absent
+from taeda_registry.slots import nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,11 +36,15 @@ def compile(
     disable: bool = False,
     **others: Any,
 ) -> Any:
-    """The function or module itself: what is compiled elsewhere runs as it is here, with the same results.
+    """The function itself, or a module that calls the given one: what is compiled elsewhere runs here as it is.
 
     Args:
         model: Function or module; without it the result is a decorator.
         fullgraph: Accepted and of no effect, as are the further arguments.
+        disable: Whether a module too is returned as it is.
+
+    Returns:
+        For a module an `taeda._dynamo.OptimizedModule`, whose parameters' names begin with ``_orig_mod.``.
 
     Raises:
         RuntimeError: `model` cannot be called, or both `mode` and `options` are given.
@@ -54,10 +59,14 @@ def compile(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
     if model is None:
-        return _itself
+        return _itself if disable else compile
     if not callable(model):
         raise RuntimeError(f"compile: expected a function or a module, found {type(model).__name__}")
-    return model
+    if disable or not isinstance(model, nn.Module):
+        return model
+    from taeda._dynamo.eval_frame import OptimizedModule
+
+    return model if isinstance(model, OptimizedModule) else OptimizedModule(model)
 
 
 def _itself(obj: T) -> T:

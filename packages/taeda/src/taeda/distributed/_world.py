@@ -107,6 +107,15 @@ def is_backend_available(backend: str) -> bool:
     return backend.lower() == Backend.GLOO or (backend.lower() == Backend.NCCL and is_nccl_available())
 
 
+def get_default_backend_for_device(device: Any) -> str:
+    """The way of communication of a device's tensors that is taken when a program names none.
+
+    Args:
+        device: A device or its name.
+    """
+    return Backend.NCCL if torch.device(device).type == "cuda" else Backend.GLOO
+
+
 def _checked_backend(backend: str | None) -> str:
     """The name under which the group is known.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from taeda_registry.slots import autograd
+from taeda_registry.slots import autograd, nn, optim
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,7 +13,24 @@ if TYPE_CHECKING:
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 T = TypeVar("T", bound="Callable[..., Any]")
-RemovableHandle = autograd.RemovableHandle
+# What registering hooks of modules, of tensors and of optimizers returns.
+_HANDLES = (nn._hooks.RemovableHandle, autograd.RemovableHandle, optim.optimizer.RemovableHook)
+
+
+class _AnyHandle(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, _HANDLES)
+
+
+class RemovableHandle(nn._hooks.RemovableHandle, metaclass=_AnyHandle):
+    """Removes a hook; what registering any hook returns is an instance of it.
+
+    Example:
+        >>> hooks = collections.OrderedDict()
+        >>> handle = RemovableHandle(hooks)
+        >>> hooks[handle.id] = print
+        >>> handle.remove()
+    """
 
 
 def unserializable_hook(f: T) -> T:

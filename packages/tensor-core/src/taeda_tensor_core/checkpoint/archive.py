@@ -17,6 +17,7 @@ from taeda_tensor_core.checkpoint.source import Source
 _END = struct.Struct("<4s4H2LH")
 _LOCATOR = struct.Struct("<4sLQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
+_LENGTHS = struct.Struct("<2H")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _ENCRYPTED = 1
@@ -124,9 +125,9 @@ def _wide(extra: bytes, size: int, packed: int, begin: int) -> tuple[int, int, i
         return packed, size, begin
     at = 0
     while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<2H", extra, at)
+        kind, length = _LENGTHS.unpack_from(extra, at)
         if kind == 1:
-            numbers = iter(struct.unpack_from(f"<{length // 8}Q", extra[at + 4 : at + 4 + length // 8 * 8]))
+            numbers = iter(struct.Struct(f"<{length // 8}Q").unpack(extra[at + 4 : at + 4 + length // 8 * 8]))
             size, packed, begin = (next(numbers, v) if v == _FULL else v for v in (size, packed, begin))
             break
         at += 4 + length

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any, NoReturn
 
 from taeda_tensor_core import _C
@@ -61,7 +62,7 @@ DTYPES = _DTypes(_BUILT_IN)
 BY_CODE = _Codes({code: name for name, (code, _) in _BUILT_IN.items()})
 
 
-class CheckpointError(ValueError):
+class CheckpointError(ValueError, pickle.UnpicklingError):
     """A file that is no well-formed checkpoint; nothing of it was loaded."""
 
 

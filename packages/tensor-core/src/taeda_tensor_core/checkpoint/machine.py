@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from taeda_tensor_core.checkpoint.common import MAX_KEY, MAX_PICKLED_DEPTH, Budget, fail, shown
 
 # Leaves and branches that one key may have.
+_DOUBLE = struct.Struct(">d")
 MAX_KEY_PARTS = 1000
 DICTS = (dict, OrderedDict, Counter)
 
@@ -102,7 +103,7 @@ class Machine:
         return int.from_bytes(self.take(self.number(size)), "little", signed=True)
 
     def double(self) -> float:
-        return float(struct.unpack(">d", self.take(8))[0])
+        return float(_DOUBLE.unpack(self.take(8))[0])
 
     def text(self, size: int) -> str:
         return self.take(self.number(size)).decode("utf-8", "surrogatepass")

@@ -35,7 +35,7 @@ class _Unpickler(pickle.Unpickler):
         dtype = torch_names.storage_kind(module, name)
         if dtype is not None:
             return _Kind(dtype)
-        if module == "torch" and name in DTYPES:
+        if module == "torch" and (name in DTYPES or name in torch_names.QSCHEMES):
             return getattr(tc, name)
         if torch_names.CLASSES.get(full) == "tensor":
             return tc.Tensor

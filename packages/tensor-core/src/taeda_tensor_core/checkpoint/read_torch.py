@@ -40,6 +40,17 @@ class Name:
         return self.full
 
 
+def _declared(module: str, name: str) -> Any:
+    """What was declared safe and is known to PyTorch, and so to files, by another name than here; None if nothing."""
+    if not safe or module.partition(".")[0] != "torch":
+        return None
+    try:
+        found = torch_names.native(module, name)
+    except (ImportError, AttributeError):
+        return None
+    return found if any(found is item for item in safe.values()) else None
+
+
 class Data:
     """The meaning of names in a file of data.
 
@@ -55,6 +66,8 @@ class Data:
         """See `machine.Names`."""
         if module == "torch" and name in DTYPES:
             return getattr(tc, name)
+        if module == "torch" and name in torch_names.QSCHEMES:
+            return getattr(tc, name)
         found = Name("builtins" if module == "__builtin__" else module, name)
         if found.full in safe:
             return safe[found.full]
@@ -64,6 +77,8 @@ class Data:
             or found.full in torch_names.CLASSES
         )
         if not known and found.storage_dtype is None and found.full != _TYPED:
+            if (declared := _declared(module, name)) is not None:
+                return declared
             fail(
                 f"the file refers to {shown(module)[1:-1]}.{shown(name)[1:-1]}; only tensors, containers, numbers and "
                 "strings are read. If you trust the file's author, declare the name with "
@@ -86,7 +101,7 @@ class Data:
         if what.full not in torch_names.FUNCTIONS:
             fail(f"the file wants to call {what}; only tensors, containers, numbers and strings are read")
         machine.budget.take(300)
-        small = what.full in ("torch.Size", "torch.device")
+        small = what.full in ("torch.Size", "torch.device", "torch.serialization._get_layout")
         return None if self._dry and not small else torch_names.FUNCTIONS[what.full](*args)
 
     def _typed(self, machine: Machine, make: Any, kind: Any, args: Any, state: Any) -> Any:

@@ -5,6 +5,7 @@ The functions check their arguments, because a file may call them with anything.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ STORAGES = {
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
     "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
     "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8",
+    "QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "int32",
 }  # fmt: skip
 CLASSES = {
     "torch.Tensor": "tensor", "torch._tensor.Tensor": "tensor", "torch.nn.parameter.Parameter": "parameter",
@@ -169,6 +171,10 @@ def parameter_class() -> Any:
 # Where things of these slots stand in PyTorch.
 SLOTS = {"torch.nn": "nn", "torch.optim": "optim", "torch.utils.data": "data"}
 # Modules of slots that are called here as there, whose names do not all stand in the slot's own namespace.
+QSCHEMES = (
+    "per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams", "per_tensor_symmetric",
+    "per_channel_symmetric",
+)  # fmt: skip
 SAME_PLACES = (".modules.", ".utils.", ".swa_utils")
 
 
@@ -215,7 +221,12 @@ def native(module: str, name: str) -> Any:
                 return getattr(import_module(provider.__name__ + module[len(prefix) :]), name)
             except (ImportError, AttributeError):
                 return getattr(provider, name)
-    found: Any = tc if module == "torch" else import_module("taeda_tensor_core" + module[len("torch") :])
+    try:
+        found: Any = tc if module == "torch" else import_module("taeda_tensor_core" + module[len("torch") :])
+    except ImportError:
+        if "taeda" not in sys.modules:
+            raise
+        found = import_module("taeda" + module[len("torch") :])  # the whole, where it is in use
     for part in name.split("."):
         found = getattr(found, part)
     return found
@@ -252,12 +263,36 @@ def device(*parts: Any) -> Any:
         return ":".join(words)
 
 
+def rebuild_quantized(
+    storage: Any, offset: Any, shape: Any, stride: Any, facts: Any, grad: Any = False, hooks: Any = None
+) -> Any:
+    """A quantized tensor whose codes stand in a storage."""
+    from taeda_tensor_core.checkpoint import kinds
+
+    return kinds.quantized(rebuild_tensor(storage, offset, shape, stride), facts)
+
+
+def _of_kinds(name: str) -> Callable[..., Any]:
+    """A function of `kinds`, which is imported when a file needs it."""
+
+    def call(*args: Any) -> Any:
+        from taeda_tensor_core.checkpoint import kinds
+
+        return getattr(kinds, name)(*args)
+
+    return call
+
+
 # By their names in the files. These make tensors and small values of checked arguments.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
     "torch._utils._rebuild_tensor_v3": rebuild_typed,
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
+    "torch._utils._rebuild_sparse_tensor": _of_kinds("rebuild_sparse"),
+    "torch._utils._rebuild_qtensor": rebuild_quantized,
+    "torch._utils._rebuild_nested_tensor": _of_kinds("rebuild_nested"),
+    "torch.serialization._get_layout": _of_kinds("layout"),
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
     "torch.Size": size,
@@ -297,10 +332,11 @@ def _home(memory: Any, location: str) -> Any:
     if location == "cpu":
         return memory
     try:
-        target = tc.device(location)
-    except RuntimeError:
+        return memory.to(tc.device(location))
+    except RuntimeError as error:
+        if not str(error).startswith("device:"):
+            raise
         raise CheckpointError(
             f"load: the file holds tensors of device {shown(location)}, which is not here; map_location='cpu' loads "
             "them to main memory"
         ) from None
-    return memory.to(target)

@@ -20,8 +20,24 @@ from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
 
 # Where the bytes of an entry begin: at multiples of this, so that files can be mapped.
 ALIGNMENT = 64
-_CLASS_OF = {dtype: name for name, dtype in torch_names.STORAGES.items() if name != "UntypedStorage"}
+_CLASS_OF = {
+    dtype: name for name, dtype in torch_names.STORAGES.items() if name != "UntypedStorage" and name[0] != "Q"
+}
 _FULL = 0xFFFFFFFF
+# Objects of their own: `struct.pack` compares its formats with those that zipfile gives it as bytes.
+_BOTH_SIZES = struct.Struct("<HHQQ")
+_FILL = struct.Struct("<2sH")
+_FACTS = struct.Struct("<5H3L")
+_LENGTHS = struct.Struct("<2H")
+_TWO = struct.Struct("<QQ")
+_ONE = struct.Struct("<Q")
+_REST = struct.Struct("<5H2L")
+_SHORT = struct.Struct("<H")
+_END_64 = struct.Struct("<4sQ2H2L4Q")
+_PLACE_64 = struct.Struct("<4sLQL")
+_END = struct.Struct("<4s4H2LH")
+# Where the classes of tensors are that consist of other tensors.
+_KINDS = tuple(f"taeda_tensor_core.{kind}." for kind in ("sparse", "quantized", "nested"))
 
 
 class _Global:
@@ -65,6 +81,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
             return obj.name
         if isinstance(obj, tc.Tensor):
             return self._tensor(obj)
+        if kind is tc._info.layout:
+            return self.name("torch.serialization", "_get_layout"), (f"torch.{obj!s}",)
+        if kind.__name__ == "qscheme" and kind.__module__.startswith("taeda_tensor_core."):
+            return self.name("torch", obj.name), None
         if kind is tc.dtype and str(obj).rpartition(".")[2] in DTYPES:
             return self.name("torch", str(obj).rpartition(".")[2]), None
         if kind is tc.Size:
@@ -88,6 +108,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         super().save_reduce(func, args, *rest, **named)
 
     def _tensor(self, tensor: Any) -> Any:
+        if type(tensor).__module__.startswith(_KINDS):
+            return self._of_kinds(tensor)
         make, args = self._values(tensor)
         cls, state = type(tensor), tc._C._state_of(tensor)
         if self._parameter is not None and cls is self._parameter:
@@ -100,6 +122,30 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
             return make, args
         kind = self.name("torch", "Tensor") if cls is tc.Tensor else cls
         return self.name("torch._tensor", "_rebuild_from_type_v2"), (make, kind, args, state or {})
+
+    def _of_kinds(self, tensor: Any) -> Any:
+        """A sparse, quantized or nested tensor, by its parts."""
+        from taeda_tensor_core.checkpoint import kinds
+
+        found = kinds.parts(tensor)
+        if found is not None:
+            self._alive.append(found)
+            return self.name("torch._utils", found[0]), found[1]
+        if not isinstance(tensor, kinds.QuantizedTensor):
+            return NotImplemented
+        codes = tensor._codes.detach()
+        dtype = dtype_name(codes)
+        codes, memory, key = self._memory(codes, str(codes.device))
+        self._first.setdefault(key, dtype)
+        kind = self.name("torch", kinds.CODES[dtype])
+        reference = _Reference(key, kind, str(tensor._codes.device), memory.numel() // DTYPES[dtype][1])
+        place = (codes.storage_offset(), tuple(codes.shape), tuple(codes.stride()))
+        facts = kinds.mapping(tensor)
+        self._alive.append(facts)
+        return self.name("torch._utils", "_rebuild_qtensor"), (
+            *(reference, *place, facts),
+            *(False, OrderedDict()),
+        )
 
     def _values(self, tensor: Any) -> tuple[_Global, tuple[Any, ...]]:
         dtype, grad = dtype_name(tensor), tensor.requires_grad
@@ -176,13 +222,13 @@ def zipped(entries: dict[str, Any]) -> list[Any]:
     for name, data in entries.items():
         size, begin = len(data), at
         large = size >= _FULL
-        sizes = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
+        sizes = _BOTH_SIZES.pack(1, 16, size, size) if large else b""
         fixed = begin + 30 + len(name) + len(sizes) + 4
         fill = -fixed % ALIGNMENT
-        extra = sizes + struct.pack("<2sH", b"FB", fill) + b"Z" * fill
+        extra = sizes + _FILL.pack(b"FB", fill) + b"Z" * fill
         checksum, short = zlib.crc32(data), _FULL if large else size
-        facts = struct.pack("<5H3L", 45 if large else 20, 0x800, 0, 0, 0x21, checksum, short, short)
-        head = b"PK\3\4" + facts + struct.pack("<2H", len(name), len(extra)) + name.encode() + extra
+        facts = _FACTS.pack(45 if large else 20, 0x800, 0, 0, 0x21, checksum, short, short)
+        head = b"PK\3\4" + facts + _LENGTHS.pack(len(name), len(extra)) + name.encode() + extra
         parts += [head, data]
         directory.append(_entry(name, facts, size, begin))
         at += len(head) + size
@@ -190,17 +236,17 @@ def zipped(entries: dict[str, Any]) -> list[Any]:
 
 
 def _entry(name: str, facts: bytes, size: int, begin: int) -> bytes:
-    wide = struct.pack("<QQ", size, size) if size >= _FULL else b""
-    wide += struct.pack("<Q", begin) if begin >= _FULL else b""
-    extra = struct.pack("<HH", 1, len(wide)) + wide if wide else b""
-    rest = struct.pack("<5H2L", len(name), len(extra), 0, 0, 0, 0, min(begin, _FULL))
-    return b"PK\1\2" + struct.pack("<H", 45 if wide else 20) + facts + rest + name.encode() + extra
+    wide = _TWO.pack(size, size) if size >= _FULL else b""
+    wide += _ONE.pack(begin) if begin >= _FULL else b""
+    extra = _LENGTHS.pack(1, len(wide)) + wide if wide else b""
+    rest = _REST.pack(len(name), len(extra), 0, 0, 0, 0, min(begin, _FULL))
+    return b"PK\1\2" + _SHORT.pack(45 if wide else 20) + facts + rest + name.encode() + extra
 
 
 def _end(count: int, length: int, begin: int) -> bytes:
     end = b""
     if max(length, begin) >= _FULL or count >= 0xFFFF:
-        end = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, length, begin)
-        end += struct.pack("<4sLQL", b"PK\6\7", 0, begin + length, 1)
+        end = _END_64.pack(b"PK\6\6", 44, 45, 45, 0, 0, count, count, length, begin)
+        end += _PLACE_64.pack(b"PK\6\7", 0, begin + length, 1)
     few = min(count, 0xFFFF)
-    return end + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, few, few, min(length, _FULL), min(begin, _FULL), 0)
+    return end + _END.pack(b"PK\5\6", 0, 0, few, few, min(length, _FULL), min(begin, _FULL), 0)

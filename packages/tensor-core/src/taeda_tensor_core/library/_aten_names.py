@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -128,17 +129,59 @@ _DEFINITIONS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 @functools.cache
+def _definitions() -> dict[str, tuple[str, Callable[..., Any]]]:
+    from taeda_tensor_core.library._aten_parts import PARTS
+
+    return _DEFINITIONS | PARTS
+
+
+@functools.cache
 def _defined(name: str) -> Any:
     """Its registration, which lives as long as the process."""
     from taeda_tensor_core.library._operators import Library
 
-    schema, function = _DEFINITIONS[name]
+    schema, function = _definitions()[name]
     return Library("aten", "FRAGMENT").operator(f"aten::{name}{schema}")(function)
 
 
 def define(name: str) -> bool:
     """Define ``aten::name``; False if it is none of these."""
-    if name not in _DEFINITIONS:
+    if name not in _definitions():
         return False
     _defined(name)
     return True
+
+
+def other_name(name: str) -> str:
+    """The operator that the functions call by which PyTorch knows it too: "absolute" is "abs", "special_erf" "erf".
+
+    Empty where there is none. The text of a function begins with its operator's schema.
+    """
+    from taeda_tensor_core import _C
+    from taeda_tensor_core.library._table import operators
+
+    if name == "split_with_sizes":  # one of two operators of its function
+        return "split.sizes"
+    short = name.removeprefix("special_")
+    for home in (_C, _C.Tensor) if short == name else (_C.special,):
+        text = getattr(vars(home).get(short), "__doc__", None) or ""
+        known, _, given = text.partition("(")
+        if not known.isidentifier() or known == name:
+            continue
+        for operator in operators():
+            arguments = re.sub(r"\([a-z]!?\)", "", operator.schema).rpartition(") ->")[0].partition("(")[2]
+            if operator.name.partition(".")[0] == known and given.startswith(arguments):
+                return operator.name
+    return ""
+
+
+def plain(name: str) -> Any:
+    """A public function or method that is no operator, such as `_foreach_add`, or a fact; None where there is none."""
+    import taeda_tensor_core as core
+    from taeda_tensor_core.library._aten_parts import FUNCTIONS
+    from taeda_tensor_core.library._table import Plain
+
+    if name.startswith("__"):
+        return None
+    found = FUNCTIONS.get(name) or getattr(core, name, None) or getattr(core.Tensor, name, None)
+    return Plain(name, found) if callable(found) and not isinstance(found, type) else None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda_tensor_core import _C
-from taeda_tensor_core.library._aten_names import define
+from taeda_tensor_core.library._aten_names import define, other_name, plain
 from taeda_tensor_core.library._registration import Kernel, Registration, add_kernel, owner_text
 from taeda_tensor_core.library._schemas import translated
 from taeda_tensor_core.library._table import Operator, op
@@ -176,12 +176,16 @@ def _built_in(package: str) -> types.ModuleType:
     """Built-in operators as `Operator` objects; "aten" is what PyTorch calls them."""
     space = types.ModuleType(f"{_C.ops.__name__}.{package}", "Built-in operators as objects.")
 
-    def find(name: str) -> Operator:
+    def find(name: str) -> Any:
         try:
             return op(name)
         except LookupError as error:
             if package == "aten" and define(name):
                 return op(f"aten::{name}")
+            if package == "aten" and (known := other_name(name)):
+                return find(known)
+            if package == "aten" and (found := plain(name)) is not None:
+                return vars(space).setdefault(name, found)
             raise AttributeError(str(error)) from None
 
     space.__getattr__ = find

@@ -26,6 +26,44 @@ class Argument(NamedTuple):
     written: bool = False
     when: str = ""
 
+    # What PyTorch's arguments of schemas are asked for besides.
+
+    @property
+    def default_value(self) -> Any:
+        """`default`."""
+        return self.default
+
+    def has_default_value(self) -> bool:
+        """`has_default`."""
+        return self.has_default
+
+    @property
+    def kwarg_only(self) -> bool:
+        """`keyword_only`."""
+        return self.keyword_only
+
+    @property
+    def alias_info(self) -> Aliasing | None:
+        """What memory it shows and whether the call writes there; None where it shares none."""
+        return Aliasing(frozenset({self.alias}), self.written) if self.alias else None
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the call writes its result here, which is given by name."""
+        return self.keyword_only and self.written
+
+
+class Aliasing(NamedTuple):
+    """What a schema says of an argument's memory: letters of what is shown, and whether the call writes to it."""
+
+    before_set: frozenset[str]
+    is_write: bool
+
+    @property
+    def after_set(self) -> frozenset[str]:
+        """The letters after the call: the same."""
+        return self.before_set
+
 
 class Result(NamedTuple):
     """One result of a schema. `alias` is the letter of the argument whose memory it may show."""
@@ -34,6 +72,11 @@ class Result(NamedTuple):
     type: str
     list: bool
     alias: str = ""
+
+    @property
+    def alias_info(self) -> Aliasing | None:
+        """Whose memory it may show; None where it is new."""
+        return Aliasing(frozenset({self.alias}), False) if self.alias else None
 
 
 class Operator:
@@ -110,7 +153,10 @@ class Operator:
         # PyTorch's names of overloads: "add.out" and "max.dim" are operators of their own, others speak of argument
         # types.
         if name in _OVERLOADS:
-            return overload(found if (found := f"{self.name}.{name}") in _known else self.name)
+            found = f"{self.name}.{_OTHER_OVERLOADS.get(f'{self.name}.{name}', name)}"
+            return overload(found if found in _known else self.name)
+        if name.endswith("_out") and f"{self.name}.out" in _known:
+            return overload(f"{self.name}.out")
         raise AttributeError(f"{self!r} has no attribute {name!r}")
 
     def __repr__(self) -> str:
@@ -121,31 +167,86 @@ class Operator:
 
 
 #: What PyTorch calls overloads of built-in operators.
-_OVERLOADS = frozenset(
-    {
-        "Tensor",
-        "Scalar",
-        "self",
-        "dim",
-        "dims",
-        "int",
-        "out",
-        "Tensor_Scalar",
-        "Scalar_Tensor",
-        "Tensor_Tensor",
-        "other",
-        "stable",
-        "two",
-        "low",
-        "self_int",
-        "Tensor_mode",
-        "Scalar_mode",
-        "ScalarOther",
-        "ScalarSelf",
-        "msg",
-        "dim_IntList",
-    }
+_OVERLOAD_NAMES = (
+    "IntList List OutScalar_Other OutScalar_Self OutTensor Scalar ScalarAndTensor ScalarList ScalarOpt_dim "
+    "ScalarOpt_dim_dtype ScalarOpt_dtype ScalarOther ScalarSelf Scalar_Other Scalar_Scalar Scalar_Self "
+    "Scalar_Tensor Scalar_mode Sequence Tensor TensorList_bins Tensor_Scalar Tensor_Tensor Tensor_float "
+    "Tensor_generator Tensor_mode array atol_rtol_float atol_rtol_tensor beta bin_ct bins_tensor ccol_row_value "
+    "ccol_row_value_size center comp_plain_value comp_plain_value_size correction crow_col_value "
+    "crow_col_value_size data data_legacy decimals deprecated device dim dim_IntList dim_dtype dim_int dim_max "
+    "dim_min dim_values dims dtype dx eigenvalues eigvals float float_Tensor float_float from generator grad_input "
+    "indexing indices indices_size input input_legacy int int_Scalar int_Tensor int_bins intlist inverse low "
+    "low_dtype low_generator low_generator_dtype m memory_format msg n_scalar no_stats ord_str other other_scalar out "
+    "out_mode out_rcond_tensor out_tol_tensor output output_mask p p_str padding padding_idx periodic "
+    "periodic_alpha periodic_alpha_beta quantized rcond_tensor reduce scalar scalararray scalarint scalarrayarray "
+    "scalarrayint sections self self_Tensor self_int self_scalar size sizes source_Storage "
+    "source_Storage_storage_offset source_Tensor source_Tensor_storage_offset sparse_dim src stable start "
+    "start_step step str_ord tensor_indices_or_sections tensor_lr tensor_qparams tensorarray tensorarrayint "
+    "tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar"
 )
+_OVERLOADS = frozenset(_OVERLOAD_NAMES.split())
+#: Where an operator of ours has another name for what is one of PyTorch's overloads.
+_OTHER_OVERLOADS = {
+    "ctc_loss.IntList": "lists",
+    "div.Scalar_mode": "mode",
+    "div.Tensor_mode": "mode",
+    "dsplit.array": "indices",
+    "histogram.bins_tensor": "edges",
+    "histogramdd.TensorList_bins": "edges",
+    "hsplit.array": "indices",
+    "linalg_cond.p_str": "name",
+    "linalg_matrix_norm.str_ord": "name",
+    "linalg_norm.ord_str": "name",
+    "normal.Tensor_Tensor": "Tensor",
+    "normal.Tensor_float": "Tensor",
+    "normal.float_Tensor": "Tensor",
+    "scatter.reduce": "combined",
+    "scatter.value_reduce": "value_combined",
+    "tensor_split.tensor_indices_or_sections": "Tensor",
+    "vsplit.array": "indices",
+}
+
+
+class Plain:
+    """A function that is no operator, under an operator's name: no mode meets it. All its overloads are itself.
+
+    Attributes:
+        namespace: "aten".
+    """
+
+    __slots__ = ("_function", "_name")
+    namespace = "aten"
+
+    def __init__(self, name: str, function: Any) -> None:
+        self._name, self._function = name, function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def name(self) -> str:
+        """ "aten::numel" """
+        return f"aten::{self._name}"
+
+    @property
+    def __name__(self) -> str:
+        return self._name
+
+    @property
+    def overloadpacket(self) -> Plain:
+        """Itself."""
+        return self
+
+    def overloads(self) -> list[str]:
+        """Names of its overloads, as attributes."""
+        return ["default"]
+
+    def __getattr__(self, name: str) -> Plain:
+        if name == "default" or name in _OVERLOADS:
+            return self
+        raise AttributeError(f"{self!r} has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<function {self.name()}>"
 
 
 class OperatorSchema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -307,14 +308,17 @@ def _by_parts(name: str, function: Callable[..., Any]) -> None:
 
 _METHODS = (
     "abs add sub mul div neg pow exp log sqrt rsqrt sin cos tanh sigmoid relu square reciprocal clamp eq ne lt le gt "
-    "ge logical_not isnan masked_fill where clone detach to contiguous float double half bfloat16 cpu matmul sgn sign "
+    "ge erf expm1 log1p log2 tan sinh cosh asin acos atan floor ceil round trunc frac logical_and logical_or "
+    "nan_to_num logical_not isnan isinf isfinite masked_fill where clone detach to contiguous float double half "
+    "bfloat16 cpu matmul sgn sign "
     "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __matmul__ __eq__ __ne__ __lt__ "
     "__le__ __gt__ __ge__ add_ mul_ sub_ div_ fill_ zero_ relu_"
 )
 for _name in _METHODS.split():
     _by_parts(_name, getattr(Tensor, _name, None) or getattr(ops, _name))
-for _name in ("silu", "linear", "gelu", "dropout", "layer_norm", "rms_norm", "embedding", "empty_like", "zeros_like",
-              "ones_like", "rand_like", "randn_like", "full_like"):  # fmt: skip
+for _name in ("silu", "linear", "gelu", "scaled_dot_product_attention", "softplus", "leaky_relu", "elu", "mish",
+              "hardtanh", "relu6", "logsigmoid", "dropout", "layer_norm", "rms_norm", "embedding", "empty_like",
+              "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"):  # fmt: skip
     _by_parts(_name, getattr(ops, _name, None) or getattr(_C, _name))
 
 
@@ -349,20 +353,12 @@ def _transpose(self: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
     return NestedTensor.around([p.transpose(first - 1, second - 1) for p in self._parts], self._way)
 
 
-@nested("__getitem__", "select")
-def _picked(self: NestedTensor, index: Any, *more: Any) -> Any:
-    if more:  # select(dim, index)
-        if index != 0:
-            raise NotImplementedError("select: nested tensors are selected from along 0")
-        index = more[0]
-    if isinstance(index, int):
-        return self._parts[index]
-    raise NotImplementedError("__getitem__: a nested tensor is indexed by a number; use unbind() for others")
-
-
 _PROPERTIES = frozenset({
     "dtype", "device", "is_cpu", "itemsize", "is_leaf", "requires_grad", "is_nested", "layout", "ndim", "grad",
 })  # fmt: skip
+
+
+import_module("taeda_tensor_core.nested._shapes")  # enters its functions too
 
 
 def _bind() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import taeda_tensor_core as core
@@ -231,9 +232,23 @@ def _matrix_transpose(self: Any) -> Any:
     return _transpose(self, -2, -1)
 
 
+# By rows of the one is by columns of the other.
+_TURNED = {
+    "sparse_csr": "sparse_csc", "sparse_csc": "sparse_csr", "sparse_bsr": "sparse_bsc", "sparse_bsc": "sparse_bsr"
+}  # fmt: skip
+
+
+def _turned(self: Any) -> Any:
+    """The transposed matrix in the parts that there are: what lay by rows lies by columns."""
+    values = self._elements.transpose(-2, -1) if self._way in BLOCKS else self._elements
+    return SparseTensor.around(self._places, values, tuple(reversed(self.shape)), _TURNED[self._way], True)
+
+
 @sparse("permute")
 def _permute(self: Any, *dims: Any) -> Any:
     order = [d % self.dim() for d in (dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)]
+    if self._way in _TURNED and order == [1, 0] and self.dim() == 2:
+        return _turned(self)
     x = coo(self)
     count = x._places[0].shape[0]
     if sorted(order) != list(range(self.dim())):
@@ -465,28 +480,27 @@ def _sgd(
     params: Any, grads: Any, buffers: Any, lr: float, momentum: float, dampening: float, weight_decay: float,
     nesterov: bool, maximize: bool, first_step: bool,
 ) -> None:  # fmt: skip
-    """Steps of gradient descent where some gradients are sparse: these move the rows that they hold."""
-    if momentum or weight_decay:
+    """Steps of gradient descent where some gradients are sparse: without momentum these move only rows they hold."""
+    if weight_decay:
         raise RuntimeError(
-            "SGD: sparse gradients go with neither momentum nor weight_decay; use SparseAdam or sparse=False"
+            "SGD: argument 'weight_decay' moves all rows and does not go with sparse gradients; use sparse=False"
         )
     dense = [i for i, grad in enumerate(grads) if not isinstance(grad, SparseTensor)]
-    for param, grad in zip(params, grads, strict=True):
-        if isinstance(grad, SparseTensor):
-            _add_to(param, grad, alpha=lr if maximize else -lr)
+    sign = -1 if maximize else 1
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        if not isinstance(grad, SparseTensor):
+            continue
+        if momentum:
+            _add_to(buffers[i].mul_(momentum), grad, alpha=sign * (1 if first_step else 1 - dampening))
+            param.add_(buffers[i], alpha=-lr * (momentum if nesterov else 1))
+        if nesterov or not momentum:
+            _add_to(param, grad, alpha=-sign * lr)
     if dense:
+        kept = [buffers[i] for i in dense] if momentum else []
         core.ops._fused_sgd_(
-            [params[i] for i in dense],
-            [grads[i] for i in dense],
-            [],
-            lr,
-            0.0,
-            0.0,
-            0.0,
-            False,
-            maximize,
-            first_step,
-        )
+            [params[i] for i in dense], [grads[i] for i in dense], kept,
+            lr, momentum, dampening, weight_decay, nesterov, maximize, first_step,
+        )  # fmt: skip
 
 
 @sparse("sub", "subtract", "__sub__")
@@ -579,6 +593,34 @@ for _function in (
 _table["__neg__"], _table["__abs__"] = _table["neg"], _table["abs"]
 
 
+@sparse("zeros_like")
+def _zeros_like(input: Any, *, dtype: Any = None, **_: Any) -> Any:
+    made = _with(input, input._elements.detach() if dtype is None else input._elements.detach().to(dtype))
+    return _zero(made)
+
+
+@sparse("unsqueeze")
+def _unsqueeze(self: Any, dim: int) -> Any:
+    if self._way != "sparse_coo":
+        raise NotImplementedError(f"unsqueeze: not defined for layout {self._way}; use to_sparse_coo() first")
+    if not -self.dim() - 1 <= dim <= self.dim():
+        raise IndexError(
+            f"unsqueeze: Dimension out of range (expected to be in range of [{-self.dim() - 1}, {self.dim()}], but got "
+            f"{dim})"
+        )
+    dim %= self.dim() + 1
+    places, count = self._places[0], self._places[0].shape[0]
+    shape = (*self.shape[:dim], 1, *self.shape[dim:])
+    if dim > count:
+        return SparseTensor.around(
+            (places,), self._elements.unsqueeze(dim - count + 1), shape, "sparse_coo", self._ordered
+        )
+    line = places.new_zeros((1, places.shape[1]))
+    return SparseTensor.around(
+        (core.cat([places[:dim], line, places[dim:]]),), self._elements, shape, "sparse_coo", self._ordered
+    )
+
+
 @sparse("zero_")
 def _zero(self: Any) -> Any:
     self._elements, self._ordered = self._elements[:0].detach(), True
@@ -622,12 +664,14 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -
     dense_result = to_dense(result) if isinstance(result, SparseTensor) else result
     from taeda_tensor_core.sparse._making import dense_to_sparse
 
-    return dense_to_sparse(dense_result.reshape(whole), count)
+    made = dense_to_sparse(dense_result.reshape(whole), count)
+    return made if input._way in ("sparse_coo", *BLOCKS) else to_layout(made, input._way)
 
 
 @sparse("mean")
-def _mean(input: Any, *, dtype: Any = None) -> Any:
-    return sum(input, dtype=dtype) / input.numel()
+def _mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    dims = range(input.dim()) if dim is None else (dim,) if isinstance(dim, int) else dim
+    return sum(input, dim, keepdim, dtype) / math.prod(input.shape[d] for d in dims)
 
 
 @sparse("norm")

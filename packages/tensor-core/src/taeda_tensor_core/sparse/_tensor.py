@@ -75,10 +75,6 @@ class SparseTensor(Tensor):
         """Operators that are met by another way than a public function: those that a backward and optimizers call on
         gradients; of the others none reads memory that is not there."""
         name = func.name().rpartition("::")[2]
-        if name == "add" and not all(isinstance(t, SparseTensor) for t in args[:2]):
-            raise RuntimeError(
-                "add: a dense and a sparse gradient of one tensor meet; use sparse=False where it is used otherwise"
-            )
         if name in _OF_GRADIENTS:
             return _table[name](*args, **(kwargs or {}))
         raise NotImplementedError(f"{func.name()}: not defined for sparse tensors; use to_dense() first")

@@ -104,11 +104,7 @@ def assert_close(
     Example:
         >>> taeda.testing.assert_close(taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 2.0 + 1e-7]))
     """
-    if (rtol is None) != (atol is None):
-        raise ValueError(
-            "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
-            f"{'rtol' if rtol is None else 'atol'}."
-        )
+    check_tolerances(rtol, atol)
     rules = _Rules(
         rtol, atol, equal_nan, allow_subclasses, check_device, check_dtype, check_layout, check_stride
     )
@@ -119,6 +115,15 @@ def assert_close(
     else:
         return
     raise kind(text)
+
+
+def check_tolerances(rtol: float | None, atol: float | None) -> None:
+    """Raise ValueError where only one of the two is given."""
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+            f"{'rtol' if rtol is None else 'atol'}."
+        )
 
 
 def assert_allclose(
@@ -152,8 +157,7 @@ def _compare(actual: Any, expected: Any, rules: _Rules, where: tuple[Any, ...]) 
             _compare(actual[key], expected[key], rules, (*where, key))
         return
     if _is_sequence(actual) and _is_sequence(expected):
-        if len(actual) != len(expected):
-            raise _Different(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", where)
+        _same_lengths(actual, expected, where)
         for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
             _compare(a, b, rules, (*where, i))
         return
@@ -179,6 +183,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Number) and not isinstance(value, bool)
 
 
+def _same_lengths(actual: Sequence, expected: Sequence, where: tuple[Any, ...]) -> None:
+    if len(actual) != len(expected):
+        raise _Different(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", where)
+
+
 def _same_keys(actual: Mapping, expected: Mapping, where: tuple[Any, ...]) -> Iterator[Any]:
     missing, extra = expected.keys() - actual.keys(), actual.keys() - expected.keys()
     if missing or extra:
@@ -191,11 +200,15 @@ def _same_keys(actual: Mapping, expected: Mapping, where: tuple[Any, ...]) -> It
     return iter(sorted(expected, key=str))
 
 
+def dtype_of_number(value: Any) -> str:
+    """Name of the dtype by which a number's tolerances are chosen."""
+    return next(name for kind, name in _NUMBER_DTYPES.items() if isinstance(value, kind))
+
+
 def _compare_numbers(actual: Any, expected: Any, rules: _Rules, where: tuple[Any, ...]) -> None:
     if rules.check_dtype and type(actual) is not type(expected):
         raise _Different(f"The (d)types do not match: {type(actual)} != {type(expected)}.", where)
-    names = [next(n for kind, n in _NUMBER_DTYPES.items() if isinstance(v, kind)) for v in (actual, expected)]
-    rtol, atol = rules.tolerances(*names)
+    rtol, atol = rules.tolerances(dtype_of_number(actual), dtype_of_number(expected))
     if actual == expected or (rules.equal_nan and cmath.isnan(actual) and cmath.isnan(expected)):
         return
     if (
@@ -238,11 +251,19 @@ def _attributes(rules: _Rules) -> Iterator[tuple[str, Callable[[Tensor], Any]]]:
 
 
 def _compare_tensors(actual: Tensor, expected: Tensor, rules: _Rules, where: tuple[Any, ...]) -> None:
+    _compare_attributes(actual, expected, rules, where)
+    _compare_values(actual, expected, rules, where)
+
+
+def _compare_attributes(actual: Tensor, expected: Tensor, rules: _Rules, where: tuple[Any, ...]) -> None:
     for name, of in _attributes(rules):
         if of(actual) != of(expected):
             raise _Different(
                 f"The values for attribute '{name}' do not match: {of(actual)} != {of(expected)}.", where
             )
+
+
+def _compare_values(actual: Tensor, expected: Tensor, rules: _Rules, where: tuple[Any, ...]) -> None:
     if actual.device.type == "meta" or expected.device.type == "meta":
         return
     rtol, atol = rules.tolerances(actual.dtype.name, expected.dtype.name)
@@ -288,3 +309,12 @@ def _report(actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: 
         text += f"\nGreatest {name} difference: {of_wrong[index].item()} at index {index}"
         text += f" (up to {allowed} allowed)" if allowed else ""
     return text
+
+
+def __getattr__(name: str) -> Any:
+    """The classes of pairs, which only test suites with kinds of values of their own need."""
+    from taeda_tensor_core.testing import _pairs
+
+    if name.startswith("__") or not hasattr(_pairs, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_pairs, name)

@@ -2,7 +2,44 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
+
+
+class DDPCommHookType(Enum):
+    """Names of functions that average gradients; those of the first three are there."""
+
+    ALLREDUCE = "allreduce_hook"
+    FP16_COMPRESS = "fp16_compress_hook"
+    BF16_COMPRESS = "bf16_compress_hook"
+    QUANTIZE_PER_TENSOR = "quantization_pertensor_hook"
+    QUANTIZE_PER_CHANNEL = "quantization_perchannel_hook"
+    POWER_SGD = "powerSGD_hook"
+    POWER_SGD_RANK2 = "powerSGD_hook with matrices of rank 2"
+    BATCHED_POWER_SGD = "batched_powerSGD_hook"
+    BATCHED_POWER_SGD_RANK2 = "batched_powerSGD_hook with matrices of rank 2"
+    NOOP = "noop_hook"
+
+
+def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
+    """Let a model of `DistributedDataParallel` average its gradients by a function of `default_hooks`.
+
+    Args:
+        comm_hook_type: Its name.
+        model: The model.
+        state: What the function gets first: a group of processes, or None for all.
+
+    Raises:
+        NotImplementedError: The function of that name is not there.
+    """
+    from taeda.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
+
+    hook = getattr(default_hooks, comm_hook_type.value, None) or getattr(
+        debugging_hooks, comm_hook_type.value, None
+    )
+    if hook is None:
+        raise NotImplementedError(f"register_ddp_comm_hook: {comm_hook_type.name} is not there")
+    model.register_comm_hook(state, hook)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,22 @@
+"""Classes of errors that are RuntimeErrors as well as Python's closer ones.
+
+Operators raise them where PyTorch raises either: a program catches `IndexError` or `RuntimeError`, as it likes.
+
+Example:
+    >>> try:
+    ...     taeda.ones(2)[5]
+    ... except RuntimeError as error:
+    ...     print(isinstance(error, IndexError))
+    True
+"""
+
+from __future__ import annotations
+
+from taeda_tensor_core import _C
+
+__all__ = ["IndexError", "MemoryError", "OverflowError", "ZeroDivisionError"]
+
+IndexError = _C._IndexError
+MemoryError = _C._MemoryError
+OverflowError = _C._OverflowError
+ZeroDivisionError = _C._ZeroDivisionError

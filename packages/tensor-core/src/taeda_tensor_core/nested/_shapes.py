@@ -1,0 +1,140 @@
+"""Nested tensors in other shapes: dimensions of the parts divided, joined, added, taken away and picked from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from taeda_tensor_core._C import Tensor
+from taeda_tensor_core.nested._tensor import NestedTensor, nested
+
+
+def _inside(name: str, self: NestedTensor, dim: int, extra: int = 0) -> int:
+    """A dimension of the parts, from one of the whole.
+
+    Raises:
+        RuntimeError: It is that of the parts themselves.
+        IndexError: There is no such dimension.
+    """
+    dims = self._parts[0].dim() + 1 + extra
+    at = dim + dims if dim < 0 else dim
+    if not 0 <= at < dims:
+        raise IndexError(f"{name}: argument 'dim' is {dim}, expected {-dims} to {dims - 1}")
+    if at == 0:
+        raise RuntimeError(f"{name}: argument 'dim' is {dim}, the parts of a nested tensor stay as they are")
+    return at - 1
+
+
+def _like(self: NestedTensor, make: Callable[[Tensor], Tensor]) -> NestedTensor:
+    return NestedTensor.around([make(p) for p in self._parts], self._way)
+
+
+def _divided(name: str, function: Callable[..., Any]) -> None:
+    def divide(self: NestedTensor, size: Any, dim: int = 0) -> tuple[NestedTensor, ...]:
+        if dim in (0, -self._parts[0].dim() - 1):
+            runs = function(_numbers(self), size, 0)
+            return tuple(NestedTensor.around([self._parts[int(i)] for i in run], self._way) for run in runs)
+        at = _inside(name, self, dim)
+        columns = zip(*(function(p, size, at) for p in self._parts), strict=True)
+        return tuple(NestedTensor.around(column, self._way) for column in columns)
+
+    divide.__name__ = name
+    nested(name)(divide)
+
+
+def _numbers(self: NestedTensor) -> Tensor:
+    from taeda_tensor_core import _C
+
+    return _C.arange(len(self._parts))
+
+
+for _name in ("chunk", "split", "tensor_split"):
+    _divided(_name, getattr(Tensor, _name))
+
+
+@nested("unflatten")
+def _unflatten(self: NestedTensor, dim: int, sizes: Sequence[int]) -> NestedTensor:
+    at = _inside("unflatten", self, dim)
+    return _like(self, lambda p: p.unflatten(at, sizes))
+
+
+@nested("flatten")
+def _flatten(self: NestedTensor, start_dim: int = 0, end_dim: int = -1) -> NestedTensor:
+    start, end = (_inside("flatten", self, d) for d in (start_dim, end_dim))
+    return _like(self, lambda p: p.flatten(start, end))
+
+
+@nested("unsqueeze")
+def _unsqueeze(self: NestedTensor, dim: int) -> NestedTensor:
+    at = _inside("unsqueeze", self, dim, extra=1)
+    return _like(self, lambda p: p.unsqueeze(at))
+
+
+@nested("squeeze")
+def _squeeze(self: NestedTensor, dim: int | None = None) -> NestedTensor:
+    if dim is None:
+        raise RuntimeError("squeeze: argument 'dim' is needed for nested tensors")
+    at = _inside("squeeze", self, dim)
+    return _like(self, lambda p: p.squeeze(at))
+
+
+@nested("permute")
+def _permute(self: NestedTensor, *dims: Any) -> NestedTensor:
+    given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    if not given or given[0] != 0:
+        raise RuntimeError("permute: the first dimension of a nested tensor stays where it is")
+    inner = [_inside("permute", self, d) for d in given[1:]]
+    return _like(self, lambda p: p.permute(inner))
+
+
+@nested("reshape", "view")
+def _reshape(self: NestedTensor, *shape: Any) -> NestedTensor:
+    """Sizes that differ are given by what `shape` of a jagged tensor has in their place, or by -1."""
+    given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    count = len(self._parts)
+    if not given or given[0] not in (count, -1):
+        raise RuntimeError(
+            f"reshape: argument 'shape' is {tuple(given)}, expected {count} parts, as there are"
+        )
+    inner = [size if isinstance(size, int) else -1 for size in given[1:]]
+
+    def one(part: Tensor) -> Tensor:
+        sizes = list(inner)
+        if sizes.count(-1) > 1:  # the first is the one that differs
+            sizes[sizes.index(-1)] = part.shape[0]
+        return part.reshape(sizes)
+
+    return _like(self, one)
+
+
+@nested("__getitem__")
+def _item(self: NestedTensor, index: Any) -> Any:
+    """A part by its number; parts by a slice; of each part what follows a full slice or an ellipsis."""
+    first, *rest = index if isinstance(index, tuple) else (index,)
+    if isinstance(first, int):
+        return self._parts[first][tuple(rest)] if rest else self._parts[first]
+    if first is Ellipsis:
+        return _like(self, lambda p: p[(Ellipsis, *rest)])
+    if not isinstance(first, slice):
+        raise NotImplementedError(
+            f"__getitem__: parts of a nested tensor are picked by a number or a slice, found {type(first).__name__}; "
+            "use unbind() for others"
+        )
+    kept = self._parts[first]
+    return NestedTensor.around([p[tuple(rest)] for p in kept] if rest else kept, self._way)
+
+
+@nested("select")
+def _select(self: NestedTensor, dim: int, index: int) -> Any:
+    if dim in (0, -self._parts[0].dim() - 1):
+        return self._parts[index]
+    at = _inside("select", self, dim)
+    return _like(self, lambda p: p.select(at, index))
+
+
+@nested("narrow")
+def _narrow(self: NestedTensor, dim: int, start: int, length: int) -> NestedTensor:
+    if dim in (0, -self._parts[0].dim() - 1):
+        return NestedTensor.around(self._parts[start : start + length], self._way)
+    at = _inside("narrow", self, dim)
+    return _like(self, lambda p: p.narrow(at, start, length))

@@ -1,0 +1,75 @@
+"""Nested tensors in other shapes: what is done to a nested tensor is done to each of its parts."""
+
+import pytest
+
+import taeda_tensor_core as tc
+
+PARTS = (tc.arange(24.0).reshape(2, 12).sin(), tc.arange(60.0).reshape(5, 12).cos())
+
+
+def made(layout=tc.jagged):
+    return tc.nested.nested_tensor(list(PARTS), layout=layout)
+
+
+def same(nested, expected):
+    parts = nested.unbind()
+    return len(parts) == len(expected) and all(
+        a.shape == b.shape and bool(tc.equal(a, b)) for a, b in zip(parts, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("whole", "part"),
+    [
+        (lambda x: x.unflatten(-1, [3, 4]), lambda p: p.reshape(-1, 3, 4)),
+        (lambda x: x.unflatten(-1, [3, 4]).flatten(-2), lambda p: p),
+        (lambda x: x.unflatten(2, [3, 4]).permute(0, 2, 1, 3), lambda p: p.reshape(-1, 3, 4).transpose(0, 1)),
+        (lambda x: x.unsqueeze(1), lambda p: p[None]),
+        (lambda x: x.unsqueeze(-1).squeeze(-1), lambda p: p),
+        (lambda x: x.view(2, -1, 3, 4), lambda p: p.reshape(-1, 3, 4)),
+        (lambda x: x.reshape(x.shape[0], x.shape[1], -1, 4), lambda p: p.reshape(-1, 3, 4)),
+        (lambda x: x[..., 1:3], lambda p: p[:, 1:3]),
+        (lambda x: x[:, :, -1], lambda p: p[:, -1]),
+        (lambda x: x.select(-1, 0), lambda p: p[:, 0]),
+        (lambda x: x.narrow(-1, 1, 2), lambda p: p[:, 1:3]),
+        (lambda x: tc.chunk(x, 3, dim=-1)[1], lambda p: p[:, 4:8]),
+        (lambda x: x.split([5, 7], -1)[1], lambda p: p[:, 5:]),
+        (lambda x: tc.erf(x), lambda p: p.erf()),
+    ],
+)
+def test_shapes_of_the_parts(whole, part):
+    assert same(whole(made()), [part(p) for p in PARTS])
+
+
+def test_parts_are_picked_and_divided():
+    x = made()
+    assert tc.equal(x[1], PARTS[1]) and tc.equal(x[1, 2], PARTS[1][2]) and same(x[:1], PARTS[:1])
+    assert same(x.narrow(0, 1, 1), PARTS[1:]) and [len(c) for c in x.chunk(2)] == [1, 1]
+
+
+def test_attention_of_sequences_of_several_lengths():
+    """Heads from one projection, as layers of attention take them."""
+    q, k, v = (t.unflatten(-1, [2, 2]).transpose(1, 2) for t in made().chunk(3, dim=-1))
+    found = tc.ops.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2)
+    for part, got in zip(PARTS, found.unbind(), strict=True):
+        heads = [t.reshape(-1, 2, 2).transpose(0, 1) for t in part.chunk(3, dim=-1)]
+        scores = heads[0] @ heads[1].transpose(-1, -2) / 2**0.5
+        scores = scores.masked_fill(tc.ones(scores.shape[-2:]).triu(1).bool(), float("-inf"))
+        assert tc.allclose(got, (scores.softmax(-1) @ heads[2]).transpose(0, 1).flatten(-2), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: x.unflatten(0, [1, 2]), RuntimeError, "unflatten: argument 'dim' is 0"),
+        (lambda x: x.flatten(), RuntimeError, "flatten: argument 'dim' is 0"),
+        (lambda x: x.chunk(2, 5), IndexError, "chunk: argument 'dim' is 5, expected -3 to 2"),
+        (lambda x: x.permute(1, 0, 2), RuntimeError, "permute: the first dimension"),
+        (lambda x: x.reshape(3, -1, 12), RuntimeError, "expected 2 parts"),
+        (lambda x: x[[0, 1]], NotImplementedError, "found list"),
+        (lambda x: x.squeeze(), RuntimeError, "'dim' is needed"),
+    ],
+)
+def test_what_parts_cannot_be_asked(call, error, text):
+    with pytest.raises(error, match=text):
+        call(made())
