@@ -103,8 +103,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"taeda._dynamo.{name}")
-    if name == "explain":
-        from taeda._dynamo._explain import explain
+    if name in ("ExplainOutput", "explain"):
+        from taeda._dynamo import _explain
 
-        return explain
+        return getattr(_explain, name)
     raise AttributeError(f"module 'taeda._dynamo' has no attribute {name!r}")
