@@ -68,6 +68,12 @@ Tensor recorded_others(const Tensor& self, int64_t dim, const Tensor& index, con
                                       ops::ne(ops::unsqueeze(numbers, 1), ops::unsqueeze(numbers, 0)));
   return conj_of(ops::prod(ops::where(met, ops::unsqueeze(x, 0), Tensor(1)), Shape{1}));
 }
+/// Where all factors that meet are finite. Elsewhere the value is that of `Factors`, whether recorded or not.
+Tensor all_finite(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+  const auto strange = [](const Tensor& x) { return ops::to_dtype(ops::logical_not(ops::isfinite(x)), DType::Int64); };
+  const Tensor start = include_self ? strange(self) : ops::zeros_like(strange(self));
+  return ops::eq(ops::scatter_add(start, dim, index, strange(src)), 0);
+}
 bool needs_recorded_others(const Tensor& self, const Tensor& src, bool include_self) {
   return recording() && ((include_self && any_zero(self)) || any_zero(src));
 }
@@ -91,10 +97,14 @@ Tensor scatter_reduce_grad_self(const Tensor& grad, const Tensor& self, int64_t 
   else if (reduce == "amax" || reduce == "amin")
     g = shared(grad, self, dim, index, src, include_self, result) * ops::to_dtype(ops::eq(self, result), grad.dtype());
   else if (!include_self) g = grad;
-  else if (needs_recorded_others(self, src, true))
-    g = grad *
-        ops::reshape(ops::slice(recorded_others(self, dim, index, src, true), 0, 0, self.numel(), 1), self.sizes());
-  else g = grad * Factors(self, dim, index, src, true).others(self);
+  else {
+    Tensor others = Factors(self, dim, index, src, true).others(self);
+    if (needs_recorded_others(self, src, true)) {
+      const Tensor recorded = ops::slice(recorded_others(self, dim, index, src, true), 0, 0, self.numel(), 1);
+      others = ops::where(all_finite(self, dim, index, src, true), ops::reshape(recorded, self.sizes()), others);
+    }
+    g = grad * others;
+  }
   return include_self ? g : ops::scatter_value(g, dim, index, 0);
 }
 
@@ -104,14 +114,16 @@ Tensor scatter_reduce_grad_src(const Tensor& grad, const Tensor& self, int64_t d
   if (reduce == "sum") return scatter_src_backward(grad, dim, index, src.sizes());
   if (reduce == "mean")
     return scatter_src_backward(grad / counts_at(self, dim, index, src, include_self), dim, index, src.sizes());
-  if (reduce == "prod" && needs_recorded_others(self, src, include_self)) {
-    const Tensor all = recorded_others(self, dim, index, src, include_self);
-    const Tensor of_src = ops::slice(all, 0, include_self ? self.numel() : 0, all.numel(), 1);
-    return widen(ops::gather(grad, dim, index) * ops::reshape(of_src, index.sizes()), src.sizes());
-  }
   if (reduce == "prod") {
     const Factors f = Factors(self, dim, index, src, include_self).gathered(dim, index);
-    return widen(ops::gather(grad, dim, index) * f.others(cut_to(src, index.sizes())), src.sizes());
+    Tensor others = f.others(cut_to(src, index.sizes()));
+    if (needs_recorded_others(self, src, include_self)) {
+      const Tensor all = recorded_others(self, dim, index, src, include_self);
+      const Tensor of_src = ops::slice(all, 0, include_self ? self.numel() : 0, all.numel(), 1);
+      const Tensor finite = ops::gather(all_finite(self, dim, index, src, include_self), dim, index);
+      others = ops::where(finite, ops::reshape(of_src, index.sizes()), others);
+    }
+    return widen(ops::gather(grad, dim, index) * others, src.sizes());
   }
   const Tensor hits = ops::to_dtype(ops::eq(cut_to(src, index.sizes()), ops::gather(result, dim, index)), grad.dtype());
   return widen(ops::gather(shared(grad, self, dim, index, src, include_self, result), dim, index) * hits, src.sizes());
