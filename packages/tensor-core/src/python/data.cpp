@@ -256,6 +256,19 @@ PyObject* nested(const Tensor& t, int64_t dim, const char* at, Looks& looks) {
   return list;
 }
 
+constexpr int64_t kFew = 4;
+
+/// A list of at most kFew numbers.
+template <class T>
+PyObject* short_list(const Tensor& t) {
+  T numbers[kFew];
+  const int64_t size = t.numel(), step = t.stride(0) * t.item_bytes();
+  for (int64_t i = 0; i < size; ++i) numbers[i] = *reinterpret_cast<const T*>(t.bytes() + i * step);
+  Object list = own(PyList_New(Py_ssize_t(size)));
+  for (int64_t i = 0; i < size; ++i) PyList_SET_ITEM(list.get(), Py_ssize_t(i), own(leaf_object(numbers[i])).release());
+  return list.release();
+}
+
 Tensor on_host(const Tensor& t) { return t.device().backend == kCPU ? t : ops::to_device(t, Device{}); }
 
 // --- Python functions ---
@@ -341,10 +354,10 @@ Tensor tensor_sharing(PyObject* data, std::optional<DType> dtype, std::optional<
 }
 
 Scalar scalar_of(const Tensor& tensor, const char* op) {
-  // Python's own conversions refuse a value; what asks for an item refuses a call.
-  const std::string_view asked = op;
-  const bool converts = asked == "int" || asked == "float" || asked == "complex" || asked == "tensor";
   if (tensor.numel() != 1) [[unlikely]] {
+    // Python's own conversions refuse a value; what asks for an item refuses a call.
+    const std::string_view asked = op;
+    const bool converts = asked == "int" || asked == "float" || asked == "complex" || asked == "tensor";
     check(!converts, ErrorKind::Value, op, ": found shape ", shape_text(tensor.sizes()),
           ": only one element tensors can be converted to Python scalars");
     fail(ErrorKind::Runtime, op, ": found shape ", shape_text(tensor.sizes()), ": a Tensor with ", tensor.numel(),
@@ -381,7 +394,8 @@ PyObject* to_nested_list(const Tensor& t) {
   if (t.device().backend != kCPU) return to_nested_list(on_host(t));
   if (is_float8(t.dtype())) return to_nested_list(ops::cast(t, DType::Float32));
   // Making lists may run the collector or the handler of a signal, and these any code, which may give `t` itself
-  // another storage or shape: what is read stays.
+  // another storage or shape: few numbers are read before, else what is read stays.
+  if (t.dim() == 1 && t.numel() <= kFew) return visit_dtype(t.dtype(), [&]<class T>() { return short_list<T>(t); });
   const Ref<Storage> kept = t.impl()->storage;
   const Tensor held = t.numel() >= 0x4000 ? detached_alias(t) : t;
   Looks looks;

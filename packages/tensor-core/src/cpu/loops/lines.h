@@ -148,7 +148,8 @@ struct Loops {
   static void body(char* const* p, int64_t n, const LoopParams* params) { contiguous(F(params), p, n, Index()); }
   static constexpr Blocks blocks{&body, {sizeof(R), sizeof(In)...}, operands, guarded};
   static void block_loop(char* const* p, const int64_t* s, int64_t n, const LoopParams* params) {
-    if (n == 1) return one_by_one(F(params), p, s, 1, Index());
+    // So few are sooner computed than brought into a block.
+    if (n <= (is_complex_number<V> ? 1 : 4)) return one_by_one(F(params), p, s, n, Index());
     run_blocks(blocks, p, s, n, params);
   }
 
