@@ -2,8 +2,12 @@
 #include "taeda/ops/sort.h"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cpu/order.h"
 #include "infer/dims.h"
@@ -71,12 +75,34 @@ struct Item {
   int64_t index;
 };
 
+/// A vector whose elements are not set when it is made: the first to touch fresh memory, which takes long, is the loop
+/// that writes it and looks at signals.
 template <class T>
-void fill_items(const T* from, int64_t step, bool descending, std::vector<Item<KeyOf<T>>>& items) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    const KeyOf<T> key = order_key(from[int64_t(i) * step]);
-    items[i] = {descending ? KeyOf<T>(~key) : key, int64_t(i)};
+struct Unset : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unset<U>;
+  };
+  template <class U>
+  void construct(U* place) noexcept {
+    ::new (static_cast<void*>(place)) U;
   }
+  template <class U, class... Args>
+  void construct(U* place, Args&&... args) {
+    ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
+  }
+};
+template <class T> using Room = std::vector<T, Unset<T>>;
+template <class Key> using Items = Room<Item<Key>>;
+
+template <class T>
+void fill_items(const T* from, int64_t step, bool descending, Items<KeyOf<T>>& items) {
+  in_blocks(int64_t(items.size()), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const KeyOf<T> key = order_key(from[i * step]);
+      items[size_t(i)] = {descending ? KeyOf<T>(~key) : key, i};
+    }
+  });
 }
 
 /// Where the results of a call lie, and what they are taken from.
@@ -99,7 +125,7 @@ void for_each_row(const Places& places, bool descending, const Body& body) {
   const Unlocked unlocked(self.numel() > 8192);
   parallel_for(rows.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
                [&](int64_t begin, int64_t end) {
-                 std::vector<Item<KeyOf<T>>> items(size_t(rows.length));
+                 Items<KeyOf<T>> items(size_t(rows.length));
                  for (int64_t r = begin; r < end; ++r) {
                    const T* const from = self.data<T>() + rows.start(r);
                    fill_items(from, rows.step, descending, items);
@@ -109,26 +135,28 @@ void for_each_row(const Places& places, bool descending, const Body& body) {
 }
 
 /// The first `count` items of a row whose elements begin at `from`: their values and places.
-template <class T, class AnyItem>
-void store_row(const Places& to, const T* from, const std::vector<AnyItem>& items, int64_t count, int64_t row) {
+template <class T, class List>
+void store_row(const Places& to, const T* from, const List& items, int64_t count, int64_t row) {
   T* const v = to.values.data<T>() + to.value_rows.start(row);
   int64_t* const x = to.indices.data<int64_t>() + to.index_rows.start(row);
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = items[size_t(i)].index;
-    v[i * to.value_rows.step] = from[index * to.rows.step];
-    x[i * to.index_rows.step] = index;
-  }
+  in_blocks(count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t index = items[size_t(i)].index;
+      v[i * to.value_rows.step] = from[index * to.rows.step];
+      x[i * to.index_rows.step] = index;
+    }
+  });
 }
 
 /// Least-significant-digit radix sort by bytes: stable, linear; passes whose byte is constant are skipped.
 template <class Key>
-void radix_sort(std::vector<Item<Key>>& items) {
+void radix_sort(Items<Key>& items) {
   struct Keyed {
     Key key;
     uint32_t index;
   };
   const size_t n = items.size();
-  std::vector<Keyed> a(n), b(n);
+  Room<Keyed> a(n), b(n);
   const auto each = [n](const auto& body) {
     in_blocks(int64_t(n), [&](int64_t begin, int64_t end) {
       for (size_t i = size_t(begin); i < size_t(end); ++i) body(i);
@@ -148,7 +176,7 @@ void radix_sort(std::vector<Item<Key>>& items) {
 
 /// Stable. Indices count from 0.
 template <class Key>
-void sort_items(std::vector<Item<Key>>& items) {
+void sort_items(Items<Key>& items) {
   if (items.size() > 256 && items.size() < (size_t(1) << 32)) return radix_sort(items);
   if (items.size() <= 16) {  // by insertion, which needs no memory
     for (auto item = items.begin(); item != items.end(); ++item)
@@ -168,7 +196,7 @@ void sort_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const int64_t d = infer::axis_of(dim, self.dim());
   const Places places(values, indices, self, d);
   visit_ordered(self.dtype(), "sort", [&]<class T>() {
-    for_each_row<T>(places, descending, [&](const T* from, std::vector<Item<KeyOf<T>>>& items, int64_t row) {
+    for_each_row<T>(places, descending, [&](const T* from, Items<KeyOf<T>>& items, int64_t row) {
       sort_items(items);
       store_row(places, from, items, int64_t(items.size()), row);
     });
@@ -229,7 +257,7 @@ void topk_of_many(const Places& places, int64_t k, bool largest) {
 }
 /// The k first items in order, those of equal keys by their places.
 template <class Key>
-void order_first(std::vector<Item<Key>>& items, int64_t k) {
+void order_first(Items<Key>& items, int64_t k) {
   Patience patience;
   const auto ahead = [&](const Item<Key>& a, const Item<Key>& b) {
     patience();
@@ -246,7 +274,7 @@ void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
   const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {
     if (many) return topk_of_many<T>(places, k, largest);
-    for_each_row<T>(places, largest, [&](const T* from, std::vector<Item<KeyOf<T>>>& items, int64_t row) {
+    for_each_row<T>(places, largest, [&](const T* from, Items<KeyOf<T>>& items, int64_t row) {
       order_first(items, k);
       store_row(places, from, items, k, row);
     });
@@ -256,8 +284,8 @@ void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self
 /// The runs of equal items: where each begins first in memory, how long it is, and for each element the run's number.
 /// Each NaN is a value of its own, as NaN != NaN.
 template <class Key>
-void runs_of(const std::vector<Item<Key>>& items, std::optional<Key> nan, std::vector<int64_t>& first,
-             std::vector<int64_t>& counts, int64_t* inverse) {
+void runs_of(const Items<Key>& items, std::optional<Key> nan, std::vector<int64_t>& first, std::vector<int64_t>& counts,
+             int64_t* inverse) {
   in_blocks(int64_t(items.size()), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Item<Key>& item = items[size_t(i)];
@@ -280,18 +308,22 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> unique_all_kernel(const Tensor& self)
   visit_ordered(self.dtype(), "unique_all", [&]<class T>() {
     const T* data = flat.data<T>();
     const Unlocked unlocked(n > 8192);
-    std::vector<Item<KeyOf<T>>> items(static_cast<size_t>(n));
+    Items<KeyOf<T>> items(static_cast<size_t>(n));
     fill_items(data, 1, false, items);
     sort_items(items);
     constexpr bool has_nan = cpu::is_half<T> || std::is_floating_point_v<T>;
     runs_of(items, has_nan ? std::optional<KeyOf<T>>(KeyOf<T>(~KeyOf<T>(0))) : std::nullopt, first, counts,
             inverse.data<int64_t>());
     values = empty(Shape{int64_t(first.size())}, self.dtype());
-    for (size_t i = 0; i < first.size(); ++i) values.data<T>()[i] = data[first[i]];
+    in_blocks(int64_t(first.size()), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) values.data<T>()[i] = data[first[size_t(i)]];
+    });
   });
   const auto list = [](const std::vector<int64_t>& items) {
     const Tensor out = empty(Shape{int64_t(items.size())}, DType::Int64);
-    std::copy(items.begin(), items.end(), out.data<int64_t>());
+    in_blocks(out.numel(), [&](int64_t begin, int64_t end) {
+      std::copy(items.begin() + begin, items.begin() + end, out.data<int64_t>() + begin);
+    });
     return out;
   };
   return {values, list(first), inverse, list(counts)};
@@ -316,10 +348,12 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
     });
     values = empty(Shape{int64_t(starts.size())}, self.dtype());
     counts = empty(Shape{int64_t(starts.size())}, DType::Int64);
-    for (size_t i = 0; i < starts.size(); ++i) {
-      values.data<T>()[i] = data[starts[i]];
-      counts.data<int64_t>()[i] = (i + 1 < starts.size() ? starts[i + 1] : flat.numel()) - starts[i];
-    }
+    in_blocks(int64_t(starts.size()), [&](int64_t begin, int64_t end) {
+      for (size_t i = size_t(begin); i < size_t(end); ++i) {
+        values.data<T>()[i] = data[starts[i]];
+        counts.data<int64_t>()[i] = (i + 1 < starts.size() ? starts[i + 1] : flat.numel()) - starts[i];
+      }
+    });
   });
   return {values, inverse, counts};
 }
@@ -327,12 +361,14 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive_kernel(const Tensor& self)
 Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const Tensor index = ops::contiguous(ops::to_dtype(self, DType::Int64));
   int64_t size = minlength;
-  for (int64_t i = 0; i < index.numel(); ++i) {
-    const int64_t v = index.data<int64_t>()[i];
-    check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v,
-          " at position ", i);
-    size = std::max(size, (Count(v) + 1).of("bincount", "the number of bins up to ", v));
-  }
+  in_blocks(index.numel(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t v = index.data<int64_t>()[i];
+      check(v >= 0, ErrorKind::Runtime, "bincount: argument 'self' must hold non-negative integers, found ", v,
+            " at position ", i);
+      size = std::max(size, (Count(v) + 1).of("bincount", "the number of bins up to ", v));
+    }
+  });
   const DType dtype = !weights.defined()                  ? DType::Int64
                       : weights.dtype() == DType::Float32 ? DType::Float32
                                                           : DType::Float64;

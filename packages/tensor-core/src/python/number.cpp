@@ -226,8 +226,11 @@ PyObject* iterate(PyObject* self) noexcept {
     const Tensor& t = tensor_of(self);
     check(t.dim() > 0, ErrorKind::Type, "iter: iteration over a 0-d tensor");
     const Object items = own(PyTuple_New(Py_ssize_t(t.size(0))));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+      if ((i & 0x3fff) == 0x3fff) [[unlikely]]
+        ensure(PyErr_CheckSignals() == 0);
       PyTuple_SET_ITEM(items.get(), i, own(tensor_sequence_item(self, i)).release());
+    }
     return PyObject_GetIter(items.get());
   });
 }
