@@ -7,6 +7,7 @@
 #include "composite/host.h"
 #include "infer/numbers.h"
 #include "taeda/checked.h"
+#include "taeda/interrupt.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -77,8 +78,9 @@ Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
   Shape sizes(tensor.sizes());
   sizes.push_back(classes);
   const Tensor out = ops::zeros(sizes, DType::Int64, Device{});
-  int64_t* row = out.data<int64_t>();
-  for (const int64_t v : std::span(flat.data<int64_t>(), size_t(flat.numel()))) row[v] = 1, row += classes;
+  in_blocks(flat.numel(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out.data<int64_t>()[i * classes + flat.data<int64_t>()[i]] = 1;
+  });
   return ops::to_device(out, tensor.device());
 }
 

@@ -6,6 +6,7 @@
 #include "composite/host.h"
 #include "infer/random.h"
 #include "taeda/autograd_api.h"
+#include "taeda/interrupt.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -86,9 +87,11 @@ Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, Opti
   const Tensor draws = taeda::empty(Shape{n}, DType::Int64), order = taeda::empty(Shape{n}, DType::Int64);
   ops::random_(draws, 0, std::numeric_limits<int64_t>::max(), generator);
   int64_t* p = order.data<int64_t>();
-  std::iota(p, p + n, int64_t(0));
+  in_blocks(n, [&](int64_t begin, int64_t end) { std::iota(p + begin, p + end, begin); });
   // Fisher and Yates: each element trades places with one at or after it.
-  for (int64_t i = 0; i + 1 < n; ++i) std::swap(p[i], p[i + draws.data<int64_t>()[i] % (n - i)]);
+  in_blocks(n - 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::swap(p[i], p[i + draws.data<int64_t>()[i] % (n - i)]);
+  });
   const Device place = device.value_or(Device{});
   if (type == DType::Int64 && place == Device{}) return with_grad(order, requires_grad);
   const Tensor out = taeda::empty(Shape{n}, type, place);
