@@ -78,9 +78,10 @@ Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
   Shape sizes(tensor.sizes());
   sizes.push_back(classes);
   const Tensor out = ops::zeros(sizes, DType::Int64, Device{});
-  in_blocks(flat.numel(), [&](int64_t begin, int64_t end) {
+  const auto mark = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) out.data<int64_t>()[i * classes + flat.data<int64_t>()[i]] = 1;
-  });
+  };
+  in_blocks(flat.numel(), mark, (int64_t(1) << 18) / std::min<int64_t>(classes, 1 << 10));
   return ops::to_device(out, tensor.device());
 }
 

@@ -272,7 +272,10 @@ def resolve_name(f: Callable) -> str | None:
     if name is None:
         return None
     spaces = ((getattr(_C, space), f"taeda.{space}") for space in _overridable.NAMESPACES)
-    for home, prefix in ((Tensor, "taeda.Tensor"), (_package(), "taeda"), *spaces, (_C.ops, "taeda.ops")):
+    layers = (sys.modules.get("taeda_nn.functional"), "taeda.nn.functional")
+    for home, prefix in (
+        (Tensor, "taeda.Tensor"), (_package(), "taeda"), *spaces, layers, (_C.ops, "taeda.ops"),
+    ):  # fmt: skip
         if inspect.getattr_static(home, name, None) is f:
             return f"{prefix}.{name}"
     home = _public_module(getattr(f, "__module__", None) or "", name, f)
