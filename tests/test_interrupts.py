@@ -23,7 +23,7 @@ signal.signal(signal.SIGALRM, signal.default_int_handler)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell began us in the background
 t.manual_seed(0)
 
-def interrupted(call, after):
+def interrupted(call, after=0.1):
     """Seconds from the alarm to KeyboardInterrupt; None when the call was over before the alarm.
 
     By the clock, or by what all threads computed from the call on where that is less.
