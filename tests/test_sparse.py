@@ -165,14 +165,18 @@ def test_products_reduce_what_meets_in_an_element(reduce, layout):
     sparse, values, matrix = pair(requires_grad=True)
     right = RIGHT.detach().requires_grad_()
     places = matrix != 0
-    products = np.ma.array((matrix.unsqueeze(2) * RIGHT).numpy(), mask=~places.unsqueeze(2).expand(5, 7, 3).numpy())
+    products = np.ma.array(
+        (matrix.unsqueeze(2) * RIGHT).numpy(), mask=~places.unsqueeze(2).expand(5, 7, 3).numpy()
+    )
     named = {"sum": products.sum, "mean": products.mean, "amax": products.max, "amin": products.min}[reduce]
     found = t.sparse.mm(sparse.coalesce().to_sparse(layout=layout), right, reduce)
     np.testing.assert_allclose(found.detach().numpy(), named(axis=1).filled(0), rtol=1e-12)
     found.sum().backward()
     shares = places.sum(1, keepdim=True).clamp(1) if reduce == "mean" else 1
     if reduce in ("sum", "mean"):
-        np.testing.assert_allclose(right.grad.numpy(), (matrix / shares).T.sum(1, keepdim=True).expand(7, 3).numpy())
+        np.testing.assert_allclose(
+            right.grad.numpy(), (matrix / shares).T.sum(1, keepdim=True).expand(7, 3).numpy()
+        )
     else:  # one product of each element gives its number on
         assert (right.grad != 0).sum() <= found.numel()
     assert values.grad is not None

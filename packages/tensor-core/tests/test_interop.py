@@ -222,7 +222,6 @@ def test_frombuffer():
         with pytest.raises(ValueError, match=text):
             taeda.frombuffer(raw, **{"dtype": taeda.uint8, **kwargs})
 
-
     with pytest.raises(ValueError, match="buffer protocol, found list"):
         taeda.frombuffer([1, 2], dtype=taeda.uint8)
 

@@ -392,7 +392,9 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise ValueError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum', 'mean', 'amax' or 'amin'")
     if reduce != "sum" and (not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor)):
-        raise NotImplementedError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum' unless only 'mat1' is sparse")
+        raise NotImplementedError(
+            f"mm: argument 'reduce' is {reduce!r}, expected 'sum' unless only 'mat1' is sparse"
+        )
     _fits("mm", mat1, mat2)
     if mat1.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"mm: found shapes {tuple(mat1.shape)} and {tuple(mat2.shape)}, expected matrices")
