@@ -226,7 +226,8 @@ def test_parts_of_channels_last_tensors_stay_channels_last(shape):
     assert not first.is_contiguous(memory_format=format_of)
     for result in (
         first + second, first * 2, first.exp(), first == second, first.clone(), first.double(), x[:, :, ::2] + 1,
-        taeda.where(first > 0, first, second), taeda.empty_like(first), taeda.zeros_like(x[:, ::2]), x[:, :, 1:].clone(),
+        taeda.where(first > 0, first, second), taeda.empty_like(first), taeda.zeros_like(x[:, ::2]),
+        x[:, :, 1:].clone(),
     ):  # fmt: skip
         assert result.is_contiguous(memory_format=format_of) and not result.is_contiguous()
     rows = x.contiguous().chunk(2, 1)

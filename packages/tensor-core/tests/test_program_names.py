@@ -90,7 +90,7 @@ def test_storages_show_the_memory():
     untyped.resize_(48)
     view = tc.empty(0, dtype=tc.int64).set_(typed, 1, (2, 2), (3, 1))
     assert view.tolist() == [[1, 2], [4, 5]]
-    with pytest.raises(RuntimeError, match="found a storage of .*int64, expected one of .*float32"):
+    with pytest.raises(RuntimeError, match=r"found a storage of .*int64, expected one of .*float32"):
         tc.empty(0).set_(typed)
     assert typed.__sizeof__() - x[:0].clone().storage().__sizeof__() == 48
     assert tc.storage._dtype_to_storage_type_map()[tc.int64] == "LongStorage"
