@@ -246,7 +246,10 @@ def _open_extension(path: Any) -> bool:
 
     if not path.is_file():
         return False
-    found = ctypes.CDLL(str(path.resolve()))
+    try:
+        found = ctypes.CDLL(str(path.resolve()))
+    except OSError as error:
+        raise OSError(f"load_library: {path}: {error}") from error
     if hasattr(found, "taeda_extension_version") and not hasattr(found, "taeda_plugin_describe"):
         _opened.append(found)
         return True
