@@ -175,7 +175,7 @@ def test_states_with_counts_as_numbers_are_taken(make):
     old = copy.deepcopy(optimizer.state_dict())
     for state in old["state"].values():
         state["step"] = int(state["step"])
-    others, resumed = build("Adam", make)
+    _others, resumed = build("Adam", make)
     resumed.load_state_dict(old)
     assert all(
         state["step"].item() == 2 and tuple(state["step"].shape) == () for state in resumed.state.values()
