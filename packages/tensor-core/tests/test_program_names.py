@@ -90,9 +90,28 @@ def test_storages_show_the_memory():
     untyped.resize_(48)
     view = tc.empty(0, dtype=tc.int64).set_(typed, 1, (2, 2), (3, 1))
     assert view.tolist() == [[1, 2], [4, 5]]
+    with pytest.raises(RuntimeError, match=r"found a storage of .*int64, expected one of .*float32"):
+        tc.empty(0).set_(typed)
+    assert typed.__sizeof__() - x[:0].clone().storage().__sizeof__() == 48
+    assert tc.storage._dtype_to_storage_type_map()[tc.int64] == "LongStorage"
+    assert tc.storage._storage_type_to_dtype_map()["HalfStorage"] is tc.float16
+    with pytest.raises(NotImplementedError, match="device 'meta'"):
+        tc.empty(3, device="meta").storage()[0]
     view.fill_(0)
     assert x.tolist() == [[9, 0, 0], [3, 0, 0]]
     assert tc.ones(2).set_().numel() == 0
+
+
+def test_storages_of_files(tmp_path):
+    name = str(tmp_path / "numbers")
+    written = tc.FloatStorage.from_file(name, True, 3)  # makes the file
+    written[1] = 2.5
+    assert np.fromfile(name, np.float32).tolist() == [0, 2.5, 0]
+    private = tc.FloatStorage.from_file(name, False, 2)
+    private[0] = 7
+    assert private.tolist() == [7, 2.5] and written[0] == 0
+    with pytest.raises(FileNotFoundError):
+        tc.FloatStorage.from_file(name + "-", False, 2)
 
 
 def test_settings_are_checked_and_given_back():
