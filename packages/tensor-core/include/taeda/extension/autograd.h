@@ -237,15 +237,15 @@ class Function {
     bool rest = true;  // of more than there are arguments
     for (size_t i = count; i < made.size(); ++i) rest = rest && !made[i].defined();
     if (made.size() < count || !rest)
-      throw Error(TAEDA_E_RUNTIME, detail::joined(name(), ": backward gave ", made.size(), " gradients for ",
-                                                  count, " arguments"));
+      throw Error(TAEDA_E_RUNTIME,
+                  detail::joined(name(), ": backward gave ", made.size(), " gradients for ", count, " arguments"));
     pybind11::list out;
     out.append(pybind11::none());
     for (size_t i = 0; i < count; ++i) {
       if (kept.is_tensor[i]) out.append(pybind11::cast(made[i]));
       else if (made[i].defined())
-        throw Error(TAEDA_E_RUNTIME, detail::joined(name(), ": backward gave a gradient for argument ", i,
-                                                    ", which is no tensor"));
+        throw Error(TAEDA_E_RUNTIME,
+                    detail::joined(name(), ": backward gave a gradient for argument ", i, ", which is no tensor"));
     }
     return pybind11::tuple(out);
   }
