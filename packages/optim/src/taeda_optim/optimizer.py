@@ -373,7 +373,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [*([""] if i else []), f"Parameter Group {i}"]
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")]
         return "\n".join([*lines, ")"])
 
