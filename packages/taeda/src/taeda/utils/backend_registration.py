@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda_tensor_core import _C, backends
-from taeda_tensor_core.device_module import get_device_module
+from taeda_registry.slots import nn, tensor
 
 __all__ = ["generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"]
 
@@ -27,8 +26,7 @@ def rename_privateuse1_backend(backend_name: str) -> None:
     global _chosen
     if _chosen not in (None, backend_name):
         raise RuntimeError(f"rename_privateuse1_backend: the backend is '{_chosen}' already")
-    if backend_name not in backends.names():
-        _C._device_count(backend_name)  # loads it, or raises with the names that are known
+    tensor.backends.device_count(backend_name)  # loads it, or raises with the names that are known
     _chosen = backend_name
 
 
@@ -56,7 +54,7 @@ def generate_methods_for_privateuse1_backend(
             "generate_methods_for_privateuse1_backend: call rename_privateuse1_backend with the device's name first"
         )
     name = _chosen
-    module = get_device_module(name)
+    module = tensor.get_device_module(name)
 
     def place(device: Any) -> str:
         if device is None:
@@ -76,11 +74,9 @@ def generate_methods_for_privateuse1_backend(
         """The module, with its parameters and buffers on the device."""
         return self.to(place(device))
 
-    from taeda_registry.slots import nn
-
     added: list[tuple[Any, str, Any]] = []
     if for_tensor:
-        added += [(_C.Tensor, f"is_{name}", property(is_there)), (_C.Tensor, name, move_tensor)]
+        added += [(tensor.Tensor, f"is_{name}", property(is_there)), (tensor.Tensor, name, move_tensor)]
     if for_module:
         added += [(nn.Module, name, move_module)]
     for owner, method, function in added:
