@@ -14,6 +14,7 @@ from taeda import _absent
 from taeda.futures import Future
 from taeda.jit._files import load, save
 from taeda.jit._modules import (
+    Error,
     CompilationUnit,
     RecursiveScriptModule,
     ScriptFunction,
@@ -64,10 +65,6 @@ globals().update(
         _REASON,
     )
 )
-
-
-class Error(RuntimeError):
-    """What compiled programs raise."""
 
 
 class TracingCheckError(Exception):
