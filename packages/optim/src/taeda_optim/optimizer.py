@@ -408,9 +408,7 @@ def _call_before(
     return args, kwargs
 
 
-def _call_after(
-    hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def _call_after(hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for hook in tuple(hooks.values()):
         hook(optimizer, args, kwargs)
 
