@@ -8,10 +8,10 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from taeda_optim import saving
+from taeda_optim import counting, saving
 from taeda_registry.slots import tensor
 
-Hooks = OrderedDict[int, Callable[..., Any]]
+Hooks = dict[int, Callable[..., Any]]
 #: What ``params`` of an optimizer may be: tensors, (name, tensor) pairs, or groups as dicts.
 ParamsT = Iterable[Any]
 #: What `state_dict` gives.
@@ -57,8 +57,8 @@ def _add_hook(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> 
 
 
 # Hooks around the steps of all optimizers.
-_global_pre_hooks: Hooks = OrderedDict()
-_global_post_hooks: Hooks = OrderedDict()
+_global_pre_hooks: Hooks = {}
+_global_post_hooks: Hooks = {}
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHook:
@@ -89,6 +89,9 @@ class Optimizer:
 
     # Whether a parameter stands in its group more than once.
     _repeats: bool = False
+
+    # Whether states count their steps in tensors.
+    _counts: bool = False
 
     # Names of the state tensors shaped like their parameter, as `_state_names` gives them; None: not known.
     def _state_names(self, group: dict[str, Any]) -> set[str] | None:
@@ -255,12 +258,14 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__}.step is not defined")
 
     def _states(self, params: list[Any], *names: str, **numbers: Any) -> list[dict[str, Any]]:
-        """The state of each parameter; a new one has tensors of zeros ``names`` and ``numbers``."""
+        """The state of each parameter; a new one has its count, tensors of zeros ``names`` and ``numbers``."""
         states = [self.state[param] for param in params]
+        least = self._counts + len(names) + len(numbers)
         for param, state in zip(params, states, strict=True):
-            if len(state) < len(names) + len(numbers):
-                new = {**numbers, **{name: tensor.zeros_like(param) for name in names}, **state}
-                state.update(new)
+            if len(state) < least:
+                count = {"step": counting.count_of(0)} if self._counts else {}
+                zeros = {name: tensor.zeros_like(param) for name in names}
+                state.update({**count, **numbers, **zeros, **state})
         return states
 
     # --- hooks ---
@@ -358,6 +363,8 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.state = defaultdict(dict, self.state)
+        if self._counts:
+            counting.as_tensors(self.state.values())
         self._complex = any(p.is_complex() for group in self.param_groups for p in group["params"])
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
@@ -366,7 +373,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [*([""] if i else []), f"Parameter Group {i}"]
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")]
         return "\n".join([*lines, ")"])
 
@@ -385,6 +392,27 @@ def _rounds(params: list[Any], grads: list[Any]) -> Iterator[tuple[list[Any], li
         params, grads = [params[i] for i in again], [grads[i] for i in again]
 
 
+def _call_before(
+    hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a step, as hooks leave them."""
+    for hook in tuple(hooks.values()):  # a hook may take itself away
+        changed = hook(optimizer, args, kwargs)
+        if changed is not None:
+            if not isinstance(changed, tuple) or len(changed) != 2:
+                kind = type(optimizer).__name__
+                raise RuntimeError(
+                    f"{kind}.step: a pre-hook must return None or (args, kwargs), found {changed!r}"
+                )
+            args, kwargs = changed
+    return args, kwargs
+
+
+def _call_after(hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    for hook in tuple(hooks.values()):
+        hook(optimizer, args, kwargs)
+
+
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step that calls the hooks before and after, unless it is the one of a base class that a step calls."""
 
@@ -401,17 +429,15 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         wraps = "_optimizer_step_pre_hooks" not in own  # another one, and has not called __init__
         if wraps or type(self).step is not hooked:
             return step(self, *args, **kwargs)
-        for hook in (*_global_pre_hooks.values(), *own["_optimizer_step_pre_hooks"].values()):
-            changed = hook(self, args, kwargs)
-            if changed is not None:
-                if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(
-                        f"{type(self).__name__}.step: a pre-hook must return None or (args, kwargs), found {changed!r}"
-                    )
-                args, kwargs = changed
+        if _global_pre_hooks:
+            args, kwargs = _call_before(_global_pre_hooks, self, args, kwargs)
+        if own["_optimizer_step_pre_hooks"]:
+            args, kwargs = _call_before(own["_optimizer_step_pre_hooks"], self, args, kwargs)
         result = step(self, *args, **kwargs)
-        for hook in (*own["_optimizer_step_post_hooks"].values(), *_global_post_hooks.values()):
-            hook(self, args, kwargs)
+        if own["_optimizer_step_post_hooks"]:
+            _call_after(own["_optimizer_step_post_hooks"], self, args, kwargs)
+        if _global_post_hooks:
+            _call_after(_global_post_hooks, self, args, kwargs)
         return result
 
     hooked.hooked = True  # type: ignore[attr-defined]
@@ -540,16 +566,15 @@ def _to_scalar(x: Any) -> Any:
     return x.squeeze() if isinstance(x, tensor.Tensor) and x.dim() else x
 
 
+_get_scalar_dtype = counting.count_dtype
+
+
 def _stack_if_compiling(x: Any) -> Any:
     return x
 
 
 def _dispatch_sqrt(x: Any) -> Any:
     return x.sqrt() if isinstance(x, tensor.Tensor) else x**0.5
-
-
-def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
-    return tensor.float64 if tensor.get_default_dtype() == tensor.float64 and not is_fused else tensor.float32
 
 
 def _default_to_fused_or_foreach(
