@@ -311,6 +311,6 @@ def test_exceptions_of_scripts():
         with pytest.raises(jit.Error, match="ValueError: three columns") as raised:
             run(taeda.ones(2, 3))
         assert isinstance(raised.value.__cause__, ValueError)
-        with pytest.raises(RuntimeError, match="matmul|mm") as raised:
+        with pytest.raises(RuntimeError, match=r"matmul|mm") as raised:
             run(taeda.ones(2, 4))
         assert not isinstance(raised.value, jit.Error)

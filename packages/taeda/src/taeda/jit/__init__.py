@@ -14,8 +14,8 @@ from taeda import _absent
 from taeda.futures import Future
 from taeda.jit._files import load, save
 from taeda.jit._modules import (
-    Error,
     CompilationUnit,
+    Error,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
