@@ -22,7 +22,7 @@ struct Device {
 
 /// "cpu", "meta", "mydev:1". cpu and meta print without an index.
 TAEDA_API std::string to_string(Device device);
-/// Parses "cpu", "name", "name:index" (of cpu and meta any index means the same); an unknown name raises RuntimeError that lists the known ones.
+/// Parses "cpu", "name", "name:index"; an unknown name raises RuntimeError that lists the known ones.
 TAEDA_API Device parse_device(std::string_view text);
 
 /// Index that the bare name of a backend stands for on the calling thread: 0 until somebody says otherwise.

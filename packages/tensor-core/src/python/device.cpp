@@ -179,7 +179,8 @@ PyObject* wrap(Device device) {
 std::optional<Device> as_device(PyObject* o) {
   if (is_device(o)) {
     const Device device = value_of(o);
-    if (has_host_index(device)) [[unlikely]] return Device{device.backend};
+    if (has_host_index(device)) [[unlikely]]
+      return Device{device.backend};
     return is_absent(device) ? parse_device(spelled(device)) : device;
   }
   if (PyUnicode_Check(o)) return parse_device(text_of(o, "device"));

@@ -256,7 +256,7 @@ class UntypedStorage(_StorageBase):
         return self._tensor.device
 
     def resize_(self, size: int) -> UntypedStorage:
-        """Another number of bytes. What is beyond it goes back to the system and reads as zeros or as it was, also where
+        """Another number of bytes. What is beyond it goes back to the system: it reads as zeros or as it was, also when
         it is shown again.
 
         Args:
@@ -275,8 +275,8 @@ class UntypedStorage(_StorageBase):
             return self
         if self._tensor._storage_facts()[2] > 1:
             raise RuntimeError(
-                f"UntypedStorage.resize_: memory of {self.nbytes()} bytes that tensors show cannot grow to size={size}; "
-                "use Tensor.resize_ or Tensor.set_"
+                f"UntypedStorage.resize_: memory of {self.nbytes()} bytes that tensors show cannot grow to size={size}"
+                "; use Tensor.resize_ or Tensor.set_"
             )
         grown = _C.empty((size,), dtype=_C.uint8, device=self._tensor.device)
         grown[: self.nbytes()] = self._elements()

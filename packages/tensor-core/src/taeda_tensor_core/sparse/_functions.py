@@ -352,10 +352,14 @@ def _fits(name: str, a: Any, b: Any) -> None:
         raise RuntimeError(f"{name}: found dtypes {a.dtype} and {b.dtype}, expected one")
 
 
-def _sparse_dense(a: Any, b: Any) -> Any:
+def _sparse_dense(a: Any, b: Any, reduce: str = "sum") -> Any:
     rows, columns, values = _rows(a)
     out = core.zeros((a.shape[0], b.shape[1]), dtype=values.dtype, device=values.device)
-    return out.index_add(0, rows, values.unsqueeze(1) * b.index_select(0, columns))
+    products = values.unsqueeze(1) * b.index_select(0, columns)
+    if reduce == "sum":
+        return out.index_add(0, rows, products)
+    places = rows.unsqueeze(1).expand_as(products)
+    return out.scatter_reduce(0, places, products, reduce, include_self=False)
 
 
 def _sparse_sparse(a: Any, b: Any) -> Any:
@@ -378,16 +382,31 @@ def _sparse_sparse(a: Any, b: Any) -> Any:
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """The product of two matrices, of which one or both are sparse; both give a sparse one.
 
+    Args:
+        mat1: (n, k).
+        mat2: (k, m).
+        reduce: What becomes of the products of a row's elements, "sum", "mean", "amax" or "amin"; all but "sum" of a
+            sparse and a dense matrix. Rows without elements give 0.
+
     Raises:
-        RuntimeError: shapes or dtypes that do not fit.
+        RuntimeError: shapes or dtypes that do not fit, or another `reduce`.
+
+    Example:
+        >>> graph = taeda.tensor([[1.0, 0.0, 1.0]]).to_sparse_csr()
+        >>> taeda.sparse.mm(graph, taeda.tensor([[1.0], [2.0], [3.0]]), "mean")
+        tensor([[2.]])
     """
-    if reduce != "sum":
-        raise NotImplementedError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum'")
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum', 'mean', 'amax' or 'amin'")
     _fits("mm", mat1, mat2)
     if mat1.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"mm: found shapes {tuple(mat1.shape)} and {tuple(mat2.shape)}, expected matrices")
     if not isinstance(mat2, SparseTensor):
-        return _sparse_dense(mat1, mat2)
+        return _sparse_dense(mat1, mat2, reduce)
+    if reduce != "sum":
+        raise RuntimeError(
+            f"mm: argument 'reduce' is {reduce!r}, which a sparse 'mat1' and a dense 'mat2' can have"
+        )
     if not isinstance(mat1, SparseTensor):
         return _sparse_dense(_t(mat2), mat1.t()).t()
     return _sparse_sparse(mat1, mat2)
