@@ -223,3 +223,58 @@ def test_patterns_that_do_not_fit():
     for pattern in ("a b -> b a", "a b c", "a b c -> a b d", "a (b c -> a", "a b (c d) -> a b c d"):
         with pytest.raises(ValueError, match="rearrange"):
             rearrange(doubles(2, 3, 4), pattern)
+
+
+class Cube(taeda.autograd.Function):
+    """x ** 3 through NumPy, which sees no tensor of a vmap, and 2 x."""
+
+    @staticmethod
+    def forward(x):
+        return taeda.from_numpy(x.detach().numpy() ** 3), x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, cubes, doubled):
+        (x,) = ctx.saved_tensors
+        return cubes * 3 * x**2 + doubled * 2
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        assert info.batch_size == x.shape[in_dims[0]] and info.randomness == "error"
+        return Cube.apply(x), (in_dims[0], in_dims[0])
+
+
+def test_functions_say_what_they_compute_for_a_batch():
+    x = doubles(2, 3).requires_grad_()
+    cubes, twice = vmap(Cube.apply, in_dims=1, out_dims=1)(x)
+    same(cubes, x**3)
+    same(twice, 2 * x)
+    (found,) = taeda.autograd.grad((cubes + twice).sum(), x)
+    same(found, 3 * x**2 + 2)
+    same(vmap(vmap(lambda a: Cube.apply(a)[0]))(x), x**3)
+    same(vmap(lambda a, b: Cube.apply(a)[0] * b, in_dims=(0, None))(x, taeda.tensor(2.0)), 2 * x**3)
+    factors = doubles(2)
+    same(vmap(lambda b: Cube.apply(x)[0].sum() * b)(factors), (x**3).sum() * factors)
+
+
+def test_rules_of_functions_are_checked():
+    with pytest.raises(RuntimeError, match="generate_vmap_rule"):
+        type(
+            "Both",
+            (taeda.autograd.Function,),
+            {"generate_vmap_rule": True, "vmap": staticmethod(lambda *_: 0)},
+        )
+    rules = {"forward": lambda x: x, "setup_context": lambda *_: None}
+
+    def applied(rule):
+        namespace = {name: staticmethod(f) for name, f in (rules | {"vmap": rule}).items()}
+        return vmap(type("Ruled", (taeda.autograd.Function,), namespace).apply)(doubles(2, 3))
+
+    same(applied(lambda info, in_dims, x: (x * info.batch_size, in_dims[0])), 2 * doubles(2, 3))
+    with pytest.raises(RuntimeError, match="expected a pair"):
+        applied(lambda info, in_dims, x: x)
+    with pytest.raises(RuntimeError, match="out_dims"):
+        applied(lambda info, in_dims, x: (x, (0, 0)))

@@ -421,3 +421,9 @@ def test_windows_are_reached_without_an_import():
 def test_masked_functions_by_the_name_of_their_file():
     x, mask = taeda.tensor([[-3.0, -2.0, -1.0]]), taeda.tensor([[True, False, True]])
     assert taeda.masked._ops.amax(x, 1, mask=mask).tolist() == [-1.0]
+
+
+def test_functions_of_layers_are_listed_where_programs_find_them():
+    listed = taeda.overrides.get_overridable_functions()
+    assert taeda.nn.functional.gelu in listed[taeda.nn.functional]
+    assert taeda.nn.functional.cross_entropy in listed[taeda.nn.functional]

@@ -159,6 +159,43 @@ def test_batches_of_products():
     np.testing.assert_allclose(t.bmm(sparse, right).numpy(), (sparse.to_dense() @ right).numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("layout", [t.sparse_coo, t.sparse_csr])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_products_reduce_what_meets_in_an_element(reduce, layout):
+    sparse, values, matrix = pair(requires_grad=True)
+    right = RIGHT.detach().requires_grad_()
+    places = matrix != 0
+    products = np.ma.array(
+        (matrix.unsqueeze(2) * RIGHT).numpy(), mask=~places.unsqueeze(2).expand(5, 7, 3).numpy()
+    )
+    named = {"sum": products.sum, "mean": products.mean, "amax": products.max, "amin": products.min}[reduce]
+    found = t.sparse.mm(sparse.coalesce().to_sparse(layout=layout), right, reduce)
+    np.testing.assert_allclose(found.detach().numpy(), named(axis=1).filled(0), rtol=1e-12)
+    found.sum().backward()
+    shares = places.sum(1, keepdim=True).clamp(1) if reduce == "mean" else 1
+    if reduce in ("sum", "mean"):
+        np.testing.assert_allclose(
+            right.grad.numpy(), (matrix / shares).T.sum(1, keepdim=True).expand(7, 3).numpy()
+        )
+    else:  # one product of each element gives its number on
+        assert (right.grad != 0).sum() <= found.numel()
+    assert values.grad is not None
+
+
+def test_products_name_the_reductions_that_they_have():
+    sparse = pair()[0]
+    with pytest.raises(ValueError, match="expected 'sum', 'mean', 'amax' or 'amin'"):
+        t.sparse.mm(sparse, RIGHT, "prod")
+    with pytest.raises(NotImplementedError, match="unless only 'mat1' is sparse"):
+        t.sparse.mm(sparse, sparse.t(), "mean")
+
+
+def test_data_of_a_sparse_tensor_shares_its_values():
+    sparse = pair(requires_grad=True)[0]
+    assert sparse.requires_grad and not sparse.data.requires_grad
+    assert sparse.data._values().data_ptr() == sparse._values().data_ptr()
+
+
 def test_a_sparse_leaf_takes_a_sparse_gradient():
     leaf = t.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2), requires_grad=True)
     (leaf @ t.tensor([[1.0], [10.0]])).sum().backward()

@@ -85,14 +85,16 @@ def test_one_step(case, steps):
     assert mine["keys"] == theirs["keys"]
     assert mine["text"] == theirs["text"]
     assert mine["samples"].keys() == theirs["samples"].keys()
+    # A sum whose terms cancel (a bias before a batch norm) leaves the rounding of what was added.
+    floor = 1e-12 * max(1.0, *(given[1] for given in theirs["samples"].values() if given is not None))
     for key, expected in theirs["samples"].items():
         found = mine["samples"][key]
         assert (found is None) == (expected is None), key
         if expected is not None:
             scale = expected[1]
-            assert abs(found[1] - scale) <= tolerance * scale + 1e-12, key
+            assert abs(found[1] - scale) <= tolerance * scale + floor, key
             np.testing.assert_allclose(
-                found[0], expected[0], rtol=0, atol=tolerance * scale + 1e-12, err_msg=key
+                found[0], expected[0], rtol=0, atol=tolerance * scale + floor, err_msg=key
             )
     # What transformers' models generate, and whether their files came back as they were.
     assert mine.get("tokens") == theirs.get("tokens")

@@ -290,3 +290,13 @@ def test_classes_answer_for_gradients():
     assert grad(sums, x) == grad([sums], x) == grad(x, [sums]) == ("grad", 2)
     assert backward(sums) == backward([x, sums]) == ("backward", 1)
     assert grad((x * x).sum(), x)[0].tolist() == [2, 2]
+
+
+def test_the_gradient_by_its_private_name(x):
+    x._grad = taeda.ones(3, dtype=taeda.float64)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == x._grad.tolist() == [3, 3, 3]
+    x._grad = None
+    assert x.grad is None
+    with pytest.raises(TypeError, match="expected a Tensor or None"):
+        x._grad = 1.0

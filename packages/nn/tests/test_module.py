@@ -412,6 +412,15 @@ def test_parameters_show_that_they_require_grad():
     assert "requires_grad" not in repr(nn.Parameter(tt.ones(2), requires_grad=False))
 
 
+@pytest.mark.parametrize("make", [nn.Parameter, nn.Buffer])
+def test_pickles_keep_what_programs_say_of_parameters(make):
+    value = make(tt.ones(2))
+    value.tag = {"group": 1}
+    read = pickle.loads(pickle.dumps(value))
+    assert type(read) is make and read.tag == {"group": 1} and read.tolist() == [1, 1]
+    assert read.requires_grad == value.requires_grad
+
+
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
 def test_copies_of_parameters_share_memory_as_the_originals_did(duplicate):
     whole = nn.Parameter(tt.zeros(4))

@@ -184,3 +184,37 @@ def test_copies_are_independent(make):
     assert twin.state[q]["step"] == 2
     assert next(iter(optimizer.state.values()))["step"] == 1
     assert values(q)[0] < values(p)[0]
+
+
+def test_a_line_search_keeps_to_the_evaluations_that_are_left(make):
+    param = make[0]([1.0])
+    optimizer = optim.LBFGS([param], lr=0.1, max_iter=4, max_eval=6, line_search_fn="strong_wolfe")
+    calls = []
+
+    def closure():
+        optimizer.zero_grad()
+        # A gradient that does not belong to its loss: no step along it lowers the loss.
+        ((param - 3.0) ** 2).sum().backward()
+        calls.append(1)
+        return 1.0 + len(calls)
+
+    optimizer.step(closure)
+    assert len(calls) <= 7
+
+
+@pytest.mark.parametrize("slopes", [(0.0, 0.0), (-1.0, -1.0)])
+def test_a_cubic_without_curvature_has_its_minimum_in_the_middle(slopes):
+    from taeda_optim.lbfgs import cubic_minimum
+
+    losses = (1.0, 1.0 + slopes[0])
+    assert cubic_minimum(0.0, losses[0], slopes[0], 1.0, losses[1], slopes[1]) == 0.5
+    assert cubic_minimum(1.0, 1.0, -1.0, 1.0, 1.0, -1.0) == 1.0
+
+
+def test_groups_stand_apart_in_the_text(make):
+    first, second = make[0]([1.0]), make[0]([2.0])
+    lines = repr(optim.SGD([{"params": [first]}, {"params": [second], "lr": 0.5}], lr=0.1)).splitlines()
+    assert (
+        lines[lines.index("Parameter Group 1") - 1] == ""
+        and "" not in lines[: lines.index("Parameter Group 1") - 1]
+    )

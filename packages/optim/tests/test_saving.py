@@ -110,3 +110,73 @@ def test_state_takes_the_parameters_dtype(make):
     resumed.load_state_dict(optimizer.state_dict())
     assert resumed.state[single[0]]["exp_avg"].dtype == tt.float32
     assert resumed.param_groups[0]["lr"] == 0.1
+
+
+COUNTING = [
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "Adagrad",
+    "Adadelta",
+    "RMSprop",
+    "Rprop",
+    "ASGD",
+    "Adafactor",
+]
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_steps_are_counted_in_tensors_that_programs_write(name, make):
+    params, optimizer = build(name, make)
+    run(params, optimizer, make, 0, 2)
+    count = optimizer.state[params["weight"]]["step"]
+    assert isinstance(count, tt.Tensor) and count.dtype == tt.float32 and tuple(count.shape) == ()
+    assert count.item() == 2
+    run(params, optimizer, make, 2, 3)
+    assert optimizer.state[params["weight"]]["step"] is count and count.item() == 3
+    # Written in place, replaced, and as a number: the next step goes on from it.
+    for wanted, written in ((11, lambda: count.fill_(10.0)), (6, lambda: tt.tensor(5.0)), (8, lambda: 7)):
+        optimizer.state[params["weight"]]["step"] = written()
+        run(params, optimizer, make, 3, 4)
+        assert optimizer.state[params["weight"]]["step"].item() == wanted
+    assert optimizer.state[params["bias"]]["step"].item() == 6
+
+
+def test_a_written_count_is_what_the_step_computes_with(make):
+    params, optimizer = build("Adam", make)
+    for count in optimizer.state.values():
+        assert not count
+    run(params, optimizer, make, 0, 1)
+    before = make[2](params["bias"])
+    state = optimizer.state[params["bias"]]
+    state["step"].fill_(99.0)
+    average, square = make[2](state["exp_avg"]), make[2](state["exp_avg_sq"])
+    run(params, optimizer, make, 1, 2)
+    gradient = np.full(SHAPES["bias"], 0.2 - 1)
+    average, square = 0.9 * average + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+    step = 0.1 * average / (1 - 0.9**100) / (np.sqrt(square / (1 - 0.999**100)) + 1e-8)
+    np.testing.assert_allclose(make[2](params["bias"]), before - step, rtol=1e-12)
+
+
+def test_a_step_that_fails_counts_nothing(make):
+    params, optimizer = build("Adam", make)
+    run(params, optimizer, make, 0, 1)
+    optimizer.state[params["bias"]]["exp_avg"] = tt.zeros(5)
+    with pytest.raises((RuntimeError, ValueError)):
+        run(params, optimizer, make, 1, 2)
+    assert [state["step"].item() for state in optimizer.state.values()] == [1, 1, 1]
+
+
+def test_states_with_counts_as_numbers_are_taken(make):
+    params, optimizer = build("Adam", make)
+    run(params, optimizer, make, 0, 2)
+    old = copy.deepcopy(optimizer.state_dict())
+    for state in old["state"].values():
+        state["step"] = int(state["step"])
+    _others, resumed = build("Adam", make)
+    resumed.load_state_dict(old)
+    assert all(
+        state["step"].item() == 2 and tuple(state["step"].shape) == () for state in resumed.state.values()
+    )

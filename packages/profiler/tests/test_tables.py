@@ -77,6 +77,8 @@ def test_total_average(prof):
     total = prof.key_averages().total_average()
     assert total.key == "Total" and total.count == sum(row.count for row in prof.key_averages())
     assert total.self_cpu_time_total == pytest.approx(prof.key_averages().self_cpu_time_total)
+    for old in ("cuda_time", "cuda_time_total", "self_cuda_time_total", "self_cuda_memory_usage"):
+        assert getattr(total, old) == getattr(total, old.replace("cuda", "device"))
 
 
 def test_sums_of_single_events_are_those_of_the_columns(prof):

@@ -287,3 +287,22 @@ def test_references_are_the_functions_themselves():
     for module in (refs, prims):
         with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
             module.nonsense
+
+
+def test_old_questions_after_the_build_are_answered_with_a_warning():
+    for part in ("cuda", "cudnn", "mkldnn", "mps"):
+        with pytest.warns(UserWarning, match=f"'has_{part}' is deprecated, please use 'backends.{part}.is_"):
+            assert taeda._names.lookup(f"has_{part}") is getattr(taeda.backends, part).is_available()
+
+
+def test_kinds_of_recorded_programs_can_be_named():
+    assert taeda.Graph is taeda._C.Graph and taeda.Value is taeda._C.Value
+    with pytest.raises(NotImplementedError, match="recorded"):
+        taeda.Value()
+
+
+def test_warnings_of_old_programs_can_be_switched_on():
+    warning = taeda.utils.backcompat.broadcast_warning
+    warning.enabled = True
+    assert warning.enabled and not taeda.utils.backcompat.keepdim_warning.enabled
+    warning.enabled = False

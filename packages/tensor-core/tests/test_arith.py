@@ -216,6 +216,27 @@ def test_errors_name_operator_and_shapes():
         taeda.tensor([True]) - taeda.tensor([False])
 
 
+@pytest.mark.parametrize("shape", [(2, 6, 3, 4), (2, 6, 3, 4, 2)])
+def test_parts_of_channels_last_tensors_stay_channels_last(shape):
+    """Results close the gaps between the parts and keep the order; other orders with gaps give row-major results."""
+    form = "channels_last" if len(shape) == 4 else "channels_last_3d"
+    format_of = getattr(taeda, form)
+    x = taeda.randn(shape).contiguous(memory_format=format_of)
+    first, second = x.chunk(2, 1)
+    assert not first.is_contiguous(memory_format=format_of)
+    for result in (
+        first + second, first * 2, first.exp(), first == second, first.clone(), first.double(), x[:, :, ::2] + 1,
+        taeda.where(first > 0, first, second), taeda.empty_like(first), taeda.zeros_like(x[:, ::2]),
+        x[:, :, 1:].clone(),
+    ):  # fmt: skip
+        assert result.is_contiguous(memory_format=format_of) and not result.is_contiguous()
+    rows = x.contiguous().chunk(2, 1)
+    np.testing.assert_array_equal((first + second).numpy(), (rows[0] + rows[1]).numpy())
+    assert (rows[0] + rows[1]).is_contiguous()
+    assert (x.contiguous().transpose(1, 2)[:, :, ::2] + 1).is_contiguous()
+    assert (first[:, :1] + 1).is_contiguous()
+
+
 def test_channels_last_travels():
     x = taeda.ones(2, 3, 4, 5).contiguous(memory_format=taeda.channels_last)
     result = (x * 2 + taeda.ones(1, 3, 1, 1)).relu()

@@ -70,26 +70,6 @@ def test_sparse_products():
     same(taeda.smm(sparse, right).to_dense(), dense @ right)
     same(taeda.hspmm(sparse, right).to_dense(), dense @ right)
     same(taeda.spmm(sparse, right), dense @ right)
-    for layout in (sparse, dense.to_sparse_csr()):
-        same(
-            taeda.sparse.mm(layout, right, "mean"),
-            [[(right[0, j] + 2 * right[2, j]) / 2 for j in (0, 1)], 3 * right[2]],
-        )
-        same(
-            taeda.sparse.mm(layout, right, "amax"), [np.maximum(right[0], 2 * right[2].numpy()), 3 * right[2]]
-        )
-        same(
-            taeda.sparse.mm(layout, right, "amin"), [np.minimum(right[0], 2 * right[2].numpy()), 3 * right[2]]
-        )
-    weights = right.clone().requires_grad_()
-    taeda.sparse.mm(sparse, weights, "mean").sum().backward()
-    same(weights.grad, [[0.5, 0.5], [0, 0], [4, 4]])
-    with pytest.raises(RuntimeError, match="'reduce' is 'prod', expected 'sum', 'mean', 'amax' or 'amin'"):
-        taeda.sparse.mm(sparse, right, "prod")
-    with pytest.raises(
-        RuntimeError, match="'reduce' is 'mean', which a sparse 'mat1' and a dense 'mat2' can have"
-    ):
-        taeda.sparse.mm(sparse, right.to_sparse(), "mean")
     same(taeda.indices_copy(sparse), sparse.indices())
     with pytest.raises(RuntimeError, match="expected a sparse"):
         taeda.smm(dense, right)

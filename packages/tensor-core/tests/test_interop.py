@@ -222,6 +222,31 @@ def test_frombuffer():
         with pytest.raises(ValueError, match=text):
             taeda.frombuffer(raw, **{"dtype": taeda.uint8, **kwargs})
 
+    with pytest.raises(ValueError, match="buffer protocol, found list"):
+        taeda.frombuffer([1, 2], dtype=taeda.uint8)
+
+
+def test_asarray_of_bytes_groups_them():
+    numbers = np.array([1.5, -2, 3], np.float32)
+    memory = bytearray(numbers.tobytes())
+    shared = taeda.asarray(memory)
+    assert shared.dtype is taeda.float32 and shared.tolist() == numbers.tolist()
+    shared[0] = 4
+    assert np.frombuffer(memory, np.float32)[0] == 4
+    assert taeda.asarray(memory, dtype=taeda.int16).tolist() == np.frombuffer(memory, np.int16).tolist()
+    assert taeda.asarray(bytes(memory), dtype=taeda.uint8).tolist() == list(memory)
+    halves = np.ones(3, np.float16)
+    over = taeda.asarray(memoryview(halves), dtype=taeda.float16)
+    assert over.tolist() == [1, 1, 1] and over.data_ptr() == halves.ctypes.data
+    copied = taeda.asarray(memory, copy=True)
+    copied[0] = 9
+    assert shared[0] == 4 and taeda.asarray(memory, copy=False).data_ptr() == shared.data_ptr()
+    with pytest.raises(ValueError, match="no multiple of the item size 4"):
+        taeda.asarray(b"abc")
+    assert taeda.asarray(array.array("d", [1, 2]), dtype=taeda.float64).tolist() == [1, 2]
+    capsule = shared.__dlpack__()
+    assert taeda.asarray(capsule).data_ptr() == shared.data_ptr()
+
 
 def test_buffer_protocol():
     t = taeda.arange(6).reshape(2, 3)

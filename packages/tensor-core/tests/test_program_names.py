@@ -91,6 +91,13 @@ def test_storages_show_the_memory():
     x.copy_(tc.arange(6).reshape(2, 3))
     view = tc.empty(0, dtype=tc.int64).set_(typed, 1, (2, 2), (3, 1))
     assert view.tolist() == [[1, 2], [4, 5]]
+    with pytest.raises(RuntimeError, match=r"found a storage of .*int64, expected one of .*float32"):
+        tc.empty(0).set_(typed)
+    assert typed.__sizeof__() - x[:0].clone().storage().__sizeof__() == 48
+    assert tc.storage._dtype_to_storage_type_map()[tc.int64] == "LongStorage"
+    assert tc.storage._storage_type_to_dtype_map()["HalfStorage"] is tc.float16
+    with pytest.raises(NotImplementedError, match="device 'meta'"):
+        tc.empty(3, device="meta").storage()[0]
     view.fill_(0)
     assert x.tolist() == [[9, 0, 0], [3, 0, 0]]
     assert tc.ones(2).set_().numel() == 0
@@ -131,6 +138,18 @@ def test_numbers_mean_accelerators():
     for call in (tc.device, tc.ones(1).to, lambda n: tc.zeros(2, device=n)):
         with pytest.raises(RuntimeError, match="Device index must not be negative, found -1"):
             call(-1)
+
+
+def test_storages_of_files(tmp_path):
+    name = str(tmp_path / "numbers")
+    written = tc.FloatStorage.from_file(name, True, 3)  # makes the file
+    written[1] = 2.5
+    assert np.fromfile(name, np.float32).tolist() == [0, 2.5, 0]
+    private = tc.FloatStorage.from_file(name, False, 2)
+    private[0] = 7
+    assert private.tolist() == [7, 2.5] and written[0] == 0
+    with pytest.raises(FileNotFoundError):
+        tc.FloatStorage.from_file(name + "-", False, 2)
 
 
 def test_settings_are_checked_and_given_back():
@@ -319,3 +338,59 @@ def test_operators_are_found_by_name_in_the_compiled_module():
     assert tc._C._jit_get_operation("aten::add")[1] == ["default"]
     assert tc._C._jit_get_operation("aten::nothing_of_the_kind") == (None, None)
     assert tc._C.default_generator is tc.default_generator
+
+
+KEYWORDS = [
+    ("swapdims", lambda t: tc.swapdims(t, dim0=0, dim1=1), lambda a: a.T),
+    ("swapdims method", lambda t: t.swapdims(dim0=1, dim1=0), lambda a: a.T),
+    ("heaviside", lambda t: tc.heaviside(t - 2, values=t), lambda a: np.heaviside(a - 2, a)),
+    ("hsplit", lambda t: tc.hsplit(t, sections=3)[1], lambda a: a[:, 1:2]),
+    ("vsplit", lambda t: tc.vsplit(t, indices=(1,))[1], lambda a: a[1:]),
+    ("dropout", lambda t: tc.dropout(t, p=0.5, train=False), lambda a: a),
+    ("copy_", lambda t: tc.zeros(2, 3).copy_(other=t), lambda a: a),
+    ("cumprod", lambda t: tc.cumprod(a=t, axis=1), lambda a: a.cumprod(1)),
+    ("isin", lambda t: tc.isin(elements=t, test_element=2.0), lambda a: a == 2),
+    ("uniform_", lambda t: t.clone().uniform_(to=0.0), np.zeros_like),
+    ("uniform_ from", lambda t: t.clone().uniform_(**{"from": 1.0, "to": 1.0}), np.ones_like),
+    ("random_", lambda t: t.clone().random_(to=1), np.zeros_like),
+    ("random_ from", lambda t: t.clone().random_(**{"from": 3, "to": 4}), lambda a: np.full_like(a, 3)),
+    ("resize_as_", lambda t: tc.zeros(0).resize_as_(the_template=t).fill_(1), np.ones_like),
+    ("one_hot", lambda t: tc.ops.one_hot(input=t.long()[0], num_classes=3), lambda a: np.eye(3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"), [case[1:] for case in KEYWORDS], ids=[case[0] for case in KEYWORDS]
+)
+def test_arguments_have_the_names_that_programs_use(call, expected):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(call(tc.from_numpy(array)).numpy(), expected(array))
+
+
+def test_normalisation_takes_the_choice_of_a_library():
+    x = tc.arange(24.0).reshape(2, 4, 3)
+    ops, eps = tc, 1e-5
+    plain = ops.layer_norm(x, (3,), None, None, eps)
+    for choice in (True, False):
+        assert (ops.layer_norm(x, (3,), None, None, eps, choice) == plain).all()
+        assert (ops.layer_norm(x, (3,), cudnn_enable=choice) == plain).all()
+        assert ops.group_norm(x, 2, None, None, eps, choice).shape == x.shape
+        assert ops.instance_norm(x, None, None, None, None, True, 0.1, eps, choice).shape == x.shape
+        assert ops.batch_norm(x, None, None, None, None, True, 0.1, eps, choice).shape == x.shape
+        assert (
+            ops.batch_norm(x, None, None, None, None, True, 0.1, eps, cudnn_enabled=choice).shape == x.shape
+        )
+    with pytest.raises(TypeError, match="layer_norm: expected at most 5"):
+        ops.layer_norm(x, (3,), None, None, eps, 1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'cudnn_enabled'"):
+        ops.softmax(x, 1, cudnn_enabled=True)
+
+
+def test_resize_gives_the_elements_another_shape():
+    x = tc.arange(6)
+    with pytest.warns(UserWarning, match="non-inplace resize"):
+        assert x.resize(2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.warns(UserWarning, match="non-inplace resize"):
+        assert x.resize_as(tc.ones(3, 2)).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="expected the 6 elements"), pytest.warns(UserWarning):
+        x.resize((7,))

@@ -8,6 +8,19 @@ from typing import Any
 from taeda_nn._bind import Tensor, disabled_torch_function, has_autograd, tensor
 
 
+def _rebuild_with_state(make: Any, args: tuple[Any, ...], state: dict[str, Any]) -> Tensor:
+    made = make(*args)
+    made.__dict__.update(state)
+    return made
+
+
+def _reduced(parameter: Tensor, make: Any, *facts: Any) -> tuple[Any, ...]:
+    """For pickle: the values, those facts and what programs said of it by attributes."""
+    args = type(parameter), parameter.data, *facts
+    state = parameter.__dict__
+    return (_rebuild_with_state, (make, args, state)) if state else (make, args)
+
+
 def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Tensor:
     try:
         return Tensor._make_subclass(cls, data, requires_grad)
@@ -88,7 +101,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.data, self.requires_grad)
+        return _reduced(self, _rebuild, self.requires_grad)
 
     def __repr__(self) -> str:
         shown = "Parameter containing:\n" + repr(self.data)
@@ -131,7 +144,7 @@ class Buffer(Tensor):
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild_buffer, (type(self), self.data, self.persistent)
+        return _reduced(self, _rebuild_buffer, self.persistent)
 
     def __repr__(self) -> str:
         return repr(self.data)

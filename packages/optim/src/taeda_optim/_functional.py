@@ -64,7 +64,7 @@ def _run(
     for i, param in enumerate(params):
         made.state[param] = {name: items[i] for name, items in states.items() if i < len(items)}
         if steps is not None:
-            made.state[param]["step"] = int(steps[i])
+            made.state[param]["step"] = steps[i]
     with tensor.enable_grad() if group["differentiable"] else tensor.no_grad():
         made._update(group, params, grads)
     for i, param in enumerate(params):

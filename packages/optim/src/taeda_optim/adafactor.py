@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from taeda_optim.counting import count_of, next_counts, raise_counts
 from taeda_optim.optimizer import Optimizer, ParamsT, check_range, check_rate
 from taeda_registry.slots import tensor
 
@@ -29,6 +30,8 @@ class Adafactor(Optimizer):
     Example:
         >>> optimizer = Adafactor(model.parameters(), lr=1e-2)
     """
+
+    _counts = True
 
     def __init__(
         self,
@@ -60,13 +63,14 @@ class Adafactor(Optimizer):
             grad = -gradient if group["maximize"] else gradient
             state = self.state[param]
             if not state:
-                state.update(step=0, **_moments(param))
-            state["step"] = int(state["step"]) + 1
-            self._update_one(group, param, grad, state)
+                state.update(step=count_of(0), **_moments(param))
+            (step,) = next_counts([state])
+            self._update_one(group, param, grad, state, step)
+            raise_counts([state])
 
     @staticmethod
-    def _update_one(group: dict[str, Any], param: Any, grad: Any, state: dict[str, Any]) -> None:
-        lr, step, (eps1, eps2) = float(group["lr"]), state["step"], group["eps"]
+    def _update_one(group: dict[str, Any], param: Any, grad: Any, state: dict[str, Any], step: int) -> None:
+        lr, (eps1, eps2) = float(group["lr"]), group["eps"]
         eps1 = tensor.finfo(param.dtype).eps if eps1 is None else eps1
         share = step ** group["beta2_decay"]
         scale = max(eps2, _mean_root(param)) * min(lr, 1 / math.sqrt(step))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taeda_optim._functional import adam, adamw  # noqa: F401
+from taeda_optim.counting import next_counts, raise_counts
 from taeda_optim.optimizer import (
     Optimizer,
     add_quotient,
@@ -49,6 +50,8 @@ class Adam(Optimizer):
         >>> optimizer = Adam(model.named_parameters(), lr=1e-3)
     """
 
+    _counts = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -80,8 +83,8 @@ class Adam(Optimizer):
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         amsgrad = group["amsgrad"]
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
-        states = self._states(params, *names, step=0)
-        steps = [state["step"] + 1 for state in states]
+        states = self._states(params, *names)
+        steps = next_counts(states)
         recorded = group["differentiable"]
         beta1, beta2 = group["betas"] if recorded else map(float, group["betas"])
         call = (not self._complex and not recorded and fused("_fused_adam_")) or update_adam
@@ -90,8 +93,7 @@ class Adam(Optimizer):
             [s["max_exp_avg_sq"] for s in states] if amsgrad else [], steps, number(group), beta1, beta2,
             group["eps"], group["weight_decay"], amsgrad, group["maximize"], group["decoupled_weight_decay"],
         )  # fmt: skip
-        for state, step in zip(states, steps, strict=True):
-            state["step"] = step
+        raise_counts(states)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

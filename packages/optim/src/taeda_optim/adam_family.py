@@ -8,6 +8,7 @@ from typing import Any
 
 from taeda_optim._functional import adamax, nadam, radam  # noqa: F401
 from taeda_optim.adam import check_adam, update_moments
+from taeda_optim.counting import next_counts, raise_counts
 from taeda_optim.optimizer import (
     Optimizer,
     add_quotient,
@@ -48,6 +49,8 @@ class Adamax(Optimizer):
         ValueError: options out of range.
     """
 
+    _counts = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -69,16 +72,16 @@ class Adamax(Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         beta1, beta2 = _betas(group)
-        states = self._states(params, "exp_avg", "exp_inf", step=0)
-        for param, gradient, state in zip(params, grads, states, strict=True):
-            step = state["step"] + 1
+        states = self._states(params, "exp_avg", "exp_inf")
+        steps = next_counts(states)
+        for param, gradient, state, step in zip(params, grads, states, steps, strict=True):
             param = real_view(param)
             grad = directed(group, param, real_view(gradient))
             average, largest = real_view(state["exp_avg"]), real_view(state["exp_inf"])
             average.lerp_(grad, 1 - beta1)
             largest.copy_((largest * beta2).maximum(grad.abs().add_(group["eps"])))
             add_quotient(param, average, largest, -number(group) / (1 - beta1**step))
-            state["step"] = step
+        raise_counts(states)
 
 
 class NAdam(Optimizer):
@@ -93,6 +96,8 @@ class NAdam(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _counts = True
 
     def __init__(
         self,
@@ -118,13 +123,16 @@ class NAdam(Optimizer):
         return {"exp_avg", "exp_avg_sq"}
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        states = self._states(params, "exp_avg", "exp_avg_sq", step=0, mu_product=1.0)
-        for param, gradient, state in zip(params, grads, states, strict=True):
-            self._update_one(group, real_view(param), real_view(gradient), state)
+        states = self._states(params, "exp_avg", "exp_avg_sq", mu_product=1.0)
+        for param, gradient, state, step in zip(params, grads, states, next_counts(states), strict=True):
+            self._update_one(group, real_view(param), real_view(gradient), state, step)
+        raise_counts(states)
 
     @staticmethod
-    def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
-        (beta1, beta2), lr, step = _betas(group), number(group), state["step"] + 1
+    def _update_one(
+        group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any], step: int
+    ) -> None:
+        (beta1, beta2), lr = _betas(group), number(group)
         grad, average, square = decayed(group, param, gradient), *_moments(state)
         # The momentum of this step and of the next, after the paper's warm-up.
         now, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
@@ -133,7 +141,7 @@ class NAdam(Optimizer):
         denominator = square.div(1 - beta2**step).sqrt().add(group["eps"])
         add_quotient(param, grad, denominator, -lr * (1 - now) / (1 - product))
         add_quotient(param, average, denominator, -lr * following / (1 - product * following))
-        state["step"], state["mu_product"] = step, product
+        state["mu_product"] = product
 
 
 class RAdam(Optimizer):
@@ -147,6 +155,8 @@ class RAdam(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _counts = True
 
     def __init__(
         self,
@@ -170,13 +180,16 @@ class RAdam(Optimizer):
         return {"exp_avg", "exp_avg_sq"}
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        states = self._states(params, "exp_avg", "exp_avg_sq", step=0)
-        for param, gradient, state in zip(params, grads, states, strict=True):
-            self._update_one(group, real_view(param), real_view(gradient), state)
+        states = self._states(params, "exp_avg", "exp_avg_sq")
+        for param, gradient, state, step in zip(params, grads, states, next_counts(states), strict=True):
+            self._update_one(group, real_view(param), real_view(gradient), state, step)
+        raise_counts(states)
 
     @staticmethod
-    def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
-        (beta1, beta2), lr, step = _betas(group), number(group), state["step"] + 1
+    def _update_one(
+        group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any], step: int
+    ) -> None:
+        (beta1, beta2), lr = _betas(group), number(group)
         grad, average, square = decayed(group, param, gradient), *_moments(state)
         update_moments(average, square, grad, beta1, beta2)
         rate, correction = lr / (1 - beta1**step), 1 - beta2**step
@@ -190,7 +203,6 @@ class RAdam(Optimizer):
             add_quotient(param, average, denominator, -rate * rectified * correction**0.5)
         else:
             add_scaled(param, average, -rate)
-        state["step"] = step
 
 
 def _moments(state: dict[str, Any]) -> tuple[Any, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taeda_optim._functional import adadelta, adagrad, rmsprop, rprop  # noqa: F401
+from taeda_optim.counting import count_of, next_counts, raise_counts
 from taeda_optim.optimizer import (
     Optimizer,
     add_quotient,
@@ -42,6 +43,8 @@ class RMSprop(Optimizer):
         ValueError: options out of range.
     """
 
+    _counts = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -71,7 +74,7 @@ class RMSprop(Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         lr, alpha, momentum = number(group), group["alpha"], group["momentum"]
-        states = self._states(params, *sorted(self._state_names(group)), step=0)
+        states = self._states(params, *sorted(self._state_names(group)))
         for param, grad, state in zip(params, grads, states, strict=True):
             spread = state["square_avg"]
             if self._complex:
@@ -87,7 +90,7 @@ class RMSprop(Optimizer):
                 add_scaled(param, step, -lr)
             else:
                 add_quotient(param, grad, denominator, -lr)
-            state["step"] += 1
+        raise_counts(states)
 
 
 class Adagrad(Optimizer):
@@ -105,6 +108,8 @@ class Adagrad(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _counts = True
 
     def __init__(
         self,
@@ -137,26 +142,29 @@ class Adagrad(Optimizer):
     def _begin(self, param: Any) -> dict[str, Any]:
         start = self.defaults["initial_accumulator_value"]
         value = complex(start, start) if param.is_complex() else start
-        self.state[param].update(step=0, sum=tensor.zeros_like(param).fill_(value))
+        self.state[param].update(step=count_of(0), sum=tensor.zeros_like(param).fill_(value))
         return self.state[param]
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         lr, lr_decay, eps = number(group), group["lr_decay"], group["eps"]
+        states = []
         for param, grad in zip(params, grads, strict=True):
             state = self.state[param] or self._begin(param)
+            states.append(state)
+            rate = lr / (1 + (next_counts([state])[0] - 1) * lr_decay) if lr_decay else lr
             total = state["sum"]
             if self._complex:
                 param, grad, total = real_view(param), real_view(grad), real_view(total)
             grad = directed(group, param, grad)
-            rate = lr / (1 + state["step"] * lr_decay)
             total.addcmul_(grad, grad)
             add_quotient(param, grad, total.sqrt().add(eps), -rate)
-            state["step"] += 1
+        raise_counts(states)
 
     def share_memory(self) -> None:
-        """Moves the sums to memory that other processes can map."""
+        """Moves sums and counts to memory that other processes can map."""
         for state in self.state.values():
             state["sum"].share_memory_()
+            state["step"].share_memory_()
 
 
 class Adadelta(Optimizer):
@@ -173,6 +181,8 @@ class Adadelta(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _counts = True
 
     def __init__(
         self,
@@ -200,7 +210,7 @@ class Adadelta(Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         rho, eps = group["rho"], group["eps"]
-        states = self._states(params, "square_avg", "acc_delta", step=0)
+        states = self._states(params, "square_avg", "acc_delta")
         for param, gradient, state in zip(params, grads, states, strict=True):
             param = real_view(param)
             grad = directed(group, param, real_view(gradient))
@@ -209,7 +219,7 @@ class Adadelta(Optimizer):
             delta = deltas.add(eps).sqrt() / square.add(eps).sqrt() * grad
             deltas.mul_(rho).addcmul_(delta, delta, value=1 - rho)
             add_scaled(param, delta, -number(group))
-            state["step"] += 1
+        raise_counts(states)
 
 
 class Rprop(Optimizer):
@@ -225,6 +235,8 @@ class Rprop(Optimizer):
     Raises:
         ValueError: options out of range.
     """
+
+    _counts = True
 
     def __init__(
         self,
@@ -250,14 +262,16 @@ class Rprop(Optimizer):
         return {"prev", "step_size"}
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        lr = float(group["lr"])
+        lr, states = float(group["lr"]), []
         for param, gradient in zip(params, grads, strict=True):
             state = self.state[param]
+            states.append(state)
             if not state:
                 value = complex(lr, lr) if param.is_complex() else lr
                 sizes = tensor.zeros_like(param).fill_(value)
-                state.update(step=0, prev=tensor.zeros_like(param), step_size=sizes)
+                state.update(step=count_of(0), prev=tensor.zeros_like(param), step_size=sizes)
             self._update_one(group, real_view(param), real_view(gradient), state)
+        raise_counts(states)
 
     @staticmethod
     def _update_one(group: dict[str, Any], param: Any, gradient: Any, state: dict[str, Any]) -> None:
@@ -270,4 +284,3 @@ class Rprop(Optimizer):
         grad = grad.masked_fill(turned < 0, 0)
         param.addcmul_(grad.sign(), sizes, value=-1)
         previous.copy_(grad)
-        state["step"] += 1

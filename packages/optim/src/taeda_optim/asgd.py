@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda_optim._functional import asgd  # noqa: F401
+from taeda_optim.counting import next_counts, raise_counts
 from taeda_optim.optimizer import (
     Optimizer,
     ParamsT,
@@ -36,6 +37,8 @@ class ASGD(Optimizer):
         ValueError: options out of range.
     """
 
+    _counts = True
+
     def __init__(
         self,
         params: ParamsT,
@@ -61,11 +64,11 @@ class ASGD(Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         lr, lambd = number(group), group["lambd"]
-        states = self._states(params, "ax", step=0, eta=lr, mu=1.0)
-        for param, gradient, state in zip(params, grads, states, strict=True):
+        states = self._states(params, "ax", eta=lr, mu=1.0)
+        for param, gradient, state, step in zip(params, grads, states, next_counts(states), strict=True):
             param, mean = real_view(param), real_view(state["ax"])
             grad = directed(group, param, real_view(gradient))
-            step, eta, mu = state["step"] + 1, state["eta"], float(state["mu"])
+            eta, mu = state["eta"], float(state["mu"])
             eta = eta if group["differentiable"] else float(eta)
             param.mul_(1 - lambd * eta)
             add_scaled(param, grad, -eta)
@@ -73,6 +76,6 @@ class ASGD(Optimizer):
                 mean.copy_(param)
             else:
                 mean.add_(param - mean, alpha=mu)
-            state["step"] = step
             state["eta"] = lr / (1 + lambd * lr * step) ** group["alpha"]
             state["mu"] = 1 / max(1, step - group["t0"])
+        raise_counts(states)

@@ -147,6 +147,7 @@ class LBFGS(Optimizer):
                     loss,
                     gradient,
                     slope,
+                    max_ls=group["max_eval"] - evaluations,
                 )
                 self._add_grad(t, direction)
             else:
@@ -240,11 +241,15 @@ def cubic_minimum(
 ) -> float:
     """Where the cubic through two points with two slopes is least, within bounds; else their middle."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
+    if x1 == x2:
+        return (low + high) / 2
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1 * d1 - g1 * g2
     if not square >= 0:
         return (low + high) / 2
     d2 = math.sqrt(square)
+    if g2 - g1 + (2 * d2 if x1 <= x2 else -2 * d2) == 0:
+        return (low + high) / 2
     if x1 <= x2:
         place = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
     else:

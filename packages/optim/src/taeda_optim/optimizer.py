@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from taeda_optim import saving
+from taeda_optim import counting, saving
 from taeda_registry.slots import tensor
 
 Hooks = OrderedDict[int, Callable[..., Any]]
@@ -89,6 +89,9 @@ class Optimizer:
 
     # Whether a parameter stands in its group more than once.
     _repeats: bool = False
+
+    # Whether states count their steps in tensors.
+    _counts: bool = False
 
     # Names of the state tensors shaped like their parameter, as `_state_names` gives them; None: not known.
     def _state_names(self, group: dict[str, Any]) -> set[str] | None:
@@ -255,12 +258,14 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__}.step is not defined")
 
     def _states(self, params: list[Any], *names: str, **numbers: Any) -> list[dict[str, Any]]:
-        """The state of each parameter; a new one has tensors of zeros ``names`` and ``numbers``."""
+        """The state of each parameter; a new one has its count, tensors of zeros ``names`` and ``numbers``."""
         states = [self.state[param] for param in params]
+        least = self._counts + len(names) + len(numbers)
         for param, state in zip(params, states, strict=True):
-            if len(state) < len(names) + len(numbers):
-                new = {**numbers, **{name: tensor.zeros_like(param) for name in names}, **state}
-                state.update(new)
+            if len(state) < least:
+                count = {"step": counting.count_of(0)} if self._counts else {}
+                zeros = {name: tensor.zeros_like(param) for name in names}
+                state.update({**count, **numbers, **zeros, **state})
         return states
 
     # --- hooks ---
@@ -358,6 +363,8 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.state = defaultdict(dict, self.state)
+        if self._counts:
+            counting.as_tensors(self.state.values())
         self._complex = any(p.is_complex() for group in self.param_groups for p in group["params"])
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
@@ -366,7 +373,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [*([""] if i else []), f"Parameter Group {i}"]
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")]
         return "\n".join([*lines, ")"])
 
@@ -540,16 +547,15 @@ def _to_scalar(x: Any) -> Any:
     return x.squeeze() if isinstance(x, tensor.Tensor) and x.dim() else x
 
 
+_get_scalar_dtype = counting.count_dtype
+
+
 def _stack_if_compiling(x: Any) -> Any:
     return x
 
 
 def _dispatch_sqrt(x: Any) -> Any:
     return x.sqrt() if isinstance(x, tensor.Tensor) else x**0.5
-
-
-def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
-    return tensor.float64 if tensor.get_default_dtype() == tensor.float64 and not is_fused else tensor.float32
 
 
 def _default_to_fused_or_foreach(

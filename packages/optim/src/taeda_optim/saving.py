@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
+from taeda_optim import counting
 from taeda_registry.slots import tensor
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def restore(optimizer: Optimizer, state_dict: Mapping[str, Any], strict: bool) -
             state[param] = _checked(param, label, saved, names, problems)
     if problems:
         raise ValueError(f"{kind}.load_state_dict: " + "; ".join(problems))
+    if optimizer._counts:
+        counting.as_tensors(state.values())
     optimizer.state = state
     for group, new in zip(ours, options, strict=True):
         group.update(new)
@@ -111,8 +114,7 @@ def _checked(
         if not isinstance(value, tensor.Tensor):
             out[name] = deepcopy(value)
         elif name == "step":
-            # taeda's own optimizers count in numbers.
-            out[name] = value.detach().clone() if names is None else int(value.item())
+            out[name] = value.detach().clone()
         else:
             if names is not None and name in names and tuple(value.shape) != tuple(param.shape):
                 problems.append(

@@ -53,6 +53,10 @@ def _time_text(attribute: str) -> property:
     return property(lambda self: _table.time_text(getattr(self, attribute)))
 
 
+def _by_old_name(attribute: str) -> property:
+    return property(lambda self: getattr(self, attribute), doc=f"`{attribute}` by its old name.")
+
+
 class FormattedTimesMixin:
     """Times as texts, and times of one call."""
 
@@ -77,10 +81,10 @@ class FormattedTimesMixin:
         """Microseconds of one call on devices, on average."""
         return self.device_time_total / self.count if self.count else 0.0
 
-    @property
-    def cuda_time(self) -> float:
-        """`device_time` by its old name."""
-        return self.device_time
+    cuda_time = _by_old_name("device_time")
+    cuda_time_total = _by_old_name("device_time_total")
+    self_cuda_time_total = _by_old_name("self_device_time_total")
+    self_cuda_memory_usage = _by_old_name("self_device_memory_usage")
 
 
 class FunctionEvent(FormattedTimesMixin):

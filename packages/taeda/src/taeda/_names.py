@@ -53,6 +53,10 @@ OWN_NAMES = {
     ), "jit"),
 }  # fmt: skip
 
+# Kinds of a compiler's objects, which programs name in annotations.
+RECORDED = ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Value")
+# Old questions after parts of the build, which `backends` answers.
+BUILT = frozenset({"has_cuda", "has_cudnn", "has_mkldnn", "has_mps"})
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
 NAMESPACES = ("tensor", "autograd", "nn")
 # The only names that a slot further down contributes; everything else there stays in its own module.
@@ -75,6 +79,8 @@ def lookup(name: str) -> object:
         from importlib import import_module
 
         return getattr(import_module(f"taeda.{OWN_NAMES[name]}"), name)
+    if name in BUILT:
+        return _was_built(name)
     if name == "torch":  # programs write torch.torch
         import taeda
 
@@ -99,6 +105,8 @@ def lookup(name: str) -> object:
     device = device_module(tensor, name)
     if device is not None:
         return device
+    if name in RECORDED:
+        return getattr(_extension(tensor), name)
     raise AttributeError(
         f"module 'taeda' has no attribute {name!r}: the provider of slot 'tensor' ({tensor.__name__}) does not offer it"
     )
@@ -130,6 +138,16 @@ def follow_name() -> None:
         nn.Parameter.__module__ = "torch.nn.parameter" if called else nn.__name__
 
 
+def _was_built(name: str) -> bool:
+    import warnings
+
+    part = getattr(lookup("backends"), name.removeprefix("has_"))
+    question = "is_built" if hasattr(part, "is_built") else "is_available"
+    instead = f"backends.{name.removeprefix('has_')}.{question}()"
+    warnings.warn(f"{name!r} is deprecated, please use {instead!r}", UserWarning, stacklevel=3)
+    return bool(getattr(part, question)())
+
+
 def _extension(tensor: ModuleType) -> ModuleType:
     """The compiled part, which programs ask for more than it has itself."""
     from importlib import import_module
@@ -139,7 +157,7 @@ def _extension(tensor: ModuleType) -> ModuleType:
     functorch = import_module("taeda._functorch.extension")
     found = tensor._C
     found._functorch = functorch
-    for kind in ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Value"):
+    for kind in RECORDED:
         setattr(
             found, kind, _absent.cls(f"taeda._C.{kind}", "programs are recorded, not compiled; see taeda.jit")
         )

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "infer/memory_format.h"
 #include "infer/numbers.h"
 #include "taeda/autograd_api.h"
 #include "taeda/checked.h"
@@ -40,8 +41,10 @@ Tensor fill_with(Tensor made, const Scalar& value) {
 Tensor empty_as(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
   const DType type = dtype.value_or(self.dtype());
   const Device place = device.value_or(self.device());
-  if (self.contiguous() || !self.dense()) return empty(self.sizes(), type, place);
-  return empty_strided(self.sizes(), self.strides(), type, place);
+  if (self.contiguous()) return empty(self.sizes(), type, place);
+  if (self.dense()) return empty_strided(self.sizes(), self.strides(), type, place);
+  if (infer::lies_with_gaps(self)) return empty_strided(self.sizes(), infer::closed_strides(self), type, place);
+  return empty(self.sizes(), type, place);
 }
 
 DType dtype_of_value(const Scalar& value) { return value.dtype() == DType::UInt64 ? DType::UInt64 : value.dtype(); }

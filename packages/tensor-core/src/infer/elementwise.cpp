@@ -20,12 +20,17 @@ void refuse_complex(const char* op, DType d) {
     unsupported(op, d);
 }
 
-/// The first operand of the result's shape that is dense decides the layout.
+/// The first operand of the result's shape that is dense decides the layout, or has its channels innermost.
 Spec with_layout(Shape sizes, DType dtype, std::initializer_list<const Tensor*> operands) {
   Spec out{std::move(sizes), dtype, {}};
   for (const Tensor* t : operands) {
-    if (!t->dense() || !std::ranges::equal(t->sizes(), IntSpan(out.sizes))) continue;
-    if (!t->contiguous()) out.strides.assign(t->strides());
+    if (!std::ranges::equal(t->sizes(), IntSpan(out.sizes))) continue;
+    if (!t->dense()) {
+      if (!lies_with_gaps(*t)) continue;
+      out.strides = closed_strides(*t);
+    } else if (!t->contiguous()) {
+      out.strides.assign(t->strides());
+    }
     break;
   }
   return out;

@@ -23,7 +23,32 @@ bool lies_as_volumes(const Tensor& t) {
   return true;
 }
 
+Shape volume_strides(IntSpan sizes) {
+  Shape strides(sizes);
+  int64_t step = 1;
+  for (const int d : kVolumeOrder) {
+    strides[size_t(d)] = step;
+    step *= std::max<int64_t>(sizes[size_t(d)], 1);
+  }
+  return strides;
+}
+
 }  // namespace
+
+bool lies_with_gaps(const Tensor& t) noexcept {
+  if ((t.dim() != 4 && t.dim() != 5) || t.size(1) < 2 || t.stride(1) < 1) return false;
+  int64_t inner = t.stride(1) * (t.size(1) - 1) + 1;
+  for (int d = t.dim() - 1; d >= 0; --d) {
+    if (d == 1 || t.size(d) == 1) continue;
+    if (t.stride(d) < inner) return false;
+    inner = t.stride(d) * (t.size(d) - 1) + inner;
+  }
+  return true;
+}
+
+Shape closed_strides(const Tensor& t) {
+  return t.dim() == 4 ? channels_last_strides(t.sizes()) : volume_strides(t.sizes());
+}
 
 bool lies_as(const char* op, const Tensor& t, std::string_view format) {
   if (format == "contiguous_format") return t.contiguous();
@@ -40,14 +65,7 @@ Shape format_strides(const char* op, std::string_view format, IntSpan sizes) {
   const size_t dims = volumes ? 5 : 4;
   if (sizes.size() != dims) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": ", format, " needs a ", dims, "-dimensional tensor, got shape ", shape_text(sizes));
-  if (!volumes) return channels_last_strides(sizes);
-  Shape strides(sizes);
-  int64_t step = 1;
-  for (const int d : kVolumeOrder) {
-    strides[size_t(d)] = step;
-    step *= std::max<int64_t>(sizes[size_t(d)], 1);
-  }
-  return strides;
+  return volumes ? volume_strides(sizes) : channels_last_strides(sizes);
 }
 
 }  // namespace taeda::infer

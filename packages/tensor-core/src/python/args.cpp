@@ -190,6 +190,21 @@ bool synonym(const char* declared, const char* given) {
                                               {"dims", "dim"},
                                               {"dims", "axis"},
                                               {"self", "tensor"},
+                                              {"self", "a"},
+                                              {"tensor", "input"},
+                                              {"a", "from"},
+                                              {"b", "to"},
+                                              {"low", "from"},
+                                              {"high", "to"},
+                                              {"axis0", "dim0"},
+                                              {"axis1", "dim1"},
+                                              {"other", "values"},
+                                              {"src", "other"},
+                                              {"training", "train"},
+                                              {"elements", "element"},
+                                              {"test_elements", "test_element"},
+                                              {"indices_or_sections", "sections"},
+                                              {"indices_or_sections", "indices"},
                                               {"split_size", "split_size_or_sections"},
                                               {"split_sizes", "split_size"},
                                               {"split_sizes", "split_size_or_sections"}};
@@ -215,14 +230,21 @@ int find_keyword(Signature& sig, PyObject* name) {
   return -1;
 }
 
-/// Keywords that ask a function which makes tensors for what is so in any case: dense memory that is not pinned, laid
-/// out like that of the argument.
+/// Whether normalisation is told to use a vendor's library or not, on which no result depends.
+bool picks_library(const Signature& sig, PyObject* value) {
+  static constexpr std::string_view kTold[] = {"batch_norm", "group_norm", "instance_norm", "layer_norm"};
+  return PyBool_Check(value) && std::ranges::find(kTold, sig.name) != std::end(kTold);
+}
+
+/// Keywords that ask for what is so in any case: of a function which makes tensors dense memory that is not pinned,
+/// laid out like that of the argument.
 bool asks_nothing(const Signature& sig, PyObject* name, PyObject* value) {
-  const auto of_device = [](const ArgSpec& spec) { return spec.kind == ArgKind::OptDevice; };
-  if (std::none_of(sig.specs, sig.specs + sig.count, of_device)) return false;
   const auto is = [](PyObject* o, const char* text) {
     return PyUnicode_Check(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
   };
+  if (is(name, "cudnn_enabled") || is(name, "cudnn_enable")) return picks_library(sig, value);
+  const auto of_device = [](const ArgSpec& spec) { return spec.kind == ArgKind::OptDevice; };
+  if (std::none_of(sig.specs, sig.specs + sig.count, of_device)) return false;
   if (is(name, "pin_memory")) return value == Py_False || value == Py_None;
   if (is(name, "layout")) return value == Py_None || is(value, "strided");
   return is(name, "memory_format") && (value == Py_None || is(value, "preserve_format"));
@@ -336,7 +358,8 @@ bool bind(Signature& sig, PyObject* self, PyObject* const* args, Py_ssize_t narg
     }
     slots.values[at] = args[taken];
   }
-  if (taken < nargs && !(older && bind_older(sig, self, args, nargs, slots))) {
+  const bool told = taken + 1 == nargs && picks_library(sig, args[taken]);
+  if (taken < nargs && !told && !(older && bind_older(sig, self, args, nargs, slots))) {
     // `x.sum(())`-like calls without any positional argument left, `zeros()` and so on end here too.
     if (loud)
       PyErr_Format(PyExc_TypeError, "%s: expected at most %d positional arguments, got %zd; signature: %s", sig.name,

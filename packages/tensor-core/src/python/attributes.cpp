@@ -213,6 +213,8 @@ PyGetSetDef tensor_attributes[] = {
      "Whether operations on the tensor are recorded.", nullptr},
     {"is_leaf", get<is_leaf>, nullptr, "Whether the tensor was not computed by a recorded operation.", nullptr},
     {"grad", get<grad>, set<set_grad>, "Gradient accumulated by backward(), or None.", nullptr},
+    {"_grad", get<grad>, set<set_grad>, "The same as `grad`: programs of several processes share gradients by it.",
+     const_cast<char*>("_grad")},
     {"grad_fn", get<grad_fn>, nullptr, "Graph node that computed the tensor, or None.", nullptr},
     {"_base", get<base>, nullptr, "The tensor that a view shows, or None.", nullptr},
     {"_version", get<version>, nullptr, "Number of in-place writes to the storage.", nullptr},

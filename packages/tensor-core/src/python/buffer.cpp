@@ -123,30 +123,35 @@ PyObject* py_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     static Names known{"frombuffer", 1, {"buffer", "dtype", "count", "offset", "requires_grad"}};
     const Given given(known, args, count, names);
     given.need(1);
-    const DType dtype = *given.dtype(1);
-    const Object view = own(PyMemoryView_FromObject(given.need(0)));  // keeps the export, and with it the memory
-    const Py_buffer& raw = *PyMemoryView_GET_BUFFER(view.get());
-    check(PyBuffer_IsContiguous(&raw, 'C'), ErrorKind::Buffer, "frombuffer: argument 'buffer' is not contiguous");
-    const bool readonly = raw.readonly;
-    const int64_t bytes = raw.len, offset = given.integer(3, 0), item = item_size(dtype);
-    char* memory = static_cast<char*>(raw.buf);
-    check(offset >= 0 && offset <= bytes, ErrorKind::Value, "frombuffer: argument 'offset' is ", offset,
-          ", expected 0 to ", bytes);
-    int64_t n = given.integer(2, -1);
-    if (n < 0) {
-      check((bytes - offset) % item == 0, ErrorKind::Value, "frombuffer: the ", bytes - offset,
-            " bytes after 'offset' are no multiple of the item size ", item);
-      n = (bytes - offset) / item;
-    }
-    check(n <= (bytes - offset) / item, ErrorKind::Value, "frombuffer: argument 'count' is ", n, ", but only ",
-          (bytes - offset) / item, " items follow");
-    Tensor made = over_memory(keep(view.get()), memory + offset, Shape{n}, Shape{item}, dtype, readonly, "frombuffer");
+    PyObject* buffer = given.need(0);
+    check(PyObject_CheckBuffer(buffer), ErrorKind::Value,
+          "frombuffer: argument 'buffer' must implement Python's buffer protocol, found ", type_name(buffer));
+    Tensor made = over_buffer(buffer, *given.dtype(1), given.integer(2, -1), given.integer(3, 0), "frombuffer");
     if (given.truth(4, false)) set_requires_grad(made, true);
     return wrap(std::move(made));
   });
 }
 
 }  // namespace
+
+Tensor over_buffer(PyObject* buffer, DType dtype, int64_t count, int64_t offset, const char* op) {
+  const Object view = own(PyMemoryView_FromObject(buffer));  // keeps the export, and with it the memory
+  const Py_buffer& raw = *PyMemoryView_GET_BUFFER(view.get());
+  check(PyBuffer_IsContiguous(&raw, 'C'), ErrorKind::Buffer, op, ": the buffer is not contiguous");
+  const bool readonly = raw.readonly;
+  const int64_t bytes = raw.len, item = item_size(dtype);
+  char* memory = static_cast<char*>(raw.buf);
+  check(offset >= 0 && offset <= bytes, ErrorKind::Value, op, ": argument 'offset' is ", offset, ", expected 0 to ",
+        bytes);
+  if (count < 0) {
+    check((bytes - offset) % item == 0, ErrorKind::Value, op, ": the ", bytes - offset,
+          " bytes of the buffer are no multiple of the item size ", item, " of ", name(dtype));
+    count = (bytes - offset) / item;
+  }
+  check(count <= (bytes - offset) / item, ErrorKind::Value, op, ": argument 'count' is ", count, ", but only ",
+        (bytes - offset) / item, " items follow");
+  return over_memory(keep(view.get()), memory + offset, Shape{count}, Shape{item}, dtype, readonly, op);
+}
 
 std::optional<DType> dtype_from_typestr(std::string_view text) {
   for (const auto& type : kTypes)

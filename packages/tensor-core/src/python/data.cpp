@@ -293,6 +293,17 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
   });
 }
 
+bool is_array(PyObject* o) {
+  return is_tensor(o) || optional_attribute(o, "__array_interface__") || optional_attribute(o, "__dlpack__");
+}
+
+/// Memory without dtype and shape of its own: a DLPack capsule or a buffer, whose bytes are elements of the dtype.
+std::optional<Tensor> over_raw(PyObject* o, std::optional<DType> dtype, std::optional<Device> device) {
+  if (PyCapsule_CheckExact(o)) return converted(import_dlpack(o), dtype, device);
+  if (!PyObject_CheckBuffer(o) || is_array(o) || as_number(o)) return std::nullopt;
+  return on_device(over_buffer(o, dtype.value_or(default_dtype()), -1, 0, "asarray"), device);
+}
+
 PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   if (mode_in_force()) return override_named("asarray", nullptr, args, count, names);
   return guarded([&] {
@@ -301,13 +312,14 @@ PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
     PyObject* copy = given[3];
     const bool must_copy = copy && copy != Py_None && PyObject_IsTrue(copy),
                must_share = copy && copy != Py_None && !PyObject_IsTrue(copy);
-    Tensor made = must_copy && !is_tensor(given.need(0))
+    const std::optional<Tensor> raw = over_raw(given.need(0), given.dtype(1), given.device(2));
+    Tensor made = raw ? *raw
+                  : must_copy && !is_tensor(given[0])
                       ? tensor_from_data(given[0], given.dtype(1), given.device(2))
-                      : tensor_sharing(given.need(0), given.dtype(1), given.device(2), "asarray");
-    if (must_copy && is_tensor(given[0]) && made.same(tensor_of(given[0]))) made = ops::clone(made);
-    if (must_share) {
-      const bool array = is_tensor(given[0]) || optional_attribute(given[0], "__array_interface__") ||
-                         optional_attribute(given[0], "__dlpack__");
+                      : tensor_sharing(given[0], given.dtype(1), given.device(2), "asarray");
+    if (must_copy && (raw || (is_tensor(given[0]) && made.same(tensor_of(given[0]))))) made = ops::clone(made);
+    if (must_share && !raw) {
+      const bool array = is_array(given[0]);
       const Tensor plain = array ? tensor_sharing(given[0], std::nullopt, std::nullopt, "asarray") : Tensor();
       check(array && plain.bytes() == made.bytes(), ErrorKind::Value, "asarray: argument 'copy' is False, but '",
             type_name(given[0]), "' cannot become this tensor without a copy");
@@ -450,6 +462,7 @@ PyMethodDef data_functions[] = {
      "Example:\n    >>> t = taeda.ones(2)\n    >>> taeda.as_tensor(t) is t\n    True"},
     {"asarray", TAEDA_FAST(py_asarray),
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> Tensor\n\nTensor from any object; "
+     "the bytes of a buffer (bytes, bytearray, memoryview) are elements of `dtype`, else of the default one. "
      "copy=True always copies, copy=False raises ValueError where a copy is needed."},
     {nullptr, nullptr, 0, nullptr}};
 

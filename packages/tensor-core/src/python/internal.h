@@ -59,6 +59,7 @@ extern PyMethodDef stream_functions[];
 extern PyMethodDef plugin_functions[];
 extern PyMethodDef devices_together_functions[];
 extern PyMethodDef ending_functions[];
+extern PyMethodDef step_functions[];
 PyObject* tensor_getitem(PyObject* self, PyObject* key) noexcept;
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) noexcept;
 PyObject* tensor_sequence_item(PyObject* self, Py_ssize_t i) noexcept;
@@ -78,6 +79,8 @@ Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<D
 // --- buffer.cpp: arrays of others ---
 /// A tensor over the memory of an object with __array_interface__ (NumPy arrays); nothing when it has none.
 std::optional<Tensor> from_array_interface(PyObject* o, const char* op);
+/// A tensor over the bytes of an object with the buffer protocol; `count` < 0: all that follow `offset`.
+Tensor over_buffer(PyObject* buffer, DType dtype, int64_t count, int64_t offset, const char* op);
 /// NumPy's typestr ("<f4") to a dtype; nothing when there is no counterpart.
 std::optional<DType> dtype_from_typestr(std::string_view text);
 /// PEP 3118 format of a dtype.

@@ -262,7 +262,7 @@ Object converted_result(Object result, PyTypeObject* type) {
 bool keeps_class(PyObject* function) {
   static PyObject* const kept = [] {
     PyObject* set = PySet_New(nullptr);
-    for (const char* name : {"grad", "_base"})
+    for (const char* name : {"grad", "_grad", "_base"})
       if (set) ensure(PySet_Add(set, accessor(name, "__get__").get()) == 0);
     return set;
   }();

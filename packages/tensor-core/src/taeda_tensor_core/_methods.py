@@ -125,17 +125,49 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     return _set(self, self.as_strided(self.shape, order.stride()))
 
 
-def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """resize_ to the shape of `other`; with `preserve_format` also to the order of its elements."""
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """resize_ to the shape of `the_template`; with `preserve_format` also to the order of its elements."""
     if memory_format == "preserve_format":
         orders = ("channels_last", "channels_last_3d")
         lies = (
             order
             for order in orders
-            if not other.is_contiguous() and other.is_contiguous(memory_format=order)
+            if not the_template.is_contiguous() and the_template.is_contiguous(memory_format=order)
         )
         memory_format = next(lies, None)
-    return resize_(self, other.shape, memory_format=memory_format)
+    return resize_(self, the_template.shape, memory_format=memory_format)
+
+
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """The elements in another shape, with a warning: `reshape` is what programs call today.
+
+    Args:
+        sizes: The new sizes, or one sequence of them.
+
+    Raises:
+        RuntimeError: The sizes ask for more or fewer elements than there are.
+
+    Example:
+        >>> taeda.arange(4).resize(2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+    """
+    import math
+    import warnings
+
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    wanted = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    if math.prod(wanted) != self.numel():
+        raise RuntimeError(
+            f"resize: argument 'sizes' is {wanted}, {math.prod(wanted)} elements, expected the {self.numel()} elements "
+            f"of shape {tuple(self.shape)}; resize_ changes their number"
+        )
+    return self.reshape(wanted)
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """`resize` to the shape of another tensor."""
+    return resize(self, tensor.shape)
 
 
 def __reversed__(self: Tensor) -> Tensor:
@@ -472,7 +504,7 @@ def _make_wrapper_subclass(cls: type, *args: Any, **kwargs: Any) -> Tensor:
 METHODS = [
     __array__, _copies.__reduce_ex__, _copies.__deepcopy__, _copies.__copy__,
     __repr__, __format__, type_as, new_tensor, resize_,
-    resize_as_, __reversed__, __array_namespace__, untyped_storage, to_device,
+    resize_as_, resize, resize_as, __reversed__, __array_namespace__, untyped_storage, to_device,
     where, apply_, pin_memory, record_stream, share_memory_, is_shared,
     storage_type, set_, new, is_conj, is_neg, is_distributed, is_coalesced, map_, dim_order, new_empty_strided,
     hash_tensor, qscheme, sparse_dim, dense_dim, index, map2_, module_load, const_data_ptr,

@@ -196,15 +196,25 @@ def _tensor_members() -> Iterator[Callable]:
             yield value
 
 
+def _home(function: Callable) -> types.ModuleType:
+    """The outermost package that has the function under its name."""
+    name = function.__module__
+    home = sys.modules.get(name, _package())
+    while "." in name:
+        name = name.rpartition(".")[0]
+        if getattr(sys.modules.get(name), function.__name__, None) is function:
+            home = sys.modules[name]
+    return home
+
+
 def get_overridable_functions() -> dict[Any, list[Callable]]:
     """Every function that can be answered for, by the module or class it is found in."""
     found: dict[Any, dict[int, Callable]] = {}
     for module, function in _operator_functions():
         found.setdefault(module, {})[id(function)] = function
     for function in _overridable.known():
-        home = sys.modules.get(function.__module__, _package())
         if not hasattr(Tensor, function.__name__) and function not in found.get(_package(), {}).values():
-            found.setdefault(home, {})[id(function)] = function
+            found.setdefault(_home(function), {})[id(function)] = function
     result: dict[Any, list[Callable]] = {home: list(functions.values()) for home, functions in found.items()}
     result[Tensor] = list(_tensor_members())
     return result

@@ -55,6 +55,13 @@ class _StorageBase:
     def __len__(self) -> int:
         return self.size()
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        raise NotImplementedError
+
     def size(self) -> int:
         """Number of elements."""
         return self._elements().numel()
@@ -146,7 +153,8 @@ class UntypedStorage(_StorageBase):
 
         Args:
             filename: Its name.
-            shared: Writes go to the file, which grows to `nbytes` where it is shorter; else they stay in memory.
+            shared: Writes go to the file, which is made or grows to `nbytes` where it is shorter; else they stay in
+                memory.
             nbytes: How many from its begin; all of them by default.
 
         Raises:
@@ -154,6 +162,8 @@ class UntypedStorage(_StorageBase):
         """
         import mmap
 
+        if shared:
+            open(filename, "ab").close()
         with open(filename, "r+b" if shared else "rb") as file:
             held = file.seek(0, 2)
             if shared and held < nbytes:
@@ -225,7 +235,7 @@ class UntypedStorage(_StorageBase):
             return found
         if self.nbytes() == 0:
             return _C.empty((0,), dtype=_C.uint8, device=self._tensor.device)
-        raise RuntimeError(
+        raise NotImplementedError(
             f"UntypedStorage: the bytes of memory of a tensor on device '{self.device}' of dtype {self._tensor.dtype} "
             "cannot be shown; use the tensor's elements"
         )
@@ -363,6 +373,13 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         return TypedStorage(wrap_storage=memory, dtype=own)
 
     @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """As `UntypedStorage.from_file`, of `size` elements of the class's own dtype."""
+        own = cls.__dict__.get("dtype") or _C.get_default_dtype()
+        memory = UntypedStorage.from_file(filename, shared, size * own.itemsize)
+        return TypedStorage(wrap_storage=memory, dtype=own)
+
+    @classmethod
     def _over(cls, elements: Tensor) -> TypedStorage:
         return TypedStorage(wrap_storage=UntypedStorage(elements), dtype=elements.dtype)
 
@@ -463,6 +480,14 @@ def _typed_class(dtype: str, name: str) -> type:
     )
 
 
+def _dtype_to_storage_type_map() -> dict[Any, str]:
+    return {getattr(_C, dtype): name for dtype, name in STORAGE_NAMES.items()}
+
+
+def _storage_type_to_dtype_map() -> dict[str, Any]:
+    return {name: dtype for dtype, name in _dtype_to_storage_type_map().items()}
+
+
 globals().update({name: _typed_class(dtype, name) for dtype, name in STORAGE_NAMES.items()})
 
 
@@ -482,7 +507,14 @@ def is_storage(obj: object, /) -> bool:
 
 
 def shown(storage: Any, dtype: Any, offset: int, size: Any, stride: Any) -> Tensor:
-    """A tensor over a part of a storage, of its whole length when no size is given."""
+    """A tensor over a part of a storage, of its whole length when no size is given.
+
+    Raises:
+        RuntimeError: The storage has elements of another dtype.
+    """
+    found = getattr(storage, "dtype", dtype)
+    if found is not dtype:
+        raise RuntimeError(f"found a storage of {found}, expected one of {dtype} or an untyped one")
     elements = storage.untyped()._elements()
     count = elements.numel() // dtype.itemsize - offset
     size = (count,) if size is None else (size,) if isinstance(size, int) else tuple(size)

@@ -12,6 +12,7 @@ Example:
 
 from __future__ import annotations
 
+from taeda.func import _function_rules
 from taeda.func._gradients import (
     grad,
     grad_and_value,
@@ -35,3 +36,5 @@ __all__ = [
     "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
     "linearize", "rearrange", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
+
+_function_rules.install()

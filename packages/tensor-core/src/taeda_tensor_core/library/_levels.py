@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -10,7 +11,7 @@ from taeda_tensor_core.library._table import Operator, op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from taeda_tensor_core._C import Tensor, device
     from taeda_tensor_core._C import dtype as DType
@@ -66,6 +67,15 @@ class Level:
 
     def __exit__(self, *_: object) -> None:
         _C._pop_level(self._level)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """The level, the innermost in force, is not for a while: its tensors keep what they carry."""
+        _C._pop_level(self._made())
+        try:
+            yield
+        finally:
+            _C._push_level(self._level, self._rule)
 
     @property
     def depth(self) -> int:

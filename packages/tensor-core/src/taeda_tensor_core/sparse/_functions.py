@@ -138,7 +138,7 @@ def _set_requires_grad(self: Any, requires_grad: bool) -> None:
     self._elements.requires_grad = requires_grad
 
 
-@sparse("detach", "detach_")
+@sparse("detach", "detach_", "data")
 def _detach(self: Any) -> Any:
     return _with(self, self._elements.detach())
 
@@ -358,8 +358,7 @@ def _sparse_dense(a: Any, b: Any, reduce: str = "sum") -> Any:
     products = values.unsqueeze(1) * b.index_select(0, columns)
     if reduce == "sum":
         return out.index_add(0, rows, products)
-    places = rows.unsqueeze(1).expand_as(products)
-    return out.scatter_reduce(0, places, products, reduce, include_self=False)
+    return out.index_reduce(0, rows, products, reduce, include_self=False)
 
 
 def _sparse_sparse(a: Any, b: Any) -> Any:
@@ -382,31 +381,25 @@ def _sparse_sparse(a: Any, b: Any) -> Any:
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """The product of two matrices, of which one or both are sparse; both give a sparse one.
 
-    Args:
-        mat1: (n, k).
-        mat2: (k, m).
-        reduce: What becomes of the products of a row's elements, "sum", "mean", "amax" or "amin"; all but "sum" of a
-            sparse and a dense matrix. Rows without elements give 0.
+    ``reduce`` says what becomes of the products that meet in an element where ``mat1`` is sparse and ``mat2`` is not:
+    their 'sum', 'mean', 'amax' or 'amin', zero where there are none.
 
     Raises:
-        RuntimeError: shapes or dtypes that do not fit, or another `reduce`.
-
-    Example:
-        >>> graph = taeda.tensor([[1.0, 0.0, 1.0]]).to_sparse_csr()
-        >>> taeda.sparse.mm(graph, taeda.tensor([[1.0], [2.0], [3.0]]), "mean")
-        tensor([[2.]])
+        RuntimeError: shapes or dtypes that do not fit.
+        ValueError: another ``reduce``.
+        NotImplementedError: a ``reduce`` other than 'sum' of other matrices.
     """
     if reduce not in ("sum", "mean", "amax", "amin"):
-        raise RuntimeError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum', 'mean', 'amax' or 'amin'")
+        raise ValueError(f"mm: argument 'reduce' is {reduce!r}, expected 'sum', 'mean', 'amax' or 'amin'")
+    if reduce != "sum" and (not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor)):
+        raise NotImplementedError(
+            f"mm: argument 'reduce' is {reduce!r}, expected 'sum' unless only 'mat1' is sparse"
+        )
     _fits("mm", mat1, mat2)
     if mat1.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"mm: found shapes {tuple(mat1.shape)} and {tuple(mat2.shape)}, expected matrices")
     if not isinstance(mat2, SparseTensor):
         return _sparse_dense(mat1, mat2, reduce)
-    if reduce != "sum":
-        raise RuntimeError(
-            f"mm: argument 'reduce' is {reduce!r}, which a sparse 'mat1' and a dense 'mat2' can have"
-        )
     if not isinstance(mat1, SparseTensor):
         return _sparse_dense(_t(mat2), mat1.t()).t()
     return _sparse_sparse(mat1, mat2)
@@ -776,7 +769,7 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any
 
 
 _PROPERTIES = frozenset(
-    {"layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "T", "mT"}
+    {"layout", "is_sparse", "is_sparse_csr", "requires_grad", "is_leaf", "grad", "grad_fn", "data", "T", "mT"}
 )
 
 

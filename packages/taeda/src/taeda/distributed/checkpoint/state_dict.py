@@ -173,7 +173,7 @@ def get_optimizer_state_dict(
     for optimizer in _listed(optimizers):
         _begun(optimizer)
         found = _named_state(model, optimizer, options)
-        state.update({name: _boxed(own) for name, own in found["state"].items()})
+        state.update(found["state"])
         groups += found["param_groups"]
     if submodules:
         starts = tuple(f"{_plain(model, n)}." for n, part in model.named_modules() if part in submodules)
@@ -322,23 +322,7 @@ def set_optimizer_state_dict(
             found = FullyShardedDataParallel.optim_state_dict_to_load(model, optimizer, mine)
         else:
             found = _numbered(optimizer, optim_state_dict, names)
-        _unbox(optimizer, found["state"])
         optimizer.load_state_dict(found)
-
-
-def _boxed(own: dict[str, Any]) -> dict[str, Any]:
-    """Counts of steps as tensors, as PyTorch's optimizers have them: states go from one library to the other."""
-    step = own.get("step")
-    return {**own, "step": torch.tensor(float(step))} if isinstance(step, (int, float)) else own
-
-
-def _unbox(optimizer: Any, state: dict[int, dict[str, Any]]) -> None:
-    """Counts of steps as the optimizer has them."""
-    values = [p for group in optimizer.param_groups for p in group["params"]]
-    for number, own in state.items():
-        now = optimizer.state.get(values[number], {}).get("step")
-        if isinstance(now, (int, float)) and isinstance(own.get("step"), torch.Tensor):
-            own["step"] = type(now)(own["step"].item())
 
 
 def _numbered(optimizer: Any, given: dict[str, Any], names: dict[int, str]) -> dict[str, Any]:

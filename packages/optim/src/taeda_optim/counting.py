@@ -1,0 +1,50 @@
+"""Counts of steps: each parameter's state has its own under "step", a tensor of one number as in PyTorch.
+
+The provider may read and raise all counts of a group in one call; what follows from a count is computed with numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda_registry.slots import tensor
+
+States = list[dict[str, Any]]
+
+_native = getattr(tensor, "_C", None)
+_next_counts = getattr(_native, "_next_counts", None)
+_raise_counts = getattr(_native, "_raise_counts", None)
+
+
+def count_dtype(is_fused: bool | None = None) -> Any:
+    """What counts are made in."""
+    return tensor.float64 if tensor.get_default_dtype() == tensor.float64 and not is_fused else tensor.float32
+
+
+def count_of(number: Any) -> Any:
+    """A count, from a number."""
+    return tensor.tensor(float(number), dtype=count_dtype())
+
+
+def next_counts(states: States) -> list[int]:
+    """The counts including the step that is about to be made; `raise_counts` follows when it has been."""
+    counts = _next_counts(states) if _next_counts else None
+    if counts is None:
+        as_tensors(states)
+        counts = [int(state["step"]) + 1 for state in states]
+    return counts
+
+
+def raise_counts(states: States) -> None:
+    """Counts one step more in every state."""
+    if not (_raise_counts and _raise_counts(states)):
+        as_tensors(states)
+        for state in states:
+            state["step"] += 1
+
+
+def as_tensors(states: Any) -> None:
+    """Makes tensors of counts that are numbers, as in the states of other libraries and of earlier releases."""
+    for state in states:
+        if isinstance(state.get("step"), (int, float)):
+            state["step"] = count_of(state["step"])
