@@ -54,7 +54,7 @@ class _Public(Plain):
 
 
 class ListOpDef:
-    """An operator that `custom_op` has made of a function that gives a list: callable, with the decorators of others."""
+    """An operator that `custom_op` has made of a function that gives a list: callable, with decorators as others."""
 
     def __init__(self, name: str, schema: str, function: Callable) -> None:
         self._qualname, self._schema = name, schema
@@ -92,8 +92,9 @@ class ListOpDef:
     def _function_for(self, device: str) -> Callable:
         found = self._functions.get(device) or self._functions.get(None)
         if found is None:
+            there = sorted(map(str, self._functions))
             raise NotImplementedError(
-                f"{self._qualname}: no function for device {device!r}; there are some for {sorted(map(str, self._functions))}"
+                f"{self._qualname}: no function for device {device!r}; there are some for {there}"
             )
         return found
 
