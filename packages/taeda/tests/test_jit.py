@@ -342,3 +342,25 @@ def test_methods_of_scripts_stay_though_attributes_have_their_names(tmp_path):
     made = jit.trace(layer, taeda.ones(1, 2))
     made.save(tmp_path / "net.pt")
     assert layer.save == [1, 2] and jit.load(tmp_path / "net.pt")(taeda.ones(1, 2)).shape == (1, 2)
+
+
+class Picky(nn.Module):
+    def forward(self, x):
+        assert x.shape[0] == 2, "two rows"
+        if x.shape[1] == 3:
+            raise ValueError("three columns")
+        return x @ x
+
+
+def test_exceptions_of_scripts():
+    """Assertions and exceptions of a script are the script's; operators' own are as they were."""
+    function = jit.script(lambda x: Picky()(x))
+    for run in (jit.script(Picky()), function, nn.Sequential(jit.script(Picky()))):
+        with pytest.raises(jit.Error, match="AssertionError: two rows"):
+            run(taeda.ones(1, 2))
+        with pytest.raises(jit.Error, match="ValueError: three columns") as raised:
+            run(taeda.ones(2, 3))
+        assert isinstance(raised.value.__cause__, ValueError)
+        with pytest.raises(RuntimeError, match=r"matmul|mm") as raised:
+            run(taeda.ones(2, 4))
+        assert not isinstance(raised.value, jit.Error)
