@@ -339,6 +339,7 @@ PyObject* span(PyObject*, PyObject* const* args, Py_ssize_t count) {
 /// A step of an optimizer: a hook of it, called as hook(optimizer, args, kwargs).
 template <int32_t (*taeda_api::*Function)(const taeda_span*)>
 PyObject* step(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (!api) Py_RETURN_NONE;
   if (count < 1) {
     PyErr_SetString(PyExc_TypeError, "step: expected an optimizer");
     return nullptr;

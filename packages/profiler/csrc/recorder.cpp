@@ -186,11 +186,21 @@ void Thread::close(int64_t at, uint32_t sequence, bool failed) noexcept {
   open_.pop_back();
 }
 
+bool Thread::in_python() noexcept {
+  // The state of whoever holds the lock. Another thread's may lie where this one's was, but says so.
+  const PyThreadState* const holder = _PyThreadState_UncheckedGet();
+  if (holder && holder == python_ && holder->thread_id == ident_) [[likely]]
+    return true;
+  if (!PyGILState_Check()) return false;
+  python_ = holder;
+  return true;
+}
+
 uint32_t Thread::stack_here() {
   if (!session->options.stacks) return 0;
   // What an operator consists of stands where the operator does.
   if (!open_.empty() && open_.back().kind == kOperator) return open_.back().stack;
-  return PyGILState_Check() ? session->stacks.here(path_) : 0;
+  return in_python() ? session->stacks.here(path_) : 0;
 }
 
 namespace {

@@ -247,6 +247,8 @@ class Thread {
   void start_detail(uint32_t stack, bool whole);
   uint32_t keep_detail(NearDetails& near);
   uint32_t stack_here();
+  /// Whether this thread holds Python's lock.
+  bool in_python() noexcept;
   void begins(const Open& open, uint32_t detail) noexcept;
   void close(int64_t at, uint32_t sequence, bool failed) noexcept;
 
@@ -254,6 +256,8 @@ class Thread {
   int64_t last_ = 0;  // when an event last began or ended
   Words detail_;
   Path path_;
+  const PyThreadState* python_ = nullptr;  // with which this thread held Python's lock last
+  const unsigned long ident_ = PyThread_get_thread_ident();
   bool details_full_ = false;
   std::unordered_map<const void*, Operator> operators_;
   std::unordered_map<std::string, uint32_t> spans_;

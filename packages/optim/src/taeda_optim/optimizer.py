@@ -11,7 +11,7 @@ from typing import Any
 from taeda_optim import counting, saving
 from taeda_registry.slots import tensor
 
-Hooks = OrderedDict[int, Callable[..., Any]]
+Hooks = dict[int, Callable[..., Any]]
 #: What ``params`` of an optimizer may be: tensors, (name, tensor) pairs, or groups as dicts.
 ParamsT = Iterable[Any]
 #: What `state_dict` gives.
@@ -57,8 +57,8 @@ def _add_hook(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> 
 
 
 # Hooks around the steps of all optimizers.
-_global_pre_hooks: Hooks = OrderedDict()
-_global_post_hooks: Hooks = OrderedDict()
+_global_pre_hooks: Hooks = {}
+_global_post_hooks: Hooks = {}
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHook:
@@ -392,6 +392,27 @@ def _rounds(params: list[Any], grads: list[Any]) -> Iterator[tuple[list[Any], li
         params, grads = [params[i] for i in again], [grads[i] for i in again]
 
 
+def _call_before(
+    hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a step, as hooks leave them."""
+    for hook in tuple(hooks.values()):  # a hook may take itself away
+        changed = hook(optimizer, args, kwargs)
+        if changed is not None:
+            if not isinstance(changed, tuple) or len(changed) != 2:
+                kind = type(optimizer).__name__
+                raise RuntimeError(
+                    f"{kind}.step: a pre-hook must return None or (args, kwargs), found {changed!r}"
+                )
+            args, kwargs = changed
+    return args, kwargs
+
+
+def _call_after(hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    for hook in tuple(hooks.values()):
+        hook(optimizer, args, kwargs)
+
+
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step that calls the hooks before and after, unless it is the one of a base class that a step calls."""
 
@@ -408,17 +429,15 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         wraps = "_optimizer_step_pre_hooks" not in own  # another one, and has not called __init__
         if wraps or type(self).step is not hooked:
             return step(self, *args, **kwargs)
-        for hook in (*_global_pre_hooks.values(), *own["_optimizer_step_pre_hooks"].values()):
-            changed = hook(self, args, kwargs)
-            if changed is not None:
-                if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(
-                        f"{type(self).__name__}.step: a pre-hook must return None or (args, kwargs), found {changed!r}"
-                    )
-                args, kwargs = changed
+        if _global_pre_hooks:
+            args, kwargs = _call_before(_global_pre_hooks, self, args, kwargs)
+        if own["_optimizer_step_pre_hooks"]:
+            args, kwargs = _call_before(own["_optimizer_step_pre_hooks"], self, args, kwargs)
         result = step(self, *args, **kwargs)
-        for hook in (*own["_optimizer_step_post_hooks"].values(), *_global_post_hooks.values()):
-            hook(self, args, kwargs)
+        if own["_optimizer_step_post_hooks"]:
+            _call_after(own["_optimizer_step_post_hooks"], self, args, kwargs)
+        if _global_post_hooks:
+            _call_after(_global_post_hooks, self, args, kwargs)
         return result
 
     hooked.hooked = True  # type: ignore[attr-defined]

@@ -39,6 +39,8 @@ struct TAEDA_API Observer {
   virtual void span_begin(const Span&) noexcept {}
   virtual void span_end(const Span&) noexcept {}
   virtual void memory(const MemoryUse&) noexcept {}
+  /// Whether memory() is of use; asked once, when the observer is added.
+  virtual bool watches_memory() const noexcept { return true; }
   /// The thread hands work to a device; the number stands in what the device tells of it.
   virtual void work(uint64_t /*origin*/) noexcept {}
 };

@@ -27,6 +27,7 @@ class CObserver final : public Observer {
   void memory(const MemoryUse& use) noexcept override {
     hand(c_.memory, taeda_memory_use{sizeof(taeda_memory_use), use.data, use.bytes, abi::to_c(use.device)});
   }
+  bool watches_memory() const noexcept override { return c_.memory != nullptr; }
   void work(uint64_t origin) noexcept override { run(c_.work, origin); }
 
  private:

@@ -18,7 +18,14 @@ constexpr uint64_t kBit = KeySet::of(Layer::Observer).bits();
 
 struct Watched {
   std::vector<Observer*> observers;
+  Observer* only = nullptr;  // where there is one alone
+  bool memory = false;       // somebody watches memory
   const Observation* innermost = nullptr;
+
+  void count() noexcept {
+    only = observers.size() == 1 ? observers[0] : nullptr;
+    memory = std::ranges::any_of(observers, [](const Observer* o) { return o && o->watches_memory(); });
+  }
 };
 // Only pointers and numbers are thread-local, in the static TLS block, so that calls reach them by one load.
 constinit thread_local Watched* watched __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -43,8 +50,9 @@ class Unobserved {
 
 template <class Tell>
 void tell_all(const Tell& tell) noexcept {
-  if (!observed()) return;
+  if (!observed() || !watched) return;
   const Unobserved unobserved;
+  if (watched->only) return tell(*watched->only);
   for (size_t i = 0; watched && i < watched->observers.size(); ++i)
     if (Observer* observer = watched->observers[i]) tell(*observer);
 }
@@ -60,7 +68,7 @@ void tell_end(const Span& span) noexcept {
   tell_all([&](Observer& observer) { observer.span_end(span); });
 }
 void tell_memory(const MemoryUse& use) noexcept {
-  tell_all([&](Observer& observer) { observer.memory(use); });
+  if (watched && watched->memory) tell_all([&](Observer& observer) { observer.memory(use); });
 }
 uint64_t tell_work() noexcept {
   static constinit std::atomic<uint64_t> last = 0;
@@ -77,6 +85,7 @@ void add_observer(Observer* observer) {
   if (!watched) watched = new Watched;
   if (!watched->innermost) std::erase(watched->observers, nullptr);
   watched->observers.push_back(observer);
+  watched->count();
   thread_state.included |= kBit;
 }
 
@@ -85,6 +94,7 @@ void remove_observer(Observer* observer) noexcept {
   const auto found = std::ranges::find(watched->observers, observer);
   // Calls that it saw begin still run: its place stays theirs.
   if (found != watched->observers.end()) *found = nullptr;
+  watched->count();
   if (std::ranges::any_of(watched->observers, [](const Observer* o) { return o != nullptr; })) return;
   thread_state.included &= ~kBit;
   if (!watched->innermost) watched->observers.clear();

@@ -168,7 +168,7 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
       return;
     // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none
     // may come. That takes a microsecond, so smaller products go to OpenBLAS.
-    if (!has_vendor<T> || work > (int64_t(1) << 22)) {
+    if (!has_vendor<T> || work > kSmallWork) {
       static const bool built = build_sgemm();
       static_cast<void>(built);
       const cpu::OneThread scope;

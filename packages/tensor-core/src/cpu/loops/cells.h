@@ -17,12 +17,19 @@ double sum_of(const T* x, int64_t n, const F& f) {
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kSumBlock) {
     const int64_t end = std::min(n, begin + kSumBlock);
-    alignas(64) T sum[kSumLanes] = {};
     int64_t i = begin;
+    alignas(64) T sum[kSumLanes] = {};
     for (; i + kSumLanes <= end; i += kSumLanes)
       for (int64_t j = 0; j < kSumLanes; ++j) sum[j] += f(x[i + j]);
     for (int64_t j = 0; i < end; ++i, ++j) sum[j] += f(x[i]);
-    for (T s : sum) total += double(s);
+    if (end - begin < kSumLanes) {
+      for (int64_t j = 0; j < end - begin; ++j) total += double(sum[j]);
+    } else {
+      double wide[8] = {};
+      for (int64_t j = 0; j < kSumLanes; j += 8)
+        for (int64_t k = 0; k < 8; ++k) wide[k] += double(sum[j + k]);
+      for (double part : wide) total += part;
+    }
   }
   return total;
 }
@@ -32,18 +39,31 @@ double row_sum(const void* x_, int64_t n) {
   return sum_of(static_cast<const T*>(x_), n, [](T v) { return v; });
 }
 
+/// The greatest of x[0..n), whatever NaNs are among them.
+template <class T>
+T greatest(const T* x, int64_t n) {
+  T top = -std::numeric_limits<T>::infinity();
+  int64_t i = 0;
+  if (n >= kSumLanes) {
+    alignas(64) T best[kSumLanes];
+    std::fill_n(best, kSumLanes, top);
+    for (; i + kSumLanes <= n; i += kSumLanes)
+      for (int64_t j = 0; j < kSumLanes; ++j) best[j] = x[i + j] > best[j] ? x[i + j] : best[j];
+    for (int64_t half = kSumLanes / 2; half > 0; half /= 2)
+      for (int64_t j = 0; j < half; ++j) best[j] = best[j + half] > best[j] ? best[j + half] : best[j];
+    top = best[0];
+  }
+  for (; i < n; ++i) top = x[i] > top ? x[i] : top;
+  return top;
+}
+
 template <class T>
 double log_sum_exp(const void* x_, int64_t n) {
   const T* const x = static_cast<const T*>(x_);
-  alignas(64) T best[kSumLanes];
-  std::fill_n(best, kSumLanes, -std::numeric_limits<T>::infinity());
-  int64_t i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes)
-    for (int64_t j = 0; j < kSumLanes; ++j) best[j] = x[i + j] > best[j] || x[i + j] != x[i + j] ? x[i + j] : best[j];
-  for (; i < n; ++i) best[0] = x[i] > best[0] || x[i] != x[i] ? x[i] : best[0];
-  T top = best[0];
-  for (T b : best) top = b > top || b != b ? b : top;
-  if (std::isinf(top)) return double(top);
+  const T top = greatest(x, n);
+  // A NaN makes the sum NaN; only beside infinities is it looked for.
+  if (std::isinf(top))
+    return std::any_of(x, x + n, [](T v) { return v != v; }) ? std::numeric_limits<double>::quiet_NaN() : double(top);
   return double(top) + std::log(sum_of(x, n, [top](T v) { return vexp(v - top); }));
 }
 
