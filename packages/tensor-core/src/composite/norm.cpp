@@ -1,7 +1,6 @@
 // Normalisations that hide the statistics of their native operators.
 #include "taeda/ops/norm.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "taeda/arithmetic.h"
@@ -70,9 +69,6 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
           shape_text(normalized_shape));
     dims.push_back(at);
   }
-  check(!weight.defined() || std::ranges::equal(weight.sizes(), normalized_shape), ErrorKind::Runtime,
-        "rms_norm: argument 'weight' has shape ", weight.defined() ? shape_text(weight.sizes()) : "",
-        ", expected that of 'normalized_shape', ", shape_text(normalized_shape));
   const Tensor mean = ops::mean(ops::square(input), IntSpan(dims), true);
   const Tensor scaled =
       ops::mul(input, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(real_of(input.dtype())))))));

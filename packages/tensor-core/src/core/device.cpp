@@ -194,7 +194,6 @@ Device parse_device(std::string_view text) {
   }
   if (id < 0) [[unlikely]]
     fail(ErrorKind::Runtime, "device: unknown device '", text, "'; known devices: ", known_names());
-  if (id <= kMeta) return Device{BackendId(id)};  // there is only one, which every index means
   if (index < 0) index = current_device_index(BackendId(id));
   check(index < backend(BackendId(id)).device_count(), ErrorKind::Runtime, "device: index ", index, " of '", text,
         "' is out of range; '", name, "' has ", backend(BackendId(id)).device_count(), " device(s)");

@@ -19,23 +19,18 @@ PyObject* host = nullptr;  // device("cpu"), the one asked for most
 constexpr BackendId kAbsent = 0xF0;
 static_assert(kAbsent >= kMaxBackends);
 
-// Note [Indices of the host]: every index of cpu and meta means the same device. An object keeps the one that it was
-// made with, as programs print and compare it, and has the number -1 - index for it.
-bool has_host_index(Device device) { return device.backend <= kMeta && device.index < 0; }
-
 bool is_absent(Device device) { return device.backend >= kAbsent; }
 std::string_view reserved_name(Device device) { return kReservedDevices[device.backend - kAbsent].name; }
-std::string type_of(Device device) {
-  return is_absent(device) ? std::string(reserved_name(device)) : backend(device.backend).name();
-}
 std::string spelled(Device device) {
-  if (has_host_index(device)) return type_of(device) + ":" + std::to_string(-1 - device.index);
   if (!is_absent(device)) return to_string(device);
   const std::string name(reserved_name(device));
   return device.index < 0 ? name : name + ":" + std::to_string(device.index);
 }
 
 Device value_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->value; }
+std::string type_of(Device device) {
+  return is_absent(device) ? std::string(reserved_name(device)) : backend(device.backend).name();
+}
 /// The same for objects of one device that were made before and after its plug-in was loaded.
 Device comparable(Device device) {
   if (!is_absent(device)) return device;
@@ -68,33 +63,6 @@ PyObject* make(Device device) {
   return reinterpret_cast<PyObject*>(object);
 }
 
-/// The index that a text gives to the host's devices, which parse_device() has read already; nothing without one.
-std::optional<int> host_index(Device device, std::string_view text) {
-  const size_t colon = text.find(':');
-  if (device.backend > kMeta || colon == std::string_view::npos) return std::nullopt;
-  int index = 0;
-  std::from_chars(text.data() + colon + 1, text.data() + text.size(), index);
-  return index;
-}
-/// Name of the accelerator that programs mean by a number: a reserved one, else the first that was loaded; or empty.
-std::string accelerator() {
-  for (const ReservedDevice& reserved : kReservedDevices) {
-    if (find_backend(reserved.name) < 0 && discover_backend) discover_backend(reserved.name);
-    if (find_backend(reserved.name) >= 0) return reserved.name;
-  }
-  return backend_count() > kMeta + 1 ? backend(kMeta + 1).name() : "";
-}
-/// What a number means as a device: the accelerator with that index.
-Device numbered(PyObject* number) {
-  const long index = PyLong_AsLong(number);
-  ensure(index != -1 || !PyErr_Occurred());
-  check(index >= 0, ErrorKind::Runtime, "device: Device index must not be negative, found ", index);
-  const std::string name = accelerator();
-  check(!name.empty(), ErrorKind::Runtime, "device: Cannot access accelerator device when none is available, found ",
-        index);
-  return parse_device(name + ":" + std::to_string(index));
-}
-
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* const names[] = {"type", "index", nullptr};
   PyObject* type;
@@ -103,7 +71,6 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   return guarded([&]() -> PyObject* {
     if (is_device(type)) return Py_NewRef(type);
-    if (PyLong_CheckExact(type) && index == Py_None) return wrap(numbered(type));
     std::string text(text_of(type, "device: argument 'type'"));
     if (index != Py_None) {
       if (text.find(':') != std::string::npos)
@@ -113,16 +80,12 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       text += ":" + std::to_string(i);
     }
     if (const std::optional<Device> absent = absent_device(text)) return make(*absent);
-    const Device found = parse_device(text);
-    if (const auto given = host_index(found, text)) return make(Device{found.backend, int8_t(-1 - *given)});
-    return wrap(found);
+    return wrap(parse_device(text));
   });
 }
 
 PyObject* repr(PyObject* self) {
   const Device device = value_of(self);
-  if (has_host_index(device))
-    return PyUnicode_FromFormat("device(type='%s', index=%d)", type_of(device).c_str(), -1 - int(device.index));
   if (device.backend <= kMeta || device.index < 0)
     return PyUnicode_FromFormat("device(type='%s')", type_of(device).c_str());
   return PyUnicode_FromFormat("device(type='%s', index=%d)", type_of(device).c_str(), int(device.index));
@@ -138,7 +101,6 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 }
 PyObject* get_type(PyObject* self, void*) { return PyUnicode_FromString(type_of(value_of(self)).c_str()); }
 PyObject* get_index(PyObject* self, void*) {
-  if (has_host_index(value_of(self))) return PyLong_FromLong(-1 - value_of(self).index);
   if (value_of(self).backend <= kMeta || value_of(self).index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(value_of(self).index);
 }
@@ -179,12 +141,9 @@ PyObject* wrap(Device device) {
 std::optional<Device> as_device(PyObject* o) {
   if (is_device(o)) {
     const Device device = value_of(o);
-    if (has_host_index(device)) [[unlikely]]
-      return Device{device.backend};
     return is_absent(device) ? parse_device(spelled(device)) : device;
   }
   if (PyUnicode_Check(o)) return parse_device(text_of(o, "device"));
-  if (PyLong_CheckExact(o)) return numbered(o);
   return std::nullopt;
 }
 
