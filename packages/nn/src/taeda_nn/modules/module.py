@@ -153,6 +153,10 @@ class Module(Converting, Stateful):
 
     _wrapped_call_impl = _call_impl
 
+    def _slow_forward(self, *input: Any, **kwargs: Any) -> Any:
+        """`forward`: what programs call that replace `__call__`."""
+        return self.forward(*input, **kwargs)
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Accepted for programs that compile their modules; the module is called as before."""
 
