@@ -15,6 +15,7 @@ from taeda.futures import Future
 from taeda.jit._files import load, save
 from taeda.jit._modules import (
     CompilationUnit,
+    Error,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
@@ -64,10 +65,6 @@ globals().update(
         _REASON,
     )
 )
-
-
-class Error(RuntimeError):
-    """What compiled programs raise."""
 
 
 class TracingCheckError(Exception):

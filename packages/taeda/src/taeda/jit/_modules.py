@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 _MISSING_GRAPH = "there is no graph of this {}: {}; trace it with example inputs"
 
 
+class Error(RuntimeError):
+    """What scripts raise: their own assertions and exceptions, which stand behind it."""
+
+    __module__ = "taeda.jit"
+
+
+def _tell(error: Exception) -> None:
+    """Python's own exceptions become those of scripts."""
+    if type(error).__module__ == "builtins" and not isinstance(error, RuntimeError):
+        raise Error(f"{type(error).__name__}: {error}") from error
+
+
 class _Always:
     """A method that is found though the module has an attribute of the same name."""
 
@@ -112,7 +124,11 @@ class RecursiveScriptModule(ScriptModule):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module does."""
-        return self._original.forward(*args, **kwargs)
+        try:
+            return self._original.forward(*args, **kwargs)
+        except Exception as error:
+            _tell(error)
+            raise
 
     @property
     def original_name(self) -> str:
@@ -187,7 +203,11 @@ class ScriptFunction:
         self.__wrapped__ = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        try:
+            return self._function(*args, **kwargs)
+        except Exception as error:
+            _tell(error)
+            raise
 
     @property
     def code(self) -> str:
