@@ -232,19 +232,14 @@ class Optimizer:
                     if grad is not None:
                         params.append(param)
                         grads.append(grad)
-                if params and self._repeats:
+                if recorded or self._repeats:
                     for some, theirs in _rounds(params, grads):
-                        self._update_some(group, some, theirs, recorded)
+                        if recorded:
+                            self._renew_states(some)
+                        self._update(group, some, theirs)
                 elif params:
-                    self._update_some(group, params, grads, recorded)
+                    self._update(group, params, grads)
         return loss
-
-    def _update_some(
-        self, group: dict[str, Any], params: list[Any], grads: list[Any], recorded: bool
-    ) -> None:
-        if recorded:
-            self._renew_states(params)
-        self._update(group, params, grads)
 
     def _renew_states(self, params: list[Any]) -> None:
         """Gives parameters copies of their state, so that values that recorded steps have used stay as they are."""
