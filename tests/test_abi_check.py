@@ -34,7 +34,7 @@ def test_the_record_reads_back_as_it_was_written():
     assert len(now.structs) >= 12 and all(len(members) >= 2 for members in now.structs.values())
 
 
-APPENDED = "  int32_t (*device_current)(int32_t backend);\n"
+APPENDED = "  int32_t (*set_error_at)(int32_t status, const char* message, uint64_t site);\n"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ APPENDED = "  int32_t (*device_current)(int32_t backend);\n"
         (APPENDED, APPENDED + "  int32_t (*later)(void);\n"),
         ("  TAEDA_DECLINED = 101\n", "  TAEDA_DECLINED = 101,\n  TAEDA_E_LATER = 102\n"),
         ("typedef void* taeda_event;", "typedef void* taeda_later;\ntypedef void* taeda_event;"),
-        ("#define TAEDA_ABI_MINOR 5u", "#define TAEDA_ABI_MINOR 6u"),
+        ("#define TAEDA_ABI_MINOR 6u", "#define TAEDA_ABI_MINOR 7u"),
     ],
 )
 def test_growing_is_allowed(old, new):
@@ -53,7 +53,7 @@ def test_growing_is_allowed(old, new):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        (APPENDED, "", "struct taeda_api: expected member 52"),
+        (APPENDED, "", "struct taeda_api: expected member 54"),
         (
             "  void* (*host_release)(void);\n",
             "  int32_t (*sooner)(void);\n  void* (*host_release)(void);\n",

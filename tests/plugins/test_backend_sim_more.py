@@ -288,3 +288,102 @@ def test_formats_of_others_lie_on_it(sim):
         print(x.to("sim").dtype, x.to("sim").cpu().tolist(), x.to("sim")[1:].cpu().tolist())
     """
     assert sim.lines(program) == ["taeda.halves [0.5, 3.0] [3.0]"]
+
+
+def test_a_layout_of_its_own_goes_round_and_computes(sim):
+    program = """
+        import io
+        import taeda
+        from taeda import backends
+        from taeda.nn import functional as F
+
+        taeda.manual_seed(0)
+        x, w, b = taeda.randn(2, 3, 4), taeda.randn(5, 4), taeda.randn(5)
+        columns = backends.to_layout(w.to("sim"), "columns")
+        print(columns.layout, columns.to_dense().cpu().equal(w), columns.cpu().equal(w))
+        for bias in (None, b):
+            there = None if bias is None else bias.to("sim")
+            print(taeda.allclose(F.linear(x.to("sim"), columns, there).cpu(), F.linear(x, w, bias), atol=1e-6))
+        try:
+            columns.exp()
+        except NotImplementedError as complaint:
+            print(complaint)
+        file = io.BytesIO()
+        taeda.save(columns, file)
+        file.seek(0)
+        print(taeda.load(file).layout)
+        file.seek(0)
+        print(taeda.load(file, map_location="cpu").layout)
+        whole = backends.to_layout(taeda.arange(6).reshape(2, 3).to("sim"), "columns")
+        print(whole.tolist(), whole.dtype)
+        try:
+            backends.to_layout(taeda.ones(3).to("sim"), "columns")
+        except ValueError as complaint:
+            print(complaint)
+    """
+    lines = sim.lines(program)
+    assert lines[:3] == ["columns True True", "True", "True"]
+    assert lines[3] == "exp: not defined for layout 'columns' of device 'sim'; use to_dense() first"
+    assert lines[4:7] == ["columns", "strided", "[[0, 1, 2], [3, 4, 5]] taeda.int64"]
+    assert "the layout 'columns' is one of matrices" in lines[7]
+
+
+def test_errors_of_queued_work_tell_operator_and_line(sim):
+    program = """
+        import taeda
+        from taeda import nn
+
+        x = taeda.ones(3).to("sim")
+        wrong = taeda.tensor([9]).to("sim")
+        embedding = nn.Embedding(3, 2).to("sim")
+
+        def step():
+            found = x.gather(0, wrong)
+            return found + 1
+
+        def through_a_module():
+            return embedding(wrong).sum()
+
+        for call in (step, through_a_module):
+            result = call()
+            try:
+                result.cpu()
+            except IndexError as complaint:
+                print(f"{call.__code__.co_firstlineno + 1} {complaint}")
+    """
+    for line, name in zip(sim.lines(program), ("step", "through_a_module"), strict=True):
+        number, _, text = line.partition(" ")
+        assert "index 9 is out of range" in text
+        assert text.endswith(f":{number}, in {name})") and "(queued by " in text
+        assert name != "step" or "(queued by gather at <string>:" in text
+
+
+def test_programs_name_it_as_their_own_backend(sim):
+    program = """
+        import taeda
+        from taeda import nn
+        from taeda.utils import generate_methods_for_privateuse1_backend, rename_privateuse1_backend
+
+        for wrong in (generate_methods_for_privateuse1_backend, lambda: rename_privateuse1_backend("nobodys")):
+            try:
+                wrong()
+            except RuntimeError as complaint:
+                print(complaint)
+        rename_privateuse1_backend("sim")
+        generate_methods_for_privateuse1_backend()
+        x = taeda.ones(2).sim()
+        print(x.device, x.is_sim, x.cpu().is_sim, x.sim(1).device, taeda.ones(2).sim("sim:1").device)
+        print(next(nn.Linear(2, 2).sim().parameters()).device, taeda.sim.device_count())
+        try:
+            rename_privateuse1_backend("other")
+        except RuntimeError as complaint:
+            print(complaint)
+    """
+    lines = sim.lines(program)
+    assert "call rename_privateuse1_backend with the device's name first" in lines[0]
+    assert "unknown device 'nobodys'" in lines[1]
+    assert lines[2:] == [
+        "sim:0 True False sim:1 sim:1",
+        "sim:0 2",
+        "rename_privateuse1_backend: the backend is 'sim' already",
+    ]

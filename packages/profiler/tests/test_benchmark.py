@@ -86,6 +86,24 @@ def test_indented_statements():
     assert timer.timeit(10).median > 0
 
 
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no compiler: c++ is not on the path")
+def test_statements_in_c(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAEDA_EXTENSIONS_DIR", str(tmp_path))
+    timer = benchmark.Timer(
+        "total += add(2); auto y = x + 1;",
+        setup="int total = 0; auto x = torch::ones({2, 2});",
+        global_setup="static int add(int n) { return n + 1; }",
+        language="cpp",
+    )
+    found = timer.timeit(100)
+    assert found.number_per_run == 100 and 0 < found.median < 1
+    assert timer.blocked_autorange(min_run_time=0.01).median > 0
+    with pytest.raises(NotImplementedError, match="collect_callgrind"):
+        timer.collect_callgrind()
+    with pytest.raises(RuntimeError, match="Error building extension"):
+        benchmark.Timer("no such words", language=benchmark.Language.CPP)
+
+
 def test_wrong_arguments():
     for options, error in (
         ({"stmt": 3}, ValueError),
@@ -93,7 +111,7 @@ def test_wrong_arguments():
         ({"num_threads": 0}, ValueError),
         ({"language": "rust"}, ValueError),
         ({"global_setup": "int x;"}, ValueError),
-        ({"language": "cpp"}, NotImplementedError),
+        ({"language": "cpp", "globals": {"x": 1}}, ValueError),
     ):
         with pytest.raises(error):
             benchmark.Timer(**options)

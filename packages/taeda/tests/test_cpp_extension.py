@@ -163,6 +163,80 @@ def test_the_extension_of_a_tutorial_differentiates(source, folder, tmp_path):
     assert torch.autograd.gradcheck(cell(module), given)
 
 
+@pytest.fixture(scope="module")
+def functions(folder):
+    return cpp_extension.load("functions", str(SOURCES / "functions.cpp"), build_directory=folder)
+
+
+def double(*sizes):
+    return [torch.rand(size, dtype=torch.float64, requires_grad=True) for size in sizes]
+
+
+def test_functions_of_c_differentiate(functions):
+    given = double((3, 4), (5, 4), 5)
+    torch.testing.assert_close(functions.linear(*given), torch.nn.functional.linear(*given))
+    assert torch.autograd.gradcheck(functions.linear, given)
+    assert torch.autograd.gradgradcheck(functions.linear, given)
+    assert torch.autograd.gradcheck(lambda *two: functions.linear(*two, None), given[:2])
+    assert "LinearBackward" in type(functions.linear(*given).grad_fn).__name__
+    assert not functions.linear(*(t.detach() for t in given)).requires_grad
+    first = given[0].detach()
+    functions.linear(first, *given[1:]).sum().backward()
+    assert first.grad is None and given[1].grad is not None
+
+
+def test_contexts_of_c_keep_values_lists_and_marks(functions):
+    a, b = double(4, 4)
+    power, product, places = functions.powers(1.5, [a, b], 3)
+    torch.testing.assert_close(power, 1.5 * a**3)
+    assert power.requires_grad and product.requires_grad and not places.requires_grad
+    assert torch.autograd.gradcheck(lambda *two: functions.powers(1.5, list(two), 3)[:2], (a, b))
+    copy = a * 1
+    assert functions.doubled(copy) is copy
+    copy.sum().backward()
+    assert a.grad.tolist() == [2.0] * 4
+    with pytest.raises(RuntimeError, match="leaf"):
+        functions.doubled(a)
+
+
+def test_what_a_function_of_c_saved_is_checked_for_writes(functions):
+    given = double((3, 4), (5, 4))
+    copies = [t * 1 for t in given]
+    out = functions.linear(*copies, None)
+    copies[1].mul_(2)
+    with pytest.raises(RuntimeError, match="modified"):
+        out.sum().backward()
+
+
+def test_a_backward_of_c_must_fit(functions):
+    (x,) = double(3)
+    with pytest.raises(RuntimeError, match="Wrong: backward gave 1 gradients for 2 arguments"):
+        functions.wrong(x).sum().backward()
+
+
+def test_gradients_are_asked_for_from_c(functions):
+    assert functions.slope(2.0) == 12.0
+    assert torch.is_grad_enabled()
+
+
+def test_operators_without_a_schema(functions):
+    x = torch.tensor([3.0, 1.0, 2.0])
+    space = torch.ops.cpp_functions
+    assert space.twice(x, None).tolist() == [6, 2, 4] and space.twice(x, 2).tolist() == [12, 4, 8]
+    assert [t.item() for t in space.ends(x, True)] == [1, 3] and [t.item() for t in space.ends(x, False)] == [
+        3,
+        2,
+    ]
+    assert space.version() == 7
+    assert torch.autograd.gradcheck(space.linear, double((3, 4), (5, 4), 5))
+
+
+def test_a_library_is_opened_by_its_path(functions):
+    torch.ops.load_library(functions.__file__)
+    with pytest.raises(OSError, match="load_library"):
+        torch.ops.load_library(SOURCES / "functions.cpp")
+
+
 def test_operators_with_kernels_and_derivatives(folder):
     assert (
         cpp_extension.load(

@@ -95,8 +95,8 @@ static int32_t launch(void* context, const taeda_call* from) {
   if (status != TAEDA_OK) return status;
   Call* call = malloc(sizeof *call);
   if (!call) return api->set_error(TAEDA_E_MEMORY, "out of host memory");
-  status = copy_call(kernel, from, call);
-  if (status != TAEDA_OK) return end_call(&call->job), status;
+  if ((status = copy_call(kernel, from, call)) != TAEDA_OK) return end_call(&call->job), status;
+  call->job.site = sim_site(from->op);
   Stream* stream = sim_stream(from->device.index, from->stream);
   if (from->result_count) call->job.end = leave_call;
   sim_submit(stream, &call->job);

@@ -8,10 +8,10 @@
 enum { kDevices = 2, kMaxArguments = 16, kMaxResults = 4, kErrorText = 200 };
 
 /* Statements under the file's lock. */
-#define LOCKED(statements)       \
+#define LOCKED(...)              \
   do {                           \
     pthread_mutex_lock(&lock);   \
-    statements;                  \
+    __VA_ARGS__;                 \
     pthread_mutex_unlock(&lock); \
   } while (0)
 
@@ -32,21 +32,22 @@ struct Job {
   void (*end)(Job*);    /* frees it */
   char error[kErrorText];
   const char* name; /* of what profilers are told, with the bytes that are copied; null: nothing */
-  uint64_t nbytes, origin, session;
+  uint64_t nbytes, origin, session, site;
 };
 void sim_free_job(Job* job);
 int32_t fail(Job* job, int32_t status, const char* format, ...);
 Stream* sim_stream(int32_t index, taeda_stream handle); /* null: the device's default stream */
-void sim_submit(Stream* stream, Job* job);
-void sim_submit_call(Stream* stream, void (*run)(void*), void* context); /* of a function that cannot fail */
-int32_t sim_wait(Stream* stream);                                        /* the first error since the last wait comes out */
+void sim_submit(Stream* stream, Job* job), sim_submit_call(Stream* stream, void (*run)(void*), void* context); /* cannot fail */
+int32_t sim_wait(Stream* stream);                /* the first error since the last wait comes out */
 void sim_order(Stream* stream, Stream* waiting); /* work on `waiting` goes on when what is now in `stream` is done */
 int32_t sim_synchronize(void* context, int32_t index);
 void sim_offer_streams(taeda_backend* backend);
 void sim_announce(Job* job);                                  /* more/activities.c, for profilers: a job is submitted, ... */
 int32_t sim_run(Job* job, int32_t index, const void* stream); /* ... and runs; null: in the default stream */
 void sim_offer_more(taeda_backend* backend);                  /* more/more.c: what the running taeda knows of */
-int64_t sim_now(void);                                        /* nanoseconds */
+int32_t sim_complain(int32_t status, const char* text, uint64_t site); /* more/places.c: of a job of that place, ... */
+uint64_t sim_site(taeda_op op);                                        /* ... which is the operator's, and the program's line */
+int64_t sim_now(void);                                                 /* nanoseconds */
 
 /* --- backend.c: failures on request. */
 enum { FAIL_ALLOCATE, FAIL_COPY, FAIL_LAUNCH, FAIL_KERNEL, FAIL_SYNCHRONIZE, FAIL_KINDS };
@@ -99,8 +100,7 @@ typedef struct Array {
     double* f;
   };
 } Array;
-bool is_real(int dtype);
-bool is_offered(int dtype);
+bool is_real(int dtype), is_offered(int dtype);
 size_t size_of(int dtype);
 Array array(Call* call, bool real, int64_t n);
 Array load(Call* call, const View* view, int dtype); /* in row-major order, converted as if to `dtype` */

@@ -11,7 +11,7 @@
 struct Stream {
   Stream* next;
   Job *first, *last;
-  uint64_t submitted, done;
+  uint64_t submitted, done, site;
   int32_t index, status; /* of the first job that failed since the last wait */
   bool unused;           /* destroyed: its thread serves the next stream of the device, as memory may know it as its home */
   char error[kErrorText];
@@ -44,7 +44,7 @@ static void* serve(void* context) {
     pthread_mutex_unlock(&lock);
     const int32_t status = sim_run(job, self->index, self == defaults[self->index] ? NULL : self);
     if (status != TAEDA_OK)
-      LOCKED(if (!self->status) memcpy(self->error, job->error, kErrorText); if (!self->status) self->status = status);
+      LOCKED(if (!self->status) memcpy(self->error, job->error, kErrorText), self->site = job->site, self->status = status);
     job->end(job); /* before anybody who waits may go on: the job can be his */
     LOCKED(++self->done; pthread_cond_broadcast(&changed));
   }
@@ -76,7 +76,7 @@ int32_t sim_wait(Stream* stream) {
   pthread_mutex_lock(&lock);
   for (const uint64_t goal = stream->submitted; stream->done < goal;) pthread_cond_wait(&changed, &lock);
   const int32_t status = stream->status;
-  if (status != TAEDA_OK) api->set_error(status, stream->error);
+  if (status != TAEDA_OK) sim_complain(status, stream->error, stream->site);
   stream->status = TAEDA_OK;
   pthread_mutex_unlock(&lock);
   api->host_acquire(token);

@@ -11,16 +11,7 @@
 #pragma once
 #include "taeda/extension/library.h"
 #ifndef TAEDA_WITHOUT_PYTHON
-#include "taeda/extension/python.h"
+#include "taeda/extension/autograd.h"
 #endif
 
-// Names that PyTorch's extensions use.
-#if !defined(TORCH_EXTENSION_NAME) && defined(TAEDA_EXTENSION_NAME)
-#define TORCH_EXTENSION_NAME TAEDA_EXTENSION_NAME
-#endif
-#define TORCH_CHECK TAEDA_CHECK
-#define TORCH_LIBRARY TAEDA_LIBRARY
-#define TORCH_LIBRARY_IMPL TAEDA_LIBRARY_IMPL
-#define TORCH_LIBRARY_FRAGMENT TAEDA_LIBRARY_FRAGMENT
-#define AT_DISPATCH_FLOATING_TYPES TAEDA_DISPATCH_FLOATING_TYPES
-#define AT_DISPATCH_ALL_TYPES TAEDA_DISPATCH_ALL_TYPES
+#include "taeda/extension/torch_macros.h"

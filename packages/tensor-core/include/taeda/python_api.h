@@ -22,6 +22,9 @@ struct PythonApi {
   /// In a catch block: where the current C++ exception stands for a Python error, takes that out of the interpreter,
   /// tells its kind and text, and gives an exception that carries it on any thread; null where it does not.
   std::exception_ptr (*carry_error)(ErrorKind& kind, std::string& text) noexcept = nullptr;
+  /// A number for the line of the user's program that this thread is at, 0 for none, and its text.
+  uint32_t (*user_line)() noexcept = nullptr;
+  std::string (*line_text)(uint32_t line) = nullptr;
 };
 extern TAEDA_API PythonApi python_api;
 

@@ -180,6 +180,8 @@ void error_object(int32_t);
 int32_t dtype_define(const taeda_dtype*, int32_t*);
 int32_t dtype_find(const char*, int32_t*);
 int32_t device_current(int32_t);
+uint64_t call_site(taeda_op);
+int32_t set_error_at(int32_t, const char*, uint64_t);
 /// A backend that notes activities has been registered, or is no more.
 void add_activities(BackendId id, const taeda_backend& backend);
 void remove_activities(BackendId id);

@@ -67,6 +67,8 @@ constexpr taeda_api kTable = {
     .dtype_define = abi::dtype_define,
     .dtype_find = abi::dtype_find,
     .device_current = abi::device_current,
+    .call_site = abi::call_site,
+    .set_error_at = abi::set_error_at,
 };
 
 std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }

@@ -17,7 +17,8 @@ const std::map<std::string_view, ArgumentType>& type_names() {
       {"Scalar", ArgumentType::Scalar}, {"int", ArgumentType::Int},
       {"float", ArgumentType::Float},   {"bool", ArgumentType::Bool},
       {"str", ArgumentType::Str},       {"DType", ArgumentType::DType},
-      {"Device", ArgumentType::Device}, {"Generator", ArgumentType::Generator}};
+      {"Device", ArgumentType::Device}, {"Generator", ArgumentType::Generator},
+      {"SymInt", ArgumentType::Int},    {"ScalarType", ArgumentType::DType}};  // PyTorch's names
   return names;
 }
 

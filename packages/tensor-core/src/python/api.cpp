@@ -11,6 +11,8 @@ void fill_python_api() {
   python_api.set_error = []() noexcept { set_python_error(); };
   python_api.throw_error = [] { throw PythonError(); };
   python_api.carry_error = carry_error;
+  python_api.user_line = user_line;
+  python_api.line_text = line_text;
 }
 
 }  // namespace taeda::py

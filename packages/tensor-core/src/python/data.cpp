@@ -278,6 +278,7 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject
   return guarded([&] {
     static Names known{"tensor", 1, {"data", "dtype", "device", "requires_grad", "pin_memory"}};
     const Given given(known, args, count, names);
+    if (PyObject* other = packing(given[1])) return packed(other, tensor_from_data(given.need(0), {}, given.device(2)));
     Tensor made = tensor_from_data(given.need(0), given.dtype(1), given.device(2));
     if (given.truth(3, false)) set_requires_grad(made, true);
     return wrap(std::move(made));

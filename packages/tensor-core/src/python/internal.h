@@ -32,6 +32,17 @@ uint64_t seed_of(PyObject* o);
 /// An attribute, or null without an error when it is missing.
 Object optional_attribute(PyObject* o, const char* name);
 
+/// The object itself where it is a dtype whose tensors are made of others' (int4): its `_pack(tensor)` makes them; else
+/// null.
+inline PyObject* packing(PyObject* o) {
+  if (!o || o == Py_None || as_dtype(o)) return nullptr;
+  return optional_attribute(o, "_pack") ? o : nullptr;
+}
+inline PyObject* packed(PyObject* dtype, const Tensor& numbers) {
+  const Object given = own(wrap(numbers));
+  return own(PyObject_CallMethod(dtype, "_pack", "O", given.get())).release();
+}
+
 // Types, made once when the module is. Each returns false with the Python error set.
 bool init_dtype(PyObject* module);
 extern PyMethodDef dtype_functions[];

@@ -105,6 +105,7 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
     PyObject* const* rest = args;
     std::optional<DType> dtype;
     std::optional<Device> device;
+    PyObject* other = nullptr;  // a dtype that is not the core's
     while (rest < args + count && !PyBool_Check(*rest)) {
       if (is_tensor(*rest)) {
         dtype = tensor_of(*rest).dtype();
@@ -113,7 +114,7 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
         device = d;
       } else if (*rest != Py_None) {
         const std::optional<DType> t = as_dtype(*rest);
-        if (!t)
+        if (!t && !(other = packing(*rest)))
           fail(ErrorKind::Type, "to: expected a dtype, a device or a Tensor as argument ", rest - args + 1, ", found ",
                type_name(*rest));
         dtype = t;
@@ -123,8 +124,10 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* 
     bool copy = false, non_blocking = rest < args + count && PyObject_IsTrue(rest[0]);
     if (rest + 1 < args + count) copy = PyObject_IsTrue(rest[1]);
     const Given given(known, args + count, 0, names);
-    if (given.has(0)) dtype = given.dtype(0);
+    if (given.has(0) && !(other = packing(given[0]))) dtype = given.dtype(0);
     if (given.has(1)) device = given.device(1);
+    if (other) [[unlikely]]
+      return packed(other, converted(tensor_of(self), std::nullopt, device));
     if (given.has(2)) {
       if (!is_tensor(given[2])) given.wrong(2, "a Tensor");
       dtype = tensor_of(given[2]).dtype();

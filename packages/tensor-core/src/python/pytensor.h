@@ -85,6 +85,9 @@ struct CarriedError : PythonError {
 CarriedError take_error();
 /// In a catch block: python_api.carry_error.
 std::exception_ptr carry_error(ErrorKind& kind, std::string& text) noexcept;
+/// python_api.user_line and line_text.
+uint32_t user_line() noexcept;
+std::string line_text(uint32_t line);
 /// To be called in a catch block: sets the Python error that the current C++ exception stands for. Where it speaks of
 /// another operator than `called`, one that `called` is made of, both are named.
 void set_python_error(const char* called = nullptr) noexcept;

@@ -207,7 +207,7 @@ def find(name: str) -> Any:
 
 
 def load_library(path: Any) -> None:
-    """Load a plug-in of taeda, so that its operators are found under ``taeda.ops``.
+    """Load a plug-in or an extension of taeda, so that its operators are found under ``taeda.ops``.
 
     For the library of torchvision, which needs PyTorch's, taeda's own versions of its operators take its place.
 
@@ -224,7 +224,34 @@ def load_library(path: Any) -> None:
 
         _vision_operators.install()
         return
+    if _open_extension(place):
+        return
     try:
         backends.load(str(path))
     except RuntimeError as error:
         raise OSError(f"load_library: {path}: {error}") from error
+
+
+_opened: list[Any] = []
+
+
+def _open_extension(path: Any) -> bool:
+    """Opens a library whose operators are registered while it is opened; False, and nothing is left, for others.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    import _ctypes
+    import ctypes
+
+    if not path.is_file():
+        return False
+    try:
+        found = ctypes.CDLL(str(path.resolve()))
+    except OSError as error:
+        raise OSError(f"load_library: {path}: {error}") from error
+    if hasattr(found, "taeda_extension_version") and not hasattr(found, "taeda_plugin_describe"):
+        _opened.append(found)
+        return True
+    _ctypes.dlclose(found._handle)
+    return False

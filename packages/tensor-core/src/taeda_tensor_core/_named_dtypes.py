@@ -1,6 +1,6 @@
-"""Dtypes of other libraries that tensors here do not have: they can be named, compared and asked about.
+"""Dtypes that tensors of the core do not have: they can be named, compared and asked about.
 
-A function that is given one says that it expected a dtype.
+A function that is given one says that it expected a dtype; of int4 and uint4 there are packed tensors.
 """
 
 from __future__ import annotations
@@ -69,6 +69,16 @@ class NamedDtype:
         raise RuntimeError(f"to_complex: there is no complex dtype for {self.name}")
 
 
-globals().update({name: NamedDtype(name) for name in _FACTS})
+class _PackedDtype(NamedDtype):
+    """One of 4 bits, of which there are tensors (taeda_tensor_core.packed)."""
+
+    def _pack(self, numbers: Any) -> Any:
+        from taeda_tensor_core.packed import pack
+
+        return pack(numbers, self)
+
+
+_PACKED = ("int4", "uint4")
+globals().update({name: (_PackedDtype if name in _PACKED else NamedDtype)(name) for name in _FACTS})
 chalf = globals()["complex32"]
 NAMES = (*_FACTS, "chalf")

@@ -24,6 +24,7 @@ int64_t sim_now(void) {
 /* A job is noted when a profiler asked before it was submitted; `origin` is then at least 1, 0 means "unknown call". */
 void sim_announce(Job* job) {
   job->session = 0;
+  if (job->name && !job->site) job->site = sim_site(NULL);
   if (!atomic_load_explicit(&noting, memory_order_relaxed) || !job->name) return;
   job->origin = api->activity_origin();
   LOCKED(job->session = session; ++waiting);

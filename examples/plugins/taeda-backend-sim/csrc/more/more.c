@@ -6,4 +6,7 @@ void sim_offer_more(taeda_backend* backend) {
   if (TAEDA_API_HAS(api, activity_origin)) sim_offer_activities(backend);
   if (TAEDA_API_HAS(api, device_current)) sim_offer_collectives(backend), sim_offer_graphs(backend);
 }
-int32_t sim_register_more(void) { return TAEDA_API_HAS(api, device_current) ? sim_register_attention() : TAEDA_OK; }
+int32_t sim_register_more(void) {
+  if (TAEDA_API_HAS(api, device_current)) TRY(sim_register_attention());
+  return sim_register_layouts();
+}

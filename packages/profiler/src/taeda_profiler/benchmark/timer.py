@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from taeda_profiler.benchmark import counts
+from taeda_profiler.benchmark import compiled_timer, counts
 from taeda_profiler.benchmark.common import Measurement, TaskSpec, set_torch_threads
 from taeda_registry.slots import tensor
 
@@ -43,22 +43,23 @@ def timer() -> float:
 
 
 class Timer:
-    """Times a statement of Python.
+    """Times a statement of Python or of C++.
 
     Args:
         stmt: The statement, run in a loop.
-        setup: Run once before each loop.
-        global_setup: For statements in C++, which are not supported.
-        timer: A clock in seconds.
+        setup: Run once before each loop; a statement in C++ sees what it declares.
+        global_setup: Of statements in C++: what stands outside of functions, such as includes.
+        timer: A clock in seconds. Statements in C++ have one of their own.
         globals: Names that the statement sees, beside "taeda" and "torch".
         label, sub_label, description, env: What tables call it: label by table, sub_label by row, description by
             column.
         num_threads: Threads that operators use meanwhile.
-        language: `Language.PYTHON`.
+        language: `Language.PYTHON`, or `Language.CPP` (also "cpp", "c++"): compiled as an extension, with the names of
+            `taeda/extension.h` and those of PyTorch's namespaces.
 
     Raises:
-        ValueError: `num_threads` is not positive, or the language is unknown.
-        NotImplementedError: The statement is C++.
+        ValueError: `num_threads` is not positive, the language is unknown, or a statement in C++ is given `globals`.
+        RuntimeError: A statement in C++ cannot be compiled, or the program has not imported taeda.
         SyntaxError: The statement or the setup is no Python.
 
     Example:
@@ -85,14 +86,13 @@ class Timer:
     ) -> None:
         if not isinstance(stmt, str):
             raise ValueError(f"Timer: argument 'stmt' must be a text, found {type(stmt).__name__}")
-        if language in (Language.CPP, "cpp", "c++"):
-            raise NotImplementedError(
-                "Timer: statements in C++ are not supported; time a Python call of the extension"
-            )
-        if language not in (Language.PYTHON, "py", "python"):
+        compiled = language in (Language.CPP, "cpp", "c++")
+        if not compiled and language not in (Language.PYTHON, "py", "python"):
             raise ValueError(f"Timer: argument 'language' must be Language.PYTHON, found {language!r}")
-        if global_setup:
+        if global_setup and not compiled:
             raise ValueError("Timer: argument 'global_setup' belongs to statements in C++")
+        if globals and compiled:
+            raise ValueError("Timer: argument 'globals' belongs to statements in Python")
         if num_threads < 1:
             raise ValueError(f"Timer: argument 'num_threads' must be positive, found {num_threads}")
         self._globals = _with_library(globals)
@@ -101,15 +101,20 @@ class Timer:
         self._task_spec = TaskSpec(
             stmt=_unindented(stmt),
             setup=_unindented(setup),
-            global_setup="",
+            global_setup=textwrap.dedent(global_setup),
             label=label,
             sub_label=sub_label,
             description=description,
             env=env,
             num_threads=num_threads,
         )
-        self._timer = self._timer_cls(
-            stmt=self._task_spec.stmt, setup=self._task_spec.setup, timer=timer, globals=self._globals
+        self._compiled = compiled
+        self._timer: Any = (
+            compiled_timer.CompiledTimer(self._task_spec)
+            if compiled
+            else self._timer_cls(
+                stmt=self._task_spec.stmt, setup=self._task_spec.setup, timer=timer, globals=self._globals
+            )
         )
 
     def _timeit(self, number: int) -> float:
@@ -248,7 +253,10 @@ class Timer:
         Raises:
             RuntimeError: valgrind is not installed, or failed.
             ValueError: `number` or `repeats` is not positive, or names in `globals` cannot be pickled.
+            NotImplementedError: The statement is C++.
         """
+        if self._compiled:
+            raise NotImplementedError("Timer.collect_callgrind: not for statements in C++")
         return counts.collect(
             self._task_spec,
             self._globals,

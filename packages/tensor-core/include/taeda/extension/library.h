@@ -1,6 +1,7 @@
 // Operators that an extension defines, with kernels and derivatives of C++. Part of taeda/extension.h.
 #pragma once
 #include <cstdio>
+#include <functional>
 #include <memory>
 
 #include "taeda/extension/operators.h"
@@ -109,6 +110,62 @@ int32_t guarded(const Body& body) noexcept {
   }
 }
 
+/// How a schema names a type of C++.
+template <class T>
+struct TypeName;
+#define TAEDA_EXTENSION_TYPE(type, text)      \
+  template <>                                 \
+  struct TypeName<type> {                     \
+    static std::string get() { return text; } \
+  };
+TAEDA_EXTENSION_TYPE(Tensor, "Tensor")
+TAEDA_EXTENSION_TYPE(Scalar, "Scalar")
+TAEDA_EXTENSION_TYPE(int64_t, "int")
+TAEDA_EXTENSION_TYPE(double, "float")
+TAEDA_EXTENSION_TYPE(bool, "bool")
+TAEDA_EXTENSION_TYPE(std::string, "str")
+TAEDA_EXTENSION_TYPE(std::string_view, "str")
+TAEDA_EXTENSION_TYPE(ScalarType, "ScalarType")
+TAEDA_EXTENSION_TYPE(Device, "Device")
+#undef TAEDA_EXTENSION_TYPE
+template <class T>
+struct TypeName<std::optional<T>> {
+  static std::string get() { return TypeName<T>::get() + "?"; }
+};
+template <class T>
+struct TypeName<std::vector<T>> {
+  static std::string get() { return TypeName<T>::get() + "[]"; }
+};
+template <class T>
+struct TypeName<ArrayRef<T>> : TypeName<std::vector<T>> {};
+template <class... T>
+struct TypeName<std::tuple<T...>> {
+  static std::string get() {
+    std::string out;
+    ((out += (out.empty() ? "" : ", ") + TypeName<T>::get()), ...);
+    return "(" + out + ")";
+  }
+};
+template <>
+struct TypeName<void> {
+  static std::string get() { return "()"; }
+};
+
+/// The schema of a function, whose arguments have no names.
+template <class R, class... A>
+std::string schema_of(const std::string& name, R (*)(A...)) {
+  std::string out;
+  int place = 0;
+  ((out += (place ? ", " : "") + TypeName<std::decay_t<A>>::get() + " _" + std::to_string(place), ++place), ...);
+  return name + "(" + out + ") -> " + TypeName<R>::get();
+}
+
+/// Whether operators may give such a result: others are plain functions of Python.
+template <class R>
+inline constexpr bool is_tensors =
+    std::is_void_v<R> || std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>> ||
+    requires(R r) { std::tuple_size<R>::value; };
+
 /// A function of C++ as one of the table: its parameters are the arguments of the schema.
 template <class R, class... A>
 struct Adapter {
@@ -152,6 +209,21 @@ class Recorded {
 /// Gives a gradient for each argument of the schema, an undefined tensor for none.
 using Derivative = std::vector<Tensor> (*)(const Recorded& recorded);
 
+namespace detail {
+
+#ifndef TAEDA_WITHOUT_PYTHON
+/// taeda/extension/python.h.
+template <class R, class... A>
+void add_plain_function(const std::string& library, const std::string& name, R (*function)(A...));
+#else
+template <class R, class... A>
+void add_plain_function(const std::string& library, const std::string& name, R (*)(A...)) {
+  throw Error(TAEDA_E_TYPE, joined(library, "::", name, ": operators give tensors; other functions need Python"));
+}
+#endif
+
+}  // namespace detail
+
 /// What one block of TAEDA_LIBRARY or TAEDA_LIBRARY_IMPL registers.
 class Library {
  public:
@@ -163,14 +235,25 @@ class Library {
     return *this;
   }
   /// Defines it in terms of other operators, which are differentiated; the function's parameters are those of the
-  /// schema.
+  /// schema, which may be a name alone. One without tensors as results is a function of Python, not an operator.
   template <class R, class... A>
   Library& def(const std::string& schema, R (*function)(A...)) {
-    Functions functions;
-    functions.composite = detail::Adapter<R, A...>::call;
-    functions.context = reinterpret_cast<void*>(function);
-    check_status(define(schema, functions));
+    const bool whole = schema.find('(') != schema.npos;
+    if constexpr (!detail::is_tensors<R>) {
+      detail::add_plain_function(name_, schema.substr(0, schema.find('(')), function);
+    } else {
+      Functions functions;
+      functions.composite = detail::Adapter<R, A...>::call;
+      functions.context = reinterpret_cast<void*>(function);
+      check_status(define(whole ? schema : detail::schema_of(schema, function), functions));
+    }
     return *this;
+  }
+  /// The same of a lambda that captures nothing.
+  template <class F>
+    requires requires(F f) { +f; }
+  Library& def(const std::string& schema, F function) {
+    return def(schema, +function);
   }
   /// Defines it with a derivative of its own; kernels follow in TAEDA_LIBRARY_IMPL.
   Library& def(const std::string& schema, Derivative derivative) {
@@ -184,6 +267,11 @@ class Library {
   template <class R, class... A>
   Library& impl(const std::string& op, R (*function)(A...)) {
     return add(op, key_, detail::Adapter<R, A...>::call, reinterpret_cast<void*>(function));
+  }
+  template <class F>
+    requires requires(F f) { +f; }
+  Library& impl(const std::string& op, F function) {
+    return impl(op, +function);
   }
   template <class R, class... A>
   Library& impl(const std::string& op, const std::string& device, R (*function)(A...)) {
@@ -340,11 +428,47 @@ struct AddBlock {
   }
 };
 
+/// Registrations that wait for the start of a plug-in.
+inline std::vector<std::function<void()>>& waiting() {
+  static std::vector<std::function<void()>> functions;
+  return functions;
+}
+
+/// Registers operators while the statics of a file are made, as PyTorch's older name does.
+class RegisterOperators {
+ public:
+  RegisterOperators() = default;
+  /// "mypkg::scale", or with the whole schema, and its function.
+  template <class F>
+  RegisterOperators&& op(const std::string& schema, F function) && {
+    const auto add = [schema, function] {
+      const size_t end = schema.find("::");
+      TAEDA_CHECK(end != schema.npos, "op: '", schema, "' has no namespace");
+      Library(schema.substr(0, end), "").def(schema, +function);
+    };
+#ifdef TAEDA_EXTENSION_PLUGIN
+    waiting().push_back(add);
+#else
+    try {
+      add();
+    } catch (const std::exception& e) {
+      failure() = e.what();
+      look_later()();
+    }
+#endif
+    return std::move(*this);
+  }
+};
+
 inline int32_t start_plugin(const taeda_api*) {
-  return guarded([] { run_blocks(true); });
+  return guarded([] {
+    for (const auto& add : std::exchange(waiting(), {})) add();
+    run_blocks(true);
+  });
 }
 
 }  // namespace detail
+using detail::RegisterOperators;
 
 }  // namespace extension_v1
 }  // namespace taeda
@@ -362,6 +486,9 @@ inline int32_t start_plugin(const taeda_api*) {
 #define TAEDA_LIBRARY_FRAGMENT(library, m) TAEDA_LIBRARY(library, m)
 /// `TAEDA_LIBRARY_IMPL(mypkg, CPU, m) { m.impl("scale", &scale); }`
 #define TAEDA_LIBRARY_IMPL(library, device, m) TAEDA_EXTENSION_BLOCK(#library, #device, m, __COUNTER__)
+
+/// Says that a library which is no plug-in registers its operators while it is opened.
+extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used, weak)) inline int32_t taeda_extension_version() { return 1; }
 
 #ifdef TAEDA_EXTENSION_PLUGIN
 /// The library is loaded as a plug-in, by `taeda.ops.load_library`, and not imported.

@@ -109,6 +109,12 @@ Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
   return tensor(ArrayRef<T>(values), options);
 }
 
+/// Runs `body(from, to)` for all of a range; one call here, as extensions are written for any number of them.
+template <class Body>
+void parallel_for(int64_t begin, int64_t end, int64_t /*grain_size*/, const Body& body) {
+  if (begin < end) body(begin, end);
+}
+
 /// Calls `body` with an object of the C++ type of the elements, for a switch over types: `[&]<class T>(T) { ... }`.
 template <class Body>
 decltype(auto) for_floating_type(ScalarType type, const char* name, const Body& body) {
@@ -128,6 +134,14 @@ decltype(auto) for_real_type(ScalarType type, const char* name, const Body& body
   }
 }
 
+template <class Body>
+void for_integral_type(ScalarType type, const char* name, const Body& body) {
+  for_real_type(type, name, [&]<class T>(T zero) {
+    if constexpr (std::is_integral_v<T>) body(zero);
+    else throw Error(TAEDA_E_NOT_IMPLEMENTED, detail::joined(name, ": not for elements of ", toString(type)));
+  });
+}
+
 }  // namespace extension_v1
 }  // namespace taeda
 
@@ -136,3 +150,5 @@ decltype(auto) for_real_type(ScalarType type, const char* name, const Body& body
   ::taeda::for_floating_type(type, name, [&]<class scalar_t>(scalar_t) { return __VA_ARGS__(); })
 #define TAEDA_DISPATCH_ALL_TYPES(type, name, ...) \
   ::taeda::for_real_type(type, name, [&]<class scalar_t>(scalar_t) { return __VA_ARGS__(); })
+#define TAEDA_DISPATCH_INTEGRAL_TYPES(type, name, ...) \
+  ::taeda::for_integral_type(type, name, [&]<class scalar_t>(scalar_t) { return __VA_ARGS__(); })

@@ -37,6 +37,11 @@ inline int finish_blocks(void*) {
 /// An import cannot fail while statics are made: the interpreter raises an error as soon as it goes on.
 inline bool settle_python() {
   if (!Py_IsInitialized()) return false;
+  try {
+    core().attr("Tensor");  // `import taeda` alone has loaded nothing yet
+  } catch (const std::exception& e) {
+    failure() = e.what();
+  }
   look_later() = [] {
     if (!failure().empty() || !blocks().empty()) Py_AddPendingCall(finish_blocks, nullptr);
   };
@@ -49,6 +54,16 @@ inline bool settle_python() {
   });
   return true;
 }
+/// `taeda.ops.<library>.<name>`, for what gives no tensors.
+template <class R, class... A>
+void add_plain_function(const std::string& library, const std::string& name, R (*function)(A...)) {
+  const pybind11::gil_scoped_acquire lock;
+  const size_t colon = name.find("::");
+  const std::string plain = colon == name.npos ? name : name.substr(colon + 2);
+  const pybind11::object space = core().attr("ops").attr(library.c_str());
+  pybind11::setattr(space, plain.c_str(), pybind11::cpp_function(function, pybind11::name(plain.c_str())));
+}
+
 inline const bool python_settled = settle_python();
 
 }  // namespace detail

@@ -69,7 +69,7 @@ class TensorAccessor {
 };
 
 /// A counted handle of a tensor; an undefined one stands for None.
-class Tensor {
+class Tensor : public detail::AsksForDevices<Tensor> {
  public:
   Tensor() = default;
   Tensor(const Tensor& other) : handle_(other.handle_) {
@@ -115,12 +115,16 @@ class Tensor {
   int64_t stride(int64_t d) const { return strides()[place(d)]; }
   ScalarType scalar_type() const { return ScalarType(info().dtype); }
   ScalarType dtype() const { return scalar_type(); }
+  ScalarType type() const { return scalar_type(); }
   Device device() const { return Device(info().device); }
   int64_t get_device() const { return info().device.index; }
   TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
   bool is_contiguous() const { return info().flags & TAEDA_TENSOR_CONTIGUOUS; }
   bool requires_grad() const { return info().flags & TAEDA_TENSOR_REQUIRES_GRAD; }
   bool is_cpu() const { return device().is_cpu(); }
+  bool is_on(std::string_view name) const { return device().is_on(name); }
+  bool is_floating_point() const { return isFloatingType(scalar_type()); }
+  bool is_complex() const { return isComplexType(scalar_type()); }
   int64_t element_size() const { return info().item_size; }
   int64_t itemsize() const { return element_size(); }
   size_t nbytes() const { return size_t(numel() * element_size()); }
@@ -136,12 +140,24 @@ class Tensor {
   }
   void* data_ptr() const { return info().data; }
   template <class T>
+  T* data() const {
+    return data_ptr<T>();
+  }
+  template <class T>
   const T* const_data_ptr() const {
     return data_ptr<T>();
   }
   template <class T>
   T* mutable_data_ptr() const {
     return data_ptr<T>();
+  }
+  template <class T, size_t N>
+  TensorAccessor<T, N> packed_accessor64() const {
+    return accessor<T, N>();
+  }
+  template <class T, size_t N>
+  TensorAccessor<T, N> packed_accessor32() const {
+    return accessor<T, N>();
   }
   template <class T, size_t N>
   TensorAccessor<T, N> accessor() const {
@@ -172,6 +188,16 @@ class Tensor {
   Tensor& operator/=(const Operand& other);
 
 #include "taeda/extension/methods.inc"
+
+#ifndef TAEDA_WITHOUT_PYTHON
+  Tensor& requires_grad_(bool wanted = true);
+  Tensor& set_requires_grad(bool wanted) { return requires_grad_(wanted); }
+  void backward() const;
+  void backward(const Tensor& gradient, std::optional<bool> retain_graph = std::nullopt,
+                bool create_graph = false) const;
+  /// The gradient that has been added up; undefined without.
+  Tensor grad() const;
+#endif
 
  private:
   size_t place(int64_t d) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "taeda/extension/api.h"
+#include "taeda/extension/reserved.h"
 
 namespace taeda {
 inline namespace extension_v1 {
@@ -54,6 +55,10 @@ inline constexpr const char* kTypeNames[] = {"bool",     "int8",    "int16",   "
                                              "uint8",    "uint16",  "uint32",  "uint64",    "float16",
                                              "bfloat16", "float32", "float64", "complex64", "complex128"};
 inline const char* toString(ScalarType type) { return kTypeNames[int(type)]; }
+inline bool isFloatingType(ScalarType type) {
+  return type == kHalf || type == kBFloat16 || type == kFloat || type == kDouble;
+}
+inline bool isComplexType(ScalarType type) { return type == kComplexFloat || type == kComplexDouble; }
 inline std::ostream& operator<<(std::ostream& out, ScalarType type) { return out << toString(type); }
 
 /// The element type of a C++ type; only for those that have one.
@@ -76,7 +81,7 @@ enum class DeviceType : int32_t { CPU };
 inline constexpr DeviceType kCPU = DeviceType::CPU;
 
 /// A device, by its name ("cpu", "sim:1") or its type.
-class Device {
+class Device : public detail::AsksForDevices<Device> {
  public:
   Device() = default;
   explicit Device(taeda_device given) : device_(given) {}
@@ -92,6 +97,7 @@ class Device {
   std::string type() const { return api().backend_name(device_.backend); }
   int index() const { return device_.index; }
   bool is_cpu() const { return device_.backend == 0; }
+  bool is_on(std::string_view name) const { return !is_cpu() && type() == name; }
   taeda_device c() const { return device_; }
   std::string str() const { return is_cpu() ? "cpu" : type() + ":" + std::to_string(index()); }
   friend bool operator==(const Device& a, const Device& b) {
@@ -187,6 +193,9 @@ class ArrayRef {
   size_t count_ = 0;
 };
 using IntArrayRef = ArrayRef<int64_t>;
+/// PyTorch's lists of its interpreter.
+template <class T>
+using List = std::vector<T>;
 inline std::ostream& operator<<(std::ostream& out, IntArrayRef items) {
   out << "[";
   for (size_t i = 0; i < items.size(); ++i) out << (i ? ", " : "") << items[i];

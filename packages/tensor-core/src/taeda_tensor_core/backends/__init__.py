@@ -32,6 +32,7 @@ __all__ = [
     "properties",
     "reset_fallback_counts",
     "retry",
+    "to_layout",
 ]
 
 #: The precision of float32 products that programs ask for; all of theirs is kept.
@@ -45,6 +46,10 @@ def __getattr__(name: str) -> object:
         from taeda_tensor_core.backends import _groups
 
         return globals().setdefault(name, getattr(_groups, name))
+    if name == "to_layout":
+        from taeda_tensor_core import opaque
+
+        return globals().setdefault(name, opaque.to_layout)
     if name in ("CompiledGraph", "compile_graph"):
         from taeda_tensor_core.backends import _graphs
 

@@ -283,6 +283,23 @@ def _of_kinds(name: str) -> Callable[..., Any]:
     return call
 
 
+def _own_kind(home: str) -> Callable[..., Any]:
+    """What makes a tensor of a kind that only taeda knows, of its parts."""
+
+    def call(*found: Any) -> Any:
+        types = {"packed": (tc.Tensor, str, tuple), "opaque": (tc.Tensor, str)}[home]
+        if len(found) != len(types) or not all(map(isinstance, found, types)):
+            fail(f"the file makes a tensor of kind {home} of {shown(found)}")
+        try:
+            from importlib import import_module
+
+            return import_module(f"taeda_tensor_core.{home}").restored(*found)
+        except (ValueError, TypeError) as error:
+            return fail(f"the file makes a tensor of kind {home} that cannot be: {error}")
+
+    return call
+
+
 # By their names in the files. These make tensors and small values of checked arguments.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": rebuild_tensor,
@@ -295,6 +312,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.serialization._get_layout": _of_kinds("layout"),
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
+    "taeda_tensor_core.packed.restored": _own_kind("packed"),
+    "taeda_tensor_core.opaque.restored": _own_kind("opaque"),
     "torch.Size": size,
     "torch.device": device,
 }

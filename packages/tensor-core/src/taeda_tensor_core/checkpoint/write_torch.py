@@ -11,6 +11,7 @@ import pickle
 import struct
 import zlib
 from collections import OrderedDict
+from importlib import import_module
 from typing import Any
 
 import taeda_tensor_core as tc
@@ -38,6 +39,8 @@ _PLACE_64 = struct.Struct("<4sLQL")
 _END = struct.Struct("<4s4H2LH")
 # Where the classes of tensors are that consist of other tensors.
 _KINDS = tuple(f"taeda_tensor_core.{kind}." for kind in ("sparse", "quantized", "nested"))
+#: Modules of tensors that only taeda knows: what makes one again of `saved_parts` stands there as `restored`.
+_OWN_KINDS = ("taeda_tensor_core.packed", "taeda_tensor_core.opaque")
 
 
 class _Global:
@@ -108,8 +111,13 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         super().save_reduce(func, args, *rest, **named)
 
     def _tensor(self, tensor: Any) -> Any:
-        if type(tensor).__module__.startswith(_KINDS):
+        home = type(tensor).__module__
+        if home.startswith(_KINDS):
             return self._of_kinds(tensor)
+        if home in _OWN_KINDS:
+            found = import_module(home).saved_parts(tensor)
+            self._alive.append(found)
+            return self.name(home, "restored"), found
         make, args = self._values(tensor)
         cls, state = type(tensor), tc._C._state_of(tensor)
         if self._parameter is not None and cls is self._parameter:

@@ -38,17 +38,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define TAEDA_ABI_MAJOR 1u
-#define TAEDA_ABI_MINOR 5u
+#define TAEDA_ABI_MINOR 6u
 
-/* Name of the Python capsule that holds a `const taeda_api*`. */
+/* Names of capsules of Python: of a `const taeda_api*`, and of the `const taeda_plugin*` that a module hands over. */
 #define TAEDA_API_CAPSULE "taeda.abi"
-/* Name of the Python capsule in which a module may hand over a `const taeda_plugin*`. */
 #define TAEDA_PLUGIN_CAPSULE "taeda.plugin"
 
 #define TAEDA_MAX_DIMS 64
@@ -710,7 +708,7 @@ typedef struct taeda_api {
   int32_t (*op_at)(uint32_t place, taeda_op* result);
   /* The operator of a unique name ("add", "add_", "max.dim", "mypkg::scale"); TAEDA_E_VALUE when there is none. */
   int32_t (*op_find)(const char* name, taeda_op* result);
-  /* Fills `info`, whose `size` the caller has set, as far as that goes. TAEDA_E_VALUE: a null handle, or no size. */
+  /* Fills `info`, whose `size` the caller has set, as far as that goes. VALUE: a null handle, or no size. */
   int32_t (*op_read)(taeda_op op, taeda_op_info* info);
   /* Calls an operator from its top, as a program would: with layers, gradients and fallbacks. Arguments are in schema
    * order (an out form: outputs first) and borrowed. A missing argument at the end takes its default; a number may
@@ -823,8 +821,8 @@ typedef struct taeda_api {
    * registered, and that is no failure. VALUE: the schemas differ by more than arguments with defaults. */
   int32_t (*kernel_add)(const taeda_kernel* kernel, uint64_t* registration);
 
-  /* Since 1.4, for libraries that know Python themselves; with Python's lock held. Whether a PyObject* is a tensor,
-   * and the tensor in it, owned by the caller. TYPE: it is none. RUNTIME: Python has not loaded taeda. */
+  /* Since 1.4, with Python's lock held. The tensor in a PyObject*, owned by the caller. TYPE: it is none. RUNTIME:
+   * Python has not loaded taeda. */
   int32_t (*object_tensor)(void* object, taeda_tensor* result);
   /* A new reference to the object of a tensor; None for a null handle. */
   int32_t (*tensor_object)(taeda_tensor tensor, void** result);
@@ -838,6 +836,12 @@ typedef struct taeda_api {
   int32_t (*dtype_find)(const char* name, int32_t* code);
   /* Since 1.5. Index of the device that a backend's bare name stands for on the calling thread; 0 for no backend. */
   int32_t (*device_current)(int32_t backend);
+
+  /* Since 1.6. For work that may fail later: a number for the place in the program, kept by whoever queues the work. It
+   * stands for the operator (null: none) and the line of the user's Python that called it; 0 where neither is known. */
+  uint64_t (*call_site)(taeda_op op);
+  /* As `set_error`, with the place behind the text: "(queued by gather at train.py:31, in step)". */
+  int32_t (*set_error_at)(int32_t status, const char* message, uint64_t site);
 } taeda_api;
 
 /* Whether the table of the running taeda has a member: a plug-in that does without the newer ones states the version
@@ -858,8 +862,7 @@ typedef struct taeda_plugin {
   int32_t (*start)(const taeda_api* api);
 } taeda_plugin;
 
-/* The one symbol that a plug-in library exports:
- *     TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void); */
+/* The one symbol that a library exports: TAEDA_PLUGIN_EXPORT const taeda_plugin* taeda_plugin_describe(void); */
 typedef const taeda_plugin* (*taeda_plugin_describe_fn)(void);
 
 /* Exported by libtaeda as `taeda_abi_get`, for programs that load it themselves: the table for a plug-in of
@@ -883,7 +886,7 @@ TAEDA_ABI_ASSERT(sizeof(taeda_device) == 8 && sizeof(taeda_value) == 32 && offse
 TAEDA_ABI_ASSERT(offsetof(taeda_tensor_info, storage_size) == 72 && offsetof(taeda_op_info, core) == 28 &&
                  offsetof(taeda_call, layers) == 64 && offsetof(taeda_device_properties, more) == 160 &&
                  offsetof(taeda_backend, graph_release) == 328 && offsetof(taeda_operator, derivative) == 48 &&
-                 offsetof(taeda_api, device_current) == 408 && offsetof(taeda_plugin, start) == 32 &&
+                 offsetof(taeda_api, set_error_at) == 424 && offsetof(taeda_plugin, start) == 32 &&
                  offsetof(taeda_image_result, groups) == 104 && offsetof(taeda_observed, sequence) == 24 &&
                  offsetof(taeda_observer, work) == 56 && offsetof(taeda_span, sequence) == 24 &&
                  offsetof(taeda_memory_use, device) == 24 && offsetof(taeda_activity, bytes) == 64 &&
@@ -891,9 +894,7 @@ TAEDA_ABI_ASSERT(offsetof(taeda_tensor_info, storage_size) == 72 && offsetof(tae
                  offsetof(taeda_collectives, work_destroy) == 88 && offsetof(taeda_graph, output_count) == 40);
 #undef TAEDA_ABI_ASSERT
 #endif
-
 #ifdef __cplusplus
 }
 #endif
-
 #endif /* TAEDA_ABI_H */
