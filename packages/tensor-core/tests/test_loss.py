@@ -5,6 +5,7 @@ import pytest
 
 import taeda_tensor_core as taeda
 
+INF, NAN = float("inf"), float("nan")
 ops = taeda.ops
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
@@ -95,6 +96,24 @@ def test_nll_loss(shape, reduction):
     grad = rng.standard_normal(np.shape(loss(x)))
     back = ops.nll_loss_backward(tensor(grad), *args, total)
     np.testing.assert_allclose(back.numpy(), differences(loss, x, grad), atol=1e-8)
+
+
+@pytest.mark.parametrize("copies", [1, 11, 40])
+@pytest.mark.parametrize(
+    "values",
+    [[INF, NAN, 1.0], [-INF, NAN, 0.0], [NAN] * 3, [INF, 1.0, 2.0], [-INF, -3.0, 4.0], [1e30, -1e30, 0.0]],
+)
+def test_cross_entropy_of_rows_with_special_values(values, copies):
+    """Short rows and long ones: the sum of exponentials that IEEE arithmetic gives, with NaN wherever one is."""
+    row = np.array(values * copies)
+    for target in range(3):
+        with np.errstate(invalid="ignore", over="ignore"):
+            top = row.max()  # NaN if there is one
+            log_sum = top + (np.log(np.exp(row - top).sum()) if np.isfinite(top) else 0.0)
+            expected = log_sum - row[target]
+        for dtype in (taeda.float32, taeda.float64):
+            loss = ops.cross_entropy_loss(taeda.tensor([row.tolist()], dtype=dtype), taeda.tensor([target]))
+            np.testing.assert_allclose(loss.item(), expected, rtol=1e-6)
 
 
 def test_cross_entropy_of_probabilities_and_extremes():
