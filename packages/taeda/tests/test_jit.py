@@ -266,6 +266,56 @@ def test_functions_become_graphs_by_running_them():
     assert taeda.equal(made(taeda.ones(2), -taeda.ones(2)), taeda.zeros(2))
 
 
+class Kinds(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+        self.register_buffer("kept", taeda.ones(2))
+        self.register_buffer("left", taeda.ones(2), persistent=False)
+        self.fixed = taeda.ones(2)
+
+    def forward(self, x, parts, *, scale=1):
+        return {
+            "sum": self.inner(x) + self.kept + self.left + self.fixed + parts["a"][0] * scale,
+            "twice": [x * 2, 3],
+        }
+
+
+def test_exported_programs_say_what_inputs_and_outputs_are():
+    from taeda.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+
+    model = Kinds()
+    program = taeda.export.export(model, (taeda.ones(4, 3), {"a": [taeda.ones(2)]}), {"scale": 2})
+    signature = program.graph_signature
+    assert isinstance(signature, taeda.export.ExportGraphSignature)
+    assert signature.parameters == ("inner.weight", "inner.bias")
+    assert signature.buffers == ("kept", "left") and signature.non_persistent_buffers == ("left",)
+    assert signature.inputs_to_parameters == {"p_inner_weight": "inner.weight", "p_inner_bias": "inner.bias"}
+    assert signature.inputs_to_buffers == {"b_kept": "kept", "b_left": "left"}
+    assert len(signature.lifted_tensor_constants) == 1
+    (constant,) = signature.lifted_tensor_constants
+    assert taeda.equal(program.tensor_constants[constant], model.fixed)
+    assert signature.user_inputs == ("x", "parts_a_0", 2)
+    placeholders = [node.name for node in program.graph.nodes if node.op == "placeholder"]
+    assert placeholders == ["x", "parts_a_0", "scale"]
+    kinds = [spec.kind for spec in signature.input_specs]
+    assert kinds == sorted(kinds, key=[InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR,
+                                       InputKind.USER_INPUT].index)  # fmt: skip
+    assert [spec.kind for spec in signature.output_specs] == [OutputKind.USER_OUTPUT] * 3
+    assert [type(spec.arg) for spec in signature.output_specs] == [
+        TensorArgument,
+        TensorArgument,
+        ConstantArgument,
+    ]
+    assert {"inner.weight", "inner.bias", "kept"} <= set(
+        program.state_dict
+    ) and "left" not in program.state_dict
+    assert "p_inner_weight: PARAMETER target='inner.weight'" in str(program)
+    x = taeda.randn(2, 3)
+    again = program.module()(x, {"a": [taeda.ones(2)]}, scale=2)
+    assert taeda.equal(again["sum"], model(x, {"a": [taeda.ones(2)]}, scale=2)["sum"])
+
+
 class Ordered(nn.Module):
     def forward(self, x):
         return OrderedDict(twice=x * 2, more=(x + 1,))

@@ -261,6 +261,34 @@ def test_operators_that_take_functions_are_classes():
         HigherOrderOperator("other")
 
 
+def test_references_are_the_functions_themselves():
+    import taeda._prims as prims
+    import taeda._refs as refs
+    import taeda._refs.nn.functional as functional
+
+    x = taeda.arange(6.0).reshape(2, 3)
+    assert refs.add is taeda.add and refs.linalg is taeda.linalg and functional is taeda.nn.functional
+    assert prims.sum(x, None).item() == 15 and prims.prod(x + 1, (0, 1)).item() == 720
+    assert prims.amax(x, [0], output_dtype=taeda.float64).tolist() == [3, 4, 5]
+    assert prims.broadcast_in_dim(x[0], (3, 2), (0,)).tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert prims.iota(3, start=2, step=3, dtype=taeda.int64).tolist() == [2, 5, 8]
+    assert (
+        prims.slice(x, [0, 1], [2, 3]).tolist()
+        == x[:, 1:].tolist()
+        == prims.slice_in_dim(x, 1, 3, axis=1).tolist()
+    )
+    assert prims.rev(x, [0]).tolist() == [[3, 4, 5], [0, 1, 2]] and prims.transpose(x, (1, 0)).shape == (3, 2)
+    assert prims.expand_dims(x, [0, 3]).shape == (1, 2, 3, 1) and prims.split_dim(x, 1, 3).shape == (2, 3, 1)
+    assert prims.convert_element_type(x, taeda.int32).dtype is taeda.int32 and prims.collapse(
+        x, 0, 1
+    ).shape == (6,)
+    assert prims.maximum_value(taeda.int8) == 127 and prims.minimum_value(taeda.float32) == -float("inf")
+    assert abs(prims.var(x, None).item() - 3.5) < 1e-6 and prims.erf_inv is taeda.erfinv
+    for module in (refs, prims):
+        with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+            _ = module.nonsense
+
+
 def test_old_questions_after_the_build_are_answered_with_a_warning():
     for part in ("cuda", "cudnn", "mkldnn", "mps"):
         with pytest.warns(UserWarning, match=f"'has_{part}' is deprecated, please use 'backends.{part}.is_"):
@@ -278,3 +306,9 @@ def test_warnings_of_old_programs_can_be_switched_on():
     warning.enabled = True
     assert warning.enabled and not taeda.utils.backcompat.keepdim_warning.enabled
     warning.enabled = False
+
+
+def test_functional_has_what_editors_import_from_it():
+    from taeda.functional import F, Tensor, einsum
+
+    assert F is nn.functional and Tensor is taeda.Tensor and einsum is taeda.einsum

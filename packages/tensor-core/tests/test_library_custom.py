@@ -402,3 +402,79 @@ def test_names_of_overloads_that_tell_the_arguments():
     assert aten.std.correction(taeda.tensor([1.0, 3.0]), [0], correction=0).item() == 1
     assert aten.arange.start(1, 4).tolist() == [1, 2, 3]
     assert aten.scatter.value(taeda.zeros(2), 0, taeda.tensor([1]), 5.0).tolist() == [0, 5]
+
+
+def test_operators_give_lists_of_tensors():
+    pytest.importorskip("taeda_autograd")
+    from taeda_tensor_core.library import custom_op
+
+    @custom_op("lists::parts", mutates_args=())
+    def parts(x: Tensor, count: int = 2) -> list[Tensor]:
+        return [x[i::count] * 2 for i in range(count)]
+
+    try:
+        x = taeda.arange(6.0)
+        assert [t.tolist() for t in parts(x, 2)] == [[0, 4, 8], [2, 6, 10]]
+        assert [t.tolist() for t in taeda.ops.lists.parts.default(x, count=3)] == [[0, 6], [2, 8], [4, 10]]
+        assert [t.tolist() for t in parts(x, 1)] == [[0, 2, 4, 6, 8, 10]] and parts(x, 0) == []
+        library.register_fake(
+            "lists::parts", lambda x, count: [taeda.empty_like(x[i::count]) for i in range(count)]
+        )
+        assert [t.shape for t in parts(taeda.empty(5, device="meta"))] == [(3,), (2,)]
+        seen = []
+
+        def setup_context(ctx, inputs, output):
+            ctx.size, ctx.count = inputs[0].shape[0], inputs[1]
+            seen.append([type(output), len(output)])
+
+        def backward(ctx, grads):
+            whole = taeda.zeros(ctx.size)
+            for i, grad in enumerate(grads):
+                whole[i :: ctx.count] = 2 * grad
+            return whole, None
+
+        x.requires_grad_()
+        with pytest.raises(RuntimeError, match="lists::parts: no gradient is registered"):
+            parts(x)[0].sum().backward()
+        parts.register_autograd(backward, setup_context=setup_context)
+        for count, expected in ((2, [2, 6, 2, 6, 2, 6]), (1, [2] * 6)):
+            x.grad = None
+            sum((i + i + 1) * t.sum() for i, t in enumerate(parts(x, count))).backward()
+            assert x.grad.tolist() == expected and seen.pop() == [list, count]
+    finally:
+        parts.remove()
+    assert not hasattr(taeda.ops.lists, "parts")
+
+
+def test_lists_of_operators_are_checked():
+    from taeda_tensor_core.library import custom_op
+
+    @custom_op("lists::wrong", mutates_args=(), device_types="meta")
+    def wrong(x: Tensor, same: bool) -> list[Tensor]:
+        return [x] if same else x
+
+    try:
+        with pytest.raises(
+            NotImplementedError, match=r"no function for device 'cpu'; there are some for \['meta'\]"
+        ):
+            wrong(taeda.ones(1), True)
+        with pytest.raises(RuntimeError, match="one of the arguments itself"):
+            wrong(taeda.ones(1, device="meta"), True)
+        with pytest.raises(RuntimeError, match="expected a list of tensors as result"):
+            wrong(taeda.ones(1, device="meta"), False)
+        with pytest.raises(NotImplementedError, match="no rules for vmap"):
+            wrong.register_vmap(lambda *_: None)
+    finally:
+        wrong.remove()
+
+
+def test_private_names_of_operators_are_their_functions():
+    aten, x = taeda.ops.aten, taeda.arange(4.0).reshape(2, 2)
+    sparse = x.to_sparse()
+    assert abs(aten.linalg_vector_norm.default(x, 2).item() - 14**0.5) < 1e-6
+    assert aten.mT(x).tolist() == x.T.tolist() and aten.is_leaf(x) is True
+    assert aten._nnz(sparse) == 3 and aten._values(sparse).tolist() == [1, 2, 3]
+    assert aten.log_sigmoid(x).tolist() == taeda.ops.logsigmoid(x).tolist()
+    assert aten.__and__.Tensor(x > 1, x > 0).tolist() == [[False, False], [True, True]]
+    with pytest.raises(AttributeError, match="no operator named '__nonsense__'"):
+        _ = aten.__nonsense__

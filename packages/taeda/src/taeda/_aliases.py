@@ -45,6 +45,11 @@ PARTS = {
 STANDS = {
     "taeda._C._functorch": "taeda._functorch.extension",
     "taeda._functorch.vmap": "taeda.func._vmap",
+    "taeda._refs.fft": "taeda.fft",
+    "taeda._refs.linalg": "taeda.linalg",
+    "taeda._refs.nn": "taeda.nn",
+    "taeda._refs.nn.functional": "taeda.nn.functional",
+    "taeda._refs.special": "taeda.special",
     "taeda.distributed._composable.fsdp": "taeda.distributed.fsdp",
     "taeda.distributed._composable.fsdp.fully_shard": "taeda.distributed.fsdp._fully_shard",
     "taeda.distributed._shard._utils": "taeda.distributed.tensor._utils",

@@ -27,7 +27,7 @@ _INSIDE = {
     **{f"{start}nn.quantized{part}": inner for start in ("ao.", "") for part, inner in _QUANTIZED.items()},
     **{f"{start}nn.qat": _QAT for start in ("ao.", "")},
     "cuda": "sparse",
-    "export": "dynamic_shapes exported_program graph_signature unflatten",
+    "export": "dynamic_shapes exported_program unflatten",
     "jit": "_async _freeze _fuser _script _serialization _trace",
     "masked": "_ops maskedtensor maskedtensor.binary maskedtensor.core maskedtensor.creation maskedtensor.reductions",
     "mps": "event",

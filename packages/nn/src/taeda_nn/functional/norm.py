@@ -44,15 +44,15 @@ def batch_norm(
 
     Source: Ioffe and Szegedy, "Batch Normalization", 2015.
     """
-    if eps <= 0:
-        raise _not_positive(eps)
     if training:
+        if eps <= 0:
+            raise _not_positive(eps)
         _need_several_values("batch_norm", input)
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 def _not_positive(eps: float) -> ValueError:
-    return ValueError(f"batch_norm: eps must be positive, got {eps}")
+    return ValueError(f"batch_norm: eps must be positive during training, got {eps}")
 
 
 def _need_several_values(owner: Any, input: Tensor) -> None:

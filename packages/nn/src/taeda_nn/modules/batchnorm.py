@@ -103,8 +103,6 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        if self.eps <= 0.0:
-            raise _not_positive(self.eps)
         momentum = self.momentum
         mean, var = self.running_mean, self.running_var
         if not self.training:
@@ -112,6 +110,8 @@ class _BatchNorm(_NormBase):
             if F.batch_norm is not _f_batch_norm:
                 return F.batch_norm(input, mean, var, self.weight, self.bias, own, momentum or 0.0, self.eps)
             return _batch_norm(input, self.weight, self.bias, mean, var, own, momentum or 0.0, self.eps)
+        if self.eps <= 0.0:
+            raise _not_positive(self.eps)
         _need_several_values(self, input)
         if not self.track_running_stats:
             mean = var = None

@@ -11,15 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda import _absent
+from taeda.export import graph_signature
 from taeda.export._program import ExportedProgram, UnflattenedModule, export, load, save, unflatten
 
 __all__ = [
-    "AdditionalInputs", "Dim", "ExportedProgram", "ShapesCollection", "UnflattenedModule", "default_decompositions",
+    "AdditionalInputs", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+    "ShapesCollection", "UnflattenedModule", "default_decompositions",
     "dims", "draft_export", "export", "export_for_training", "load", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip
 
 _REASON = "sizes of exported programs follow from the program, and need no description"
 
+ExportBackwardSignature = graph_signature.ExportBackwardSignature
+ExportGraphSignature = graph_signature.ExportGraphSignature
 ShapesCollection = _absent.cls("taeda.export.ShapesCollection", _REASON)
 AdditionalInputs = _absent.cls("taeda.export.AdditionalInputs", _REASON)
 draft_export = export_for_training = export

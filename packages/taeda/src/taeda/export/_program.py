@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from taeda.export.graph_signature import ExportGraphSignature, signature_of
 from taeda_registry.slots import nn, tensor
 
 if TYPE_CHECKING:
@@ -29,6 +30,22 @@ class ExportedProgram:
         self.constants: dict[str, Any] = {
             name: value for name, value in graph_module.named_buffers() if name.startswith("_tensor_constant")
         }
+
+    @property
+    def tensor_constants(self) -> dict[str, Any]:
+        """Another name of `constants`."""
+        return self.constants
+
+    @property
+    def graph_signature(self) -> ExportGraphSignature:
+        """What inputs and outputs are."""
+        from taeda.utils import _pytree
+
+        given = None
+        if self.example_inputs is not None:
+            args, kwargs = self.example_inputs
+            given = _pytree.tree_leaves((*args, *kwargs.values()))
+        return signature_of(self.graph_module, self.constants, given)
 
     @property
     def graph(self) -> Any:
@@ -73,7 +90,11 @@ class ExportedProgram:
 
     def __str__(self) -> str:
         text = self.graph_module.print_readable(print_output=False)
-        return "ExportedProgram:\n" + "\n".join("    " + line for line in text.splitlines()) + "\n"
+        return (
+            "ExportedProgram:\n"
+            + "\n".join("    " + line for line in text.splitlines())
+            + (f"\nGraph signature: {self.graph_signature}\nRange constraints: {self.range_constraints}\n")
+        )
 
 
 class UnflattenedModule(nn.Module):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda.fx._code import _PyTreeCodeGen, _PyTreeInfo
 from taeda.fx.graph import Graph
-from taeda.fx.graph_module import GraphModule, _assign_attr, _has_attr
+from taeda.fx.graph_module import GraphModule, _assign_attr, _copy_attr, _has_attr
 from taeda.fx.node import Node
 from taeda.fx.proxy import _is_constant
 from taeda.utils import _pytree
@@ -107,7 +107,7 @@ class _Recording(tensor.overrides.TorchFunctionMode):  # type: ignore[misc, name
             self.holder.training = root.training
             for path, value in [*root.named_parameters(), *root.named_buffers()]:
                 self.paths[id(value)] = path
-                _assign_attr(value, self.holder, path)
+                _copy_attr(root, self.holder, path)
 
     # --- values and nodes ---
 
@@ -263,6 +263,12 @@ def _names(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     return [*names, *kwargs]
 
 
+def _input_name(names: list[str], way: tuple[Any, ...]) -> str:
+    """What an input is called: its argument, and the way to it inside of the argument."""
+    label = "_".join([names[way[0].idx], *(str(key[0]) for key in way[1:])])
+    return label if label.isidentifier() else "".join(c if c.isalnum() else "_" for c in label)
+
+
 def record(
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -287,11 +293,11 @@ def record(
     graph = recording.graph
     values = (*args, *kwargs.values())
     names = _names(getattr(root, "forward", function) if root is not None else function, args, kwargs)
-    leaves, spec = _pytree.tree_flatten(values)
+    ways, spec = _pytree.tree_flatten_with_path(values)
+    leaves = [leaf for _, leaf in ways]
     flat = len(leaves) == len(values) and all(child.is_leaf() for child in spec.children())
-    for index, leaf in enumerate(leaves):
-        label = names[index] if flat else f"input_{index}"
-        node = graph.placeholder(label)
+    for way, leaf in ways:
+        node = graph.placeholder(_input_name(names, way))
         if isinstance(leaf, tensor.Tensor):
             recording.know(leaf, node)
     _active.append(recording)
@@ -325,7 +331,7 @@ def _finished(recording: _Recording, result: Any, name: str) -> Recorded:
         return Recorded(result, None, recording.failure)
     recording.tidy()
     made = GraphModule(recording.holder, recording.graph, name)
-    for path, value in [*recording.holder.named_parameters(), *recording.holder.named_buffers()]:
+    for path, _ in [*recording.holder.named_parameters(), *recording.holder.named_buffers()]:
         if not _has_attr(made, path):
-            _assign_attr(value, made, path)  # used or not, they belong to the state
+            _copy_attr(recording.holder, made, path)  # used or not, they belong to the state
     return Recorded(result, made, None)

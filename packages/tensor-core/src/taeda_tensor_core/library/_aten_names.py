@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -168,10 +170,12 @@ def other_name(name: str) -> str:
         known, _, given = text.partition("(")
         if not known.isidentifier() or known == name:
             continue
-        for operator in operators():
-            arguments = re.sub(r"\([a-z]!?\)", "", operator.schema).rpartition(") ->")[0].partition("(")[2]
-            if operator.name.partition(".")[0] == known and given.startswith(arguments):
-                return operator.name
+        for known_operator in operators():
+            arguments = (
+                re.sub(r"\([a-z]!?\)", "", known_operator.schema).rpartition(") ->")[0].partition("(")[2]
+            )
+            if known_operator.name.partition(".")[0] == known and given.startswith(arguments):
+                return known_operator.name
     return ""
 
 
@@ -181,7 +185,42 @@ def plain(name: str) -> Any:
     from taeda_tensor_core.library._aten_parts import FUNCTIONS
     from taeda_tensor_core.library._table import Plain
 
-    if name.startswith("__"):
+    if name.startswith("__") and name not in _OPERATORS:
         return None
+    home, _, short = name.partition("_")
     found = FUNCTIONS.get(name) or getattr(core, name, None) or getattr(core.Tensor, name, None)
+    if found is None and home in _HOMES:
+        found = getattr(getattr(core, home), short, None)
+    if found is None and name in _OTHER_NAMES:
+        found = _named(core, _OTHER_NAMES[name])
+    if isinstance(found, types.GetSetDescriptorType | property):
+        found = operator.attrgetter(name)
     return Plain(name, found) if callable(found) and not isinstance(found, type) else None
+
+
+def _named(home: Any, path: str) -> Any:
+    first, _, name = path.partition(".")
+    if first == "Tensor":  # of whichever class
+        return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
+    for part in path.split("."):
+        home = getattr(home, part, None)
+    return home
+
+
+_OPERATORS = frozenset(
+    f"__{way}{name}__" for name in ("and", "or", "xor", "lshift", "rshift") for way in ("", "i")
+)
+#: Modules whose functions have their names in front.
+_HOMES = frozenset({"fft", "linalg", "sparse", "special"})
+#: Functions that stand under another name here.
+_OTHER_NAMES = {
+    "_coalesce": "Tensor.coalesce", "_indices": "Tensor.indices",
+    "_linalg_eigvals": "linalg.eigvals", "_nnz": "Tensor._nnz",
+    "_sparse_log_softmax": "sparse.log_softmax", "_sparse_mm": "sparse.mm", "_sparse_softmax": "sparse.softmax",
+    "_sparse_sum": "sparse.sum", "_spdiags": "sparse.spdiags", "_to_dense": "Tensor.to_dense",
+    "_to_sparse": "Tensor.to_sparse", "_to_sparse_bsc": "Tensor.to_sparse_bsc",
+    "_to_sparse_bsr": "Tensor.to_sparse_bsr",
+    "_to_sparse_csc": "Tensor.to_sparse_csc", "_to_sparse_csr": "Tensor.to_sparse_csr", "_values": "Tensor.values",
+    "log_sigmoid": "ops.logsigmoid",
+    "set_data": "Tensor.set_",
+}  # fmt: skip

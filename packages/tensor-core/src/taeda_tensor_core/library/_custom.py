@@ -13,7 +13,7 @@ from taeda_tensor_core.library._table import Operator, Overload, op
 
 _libraries: dict[str, Library] = {}
 #: What `custom_op` has made: a program that is read twice makes it anew.
-_from_functions: dict[str, CustomOpDef] = {}
+_from_functions: dict[str, Any] = {}
 
 
 def _library(space: str) -> Library:
@@ -278,11 +278,18 @@ def custom_op(
     """
     space, short = split_name(name, "custom_op")
 
-    def make(function: Callable) -> CustomOpDef:
+    def make(function: Callable) -> Any:
+        from taeda_tensor_core.library import _custom_lists
+
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         earlier = _from_functions.pop(f"{space}::{short}", None)
         if earlier is not None:
             earlier.remove()
+        if _custom_lists.gives_list(text):
+            listed = _custom_lists.ListOpDef(f"{space}::{short}", text, function)
+            _from_functions[f"{space}::{short}"] = listed
+            listed.register_kernel(device_types, function)
+            return listed
         made = CustomOpDef(_library(space).define(f"{space}::{short}{translated(text)}"), function)
         _from_functions[f"{space}::{short}"] = made
         made.register_kernel(device_types, function)
@@ -314,6 +321,13 @@ def _operator(target: Any) -> Operator:
     return op(target) if isinstance(target, str) else target
 
 
+def _of_lists(target: Any) -> Any:
+    """The operator that gives a list which is meant; None for others."""
+    from taeda_tensor_core.library import _custom_lists
+
+    return _custom_lists.known(target)
+
+
 def _decorated(take: Callable[[Callable], Any], fn: Callable | None) -> Any:
     if fn is not None:
         take(fn)
@@ -335,6 +349,8 @@ def register_kernel(
     lib: Library | None = None,
 ) -> Any:
     """Give an operator's function for these device types; with `func` None a decorator."""
+    if (listed := _of_lists(op)) is not None:
+        return listed.register_kernel(device_types, func)
     made = _made(op, "register_kernel")
 
     def take(function: Callable) -> None:
@@ -356,10 +372,12 @@ def register_fake(op: Any, func: Callable | None = None, /, *, lib: Library | No
     def give(made: NewOperator, function: Callable) -> None:
         made.kernel("meta")(as_kernel(made.op, function))
 
-    if isinstance(op, str) and "::" in op and defined(op) is None:
+    if isinstance(op, str) and "::" in op and defined(op) is None and _of_lists(op) is None:
         return _decorated(
             lambda function: awaited.setdefault(op, []).append(lambda made: give(made, function)), func
         )
+    if (listed := _of_lists(op)) is not None:
+        return _decorated(listed.register_fake, func)
     made = _made(op, "register_fake")
     return _decorated(lambda function: give(made, function), func)
 
@@ -403,6 +421,9 @@ def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Library | None = None
 ) -> None:
     """Give an operator's gradient: `backward(ctx, *grads)` returns one for each argument."""
+    if (listed := _of_lists(op)) is not None:
+        listed.register_autograd(backward, setup_context=setup_context)
+        return
     made = _made(op, "register_autograd")
     made.derivative(_as_derivative(made.op, backward, setup_context))
 

@@ -52,7 +52,7 @@ class NewOperator(Registration):
         self._recorded = False  # the composite form is for calls that are recorded
         self.op = op(self.name)
         self._set("composite", composite)
-        _publish(self.name, self.op)
+        publish(self.name, self.op)
         _defined[self.name] = self
         for act in awaited.pop(self.name, ()):
             act(self)
@@ -66,7 +66,7 @@ class NewOperator(Registration):
         for kernel in self._kernels:
             kernel.remove()
         _C._remove_operator(self.name)
-        _unpublish(self.name)
+        unpublish(self.name)
         _defined.pop(self.name, None)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -136,7 +136,8 @@ class NewOperator(Registration):
 _BUILT_IN = ("taeda", "aten")
 
 
-def _publish(name: str, target: Operator) -> None:
+def publish(name: str, target: Any) -> None:
+    """Let `ops.<package>.<operator>` be this."""
     package, short = name.split("::", 1)
     if package in _BUILT_IN:
         find_package(package)  # what is defined beside the built-in operators does not stand in their way
@@ -153,7 +154,7 @@ def _find_compiled(package: str, short: str) -> Operator:
     """Attribute `short` of `ops.<package>`: an operator that a compiled plug-in has defined."""
     name = f"{package}::{short}"
     if any(known == name for known, *_ in _C._operators()) and _C._operator_functions(name)[1]:
-        _publish(name, op(name))
+        publish(name, op(name))
         return op(name)
     raise AttributeError(f"module '{_C.ops.__name__}.{package}' has no attribute {short!r}")
 
@@ -166,7 +167,7 @@ def find_package(package: str) -> types.ModuleType:
         return vars(_C.ops)[package]
     for name, *_ in _C._operators():
         if name.startswith(f"{package}::") and _C._operator_functions(name)[1]:
-            _publish(name, op(name))
+            publish(name, op(name))
     if package not in vars(_C.ops):
         raise AttributeError(f"module {_C.ops.__name__!r} has no attribute {package!r}")
     return vars(_C.ops)[package]
@@ -192,7 +193,8 @@ def _built_in(package: str) -> types.ModuleType:
     return space
 
 
-def _unpublish(name: str) -> None:
+def unpublish(name: str) -> None:
+    """Take it away again."""
     package, short = name.split("::", 1)
     vars(vars(_C.ops)[package]).pop(short, None)
 
