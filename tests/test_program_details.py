@@ -11,6 +11,34 @@ import taeda
 from taeda import nn
 
 
+def test_settings_of_compilers_have_parts_and_are_saved():
+    config = taeda._inductor.config
+    before = config.to_dict()
+    assert config.max_autotune is False and taeda._dynamo.config.recompile_limit == 8
+    with config.patch({"max_autotune": True, "triton.cudagraphs": True, "cpp.threads": 3}):
+        assert config.max_autotune and config.triton.cudagraphs and config.cpp.threads == 3
+        saved = config.save_config()
+    assert config.to_dict() == before
+    with config.patch("debug", True):
+        assert config.debug
+    with config.patch(debug=True):
+        config.load_config(saved)
+        assert config.cpp.threads == 3 and not config.debug
+    assert config.to_dict() == before == config.get_config_copy()
+
+
+def test_kinds_of_operators_have_a_precision_of_their_own():
+    for library, parts, first in (
+        ("cudnn", ("conv", "rnn"), "tf32"),
+        ("mkldnn", ("conv", "matmul", "rnn"), "none"),
+    ):
+        for part in parts:
+            settings = getattr(getattr(taeda.backends, library), part)
+            with settings.flags(fp32_precision="ieee"):
+                assert settings.fp32_precision == "ieee"
+            assert settings.fp32_precision == first
+
+
 def test_bytes_choose_as_masks_do():
     x = taeda.arange(6.0).reshape(2, 3)
     rows = taeda.tensor([0, 1], dtype=taeda.uint8)

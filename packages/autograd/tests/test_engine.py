@@ -217,6 +217,17 @@ def test_a_leaf_has_one_accumulator_while_a_graph_lives(x):
     assert get_gradient_edge(x).node == a
 
 
+@pytest.mark.parametrize("dtype", [taeda.int64, taeda.uint8, taeda.bool])
+def test_whole_numbers_are_weights_of_real_roots(x, dtype):
+    weight = taeda.ones(x.shape, dtype=dtype)
+    (x * 3).backward(weight)
+    assert x.grad.dtype is x.dtype and (x.grad == 3).all()
+    (found,) = grad([x.sum(), x * 2], x, [None, weight])
+    assert found.dtype is x.dtype and (found == 3).all()
+    with pytest.raises(RuntimeError, match="gradient"):
+        x.to(taeda.complex64).backward(weight)
+
+
 def test_accumulator_follows_data_of_another_shape(x):
     (x * 2).sum().backward()
     x.grad = None

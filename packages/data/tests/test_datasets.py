@@ -161,6 +161,14 @@ def test_collate_through_containers():
     assert joined["p"].y.tolist() == [[0, 1], [5, 6]]
 
 
+def test_words_of_arrays_stay_words():
+    words = np.array(["a", "bc"])
+    assert data.default_collate(list(words)) == ["a", "bc"] == data.default_collate(words)
+    assert data.default_collate([np.bytes_(b"x"), np.bytes_(b"y")]) == [b"x", b"y"]
+    rows = [{"name": word, "size": len(word)} for word in words]
+    assert data.default_collate(rows)["name"] == ["a", "bc"]
+
+
 def test_collate_keeps_mapping_types_and_bools():
     joined = data.default_collate([OrderedDict(a=True), OrderedDict(a=False)])
     assert isinstance(joined, OrderedDict)

@@ -223,6 +223,25 @@ def test_errors_of_threads():
 
 
 @pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"num_workers": 2}, {"num_workers": 2, "worker_type": "thread", "persistent_workers": True}],
+)
+def test_a_pass_goes_on_behind_a_batch_that_could_not_be_read(options):
+    """Who catches the error asks for the next batch; the next pass is whole too."""
+    loader = data.DataLoader(sets.Faulty("raises"), batch_size=2, **options)
+    for _ in range(2):
+        batches = iter(loader)
+        found = [next(batches).tolist() for _ in range(2)]
+        with pytest.raises(KeyError, match="five"):
+            next(batches)
+        assert found + [batch.tolist() for batch in batches] == [
+            [i, i + 1] for i in range(0, 16, 2) if i != 4
+        ]
+    loader._dismiss()
+
+
+@pytest.mark.usefixtures("nothing_left")
 def test_what_cannot_be_sent_is_told():
     with pytest.raises(Exception, match="pickle") as info:
         list(data.DataLoader(sets.Unsendable(), batch_size=None, num_workers=2))

@@ -316,6 +316,62 @@ def test_modules_that_pickle_their_dict(kind, duplicate):
     assert (twin(x) == net(x)).all()
 
 
+class UpdatingEmpty(nn.Module):
+    """Takes what PyTorch's pickles have, in the three ways that classes do."""
+
+    way = "update"
+
+    def __setstate__(self, state):
+        if self.way == "update":
+            self.__dict__.update(state)
+        elif self.way == "replace":
+            self.__dict__ = state
+        else:
+            self.__dict__ |= state
+        self.taken = True
+
+    def forward(self, x):
+        return self.layer(x) * self.scale + self.seen
+
+
+@pytest.mark.parametrize("way", ["update", "replace", "join"])
+def test_members_in_pytorchs_layout_are_taken_from_a_dict(way, monkeypatch):
+    monkeypatch.setattr(UpdatingEmpty, "way", way)
+    layer, scale, seen = nn.Linear(2, 3), nn.Parameter(tt.full((3,), 2.0)), tt.ones(3)
+    again = UpdatingEmpty.__new__(UpdatingEmpty)
+    again.__setstate__(
+        {
+            "training": False,
+            "_parameters": {"scale": scale, "bias": None},
+            "_buffers": {"seen": seen, "passing": tt.ones(1)},
+            "_non_persistent_buffers_set": {"passing"},
+            "_modules": {"layer": layer},
+            "_forward_hooks": {},
+            "name": "given",
+        }
+    )
+    assert list(again.state_dict()) == ["scale", "seen", "layer.weight", "layer.bias"]
+    assert again.scale is scale and again.layer is layer and again.bias is None and again.seen is seen
+    assert again.taken and again.name == "given" and not again.training
+    assert list(again.__dict__["_parameters"]) == ["scale", "bias"]
+    assert tt.equal(again(tt.ones(1, 2)), layer(tt.ones(1, 2)) * 2 + 1)
+    again.scale = nn.Parameter(tt.zeros(3))
+    assert again(tt.ones(1, 2)).tolist() == [[1, 1, 1]]
+
+
+def test_attributes_before_the_constructor_are_written_through_the_dict():
+    made = nn.Linear.__new__(nn.Linear)
+    made.__dict__["note"] = 1
+    made.__dict__.setdefault("more", []).append(2)
+    made.__dict__.update(third=3)
+    assert (made.note, made.more, made.third) == (1, [2], 3)
+    assert made.__dict__.pop("third") == 3 and not hasattr(made, "third")
+    del made.__dict__["note"]
+    assert not hasattr(made, "note") and dict(made.__dict__) == {"more": [2]}
+    made.__dict__.clear()
+    assert not hasattr(made, "more")
+
+
 @pytest.mark.parametrize("assign", [False, True])
 def test_a_member_is_found_where_a_property_of_its_name_fails(assign):
     class Decaying(nn.Module):

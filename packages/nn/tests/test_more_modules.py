@@ -151,3 +151,48 @@ def test_products_of_sequences_and_joins_of_dictionaries():
     assert left.copy().popitem()[0] == "a" and list(left) == ["a"]
     with pytest.raises(ValueError, match="positive"):
         nn.Sequential(nn.ReLU()) * 0
+
+
+class Padded(nn.Conv2d):
+    """A derived convolution that pads by itself."""
+
+    def forward(self, input):
+        wide = nn.functional.pad(input, self._reversed_padding_repeated_twice, mode="replicate")
+        return nn.functional.conv2d(wide, self.weight, self.bias, self.stride)
+
+
+def test_derived_convolutions_find_the_amounts_of_padding():
+    layer = Padded(1, 1, 3, padding=(1, 2))
+    assert layer._reversed_padding_repeated_twice == (2, 2, 1, 1)
+    assert layer(tt.ones(1, 1, 4, 4)).shape == (1, 1, 4, 6)
+    assert nn.Conv1d(1, 1, 4, padding="same")._reversed_padding_repeated_twice == [1, 2]
+    assert nn.Conv2d(1, 1, 3, padding="valid")._reversed_padding_repeated_twice == [0] * 4
+    layer._reversed_padding_repeated_twice = [1] * 4
+    for found in (layer, copy.deepcopy(layer)):
+        assert found(tt.ones(1, 1, 4, 4)).shape == (1, 1, 4, 4)
+    reflecting = nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect")
+    reflecting._reversed_padding_repeated_twice = (2, 2, 2, 2)
+    assert reflecting(tt.ones(1, 1, 4, 4)).shape == (1, 1, 6, 6)
+
+
+def test_what_derived_layers_call_by_private_names():
+    lstm = nn.LSTM(2, 3, 2)
+    names = [
+        [f"{kind}_{part}_l{layer}" for kind in ("weight", "bias") for part in ("ih", "hh")]
+        for layer in (0, 1)
+    ]
+    assert lstm._all_weights == copy.deepcopy(lstm)._all_weights == names
+    lstm._all_weights = names[:1]
+    assert lstm._flat_weights_names == names[0]
+
+    class Twos(nn.Embedding):
+        def reset_parameters(self):
+            nn.init.constant_(self.weight, 2.0)
+            self._fill_padding_idx_with_zero()
+
+    assert Twos(2, 1, padding_idx=0).weight.tolist() == [[0.0], [2.0]]
+    parts = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+    assert parts._get_abs_string_index(-1) == "1" and parts._get_item_by_idx(parts, -1) is parts[1]
+    with pytest.raises(IndexError, match="out of range"):
+        parts._get_item_by_idx(parts, 2)
+    assert parts[0]._slow_forward(tt.tensor([-1.0])).item() == 0

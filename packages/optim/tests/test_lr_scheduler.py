@@ -129,6 +129,61 @@ def test_own_schedule_by_get_lr(make):
     assert schedule.get_last_lr() == [0.25, 0.025]
 
 
+def test_own_schedules_are_told_who_asks(make):
+    asked = []
+
+    class Halving(lrs.LRScheduler):
+        def get_lr(self):
+            asked.append((self._get_lr_called_within_step, self._is_initial))
+            return [group["lr"] / 2 for group in self.optimizer.param_groups]
+
+        def _get_closed_form_lr(self):
+            return [base / 2 ** (self.last_epoch + 1) for base in self.base_lrs]
+
+    schedule = Halving(optimizer_of(make))
+    schedule.step()
+    schedule.get_lr()
+    assert asked == [(True, True), (True, False), (False, False)]
+    schedule.step(4)
+    assert schedule.get_last_lr() == [0.5 / 32, 0.05 / 32] and len(asked) == 3
+    other = Halving(optimizer_of(make))
+    other.load_state_dict(schedule.state_dict())
+    assert other.get_last_lr() == schedule.get_last_lr()
+
+
+def test_own_schedules_may_begin_otherwise(make):
+    class Late(lrs.LRScheduler):
+        def _initial_step(self):
+            self._step_count = 0
+
+        def get_lr(self):
+            return [0.0 for _ in self.base_lrs]
+
+    optimizer = optimizer_of(make)
+    schedule = Late(optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.5 and schedule.last_epoch == -1
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == 0.0
+
+
+def test_own_plateaus(make):
+    lowered = []
+
+    class Watched(lrs.ReduceLROnPlateau):
+        def _is_better(self, a, best):
+            return False
+
+        def _reduce_lr(self, epoch):
+            lowered.append(epoch)
+            super()._reduce_lr(epoch)
+
+    optimizer = optimizer_of(make)
+    schedule = Watched(optimizer, factor=0.5, patience=1)
+    for _ in range(4):
+        schedule.step(1.0)
+    assert lowered == [2, 4] and optimizer.param_groups[0]["lr"] == 0.125
+
+
 def test_cycles_move_momentum(make):
     optimizer = optimizer_of(make)
     schedule = lrs.CyclicLR(optimizer, 0.1, 1.0, step_size_up=2, base_momentum=0.8, max_momentum=0.9)

@@ -306,3 +306,9 @@ def test_warnings_of_old_programs_can_be_switched_on():
     warning.enabled = True
     assert warning.enabled and not taeda.utils.backcompat.keepdim_warning.enabled
     warning.enabled = False
+
+
+def test_functional_has_what_editors_import_from_it():
+    from taeda.functional import F, Tensor, einsum
+
+    assert F is nn.functional and Tensor is taeda.Tensor and einsum is taeda.einsum

@@ -44,6 +44,10 @@ def test_default_tensor_type_and_device():
         assert tc.tensor([1.5]).dtype is tc.float32
         with pytest.raises(TypeError, match="only floating-point types"):
             tc.set_default_tensor_type(tc.LongTensor)
+        absent = tc._C._reserved_devices()[0]
+        with pytest.raises(TypeError, match="not available"):
+            tc.set_default_tensor_type(f"torch.{absent}.DoubleTensor")
+        assert tc.ones(2).dtype is tc.float32 and tc.ones(2).device.type == "cpu"
         tc.set_default_device("meta")
         assert tc.ones(2).device.type == "meta" and tc.get_default_device().type == "meta"
         assert tc.ones(2, device="cpu").device.type == "cpu" and tc.tensor([1]).device.type == "meta"

@@ -26,6 +26,17 @@ def _zeros(place: Tensor | GradientEdge) -> Tensor:
     raise RuntimeError("grad: materialize_grads=True cannot make zeros for an unused GradientEdge")
 
 
+def _weights(roots: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
+    """The weights of the roots; whole numbers are taken in the dtype of a real root."""
+    weights = _as_tuple(given)
+    for i, (root, weight) in enumerate(zip(roots, weights, strict=False)):
+        if not isinstance(weight, Tensor) or weight.is_floating_point() or weight.is_complex():
+            continue
+        if isinstance(root, Tensor) and root.is_floating_point():
+            weights = (*weights[:i], weight.to(root.dtype), *weights[i + 1 :])
+    return weights
+
+
 def backward(
     tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -57,9 +68,9 @@ def backward(
         if not inputs:
             raise RuntimeError("backward: argument 'inputs' is empty, expected at least one tensor or None")
     keep = create_graph if retain_graph is None else retain_graph
-    _C.run_backward(
-        _as_tuple(tensors), _as_tuple(grad_tensors), bool(keep), bool(create_graph), inputs or (), False, True
-    )
+    roots = _as_tuple(tensors)
+    weights = _weights(roots, grad_tensors)
+    _C.run_backward(roots, weights, bool(keep), bool(create_graph), inputs or (), False, True)
 
 
 def grad(
@@ -112,7 +123,8 @@ def grad(
         raise ValueError("grad: argument 'inputs' is empty, expected at least one tensor")
     keep = bool(create_graph if retain_graph is None else retain_graph)
     unused = bool(allow_unused) or materialize_grads
-    outputs, weights = _as_tuple(outputs), _as_tuple(grad_outputs)
+    outputs = _as_tuple(outputs)
+    weights = _weights(outputs, grad_outputs)
 
     def once(weights: Any, keep: bool) -> tuple[Tensor, ...]:
         return _C.run_backward(outputs, weights, keep, bool(create_graph), inputs, True, unused)

@@ -153,7 +153,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
         return _stack_tensors(batch)
     if isinstance(first, np.ndarray):
         return _stack_arrays(batch)
-    if isinstance(first, np.generic):
+    if isinstance(first, np.generic) and not isinstance(first, (str, bytes)):
         return _from_array(np.asarray(batch))
     if isinstance(first, bool):
         return tensor.tensor(list(batch))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from taeda_data import packing, workers
+from taeda_data.reading import Failed
 from taeda_data.workers import Plan
 from taeda_registry.slots import multiprocessing as parallel
 from taeda_registry.slots import tensor
@@ -250,10 +251,8 @@ class Epoch:
             self._assign(None if self._in_order else worker)
             if answer[0] == workers.ERROR:
                 error = workers.unpacked(answer[3])
-                if isinstance(
-                    error, StopIteration
-                ):  # it would end the caller's loop, as if all had been read
-                    raise RuntimeError("DataLoader: the data set raised StopIteration") from error
+                if isinstance(error, Exception):
+                    return Failed(error)
                 raise error
             return answer[3]
         raise StopIteration

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from taeda_data.dataset import IterableDataset
+from taeda_data.reading import Failed
 
 
 class DatasetKind:
@@ -45,7 +46,10 @@ class BaseDataLoaderIter(Iterator[Any]):
         return self
 
     def __next__(self) -> Any:
-        return next(self._batches)
+        batch = next(self._batches)
+        if type(batch) is Failed:
+            raise batch.error
+        return batch
 
     def __len__(self) -> int:
         """Number of batches of the whole pass."""

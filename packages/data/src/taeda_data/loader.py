@@ -23,7 +23,7 @@ from taeda_data.iterators import (
 from taeda_data.pinning import pinner
 from taeda_data.progress import shown
 from taeda_data.randomness import Source, draw_seed, seed_all, sources
-from taeda_data.reading import Reader
+from taeda_data.reading import Failed, Reader
 from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
 from taeda_registry.spans import waited_for
@@ -320,21 +320,20 @@ class DataLoader(Generic[T_co]):
         found: list[Source] = []
         numbers: list[int] = []
         for number, group in enumerate(groups, self._position):
-            if read.is_plain(group):
-                yield read(group)
-                continue
-            if not found:
-                found, numbers = self._sources()
-            if read.draws_nothing(group):
-                yield read(group)
-                continue
-            outside = [source.save() for source in found]
-            seed_all(found, numbers, number)
+            outside = None
             try:
+                if not (plain := read.is_plain(group)) and not found:
+                    found, numbers = self._sources()
+                if not plain and not read.draws_nothing(group):
+                    outside = [source.save() for source in found]
+                    seed_all(found, numbers, number)
                 batch = [read(group)]
+            except Exception as error:
+                batch = [Failed(error)]
             finally:
-                for source, state in zip(found, outside, strict=True):
-                    source.restore(state)
+                if outside is not None:
+                    for source, state in zip(found, outside, strict=True):
+                        source.restore(state)
             yield batch.pop()
 
     def _sources(self) -> tuple[list[Source], list[int]]:
@@ -365,7 +364,12 @@ class DataLoader(Generic[T_co]):
             for _ in range(self._unread):
                 next(epoch, None)
             self._unread = 0
-            yield from epoch
+            for batch in epoch:
+                if type(batch) is Failed and isinstance(self.dataset, IterableDataset):
+                    raise batch.error
+                held = [batch]
+                del batch
+                yield held.pop()
             done = True
         finally:
             # Persistent workers stay unless something went wrong; what they still answer belongs to an old epoch.

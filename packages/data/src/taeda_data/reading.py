@@ -160,6 +160,19 @@ class Reader:
         error.add_note(f"while {what} {index!r} of {type(self._dataset).__name__}")
 
 
+class Failed:
+    """Stands for a batch that could not be read: its place raises the error, and the pass goes on behind it."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        if isinstance(error, StopIteration):  # it would end the caller's loop, as if all had been read
+            self.error: Exception = RuntimeError("DataLoader: the data set raised StopIteration")
+            self.error.__cause__ = error
+        else:
+            self.error = error
+
+
 def _plain(group: Any) -> bool:
     return isinstance(group, list) and set(map(type, group)) <= {int} and min(group, default=0) >= 0
 

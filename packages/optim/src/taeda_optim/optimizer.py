@@ -232,19 +232,14 @@ class Optimizer:
                     if grad is not None:
                         params.append(param)
                         grads.append(grad)
-                if params and self._repeats:
+                if recorded or self._repeats:
                     for some, theirs in _rounds(params, grads):
-                        self._update_some(group, some, theirs, recorded)
+                        if recorded:
+                            self._renew_states(some)
+                        self._update(group, some, theirs)
                 elif params:
-                    self._update_some(group, params, grads, recorded)
+                    self._update(group, params, grads)
         return loss
-
-    def _update_some(
-        self, group: dict[str, Any], params: list[Any], grads: list[Any], recorded: bool
-    ) -> None:
-        if recorded:
-            self._renew_states(params)
-        self._update(group, params, grads)
 
     def _renew_states(self, params: list[Any]) -> None:
         """Gives parameters copies of their state, so that values that recorded steps have used stay as they are."""
@@ -392,25 +387,12 @@ def _rounds(params: list[Any], grads: list[Any]) -> Iterator[tuple[list[Any], li
         params, grads = [params[i] for i in again], [grads[i] for i in again]
 
 
-def _call_before(
-    hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a step, as hooks leave them."""
-    for hook in tuple(hooks.values()):  # a hook may take itself away
-        changed = hook(optimizer, args, kwargs)
-        if changed is not None:
-            if not isinstance(changed, tuple) or len(changed) != 2:
-                kind = type(optimizer).__name__
-                raise RuntimeError(
-                    f"{kind}.step: a pre-hook must return None or (args, kwargs), found {changed!r}"
-                )
-            args, kwargs = changed
-    return args, kwargs
-
-
-def _call_after(hooks: Hooks, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    for hook in tuple(hooks.values()):
-        hook(optimizer, args, kwargs)
+def _changed(optimizer: Optimizer, found: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a step that a hook has given for those it was called with."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        kind = type(optimizer).__name__
+        raise RuntimeError(f"{kind}.step: a pre-hook must return None or (args, kwargs), found {found!r}")
+    return found
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -429,15 +411,22 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         wraps = "_optimizer_step_pre_hooks" not in own  # another one, and has not called __init__
         if wraps or type(self).step is not hooked:
             return step(self, *args, **kwargs)
+        # Written out: a profiler's hooks stand here while its program trains. A hook may take itself away.
         if _global_pre_hooks:
-            args, kwargs = _call_before(_global_pre_hooks, self, args, kwargs)
+            for hook in tuple(_global_pre_hooks.values()):
+                if (changed := hook(self, args, kwargs)) is not None:
+                    args, kwargs = _changed(self, changed)
         if own["_optimizer_step_pre_hooks"]:
-            args, kwargs = _call_before(own["_optimizer_step_pre_hooks"], self, args, kwargs)
+            for hook in tuple(own["_optimizer_step_pre_hooks"].values()):
+                if (changed := hook(self, args, kwargs)) is not None:
+                    args, kwargs = _changed(self, changed)
         result = step(self, *args, **kwargs)
         if own["_optimizer_step_post_hooks"]:
-            _call_after(own["_optimizer_step_post_hooks"], self, args, kwargs)
+            for hook in tuple(own["_optimizer_step_post_hooks"].values()):
+                hook(self, args, kwargs)
         if _global_post_hooks:
-            _call_after(_global_post_hooks, self, args, kwargs)
+            for hook in tuple(_global_post_hooks.values()):
+                hook(self, args, kwargs)
         return result
 
     hooked.hooked = True  # type: ignore[attr-defined]

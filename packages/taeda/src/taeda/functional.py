@@ -13,7 +13,15 @@ _NAMES = frozenset({
 })  # fmt: skip
 
 
+#: What editors import from here, since PyTorch's module uses it.
+_USED = {"F": "nn.functional", "Tensor": "Tensor"}
+
+
 def __getattr__(name: str) -> object:
+    if name in _USED:
+        first, _, rest = _USED[name].partition(".")
+        found = _names.lookup(first)
+        return getattr(found, rest) if rest else found
     if name not in _NAMES:
         raise AttributeError(f"module 'taeda.functional' has no attribute {name!r}")
     return _names.lookup(name)

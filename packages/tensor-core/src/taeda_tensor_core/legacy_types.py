@@ -132,7 +132,7 @@ def set_default_tensor_type(t: Any, /) -> None:
     """Let new tensors be of the dtype, and on the device, of a legacy type or its name.
 
     Raises:
-        TypeError: It is no floating type.
+        TypeError: It is no floating type, or one of a device that is not there; the default stays.
     """
     from taeda_tensor_core.default_device import set_default_device
 
@@ -144,6 +144,10 @@ def set_default_tensor_type(t: Any, /) -> None:
         raise TypeError(f"invalid type object: {t!r}; expected a type such as taeda.FloatTensor, or its name")
     if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
-    _C.set_default_dtype(dtype)
     if kind != "cpu":
+        try:
+            _C.empty((0,), device=kind)
+        except RuntimeError as error:
+            raise TypeError(f"set_default_tensor_type: type {t!r} is not available: {error}") from error
         set_default_device(kind)
+    _C.set_default_dtype(dtype)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda_nn._bind import Tensor
 from taeda_nn._hooks import take_foreign_hooks
-from taeda_nn.modules._state import Stateful, attributes, attributes_with
+from taeda_nn.modules._state import Stateful, attributes, attributes_with, replace_attributes
 from taeda_nn.parameter import Buffer, Parameter, UninitializedBuffer
 
 if TYPE_CHECKING:
@@ -179,11 +179,84 @@ class Lookup:
 def shown_attributes(module: Module) -> dict[str, Any]:
     """A module's ``__dict__`` as programs see it: with views of its members under PyTorch's names."""
     values = attributes(module)
-    if type(values.get("_parameters")) is not KeptMembers and "_parameter_names" in values:
+    if "_parameter_names" not in values:
+        return Unmade(module)
+    if type(values.get("_parameters")) is not KeptMembers:
         for book, kind in zip(_BOOKS, _KINDS, strict=True):
             values[book] = KeptMembers(module, kind)
         values["__getattr__"] = Lookup(module)
     return values
+
+
+class Unmade(dict[str, Any]):
+    """The ``__dict__`` of a module whose constructor has not run: attributes as pickles have them become members.
+
+    A class whose ``__setstate__`` writes into its ``__dict__``, and does not call that of `Module`, comes here.
+    """
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(attributes(module))
+        self._module = module
+
+    def _write(self) -> dict[str, Any]:
+        """The attributes themselves, as they are after what was just done here."""
+        values = attributes(self._module)
+        values.clear()
+        dict.update(values, self)
+        return values
+
+    def update(self, *given: Any, **more: Any) -> None:  # type: ignore[override]
+        new = dict(*given, **more)
+        super().update(new)
+        if is_pickled(new):
+            take_pickled_state(self._module, new)
+        else:
+            attributes(self._module).update(new)
+
+    def __ior__(self, given: Any) -> Unmade:  # type: ignore[override,misc]
+        self.update(given)
+        return self
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        attributes(self._module)[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self._write()
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        found = super().setdefault(name, default)
+        attributes(self._module)[name] = found
+        return found
+
+    def pop(self, *given: Any) -> Any:
+        found = super().pop(*given)
+        self._write()
+        return found
+
+    def popitem(self) -> tuple[str, Any]:
+        found = super().popitem()
+        self._write()
+        return found
+
+    def clear(self) -> None:
+        super().clear()
+        self._write()
+
+
+def is_pickled(state: Mapping[str, Any]) -> bool:
+    """Whether attributes are laid out as `pickled_state`, and PyTorch's modules, give them."""
+    return "_parameters" in state and "_parameter_names" not in state
+
+
+def replace_shown(module: Module, values: dict[str, Any]) -> None:
+    """Gives a module another ``__dict__``."""
+    if is_pickled(values):
+        replace_attributes(module, {})
+        take_pickled_state(module, values)
+    else:
+        replace_attributes(module, values)
 
 
 def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> None:

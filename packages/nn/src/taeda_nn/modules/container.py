@@ -38,6 +38,16 @@ class _Numbered(Module):
         names = self._module_names
         return next(islice(names, _position(len(names), index, type(self).__name__), None))
 
+    # What programs call that derive containers of their own.
+
+    def _get_abs_string_index(self, idx: Any) -> str:
+        """The name of the module at a position."""
+        return self._name_at(idx)
+
+    def _get_item_by_idx(self, iterator: Iterable[Any], idx: Any) -> Any:
+        """What stands at a position among as many items as there are modules."""
+        return next(islice(iterator, _position(len(self), idx, type(self).__name__), None))
+
     def _replace_all(self, modules: Iterable[Module]) -> None:
         modules = list(modules)
         self._modules.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
 
@@ -129,12 +129,18 @@ class _ConvNd(Module):
         return self.padding_mode == "zeros" and not isinstance(self.padding, str)
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {"transposed": self.transposed, "_reversed_padding_repeated_twice": self._amounts()}
+        own = {
+            "transposed": self.transposed,
+            "_reversed_padding_repeated_twice": self._reversed_padding_repeated_twice,
+        }
         return {**super().__getstate__(), **own}  # PyTorch's layers keep these
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._plain = self._is_plain()  # a state of PyTorch's does not say
+        amounts = state.get("_reversed_padding_repeated_twice")
+        if amounts is not None and list(amounts) != self._amounts():
+            self._reversed_padding_repeated_twice = amounts
 
     def reset_parameters(self) -> None:
         """Draws new initial values: uniform within 1 / sqrt(inputs of one output)."""
@@ -156,11 +162,25 @@ class _ConvNd(Module):
             return [0] * (2 * len(self.kernel_size))
         return [amount for amount in reversed(self.padding) for _side in range(2)]
 
+    @property
+    def _reversed_padding_repeated_twice(self) -> Sequence[int]:
+        """What derived layers give `functional.pad`: the layer's own amounts, or those that were assigned."""
+        assigned = attributes(self).get("_reversed_padding_repeated_twice")
+        if assigned is not None:
+            return assigned
+        return self._amounts() if isinstance(self.padding, str) else tuple(self._amounts())
+
+    @_reversed_padding_repeated_twice.setter
+    def _reversed_padding_repeated_twice(self, amounts: Sequence[int]) -> None:
+        attributes(self)["_reversed_padding_repeated_twice"] = amounts
+
     def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
         """The input padded in the layer's mode, and what remains for the operator to pad."""
         if self.padding_mode == "zeros":
             return input, self.padding
-        return F.pad(input, self._amounts(), mode=self.padding_mode), (0,) * len(self.kernel_size)
+        return F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0,) * len(
+            self.kernel_size
+        )
 
     def extra_repr(self) -> str:
         parts = [

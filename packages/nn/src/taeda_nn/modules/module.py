@@ -29,6 +29,7 @@ from taeda_nn.modules._members import (
     pickled_state,
     registered,
     replace_members,
+    replace_shown,
     set_member,
     shown_attributes,
     take_pickled_state,
@@ -39,7 +40,6 @@ from taeda_nn.modules._state import (
     Stateful,
     attributes,
     attributes_with,
-    replace_attributes,
 )
 from taeda_nn.parameter import Parameter
 
@@ -153,6 +153,10 @@ class Module(Converting, Stateful):
 
     _wrapped_call_impl = _call_impl
 
+    def _slow_forward(self, *input: Any, **kwargs: Any) -> Any:
+        """`forward`: what programs call that replace `__call__`."""
+        return self.forward(*input, **kwargs)
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Accepted for programs that compile their modules; the module is called as before."""
 
@@ -172,7 +176,7 @@ class Module(Converting, Stateful):
 
     @__dict__.setter
     def __dict__(self, values: dict[str, Any]) -> None:
-        replace_attributes(self, values)
+        replace_shown(self, values)
 
     __setattr__ = set_member
 

@@ -109,11 +109,24 @@ class RNNBase(Module):
         """Does nothing: weights need no particular place in memory."""
 
     def __getstate__(self) -> dict[str, Any]:
+        # PyTorch's layers keep both beside the parameters.
+        own = {"_all_weights": self._all_weights, "_flat_weights": self._flat_weights}
+        return {**super().__getstate__(), **own}
+
+    @property
+    def _all_weights(self) -> list[list[str]]:
+        """The names of the weights of every layer and direction."""
         names = self._flat_weights_names
         n = len(names) // (self.num_layers * (2 if self.bidirectional else 1))
-        groups = [names[i : i + n] for i in range(0, len(names), n)]
-        # PyTorch's layers keep both beside the parameters.
-        return {**super().__getstate__(), "_all_weights": groups, "_flat_weights": self._flat_weights}
+        return [names[i : i + n] for i in range(0, len(names), n)]
+
+    @_all_weights.setter
+    def _all_weights(self, groups: list[list[str]]) -> None:
+        self._flat_weights_names = [name for group in groups for name in group]
+
+    def _init_flat_weights(self) -> None:
+        """Lets the layer compute with the weights that stand under their names."""
+        attributes(self).pop("_given_weights", None)
 
     @property
     def _flat_weights(self) -> list[Tensor]:

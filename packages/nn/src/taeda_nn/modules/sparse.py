@@ -77,6 +77,10 @@ class Embedding(Module):
     def reset_parameters(self) -> None:
         """Draws new initial values."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        """What layers with their own initial values call last."""
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)

@@ -36,7 +36,10 @@ class LRScheduler:
     # Whether steps to a given epoch are usual.
     _takes_epochs: bool = False
     # Attributes that no state holds: functions, what follows from others, and the optimizer.
-    _unsaved: frozenset[str] = frozenset({"optimizer", "_pure"})
+    _unsaved: frozenset[str] = frozenset({"optimizer", "_pure", "_get_lr_called_within_step", "_is_initial"})
+    # What schedules of others ask in `get_lr`: whether a step calls it, and whether that is the constructor's.
+    _get_lr_called_within_step: bool = False
+    _is_initial: bool = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         kind = type(self).__name__
@@ -57,11 +60,27 @@ class LRScheduler:
         self._last_lr = list(self.base_lrs) if last_epoch == -1 else self.rates(last_epoch)
         self._pure = list(self._last_lr)  # what this schedule alone gives at last_epoch
         if last_epoch == -1 or not self._takes_found:
-            self.step()
+            self._initial_step()
             return
         self._step_count, self.last_epoch = 1, last_epoch + 1
-        self._pure = self.get_lr()
+        self._pure = self._rates_now()
         self._last_lr = [float(group["lr"]) for group in optimizer.param_groups]
+
+    def _initial_step(self) -> None:
+        """The constructor's step, which sets the first rates; derived schedules may do something else."""
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _rates_now(self, epoch: int | None = None) -> list[float]:
+        """What `get_lr` gives a step; derived schedules may have another formula for steps to a given epoch."""
+        closed = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
+        if closed is None and type(self).get_lr is LRScheduler.get_lr:
+            return self.get_lr()
+        with _enable_get_lr_call(self):
+            return self.get_lr() if closed is None else closed()
 
     def rate(self, step: int, base: float) -> float:
         """The learning rate at ``step`` of a group that began with ``base``."""
@@ -96,7 +115,7 @@ class LRScheduler:
         self._meet_groups()
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        pure = self.get_lr()
+        pure = self._rates_now(epoch)
         if epoch is None and not self._sets_anew and type(self).get_lr is LRScheduler.get_lr:
             rates = [self._relative(i, rate) for i, rate in enumerate(pure)]
         else:
@@ -159,7 +178,7 @@ class LRScheduler:
                     f"{kind}.load_state_dict: '{name}' has {len(state_dict[name])} rates, expected {groups}"
                 )
         self._take(state_dict)
-        self._pure = self.get_lr()
+        self._pure = self._rates_now()
         rates = list(state_dict.get("_last_lr", self._pure))
         # Groups that came after the schedule stand in the states of some libraries' schedules, not in others'.
         self._set(rates + [float(group["lr"]) for group in self.optimizer.param_groups[len(rates) :]])

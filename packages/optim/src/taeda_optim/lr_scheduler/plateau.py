@@ -74,7 +74,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Takes the latest measure into account."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self.is_better(value, self.best):
+        if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
@@ -82,11 +82,12 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
 
-    def _reduce(self) -> None:
+    def _reduce_lr(self, epoch: int) -> None:
+        """Lowers the rates; derived schedules may do more."""
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
@@ -107,6 +108,10 @@ class ReduceLROnPlateau(LRScheduler):
         if down:
             return value < (best * (1 - self.threshold) if relative else best - self.threshold)
         return value > (best * (1 + self.threshold) if relative else best + self.threshold)
+
+    def _is_better(self, a: float, best: float) -> bool:
+        """`is_better`, by the name that derived schedules define anew."""
+        return self.is_better(a, best)
 
     def get_lr(self) -> list[float]:
         """The learning rates in use."""

@@ -20,7 +20,16 @@ globals().update(
     )
 )
 
-config = _Config("taeda._inductor.config", triton=_Config("taeda._inductor.config.triton"))
+# Programs read some of these before they change them.
+config = _Config(
+    "taeda._inductor.config",
+    **{part: _Config(f"taeda._inductor.config.{part}") for part in ("aot_inductor", "cpp", "cuda", "trace", "triton")},
+    benchmark_kernel=False, compile_threads=1, conv_1x1_as_mm=False, coordinate_descent_tuning=False, cpp_wrapper=False,
+    debug=False, dce=False, disable_progress=True, epilogue_fusion=True, fallback_random=False,
+    force_fuse_int_mm_with_mul=False, freezing=False, fx_graph_cache=True, inplace_buffers=True,
+    layout_optimization=True, max_autotune=False, max_autotune_gemm=False, memory_planning=False, permute_fusion=False,
+    shape_padding=True, size_asserts=True, split_reductions=True, use_mixed_mm=True, verbose_progress=False,
+)  # fmt: skip
 
 
 def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import pickle
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -238,14 +240,53 @@ class _Config(ModuleType):
 
     @contextlib.contextmanager
     def patch(self, *args: Any, **changes: Any) -> Iterator[None]:
-        """A block with other settings; as a decorator too."""
-        before = dict(self.__dict__)
-        self.__dict__.update({**(args[0] if args and isinstance(args[0], dict) else {}), **changes})
+        """A block with other settings, given as a dict, as a name and a value, or by name; as a decorator too."""
+        given = dict([args]) if len(args) == 2 else {**(args[0] if args else {}), **changes}
+        before = self.to_dict()
+        self.load_config(given)
         try:
             yield
         finally:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            for name in self.to_dict().keys() - before.keys():
+                place, last = self._place(name)
+                del place.__dict__[last]
+            self.load_config(before)
+
+    def _place(self, name: str) -> tuple[_Config, str]:
+        """Where a setting stands, and its name there; parts of settings are made where they are missing."""
+        place, (*parts, last) = self, name.split(".")
+        for part in parts:
+            if not isinstance(place.__dict__.get(part), _Config):
+                place.__dict__[part] = _Config(f"{place.__name__}.{part}")
+            place = place.__dict__[part]
+        return place, last
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings; those of parts under names with a dot."""
+        found: dict[str, Any] = {}
+        for name, value in self.__dict__.items():
+            if isinstance(value, _Config):
+                found |= {f"{name}.{inner}": own for inner, own in value.to_dict().items()}
+            elif not name.startswith("__"):
+                found[name] = value
+        return found
+
+    shallow_copy_dict = to_dict
+
+    def get_config_copy(self) -> dict[str, Any]:
+        """All settings, copied."""
+        return copy.deepcopy(self.to_dict())
+
+    def save_config(self) -> bytes:
+        """All settings as bytes."""
+        return pickle.dumps(self.to_dict(), protocol=2)
+
+    def load_config(self, maybe_pickled_config: bytes | dict[str, Any]) -> None:
+        """Make settings, given as a dict or as `save_config` gives them: bytes can run code, so take only your own."""
+        given = maybe_pickled_config
+        for name, value in (pickle.loads(given) if isinstance(given, bytes) else given).items():
+            place, last = self._place(name)
+            place.__dict__[last] = value
 
 
 config = _Config("taeda.compiler.config")

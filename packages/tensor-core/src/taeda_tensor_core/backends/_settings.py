@@ -179,6 +179,12 @@ _VERBOSE = {
     "mkl": {"VERBOSE_OFF": 0, "VERBOSE_ON": 1},
 }
 
+# Kinds of operators whose precision programs set apart.
+_PARTS = {
+    "cudnn": dict.fromkeys(("conv", "rnn"), "tf32"),
+    "mkldnn": dict.fromkeys(("conv", "matmul", "rnn"), "none"),
+}
+
 _made: dict[str, Settings] = {}
 
 
@@ -187,6 +193,9 @@ def settings(name: str) -> Settings:
     if name not in _made:
         made = _made[name] = Settings(name, *_MODULES[name])
         made.__dict__.update(_VERBOSE.get(name, {}))
+        for part, precision in _PARTS.get(name, {}).items():
+            text = f"Settings of some operators: {_UNREAD}."
+            made.__dict__[part] = Settings(f"{name}.{part}", text, {"fp32_precision": precision}, {})
     return _made[name]
 
 
