@@ -478,3 +478,12 @@ def test_private_names_of_operators_are_their_functions():
     assert aten.__and__.Tensor(x > 1, x > 0).tolist() == [[False, False], [True, True]]
     with pytest.raises(AttributeError, match="no operator named '__nonsense__'"):
         _ = aten.__nonsense__
+
+
+def test_safe_softmax_has_gradients_where_all_of_a_line_is_left_out():
+    pytest.importorskip("taeda_autograd")
+    x = taeda.tensor([[1.0, 2.0], [-float("inf"), -float("inf")]], requires_grad=True)
+    made = taeda.ops.aten._safe_softmax(x, -1)
+    assert made[1].tolist() == [0, 0] and abs(made[0, 1].item() - 0.7310586) < 1e-6
+    made[:, 1].sum().backward()
+    assert x.grad[1].tolist() == [0, 0] and abs(x.grad[0, 1].item() - 0.1966119) < 1e-6

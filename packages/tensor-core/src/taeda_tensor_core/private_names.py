@@ -59,15 +59,22 @@ def _convert_indices_from_csr_to_coo(
     return _C.stack(pair).to(_C.int32 if out_int32 else _C.int64)
 
 
+def _widened(x: Tensor) -> Tensor:
+    """Halves as float32, so that sums of them are rounded once."""
+    return x.float() if x.itemsize == 2 else x
+
+
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of softmax's argument from that of its result and the result itself."""
-    weighted = grad_output * output
-    return (weighted - output * weighted.sum(dim, keepdim=True)).to(input_dtype)
+    made = _widened(output)
+    weighted = _widened(grad_output) * made
+    return (weighted - made * weighted.sum(dim, keepdim=True)).to(input_dtype)
 
 
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of log_softmax's argument from that of its result and the result itself."""
-    return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
+    grad = _widened(grad_output)
+    return (grad - _widened(output).exp() * grad.sum(dim, keepdim=True)).to(input_dtype)
 
 
 def _grouped_mm(

@@ -51,8 +51,8 @@ def _log_softmax(self: Any, dim: int, half_to_float: bool) -> Any:
 @part("_safe_softmax(Tensor self, int dim, DType? dtype=None) -> Tensor")
 def _safe_softmax(self: Any, dim: int, dtype: Any = None) -> Any:
     """`softmax`, but 0 where all of a line is minus infinity."""
-    made = _C.softmax(self, dim, dtype=dtype)
-    return made.masked_fill((self == -float("inf")).all(dim, keepdim=True), 0)
+    nothing = (self == -float("inf")).all(dim, keepdim=True)
+    return _C.softmax(self.masked_fill(nothing, 0), dim, dtype=dtype).masked_fill(nothing, 0)
 
 
 @part("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
@@ -280,7 +280,10 @@ def _upsample(name: str, mode: str, dims: int, corners: bool, antialias: bool = 
 
     @part(schema + ", ".join(f"float? {axis}=None" for axis in axes) + ") -> Tensor")
     def upsample(self: Any, output_size: Any, *rest: Any, **named: Any) -> Any:
-        given = [*rest, *named.values()]
+        factors = named.pop("scale_factors", None)
+        given = [*rest, *(named.values() if factors is None else (named["align_corners"], *factors))]
+        if output_size is None and factors is not None:
+            output_size = [int(size * factor) for size, factor in zip(self.shape[2:], factors, strict=True)]
         aligned, scales = (given[0], given[1:]) if corners else (False, given)
         known = [float(s) for s in scales if s is not None]
         return ops.resample(self, output_size, mode, aligned, antialias, known if len(known) == dims else [])
