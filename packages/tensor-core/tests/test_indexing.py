@@ -383,3 +383,35 @@ def test_runs_of_places(dim, places):
         changed = t.clone()
         changed.index_put_([None] * dim + [at], taeda.from_numpy(source.copy()), accumulate=True)
         assert np.array_equal(changed.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, i, s: t.scatter(0, i, s),
+        lambda t, i, s: t.scatter(0, i, 1.0),
+        lambda t, i, s: t.scatter_add(0, i, s),
+        lambda t, i, s: t.scatter_reduce(0, i, s, "amax"),
+        lambda t, i, s: t.index_add(0, i[0], s[:1].expand(2, 3)),
+        lambda t, i, s: t.index_copy(0, i[0], s[:1].expand(2, 3)),
+        lambda t, i, s: t.index_reduce(0, i[0], s[:1].expand(2, 3), "amin"),
+        lambda t, i, s: t.index_fill(0, i[0], 1.0),
+    ],
+)
+def test_nothing_is_written_into_a_dimension_without_places(call):
+    places, source = taeda.zeros(1, 2, dtype=taeda.int64), taeda.ones(1, 3)
+    with pytest.raises(IndexError, match="every index is out of bounds for dimension 0 with size 0"):
+        call(taeda.zeros(0, 3), places, source)
+
+
+def test_places_of_all_elements_are_integers():
+    t = taeda.arange(6.0).reshape(2, 3)
+    for wrong in (taeda.tensor([1.0]), taeda.tensor([True])):
+        for call in (
+            lambda i: t.take(i),
+            lambda i: t.put(i, taeda.ones(1)),
+            lambda i: t.put_(i, taeda.ones(1)),
+        ):
+            with pytest.raises(RuntimeError, match="'index' must have dtype int64 or another of integers"):
+                call(wrong)
+    assert t.take(taeda.tensor([5, 0])).tolist() == [5, 0] and t.flatten().tolist() == [0, 1, 2, 3, 4, 5]

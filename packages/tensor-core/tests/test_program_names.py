@@ -1,6 +1,8 @@
 """Older types, memory as an object, settings and questions that programs use beside operators."""
 
+import mmap
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,9 +91,9 @@ def test_storages_show_the_memory():
     )
     assert x.storage_type() is tc.LongStorage and typed.type() == "torch.LongStorage"
     assert tc.FloatStorage([1, 2]).tolist() == [1.0, 2.0] and tc.UntypedStorage(3).nbytes() == 3
-    with pytest.raises(RuntimeError, match="memory keeps its size of 48 bytes"):
-        untyped.resize_(0)
+    assert untyped.resize_(0).nbytes() == 0 == len(x.storage()) and x.shape == (2, 3)
     untyped.resize_(48)
+    x.copy_(tc.arange(6).reshape(2, 3))
     view = tc.empty(0, dtype=tc.int64).set_(typed, 1, (2, 2), (3, 1))
     assert view.tolist() == [[1, 2], [4, 5]]
     with pytest.raises(RuntimeError, match=r"found a storage of .*int64, expected one of .*float32"):
@@ -102,8 +104,29 @@ def test_storages_show_the_memory():
     with pytest.raises(NotImplementedError, match="device 'meta'"):
         tc.empty(3, device="meta").storage()[0]
     view.fill_(0)
-    assert x.tolist() == [[9, 0, 0], [3, 0, 0]]
+    assert x.tolist() == [[0, 0, 0], [3, 0, 0]]
     assert tc.ones(2).set_().numel() == 0
+
+
+def test_storages_give_memory_back_and_take_it_again():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    x = tc.ones(4 << 20)
+    tail, before = x[-2:], resident()
+    storage = x.untyped_storage().resize_(0)
+    assert storage.nbytes() == 0 and before - resident() > 12 << 20 and x.shape == (4 << 20,)
+    storage.resize_(16 << 20)
+    x.fill_(3)
+    assert tail.tolist() == [3, 3] and storage.nbytes() == 16 << 20
+    with pytest.raises(RuntimeError, match="that tensors show cannot grow to size=33554432"):
+        storage.resize_(32 << 20)
+    with pytest.raises(RuntimeError, match="'size' is -1, expected at least 0"):
+        storage.resize_(-1)
+    with pytest.raises(RuntimeError, match="resize storage that is not resizable"):
+        tc.from_numpy(np.ones(3)).untyped_storage().resize_(0)
+    alone = tc.UntypedStorage([5, 6])
+    assert alone.resize_(1000).nbytes() == 1000 and alone[1] == 6
 
 
 def test_storages_of_files(tmp_path):

@@ -23,6 +23,11 @@ struct Origin {
 TAEDA_API Origin origin_of(const Storage& storage) noexcept;
 /// How many Exported hold the storage.
 TAEDA_API uint32_t exports_of(const Storage& storage) noexcept;
+/// How many of its bytes a storage says that it has: all of them, or what `show_bytes` was told.
+TAEDA_API size_t shown_bytes(const Storage& storage) noexcept;
+/// Other bytes than all of them, at most as many as there are. Tensors keep their places, so memory on the cpu that is
+/// not shown any more is lent to the system: its pages read as zeros where they are touched again.
+TAEDA_API void show_bytes(Storage& storage, size_t nbytes);
 /// What gives the memory of a storage back that was ever exported.
 void release_exported(void* data, size_t nbytes, void* record);
 /// Whether another storage may stand over the same bytes.

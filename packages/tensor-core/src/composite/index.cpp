@@ -5,6 +5,7 @@
 #include <span>
 
 #include "composite/host.h"
+#include "infer/index.h"
 #include "infer/numbers.h"
 #include "taeda/checked.h"
 #include "taeda/interrupt.h"
@@ -108,6 +109,7 @@ std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& self, const Tens
 }  // namespace
 
 Tensor take(const Tensor& self, const Tensor& index) {
+  infer::check_places("take", index);
   const Tensor indices[] = {index.dtype() == DType::Int64 ? index : ops::to_dtype(index, DType::Int64)};
   return ops::index(ops::reshape(self, Shape{-1}), indices);
 }

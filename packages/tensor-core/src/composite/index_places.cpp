@@ -1,6 +1,7 @@
 // Places of elements: writing to numbered places, combining slices, membership, coordinates.
 #include <algorithm>
 
+#include "infer/index.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -13,6 +14,7 @@ namespace taeda::impl {
 namespace {
 
 void check_source(const char* op, const Tensor& self, const Tensor& index, const Tensor& source) {
+  infer::check_places(op, index);
   check(source.dtype() == self.dtype() && source.numel() == index.numel(), ErrorKind::Runtime, op,
         ": argument 'source' must have dtype ", name(self.dtype()), " and ", index.numel(),
         " elements as 'index', found ", name(source.dtype()), " and ", source.numel());

@@ -1,6 +1,7 @@
 // Normalisations that hide the statistics of their native operators.
 #include "taeda/ops/norm.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "taeda/arithmetic.h"
@@ -69,6 +70,10 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
           shape_text(normalized_shape));
     dims.push_back(at);
   }
+  if (weight.defined())
+    check(std::ranges::equal(weight.sizes(), normalized_shape), ErrorKind::Runtime,
+          "rms_norm: argument 'weight' has shape ", shape_text(weight.sizes()),
+          ", expected that of 'normalized_shape', ", shape_text(normalized_shape));
   const Tensor mean = ops::mean(ops::square(input), IntSpan(dims), true);
   const Tensor scaled =
       ops::mul(input, ops::rsqrt(ops::add(mean, Tensor(eps.value_or(machine_epsilon(real_of(input.dtype())))))));

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include "core/small_cache.h"
 #include "taeda/backend.h"
 #include "taeda/error.h"
+#include "taeda/exported.h"
 
 namespace taeda {
 namespace {
@@ -173,6 +175,12 @@ void cpu_release(void* data, size_t nbytes) noexcept {
   return free_exact(data, nbytes, nullptr);
 #endif
   (nbytes <= kSmall ? free_small : free_large)(data, nbytes, nullptr);
+}
+void cpu_discard(const Storage& storage, size_t kept) noexcept {
+  if (origin_of(storage).release != free_large) return;
+  const auto begin = (reinterpret_cast<uintptr_t>(storage.data) + kept + kPage - 1) / kPage * kPage;
+  const auto end = (reinterpret_cast<uintptr_t>(storage.data) + storage.nbytes) / kPage * kPage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 void count_inline_bytes(int64_t delta) { live_bytes.fetch_add(delta, std::memory_order_relaxed); }
 }  // namespace detail

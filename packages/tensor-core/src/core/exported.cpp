@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "core/runtime.h"
 #include "core/storage_record.h"
 
 namespace taeda {
@@ -65,6 +66,20 @@ Origin origin_of(const Storage& storage) noexcept {
 uint32_t exports_of(const Storage& storage) noexcept {
   const StorageRecord* record = record_of(storage);
   return record ? record->exports.load(std::memory_order_relaxed) : 0;
+}
+
+size_t shown_bytes(const Storage& storage) noexcept {
+  const StorageRecord* record = record_of(storage);
+  return record ? std::min(record->shown.load(std::memory_order_relaxed), storage.nbytes) : storage.nbytes;
+}
+void show_bytes(Storage& storage, size_t nbytes) {
+  if (nbytes == shown_bytes(storage)) return;
+  {
+    const std::lock_guard guard(detail::record_lock());
+    detail::recorded(storage).shown.store(nbytes, std::memory_order_relaxed);
+  }
+  drop_derived(storage);
+  detail::cpu_discard(storage, nbytes);
 }
 
 void check_growth(const Tensor& self, IntSpan sizes, const char* op, const char* argument) {

@@ -12,6 +12,9 @@ namespace taeda::detail {
 void cpu_allocate(Storage& storage, size_t nbytes);
 /// Frees what cpu_allocate has given, of the same size.
 void cpu_release(void* data, size_t nbytes) noexcept;
+/// Gives the whole pages behind the first `kept` bytes back to the system, which gives zeros where they are touched
+/// again.
+void cpu_discard(const Storage& storage, size_t kept) noexcept;
 /// Backend::wants_channels_last of the cpu's kernels.
 bool cpu_wants_channels_last(const ImageResult& result);
 /// Live-byte accounting of storages whose bytes are inline.

@@ -12,6 +12,7 @@ namespace taeda::detail {
 struct StorageRecord {
   Origin origin;
   std::atomic<uint32_t> exports{0};
+  std::atomic<size_t> shown{SIZE_MAX};  // how many of the bytes the program wants to have; all of them until it said so
   std::atomic<bool> address_known{false};  // somebody may write through it as long as the storage lives
   std::shared_ptr<const Derived> derived;
   std::atomic<bool> has_derived{false};       // for those without the lock; true while `derived` may be there

@@ -232,7 +232,12 @@ Tensor drop_unit_dims(const Tensor& self, uint64_t which) {
 Tensor squeeze(const Tensor& self) { return drop_unit_dims(self, ~uint64_t(0)); }
 Tensor squeeze_dims(const Tensor& self, IntSpan dim) {
   uint64_t which = 0;
-  for (int64_t d : dim) which |= uint64_t(1) << wrap_dim(d, self.dim(), "squeeze");
+  for (int64_t d : dim) {
+    const uint64_t bit = uint64_t(1) << wrap_dim(d, self.dim(), "squeeze");
+    check(!(which & bit), ErrorKind::Runtime, "squeeze: argument 'dim' must not name a dimension twice, found ",
+          shape_text(dim));
+    which |= bit;
+  }
   return drop_unit_dims(self, which);
 }
 

@@ -270,6 +270,7 @@ void order_first(Items<Key>& items, int64_t k) {
 void topk_kernel(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t k, int64_t dim, bool largest,
                  bool) {
   const int64_t d = infer::axis_of(dim, self.dim());
+  if (self.dim() == 0) k = 1;  // a number has no size that could be 0
   const Places places(values, indices, self, d);
   const bool many = k > 0 && k <= 256 && self.dim() > 0 && k * 8 <= self.size(d);
   visit_ordered(self.dtype(), "topk", [&]<class T>() {

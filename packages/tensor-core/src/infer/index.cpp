@@ -32,11 +32,22 @@ Spec gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   return spec(index.sizes(), self.dtype());
 }
 
+/// A 0-dimensional tensor scatters and is scattered into like one of a single element in one dimension.
+static int64_t rank(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
+static int64_t extent(const Tensor& t, int64_t dim) { return t.dim() ? t.size(dim) : 1; }
+
+/// A dimension of size 0 has no place for an index; kernels do not even look at a result without elements.
+static void has_places(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
+  if (extent(self, dim) == 0 && index.numel() != 0) [[unlikely]]
+    fail(ErrorKind::Index, op, ": argument 'index': every index is out of bounds for dimension ", dim, " with size 0");
+}
+
 Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   check_index_dtype(op, index);
   const int64_t d = wrap_dim(dim, self.dim(), op);
   check(index.dim() <= 1, ErrorKind::Runtime, op, ": argument 'index' must be 1-dimensional, got shape ",
         shape_text(index.sizes()));
+  has_places(op, self, d, index);
   check(source.dtype() == self.dtype(), ErrorKind::Runtime, op, ": argument 'source' has dtype ", name(source.dtype()),
         ", expected ", name(self.dtype()), " as 'self'");
   Shape expected(self.sizes());
@@ -51,7 +62,7 @@ Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& i
 
 Spec index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   check_index_dtype("index_fill", index);
-  wrap_dim(dim, self.dim(), "index_fill");
+  has_places("index_fill", self, wrap_dim(dim, self.dim(), "index_fill"), index);
   check(index.dim() <= 1, ErrorKind::Runtime, "index_fill: argument 'index' must be 1-dimensional, got shape ",
         shape_text(index.sizes()));
   check(value.dim() == 0, ErrorKind::Runtime, "index_fill: argument 'value' must be 0-dimensional, got shape ",
@@ -125,9 +136,10 @@ void index_values(const char* op, IntSpan indexed, const Tensor& values) {
         shape_text(values.sizes()), ", which cannot be broadcast to the indexed shape ", shape_text(indexed));
 }
 
-/// A 0-dimensional tensor scatters and is scattered into like one of a single element in one dimension.
-static int64_t rank(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
-static int64_t extent(const Tensor& t, int64_t dim) { return t.dim() ? t.size(dim) : 1; }
+void check_places(const char* op, const Tensor& index) {
+  check(index.numel() == 0 || (is_integral(index.dtype()) && index.dtype() != DType::Bool), ErrorKind::Runtime, op,
+        ": argument 'index' must have dtype int64 or another of integers, found ", name(index.dtype()));
+}
 
 static void places_fit(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
   check(index.numel() == 0 || (is_integral(index.dtype()) && index.dtype() != DType::Bool), ErrorKind::Index, op,
@@ -136,6 +148,7 @@ static void places_fit(const char* op, const Tensor& self, int64_t dim, const Te
   if (index.numel() == 0) return;
   check(rank(index) == rank(self), ErrorKind::Runtime, op, ": argument 'index' has shape ", shape_text(index.sizes()),
         ", expected as many dimensions as 'self' of shape ", shape_text(self.sizes()));
+  has_places(op, self, d, index);
   for (int64_t k = 0; k < rank(index); ++k)
     check(k == d || extent(index, k) <= extent(self, k), ErrorKind::Runtime, op, ": argument 'index' of shape ",
           shape_text(index.sizes()), " is larger than 'self' ", shape_text(self.sizes()), " at dimension ", k);

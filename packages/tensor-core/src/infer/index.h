@@ -5,6 +5,8 @@
 
 namespace taeda::infer {
 
+/// take, put: places told by integers.
+void check_places(const char* op, const Tensor& index);
 /// index_add, index_copy: a 1-d integer index and a source with one slice for each entry.
 Spec index_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source);
 /// scatter forms: an index of the rank of `self`, inside `src`.

@@ -148,6 +148,14 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     return -1;
   }
 }
+PyObject* matrix_adjoint(PyObject* self, void* context) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    check(t.dim() <= 2, ErrorKind::Runtime, "H: argument 'self' must be a matrix, found shape ", shape_text(t.sizes()),
+          " (tensor.H is only supported on matrices); use mH for batches of them");
+    return adjoint(self, context);
+  });
+}
 PyObject* grad_fn(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     if (!autograd_api.grad_fn) Py_RETURN_NONE;
@@ -195,7 +203,7 @@ PyGetSetDef tensor_attributes[] = {
     {"nbytes", get<nbytes>, nullptr, "Bytes of all elements.", nullptr},
     {"T", get<transposed>, nullptr, "View with all dimensions reversed.", nullptr},
     {"mT", get<matrix_transposed>, nullptr, "View with the last two dimensions exchanged.", nullptr},
-    {"H", get<adjoint>, nullptr, "Conjugate transpose of the last two dimensions.", nullptr},
+    {"H", get<matrix_adjoint>, nullptr, "Conjugate transpose of a matrix.", nullptr},
     {"mH", get<adjoint>, nullptr, "Conjugate transpose of the last two dimensions.", const_cast<char*>("mH")},
     {"real", get<real>, set<set_real>, "Real part; the tensor itself when it is real.", nullptr},
     {"imag", get<imag>, set<set_imag>, "Imaginary part.", nullptr},

@@ -189,10 +189,27 @@ PyObject* storage_facts(PyObject* self, PyObject*) {
     check_has_memory(tensor_of(self), "untyped_storage");
     const Storage* storage = tensor_of(self).impl()->storage.get();
     return Py_BuildValue("(NKkON)", PyLong_FromVoidPtr(storage ? storage->data : nullptr),
-                         static_cast<unsigned long long>(storage ? storage->nbytes : 0),
+                         static_cast<unsigned long long>(storage ? shown_bytes(*storage) : 0),
                          static_cast<unsigned long>(storage ? storage->use_count() : 0),
                          storage && storage->readonly ? Py_True : Py_False,
                          PyLong_FromVoidPtr(tensor_of(self).bytes()));
+  });
+}
+
+/// nbytes: False where there are fewer bytes than that.
+PyObject* resize_storage(PyObject* self, PyObject* size) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& tensor = tensor_of(self);
+    check_has_memory(tensor, "resize_");
+    const Py_ssize_t nbytes = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+    ensure(nbytes != -1 || !PyErr_Occurred());
+    check(nbytes >= 0, ErrorKind::Runtime, "resize_: argument 'size' is ", nbytes, ", expected at least 0");
+    Storage* storage = tensor.impl()->storage.get();
+    if (!storage || size_t(nbytes) > storage->nbytes) return Py_NewRef(nbytes ? Py_False : Py_True);
+    check(storage->growable, ErrorKind::Runtime,
+          "resize_: Trying to resize storage that is not resizable: it shows memory of another library");
+    show_bytes(*storage, size_t(nbytes));
+    return Py_NewRef(Py_True);
   });
 }
 
@@ -273,6 +290,7 @@ PyMethodDef tensor_methods[] = {
     {"_make_subclass", reinterpret_cast<PyCFunction>(make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, require_grad=False) -> Tensor\n\nInstance of a subclass over the elements of `data`."},
     {"_storage_facts", storage_facts, METH_NOARGS, nullptr},
+    {"_resize_storage", resize_storage, METH_O, nullptr},
     {"is_set_to", method1<is_set_to>, METH_O,
      "is_set_to(tensor) -> bool\n\nWhether both show the same elements of the same storage."},
     {"_resize_to", method1<resize_to>, METH_O, nullptr},

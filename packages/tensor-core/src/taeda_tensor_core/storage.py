@@ -266,16 +266,31 @@ class UntypedStorage(_StorageBase):
         return self._tensor.device
 
     def resize_(self, size: int) -> UntypedStorage:
-        """Only to the size that it has.
+        """Another number of bytes. What is beyond it goes back to the system: it reads as zeros or as it was, also when
+        it is shown again.
+
+        Args:
+            size: In bytes.
 
         Raises:
-            RuntimeError: Another size: memory keeps its size; resize tensors.
+            RuntimeError: More bytes than there ever were while tensors show them (resize these, or use
+                `Tensor.set_`), or memory of another library.
+
+        Example:
+            >>> weight = taeda.ones(2, 3)
+            >>> weight.untyped_storage().resize_(0).nbytes()
+            0
         """
-        if size != self.nbytes():
+        if self._tensor._resize_storage(size):
+            return self
+        if self._tensor._storage_facts()[2] > 1:
             raise RuntimeError(
-                f"UntypedStorage.resize_: memory keeps its size of {self.nbytes()} bytes, found size={size}; use "
-                "Tensor.resize_ or Tensor.set_"
+                f"UntypedStorage.resize_: memory of {self.nbytes()} bytes that tensors show cannot grow to size={size}"
+                "; use Tensor.resize_ or Tensor.set_"
             )
+        grown = _C.empty((size,), dtype=_C.uint8, device=self._tensor.device)
+        grown[: self.nbytes()] = self._elements()
+        self._tensor = grown
         return self
 
     def untyped(self) -> UntypedStorage:
@@ -417,7 +432,7 @@ class TypedStorage(_StorageBase, metaclass=_TypedMeta):
         return TypedStorage._over(self._elements().to(wanted))
 
     def resize_(self, size: int) -> TypedStorage:
-        """Only to the size that it has."""
+        """Another number of elements, as `UntypedStorage.resize_`."""
         self._untyped.resize_(size * self.dtype.itemsize)
         return self
 
