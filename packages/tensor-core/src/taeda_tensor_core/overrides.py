@@ -158,7 +158,7 @@ _OWN = frozenset({
     "__hash__", "__init__", "__init_subclass__", "__module__", "__new__", "__reduce__", "__repr__",
     "__setattr__", "__sizeof__", "__str__", "__subclasshook__", "__torch_function__", "__taeda_function__",
     "__weakref__", "__array_interface__", "__array_priority__", "_make_subclass", "_make_wrapper_subclass",
-    "_storage_facts", "__dictoffset__", "__weaklistoffset__", "as_subclass", "__getnewargs__",
+    "_storage_facts", "_resize_storage", "__dictoffset__", "__weaklistoffset__", "as_subclass", "__getnewargs__",
 })  # fmt: skip
 #: Functions that take no tensor's place: settings, files, borders to others.
 _IGNORED = (
