@@ -45,7 +45,7 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
     Shape sizes(size_t(self.dim()), 1);
     sizes[1] = channels;
     slope = ops::reshape(weight, sizes);
-  } else if (weight.dim() > 0) {
+  } else if (weight.dim() > self.dim()) {
     slope = ops::reshape(weight, Shape{});
   }
   // The slope meets what it scales alone: elsewhere its gradient is 0 whatever the element is.

@@ -57,9 +57,13 @@ def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scales gradients in place by ``max_norm / total_norm`` where that is below 1."""
+    _shorten(_gradients(parameters), max_norm, total_norm)
+
+
+def _shorten(grads: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
     with no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for grad in _gradients(parameters):
+        for grad in grads:
             grad.mul_(scale)
 
 
@@ -79,10 +83,9 @@ def clip_grad_norm_(
 
     Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2013.
     """
-    if not isinstance(parameters, Tensor):
-        parameters = list(parameters)
-    total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(parameters, max_norm, total)
+    grads = _gradients(parameters)
+    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    _shorten(grads, max_norm, total)
     return total
 
 

@@ -2,8 +2,13 @@
 #include "cpu/onednn/engine.h"
 
 #ifdef TAEDA_WITH_ONEDNN
+#include <memory>
+#include <vector>
+
 #include "core/fork.h"
+#include "core/pool.h"
 #include "cpu/onednn/threads.h"
+#include "taeda/parallel.h"
 #include "taeda/storage.h"
 
 namespace taeda::onednn {
@@ -43,14 +48,37 @@ Scratch::~Scratch() {
   if (storage_) Ref<Storage>::adopt(static_cast<Storage*>(storage_)).reset();
 }
 
-void reorder(const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to, void* target) {
-  dnnl::memory in(from, engine(), const_cast<void*>(source)), out(to, engine(), target);
-  std::unique_lock turn = building();
+namespace {
+
+/// How a thread copies from one layout to another: weights of layers, which come again in each step.
+struct Copying {
+  dnnl::memory::desc from, to, scratch;
+  int threads;  // 1 too where it must not use others
+  dnnl::reorder primitive;
+};
+
+const Copying& copying(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  constexpr size_t kMost = 16;
+  // On the heap: room for what belongs to a thread is short where libraries are loaded late.
+  thread_local const auto known = std::make_unique<std::vector<Copying>>();
+  const int threads = alone() > 0 ? 1 : num_threads();
+  for (const Copying& one : *known)
+    if (one.threads == threads && one.from == from && one.to == to) return one;
+  const std::unique_lock turn = building();
   const dnnl::reorder::primitive_desc pd(engine(), from, engine(), to, attributes());
-  const dnnl::reorder primitive(pd);
-  turn.unlock();
-  const Scratch scratch(pd.scratchpad_desc());
-  primitive.execute(stream(), {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}, {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+  Copying made{from, to, pd.scratchpad_desc(), threads, dnnl::reorder(pd)};
+  if (known->size() == kMost) known->erase(known->begin());
+  return known->emplace_back(std::move(made));
+}
+
+}  // namespace
+
+void reorder(const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to, void* target) {
+  const Copying& by = copying(from, to);
+  const Scratch scratch(by.scratch);
+  by.primitive.execute(stream(), {{DNNL_ARG_FROM, dnnl::memory(from, engine(), const_cast<void*>(source))},
+                                  {DNNL_ARG_TO, dnnl::memory(to, engine(), target)},
+                                  {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
 }
 
 }  // namespace taeda::onednn
