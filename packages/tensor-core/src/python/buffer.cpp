@@ -46,18 +46,25 @@ Tensor over_memory(Keeper keeper, char* first, IntSpan sizes, IntSpan byte_steps
                    const char* op) {
   // From here on the storage gives the memory back, whatever is found to be wrong with it.
   Ref<Storage> storage = borrow_storage(first, 0, Device{}, readonly, keeper.release, keeper.context);
-  const int64_t item = item_size(dtype);
-  const bool none = count_of(sizes, op) == 0;
-  const Reach reach = reach_of(op, sizes, byte_steps, 1);
-  const int64_t low = reach.low,
-                high = none ? 0 : (Count(reach.high) - 1 + item - low).of(op, "the array's bytes") + low;
-  // Dimensions of size 1 may carry any stride; they get the one of a dense layout, so that contiguity is seen.
+  const int64_t item = item_size(dtype), count = count_of(sizes, op);
+  const bool none = count == 0;
   Shape strides = contiguous_strides(sizes);
-  for (size_t d = 0; d < sizes.size() && !none; ++d) {
-    if (sizes[d] <= 1) continue;
-    check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",
-          item, "; copy it first");
-    strides[d] = byte_steps[d] / item;
+  bool dense = !none;
+  for (size_t d = 0; d < sizes.size(); ++d) dense &= sizes[d] == 1 || byte_steps[d] == strides[d] * item;
+  int64_t low = 0, high = 0;
+  if (dense) [[likely]] {
+    high = (Count(count) * item).of(op, "the array's bytes");
+  } else if (!none) {
+    const Reach reach = reach_of(op, sizes, byte_steps, 1);
+    low = reach.low;
+    high = (Count(reach.high) - 1 + item - low).of(op, "the array's bytes") + low;
+    // Dimensions of size 1 may carry any stride; they keep the one of a dense layout, so that contiguity is seen.
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (sizes[d] <= 1) continue;
+      check(byte_steps[d] % item == 0, ErrorKind::Value, op, ": the array's strides are no multiples of its item size ",
+            item, "; copy it first");
+      strides[d] = byte_steps[d] / item;
+    }
   }
   check(none || reinterpret_cast<uintptr_t>(first) % uintptr_t(std::min<int64_t>(item, 8)) == 0, ErrorKind::Value, op,
         ": the array's memory is not aligned for ", name(dtype), "; copy it first");
