@@ -449,7 +449,7 @@ class ParameterDict(Module):
         return self[key]
 
     def update(self, parameters: Any) -> None:
-        """Adds the parameters of a mapping or of an iterable of pairs; those of a plain dict in order of their names."""
+        """Adds the parameters of a mapping (of a plain dict in order of their names) or of an iterable of pairs."""
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items())
         for key, value in _pairs(parameters, "ParameterDict"):
