@@ -156,7 +156,9 @@ class Tensor : public detail::AsksForDevices<Tensor> {
     return item().to<T>();
   }
 
-  Tensor to(ScalarType type) const;
+  /// On the cpu copies are done when the call returns.
+  Tensor to(ScalarType type, bool non_blocking = false, bool copy = false) const;
+  Tensor toType(ScalarType type) const { return to(type); }
   Tensor to(Device device) const;
   Tensor to(DeviceType device) const { return to(Device(device)); }
   Tensor to(const TensorOptions& options) const;
