@@ -181,3 +181,8 @@ struct type_caster<taeda::ArrayRef<T>> {
 }  // namespace pybind11::detail
 
 namespace py = pybind11;
+
+#ifdef TAEDA_EXTENSION_NAME
+/// The function by which Python imports the module: to be found also where a source defines it by itself, unmarked.
+extern "C" TAEDA_PLUGIN_EXPORT PyObject* TAEDA_EXTENSION_JOIN(PyInit_, TAEDA_EXTENSION_NAME)(void);
+#endif
