@@ -56,7 +56,9 @@ class Storages:
             self.memory[key] = self._place(self._bytes_of(key), wanted.location)
         memory = self.memory[key]
         if memory.numel() != wanted.nbytes:
-            fail(f"storage {shown(key)} has {memory.numel()} bytes, expected {wanted.count} elements of {dtype}")
+            fail(
+                f"storage {shown(key)} has {memory.numel()} bytes, expected {wanted.count} elements of {dtype}"
+            )
         if dtype == "bool" and memory.device.type == "cpu" and (memory > 1).any():
             fail("a bool must be the byte 0 or 1")
         if wanted.part is not None:
