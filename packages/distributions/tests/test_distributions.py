@@ -418,3 +418,25 @@ def test_continuous_bernoulli_of_extreme_odds(logit, sign):
     total = ours.log_prob(near).sum() + ours.mean + ours.entropy() + ours.icdf(near[1:3]).sum()
     (gradient,) = grad(total.sum(), odds)
     assert math.isfinite(gradient.item())
+
+
+def test_samples_of_parameters_that_have_none():
+    """They end, and are not numbers."""
+    wrong = t(math.nan, -1.0)
+    drawn = [
+        d.Gamma(wrong, 1.0, validate_args=False).sample(),
+        d.Dirichlet(t(math.nan, 1.0), validate_args=False).sample(),
+        d.StudentT(t(math.nan), validate_args=False).sample(),
+        d.VonMises(0.0 * wrong, wrong, validate_args=False).sample(),
+        d.Binomial(
+            t(math.nan, 20.0, 0.0, math.inf), t(0.5, math.nan, math.nan, 0.5), validate_args=False
+        ).sample(),
+    ]
+    assert all(bool(x.isnan().all()) for x in drawn)
+    tc.manual_seed(0)
+    assert d.Gamma(t(math.inf, 2.0), 1.0).sample()[0] == math.inf
+    assert d.VonMises(t(0.5), t(math.inf), validate_args=False).sample().tolist() == pytest.approx([0.5])
+    near = d.VonMises(t(0.0), t(4e10)).sample((10000,))
+    assert near.std().item() == pytest.approx(5e-6, rel=0.05)
+    assert d.VonMises(t(0.0), t(2e9)).sample((10000,)).std().item() == pytest.approx(2e9**-0.5, rel=0.05)
+    assert d.VonMises(t(1.0), t(1e300)).sample().item() == pytest.approx(1.0)
