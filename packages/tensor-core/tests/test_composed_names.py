@@ -1,8 +1,8 @@
 """Functions beside the operators, sequences, statistics of running programs, nested tensors."""
 
+import math
 from datetime import timedelta
 
-import math
 import numpy as np
 import pytest
 
