@@ -9,7 +9,6 @@ from typing import Any
 
 from taeda_nn._bind import Tensor, no_grad, tensor
 
-
 #: Names under which programs written for PyTorch look for these.
 _tensor_or_tensors = Tensor | Iterable[Tensor]
 
