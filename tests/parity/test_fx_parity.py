@@ -193,7 +193,9 @@ def passes(lib, net):
 @pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")
 def test_passes_over_graphs():
     theirs, mine = two_layers(torch), two_layers(taeda)
-    mine.load_state_dict({name: taeda.from_numpy(value.numpy()) for name, value in theirs.state_dict().items()})
+    mine.load_state_dict(
+        {name: taeda.from_numpy(value.numpy()) for name, value in theirs.state_dict().items()}
+    )
     expected, found = passes(torch, theirs), passes(taeda, mine)
     for left, right in zip(found.pop("values"), expected.pop("values"), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-6)
