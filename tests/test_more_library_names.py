@@ -296,7 +296,7 @@ def test_what_programs_ask_a_compiler_that_is_not_there():
     def mine(graph, inputs):
         return graph
 
-    assert lookup_backend("mine")(len) is len and lookup_backend(mine) is mine
+    assert lookup_backend("mine") is mine and lookup_backend(mine) is mine
     x = taeda.ones(2, requires_grad=True)
     (x * 2).sum().backward()
     (other,) = clone_inputs([x])
