@@ -47,11 +47,11 @@ def test_groups(operands):
 def test_what_is_refused(operands):
     a, b = operands
     one, rows = t.tensor(1.0), t.ones(4, 1)
-    with pytest.raises(ValueError, match="'scale_b' has shape .*expected shape \\(1, 16\\)"):
+    with pytest.raises(ValueError, match=r"'scale_b' has shape .*expected shape \(1, 16\)"):
         F.scaled_mm(a, b, rows, ROWS, one, ROWS)
-    with pytest.raises(ValueError, match="'scale_a' has shape .*expected one element"):
+    with pytest.raises(ValueError, match=r"'scale_a' has shape .*expected one element"):
         F.scaled_mm(a, b, rows, WHOLE, one, WHOLE)
-    with pytest.raises(ValueError, match="'scale_recipe_a' is .*BlockWise1x32"):
+    with pytest.raises(ValueError, match=r"'scale_recipe_a' is .*BlockWise1x32"):
         F.scaled_mm(a, b, one, BLOCKS, one, WHOLE)
     with pytest.raises(ValueError, match="'scale_a' has 2 entries"):
         F.scaled_mm(a, b, [one, one], [BLOCKS, WHOLE], one, WHOLE)
