@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from taeda_nn._bind import Tensor, tensor
+from taeda_nn._bind import Tensor, op, tensor
 
 __all__ = ["ScalingType", "SwizzleType", "scaled_grouped_mm", "scaled_mm"]
 
@@ -105,7 +105,7 @@ def scaled_mm(
         raise ValueError(f"scaled_mm: argument 'contraction_dim' is {contraction_dim}, expected ()")
     a = _scale("scaled_mm", "a", scale_a, scale_recipe_a, swizzle_a, (mat_a.shape[0], 1))
     b = _scale("scaled_mm", "b", scale_b, scale_recipe_b, swizzle_b, (1, mat_b.shape[-1]))
-    return tensor._scaled_mm(mat_a, mat_b, a, b, bias=bias, out_dtype=output_dtype)
+    return op("_scaled_mm")(mat_a, mat_b, a, b, bias=bias, out_dtype=output_dtype)
 
 
 def scaled_grouped_mm(
@@ -170,7 +170,7 @@ def scaled_grouped_mm(
     rows = a.reshape(-1, 1).expand(mat_a.shape[0], 1)
     return tensor.cat(
         [
-            tensor._scaled_mm(mat_a[low:high], mat_b[i], rows[low:high], b[i : i + 1], out_dtype=dtype)
+            op("_scaled_mm")(mat_a[low:high], mat_b[i], rows[low:high], b[i : i + 1], out_dtype=dtype)
             for i, (low, high) in enumerate(spans)
         ]
     )
