@@ -55,7 +55,9 @@ def test_steps_of_graphs_of_several_devices():
     assert functions.Gather.apply("cpu", 0, taeda.tensor(1.0), taeda.tensor(2.0)).tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("name", ["graphs", "nccl", "profiler", "_utils", "amp", "nvtx"])
+@pytest.mark.parametrize(
+    "name", ["graphs", "jiterator", "nccl", "profiler", "tunable", "_utils", "amp", "nvtx"]
+)
 def test_modules_of_cuda_are_imported(name):
     assert importlib.import_module(f"taeda.cuda.{name}") is getattr(taeda.cuda, name)
 
@@ -77,3 +79,20 @@ def test_what_they_answer_without_such_devices():
     assert number(3) == 3 and number("cuda:1") == 1 and number("cpu", allow_cpu=True) == -1
     with pytest.raises(ValueError, match="expected a cuda device"):
         number("cpu")
+
+
+def test_questions_about_memory_have_answers_without_a_device():
+    cuda = taeda.cuda
+    assert cuda.memory.memory_snapshot() == [] and cuda.memory_stats_as_nested_dict() == {}
+    assert cuda.get_allocator_backend() == "native" and cuda.get_per_process_memory_fraction() == 1.0
+    assert cuda.set_per_process_memory_fraction(0.5) is None
+    assert cuda.memory._record_memory_history(enabled=None) is None
+    assert cuda.FloatStorage is taeda.FloatStorage and taeda._C.Tag is taeda.Tag
+    assert not cuda.tunable.is_enabled() and cuda.tunable.enable(True) is None
+    with cuda.caching_allocator_disabled():
+        pass
+    for refused in (cuda.utilization, cuda.make_graphed_callables, cuda.MemPool, cuda.CUDAPluggableAllocator):
+        with pytest.raises(NotImplementedError, match=r"taeda\.cuda\."):
+            refused()
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        cuda.no_such_name  # noqa: B018

@@ -491,3 +491,20 @@ def test_hooks_around_forward_of_whole_modules():
     np.testing.assert_allclose(ours(taeda.ones(1, 2)).tolist(), expected, rtol=1e-6)
     ours.register_forward_hook(doubled)
     np.testing.assert_allclose(ours(taeda.ones(1, 2)).tolist(), 2 * np.array(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_storages_by_themselves_go_both_ways(weights_only):
+    warnings.simplefilter("ignore")  # of PyTorch, about typed storages
+    x = torch.arange(6.0)
+    for file in (written([x[1:3], x.storage()]), legacy([x[1:3], x.storage()])):
+        view, storage = load(file, weights_only=weights_only)
+        view.fill_(9)
+        assert (str(storage.dtype), storage.tolist()) == ("taeda.float32", [0, 9, 9, 3, 4, 5])
+    y = tc.arange(3)
+    file = io.BytesIO()
+    save([y.storage(), y.clone().untyped_storage()], file, format="torch")
+    file.seek(0)
+    typed, untyped = torch.load(file, weights_only=weights_only)
+    assert (str(typed.dtype), typed.tolist()) == ("torch.int64", [0, 1, 2])
+    assert bytes(untyped.tolist()) == np.arange(3).tobytes()

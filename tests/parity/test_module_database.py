@@ -156,7 +156,7 @@ def test_wrong_inputs_are_refused(info):
                 with pytest.raises(case.error_type):
                     build(taeda, name, settings(made.args), settings(made.kwargs))
                 continue
-            module = build(taeda, name, settings(made.args), settings(made.kwargs)).train(training)
+            module = build(taeda, name, settings(made.args), settings(made.kwargs))
             call_args = convert((wrong.forward_input.args, wrong.forward_input.kwargs), [])
             try:
                 call(module, *call_args)

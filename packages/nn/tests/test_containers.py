@@ -91,5 +91,7 @@ def test_text_of_lists_and_dicts_of_parameters():
         "Sequential(\n  (0): ParameterList(\n      (0): Parameter containing: "
         f"[{tt.float32} of size 2x3]\n      (1): Object of type: int\n  )\n)"
     )
+    assert list(nn.ParameterDict({"b": tt.zeros(1), "a": tt.zeros(1)})) == ["a", "b"]  # as PyTorch does
+    assert list(nn.ParameterDict(OrderedDict(b=tt.zeros(1), a=tt.zeros(1)))) == ["b", "a"]
     named = nn.ParameterDict({"a": tt.zeros(2, dtype=tt.float64)})
     assert repr(named) == "ParameterDict(  (a): Parameter containing: [torch.DoubleTensor of size 2])"

@@ -438,3 +438,12 @@ def test_checks_that_derived_recurrent_layers_call(kind):
     permuted = layer.permute_hidden(hidden, order)
     assert tt.equal(permuted[0] if kind == "LSTM" else permuted, state[:, order])
     assert layer.permute_hidden(hidden, None) is hidden
+
+
+@pytest.mark.parametrize(("eps", "training"), [(-1.0, True), (-1.0, False), (0.0, True)])
+def test_batch_norm_refuses_a_wrong_eps(eps, training):
+    layer = nn.BatchNorm1d(2, eps=eps).train(training)
+    with pytest.raises(ValueError, match="eps must be"):
+        layer(tt.ones(3, 2))
+    with pytest.raises(ValueError, match="eps must be"):
+        nn.functional.batch_norm(tt.ones(3, 2), tt.zeros(2), tt.ones(2), training=training, eps=eps)

@@ -397,6 +397,34 @@ def test_a_member_is_found_where_a_property_of_its_name_fails(assign):
         net.other  # noqa: B018
 
 
+def test_submodules_do_not_hide_what_their_class_has_under_their_name():
+    class Blocks(nn.Module):
+        head = None
+
+        def __init__(self):
+            super().__init__()
+            self.parameters = []  # an attribute hides the method, until it is a submodule
+            self.parameters.extend(nn.Linear(2, 3).parameters())
+            self.parameters = nn.ParameterList(self.parameters)
+            self.head = nn.Linear(3, 1)
+
+    class Named(Blocks):
+        def __init__(self):
+            super().__init__()
+            self.parameters = [1]
+
+    first, second = Blocks(), Blocks()
+    assert first.head is None and first._modules["head"].out_features == 1
+    assert [tuple(p.shape) for p in second.parameters()] == [(3, 2), (3,), (1, 3), (1,)]
+    assert list(first.state_dict()) == ["parameters.0", "parameters.1", "head.weight", "head.bias"]
+    del second.head
+    assert second.head is None and list(second._modules) == ["parameters"]
+    with pytest.raises(TypeError, match="parameters is a module"):
+        Named()
+    assert len(list(copy.deepcopy(first).parameters())) == 4
+    assert len(list(nn.Linear(2, 2).parameters())) == 2
+
+
 def test_states_have_pytorchs_layout_and_earlier_ones_load():
     norm = nn.BatchNorm1d(2)
     norm.register_buffer("seen", tt.zeros(1), persistent=False)

@@ -180,3 +180,34 @@ def test_skip_init_and_old_names():
         nn.init.normal(layer.weight)
     with pytest.warns(FutureWarning, match="clip_grad_norm_"):
         nn.utils.clip_grad_norm(layer.parameters(), 1.0)
+
+
+def test_calls_with_tensors_of_names_that_the_module_lacks():
+    net = nn.Linear(2, 1)
+    extra = nn.Parameter(tt.ones(1))
+    seen = []
+    net.register_forward_hook(lambda module, *_: seen.append(dict(module.named_parameters())))
+    stateless._functional_call(net, {"extra": extra, "plain": tt.ones(1)}, tt.ones(2))
+    assert seen[0].keys() == {"weight", "bias", "extra"}
+    assert seen[0]["extra"] is extra
+    assert dict(net.named_parameters()).keys() == {"weight", "bias"}
+    assert not hasattr(net, "extra")
+    assert not hasattr(net, "plain")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "text"),
+    [
+        ("weight", 3, TypeError, "weight: 3 is not an instance of Tensor"),
+        ("in_features", None, TypeError, "attribute `in_features`: 2 is not an instance of Tensor"),
+        ("forward", None, TypeError, "attribute `forward`"),
+        ("", None, KeyError, "empty"),
+        ("a.b", None, AttributeError, "a"),
+    ],
+)
+def test_calls_with_what_is_no_tensor_change_nothing(name, value, error, text):
+    net = nn.Linear(2, 1)
+    before = dict(vars(net))
+    with pytest.raises(error, match=text):
+        stateless._functional_call(net, {"bias": tt.zeros(1), name: value or tt.ones(1)}, tt.ones(2))
+    assert vars(net) == before

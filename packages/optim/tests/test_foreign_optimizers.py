@@ -260,3 +260,79 @@ def test_steps_that_check_for_graphs_of_calls():
     (p * 3).backward()
     Checked([p], {}).step()
     assert p.item() == -2
+
+
+LISTS = {
+    "Adadelta": ["square_avg", "acc_delta", "step"],
+    "Adagrad": ["sum", "step"],
+    "Adam": ["exp_avg", "exp_avg_sq", "", "step"],
+    "AdamW": ["exp_avg", "exp_avg_sq", "", "step"],
+    "Adamax": ["exp_avg", "exp_inf", "step"],
+    "ASGD": ["mu", "ax", "eta", "step"],
+    "NAdam": ["exp_avg", "exp_avg_sq", "mu_product", "step"],
+    "RAdam": ["exp_avg", "exp_avg_sq", "step"],
+    "RMSprop": ["square_avg", "", "", "step"],
+    "Rprop": ["prev", "step_size", "step"],
+    "SGD": [""],
+}
+
+
+def one_parameter():
+    param = torch.ones(3).requires_grad_()
+    param.grad = torch.ones(3)
+    return param
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_a_group_hold_its_states(name):
+    param = one_parameter()
+    optimizer = getattr(optim, name)([param, torch.ones(1).requires_grad_()], lr=0.1)
+    params, grads, *lists = [[] for _ in range(2 + len(LISTS[name]))]
+    has_complex = optimizer._init_group(optimizer.param_groups[0], params, grads, *lists)
+    assert has_complex == ((False, False) if name == "Adagrad" else False)
+    assert len(params) == 1 and params[0] is param and grads == [param.grad]
+    for state, listed in zip(LISTS[name], lists, strict=True):
+        assert listed == ([optimizer.state[param][state]] if state else [])
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_step_goes_over_the_lists_of_an_overriding_class(name):
+    kind = getattr(optim, name)
+
+    class Doubled(kind):
+        def _init_group(self, group, params, grads, *lists):
+            found = super()._init_group(group, params, grads, *lists)
+            grads[:] = [grad * 2 for grad in grads]
+            return found
+
+    options = {"lr": 0.1, **({"momentum": 0.9} if name == "SGD" else {})}
+    mine, plain = one_parameter(), one_parameter()
+    plain.grad = plain.grad * 2
+    overriding, usual = Doubled([mine], **options), kind([plain], **options)
+    for _ in range(3):
+        overriding.step()
+        usual.step()
+    np.testing.assert_allclose(mine.detach().numpy(), plain.detach().numpy(), rtol=1e-6)
+    assert overriding.state[mine].keys() == usual.state[plain].keys()
+
+
+def test_a_step_of_a_program_over_lists():
+    class Own(optim.AdamW):
+        @torch.no_grad()
+        def step(self, closure=None):
+            for group in self.param_groups:
+                lists = [[] for _ in range(6)]
+                self._init_group(group, *lists)
+                beta1, beta2 = group["betas"]
+                optim.adamw.adamw(
+                    *lists, amsgrad=group["amsgrad"], beta1=beta1, beta2=beta2, lr=group["lr"],
+                    weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"],
+                )  # fmt: skip
+
+    mine, plain = one_parameter(), one_parameter()
+    own, usual = Own([mine]), optim.AdamW([plain])
+    for _ in range(3):
+        own.step()
+        usual.step()
+    np.testing.assert_array_equal(mine.detach().numpy(), plain.detach().numpy())
+    assert own.state[mine]["step"].item() == 3

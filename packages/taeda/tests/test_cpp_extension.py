@@ -261,8 +261,8 @@ def test_what_cannot_be_built_is_refused_before_a_compiler_is_called():
         cpp_extension.load("no-name", ["x.cpp"])
     with pytest.raises(ValueError, match="names no file"):
         cpp_extension.load("name", [])
-    with pytest.raises(NotImplementedError, match="compiled for the cpu"):
-        cpp_extension.load("name", ["x.cu"])
+    with pytest.raises(NotImplementedError, match="compiled for the cpu and CUDA"):
+        cpp_extension.load("name", ["x.cpp"], with_sycl=True)
 
 
 TINY = r"""

@@ -1,5 +1,6 @@
 """Mixed precision: dtypes by operator, nesting, threads, casts that are kept, scaled gradients."""
 
+import pickle
 import threading
 
 import pytest
@@ -173,3 +174,34 @@ def test_scaler_state_and_identity_when_off():
     assert off.state_dict() == {}
     with pytest.warns(UserWarning, match="there is no device of the kind 'xpu'"):
         assert not amp.GradScaler("xpu").is_enabled()
+
+
+def test_scaler_keeps_its_numbers_where_programs_look_for_them():
+    scaler = amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+    optimizer = FakeOptimizer(with_grad(16.0))
+    assert scaler._scale is None and scaler._growth_tracker is None
+    scaler.scale(tc.ones(1))
+    assert (scaler._scale.dtype, scaler._growth_tracker.dtype) == (tc.float32, tc.int32)
+    scaler.unscale_(optimizer)
+    state = scaler._per_optimizer_states[id(optimizer)]
+    assert state["stage"] is amp.grad_scaler.OptState.UNSCALED
+    assert [found.item() for found in state["found_inf_per_device"].values()] == [0.0]
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler._growth_tracker.item() == 1 and not scaler._per_optimizer_states
+    scaler._scale = tc.tensor(2.0)
+    assert scaler.scale(tc.ones(1)).item() == scaler.get_scale() == 2.0
+    copied = pickle.loads(pickle.dumps(scaler))
+    assert copied._scale is None and copied.state_dict() == scaler.state_dict()
+
+
+def test_scaler_whose_subclass_unscales_half_precision():
+    class Lenient(amp.GradScaler):
+        def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+            return super()._unscale_grads_(optimizer, inv_scale, found_inf, True)
+
+    scaler = Lenient("cpu", init_scale=4.0)
+    parameter = tc.zeros(1, dtype=tc.float16).requires_grad_()
+    parameter.grad = tc.ones(1, dtype=tc.float16)
+    scaler.scale(tc.ones(1))
+    assert scaler.step(FakeOptimizer(parameter)) == "stepped" and parameter.grad.item() == 0.25

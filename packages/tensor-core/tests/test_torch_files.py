@@ -324,3 +324,47 @@ for format in ("torch", "safetensors"):
 """
     ended = subprocess.run([sys.executable, "-bb", "-c", program], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_storages_by_themselves(weights_only):
+    x, y = tc.arange(6.0), tc.arange(3)
+    obj = {"x": x[1:3], "typed": x.storage(), "none": tc.FloatStorage(), "untyped": [y.untyped_storage()]}
+    loaded = load(written(obj), weights_only=weights_only)
+    loaded["x"].fill_(9)
+    assert loaded["typed"].dtype is tc.float32
+    assert loaded["typed"].tolist() == [0, 9, 9, 3, 4, 5]  # the memory that the tensor shows
+    assert loaded["none"].tolist() == []
+    assert isinstance(loaded["untyped"][0], tc.UntypedStorage)
+    assert loaded["untyped"][0].tolist() == y.untyped_storage().tolist()
+
+
+def legacy_parts(count):
+    """A file as PyTorch 0.3 wrote it, of the part of a storage of four numbers from the second on."""
+    kind = write_torch._Global("torch", "FloatStorage")
+    reference = write_torch._Reference("7", kind, "cpu", 4)
+    reference.id += (("8", 1, count),)
+    file = io.BytesIO()
+    for obj in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}, [reference, reference], ["7"]):
+        write_torch._Pickler(file, 2).dump(obj)
+    file.write((4).to_bytes(8, "little") + np.arange(4, dtype="<f4").tobytes())
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_parts_of_storages_in_old_files(weights_only):
+    one, other = load(legacy_parts(2), weights_only=weights_only)
+    one[0] = 5
+    assert (one.tolist(), other.tolist()) == ([5, 2], [5, 2])
+    with pytest.raises(CheckpointError, match="elements 1 to 5 of a storage of 4"):
+        load(legacy_parts(4), weights_only=weights_only)
+
+
+def test_slices_of_typed_storages_are_refused():
+    x = tc.arange(4.0)
+    assert x.untyped_storage()[4:8].tolist() == [0, 0, 128, 63]
+    with pytest.raises(RuntimeError, match="only an UntypedStorage has slices"):
+        x.storage()[1:3]
+    with pytest.raises(RuntimeError, match="of step 1"):
+        x.untyped_storage()[::2]

@@ -517,12 +517,14 @@ def checkpoint_sequential(
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an operator's results: kept, or computed again."""
+    """What becomes of an operator's results: kept, or computed again; kept where they are if on the cpu, too."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
 
 
 class SelectiveCheckpointContext:
@@ -545,7 +547,7 @@ def _policy(
     found = policy_fn(context, func, *args, **kwargs)
     if isinstance(found, bool):
         return found
-    return found in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+    return found not in (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 
 
 def _selective_modes(policy_fn: Any, allow_mutation: bool) -> tuple[Any, Any]:

@@ -74,6 +74,20 @@ def _run(
             _give_back(steps, i, made.state[param]["step"])
 
 
+def run_lists(
+    optimizer: Any, group: dict[str, Any], params: list[Any], grads: list[Any], lists: dict[str, list[Any]]
+) -> None:
+    """A step over lists that the optimizer's own `_init_group` has filled."""
+    kind = next(cls.__name__ for cls in type(optimizer).__mro__ if "_list_names" in cls.__dict__)
+    options = {name: value for name, value in group.items() if name != "params"}
+    for name in ("grad_scale", "found_inf"):
+        options[name] = getattr(optimizer, name, None)
+    states = dict(lists)
+    _run(kind, params, grads, states, states.pop("step", None), options)
+    for param, buffer in zip(params, states.get("momentum_buffer", ()), strict=False):
+        optimizer.state[param]["momentum_buffer"] = buffer
+
+
 def _give_back(items: list[Any], place: int, value: Any) -> None:
     """Puts a state back into its list: into the tensor that stands there, if one does."""
     if place >= len(items) or value is items[place]:

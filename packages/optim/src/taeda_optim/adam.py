@@ -51,6 +51,7 @@ class Adam(Optimizer):
     """
 
     _counts = True
+    _list_names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
     def __init__(
         self,

@@ -50,6 +50,7 @@ class Adamax(Optimizer):
     """
 
     _counts = True
+    _list_names = ("exp_avg", "exp_inf", "step")
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class NAdam(Optimizer):
     """
 
     _counts = True
+    _list_names = ("exp_avg", "exp_avg_sq", "mu_product", "step")
 
     def __init__(
         self,
@@ -122,8 +124,11 @@ class NAdam(Optimizer):
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"exp_avg", "exp_avg_sq"}
 
+    def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
+        return self._states(params, "exp_avg", "exp_avg_sq", mu_product=1.0)
+
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        states = self._states(params, "exp_avg", "exp_avg_sq", mu_product=1.0)
+        states = self._begun(group, params)
         for param, gradient, state, step in zip(params, grads, states, next_counts(states), strict=True):
             self._update_one(group, real_view(param), real_view(gradient), state, step)
         raise_counts(states)
@@ -157,6 +162,7 @@ class RAdam(Optimizer):
     """
 
     _counts = True
+    _list_names = ("exp_avg", "exp_avg_sq", "step")
 
     def __init__(
         self,

@@ -44,6 +44,7 @@ class RMSprop(Optimizer):
     """
 
     _counts = True
+    _list_names = ("square_avg", "momentum_buffer", "grad_avg", "step")
 
     def __init__(
         self,
@@ -110,6 +111,7 @@ class Adagrad(Optimizer):
     """
 
     _counts = True
+    _list_names = ("sum", "step")
 
     def __init__(
         self,
@@ -138,6 +140,16 @@ class Adagrad(Optimizer):
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"sum"}
+
+    def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
+        return [self.state[param] or self._begin(param) for param in params]
+
+    def _init_group(
+        self, group: dict[str, Any], params: list[Any], grads: list[Any], *states: list[Any]
+    ) -> tuple[bool, bool]:
+        """As of `Optimizer`; gives too whether a gradient is sparse, first."""
+        is_complex = super()._init_group(group, params, grads, *states)
+        return any(grad.is_sparse for grad in grads), is_complex
 
     def _begin(self, param: Any) -> dict[str, Any]:
         start = self.defaults["initial_accumulator_value"]
@@ -183,6 +195,7 @@ class Adadelta(Optimizer):
     """
 
     _counts = True
+    _list_names = ("square_avg", "acc_delta", "step")
 
     def __init__(
         self,
@@ -237,6 +250,7 @@ class Rprop(Optimizer):
     """
 
     _counts = True
+    _list_names = ("prev", "step_size", "step")
 
     def __init__(
         self,
@@ -261,15 +275,17 @@ class Rprop(Optimizer):
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"prev", "step_size"}
 
-    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
-        lr, states = float(group["lr"]), []
-        for param, gradient in zip(params, grads, strict=True):
-            state = self.state[param]
-            states.append(state)
-            if not state:
-                value = complex(lr, lr) if param.is_complex() else lr
-                sizes = tensor.zeros_like(param).fill_(value)
+    def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
+        lr = float(group["lr"])
+        for param in params:
+            if not (state := self.state[param]):
+                sizes = tensor.zeros_like(param).fill_(complex(lr, lr) if param.is_complex() else lr)
                 state.update(step=count_of(0), prev=tensor.zeros_like(param), step_size=sizes)
+        return [self.state[param] for param in params]
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        states = self._begun(group, params)
+        for param, gradient, state in zip(params, grads, states, strict=True):
             self._update_one(group, real_view(param), real_view(gradient), state)
         raise_counts(states)
 

@@ -38,6 +38,7 @@ class ASGD(Optimizer):
     """
 
     _counts = True
+    _list_names = ("mu", "ax", "eta", "step")
 
     def __init__(
         self,
@@ -62,9 +63,12 @@ class ASGD(Optimizer):
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"ax"}
 
+    def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
+        return self._states(params, "ax", eta=number(group), mu=1.0)
+
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         lr, lambd = number(group), group["lambd"]
-        states = self._states(params, "ax", eta=lr, mu=1.0)
+        states = self._begun(group, params)
         for param, gradient, state, step in zip(params, grads, states, next_counts(states), strict=True):
             param, mean = real_view(param), real_view(state["ax"])
             grad = directed(group, param, real_view(gradient))

@@ -11,6 +11,9 @@ from taeda_registry.slots import tensor
 
 States = list[dict[str, Any]]
 
+#: States that are one number.
+NUMBERS = frozenset({"step", "mu_product", "eta", "mu"})
+
 _native = getattr(tensor, "_C", None)
 _next_counts = getattr(_native, "_next_counts", None)
 _raise_counts = getattr(_native, "_raise_counts", None)
@@ -48,3 +51,10 @@ def as_tensors(states: Any) -> None:
     for state in states:
         if isinstance(state.get("step"), (int, float)):
             state["step"] = count_of(state["step"])
+
+
+def counted(state: dict[str, Any], name: str) -> Any:
+    """One of a state's numbers as a tensor, which stands there from now on."""
+    if not isinstance(state[name], tensor.Tensor):
+        state[name] = count_of(state[name])
+    return state[name]

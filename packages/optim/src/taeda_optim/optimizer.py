@@ -97,6 +97,9 @@ class Optimizer:
     def _state_names(self, group: dict[str, Any]) -> set[str] | None:
         return None
 
+    # Names of the state in the order of the lists that `_init_group` fills; empty: there is no function over lists.
+    _list_names: tuple[str, ...] = ()
+
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, tensor.Tensor):
             raise TypeError(
@@ -122,6 +125,8 @@ class Optimizer:
         super().__init_subclass__(**options)
         if "step" in cls.__dict__:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+        if "_init_group" in cls.__dict__ and cls._list_names and "_list_names" not in cls.__dict__:
+            cls._update = _update_through_lists  # type: ignore[method-assign]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Updates further parameters, with options of their own.
@@ -251,6 +256,32 @@ class Optimizer:
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__}.step is not defined")
+
+    def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
+        """The state of each parameter, made where there is none."""
+        return self._states(params, *sorted(self._state_names(group) or ()))
+
+    def _init_group(
+        self, group: dict[str, Any], params: list[Any], grads: list[Any], *states: list[Any]
+    ) -> Any:
+        """Fills lists with the parameters that have gradients, these, and their states, made where there are none.
+
+        Programs call it in steps of their own, and override it. The lists of states stand in PyTorch's order.
+
+        Returns:
+            Whether a parameter is complex.
+        """
+        chosen = [param for param in group["params"] if param.grad is not None]
+        shaped = self._state_names(group) or set()
+        begun = self._begun(group, chosen)
+        params += chosen
+        grads += [param.grad for param in chosen]
+        for name, listed in zip(self._list_names, states, strict=True):
+            if name in counting.NUMBERS:
+                listed += [counting.counted(state, name) for state in begun]
+            elif name in shaped:
+                listed += [state.get(name) for state in begun]
+        return any(param.is_complex() for param in chosen)
 
     def _states(self, params: list[Any], *names: str, **numbers: Any) -> list[dict[str, Any]]:
         """The state of each parameter; a new one has its count, tensors of zeros ``names`` and ``numbers``."""
@@ -385,6 +416,19 @@ def _rounds(params: list[Any], grads: list[Any]) -> Iterator[tuple[list[Any], li
         now = [i for i in range(len(params)) if i not in again]
         yield [params[i] for i in now], [grads[i] for i in now]
         params, grads = [params[i] for i in again], [grads[i] for i in again]
+
+
+def _update_through_lists(
+    self: Optimizer, group: dict[str, Any], _params: list[Any], _grads: list[Any]
+) -> None:
+    """The update of classes whose `_init_group` is a program's: over the lists that it fills."""
+    from taeda_optim._functional import run_lists
+
+    params: list[Any] = []
+    grads: list[Any] = []
+    lists: dict[str, list[Any]] = {name: [] for name in self._list_names}
+    self._init_group(group, params, grads, *lists.values())
+    run_lists(self, group, params, grads, lists)
 
 
 def _changed(optimizer: Optimizer, found: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -40,6 +40,8 @@ class SGD(Optimizer):
         >>> optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9)
     """
 
+    _list_names = ("momentum_buffer",)
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -70,6 +72,9 @@ class SGD(Optimizer):
 
     def _state_names(self, group: dict[str, Any]) -> set[str]:
         return {"momentum_buffer"} if group["momentum"] else set()
+
+    def _begun(self, group: dict[str, Any], params: list[Any]) -> list[dict[str, Any]]:
+        return [self.state[param] for param in params]
 
     def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         if not group["momentum"]:

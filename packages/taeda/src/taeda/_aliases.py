@@ -44,7 +44,11 @@ PARTS = {
 # Import path under taeda, and the module of this package that stands there too.
 STANDS = {
     "taeda._C._functorch": "taeda._functorch.extension",
+    "taeda._functorch.compilers": "taeda._functorch.aot_autograd",
+    "taeda._functorch.deprecated": "taeda._functorch.package",
+    "taeda._functorch.partitioners": "taeda._functorch.aot_autograd",
     "taeda._functorch.vmap": "taeda.func._vmap",
+    "taeda._C._distributed_c10d": "taeda.distributed.distributed_c10d",
     "taeda._refs.fft": "taeda.fft",
     "taeda._refs.linalg": "taeda.linalg",
     "taeda._refs.nn": "taeda.nn",
@@ -63,6 +67,7 @@ STANDS = {
     "taeda.distributed.fsdp._wrap_utils": "taeda.distributed.fsdp.wrap",
     "taeda.distributed.fsdp.flat_param": "taeda.distributed.fsdp.fully_sharded_data_parallel",
     "taeda.distributed.tensor.device_mesh": "taeda.distributed.device_mesh",
+    "taeda.utils._cxx_pytree": "taeda.utils._pytree",
     "taeda.nn.utils._per_sample_grad": "taeda.func._per_sample",
     "taeda.nn.intrinsic": "taeda.ao.nn.intrinsic",
     "taeda.nn.intrinsic.qat": "taeda.ao.nn.intrinsic.qat",
@@ -80,12 +85,26 @@ STANDS = {
     ),
 }
 # Packages that PyTorch brings along, which programs import beside it, and the module that stands for each.
-BESIDE = {"functorch": "taeda._functorch.package"}
+BESIDE = {
+    "functorch": "taeda._functorch.package",
+    "functorch.compile": "taeda._functorch.aot_autograd",
+    "functorch.experimental": "taeda._functorch.package",
+    "functorch.experimental.control_flow": "taeda._higher_order_ops",
+}
 # Import path under taeda, and the package outside the slots that stands there.
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
 # Files of this package that programs do not import.
 FILES = frozenset(
-    {"_absent", "_aliases", "_checks", "_distributed_names", "_inner_names", "_names", "_samples"}
+    {
+        "_absent",
+        "_aliases",
+        "_checks",
+        "_compiler_names",
+        "_distributed_names",
+        "_inner_names",
+        "_names",
+        "_samples",
+    }
 )
 
 
@@ -152,12 +171,12 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         _names.follow_name()
         head, _, rest = name.partition(".")
-        if not rest and (name not in BESIDE or sys.modules.get("torch") is not sys.modules["taeda"]):
-            return None
-        if head == "taeda":
-            module = None if _is_own(name) else _module_for(name)
-        elif not rest:
+        if name in BESIDE and sys.modules.get("torch") is sys.modules["taeda"]:
             module = _imported(BESIDE[name])
+        elif not rest:
+            return None
+        elif head == "taeda":
+            module = None if _is_own(name) else _module_for(name)
         elif sys.modules.get(head) is sys.modules["taeda"]:
             module = _imported(f"taeda.{rest}")
         else:

@@ -27,7 +27,7 @@ MODULES = {
 OWN = frozenset({
     "_VF", "__config__", "__future__", "_custom_ops", "_decomp", "_dynamo", "_functorch", "_guards",
     "_higher_order_ops",
-    "_inductor", "_absent", "_distributed_names", "_inner_names",
+    "_inductor", "_absent", "_compiler_names", "_distributed_names", "_inner_names",
     "_jit_internal", "_logging", "_ops", "_prims", "_prims_common", "_refs",
     "_subclasses",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
@@ -44,6 +44,7 @@ OWN_NAMES = {
     "_check_tensor_all": "_checks", "_check_tensor_all_with": "_checks", "_check_with": "_checks",
     "_sample_dirichlet": "_samples", "_standard_gamma": "_samples",
     "compile": "compiler",
+    "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
     "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
     **dict.fromkeys((
@@ -167,9 +168,10 @@ def _extension(tensor: ModuleType) -> ModuleType:
             setattr(found, kind, getattr(jit, kind))
     found._cuda_isCurrentStreamCapturing, found._has_cuda = lambda: False, False
     found.Future = import_module("taeda.futures").Future
-    for kind in ("Event", "Stream", "Tag", "default_generator"):
+    for kind in ("Event", "Stream", "default_generator"):
         if not hasattr(found, kind) and hasattr(tensor, kind):
             setattr(found, kind, getattr(tensor, kind))
+    found.Tag = import_module("taeda._ops").Tag
     found._are_functorch_transforms_active = functorch._are_functorch_transforms_active
     return found
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
 from taeda import library
 from taeda import ops as ops
 
-__all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "ops"]
+__all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "Tag", "ops"]
 
 _REASON = "operators that take functions are plain functions here (taeda.cond, taeda.while_loop)"
 
@@ -55,3 +56,12 @@ class HigherOrderOperator(OperatorBase):
 OpOverload = library.Operator
 #: All forms of one operator.
 OpOverloadPacket = type(ops.aten.add)
+
+
+#: What a definition may say of its operator (`library.define(..., tags=...)`); nothing here reads it.
+Tag = enum.Enum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view "
+    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order "
+    "nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
+)

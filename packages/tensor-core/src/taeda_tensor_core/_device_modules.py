@@ -1,4 +1,4 @@
-"""Modules of a kind of device that programs import: graphs, a vendor's profiler and its library of communication."""
+"""Modules of a kind of device that programs import: graphs, a vendor's profiler, communication and tuning."""
 
 from __future__ import annotations
 
@@ -90,5 +90,37 @@ def _utils(kind: Any) -> ModuleType:
     return _made(kind, "_utils", "Numbers of devices.", _get_device_index=_get_device_index)
 
 
+def _tunable(kind: Any) -> ModuleType:
+    def nothing(*args: Any, **kwargs: Any) -> None:
+        """Nothing is tuned."""
+
+    def no(*args: Any, **kwargs: Any) -> bool:
+        """Whether kernels are tuned: False."""
+        return False
+
+    settings = ("enable", "tuning_enable", "record_untuned_enable", "set_max_tuning_duration", "write_file",
+                "set_max_tuning_iterations", "set_filename", "write_file_on_exit", "read_file")  # fmt: skip
+    asked = dict.fromkeys(("is_enabled", "tuning_is_enabled", "record_untuned_is_enabled"), no)
+    return _made(kind, "tunable", "Choice of kernels by time.", **dict.fromkeys(settings, nothing), **asked)
+
+
+def _jiterator(kind: Any) -> ModuleType:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        """Functions from source text: none are compiled.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"{kind.__name__}.jiterator: source text is not compiled; write it as operators"
+        )
+
+    names = ("_create_jit_fn", "_create_multi_output_jit_fn")
+    return _made(kind, "jiterator", "Functions from source text.", **dict.fromkeys(names, refused))
+
+
 #: By name: what makes the module of a kind.
-MODULES = {"graphs": _graphs, "nccl": _nccl, "profiler": _profiler, "_utils": _utils}
+MODULES = {
+    "graphs": _graphs, "jiterator": _jiterator, "nccl": _nccl, "profiler": _profiler, "tunable": _tunable,
+    "_utils": _utils,
+}  # fmt: skip

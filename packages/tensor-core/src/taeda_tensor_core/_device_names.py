@@ -14,7 +14,9 @@ from taeda_tensor_core import _C, _device_modules, backends, legacy_types, strea
 _ANSWERS: dict[str, Any] = {
     "is_bf16_supported": False, "is_tf32_supported": False, "get_arch_list": [], "get_gencode_flags": "",
     "is_current_stream_capturing": False, "get_sync_debug_mode": 0,
-    "has_half": False, "has_magma": False, "_initialized": False,
+    "has_half": False, "has_magma": False, "_initialized": False, "get_allocator_backend": "native",
+    "get_per_process_memory_fraction": 1.0, "graph_pool_handle": (0, 0), "host_memory_stats": {},
+    "host_memory_stats_as_nested_dict": {}, "memory_snapshot": [], "_snapshot": {"segments": [], "device_traces": []},
 }  # fmt: skip
 #: Bytes of a device: those that tensors hold now, and the most that they held. What a backend keeps beyond is its own
 #: affair, so that what PyTorch calls reserved is the same.
@@ -26,7 +28,17 @@ _RESET_PEAK = frozenset({"reset_peak_memory_stats", "reset_max_memory_allocated"
 #: What changes settings that nothing reads.
 _NOTHING = frozenset({
     "reset_accumulated_memory_stats", "ipc_collect", "set_sync_debug_mode", "empty_host_cache",
+    "reset_accumulated_host_memory_stats", "reset_peak_host_memory_stats", "set_per_process_memory_fraction",
+    "caching_allocator_enable", "_record_memory_history",
 })  # fmt: skip
+#: What a vendor's libraries tell or do, which no backend hands on.
+_REFUSED = frozenset({
+    "caching_allocator_alloc", "caching_allocator_delete", "change_current_allocator", "clock_rate", "check_error",
+    "current_blas_handle", "current_solver_handle", "device_memory_used", "get_stream_from_external",
+    "list_gpu_processes", "make_graphed_callables", "memory_usage", "power_draw", "temperature", "use_mem_pool",
+    "utilization", "_dump_snapshot",
+})  # fmt: skip
+_REFUSED_CLASSES = ("ExternalStream", "GreenContext", "MemPool", "PluggableAllocator")
 _CONSTANTS = frozenset({"has_half", "has_magma", "_initialized"})
 
 
@@ -55,6 +67,39 @@ class _Graph:
         raise NotImplementedError("graphs of a device's work are not recorded; call the functions themselves")
 
 
+def _refused(module: Any, name: str) -> Any:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"{module.__name__}.{name}: backends do not hand on what a vendor's libraries do"
+        )
+
+    return refused
+
+
+def _refused_class(module: Any, name: str) -> type:
+    refused = _refused(module, name)
+    body = {"__init__": refused, "__module__": module.__name__, "__doc__": "Cannot be made."}
+    return type(name, (), body)
+
+
+@contextmanager
+def _caching_allocator_disabled() -> Iterator[None]:
+    """A context in which nothing changes: what is kept for reuse is a backend's own affair."""
+    yield
+
+
+def _nested(module: Any, device: Any = None) -> dict[str, Any]:
+    """The numbers of `memory_stats` by the parts of their names."""
+    tree: dict[str, Any] = {}
+    for name, count in _memory_stats(module, device).items():
+        *path, last = name.split(".")
+        place = tree
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = count
+    return tree
+
+
 def find(module: Any, name: str) -> Any:
     """The value of a name of a kind of device.
 
@@ -75,6 +120,8 @@ def _value(module: Any, name: str) -> Any:
     kind = module._device
     if name in legacy_types.NAMES.values():
         return legacy_types.legacy_type(name, kind)
+    if name.endswith("Storage") or name == "AcceleratorError":
+        return getattr(_package(), name, _MISSING)
     if name in _CONSTANTS:
         return _ANSWERS[name]
     if name in _ANSWERS:
@@ -99,6 +146,10 @@ def _value(module: Any, name: str) -> Any:
         )
     if name in _NOTHING:
         return _named(name, lambda *args, **kwargs: None, "Nothing is counted or set.")
+    if name in _REFUSED:
+        return _named(name, _refused(module, name), "Raises NotImplementedError.")
+    if name.endswith(_REFUSED_CLASSES):
+        return _refused_class(module, name)
     return _more(module, kind, name)
 
 
@@ -149,10 +200,12 @@ def _more(module: Any, kind: str, name: str) -> Any:
         "default_generators": lambda: tuple(
             _C._default_generator(f"{kind}:{index}") for index in range(module.device_count())
         ),
-        "OutOfMemoryError": lambda: _of_package("OutOfMemoryError"),
+        "OutOfMemoryError": lambda: _package().OutOfMemoryError,
         "amp": lambda: _amp(module),
         "nvtx": lambda: _marks(module),
         "memory_stats": lambda: functools.partial(_memory_stats, module),
+        "memory_stats_as_nested_dict": lambda: functools.partial(_nested, module),
+        "caching_allocator_disabled": lambda: _caching_allocator_disabled,
         "memory_summary": lambda: functools.partial(_memory_summary, module),
         "can_device_access_peer": lambda: functools.partial(_can_access_peer, module),
         "mem_get_info": lambda: lambda device=None: _free_and_total(module, device),
@@ -207,10 +260,10 @@ def _named(name: str, function: Any, doc: str) -> Any:
     return function
 
 
-def _of_package(name: str) -> Any:
+def _package() -> Any:
     import sys
 
-    return getattr(sys.modules[__package__], name)
+    return sys.modules[__package__]
 
 
 def _free_and_total(module: Any, device: Any) -> tuple[int, int]:

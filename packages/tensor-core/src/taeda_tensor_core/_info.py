@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import dtype as DType
 
@@ -139,3 +141,20 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype.name})"
+
+
+#: What tensors tell that wrap others and are recorded by nobody: functions of the tensor, by the attribute's name.
+FACTS_OUTSIDE_GRAPHS: dict[str, Any] = {
+    "data": lambda x: x,
+    "requires_grad": lambda x: False,
+    "is_leaf": lambda x: True,
+    "grad": lambda x: None,
+    "grad_fn": lambda x: None,
+}
+#: The same of those that wrap the codes of real numbers.
+FACTS_OF_CODES: dict[str, Any] = FACTS_OUTSIDE_GRAPHS | {
+    "is_sparse": lambda x: False,
+    "is_nested": lambda x: False,
+    "is_floating_point": lambda x: False,
+    "is_complex": lambda x: False,
+}

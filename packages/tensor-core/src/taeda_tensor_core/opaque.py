@@ -168,7 +168,7 @@ def _moved(x: OpaqueTensor, *args: Any, **kwargs: Any) -> Tensor:
 
 _FACTS = frozenset({"dim", "size", "numel", "nelement", "ndimension", "element_size", "is_floating_point", "is_complex",
                     "is_signed", "get_device", "__len__", "is_tensor"})  # fmt: skip
-_OWN: dict[str, Any] = {
+_OWN: dict[str, Any] = _info.FACTS_OUTSIDE_GRAPHS | {
     "to_dense": lambda x, *_, **__: to_dense(x),
     "nbytes": lambda x: x.packed.nbytes,
     "to": _moved,
@@ -176,9 +176,4 @@ _OWN: dict[str, Any] = {
     "tolist": lambda x: to_dense(x).tolist(),
     "clone": lambda x, **_: OpaqueTensor.around(x.packed.clone(), x._way, tuple(x.shape), x.dtype),
     "detach": lambda x: x,
-    "data": lambda x: x,
-    "requires_grad": lambda x: False,
-    "grad": lambda x: None,
-    "grad_fn": lambda x: None,
-    "is_leaf": lambda x: True,
 }

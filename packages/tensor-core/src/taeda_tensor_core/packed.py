@@ -177,7 +177,7 @@ def _undefined(name: str, args: Any) -> NotImplementedError:
     return NotImplementedError(f"{name}: not implemented for {kind}; convert with .to(taeda.int8) first")
 
 
-_ATTRIBUTES = {
+_ATTRIBUTES = _info.FACTS_OF_CODES | {
     "shape": lambda x: _C.Size(x._sizes),
     "dtype": lambda x: x._type,
     "device": lambda x: x.packed.device,
@@ -187,16 +187,7 @@ _ATTRIBUTES = {
     "is_cpu": lambda x: x.packed.is_cpu,
     "is_meta": lambda x: x.packed.is_meta,
     "layout": lambda x: _info.strided,
-    "is_sparse": lambda x: False,
     "is_quantized": lambda x: False,
-    "is_nested": lambda x: False,
-    "requires_grad": lambda x: False,
-    "is_leaf": lambda x: True,
-    "grad": lambda x: None,
-    "grad_fn": lambda x: None,
-    "data": lambda x: x,
-    "is_floating_point": lambda x: False,
-    "is_complex": lambda x: False,
     "is_signed": lambda x: x._type.is_signed,
     "dim": lambda x: len(x._sizes),
     "ndimension": lambda x: len(x._sizes),

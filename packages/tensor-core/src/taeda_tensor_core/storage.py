@@ -36,12 +36,16 @@ class _StorageBase:
         return iter(self.tolist())
 
     def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice) and (isinstance(self, TypedStorage) or index.step not in (None, 1)):
+            raise RuntimeError(
+                "storage[slice]: only an UntypedStorage has slices, of step 1; use untyped(), or a tensor's elements"
+            )
         found = self._elements()[index]
         if isinstance(index, int):
             return found.item()
         if found.numel() == 0:
             found = _C.empty((0,), dtype=found.dtype, device=found.device)
-        elif found.dtype is _C.uint8 and found.device.type == "cpu":
+        elif found.device.type == "cpu":
             found = _C.frombuffer(found, dtype=_C.uint8)  # over the same bytes, and ends where the slice does
         return type(self)._over(found)
 

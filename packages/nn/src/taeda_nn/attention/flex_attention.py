@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 _pad = op("pad")
+#: The types of functions that change scores, and of those that hide them.
+_score_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+_mask_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 #: Rows and columns of a block of a mask.
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 

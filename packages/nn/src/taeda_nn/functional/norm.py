@@ -42,17 +42,22 @@ def batch_norm(
         momentum: Weight of the batch in the running statistics.
         eps: Added to the variance.
 
+    Raises:
+        ValueError: ``eps`` is negative, or 0 while training; while training, a channel has one value.
+
     Source: Ioffe and Szegedy, "Batch Normalization", 2015.
     """
+    if eps <= 0.0 and (training or eps < 0.0):
+        raise _wrong_eps(eps, training)
     if training:
-        if eps <= 0:
-            raise _not_positive(eps)
         _need_several_values("batch_norm", input)
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
-def _not_positive(eps: float) -> ValueError:
-    return ValueError(f"batch_norm: eps must be positive during training, got {eps}")
+def _wrong_eps(eps: float, training: bool) -> ValueError:
+    return ValueError(
+        f"batch_norm: eps must be {'positive during training' if training else 'non-negative'}, got {eps}"
+    )
 
 
 def _need_several_values(owner: Any, input: Tensor) -> None:

@@ -70,6 +70,8 @@ class Members(MutableMapping):
 
     def __setitem__(self, name: str, value: Any) -> None:
         _claim(self._module, name, self._kind)
+        if hasattr(type(self._module), name):
+            keep_class_attribute(type(self._module), name)
         self._names.setdefault(name, True if self._kind == "buffer" else None)
         attributes(self._module)[name] = value
 
@@ -271,6 +273,37 @@ def replace_members(module: Module, kind: str, members: Mapping[str, Any]) -> No
     values.update(given)
 
 
+class ClassAttribute:
+    """An attribute of a class that submodules of its name do not hide, as PyTorch's, found after all others, do not.
+
+    It takes the attribute's place in the class of the module, so that other classes pay nothing.
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        self._name, self._value = name, value
+
+    def __get__(self, module: Module | None, owner: type) -> Any:
+        if module is not None:
+            values = attributes(module)
+            if self._name in values and self._name not in values["_module_names"]:
+                return values[self._name]
+        bind = getattr(type(self._value), "__get__", None)
+        return self._value if bind is None else bind(self._value, module, owner)
+
+    def __set__(self, module: Module, value: Any) -> None:
+        attributes(module)[self._name] = value
+
+    def __delete__(self, module: Module) -> None:
+        del attributes(module)[self._name]
+
+
+def keep_class_attribute(owner: type, name: str) -> None:
+    """Lets ``owner``'s attribute be found before submodules of that name; classes of this package keep theirs."""
+    found = next(vars(above)[name] for above in owner.__mro__ if name in vars(above))
+    if not owner.__module__.startswith(__package__.partition(".")[0]) and not hasattr(type(found), "__set__"):
+        setattr(owner, name, ClassAttribute(name, found))
+
+
 def _claim(module: Module, name: str, kind: str) -> None:
     """Makes ``name`` free for a member of ``kind`` by forgetting it as one of another kind."""
     values = attributes(module)
@@ -312,6 +345,8 @@ def set_member(module: Module, name: str, value: Any) -> None:
             module.register_parameter(name, value)
     elif kind == "module":
         _claim(module, name, kind)
+        if hasattr(type(module), name):
+            keep_class_attribute(type(module), name)
         values["_module_names"].setdefault(name)
         values[name] = registered(kind, module, name, value)
     elif name in values["_parameter_names"]:

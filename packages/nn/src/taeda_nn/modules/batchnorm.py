@@ -7,7 +7,7 @@ from typing import Any
 from taeda_nn import functional as F
 from taeda_nn import init
 from taeda_nn._bind import Tensor, op, tensor
-from taeda_nn.functional.norm import _need_several_values, _not_positive
+from taeda_nn.functional.norm import _need_several_values, _wrong_eps
 from taeda_nn.modules.lazy import LazyModuleMixin
 from taeda_nn.modules.module import Module
 from taeda_nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter, is_lazy
@@ -107,11 +107,13 @@ class _BatchNorm(_NormBase):
         mean, var = self.running_mean, self.running_var
         if not self.training:
             own = mean is None and var is None
+            if self.eps <= 0.0 and (own or self.eps < 0.0):
+                raise _wrong_eps(self.eps, own)
             if F.batch_norm is not _f_batch_norm:
                 return F.batch_norm(input, mean, var, self.weight, self.bias, own, momentum or 0.0, self.eps)
             return _batch_norm(input, self.weight, self.bias, mean, var, own, momentum or 0.0, self.eps)
         if self.eps <= 0.0:
-            raise _not_positive(self.eps)
+            raise _wrong_eps(self.eps, True)
         _need_several_values(self, input)
         if not self.track_running_stats:
             mean = var = None

@@ -347,6 +347,8 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """A dictionary of parameters, in order of insertion; plain tensors become parameters.
 
+    Those given together as a plain dict stand in order of their names.
+
     Example:
         >>> weights = nn.ParameterDict({"left": torch.randn(3), "right": torch.randn(3)})
     """
@@ -447,7 +449,9 @@ class ParameterDict(Module):
         return self[key]
 
     def update(self, parameters: Any) -> None:
-        """Adds the parameters of a mapping or of an iterable of pairs."""
+        """Adds the parameters of a mapping (of a plain dict in order of their names) or of an iterable of pairs."""
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            parameters = sorted(parameters.items())
         for key, value in _pairs(parameters, "ParameterDict"):
             self[key] = value
 

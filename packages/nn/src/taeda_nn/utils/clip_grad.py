@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from taeda_nn._bind import Tensor, no_grad, tensor
+
+#: Names under which programs written for PyTorch look for these.
+_tensor_or_tensors = Tensor | Iterable[Tensor]
+
+
+def _no_grad(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that records no gradients."""
+    return no_grad()(func)
 
 
 def _gradients(parameters: Any) -> list[Tensor]:

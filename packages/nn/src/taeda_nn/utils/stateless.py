@@ -9,6 +9,7 @@ from typing import Any
 
 from taeda_nn._bind import Tensor
 from taeda_nn.modules.module import Module
+from taeda_nn.parameter import Parameter
 
 __all__ = ["functional_call"]
 
@@ -37,6 +38,7 @@ def functional_call(
     Raises:
         RuntimeError: Names that do not fit, when strict.
         ValueError: Different tensors for names of one tensor.
+        TypeError: What is given, or stands under its name in the module, is no tensor.
     """
     warnings.warn(
         "`nn.utils.stateless.functional_call` is deprecated in favor of `func.functional_call`.",
@@ -85,6 +87,23 @@ def _untie_named_tensors_map(module: Module, given: dict[str, Tensor]) -> dict[s
     return complete
 
 
+def _checked_owner(module: Module, path: str, name: str, value: Any) -> Module:
+    """The module in which a tensor is to stand; an error where it, the name or the tensor is none."""
+    if not name:
+        raise KeyError(f"functional_call of {type(module).__name__}: the name of a tensor is empty")
+    owner = module.get_submodule(path)
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(
+            f"functional_call: {path + '.' if path else ''}{name}: {value!r} is not an instance of Tensor"
+        )
+    found = getattr(owner, name, None)
+    if found is not None and not isinstance(found, Tensor):
+        raise TypeError(
+            f"functional_call of {type(owner).__name__}: attribute `{name}`: {found!r} is not an instance of Tensor"
+        )
+    return owner
+
+
 @contextlib.contextmanager
 def _reparametrize_module(
     module: Module,
@@ -108,22 +127,26 @@ def _reparametrize_module(
         problems += [f"unexpected {unexpected}"] if unexpected else []
         if problems:
             raise RuntimeError(f"functional_call of {type(module).__name__}: {'; '.join(problems)}")
-    places: list[tuple[dict[str, Any], str, str, Any]] = []
+    places: list[tuple[Module, str, str, Any]] = []
     try:
         for name, value in given.items():
             path, _, last = name.rpartition(".")
-            owner = module.get_submodule(path)
-            # Past the checks of assignment: a plain tensor may stand where a parameter was, or where nothing is.
+            owner = _checked_owner(module, path, last, value)
             members = owner.__dict__
-            places.append((members, last, name, members.get(last, _NOTHING)))
-            members[last] = value
+            places.append((owner, last, name, members.get(last, _NOTHING)))
+            if last not in members and isinstance(value, Parameter):
+                owner.register_parameter(last, value)
+            else:  # past the checks of assignment: a plain tensor may stand where a parameter was, or where nothing is
+                members[last] = value
         yield
     finally:
-        for members, last, name, before in reversed(places):
+        for owner, last, name, before in reversed(places):
+            members = owner.__dict__
             now = members.get(last)
             if now is not given[name] and name in parameters_and_buffers:
                 parameters_and_buffers[name] = now
             if before is _NOTHING:
                 members.pop(last, None)
+                owner._parameter_names.pop(last, None)
             else:
                 members[last] = before

@@ -41,12 +41,19 @@ disallow_in_graph = forbid_in_graph = allow_in_graph
 run = _itself
 
 
-def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that gives the function itself; of a module it makes one that calls it."""
-    return _itself if kwargs.get("disable") else compile
+def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, **_: Any) -> Any:
+    """A decorator: `compile` with this backend.
+
+    Args:
+        backend: A function of a graph module and a list of tensors, or a name. nopython: `fullgraph` of `compile`.
+        disable: Whether functions and modules are given back as they are.
+    """
+    return _itself if disable else lambda function: compile(function, backend=backend, fullgraph=nopython)
 
 
-optimize_assert = optimize
+def optimize_assert(backend: Any = "inductor", **options: Any) -> Any:
+    """`optimize` of functions that must have a single graph."""
+    return optimize(backend, nopython=True, **options)
 
 
 def graph_break(msg: str = "") -> None:
@@ -54,13 +61,42 @@ def graph_break(msg: str = "") -> None:
 
 
 def lookup_backend(compiler_fn: Any) -> Any:
-    """The function that compiles, under its name or itself: every name stands for the function that runs as it is."""
-    return compiler_fn if callable(compiler_fn) else _itself
+    """The function that compiles, under its name or itself.
+
+    Raises:
+        InvalidBackend: Nobody has registered the name.
+    """
+    from taeda._dynamo._compiled import known_backend
+
+    found = known_backend(compiler_fn)
+    return _run_graph if found is None else found
+
+
+def _run_graph(gm: Any, example_inputs: Any, **options: Any) -> Any:
+    return gm.forward
 
 
 def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
-    """Accepts a function that compiles, also as a decorator; nothing calls it."""
-    return _itself if compiler_fn is None else compiler_fn
+    """Let a name stand for a function that compiles; also as a decorator.
+
+    Args:
+        compiler_fn: A function of a graph module and a list of tensors that gives a function of these.
+        name: The name; the function's own where none is given.
+        tags: Accepted.
+
+    Example:
+        >>> @taeda._dynamo.register_backend
+        ... def counting(gm, example_inputs):
+        ...     return gm.forward
+        >>> taeda.compile(taeda.relu, backend="counting")(taeda.ones(1))
+        tensor([1.])
+    """
+    from taeda._dynamo._compiled import REGISTERED
+
+    if compiler_fn is None:
+        return lambda function: register_backend(function, name, tags)
+    REGISTERED[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
 
 
 def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
@@ -91,7 +127,8 @@ def error_on_graph_break(error: bool) -> Any:
 
 
 _MODULES = frozenset({
-    "_trace_wrapped_higher_order_op", "backends", "decorators", "eval_frame", "exc", "external_utils", "utils",
+    "_compiled", "_follow", "_trace_wrapped_higher_order_op", "backends", "decorators", "eval_frame", "exc", "testing",
+    "external_utils", "utils",
 })  # fmt: skip
 
 

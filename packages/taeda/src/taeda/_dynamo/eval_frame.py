@@ -19,7 +19,7 @@ class OptimizedModule(nn.Module):
 
     Args:
         mod: The module within.
-        dynamo_ctx: Kept for programs that ask for it.
+        dynamo_ctx: What calls it through graphs, where a compiler of the program's own was given.
 
     Example:
         >>> list(taeda.compile(nn.Linear(1, 1)).state_dict())
@@ -36,7 +36,8 @@ class OptimizedModule(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module within computes, its hooks included."""
-        return _within(self)(*args, **kwargs)
+        call = self.dynamo_ctx if callable(self.dynamo_ctx) else _within(self)
+        return call(*args, **kwargs)
 
     @property
     def training(self) -> bool:
@@ -75,7 +76,15 @@ class OptimizedModule(nn.Module):
         return sorted({*dir(_within(self)), *super().__dir__()})
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if callable(self.dynamo_ctx):
+            return _again, (_within(self), self.dynamo_ctx.backend, self.dynamo_ctx.fullgraph)
         return type(self), (_within(self), self.dynamo_ctx)
+
+
+def _again(module: Any, backend: Any, fullgraph: bool) -> Any:
+    from taeda.compiler import compile
+
+    return compile(module, backend=backend, fullgraph=fullgraph)
 
 
 def _within(module: OptimizedModule) -> Any:

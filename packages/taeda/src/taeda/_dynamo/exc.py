@@ -1,4 +1,4 @@
-"""Errors of a compiler that is not there: programs name them to catch them, and none is raised."""
+"""Errors of compiling: of a backend of the program's own, and of a compiler that is not there."""
 
 
 class TorchDynamoException(RuntimeError):
@@ -9,14 +9,23 @@ def _error(name: str, base: type = TorchDynamoException) -> type:
     return type(name, (base,), {"__module__": __name__, "__doc__": "Never raised: nothing is compiled."})
 
 
-BackendCompilerFailed = _error("BackendCompilerFailed")
+class BackendCompilerFailed(TorchDynamoException):
+    """A compiler of graphs raised, or gave what cannot be called."""
+
+
+class InvalidBackend(TorchDynamoException):
+    """A name that no compiler has."""
+
+
+class Unsupported(TorchDynamoException):
+    """A function that must have a single graph has none."""
+
+
 FailOnRecompileLimitHit = _error("FailOnRecompileLimitHit")
 InternalTorchDynamoError = _error("InternalTorchDynamoError")
-InvalidBackend = _error("InvalidBackend")
 RecompileLimitExceeded = _error("RecompileLimitExceeded")
 RecompileError = _error("RecompileError")
 ResetRequired = _error("ResetRequired")
 TorchRuntimeError = _error("TorchRuntimeError")
 UncapturedHigherOrderOpError = _error("UncapturedHigherOrderOpError")
-Unsupported = _error("Unsupported")
 UserError = _error("UserError", Unsupported)

@@ -22,6 +22,8 @@ from taeda.func import (
 )
 from taeda.version import __version__
 
+__path__: list[str] = []  # `functorch.compile` stands below it
+
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "__version__", "combine_state_for_ensemble", "functionalize",
     "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers",

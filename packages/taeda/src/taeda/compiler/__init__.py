@@ -40,9 +40,16 @@ def compile(
 ) -> Any:
     """The function itself, or a module that calls the given one: what is compiled elsewhere runs here as it is.
 
+    A `backend` that is a function, or the name of a registered one, is called with the graph of what the function does
+    and the tensors that it reads, and runs in its place (`taeda._dynamo._compiled`).
+
     Args:
         model: Function or module; without it the result is a decorator.
-        fullgraph: Accepted and of no effect, as are the further arguments.
+        fullgraph: With such a backend, raise where the function reads numbers out of tensors or does what no graph
+            says; else it runs as it is then, and a warning tells why.
+        dynamic: Accepted and of no effect.
+        backend: A function of a graph module and a list of tensors that gives a function, or a name.
+        mode: Passed to such a backend, as are `options`.
         disable: Whether a module too is returned as it is.
 
     Returns:
@@ -50,6 +57,7 @@ def compile(
 
     Raises:
         RuntimeError: `model` cannot be called, or both `mode` and `options` are given.
+        taeda._dynamo.exc.InvalidBackend: Nobody has registered the name.
 
     Example:
         >>> @taeda.compile
@@ -61,14 +69,23 @@ def compile(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
     if model is None:
-        return _itself if disable else compile
+        given = {"fullgraph": fullgraph, "backend": backend, "mode": mode, "options": options}
+        return _itself if disable else lambda function: compile(function, **given)
     if not callable(model):
         raise RuntimeError(f"compile: expected a function or a module, found {type(model).__name__}")
-    if disable or not isinstance(model, nn.Module):
+    if disable:
         return model
+    from taeda._dynamo._compiled import compiled, known_backend
     from taeda._dynamo.eval_frame import OptimizedModule
 
-    return model if isinstance(model, OptimizedModule) else OptimizedModule(model)
+    chosen = known_backend(backend)
+    if chosen is not None:
+        within = model._orig_mod if isinstance(model, OptimizedModule) else model
+        made = compiled(within, chosen, fullgraph, options, mode)
+        return OptimizedModule(within, made) if isinstance(within, nn.Module) else made
+    if isinstance(model, nn.Module) and not isinstance(model, OptimizedModule):
+        return OptimizedModule(model)
+    return model
 
 
 def _itself(obj: T) -> T:
@@ -149,8 +166,10 @@ def reset() -> None:
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Compilers that are there: none."""
-    return []
+    """Compilers that programs have registered."""
+    from taeda._dynamo._compiled import REGISTERED
+
+    return sorted(REGISTERED)
 
 
 def cudagraph_mark_step_begin() -> None:

@@ -26,6 +26,7 @@ def functional_call(
     Raises:
         ValueError: A key stands in two dicts.
         RuntimeError: With `strict`, names are missing or unknown.
+        TypeError: What is given, or stands under its name in the module, is no tensor.
 
     Example:
         >>> layer = taeda.nn.Linear(2, 1, bias=False)

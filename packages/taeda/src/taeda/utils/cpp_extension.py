@@ -25,38 +25,47 @@ from pathlib import Path
 from typing import Any
 
 from taeda import _absent
+from taeda.utils import _cuda_toolkit
 
 _NO_TOOLKIT = (
-    "extensions are compiled for the cpu; kernels of other devices go through taeda.library and taeda/abi.h"
+    "extensions are compiled for the cpu and CUDA; "
+    "kernels of other devices go through taeda.library and taeda/abi.h"
 )
-#: Homes of toolkits: none.
-CUDA_HOME = ROCM_HOME = HIP_HOME = CUDNN_HOME = SYCL_HOME = None
+#: The folder of NVIDIA's toolkit, if there is one.
+CUDA_HOME = _cuda_toolkit.home()
+#: Homes of other toolkits: none.
+ROCM_HOME = HIP_HOME = CUDNN_HOME = SYCL_HOME = None
 IS_HIP_EXTENSION = False
-CUDAExtension = _absent.function("taeda.utils.cpp_extension.CUDAExtension", _NO_TOOLKIT)
 SyclExtension = _absent.function("taeda.utils.cpp_extension.SyclExtension", _NO_TOOLKIT)
 
-#: What a compiler of other devices would be told: nothing.
-COMMON_NVCC_FLAGS: list[str] = []
+#: What sources of CUDA are compiled with beside the host's options.
+COMMON_NVCC_FLAGS = ["--expt-relaxed-constexpr"]
 #: The end of a library's name.
 LIB_EXT = ".dylib" if sys.platform == "darwin" else ".so"
 #: What every extension is compiled with.
 FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-fwrapv")
 _PREFIX = "#include <taeda/extension.h>\n"
+_CUDA_PREFIX = "#include <cuda_runtime.h>\n#include <ATen/cuda/CUDAContext.h>\n"
 _loaded: dict[Path, Any] = {}
 
 
 def include_paths(device_type: str = "cpu") -> list[str]:
     """Folders to compile extensions against: taeda's headers, those of PyTorch's names, pybind11's and Python's.
 
+    Args:
+        device_type: "cuda" adds headers of NVIDIA's toolkit, and those that PyTorch has for it.
+
     Raises:
         RuntimeError: pybind11 is not installed.
+        OSError: There is no toolkit.
     """
-    return [*_own_headers(), *_foreign_headers()]
+    more = _cuda_toolkit.include_dirs() if device_type == "cuda" else []
+    return [*_own_headers(), *more, *_foreign_headers()]
 
 
 def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """Folders of libraries to link: none, since an extension meets taeda when it is loaded."""
-    return []
+    """Folders of libraries to link: the toolkit's with "cuda"; taeda is met when an extension is loaded."""
+    return _cuda_toolkit.library_dirs() if device_type == "cuda" else []
 
 
 def _own_headers() -> list[str]:
@@ -139,6 +148,7 @@ class _Build:
     name: str
     sources: tuple[Path, ...]
     compile_flags: tuple[str, ...]
+    device_command: tuple[str, ...]
     link_flags: tuple[str, ...]
     root: Path
     verbose: bool
@@ -147,7 +157,16 @@ class _Build:
         """Where builds of these sources with these flags lie, whatever headers they include."""
         compiler = _compiler()
         version = subprocess.run([*compiler, "--version"], capture_output=True, check=False).stdout
-        facts = [self.name, sys.version, *compiler, *self.compile_flags, "", *self.link_flags]
+        facts = [
+            self.name,
+            sys.version,
+            *compiler,
+            *self.compile_flags,
+            "",
+            *self.device_command,
+            "",
+            *self.link_flags,
+        ]
         texts = [path.read_bytes() for path in self.sources]
         return self.root / self.name / _digest([version, *(fact.encode() for fact in facts), *texts])
 
@@ -181,7 +200,11 @@ class _Build:
         compiler = _compiler()
         jobs = int(os.environ.get("MAX_JOBS", "0")) or len(os.sched_getaffinity(0))
         commands = [
-            [*compiler, *self.compile_flags, "-MMD", "-c", str(source), "-o", str(made)]
+            [
+                *(self.device_command if _is_cuda(source) else (*compiler, *self.compile_flags)),
+                *("-MMD", "-MF", str(made.with_suffix(".d"))),
+                *("-c", str(source), "-o", str(made)),
+            ]
             for source, made in zip(self.sources, objects, strict=True)
         ]
         with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
@@ -223,9 +246,13 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _refuse_other(with_cuda: bool | None, with_sycl: bool | None, sources: Any) -> None:
-    if with_cuda or with_sycl or sources:
+def _refuse_other(*given: Any) -> None:
+    if any(given):
         raise NotImplementedError(f"cpp_extension: {_NO_TOOLKIT}")
+
+
+def _is_cuda(source: str | os.PathLike[str]) -> bool:
+    return Path(source).suffix in (".cu", ".cuh")
 
 
 def load(
@@ -248,15 +275,15 @@ def load(
 
     Args:
         name: Of the module; sources see it as `TAEDA_EXTENSION_NAME`.
-        sources: Paths of C++ files.
-        extra_cflags, extra_ldflags: Further options of the compiler and of the linker.
+        sources: Paths of C++ files, and of CUDA's (`.cu`), which NVIDIA's compiler nvcc compiles.
+        extra_cflags, extra_cuda_cflags, extra_ldflags: Further options of the compiler, of nvcc and of the linker.
         extra_include_paths: Further folders of headers.
         build_directory: Where it is kept; `get_default_build_root()` without.
         verbose: Print the commands, and what the compiler says.
         is_python_module: Whether it is a module of pybind11; else its `TAEDA_LIBRARY` blocks are registered, and their
             operators found under `taeda.ops`.
-        extra_cuda_cflags, extra_sycl_cflags, with_cuda, with_sycl, is_standalone: must be left out: only modules and
-            plug-ins for the cpu are built.
+        with_cuda: Whether CUDA's headers and runtime are taken; without, where a source is one of CUDA.
+        extra_sycl_cflags, with_sycl, is_standalone: must be left out.
         keep_intermediates: Not used: nothing but the library is kept.
 
     Returns:
@@ -264,29 +291,37 @@ def load(
 
     Raises:
         RuntimeError: A source cannot be compiled, or there is no compiler or pybind11.
-        NotImplementedError: Something other than C++ is asked for.
+        OSError: A source of CUDA, and no nvcc (`CUDA_HOME` says where it is).
+        NotImplementedError: Something other than C++ and CUDA is asked for.
 
     Example:
         >>> lltm = taeda.utils.cpp_extension.load("lltm", ["lltm.cpp"])
     """
-    _refuse_other(with_cuda, with_sycl, extra_cuda_cflags or extra_sycl_cflags or is_standalone)
+    _refuse_other(with_sycl, extra_sycl_cflags, is_standalone)
     if not name.isidentifier():
         raise ValueError(f"load: argument 'name' must be an identifier, found {name!r}")
     paths = tuple(Path(source).resolve() for source in _strings("sources", sources))
     if not paths:
         raise ValueError("load: argument 'sources' names no file")
-    if any(path.suffix == ".cu" for path in paths):
-        _refuse_other(True, None, None)
-    flags = [*FLAGS, f"-DTAEDA_EXTENSION_NAME={name}", f"-DTORCH_EXTENSION_NAME={name}"]
-    flags += [] if is_python_module else ["-DTAEDA_EXTENSION_PLUGIN"]
-    flags += [
+    with_cuda = any(map(_is_cuda, paths)) if with_cuda is None else with_cuda
+    device_type = "cuda" if with_cuda else "cpu"
+    defined = [f"-DTAEDA_EXTENSION_NAME={name}", f"-DTORCH_EXTENSION_NAME={name}"]
+    defined += [] if is_python_module else ["-DTAEDA_EXTENSION_PLUGIN"]
+    defined += ["-DWITH_CUDA"] if with_cuda else []
+    defined += [
         f"-I{path}" for path in (*_strings("extra_include_paths", extra_include_paths), *_own_headers())
     ]
-    flags += [option for path in _foreign_headers() for option in ("-isystem", path)]
-    flags += _strings("extra_cflags", extra_cflags)
+    others = include_paths(device_type)[len(_own_headers()) :]
+    defined += [option for path in others for option in ("-isystem", path)]
+    links = _strings("extra_ldflags", extra_ldflags)
+    device: list[str] = []
+    if with_cuda:
+        device = _cuda_toolkit.command([*defined, *_strings("extra_cuda_cflags", extra_cuda_cflags)])
+        links += [f"-L{folder}" for folder in library_paths("cuda")]
+        links += [f"-l{library}" for library in _cuda_toolkit.LIBRARIES]
+    flags = (*FLAGS, *defined, *_strings("extra_cflags", extra_cflags))
     root = Path(build_directory or get_default_build_root())
-    links = tuple(_strings("extra_ldflags", extra_ldflags))
-    library = _Build(name, paths, tuple(flags), links, root, verbose).made()
+    library = _Build(name, paths, flags, tuple(device), tuple(links), root, verbose).made()
     return _module(name, library) if is_python_module else _plugin(library)
 
 
@@ -333,12 +368,13 @@ def load_inline(
 
     Args:
         cpp_sources: Texts, which are one file; `taeda/extension.h` is included in front.
+        cuda_sources: Texts of CUDA, which are another one; its functions are declared in the first.
         functions: Names of functions that the module has, or a dict that gives their docstrings.
         no_implicit_headers: Include nothing in front.
         with_pytorch_error_handling, use_pch: Not used: errors always keep their classes.
-        name, extra_cflags, extra_ldflags, extra_include_paths, build_directory, verbose, is_python_module,
-            keep_intermediates: As for `load`.
-        cuda_sources, sycl_sources, extra_cuda_cflags, extra_sycl_cflags, with_cuda, with_sycl: must be left out.
+        name, extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, verbose, with_cuda,
+            is_python_module, keep_intermediates: As for `load`.
+        sycl_sources, extra_sycl_cflags, with_sycl: must be left out.
 
     Returns:
         The module; None where it is none.
@@ -347,7 +383,7 @@ def load_inline(
         >>> text = "taeda::Tensor twice(const taeda::Tensor& x) { return x + x; }"
         >>> taeda.utils.cpp_extension.load_inline("doubling", text, functions="twice").twice(x)
     """
-    _refuse_other(with_cuda, with_sycl, cuda_sources or sycl_sources)
+    _refuse_other(with_sycl, sycl_sources)
     text = "\n".join(["" if no_implicit_headers else _PREFIX, *_strings("cpp_sources", cpp_sources)])
     if functions is not None:
         named = (
@@ -356,15 +392,13 @@ def load_inline(
         lines = "".join(f'  m.def("{f}", &{f}, {json.dumps(doc)});\n' for f, doc in named.items())
         text += f"\nPYBIND11_MODULE(TAEDA_EXTENSION_NAME, m) {{\n{lines}}}\n"
     folder = Path(build_directory or get_default_build_root()) / name / "inline"
-    folder.mkdir(parents=True, exist_ok=True)
-    source = folder / f"{_digest([text.encode()])}.cpp"
-    if not source.exists():
-        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False) as part:
-            part.write(text)
-        os.replace(part.name, source)
+    sources = [_kept_text(folder, text, ".cpp")]
+    if device_texts := _strings("cuda_sources", cuda_sources):
+        start = "" if no_implicit_headers else _PREFIX + _CUDA_PREFIX
+        sources.append(_kept_text(folder, "\n".join([start, *device_texts]), ".cu"))
     return load(
         name,
-        [str(source)],
+        sources,
         extra_cflags=extra_cflags,
         extra_cuda_cflags=extra_cuda_cflags,
         extra_sycl_cflags=extra_sycl_cflags,
@@ -372,9 +406,21 @@ def load_inline(
         extra_include_paths=extra_include_paths,
         build_directory=build_directory,
         verbose=verbose,
+        with_cuda=with_cuda,
         is_python_module=is_python_module,
         keep_intermediates=keep_intermediates,
     )
+
+
+def _kept_text(folder: Path, text: str, suffix: str) -> str:
+    """The path of a file of that text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / f"{_digest([text.encode()])}{suffix}"
+    if not source.exists():
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False) as part:
+            part.write(text)
+        os.replace(part.name, source)
+    return str(source)
 
 
 def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
@@ -394,6 +440,32 @@ def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -
     from setuptools import Extension
 
     kwargs["include_dirs"] = [*kwargs.get("include_dirs", ()), *include_paths()]
+    kwargs["language"] = "c++"
+    return Extension(name, sources, *args, **kwargs)
+
+
+def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+    """As `CppExtension`, with sources of CUDA (`.cu`) among them, which nvcc compiles.
+
+    Its kernels meet tensors of a device "cuda" (taeda-tensor-cuda); `extra_compile_args` may be a dict of "cxx" and
+    "nvcc". `TORCH_CUDA_ARCH_LIST` names the devices to compile for.
+
+    Args:
+        name, sources: Of the module.
+        args, kwargs: As `setuptools.Extension` takes them.
+
+    Raises:
+        OSError: There is no nvcc; `CUDA_HOME` says where it is.
+
+    Example:
+        >>> CUDAExtension("lltm_cuda", ["lltm.cpp", "lltm_kernel.cu"], extra_compile_args={"nvcc": ["-O3"]})
+    """
+    from setuptools import Extension
+
+    kwargs["include_dirs"] = [*kwargs.get("include_dirs", ()), *include_paths("cuda")]
+    kwargs["library_dirs"] = [*kwargs.get("library_dirs", ()), *library_paths("cuda")]
+    kwargs["libraries"] = [*kwargs.get("libraries", ()), *_cuda_toolkit.LIBRARIES]
+    kwargs["define_macros"] = [*kwargs.get("define_macros", ()), ("WITH_CUDA", None)]
     kwargs["language"] = "c++"
     return Extension(name, sources, *args, **kwargs)
 

@@ -1,8 +1,23 @@
 // Questions for devices by names that others gave them, as sources written for PyTorch ask. Part of taeda/extension.h.
 #pragma once
+#include <cstdint>
+#include <string>
 
 namespace taeda {
 inline namespace extension_v1 {
+
+/// Devices with a name in C++; others go by their text.
+enum class DeviceType : int32_t { CPU, CUDA, HIP, XPU, MPS, Meta };
+inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kHIP = DeviceType::HIP,
+                            kXPU = DeviceType::XPU, kMPS = DeviceType::MPS, kMeta = DeviceType::Meta;
+/// The name in Python.
+inline const char* toString(DeviceType type) {
+  constexpr const char* names[] = {"cpu", "cuda", "hip", "xpu", "mps", "meta"};
+  return names[int(type)];
+}
+/// As in `x.device().type() == kCPU`.
+inline bool operator==(const std::string& name, DeviceType type) { return name == toString(type); }
+
 namespace detail {
 
 /// Base of what is on a device: `Self::is_on(name)`.

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "taeda/extension/accessor.h"
 #include "taeda/extension/values.h"
 
 namespace taeda {
@@ -48,25 +49,6 @@ class TensorOptions {
 inline TensorOptions dtype(ScalarType type) { return type; }
 inline TensorOptions device(Device device) { return device; }
 inline TensorOptions requires_grad(bool wanted = true) { return TensorOptions().requires_grad(wanted); }
-
-/// Elements of a tensor of N dimensions in host memory; the tensor must live as long.
-template <class T, size_t N>
-class TensorAccessor {
- public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
-      : data_(data), sizes_(sizes), strides_(strides) {}
-  decltype(auto) operator[](int64_t i) const {
-    if constexpr (N == 1) return (data_[i * strides_[0]]);
-    else return TensorAccessor<T, N - 1>(data_ + i * strides_[0], sizes_ + 1, strides_ + 1);
-  }
-  int64_t size(int64_t d) const { return sizes_[d]; }
-  int64_t stride(int64_t d) const { return strides_[d]; }
-  T* data() const { return data_; }
-
- private:
-  T* data_;
-  const int64_t *sizes_, *strides_;
-};
 
 /// A counted handle of a tensor; an undefined one stands for None.
 class Tensor : public detail::AsksForDevices<Tensor> {
@@ -151,18 +133,19 @@ class Tensor : public detail::AsksForDevices<Tensor> {
   T* mutable_data_ptr() const {
     return data_ptr<T>();
   }
-  template <class T, size_t N>
-  TensorAccessor<T, N> packed_accessor64() const {
-    return accessor<T, N>();
+  /// What kernels take by value. RuntimeError for another number of dimensions or element type.
+  template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor64<T, N, Traits> packed_accessor64() const {
+    return packed<PackedTensorAccessor64<T, N, Traits>, T, N>(INT64_MAX);
   }
-  template <class T, size_t N>
-  TensorAccessor<T, N> packed_accessor32() const {
-    return accessor<T, N>();
+  template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor32<T, N, Traits> packed_accessor32() const {
+    return packed<PackedTensorAccessor32<T, N, Traits>, T, N>(INT32_MAX);
   }
   template <class T, size_t N>
   TensorAccessor<T, N> accessor() const {
     const taeda_tensor_info facts = info();
-    TAEDA_CHECK(facts.ndim == int(N), "accessor: the tensor has ", facts.ndim, " dimensions, asked for ", N);
+    check_rank(facts, N);
     TAEDA_CHECK(facts.device.backend == 0, "accessor: the tensor is on device '", device().str(), "', not on the cpu");
     return {data_ptr<T>(), facts.sizes, facts.strides};
   }
@@ -200,6 +183,16 @@ class Tensor : public detail::AsksForDevices<Tensor> {
 #endif
 
  private:
+  static void check_rank(const taeda_tensor_info& facts, size_t asked) {
+    TAEDA_CHECK(facts.ndim == int(asked), "accessor: the tensor has ", facts.ndim, " dimensions, asked for ", asked);
+  }
+  template <class Accessor, class T, size_t N>
+  Accessor packed(int64_t most) const {
+    const taeda_tensor_info facts = info();
+    check_rank(facts, N);
+    TAEDA_CHECK(facts.numel <= most, "accessor: ", facts.numel, " elements are too many for its index");
+    return {data_ptr<T>(), facts.sizes, facts.strides};
+  }
   size_t place(int64_t d) const {
     const int64_t rank = dim();
     if (d < -rank || d >= rank)

@@ -76,16 +76,14 @@ constexpr ScalarType type_of() {
   }
 }
 
-/// Devices with a name in C++; others go by their text.
-enum class DeviceType : int32_t { CPU };
-inline constexpr DeviceType kCPU = DeviceType::CPU;
-
 /// A device, by its name ("cpu", "sim:1") or its type.
 class Device : public detail::AsksForDevices<Device> {
  public:
   Device() = default;
   explicit Device(taeda_device given) : device_(given) {}
-  Device(DeviceType) {}
+  Device(DeviceType type, int index = 0) {
+    if (type != kCPU) *this = Device(toString(type), index);
+  }
   Device(std::string_view name) {
     const size_t colon = name.find(':');
     const std::string digits(colon == name.npos ? "" : name.substr(colon + 1));

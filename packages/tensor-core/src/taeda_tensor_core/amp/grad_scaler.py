@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 from taeda_tensor_core._modes import no_grad
 from taeda_tensor_core.amp import _state
+from taeda_tensor_core.private_names import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -70,10 +72,11 @@ class GradScaler:
             backoff_factor,
         )
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        self._scale: float | Tensor | None = None
-        self._stages: dict[int, OptState] = {}
-        self._found: dict[int, bool] = {}
+        self._init_growth_tracker = 0
+        # Tensors of one number from the first `scale` on.
+        self._scale: Tensor | None = None
+        self._growth_tracker: Tensor | None = None
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
 
     def _there(self) -> bool:
         from taeda_tensor_core.device_module import get_device_module
@@ -86,33 +89,40 @@ class GradScaler:
         )
         return False
 
-    def _current(self) -> float:
-        return self._init_scale if self._scale is None else float(self._scale)
+    def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
+        """Make the tensors of the scale and of the count of finite steps."""
+        if self._growth_tracker is not None:
+            raise AssertionError("_growth_tracker initialized before _scale")
+        self._scale = _C.full((), self._init_scale, dtype=_C.float32, device=dev)
+        self._growth_tracker = _C.full((), self._init_growth_tracker, dtype=_C.int32, device=dev)
+
+    def _check_scale_growth_tracker(self, funcname: str) -> tuple[Tensor, Tensor]:
+        """Scale and count, which the first `scale` makes."""
+        for name, value in (("_scale", self._scale), ("_growth_tracker", self._growth_tracker)):
+            if value is None:
+                raise AssertionError(
+                    f"Attempted {funcname} but the scale is None: {name} is None.  This may indicate your script "
+                    "did not use scaler.scale(loss or outputs) earlier in the iteration."
+                )
+        return self._scale, self._growth_tracker  # type: ignore[return-value]
 
     def scale(self, outputs: Tensor | Iterable[Tensor]) -> Any:
         """Outputs times the scale; the outputs themselves while it is off."""
         if not self._enabled:
             return outputs
-        if self._scale is None:
-            self._scale = self._init_scale
         return self._scaled(outputs)
 
     def _scaled(self, outputs: Any) -> Any:
         if isinstance(outputs, Tensor):
-            return outputs * self._current()
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(outputs.device)
+            return outputs * self._scale.to(outputs.device)  # type: ignore[union-attr]
         if isinstance(outputs, Iterable):
             items = map(self._scaled, outputs)
             if isinstance(outputs, list | tuple):
                 return type(outputs)(items)
             return items
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
-
-    def _expect_scaled(self, name: str) -> None:
-        if self._scale is None:
-            raise AssertionError(
-                f"Attempted {name} but the scale is None.  This may indicate your script did not use "
-                "scaler.scale(loss or outputs) earlier in the iteration."
-            )
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, so that they can be clipped, say.
@@ -123,31 +133,44 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        self._expect_scaled("unscale_")
-        stage = self._stages.get(id(optimizer), OptState.READY)
-        if stage is OptState.UNSCALED:
+        self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if stage is OptState.STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        self._found[id(optimizer)] = self._unscale(optimizer)
-        self._stages[id(optimizer)] = OptState.UNSCALED
+        inverse = self._scale.double().reciprocal().float()  # type: ignore[union-attr]
+        found = _C.zeros((), dtype=_C.float32, device=inverse.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        state["stage"] = OptState.UNSCALED
 
-    def _unscale(self, optimizer: Any) -> bool:
-        """Whether a gradient is not finite."""
-        inverse, infinite = 1.0 / self._current(), False
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+    ) -> dict[Any, Tensor]:
+        """Multiply all gradients of an optimizer by ``inv_scale``; subclasses override it.
+
+        Returns: for every device of gradients, a tensor of 1 if one there was not finite, of 0 else.
+
+        Raises:
+            ValueError: A gradient is in float16 and ``allow_fp16`` is False.
+        """
+        grads: dict[tuple[Any, Any], list[Tensor]] = {}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if (grad := parameter.grad) is None:
+                    continue
+                if grad.dtype is _C.float16 and not allow_fp16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                values = grad._values() if grad.is_sparse else grad
+                grads.setdefault((values.device, values.dtype), []).append(values)
+        found: dict[Any, Tensor] = {}
         with no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    grad = parameter.grad
-                    if grad is None:
-                        continue
-                    if grad.dtype is _C.float16:
-                        raise ValueError("Attempting to unscale FP16 gradients.")
-                    grad.mul_(inverse)
-                    infinite = infinite or not bool(_C.isfinite(grad).all())
-        return infinite
+            for (device, _dtype), some in grads.items():
+                of_device = found.setdefault(device, found_inf.to(device, copy=True))
+                _amp_foreach_non_finite_check_and_unscale_(some, of_device, inv_scale.to(device))
+        return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step with unscaled gradients, unless one of them is not finite.
@@ -161,63 +184,88 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._expect_scaled("step")
-        if self._stages.get(id(optimizer)) is OptState.STEPPED:
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if getattr(optimizer, "_step_supports_amp_scaling", False):
-            return self._step_itself(optimizer, *args, **kwargs)
-        if self._stages.get(id(optimizer), OptState.READY) is OptState.READY:
+            return self._step_itself(optimizer, state, *args, **kwargs)
+        if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        result = None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
-        self._stages[id(optimizer)] = OptState.STEPPED
+        if not state["found_inf_per_device"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
         return result
 
-    def _step_itself(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _maybe_opt_step(
+        self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """The optimizer's step unless a gradient was not finite."""
+        if _any_found(optimizer_state):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def _step_itself(self, optimizer: Any, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """For optimizers that unscale by themselves: they find `grad_scale` and `found_inf` as attributes."""
-        unscaled = self._stages.get(id(optimizer)) is OptState.UNSCALED
-        found = self._found.get(id(optimizer), False) if unscaled else self._any_infinite(optimizer)
-        self._found[id(optimizer)] = found
-        optimizer.grad_scale = None if unscaled else _C.tensor(self._current())
-        optimizer.found_inf = _C.tensor(float(found))
+        unscaled = state["stage"] is OptState.UNSCALED
+        if not unscaled:
+            self._check_inf_per_device(optimizer)
+        optimizer.grad_scale = None if unscaled else self._scale.clone()  # type: ignore[union-attr]
+        optimizer.found_inf = _C.tensor(float(_any_found(state)))
         try:
             result = optimizer.step(*args, **kwargs)
         finally:
             del optimizer.grad_scale, optimizer.found_inf
-        self._stages[id(optimizer)] = OptState.STEPPED
+        state["stage"] = OptState.STEPPED
         return result
 
-    @staticmethod
-    def _any_infinite(optimizer: Any) -> bool:
-        grads = (p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None)
-        return any(not bool(_C.isfinite(grad).all()) for grad in grads)
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        """Look whether gradients are finite, and leave them as they are."""
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        found: dict[Any, Tensor] = {}
+        for grad in (p.grad for group in optimizer.param_groups for p in group["params"]):
+            if grad is not None:
+                of_device = found.setdefault(grad.device, _C.zeros((), dtype=_C.float32, device=grad.device))
+                if not grad.isfinite().all():
+                    of_device.fill_(1.0)
+        found = found or {scale.device: _C.zeros((), dtype=_C.float32, device=scale.device)}
+        self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = found
+        return found
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """End a step: shrink or grow the scale, or set it."""
         if not self._enabled:
             return
-        self._expect_scaled("update")
+        scale, tracker = self._check_scale_growth_tracker("update")
         if new_scale is not None:
-            self._scale = float(new_scale)
+            scale.fill_(float(new_scale))
         else:
-            if not self._found:
+            states = self._per_optimizer_states.values()
+            if not any(state["found_inf_per_device"] for state in states):
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._adapt(any(self._found.values()))
-        self._stages.clear()
-        self._found.clear()
+            found = _C.tensor(float(any(map(_any_found, states))))
+            _amp_update_scale_(
+                scale, tracker, found, self._growth_factor, self._backoff_factor, self._growth_interval
+            )
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
-    def _adapt(self, infinite: bool) -> None:
-        if infinite:
-            self._scale, self._growth_tracker = self._current() * self._backoff_factor, 0
-            return
-        self._growth_tracker += 1
-        if self._growth_tracker == self._growth_interval:
-            grown = self._current() * self._growth_factor
-            self._scale = grown if grown < float("inf") else self._scale
-            self._growth_tracker = 0
+    def _get_scale_async(self) -> Tensor | None:
+        return self._scale
+
+    def _get_growth_tracker(self) -> int:
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker)
 
     def get_scale(self) -> float:
         """The scale; 1 while it is off."""
-        return self._current() if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else float(self._scale)
 
     def get_growth_factor(self) -> float:
         """By what the scale grows."""
@@ -256,7 +304,7 @@ class GradScaler:
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -273,16 +321,36 @@ class GradScaler:
             )
         self._init_scale = float(state_dict["scale"])
         if self._scale is not None:
-            self._scale = self._init_scale
+            self._scale.fill_(self._init_scale)
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = int(state_dict["_growth_tracker"])
+        self._init_growth_tracker = int(state_dict["_growth_tracker"])
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(self._init_growth_tracker)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._enabled and self._stages:
-            raise AssertionError(
-                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
-                "scaler.update()."
-            )
-        return dict(self.__dict__)
+        state = dict(self.__dict__)
+        if self._enabled:
+            if self._per_optimizer_states:
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                    "scaler.update()."
+                )
+            state["_init_scale"] = self.get_scale()
+            state["_init_growth_tracker"] = self._get_growth_tracker()
+            state["_scale"] = state["_growth_tracker"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """What a scaler knows of an optimizer at the beginning of a step."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _any_found(state: dict[str, Any]) -> bool:
+    """Whether gradients were not finite."""
+    return any(bool(found) for found in state["found_inf_per_device"].values())

@@ -17,8 +17,8 @@ from taeda_tensor_core.checkpoint.source import Source
 class _Kind:
     """A class of storages, which only persistent ids mention."""
 
-    def __init__(self, dtype: str) -> None:
-        self.storage_dtype = dtype
+    def __init__(self, dtype: str, name: str) -> None:
+        self.storage_dtype, self.storage_name = dtype, name
 
 
 class _Unpickler(pickle.Unpickler):
@@ -34,7 +34,7 @@ class _Unpickler(pickle.Unpickler):
             return _typed
         dtype = torch_names.storage_kind(module, name)
         if dtype is not None:
-            return _Kind(dtype)
+            return _Kind(dtype, name)
         if module == "torch" and (name in DTYPES or name in torch_names.QSCHEMES):
             return getattr(tc, name)
         if torch_names.CLASSES.get(full) == "tensor":
@@ -71,16 +71,13 @@ class _Later:
         self._place, self._left = place, size
         self._sizes: dict[str, int] = {}
         self.made = torch_names.Storages(self._empty, place)
-        self._memory: dict[str, Any] = {}
 
     def __call__(self, reference: Any) -> Any:
         if isinstance(reference, tuple) and len(reference) == 4 and reference[0] == "module":
             return reference[1]  # a class, beside its source text
-        dtype, key, _, count = torch_names.parse_reference(reference)
-        self._sizes.setdefault(key, count * DTYPES[dtype][1])
-        storage = self.made(reference)
-        self._memory[key] = storage.memory
-        return storage
+        wanted = torch_names.parse_reference(reference)
+        self._sizes.setdefault(wanted.key, wanted.nbytes)
+        return self.made(reference)
 
     def _empty(self, key: str) -> Any:
         self._left -= self._sizes[key]
@@ -93,7 +90,7 @@ class _Later:
         if not isinstance(keys, list) or set(keys) != set(self._sizes):
             raise CheckpointError("load: the file lists other storages than its tensors refer to")
         for key in keys:
-            self._memory[key].copy_(source.tensor(at + 8, self._sizes[key]))
+            self.made.memory[key].copy_(source.tensor(at + 8, self._sizes[key]))
             at += 8 + self._sizes[key]
 
 

@@ -19,6 +19,7 @@ from taeda_tensor_core.checkpoint.archive import Archive
 from taeda_tensor_core.checkpoint.common import DTYPES, Budget, CheckpointError, fail, shown
 from taeda_tensor_core.checkpoint.machine import Machine
 from taeda_tensor_core.checkpoint.source import Source
+from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
@@ -34,7 +35,7 @@ class Name:
 
     def __init__(self, module: str, name: str) -> None:
         self.full = f"{module}.{name}"
-        self.storage_dtype = torch_names.storage_kind(module, name)
+        self.storage_dtype, self.storage_name = torch_names.storage_kind(module, name), name
 
     def __str__(self) -> str:
         return self.full
@@ -152,13 +153,14 @@ class Data:
 
     def is_data(self, value: Any) -> bool:
         """See `machine.Names`."""
-        return isinstance(value, (tc.Tensor, tc.dtype, tc.device, tc.Size)) or _is_safe(type(value))
+        return isinstance(value, _VALUES) or _is_safe(type(value))
 
 
 def _is_safe(what: Any) -> bool:
     return any(what is item for item in safe.values())
 
 
+_VALUES = (tc.Tensor, tc.dtype, tc.device, tc.Size, TypedStorage, UntypedStorage)
 _TYPED = "torch._tensor._rebuild_from_type_v2"
 
 
@@ -308,8 +310,8 @@ class Legacy:
         return value
 
     def _note(self, reference: Any) -> None:
-        dtype, key, _, count = torch_names.parse_reference(reference)
-        self._wanted[key] = count * DTYPES[dtype][1]
+        wanted = torch_names.parse_reference(reference)
+        self._wanted[wanted.key] = wanted.nbytes
 
     def _find(self, keys: Any) -> dict[str, int]:
         """Where the bytes of each storage begin."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import taeda_tensor_core as tc
 from taeda_tensor_core._copies import shown_over
 from taeda_tensor_core.checkpoint.common import DTYPES, CheckpointError, check_view, fail, is_count, shown
+from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -30,23 +31,13 @@ class CallersError(Exception):
     """Carries what a function of the caller's raised past the handlers for malformed files."""
 
 
-class Storage:
-    """Bytes of the file, as elements of one dtype."""
-
-    def __init__(self, memory: Any, dtype: str) -> None:
-        self.memory, self.dtype = memory, dtype
-
-    def __str__(self) -> str:
-        return f"a storage of {self.dtype}"
-
-
 def storage_kind(module: str, name: str) -> str | None:
     """The dtype of a class of storages; None for another name."""
     return STORAGES.get(name) if module in ("torch", "torch.storage") else None
 
 
 class Storages:
-    """The storages of one file, made when they are first referred to; all tensors over one share its memory.
+    """The storages of one file, made when they are first referred to; all tensors over one share its `memory`.
 
     Args:
         bytes_of: gives the uint8 tensor of a key.
@@ -55,23 +46,53 @@ class Storages:
 
     def __init__(self, bytes_of: Callable[[str], Any], place: Callable[[Any, str], Any]) -> None:
         self._bytes_of, self._place = bytes_of, place
-        self._memory: dict[str, Any] = {}
+        self.memory: dict[str, Any] = {}
 
-    def __call__(self, reference: Any) -> Storage:
-        """The storage of a persistent id."""
-        dtype, key, location, count = parse_reference(reference)
-        if key not in self._memory:
-            self._memory[key] = self._place(self._bytes_of(key), location)
-        memory = self._memory[key]
-        if memory.numel() != count * DTYPES[dtype][1]:
-            fail(f"storage {shown(key)} has {memory.numel()} bytes, expected {count} elements of {dtype}")
+    def __call__(self, reference: Any) -> TypedStorage | UntypedStorage:
+        """The storage of a persistent id, or the part of one."""
+        wanted = parse_reference(reference)
+        key, dtype = wanted.key, wanted.dtype
+        if key not in self.memory:
+            self.memory[key] = self._place(self._bytes_of(key), wanted.location)
+        memory = self.memory[key]
+        if memory.numel() != wanted.nbytes:
+            fail(
+                f"storage {shown(key)} has {memory.numel()} bytes, expected {wanted.count} elements of {dtype}"
+            )
         if dtype == "bool" and memory.device.type == "cpu" and (memory > 1).any():
             fail("a bool must be the byte 0 or 1")
-        return Storage(memory, dtype)
+        if wanted.part is not None:
+            memory = _part(memory, *wanted.part, DTYPES[dtype][1])
+        storage = UntypedStorage(memory)
+        return storage if wanted.untyped else TypedStorage(wrap_storage=storage, dtype=getattr(tc, dtype))
 
 
-def parse_reference(reference: Any) -> tuple[str, str, str, int]:
-    """Dtype, key, location and number of elements of a persistent id."""
+def _part(memory: Any, begin: int, count: int, item: int) -> Any:
+    """Some elements of a storage, which end where the part does."""
+    if memory.device.type != "cpu":
+        fail(f"the file refers to a part of a storage on device '{memory.device}'; load it to 'cpu' first")
+    found = memory[begin * item : (begin + count) * item]
+    return tc.frombuffer(found, dtype=tc.uint8) if found.numel() else tc.empty((0,), dtype=tc.uint8)
+
+
+class Reference(NamedTuple):
+    """What a persistent id says of a storage: `part` is the first element and the number of those that are meant."""
+
+    dtype: str
+    key: str
+    location: str
+    count: int
+    untyped: bool = False
+    part: tuple[int, int] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Of the whole storage."""
+        return self.count * DTYPES[self.dtype][1]
+
+
+def parse_reference(reference: Any) -> Reference:
+    """What a persistent id says."""
     if not isinstance(reference, tuple) or len(reference) not in (5, 6) or reference[0] != "storage":
         fail(f"expected a reference to a storage, found {shown(reference)}")
     _, kind, key, location, count = reference[:5]
@@ -82,9 +103,19 @@ def parse_reference(reference: Any) -> tuple[str, str, str, int]:
         fail(f"the file refers to storage {shown(key)} at {shown(location)} with {shown(count)} elements")
     if isinstance(key, int) and abs(key) >= 1 << 64:
         fail("the file refers to a storage by an int of more than 64 bits")
-    if any(part is not None for part in reference[5:]):
-        fail("the file refers to a part of a storage, as files before PyTorch 0.4 do")
-    return dtype, str(key), location, count
+    untyped = getattr(kind, "storage_name", "") == "UntypedStorage"
+    return Reference(dtype, str(key), location, count, untyped, _parse_part(count, *reference[5:]))
+
+
+def _parse_part(count: int, part: Any = None) -> tuple[int, int] | None:
+    """First element and number of a part of a storage, which old files name (key, first element, number)."""
+    if part is None:
+        return None
+    if not isinstance(part, tuple) or len(part) != 3 or not all(map(is_count, part[1:])):
+        fail(f"the file refers to {shown(part)} for a part of a storage")
+    if part[1] + part[2] > count:
+        fail(f"the file refers to elements {part[1]} to {part[1] + part[2]} of a storage of {count}")
+    return part[1], part[2]
 
 
 def rebuild_tensor(
@@ -97,7 +128,8 @@ def rebuild_tensor(
     extra: Any = None,
 ) -> Any:
     """A tensor over a storage."""
-    return _over(storage, getattr(storage, "dtype", ""), offset, shape, stride, grad, extra)
+    name = storage.dtype.name if isinstance(storage, TypedStorage) else "uint8"
+    return _over(storage, name, offset, shape, stride, grad, extra)
 
 
 def rebuild_typed(
@@ -111,14 +143,15 @@ def rebuild_typed(
 
 
 def _over(storage: Any, dtype: str, offset: Any, shape: Any, stride: Any, grad: Any, extra: Any) -> Any:
-    if not isinstance(storage, Storage):
+    if not isinstance(storage, (TypedStorage, UntypedStorage)):
         fail(f"a tensor of the file has {shown(storage)} for its storage")
+    memory = storage.untyped()._tensor
     item = DTYPES[dtype][1]
-    check_view(offset, shape, stride, storage.memory.numel() // item, item)
+    check_view(offset, shape, stride, memory.numel() // item, item)
     if any(step < 0 for step in stride):
         fail(f"a tensor of the file has stride {shown(stride)}, expected none below 0")
-    whole = storage.memory.numel() // item * item
-    out = shown_over(storage.memory[:whole], getattr(tc, dtype), tuple(shape), tuple(stride), offset)
+    whole = memory.numel() // item * item
+    out = shown_over(memory[:whole], getattr(tc, dtype), tuple(shape), tuple(stride), offset)
     for bit, undo in (("conj", "conj"), ("neg", "neg")):
         if isinstance(extra, dict) and extra.get(bit) is True:
             out = getattr(out, undo)().contiguous()

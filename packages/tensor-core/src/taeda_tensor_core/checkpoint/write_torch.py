@@ -18,6 +18,7 @@ import taeda_tensor_core as tc
 from taeda_tensor_core._copies import storage_bytes
 from taeda_tensor_core.checkpoint import torch_names
 from taeda_tensor_core.checkpoint.common import DTYPES, dtype_name
+from taeda_tensor_core.storage import TypedStorage, UntypedStorage
 
 # Where the bytes of an entry begin: at multiples of this, so that files can be mapped.
 ALIGNMENT = 64
@@ -76,7 +77,19 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         return self._names.setdefault((module, name), _Global(module, name))
 
     def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, (TypedStorage, UntypedStorage)):
+            obj = self._storage(obj)
         return obj.id if type(obj) is _Reference else None
+
+    def _storage(self, storage: Any) -> _Reference:
+        """A storage by itself."""
+        location, elements = str(storage.device), storage._elements()
+        _, memory, key = self._memory(elements, location)
+        untyped = isinstance(storage, UntypedStorage)
+        home = ("torch.storage", "UntypedStorage") if untyped else ("torch", storage.pickle_storage_type())
+        if not untyped:
+            self._first.setdefault(key, storage.dtype.name)
+        return _Reference(key, self.name(*home), location, memory.numel() // elements.itemsize)
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)

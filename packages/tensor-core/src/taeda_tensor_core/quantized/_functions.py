@@ -34,7 +34,7 @@ def _of_codes(name: str) -> None:
     _fact(name, lambda x, *args, **kwargs: getattr(x._codes, name)(*args, **kwargs))
 
 
-_ATTRIBUTES = {
+_ATTRIBUTES = _info.FACTS_OF_CODES | {
     "shape": lambda x: x._codes.shape,
     "device": lambda x: x._codes.device,
     "ndim": lambda x: x._codes.ndim,
@@ -45,21 +45,12 @@ _ATTRIBUTES = {
     "dtype": lambda x: _schemes.quantized_dtype(x._codes.dtype),
     "layout": lambda x: _info.strided,
     "is_quantized": lambda x: True,
-    "is_sparse": lambda x: False,
-    "is_nested": lambda x: False,
-    "requires_grad": lambda x: False,
-    "is_leaf": lambda x: True,
-    "grad": lambda x: None,
-    "grad_fn": lambda x: None,
-    "data": lambda x: x,
 }
 for _name, _ask in _ATTRIBUTES.items():
     _fact(_name, _ask)
 for _name in ("size", "stride", "dim", "ndimension", "numel", "nelement", "element_size", "is_contiguous",
               "storage_offset", "data_ptr", "untyped_storage", "get_device"):  # fmt: skip
     _of_codes(_name)
-_fact("is_floating_point", lambda x: False)
-_fact("is_complex", lambda x: False)
 _fact("is_signed", lambda x: x._codes.dtype != _C.uint8)
 _fact("qscheme", scheme)
 _fact("tolist", lambda x: numbers(x).tolist())

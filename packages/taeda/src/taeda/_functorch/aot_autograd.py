@@ -1,0 +1,147 @@
+"""Graphs of functions for compilers of graphs, which autograd differentiates as it does functions.
+
+PyTorch gives a second compiler the graph of the gradients; here the gradients of what the first one made come from
+autograd, and the second is not called.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from taeda_registry.slots import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "aot_autograd", "aot_function", "aot_module", "aot_module_simplified", "default_decompositions",
+    "default_partition", "get_aot_compilation_context", "get_aot_graph_name", "get_graph_being_compiled",
+    "make_boxed_compiler", "make_boxed_func", "memory_efficient_fusion", "min_cut_rematerialization_partition", "nop",
+    "print_compile", "ts_compile",
+]  # fmt: skip
+
+#: Operators that PyTorch takes apart; here none is.
+default_decompositions: dict[Any, Any] = {}
+
+
+def make_boxed_func(f: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """A function of the list of the arguments."""
+
+    def boxed(args: list[Any]) -> Any:
+        return f(*args)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed
+
+
+def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiler whose results take the list of their arguments."""
+
+    @functools.wraps(compiler)
+    def boxed(fx_g: Any, inps: Any) -> Any:
+        return make_boxed_func(compiler(fx_g, inps))
+
+    return boxed
+
+
+def _unboxed(run: Callable[..., Any]) -> Callable[..., Any]:
+    return (lambda *args: run(list(args))) if getattr(run, "_boxed_call", False) else run
+
+
+def aot_autograd(*, fw_compiler: Callable[..., Any], **_: Any) -> Callable[..., Any]:
+    """A backend of `taeda.compile` that calls a compiler with the graph of the forward computation.
+
+    Args:
+        fw_compiler: Takes a graph module and the list of its inputs, and gives a function of these or, marked by
+            `make_boxed_func`, of their list. Further arguments are accepted; `bw_compiler` is not called.
+
+    Example:
+        >>> from taeda._dynamo.backends.common import aot_autograd
+        >>> taeda.compile(taeda.relu, backend=aot_autograd(fw_compiler=lambda gm, inputs: gm))(taeda.ones(1))
+        tensor([1.])
+    """
+
+    def backend(gm: Any, example_inputs: list[Any], **_: Any) -> Callable[..., Any]:
+        return _unboxed(fw_compiler(gm, example_inputs))
+
+    return backend
+
+
+def aot_function(
+    fn: Callable[..., Any], fw_compiler: Callable[..., Any], *_: Any, **__: Any
+) -> Callable[..., Any]:
+    """A function that runs what a compiler makes of the graph of `fn`; see `aot_autograd`."""
+    from taeda._dynamo._compiled import compiled
+
+    return compiled(fn, aot_autograd(fw_compiler=fw_compiler))
+
+
+class _Compiled(nn.Module):
+    def __init__(self, mod: nn.Module, call: Callable[..., Any]) -> None:
+        super().__init__()
+        self.orig_module = mod
+        object.__setattr__(self, "_call", call)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)  # type: ignore[operator]
+
+
+def aot_module(mod: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+    """A module that runs what a compiler makes of the graph of `mod`, which is its member `orig_module`."""
+    return _Compiled(mod, aot_function(mod, *args, **kwargs))
+
+
+def aot_module_simplified(
+    mod: nn.Module, args: Any, fw_compiler: Callable[..., Any], *_: Any, **__: Any
+) -> Callable[..., Any]:
+    """What a compiler makes of a graph module whose inputs are `args`: a function of these."""
+    return _unboxed(fw_compiler(mod, list(args)))
+
+
+@make_boxed_compiler
+def nop(fx_g: Any, inps: Any) -> Any:
+    """The graph as it is."""
+    return fx_g
+
+
+@make_boxed_compiler
+def print_compile(fx_g: Any, inps: Any) -> Any:
+    """Print the graph's program and take it as it is."""
+    print(fx_g.code)
+    return fx_g
+
+
+ts_compile = nop
+
+
+def default_partition(joint_module: Any, _joint_inputs: Any, **_: Any) -> Any:
+    """Not there: forward and backward are never one graph.
+
+    Raises:
+        NotImplementedError: Always.
+    """
+    raise NotImplementedError(
+        "default_partition is not there: gradients come from autograd, not from a joint graph"
+    )
+
+
+min_cut_rematerialization_partition = default_partition
+
+
+def memory_efficient_fusion(fn: Any, **_: Any) -> Any:
+    """The function or module through a graph that runs as it is."""
+    return (aot_module if isinstance(fn, nn.Module) else aot_function)(fn, nop)
+
+
+def get_graph_being_compiled() -> str:
+    """The name of the graph that is being compiled."""
+    return "model"
+
+
+get_aot_graph_name = get_graph_being_compiled
+
+
+def get_aot_compilation_context() -> tuple[list[str], Any, int]:
+    """Names, settings and number of the graph that is being compiled."""
+    return ["model"], None, 0

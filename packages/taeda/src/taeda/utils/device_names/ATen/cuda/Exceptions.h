@@ -1,0 +1,3 @@
+// What PyTorch has under this name; see c10/cuda/CUDAException.h.
+#pragma once
+#include "c10/cuda/CUDAException.h"
