@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -185,6 +184,20 @@ _OPERATORS = {
 _library: Library | None = None
 
 
+class _Facts:
+    """What the compiled library tells of itself: it aligns, and was built with no toolkit of a device."""
+
+    @staticmethod
+    def is_align_available() -> bool:
+        """Whether `forced_align` is there."""
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.endswith("_version"):
+            raise AttributeError(f"_torchaudio has no operator {name!r} here")
+        return lambda: None
+
+
 def install() -> None:
     """Define them, once."""
     global _library
@@ -194,4 +207,4 @@ def install() -> None:
     for function, signature in _OPERATORS.items():
         _library.define(f"{function.__name__}({signature}")
         _library.impl(function.__name__, function, "CompositeExplicitAutograd")
-    vars(_C.ops)["_torchaudio"] = SimpleNamespace(is_align_available=lambda: True, cuda_version=lambda: None)
+    vars(_C.ops)["_torchaudio"] = _Facts()
