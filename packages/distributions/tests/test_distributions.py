@@ -439,4 +439,6 @@ def test_samples_of_parameters_that_have_none():
     near = d.VonMises(t(0.0), t(4e10)).sample((10000,))
     assert near.std().item() == pytest.approx(5e-6, rel=0.05)
     assert d.VonMises(t(0.0), t(2e9)).sample((10000,)).std().item() == pytest.approx(2e9**-0.5, rel=0.05)
+    even = d.VonMises(t(0.0), t(0.0), validate_args=False).sample((20000,))
+    assert stats.kstest(even.numpy().ravel(), stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 1e-4
     assert d.VonMises(t(1.0), t(1e300)).sample().item() == pytest.approx(1.0)
