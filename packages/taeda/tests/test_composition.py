@@ -281,4 +281,6 @@ print(layer.weight.grad.tolist(), kept.grad.tolist(), again is taeda)
 
 def test_programs_that_take_the_library_out_of_the_imported_modules():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
-    assert (done.stdout.split("\n")[:2], done.returncode) == (["4.0", "[[1.0, 1.0]] [1.0, 1.0] False"], 0), done.stderr
+    assert (done.stdout.split("\n")[:2], done.returncode) == (["4.0", "[[1.0, 1.0]] [1.0, 1.0] False"], 0), (
+        done.stderr
+    )
