@@ -57,5 +57,5 @@ def test_what_is_refused(operands):
         F.scaled_mm(a, b, [one, one], [BLOCKS, WHOLE], one, WHOLE)
     with pytest.raises(ValueError, match="'swizzle_b'"):
         F.scaled_mm(a, b, one, WHOLE, one, WHOLE, swizzle_b=F.SwizzleType.SWIZZLE_32_4_4)
-    with pytest.raises(RuntimeError, match="matrices that can be multiplied"):
+    with pytest.raises(RuntimeError, match="matrices that fit each other"):
         F.scaled_mm(a, a, one, WHOLE, one, WHOLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from taeda_nn._bind import Tensor, op, tensor
+from taeda_nn._bind import Tensor, tensor
 
 __all__ = ["ScalingType", "SwizzleType", "scaled_grouped_mm", "scaled_mm"]
 
@@ -58,6 +58,22 @@ def _scale(op: str, name: str, scale: Any, recipe: Any, swizzle: Any, whole: tup
     return scale
 
 
+def _product(
+    op: str, mat_a: Tensor, mat_b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None, dtype: Any
+) -> Tensor:
+    """The product of two matrices and of their factors."""
+    if mat_a.dim() != 2 or mat_b.dim() != 2 or mat_a.shape[1] != mat_b.shape[0]:
+        raise RuntimeError(
+            f"{op}: found shapes {tuple(mat_a.shape)} and {tuple(mat_b.shape)}, expected matrices that fit each other"
+        )
+    if not (mat_a.is_floating_point() and mat_b.is_floating_point()):
+        raise RuntimeError(f"{op}: found dtypes {mat_a.dtype} and {mat_b.dtype}, expected floating ones")
+    made = mat_a.float() @ mat_b.float()
+    for scale in (scale_a, scale_b):
+        made = made * (scale.reshape(()) if scale.numel() == 1 else scale)
+    return (made if bias is None else made + bias).to(mat_a.dtype if dtype is None else dtype)
+
+
 def scaled_mm(
     mat_a: Tensor,
     mat_b: Tensor,
@@ -105,7 +121,7 @@ def scaled_mm(
         raise ValueError(f"scaled_mm: argument 'contraction_dim' is {contraction_dim}, expected ()")
     a = _scale("scaled_mm", "a", scale_a, scale_recipe_a, swizzle_a, (mat_a.shape[0], 1))
     b = _scale("scaled_mm", "b", scale_b, scale_recipe_b, swizzle_b, (1, mat_b.shape[-1]))
-    return op("_scaled_mm")(mat_a, mat_b, a, b, bias=bias, out_dtype=output_dtype)
+    return _product("scaled_mm", mat_a, mat_b, a, b, bias, output_dtype)
 
 
 def scaled_grouped_mm(
@@ -166,11 +182,18 @@ def scaled_grouped_mm(
             f"scaled_grouped_mm: argument 'offs' has {len(ends)} entries, expected {groups}, one a group"
         )
     spans = zip([0, *ends[:-1]], ends, strict=True)
-    dtype = mat_a.dtype if output_dtype is None else output_dtype
     rows = a.reshape(-1, 1).expand(mat_a.shape[0], 1)
     return tensor.cat(
         [
-            op("_scaled_mm")(mat_a[low:high], mat_b[i], rows[low:high], b[i : i + 1], out_dtype=dtype)
+            _product(
+                "scaled_grouped_mm",
+                mat_a[low:high],
+                mat_b[i],
+                rows[low:high],
+                b[i : i + 1],
+                None,
+                output_dtype,
+            )
             for i, (low, high) in enumerate(spans)
         ]
     )
