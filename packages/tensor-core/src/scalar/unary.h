@@ -105,8 +105,9 @@ TAEDA_HD inline T sinc_of(T x) {
     return from_host<T>(sin(y) / y);
   } else {
     // Without the half turns, whose rounding would be an error beside small sines.
-    const double turns = double(x), whole = std::nearbyint(turns), sine = std::sin(kPi * (turns - whole));
-    return T((std::fmod(whole, 2.0) == 0 ? sine : -sine) / (kPi * turns));
+    const double turns = double(x), whole = std::nearbyint(turns), half = 0.5 * whole, y = kPi * (turns - whole);
+    const double sine = is_same<T, float> ? vsin(y) : std::sin(y);
+    return T((half == std::nearbyint(half) ? sine : -sine) / (kPi * turns));
   }
 }
 TAEDA_HD inline double erfc_of(double x) { return std::erfc(x); }
@@ -122,6 +123,10 @@ template <class T>
 TAEDA_HD inline T logit_of(T x, T low) {
   const T high = T(1) - low, bounded = x < low ? low : x > high ? high : x;
   const T y = low >= T(0) ? bounded : x;
+  if constexpr (is_same<T, float>) {
+    const double odds = double(y) / (1.0 - double(y));
+    return log_of_single(log2_core(odds) * 0.69314718055994530942, float(odds));
+  }
   // Around a half the numerator is exact, so that nothing is lost where the result is small.
   const bool below = y < T(0.5);
   const T size = vlog1p((below ? T(1) - T(2) * y : T(2) * y - T(1)) / (below ? y : T(1) - y));
