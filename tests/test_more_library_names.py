@@ -389,7 +389,7 @@ def test_folders_and_names_of_extensions(tmp_path, monkeypatch, capsys):
     folder = cpp_extension._get_build_directory("mine", verbose=True)
     assert folder == str(tmp_path / "mine") and (tmp_path / "mine").is_dir()
     assert folder in capsys.readouterr().out
-    assert cpp_extension.HIP_HOME is None and cpp_extension.COMMON_NVCC_FLAGS == []
+    assert cpp_extension.HIP_HOME is None and "--expt-relaxed-constexpr" in cpp_extension.COMMON_NVCC_FLAGS
     assert cpp_extension.LIB_EXT in (".so", ".dylib")
 
 
@@ -432,3 +432,56 @@ def test_parameters_of_wrapping_classes_are_of_their_class():
     assert dict(module.named_parameters())["weight"].elem.tolist() == [[1.0, 1.0]]
     module.bfloat16()
     assert module.weight.dtype == taeda.bfloat16 and module.weight.elem.dtype == taeda.float32
+
+
+def test_names_of_a_compilers_inside_can_be_imported():
+    from taeda._dynamo.source import LocalSource
+    from taeda._dynamo.variables.base import VariableTracker
+    from taeda._inductor.compile_fx import compile_fx
+    from taeda._inductor.lowering import register_lowering
+    from taeda._inductor.pattern_matcher import PatternMatcherPass, stable_topological_sort
+    from taeda.fx.passes.tools_common import legalize_graph
+    from taeda.jit.frontend import FrontendError
+    from taeda.onnx.utils import export
+
+    assert stable_topological_sort is legalize_graph and export is taeda.onnx.export
+    assert issubclass(FrontendError, Exception) and VariableTracker is taeda._dynamo.variables.VariableTracker
+    for kind in (LocalSource, PatternMatcherPass):
+        with pytest.raises(NotImplementedError, match="no compiler"):
+            kind()
+    with pytest.raises(NotImplementedError, match=r"register_lowering"):
+        register_lowering(taeda.add)
+    assert taeda.compile(taeda.exp, backend=compile_fx)(taeda.zeros(1)).item() == 1
+
+
+def test_graphs_are_counted():
+    from taeda._dynamo.testing import CompileCounter, CompileCounterWithBackend, EagerAndRecordGraphs
+
+    counts, kept, both = CompileCounter(), EagerAndRecordGraphs(), CompileCounterWithBackend("eager")
+    for backend in (counts, kept, both):
+        run = taeda.compile(lambda x: x.exp() + 1, backend=backend)
+        assert run(taeda.zeros(1)).item() == 2 and run(taeda.ones(1)).item() > 2
+    assert (counts.frame_count, counts.op_count) == (1, 2) == (both.frame_count, both.op_count)
+    assert len(kept.graphs) == len(both.graphs) == 1
+
+
+def test_sets_in_order_and_settings_of_modules(monkeypatch):
+    import sys
+    from types import ModuleType
+
+    from taeda.utils._config_module import Config, install_config_module
+    from taeda.utils._ordered_set import OrderedSet
+
+    items = OrderedSet([3, 1, 2, 1])
+    assert list(items) == [3, 1, 2] and list(items - {1}) == [3, 2] and items == {1, 2, 3}
+    assert list(items.union([0], [3])) == [3, 1, 2, 0] and items.pop() == 2 and items.issubset([1, 3, 5])
+    with pytest.raises(KeyError):
+        OrderedSet().pop()
+    monkeypatch.setenv("WORD_OF_A_TEST", "1")
+    made = ModuleType("settings_of_a_test")
+    monkeypatch.setitem(sys.modules, "settings_of_a_test", made)
+    made.depth, made.fast = 3, Config(default=False, env_name_default="WORD_OF_A_TEST")
+    install_config_module(made)
+    with made.patch(depth=5):
+        assert made.depth == 5
+    assert made.depth == 3 and made.fast is True and made.to_dict()["depth"] == 3

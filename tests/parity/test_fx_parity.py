@@ -139,3 +139,74 @@ def test_folded_normalization():
         before, after = layers(lib)(lib.from_numpy(x)), made(lib.from_numpy(x))
         assert lib.allclose(before[1], after[1], atol=1e-5)
     assert results[0] == results[1]
+
+
+def two_layers(lib):
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = lib.nn.Linear(3, 4), lib.nn.Linear(4, 2)
+            self.scale = lib.nn.Parameter(lib.ones(2))
+
+        def forward(self, x):
+            return self.last(lib.relu(self.first(x))) + self.scale * 3
+
+    return Net()
+
+
+def passes(lib, net):
+    if lib is taeda:
+        from taeda.fx.experimental.const_fold import split_const_subgraphs
+        from taeda.fx.experimental.meta_tracer import symbolic_trace
+        from taeda.fx.passes.graph_manipulation import get_size_of_all_nodes, replace_target_nodes_with
+        from taeda.fx.passes.split_utils import split_by_tags
+        from taeda.fx.passes.tools_common import get_node_target, is_node_output_tensor, legalize_graph
+    else:
+        from torch.fx.experimental.const_fold import split_const_subgraphs
+        from torch.fx.experimental.meta_tracer import symbolic_trace
+        from torch.fx.passes.graph_manipulation import get_size_of_all_nodes, replace_target_nodes_with
+        from torch.fx.passes.split_utils import split_by_tags
+        from torch.fx.passes.tools_common import get_node_target, is_node_output_tensor, legalize_graph
+
+    x = lib.ones(2, 3)
+    graph = lib.fx.symbolic_trace(net)
+    get_size_of_all_nodes(graph, [x])
+    found = {"sizes": [tuple(n.size_bytes) for n in graph.graph.nodes if n.op != "output"]}
+    calls = [n for n in graph.graph.nodes if n.op.startswith("call")]
+    found["targets"] = [get_node_target(dict(graph.named_modules()), n) for n in calls]
+    found["tensors"] = [is_node_output_tensor(n) for n in graph.graph.nodes]
+    for index, node in enumerate(calls):
+        node.tag = "early" if index < 2 else "late"
+    parts, paths = split_by_tags(graph, ["early", "late"], return_fqn_mapping=True)
+    found["parts"] = [(n.op, n.name) for n in parts.graph.nodes], paths
+    folded = split_const_subgraphs(lib.fx.symbolic_trace(net))
+    found["folded"] = sorted(n.op for n in folded.graph.nodes)
+    shaped = symbolic_trace(lambda v: v.view(-1) if v.dim() == 2 and v.shape[1] == 3 else v, {"v": x})
+    found["shaped"] = [(n.op, n.name) for n in shaped.graph.nodes]
+    other = lib.fx.symbolic_trace(net)
+    replace_target_nodes_with(other, "call_function", lib.relu, "call_function", lib.sigmoid)
+    legalize_graph(other).recompile()
+    found["values"] = [made(x).detach().numpy() for made in (parts, folded, shaped, other)]
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")
+def test_passes_over_graphs():
+    theirs, mine = two_layers(torch), two_layers(taeda)
+    mine.load_state_dict(
+        {name: taeda.from_numpy(value.numpy()) for name, value in theirs.state_dict().items()}
+    )
+    expected, found = passes(torch, theirs), passes(taeda, mine)
+    for left, right in zip(found.pop("values"), expected.pop("values"), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-6)
+    assert found == expected
+
+
+def test_a_circle_has_no_order():
+    from taeda.fx.passes.tools_common import legalize_graph
+
+    made = taeda.fx.symbolic_trace(lambda x: (x + 1) * 2)
+    first, second = list(made.graph.nodes)[1:3]
+    first.args = (second, 1)
+    with pytest.raises(RuntimeError, match="circle"):
+        legalize_graph(made)

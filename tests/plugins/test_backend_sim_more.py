@@ -290,6 +290,80 @@ def test_formats_of_others_lie_on_it(sim):
     assert sim.lines(program) == ["taeda.halves [0.5, 3.0] [3.0]"]
 
 
+def test_kernels_read_and_write_float8(sim):
+    program = """
+        import taeda
+
+        taeda.manual_seed(0)
+        for dtype in (taeda.float8_e4m3fn, taeda.float8_e5m2):
+            codes = taeda.arange(256).to(taeda.uint8).view(dtype)
+            here, there = codes.to(taeda.float32), codes.to("sim").to(taeda.float32).cpu()
+            print(here.nan_to_num(7e5, 1e6, -1e6).equal(there.nan_to_num(7e5, 1e6, -1e6)))
+            known = here[here.isfinite()].sort()[0]
+            between = (known[1:] + known[:-1]) / 2  # halves go to the even code
+            odd = taeda.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 464.1, 61439.0, 61440.0])
+            wide = taeda.randn(5000) * 10.0 ** taeda.randint(-6, 6, (5000,))
+            x = taeda.cat([known, between, odd, wide])
+            print(x.to(dtype).view(taeda.uint8).equal(x.to("sim").to(dtype).cpu().view(taeda.uint8)))
+    """
+    assert sim.lines(program) == ["True"] * 4
+
+
+def test_products_with_weights_of_few_bits(sim):
+    program = """
+        import taeda
+        from taeda.nn import functional as F
+
+        taeda.manual_seed(0)
+        x, scales = taeda.randn(2, 3, 5), taeda.rand(4)
+        numbers = taeda.randint(-8, 8, (4, 5))
+        packed = numbers.to(taeda.int4).to("sim").packed
+        found = taeda.ops.sim.linear_int4(x.to("sim"), packed, scales.to("sim"))
+        print(taeda.allclose(found.cpu(), F.linear(x, numbers * scales[:, None]), atol=1e-5))
+        small = taeda.randn(4, 5).to(taeda.float8_e4m3fn)
+        found = taeda.ops.sim.linear_float8(x.to("sim"), small.to("sim"), scales.to("sim"))
+        print(taeda.allclose(found.cpu(), F.linear(x, small.float() * scales[:, None]), atol=1e-5))
+        try:
+            taeda.ops.sim.linear_int4(x.to("sim"), packed[:, :2], scales.to("sim"))
+        except ValueError as complaint:
+            print(complaint)
+    """
+    found = sim.lines(program)
+    assert (
+        found[:2] == ["True", "True"] and "expected float32 input, a weight of its last dimension" in found[2]
+    )
+
+
+def test_autocast_scaling_and_random_state_are_the_devices_own(sim):
+    program = """
+        import taeda
+
+        x = taeda.randn(4, 4).to("sim")
+        with taeda.autocast("sim", dtype=taeda.float16):
+            print((x @ x).dtype, x.exp().dtype, taeda.nn.functional.linear(x, x).dtype, (x.cpu() @ x.cpu()).dtype)
+        model = taeda.nn.Linear(4, 2).to("sim")
+        optimizer = taeda.optim.SGD(model.parameters(), lr=0.5)
+        scaler = taeda.amp.GradScaler("sim", init_scale=8.0)
+        weight = model.weight.detach().cpu()
+        scaler.scale(model(x).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        expected = weight - 0.5 * x.cpu().sum(0)
+        print(taeda.allclose(model.weight.cpu(), expected.expand(2, 4), atol=1e-5), scaler.get_scale())
+        optimizer.zero_grad()
+        scaler.scale(model(x).sum() * float("inf")).backward()
+        scaler.step(optimizer)  # skipped: a gradient is infinite
+        scaler.update()
+        print(taeda.allclose(model.weight.cpu(), expected, atol=1e-5), scaler.get_scale())
+        state = taeda.sim.get_rng_state()
+        first = taeda.rand(3, device="sim").cpu()
+        taeda.sim.set_rng_state(state)
+        print(taeda.rand(3, device="sim").cpu().equal(first))
+    """
+    types = "taeda.float16 taeda.float32 taeda.float16 taeda.float32"
+    assert sim.lines(program) == [types, "True 8.0", "True 4.0", "True"]
+
+
 def test_a_layout_of_its_own_goes_round_and_computes(sim):
     program = """
         import io

@@ -1,6 +1,9 @@
 """Distributions against SciPy and mathematics: densities, moments, samples, gradients, shapes, wrong calls."""
 
+import contextlib
+import functools
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -392,3 +395,97 @@ def test_expand_and_names():
     assert isinstance(d.Normal(0.0, 1.0).sample(), tc.Tensor) and d.Bernoulli(
         logits=t(0.0)
     ).probs.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("logit", [3.0, 30.0, 400.0, 1e4])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_continuous_bernoulli_of_extreme_odds(logit, sign):
+    """It is an exponential distribution that ends at one, or its mirror image."""
+    odds = t(sign * logit).requires_grad_()
+    ours = d.ContinuousBernoulli(logits=odds)
+    theirs = stats.truncexpon(b=logit, scale=1 / logit)
+
+    def mirrored(x):
+        return x if sign < 0 else 1 - x
+
+    near = mirrored(t(0.0, 0.1 / logit, 1 / logit, 0.5, 1.0))
+    at = np.array([0.0, 0.1 / logit, 1 / logit, 0.5, 1.0])
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
+    close(ours.log_prob(near).detach().numpy(), theirs.logpdf(at))
+    close(mirrored(ours.cdf(near).detach().numpy()), theirs.cdf(at))
+    close(mirrored(ours.icdf(near).detach().numpy()), theirs.ppf(at))
+    close(mirrored(ours.mean.item()), theirs.mean())
+    close(ours.variance.item(), 1 / logit**2 - 1 / (4 * math.sinh(min(logit, 700) / 2) ** 2))
+    close(ours.entropy().item(), 1 - logit / math.expm1(min(logit, 700)) - theirs.logpdf(0))
+    total = ours.log_prob(near).sum() + ours.mean + ours.entropy() + ours.icdf(near[1:3]).sum()
+    (gradient,) = grad(total.sum(), odds)
+    assert math.isfinite(gradient.item())
+
+
+def test_samples_of_parameters_that_have_none():
+    """They end, and are not numbers."""
+    wrong = t(math.nan, -1.0)
+    drawn = [
+        d.Gamma(wrong, 1.0, validate_args=False).sample(),
+        d.Dirichlet(t(math.nan, 1.0), validate_args=False).sample(),
+        d.StudentT(t(math.nan), validate_args=False).sample(),
+        d.VonMises(0.0 * wrong, wrong, validate_args=False).sample(),
+        d.Binomial(
+            t(math.nan, 20.0, 0.0, math.inf), t(0.5, math.nan, math.nan, 0.5), validate_args=False
+        ).sample(),
+    ]
+    assert all(bool(x.isnan().all()) for x in drawn)
+    tc.manual_seed(0)
+    assert d.Gamma(t(math.inf, 2.0), 1.0).sample()[0] == math.inf
+    assert d.VonMises(t(0.5), t(math.inf), validate_args=False).sample().tolist() == pytest.approx([0.5])
+    near = d.VonMises(t(0.0), t(4e10)).sample((10000,))
+    assert near.std().item() == pytest.approx(5e-6, rel=0.05)
+    assert d.VonMises(t(0.0), t(2e9)).sample((10000,)).std().item() == pytest.approx(2e9**-0.5, rel=0.05)
+    even = d.VonMises(t(0.0), t(0.0), validate_args=False).sample((20000,))
+    assert stats.kstest(even.numpy().ravel(), stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 1e-4
+    assert d.VonMises(t(1.0), t(1e300)).sample().item() == pytest.approx(1.0)
+
+
+SAMPLED = {
+    "Bernoulli": lambda v, one: d.Bernoulli(logits=v),
+    "Beta": d.Beta,
+    "Binomial": lambda v, one: d.Binomial(5, probs=v),
+    "Binomial of counts": lambda v, one: d.Binomial(v, probs=0.7 * one),
+    "Categorical": lambda v, one: d.Categorical(logits=tc.stack([v, one], -1)),
+    "Chi2": lambda v, one: d.Chi2(v),
+    "ContinuousBernoulli": lambda v, one: d.ContinuousBernoulli(logits=v),
+    "Dirichlet": lambda v, one: d.Dirichlet(tc.stack([v, one], -1)),
+    "FisherSnedecor": lambda v, one: d.FisherSnedecor(v, 3 * one),
+    "Gamma": d.Gamma,
+    "Geometric": lambda v, one: d.Geometric(logits=v),
+    "InverseGamma": d.InverseGamma,
+    "Kumaraswamy": d.Kumaraswamy,
+    "LKJCholesky": lambda v, one: d.LKJCholesky(3, v),
+    "NegativeBinomial": lambda v, one: d.NegativeBinomial(v, 0.5 * one),
+    "Poisson": lambda v, one: d.Poisson(v),
+    "RelaxedBernoulli": lambda v, one: d.RelaxedBernoulli(v, 0.5 * one),
+    "StudentT": lambda v, one: d.StudentT(v),
+    "VonMises": lambda v, one: d.VonMises(0 * one, v),
+    "VonMises of means": d.VonMises,
+    "Wishart": lambda v, one: d.Wishart(v, tc.eye(2, dtype=f64)),
+}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0, 0.0, 1e-300, 1e-15, 1e15, 1e300])
+@pytest.mark.parametrize("name", SAMPLED)
+def test_sampling_ends_whatever_the_parameters(name, value):
+    def stop(*_):
+        pytest.fail(f"{name} of {value} draws for more than 20 s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(20)
+    validates = d.Distribution._validate_args
+    d.Distribution.set_default_validate_args(False)
+    try:
+        with contextlib.suppress(ValueError, RuntimeError):
+            drawn = SAMPLED[name](t(value)[0], t(1.0)[0]).sample((3,))
+            assert drawn.shape[0] == 3
+    finally:
+        d.Distribution.set_default_validate_args(validates)
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -256,6 +256,26 @@ def test_operators_with_kernels_and_derivatives(folder):
         torch.ops.scaling.scale(torch.tensor([1]))
 
 
+def test_functions_under_the_keys_of_autograd_composites_and_shapes(folder):
+    cpp_extension.load("keyed", str(SOURCES / "keys.cpp"), build_directory=folder)
+    scale, quadruple = torch.ops.keyed.scale, torch.ops.keyed.quadruple
+    assert scale(torch.ones(2)).tolist() == [3, 3]
+    x = torch.ones(2, requires_grad=True)
+    scale(x, 4.0).sum().backward()
+    assert x.grad.tolist() == [6, 6]  # the function of recorded calls was asked, and its own call the kernel
+    with torch.no_grad():
+        assert not scale(x).requires_grad
+    x.grad = None
+    quadruple(x).sum().backward()
+    assert quadruple(x).tolist() == [4, 4] and x.grad.tolist() == [8, 8]
+    assert scale(torch.ones(2, 3, device="meta")).shape == (2, 3)
+    y = torch.zeros(2)
+    before = y._version
+    torch.ops.keyed.add_one(y)
+    assert y.tolist() == [1, 1] and y._version > before
+    torch.library.opcheck(scale, (torch.ones(3),))
+
+
 def test_what_cannot_be_built_is_refused_before_a_compiler_is_called():
     with pytest.raises(ValueError, match="must be an identifier"):
         cpp_extension.load("no-name", ["x.cpp"])

@@ -1,5 +1,6 @@
 """Functions beside the operators, sequences, statistics of running programs, nested tensors."""
 
+import math
 from datetime import timedelta
 
 import numpy as np
@@ -202,3 +203,8 @@ def test_rrelu_in_place():
     y = taeda.tensor([-8.0, 2.0], requires_grad=True)
     taeda.nn.functional.rrelu(y * 1, 0.25, 0.25, inplace=True).sum().backward()
     assert y.grad.tolist() == [0.25, 1]
+
+
+def test_binomial_of_what_is_not_finite():
+    count, chance = taeda.tensor([math.nan, 20.0, math.inf, 20.0]), taeda.tensor([0.5, math.nan, 0.5, 1.0])
+    assert taeda.binomial(count, chance).isnan().tolist() == [True, True, True, False]

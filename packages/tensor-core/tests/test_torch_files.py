@@ -198,6 +198,10 @@ def test_tensors_with_attributes_and_of_subclasses():
     x = tc.ones(2)
     x.note = "n"
     assert load(written(x)).note == "n"
+    file = io.BytesIO()
+    save({"x": x, "plain": tc.zeros(1)}, file)  # in the format that keeps it
+    file.seek(0)
+    assert load(file)["x"].note == "n"
     marked = tc.Tensor._make_subclass(class_, tc.ones(3), False)
     with pytest.raises(CheckpointError, match="Marked"):
         load(written(marked))

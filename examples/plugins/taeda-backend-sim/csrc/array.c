@@ -6,11 +6,11 @@
 #include "sim.h"
 
 size_t size_of(int dtype) {
-  static const unsigned char sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  static const unsigned char sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
   return sizes[dtype];
 }
-bool is_real(int dtype) { return dtype >= TAEDA_FLOAT16 && dtype <= TAEDA_FLOAT64; }
-bool is_offered(int dtype) { return dtype != TAEDA_UINT64 && dtype != TAEDA_BFLOAT16 && dtype < TAEDA_COMPLEX64; }
+bool is_real(int d) { return (d >= TAEDA_FLOAT16 && d <= TAEDA_FLOAT64) || d == TAEDA_FLOAT8_E4M3FN || d == TAEDA_FLOAT8_E5M2; }
+bool is_offered(int dtype) { return is_real(dtype) ? dtype != TAEDA_BFLOAT16 : dtype < TAEDA_UINT64; }
 Array array(Call* call, bool real, int64_t n) { return (Array){real, n, {take(call, (size_t)n * 8)}}; }
 
 /* --- halves --- */
@@ -40,7 +40,9 @@ static uint16_t to_half(double value) {
   WHOLE(TAEDA_INT8, int8_t, v) WHOLE(TAEDA_INT16, int16_t, v) WHOLE(TAEDA_INT32, int32_t, v)      \
   WHOLE(TAEDA_INT64, int64_t, v) WHOLE(TAEDA_UINT8, uint8_t, v) WHOLE(TAEDA_UINT16, uint16_t, v)  \
   WHOLE(TAEDA_UINT32, uint32_t, v) REAL(TAEDA_FLOAT16, uint16_t, from_half(*p), to_half(v))       \
-  REAL(TAEDA_FLOAT32, float, *p, v) REAL(TAEDA_FLOAT64, double, *p, v)
+  REAL(TAEDA_FLOAT32, float, *p, v) REAL(TAEDA_FLOAT64, double, *p, v)                            \
+  REAL(TAEDA_FLOAT8_E4M3FN, uint8_t, sim_from_float8(*p, TAEDA_FLOAT8_E4M3FN), sim_to_float8(v, TAEDA_FLOAT8_E4M3FN)) \
+  REAL(TAEDA_FLOAT8_E5M2, uint8_t, sim_from_float8(*p, TAEDA_FLOAT8_E5M2), sim_to_float8(v, TAEDA_FLOAT8_E5M2))
 #define READ_WHOLE(number, T, put) \
   case number:                     \
     for (const T* p = from; n--; p += step) *to.i++ = *p; \

@@ -34,14 +34,12 @@ struct Job {
   const char* name; /* of what profilers are told, with the bytes that are copied; null: nothing */
   uint64_t nbytes, origin, session, site;
 };
-void sim_free_job(Job* job);
-int32_t fail(Job* job, int32_t status, const char* format, ...);
+void sim_free_job(Job* job), sim_offer_streams(taeda_backend* backend);
+int32_t fail(Job* job, int32_t status, const char* format, ...), sim_synchronize(void* context, int32_t index);
 Stream* sim_stream(int32_t index, taeda_stream handle); /* null: the device's default stream */
 void sim_submit(Stream* stream, Job* job), sim_submit_call(Stream* stream, void (*run)(void*), void* context); /* cannot fail */
-int32_t sim_wait(Stream* stream);                /* the first error since the last wait comes out */
-void sim_order(Stream* stream, Stream* waiting); /* work on `waiting` goes on when what is now in `stream` is done */
-int32_t sim_synchronize(void* context, int32_t index);
-void sim_offer_streams(taeda_backend* backend);
+int32_t sim_wait(Stream* stream);                             /* the first error since the last wait comes out */
+void sim_order(Stream* stream, Stream* waiting);              /* work on `waiting` goes on when what is now in `stream` is done */
 void sim_announce(Job* job);                                  /* more/activities.c, for profilers: a job is submitted, ... */
 int32_t sim_run(Job* job, int32_t index, const void* stream); /* ... and runs; null: in the default stream */
 void sim_offer_more(taeda_backend* backend);                  /* more/more.c: what the running taeda knows of */
@@ -102,14 +100,15 @@ typedef struct Array {
 } Array;
 bool is_real(int dtype), is_offered(int dtype);
 size_t size_of(int dtype);
+double sim_from_float8(uint8_t code, int dtype); /* more/small.c */
+uint8_t sim_to_float8(double value, int dtype);
 Array array(Call* call, bool real, int64_t n);
 Array load(Call* call, const View* view, int dtype); /* in row-major order, converted as if to `dtype` */
 void load_into(Array to, const View* view);          /* of the view's class */
 void store(const View* view, Array from);
 static inline Array part(Array a, int64_t begin, int64_t n) { return a.i += begin, a.n = n, a; }
 View with_last(const View* view, uint64_t dims); /* the dimensions of the mask come last */
-View broadcast(const View* view, const View* to);
-View sliced(const View* view, int dim, int64_t begin, int64_t n);
+View broadcast(const View* view, const View* to), sliced(const View* view, int dim, int64_t begin, int64_t n);
 View made(Call* call, int dtype, int ndim, const int64_t* sizes); /* of memory of the call */
 static inline int wrap_dim(int64_t dim, int ndim) { return ndim == 0 ? 0 : (int)(dim < 0 ? dim + ndim : dim); }
 
@@ -121,5 +120,4 @@ void sort_places(Array a, bool descending, int64_t* places); /* stable */
 /* --- index.c: the table of kernels that add to places, in whatever order where the device races. */
 extern const char kAdds[];
 extern const Kernel kLineKernels[], kIndexKernels[], kProductKernels[], kPoolKernels[], kRandomKernels[];
-int32_t sim_register_elementwise(void);
-int32_t sim_register_more(void);
+int32_t sim_register_elementwise(void), sim_register_more(void);

@@ -14,6 +14,7 @@ whose integrands fall from s = 0 on, so that a Gauss-Legendre rule over where th
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from taeda_distributions.utils import tiny
@@ -60,8 +61,11 @@ def _ends(a: Any, x: Any, distance: Any, below: Any) -> Any:
 
 
 def sample_standard_gamma(concentration: Any) -> Any:
-    """Standard gamma samples, one for each concentration, without gradients."""
-    a = concentration.detach().to(tensor.float64)
+    """Standard gamma samples, one for each concentration, without gradients; NaN where it is NaN or negative."""
+    given = concentration.detach().to(tensor.float64)
+    # Others have no samples, or only one: every proposal would be rejected.
+    drawn = (given >= 0) & given.isfinite()
+    a = tensor.where(drawn, given, tensor.ones_like(given))
     small = a < 1
     boosted = tensor.where(small, a + 1, a)
     found = _marsaglia_tsang(boosted)
@@ -70,7 +74,8 @@ def sample_standard_gamma(concentration: Any) -> Any:
         min=tiny(tensor.float64)
     )
     shrunk = (found.log() + uniform.log() / a).exp()
-    return tensor.where(small, shrunk, found).to(concentration.dtype).clamp(min=tiny(concentration.dtype))
+    found = tensor.where(small, shrunk, found).to(concentration.dtype).clamp(min=tiny(concentration.dtype))
+    return tensor.where(drawn, found, tensor.where(given > 0, given, math.nan).to(concentration.dtype))
 
 
 def _marsaglia_tsang(a: Any) -> Any:

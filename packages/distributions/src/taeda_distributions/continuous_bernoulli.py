@@ -61,26 +61,35 @@ class ContinuousBernoulli(ExponentialFamily):
     def _away(self) -> Any:
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
-    def _cut(self) -> Any:
-        """p where it is away from one half, a number away from it elsewhere."""
-        return tensor.where(self._away(), self.probs, self._lims[0] * tensor.ones_like(self.probs))
+    def _below(self) -> Any:
+        """Minus the logit's absolute value where p is away from one half, a number away from zero elsewhere.
+
+        The formulas are those of p below one half: exponentials of it do not overflow, and the other half mirrors it.
+        """
+        elsewhere = math.log(self._lims[0] / (1.0 - self._lims[0])) * tensor.ones_like(self.logits)
+        return tensor.where(self._away(), -self.logits.abs(), elsewhere)
 
     def _log_normalizing(self) -> Any:
         """log of the constant; by Taylor's series near one half."""
-        cut = self._cut()
-        low = tensor.where(cut <= 0.5, cut, tensor.zeros_like(cut))
-        high = tensor.where(cut >= 0.5, cut, tensor.ones_like(cut))
-        distance = tensor.where(cut <= 0.5, tensor.log1p(-2.0 * low), tensor.log(2.0 * high - 1.0))
-        exact = tensor.log((tensor.log1p(-cut) - tensor.log(cut)).abs()) - distance
+        below = self._below()
+        exact = tensor.log(below / tensor.tanh(0.5 * below))
         x = (self.probs - 0.5).pow(2)
         return tensor.where(self._away(), exact, math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x)
 
+    def _mean_below(self) -> Any:
+        """The mean where p is replaced by the smaller of p and 1 - p."""
+        below = self._below()
+        exact = tensor.exp(below) / tensor.expm1(below) - 1.0 / below
+        x = -(self.probs - 0.5).abs()
+        return tensor.where(self._away(), exact, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x)
+
+    def _mirrored(self, of_below: Any) -> Any:
+        """A number of the smaller of p and 1 - p as one of p."""
+        return tensor.where(self.logits <= 0, of_below, 1.0 - of_below)
+
     @property
     def mean(self) -> Any:
-        cut = self._cut()
-        exact = cut / (2.0 * cut - 1.0) + 1.0 / (tensor.log1p(-cut) - tensor.log(cut))
-        x = self.probs - 0.5
-        return tensor.where(self._away(), exact, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x)
+        return self._mirrored(self._mean_below())
 
     @property
     def stddev(self) -> Any:
@@ -88,10 +97,8 @@ class ContinuousBernoulli(ExponentialFamily):
 
     @property
     def variance(self) -> Any:
-        cut = self._cut()
-        exact = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / (
-            tensor.log1p(-cut) - tensor.log(cut)
-        ).pow(2)
+        below = self._below()
+        exact = 1.0 / below.pow(2) - tensor.exp(below) / tensor.expm1(below).pow(2)
         x = (self.probs - 0.5).pow(2)
         return tensor.where(self._away(), exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
 
@@ -108,22 +115,20 @@ class ContinuousBernoulli(ExponentialFamily):
     def cdf(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
-        cut = self._cut()
-        exact = (cut.pow(value) * (1.0 - cut).pow(1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
+        below = self._below()
+        exact = self._mirrored(tensor.expm1(below * self._mirrored(value)) / tensor.expm1(below))
         inside = tensor.where(self._away(), exact, value)
-        inside = tensor.where(value <= 0.0, tensor.zeros_like(value), inside)
-        return tensor.where(value >= 1.0, tensor.ones_like(value), inside)
+        inside = tensor.where(value <= 0.0, tensor.zeros_like(inside), inside)
+        return tensor.where(value >= 1.0, tensor.ones_like(inside), inside)
 
     def icdf(self, value: Any) -> Any:
-        cut = self._cut()
-        exact = (tensor.log1p(-cut + value * (2.0 * cut - 1.0)) - tensor.log1p(-cut)) / (
-            tensor.log(cut) - tensor.log1p(-cut)
-        )
-        return tensor.where(self._away(), exact, value)
+        below, part = self._below(), self._mirrored(value)
+        exact = tensor.logaddexp(tensor.log1p(-part), tensor.log(part) + below) / below
+        return tensor.where(self._away(), self._mirrored(exact), value)
 
     def entropy(self) -> Any:
-        log_probs0, log_probs1 = tensor.log1p(-self.probs), tensor.log(self.probs)
-        return self.mean * (log_probs0 - log_probs1) - self._log_normalizing() - log_probs0
+        below = -self.logits.abs()
+        return softplus(below) - self._mean_below() * below - self._log_normalizing()
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:
@@ -132,5 +137,5 @@ class ContinuousBernoulli(ExponentialFamily):
     def _log_normalizer(self, x: Any) -> Any:
         away = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
         cut = tensor.where(away, x, (self._lims[0] - 0.5) * tensor.ones_like(x))
-        exact = tensor.log(tensor.special.expm1(cut).abs()) - tensor.log(cut.abs())
+        exact = cut.clamp(min=0) + tensor.log(tensor.expm1(-cut.abs()) / -cut.abs())
         return tensor.where(away, exact, 0.5 * x + x.pow(2) / 24.0 - x.pow(4) / 2880.0)

@@ -48,6 +48,7 @@ STANDS = {
     "taeda._functorch.deprecated": "taeda._functorch.package",
     "taeda._functorch.partitioners": "taeda._functorch.aot_autograd",
     "taeda._functorch.vmap": "taeda.func._vmap",
+    "taeda._C._distributed_c10d": "taeda.distributed.distributed_c10d",
     "taeda._refs.fft": "taeda.fft",
     "taeda._refs.linalg": "taeda.linalg",
     "taeda._refs.nn": "taeda.nn",
@@ -66,6 +67,7 @@ STANDS = {
     "taeda.distributed.fsdp._wrap_utils": "taeda.distributed.fsdp.wrap",
     "taeda.distributed.fsdp.flat_param": "taeda.distributed.fsdp.fully_sharded_data_parallel",
     "taeda.distributed.tensor.device_mesh": "taeda.distributed.device_mesh",
+    "taeda.utils._cxx_pytree": "taeda.utils._pytree",
     "taeda.nn.utils._per_sample_grad": "taeda.func._per_sample",
     "taeda.nn.intrinsic": "taeda.ao.nn.intrinsic",
     "taeda.nn.intrinsic.qat": "taeda.ao.nn.intrinsic.qat",
@@ -93,7 +95,16 @@ BESIDE = {
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
 # Files of this package that programs do not import.
 FILES = frozenset(
-    {"_absent", "_aliases", "_checks", "_distributed_names", "_inner_names", "_names", "_samples"}
+    {
+        "_absent",
+        "_aliases",
+        "_checks",
+        "_compiler_names",
+        "_distributed_names",
+        "_inner_names",
+        "_names",
+        "_samples",
+    }
 )
 
 
@@ -158,6 +169,8 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if "taeda" not in sys.modules:  # somebody took it out; all other imports go on
+            return None
         _names.follow_name()
         head, _, rest = name.partition(".")
         if name in BESIDE and sys.modules.get("torch") is sys.modules["taeda"]:

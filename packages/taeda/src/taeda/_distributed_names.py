@@ -28,6 +28,24 @@ NAMES = {
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "autograd": "DistAutogradContext backward context get_gradients",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
+    "_composable.contract": "RegistryItem contract",
+    "_shard.api": "load_with_process_group shard_module shard_parameter",
+    "_shard.metadata": "ShardMetadata",
+    "_shard.sharding_spec": "ChunkShardingSpec EnumerableShardingSpec ShardMetadata ShardingSpec",
+    "algorithms._comm_hooks": "default_hooks",
+    "c10d_logger": "_exception_logger _time_logger",
+    "checkpoint.utils": "CheckpointException _DistWrapper find_state_dict_object find_tensor_shard",
+    "collective_utils": "SyncPayload all_gather broadcast",
+    "remote_device": "_remote_device",
+    "rpc.api": "get_worker_info init_rpc remote rpc_async rpc_sync shutdown",
+    "tensor._dispatch": "OpDispatcher",
+    "tensor._op_schema": "OpInfo OpSchema OpStrategy OutputSharding PlacementStrategy RuntimeSchemaInfo",
+    "tensor._random": "OffsetBasedRNGTracker is_rng_supported_mesh manual_seed",
+    "tensor._redistribute": "redistribute_local_tensor",
+    "tensor._sharding_prop": "ShardingPropagator",
+    "tensor._ops": "",
+    "tensor.parallel.ddp": "",
+    "tensor.parallel.input_reshard": "input_reshard",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "elastic": "",
     "elastic.agent": "",
@@ -35,9 +53,13 @@ NAMES = {
     "elastic.agent.server.api": "WorkerState",
     "elastic.multiprocessing": "DefaultLogsSpecs Std start_processes",
     "elastic.multiprocessing.errors": "ChildFailedError ErrorHandler ProcessFailure get_error_handler",
-    "fsdp._common_utils": "_FSDPState _get_module_fsdp_state",
-    "fsdp._runtime_utils": "_lazy_init",
-    "fsdp._traversal_utils": "_get_fsdp_handles",
+    "fsdp._common_utils": "HandleTrainingState TrainingState _FSDPState _get_module_fsdp_state clean_tensor_name",
+    "fsdp._init_utils": "ProcessGroupType",
+    "fsdp._optim_utils": "_optim_state_dict",
+    "fsdp._runtime_utils": "_lazy_init _post_backward_final_callback",
+    "fsdp._state_dict_utils": "",
+    "fsdp._traversal_utils": "_get_fsdp_handles _get_fsdp_states",
+    "fsdp._unshard_param_utils": "_unshard_params",
     "elastic.events": "record",
     "elastic.metrics": "",
     "elastic.rendezvous": "RendezvousHandler RendezvousParameters",
@@ -74,6 +96,13 @@ def _logger(name: str | None = None) -> Any:
     return logging.getLogger(name or "taeda.distributed.elastic")
 
 
+def _clean_tensor_name(tensor_name: str) -> str:
+    """A name without what wrapping modules put into it."""
+    for part in ("_fsdp_wrapped_module.", "_checkpoint_wrapped_module."):
+        tensor_name = tensor_name.replace(part, "")
+    return tensor_name
+
+
 def _no() -> bool:
     """Whether it is there: False."""
     return False
@@ -82,6 +111,8 @@ def _no() -> bool:
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
     "autograd": {"is_available": _no},
+    "c10d_logger": {"_exception_logger": _record, "_time_logger": _record},
+    "fsdp._common_utils": {"clean_tensor_name": _clean_tensor_name},
     "elastic.utils.logging": {"get_logger": _logger},
     "elastic.multiprocessing.errors": {"record": _record},
     "rpc": {"is_available": _no},

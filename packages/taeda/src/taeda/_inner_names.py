@@ -6,6 +6,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from taeda import _compiler_names
+
 _INTRINSIC = {
     "": "modules modules.fused",
     ".qat": "modules modules.conv_fused modules.linear_relu",
@@ -32,6 +34,7 @@ _INSIDE = {
     "masked": "_ops maskedtensor maskedtensor.binary maskedtensor.core maskedtensor.creation maskedtensor.reductions",
     "mps": "event",
     "multiprocessing": "queue spawn",
+    "onnx": "utils",
     "optim": "_multi_tensor",
     "package": "package_exporter package_importer",
     "profiler": "profiler",
@@ -55,7 +58,7 @@ _HOMES |= {
 
 def has(name: str) -> bool:
     """Whether it is one of these modules."""
-    return name in _HOMES
+    return name in _HOMES or _compiler_names.has(name)
 
 
 def inside(home: str) -> list[str]:
@@ -89,4 +92,4 @@ class _Inner(ModuleType):
 @cache
 def make(name: str) -> ModuleType:
     """The module of that name."""
-    return _Inner(name, _HOMES[name])
+    return _Inner(name, _HOMES[name]) if name in _HOMES else _compiler_names.make(name)

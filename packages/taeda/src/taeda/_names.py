@@ -27,7 +27,7 @@ MODULES = {
 OWN = frozenset({
     "_VF", "__config__", "__future__", "_custom_ops", "_decomp", "_dynamo", "_functorch", "_guards",
     "_higher_order_ops",
-    "_inductor", "_absent", "_distributed_names", "_inner_names",
+    "_inductor", "_absent", "_compiler_names", "_distributed_names", "_inner_names",
     "_jit_internal", "_logging", "_ops", "_prims", "_prims_common", "_refs",
     "_subclasses",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",

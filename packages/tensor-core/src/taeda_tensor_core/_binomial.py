@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -20,6 +21,8 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
         count: Numbers of tries, floating-point. prob: Chances of success, of a shape that broadcasts with `count`.
         generator: What draws; by default the default generator.
 
+    Returns: Of the wider dtype; NaN where a number of tries or a chance is not finite.
+
     Raises:
         RuntimeError: A number of tries is negative, or a dtype is not a floating-point one.
 
@@ -37,10 +40,15 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     dtype = _C.promote_types(count.dtype, prob.dtype)
     count, prob = _C.broadcast_tensors(count.detach(), prob.detach())
     n, p = count.to(_C.float64), prob.to(_C.float64)
+    known = n.isfinite() & p.isfinite()
+    n, p = (
+        n.where(known, _C.zeros_like(n)),
+        p.where(known, _C.zeros_like(p)),
+    )  # no draw would ever be accepted
     rare = _C.where(p <= 0.5, p, 1 - p)
     few = n * rare < _FEW
     found = _C.where(few, _by_waiting(n, rare, few, generator), _by_rejection(n, rare, ~few, generator))
-    return _C.where(p <= 0.5, found, n - found).to(dtype)
+    return _C.where(p <= 0.5, found, n - found).where(known, _C.full_like(n, math.nan)).to(dtype)
 
 
 def _uniform(like: Any, generator: Any) -> Any:

@@ -8,5 +8,6 @@ void sim_offer_more(taeda_backend* backend) {
 }
 int32_t sim_register_more(void) {
   if (TAEDA_API_HAS(api, device_current)) TRY(sim_register_attention());
+  TRY(sim_register_small());
   return sim_register_layouts();
 }

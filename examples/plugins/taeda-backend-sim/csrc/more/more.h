@@ -19,3 +19,4 @@ void sim_offer_collectives(taeda_backend* backend);
 void sim_offer_graphs(taeda_backend* backend);
 int32_t sim_register_attention(void);
 int32_t sim_register_layouts(void);
+int32_t sim_register_small(void);

@@ -127,7 +127,7 @@ def error_on_graph_break(error: bool) -> Any:
 
 
 _MODULES = frozenset({
-    "_compiled", "_follow", "_trace_wrapped_higher_order_op", "backends", "decorators", "eval_frame", "exc",
+    "_compiled", "_follow", "_trace_wrapped_higher_order_op", "backends", "decorators", "eval_frame", "exc", "testing",
     "external_utils", "utils",
 })  # fmt: skip
 

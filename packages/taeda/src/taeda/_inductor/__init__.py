@@ -43,7 +43,7 @@ def list_options() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "utils":
+    if name in ("compile_fx", "custom_graph_pass", "utils"):
         from importlib import import_module
 
         return import_module(f"taeda._inductor.{name}")

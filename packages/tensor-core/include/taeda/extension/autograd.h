@@ -108,6 +108,13 @@ using Variable = Tensor;
 using variable_list = std::vector<Tensor>;
 using tensor_list = std::vector<Tensor>;
 
+/// Whether a gradient is asked for of one of the tensors.
+inline bool any_variable_requires_grad(const variable_list& variables) {
+  for (const Tensor& tensor : variables)
+    if (tensor.defined() && tensor.requires_grad()) return true;
+  return false;
+}
+
 /// What a forward leaves for its backward.
 class AutogradContext {
  public:

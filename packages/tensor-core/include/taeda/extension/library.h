@@ -157,7 +157,7 @@ std::string schema_of(const std::string& name, R (*)(A...)) {
   std::string out;
   int place = 0;
   ((out += (place ? ", " : "") + TypeName<std::decay_t<A>>::get() + " _" + std::to_string(place), ++place), ...);
-  return name + "(" + out + ") -> " + TypeName<R>::get();
+  return name + "(" + out + ") -> " + TypeName<std::decay_t<R>>::get();
 }
 
 /// Whether operators may give such a result: others are plain functions of Python.
@@ -177,7 +177,9 @@ struct Adapter {
                     joined("the function takes ", sizeof...(A), " arguments, the schema says ", call->argument_count));
       const auto function = reinterpret_cast<Function>(context);
       [&]<size_t... I>(std::index_sequence<I...>) {
-        const auto run = [&] { return function(Argument<std::decay_t<A>>::from(call->arguments[I])...); };
+        // Named, so that the function may take them by a reference that it writes to.
+        std::tuple<std::decay_t<A>...> arguments{Argument<std::decay_t<A>>::from(call->arguments[I])...};
+        const auto run = [&]() -> std::decay_t<R> { return std::apply(function, arguments); };
         if constexpr (std::is_void_v<R>) run();
         else if constexpr (requires(R r) { std::tuple_size<R>::value; }) give(run(), call->results);
         else give(run(), call->results[0]);
@@ -215,10 +217,19 @@ namespace detail {
 /// taeda/extension/python.h.
 template <class R, class... A>
 void add_plain_function(const std::string& library, const std::string& name, R (*function)(A...));
+bool define_in_python(const std::string& library, const std::string& schema);
+template <class R, class... A>
+void add_rule(const std::string& library, const std::string& op, const std::string& key, R (*function)(A...));
 #else
 template <class R, class... A>
 void add_plain_function(const std::string& library, const std::string& name, R (*)(A...)) {
   throw Error(TAEDA_E_TYPE, joined(library, "::", name, ": operators give tensors; other functions need Python"));
+}
+inline bool define_in_python(const std::string&, const std::string&) { return false; }
+template <class R, class... A>
+void add_rule(const std::string& library, const std::string& op, const std::string& key, R (*)(A...)) {
+  throw Error(TAEDA_E_VALUE,
+              joined("impl: ", library, "::", op, ": the key '", key, "' needs Python; give the function to def()"));
 }
 #endif
 
@@ -231,7 +242,8 @@ class Library {
 
   /// Defines an operator: "scale(Tensor self, float k=1.0) -> Tensor". Its kernels follow in TAEDA_LIBRARY_IMPL.
   Library& def(const std::string& schema) {
-    check_status(define(schema, {}));
+    // Functions of blocks that are no device's can be added to operators that Python knows.
+    if (!detail::define_in_python(name_, full(schema))) check_status(define(schema, {}));
     return *this;
   }
   /// Defines it in terms of other operators, which are differentiated; the function's parameters are those of the
@@ -239,7 +251,7 @@ class Library {
   template <class R, class... A>
   Library& def(const std::string& schema, R (*function)(A...)) {
     const bool whole = schema.find('(') != schema.npos;
-    if constexpr (!detail::is_tensors<R>) {
+    if constexpr (!detail::is_tensors<std::decay_t<R>>) {
       detail::add_plain_function(name_, schema.substr(0, schema.find('(')), function);
     } else {
       Functions functions;
@@ -263,9 +275,15 @@ class Library {
     return *this;
   }
   /// A kernel of an operator on the device of the block, or in a block without one on the named device. It gives the
-  /// results; built-in operators are meant by their plain names.
+  /// results; built-in operators are meant by their plain names. In a block "Autograd" it is what recorded calls do,
+  /// and what it calls is recorded; in one "CompositeImplicitAutograd" what devices without a kernel do.
   template <class R, class... A>
   Library& impl(const std::string& op, R (*function)(A...)) {
+    if (key_.starts_with("Autograd") || key_.starts_with("Composite") || key_ == "CatchAll") {
+      const std::string key = key_ == "CatchAll" ? "CompositeImplicitAutograd" : key_;
+      rules_.push_back({op, [=, library = name_] { detail::add_rule(library, op, key, function); }});
+      return *this;
+    }
     return add(op, key_, detail::Adapter<R, A...>::call, reinterpret_cast<void*>(function));
   }
   template <class F>
@@ -325,9 +343,8 @@ class Library {
     return text;
   }
   Library& add(const std::string& op, const std::string& device, taeda_call_fn function, void* context) {
-    if (device.empty() || device.starts_with("Autograd") || device.starts_with("Composite"))
-      throw Error(TAEDA_E_VALUE,
-                  detail::joined("impl: ", op, ": '", device, "' is no device; give the function to def()"));
+    if (device.empty())
+      throw Error(TAEDA_E_VALUE, detail::joined("impl: ", op, ": no device is named; give the function to def()"));
     kernels_.push_back({op, lower(device), function, context});
     return *this;
   }
@@ -338,16 +355,25 @@ class Library {
     void* context;
   };
   std::string name_, key_;
+  struct Rule {
+    std::string op;
+    std::function<void()> add;
+  };
   std::vector<Kernel> kernels_;
+  std::vector<Rule> rules_;
+
+  bool is_defined(const std::string& op) const {
+    taeda_op found = nullptr;
+    return api().op_find(full(op).c_str(), &found) == TAEDA_OK || api().op_find(op.c_str(), &found) == TAEDA_OK;
+  }
 
  public:
   /// Name of an operator that has not been defined yet; null when all of them have.
   const std::string* awaited() const {
-    for (const Kernel& k : kernels_) {
-      taeda_op found = nullptr;
-      if (api().op_find(full(k.op).c_str(), &found) != TAEDA_OK && api().op_find(k.op.c_str(), &found) != TAEDA_OK)
-        return &k.op;
-    }
+    for (const Kernel& k : kernels_)
+      if (!is_defined(k.op)) return &k.op;
+    for (const Rule& rule : rules_)
+      if (!is_defined(rule.op)) return &rule.op;
     return nullptr;
   }
   /// Puts the kernels into their places.
@@ -367,6 +393,7 @@ class Library {
       check_status(api().backend_find(k.device.c_str(), &kernel.backend));
       check_status(api().kernel_add(&kernel, nullptr));
     }
+    for (const Rule& rule : rules_) rule.add();
   }
 };
 
@@ -488,11 +515,11 @@ using detail::RegisterOperators;
 #define TAEDA_LIBRARY_IMPL(library, device, m) TAEDA_EXTENSION_BLOCK(#library, #device, m, __COUNTER__)
 
 /// Says that a library which is no plug-in registers its operators while it is opened.
-extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used, weak)) inline int32_t taeda_extension_version() { return 1; }
+extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used)) inline int32_t taeda_extension_version() { return 1; }
 
 #ifdef TAEDA_EXTENSION_PLUGIN
 /// The library is loaded as a plug-in, by `taeda.ops.load_library`, and not imported.
-extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used, weak)) inline const taeda_plugin* taeda_plugin_describe() {
+extern "C" TAEDA_PLUGIN_EXPORT __attribute__((used)) inline const taeda_plugin* taeda_plugin_describe() {
   static const taeda_plugin plugin = {sizeof(taeda_plugin), TAEDA_ABI_MAJOR, 4,
                                       "an extension",       "an extension",  ::taeda::detail::start_plugin};
   return &plugin;

@@ -36,7 +36,10 @@ inline Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::opti
 }
 inline Tensor Tensor::operator[](int64_t i) const { return extension_v1::select(*this, 0, i); }
 
-inline Tensor Tensor::to(ScalarType type) const { return call_op<Tensor>("to_dtype", *this, type); }
+inline Tensor Tensor::to(ScalarType type, bool /*non_blocking*/, bool copy) const {
+  const Tensor out = call_op<Tensor>("to_dtype", *this, type);
+  return copy && out.is_same(*this) ? extension_v1::clone(out) : out;
+}
 inline Tensor Tensor::to(Device device) const { return call_op<Tensor>("to_device", *this, device); }
 inline Tensor Tensor::to(const TensorOptions& options) const {
   Tensor out = *this;
@@ -108,6 +111,12 @@ template <class T>
 Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
   return tensor(ArrayRef<T>(values), options);
 }
+
+namespace internal {
+/// How much work PyTorch gives a thread at least.
+inline constexpr int64_t GRAIN_SIZE = 32768;
+}  // namespace internal
+inline int get_num_threads() { return 1; }
 
 /// Runs `body(from, to)` for all of a range; one call here, as extensions are written for any number of them.
 template <class Body>

@@ -64,6 +64,23 @@ void add_plain_function(const std::string& library, const std::string& name, R (
   pybind11::setattr(space, plain.c_str(), pybind11::cpp_function(function, pybind11::name(plain.c_str())));
 }
 
+/// A library of Python's in whose name the extension's operators are known; it lives as long as the process.
+inline pybind11::object python_library(const std::string& name) {
+  return pybind11::module_::import("taeda_tensor_core.library").attr("Library")(name, "FRAGMENT");
+}
+/// Whether Python runs; then the operator is defined.
+inline bool define_in_python(const std::string& library, const std::string& schema) {
+  if (!Py_IsInitialized()) return false;
+  const pybind11::gil_scoped_acquire lock;
+  (void)python_library(library).attr("define")(schema);
+  return true;
+}
+template <class R, class... A>
+void add_rule(const std::string& library, const std::string& op, const std::string& key, R (*function)(A...)) {
+  const pybind11::gil_scoped_acquire lock;
+  python_library(library).attr("impl")(op, pybind11::cpp_function(function), key);
+}
+
 inline const bool python_settled = settle_python();
 
 }  // namespace detail
@@ -164,3 +181,8 @@ struct type_caster<taeda::ArrayRef<T>> {
 }  // namespace pybind11::detail
 
 namespace py = pybind11;
+
+#ifdef TAEDA_EXTENSION_NAME
+/// The function by which Python imports the module: to be found also where a source defines it by itself, unmarked.
+extern "C" TAEDA_PLUGIN_EXPORT PyObject* TAEDA_EXTENSION_JOIN(PyInit_, TAEDA_EXTENSION_NAME)(void);
+#endif

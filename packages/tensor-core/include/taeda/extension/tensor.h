@@ -156,7 +156,9 @@ class Tensor : public detail::AsksForDevices<Tensor> {
     return item().to<T>();
   }
 
-  Tensor to(ScalarType type) const;
+  /// On the cpu copies are done when the call returns.
+  Tensor to(ScalarType type, bool non_blocking = false, bool copy = false) const;
+  Tensor toType(ScalarType type) const { return to(type); }
   Tensor to(Device device) const;
   Tensor to(DeviceType device) const { return to(Device(device)); }
   Tensor to(const TensorOptions& options) const;
@@ -342,6 +344,39 @@ template <class R, class... A>
 R call_op(const char* name, const A&... arguments) {
   return detail::call<R>(detail::Op(name), arguments...);
 }
+
+/// Calls of operators as sources for PyTorch write them:
+/// `Dispatcher::singleton().findSchemaOrThrow("mypkg::scale", "").typed<decltype(scale)>().call(x, 2.0)`.
+template <class Signature>
+class TypedOperatorHandle;
+template <class R, class... A>
+class TypedOperatorHandle<R(A...)> {
+ public:
+  explicit TypedOperatorHandle(const detail::Op& op) : op_(op) {}
+  R call(A... arguments) const { return detail::call<R>(op_, std::decay_t<A>(arguments)...); }
+
+ private:
+  detail::Op op_;
+};
+class OperatorHandle {
+ public:
+  explicit OperatorHandle(const char* name) : op_(name) {}
+  template <class Signature>
+  TypedOperatorHandle<Signature> typed() const {
+    return TypedOperatorHandle<Signature>(op_);
+  }
+
+ private:
+  detail::Op op_;
+};
+struct Dispatcher {
+  static Dispatcher singleton() { return {}; }
+  /// ValueError where there is no operator of the name.
+  OperatorHandle findSchemaOrThrow(const char* name, const char* overload) const {
+    const std::string whole = *overload ? std::string(name) + "." + overload : std::string(name);
+    return OperatorHandle(whole.c_str());
+  }
+};
 
 }  // namespace extension_v1
 }  // namespace taeda

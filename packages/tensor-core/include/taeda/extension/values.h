@@ -191,6 +191,10 @@ class ArrayRef {
   size_t count_ = 0;
 };
 using IntArrayRef = ArrayRef<int64_t>;
+/// Sizes that graphs may leave open have their numbers here.
+using SymInt = int64_t;
+using SymIntArrayRef = IntArrayRef;
+using string_view = std::string_view;
 /// PyTorch's lists of its interpreter.
 template <class T>
 using List = std::vector<T>;

@@ -12,19 +12,26 @@ from taeda.distributed import _world
 from taeda.distributed.fsdp import _states
 from taeda.distributed.fsdp._units import Flat, Found, Settings, Unit, cast, managed
 from taeda.distributed.fsdp.api import (
+    BackwardPrefetch,
+    CPUOffload,
     FullOptimStateDictConfig,
     FullStateDictConfig,
     LocalOptimStateDictConfig,
     LocalStateDictConfig,
     MixedPrecision,
+    OptimStateDictConfig,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
+    StateDictConfig,
     StateDictSettings,
     StateDictType,
 )
 
-__all__ = ["FlatParameter", "FullyShardedDataParallel"]
+__all__ = [
+    "BackwardPrefetch", "CPUOffload", "FlatParameter", "FullyShardedDataParallel", "OptimStateDictConfig",
+    "StateDictConfig",
+]  # fmt: skip
 
 FSDP_WRAPPED_MODULE = "_fsdp_wrapped_module"
 FLAT_PARAM = "_flat_param"

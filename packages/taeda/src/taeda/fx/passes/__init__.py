@@ -3,7 +3,8 @@
 from typing import Any
 
 _MODULES = frozenset({
-    "fake_tensor_prop", "graph_drawer", "infra", "operator_support", "shape_prop", "split_module", "utils",
+    "fake_tensor_prop", "graph_drawer", "graph_manipulation", "infra", "operator_support", "param_fetch", "shape_prop",
+    "split_module", "split_utils", "tools_common", "utils",
 })  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from taeda.fx._names import qualified_name
 from taeda.fx.node import Node
 
 __all__ = [
@@ -28,13 +29,11 @@ def _target_name(submodules: Mapping[str, Any], node: Node) -> str:
     """A node's target as the table names it: a function's or a module class's dotted name, or a method's name."""
     if node.op == "call_module":
         kind = type(submodules[node.target])  # type: ignore[index]
-        return f"{kind.__module__}.{kind.__qualname__}"
+        return f"{kind.__module__}.{kind.__qualname__}".replace("taeda_nn.", "torch.nn.", 1)
     if node.op == "call_method":
         return str(node.target)
-    target = node.target
-    home = getattr(target, "__module__", None) or ""
-    name = getattr(target, "__name__", str(target))
-    return f"operator.{name}" if home == "_operator" else f"{home}.{name}"
+    name = qualified_name(node.target)
+    return f"_{name}" if name.startswith("operator.") else name
 
 
 class OperatorSupport(OperatorSupportBase):
@@ -53,9 +52,10 @@ class OperatorSupport(OperatorSupportBase):
         if node.op not in _CALLS:
             return True
         name = _target_name(submodules, node)
-        if name not in self._support_dict:
+        own = name.replace("torch.nn.", "taeda_nn.", 1)
+        if name not in self._support_dict and own not in self._support_dict:
             return False
-        wanted = self._support_dict[name]
+        wanted = self._support_dict[name if name in self._support_dict else own]
         if wanted is None:
             return True
         by_place, by_name = wanted

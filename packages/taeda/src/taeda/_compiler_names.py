@@ -1,0 +1,160 @@
+"""Modules inside of a compiler that is not there, as names: each can be imported, and using what it has says so.
+
+Where something stands elsewhere already, the module has that.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from taeda import _absent
+
+_REASON = "there is no compiler of Python programs; graphs of functions go to a backend of the program's own"
+#: Below taeda: classes begin with a capital, functions with a small letter. `name=place` is what stands in `place`.
+NAMES = {
+    "_compile": "_disable_dynamo=taeda.compiler.disable",
+    "_dynamo.backends.cudagraphs": "cudagraphs=taeda._dynamo.backends.debugging.eager CudagraphsBackend",
+    "_dynamo.backends.distributed": "DDPOptimizer",
+    "_dynamo.backends.inductor": "inductor=taeda._dynamo.backends.debugging.eager",
+    "_dynamo.backends.onnxrt": "has_onnxruntime onnxrt",
+    "_dynamo.backends.tvm": "has_tvm tvm",
+    "_dynamo.bytecode_transformation": "Instruction create_instruction transform_code_object",
+    "_dynamo.callback": "CallbackTrigger on_compile_end on_compile_start",
+    "_dynamo.comptime": "ComptimeContext ComptimeVar comptime",
+    "_dynamo.convert_frame": "ConvertFrame ConvertFrameAssert compile_lock convert_frame convert_frame_assert",
+    "_dynamo.device_interface": "CpuInterface CudaInterface DeviceInterface XpuInterface get_interface_for_device "
+    "get_registered_device_interfaces register_interface_for_device",
+    "_dynamo.functional_export": "dynamo_graph_capture_for_export",
+    "_dynamo.guards": "CheckFunctionManager GuardBuilder GuardManagerWrapper",
+    "_dynamo.output_graph": "FakeRootModule GraphCompileReason OutputGraph SubgraphTracer",
+    "_dynamo.polyfills": "",
+    "_dynamo.repro": "",
+    "_dynamo.repro.after_aot": "wrap_compiler_debug",
+    "_dynamo.repro.after_dynamo": "wrap_backend_debug",
+    "_dynamo.resume_execution": "ContinueExecutionCache",
+    "_dynamo.source": "AttrSource ConstantSource GetItemSource GlobalSource LocalSource NNModuleSource Source",
+    "_dynamo.symbolic_convert": "InliningInstructionTranslator InstructionTranslator InstructionTranslatorBase",
+    "_dynamo.trace_rules": "add is_forbidden lookup lookup_callable torch_non_c_binding_in_graph_functions",
+    "_dynamo.types": "ConvertFrameReturn DynamoCallback DynamoFrameType DynamoGuardHook GuardFail GuardFn GuardedCode",
+    "_dynamo.variables": "BuiltinVariable ConstantVariable NNModuleVariable SymNodeVariable TensorVariable "
+    "UserDefinedObjectVariable UserFunctionVariable VariableTracker",
+    "_dynamo.variables.base": "MutationType SourceType VariableTracker",
+    "_dynamo.variables.builder": "VariableBuilder wrap_fx_proxy wrap_fx_proxy_cls",
+    "_dynamo.variables.constant": "ConstantVariable EnumVariable",
+    "_dynamo.variables.tensor": "SymNodeVariable TensorVariable",
+    "_export": "capture_pre_autograd_graph=taeda.export.export_for_training",
+    "_functorch.autograd_function": "CustomFunctionHigherOrderOperator autograd_function_forward_rewritten",
+    "_functorch.pyfunctorch": "FuncTorchInterpreter VmapInterpreter retrieve_current_functorch_interpreter "
+    "temporarily_pop_interpreter_stack",
+    "_higher_order_ops.flex_attention": "FlexAttentionBackwardHOP FlexAttentionHOP flex_attention "
+    "flex_attention_backward",
+    "_higher_order_ops.triton_kernel_wrap": "TritonKernelWrapperFunctional TritonKernelWrapperMutation",
+    "_higher_order_ops.utils": "UnsupportedAliasMutationException autograd_not_implemented reenter_make_fx",
+    "_higher_order_ops.wrap": "TagActivationCheckpoint Wrap WrapActivationCheckpoint",
+    "_inductor.async_compile": "AsyncCompile",
+    "_inductor.codecache": "CppCodeCache FxGraphCache PyCodeCache code_hash get_path",
+    "_inductor.codegen": "",
+    "_inductor.codegen.common": "BackendFeature Kernel OpOverrides register_backend_for_device",
+    "_inductor.codegen.cpp": "CppKernel CppScheduling",
+    "_inductor.codegen.triton": "TritonKernel TritonScheduling",
+    "_inductor.codegen.wrapper": "PythonWrapperCodegen WrapperCodeGen",
+    "_inductor.cpp_builder": "CppBuilder CppOptions CppTorchOptions get_cpp_compiler",
+    "_inductor.cpu_vec_isa": "VecISA pick_vec_isa valid_vec_isa_list",
+    "_inductor.cudagraph_trees": "CUDAGraphNode CUDAGraphTreeManager",
+    "_inductor.decomposition": "register_decomposition select_decomp_table",
+    "_inductor.dependencies": "Dep MemoryDep StarDep WeakDep",
+    "_inductor.freezing": "freeze",
+    "_inductor.fx_passes": "",
+    "_inductor.fx_passes.joint_graph": "joint_graph_passes",
+    "_inductor.fx_passes.post_grad": "post_grad_passes",
+    "_inductor.fx_passes.pre_grad": "pre_grad_passes",
+    "_inductor.fx_utils": "FakeTensorUpdater get_fake",
+    "_inductor.graph": "GraphLowering",
+    "_inductor.ir": "Buffer ComputedBuffer ExternKernel FallbackKernel FixedLayout FlexibleLayout IRNode Layout "
+    "Pointwise Reduction StorageBox TensorBox View",
+    "_inductor.kernel": "",
+    "_inductor.kernel.mm": "tuned_addmm tuned_mm",
+    "_inductor.kernel.mm_common": "mm_args mm_configs mm_options",
+    "_inductor.lowering": "add_layout_constraint fallback_handler lowerings make_fallback make_pointwise "
+    "register_lowering",
+    "_inductor.metrics": "reset",
+    "_inductor.output_code": "CompiledFxGraph OutputCode",
+    "_inductor.pattern_matcher": "Arg CallFunction CallFunctionVarArgs Ignored KeywordArg Match MultiOutputPattern "
+    "PatternExpr PatternMatcherPass PatternPrettyPrinter fwd_only gen_pattern joint_fwd_bwd register_graph_pattern "
+    "register_lowering_pattern register_replacement "
+    "stable_topological_sort=taeda.fx.passes.tools_common.legalize_graph",
+    "_inductor.runtime": "",
+    "_inductor.runtime.hints": "AutotuneHint DeviceProperties HeuristicType ReductionHint",
+    "_inductor.runtime.triton_helpers": "",
+    "_inductor.scheduler": "BaseSchedulerNode FusedSchedulerNode Scheduler SchedulerNode",
+    "_inductor.select_algorithm": "AlgorithmSelectorCache ExternKernelChoice TritonTemplate autotune_select_algorithm",
+    "_inductor.sizevars": "SizeVarAllocator",
+    "_inductor.standalone_compile": "CompiledArtifact standalone_compile",
+    "_inductor.virtualized": "NullHandler OpsValue Virtualized",
+    "_library.autograd": "Info InfoProtocol make_autograd_impl",
+    "_subclasses.meta_utils": "MetaConverter MetaTensorDesc",
+    "_subclasses.schema_check_mode": "SchemaCheckMode",
+    "ao.quantization.pt2e": "",
+    "ao.quantization.quantize_jit": "convert_dynamic_jit convert_jit fuse_conv_bn_jit prepare_dynamic_jit prepare_jit "
+    "quantize_dynamic_jit quantize_jit script_qconfig script_qconfig_dict",
+    "fx.experimental.graph_gradual_typechecker": "GraphTypeChecker Refine",
+    "fx.experimental.sym_node": "SymNode method_to_operator sympy_is_contiguous",
+    "fx.experimental.validator": "TranslationValidator ValidationException",
+    "jit._recursive": "ConcreteTypeStore create_script_module infer_methods_to_compile make_stub wrap_cpp_class "
+    "wrap_cpp_module",
+    "jit._state": "disable enable",
+    "jit.frontend": "Builder ExprBuilder FrontendError FrontendTypeError NotSupportedError StmtBuilder "
+    "UnsupportedNodeError get_default_args get_jit_class_def get_jit_def",
+    "jit.mobile": "LiteScriptModule",
+    "onnx.verification": "OnnxBackend VerificationOptions verify",
+    "profiler._memory_profiler": "Action Category MemoryProfile MemoryProfileTimeline",
+    "profiler._utils": "BasicEvaluation",
+    "utils.bundled_inputs": "InflatableArg augment_model_with_bundled_inputs bundle_inputs bundle_large_tensor "
+    "bundle_randn",
+    "utils.hipify": "",
+    "utils.hipify.hipify_python": "GeneratedFileCleaner hipify",
+}  # fmt: skip
+# Errors, which programs catch.
+_ERRORS = {
+    "FrontendError": Exception, "FrontendTypeError": Exception, "NotSupportedError": Exception,
+    "UnsupportedNodeError": Exception, "UnsupportedAliasMutationException": RuntimeError,
+    "ValidationException": RuntimeError,
+}  # fmt: skip
+_shared: dict[str, type] = {}
+
+
+def has(name: str) -> bool:
+    """Whether a module below taeda holds names only."""
+    return name.removeprefix("taeda.") in NAMES
+
+
+def make(dotted: str) -> ModuleType:
+    """The module of that name."""
+    name = dotted.removeprefix("taeda.")
+    module = ModuleType(dotted, f"Names of `{name}`: {_REASON}.")
+    module.__dict__["__path__"] = []
+    for item in NAMES[name].split():
+        short, _, place = item.partition("=")
+        module.__dict__[short] = _at(place) if place else _value(dotted, short)
+    return module
+
+
+def _at(place: str) -> Any:
+    home, _, name = place.rpartition(".")
+    return getattr(import_module(home), name)
+
+
+def _value(dotted: str, name: str) -> Any:
+    if not name[0].isupper():
+        return _absent.function(f"{dotted}.{name}", _REASON)
+    if name not in _shared:
+        base = _ERRORS.get(name)
+        text = f"Never raised: {_REASON}."
+        _shared[name] = (
+            _absent.cls(f"{dotted}.{name}", _REASON)
+            if base is None
+            else type(name, (base,), {"__module__": dotted, "__doc__": text})
+        )
+    return _shared[name]
