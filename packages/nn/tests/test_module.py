@@ -603,3 +603,21 @@ def test_modules_that_pickle_their_dict_themselves(cls, copied):
     assert module.scale.item() == 1
     made.float().eval()
     assert module.training and made(x).tolist() == [[0, 0]]
+
+
+def test_parameters_whose_class_converts_itself():
+    class Packed(nn.Parameter):
+        def to(self, *args, **kwargs):
+            self.data = self.data.round().to(tt.int8)
+            self.packed = True
+            return self
+
+        def cpu(self):
+            return self.to("cpu")
+
+    for move in (lambda module: module.to("cpu"), lambda module: module.cpu()):
+        layer = nn.Linear(2, 1, bias=False)
+        weight = layer.weight = Packed(tt.tensor([[1.6, 2.4]]), requires_grad=False)
+        move(layer)
+        assert layer.weight is weight and weight.packed
+        assert weight.dtype == tt.int8 and weight.tolist() == [[2, 2]]
