@@ -377,7 +377,8 @@ def test_slices_of_typed_storages_are_refused():
 OLD_TEXT = (  # [text, zeros(1), 2], as Python 2 and PyTorch 0.4 wrote it
     b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}U\rlittle_endian\x88s."
     b"\x80\x02](U\x04\xc5\xbc\xc4\x85ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\n"
-    b"U\x014U\x03cpuK\x01NtQK\x00K\x01\x85K\x01\x85\x89NtRK\x02e.\x80\x02]U\x014a." + (1).to_bytes(8, "little") + bytes(4)
+    b"U\x014U\x03cpuK\x01NtQK\x00K\x01\x85K\x01\x85\x89NtRK\x02e.\x80\x02]U\x014a."
+    + (1).to_bytes(8, "little") + bytes(4)
 )  # fmt: skip
 
 

@@ -151,8 +151,8 @@ def load(
         weights_only: False unpickles whole objects of PyTorch's format, which can run any code that the file's author
             wanted; only for files that you trust.
         mmap: tensors share memory with the file, whose bytes are read when they are used; writes stay private.
-        encoding: of text that Python 2 has pickled; "bytes" leaves it bytes. By default what is no UTF-8 is refused with
-            ``weights_only=False``, and read as Latin-1 else.
+        encoding: of text that Python 2 has pickled; "bytes" leaves it bytes. By default UTF-8 with
+            ``weights_only=False``, else Latin-1.
         pickle_load_args: `errors` and `fix_imports` are accepted as well, and not used.
 
     Raises:
