@@ -485,3 +485,9 @@ def test_sets_in_order_and_settings_of_modules(monkeypatch):
     with made.patch(depth=5):
         assert made.depth == 5
     assert made.depth == 3 and made.fast is True and made.to_dict()["depth"] == 3
+
+
+def test_what_is_asked_of_remote_calls_when_they_are_absent():
+    from taeda.distributed import rpc
+
+    assert not rpc.is_available() and not hasattr(rpc, "api")

@@ -621,3 +621,17 @@ def test_parameters_whose_class_converts_itself():
         move(layer)
         assert layer.weight is weight and weight.packed
         assert weight.dtype == tt.int8 and weight.tolist() == [[2, 2]]
+
+
+def test_replicas_and_lists_of_hooks():
+    layer = nn.BatchNorm1d(2)
+    seen = []
+    layer.register_full_backward_hook(seen.append)
+    layer.register_full_backward_pre_hook(print)
+    replica = layer._replicate_for_data_parallel()
+    assert replica._is_replica and not list(replica.parameters()) and len(list(layer.parameters())) == 2
+    assert [name for name, _ in replica.named_buffers()] == [name for name, _ in layer.named_buffers()]
+    replica.weight = nn.Parameter(tt.zeros(2))
+    assert layer.weight is not replica.weight
+    assert layer._get_backward_hooks() == ([seen.append], []) and layer._get_backward_pre_hooks() == [print]
+    assert nn.ReLU()._get_backward_hooks() == ([], [])
