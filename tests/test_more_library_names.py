@@ -389,7 +389,7 @@ def test_folders_and_names_of_extensions(tmp_path, monkeypatch, capsys):
     folder = cpp_extension._get_build_directory("mine", verbose=True)
     assert folder == str(tmp_path / "mine") and (tmp_path / "mine").is_dir()
     assert folder in capsys.readouterr().out
-    assert cpp_extension.HIP_HOME is None and cpp_extension.COMMON_NVCC_FLAGS == []
+    assert cpp_extension.HIP_HOME is None and "--expt-relaxed-constexpr" in cpp_extension.COMMON_NVCC_FLAGS
     assert cpp_extension.LIB_EXT in (".so", ".dylib")
 
 
@@ -485,3 +485,9 @@ def test_sets_in_order_and_settings_of_modules(monkeypatch):
     with made.patch(depth=5):
         assert made.depth == 5
     assert made.depth == 3 and made.fast is True and made.to_dict()["depth"] == 3
+
+
+def test_what_is_asked_of_remote_calls_when_they_are_absent():
+    from taeda.distributed import rpc
+
+    assert not rpc.is_available() and not hasattr(rpc, "api")

@@ -142,7 +142,7 @@ def test_questions_have_true_answers():
     [
         lambda: taeda.jit.export_opnames(f),
         lambda: taeda.distributed.rpc.rpc_sync("other", f),
-        lambda: taeda.utils.cpp_extension.CUDAExtension("name", []),
+        lambda: taeda.utils.cpp_extension.SyclExtension("name", []),
     ],
 )
 def test_what_would_have_to_act_says_that_it_is_not_there(use):

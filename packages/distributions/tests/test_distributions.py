@@ -1,7 +1,9 @@
 """Distributions against SciPy and mathematics: densities, moments, samples, gradients, shapes, wrong calls."""
 
+import contextlib
 import functools
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -439,4 +441,51 @@ def test_samples_of_parameters_that_have_none():
     near = d.VonMises(t(0.0), t(4e10)).sample((10000,))
     assert near.std().item() == pytest.approx(5e-6, rel=0.05)
     assert d.VonMises(t(0.0), t(2e9)).sample((10000,)).std().item() == pytest.approx(2e9**-0.5, rel=0.05)
+    even = d.VonMises(t(0.0), t(0.0), validate_args=False).sample((20000,))
+    assert stats.kstest(even.numpy().ravel(), stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 1e-4
     assert d.VonMises(t(1.0), t(1e300)).sample().item() == pytest.approx(1.0)
+
+
+SAMPLED = {
+    "Bernoulli": lambda v, one: d.Bernoulli(logits=v),
+    "Beta": d.Beta,
+    "Binomial": lambda v, one: d.Binomial(5, probs=v),
+    "Binomial of counts": lambda v, one: d.Binomial(v, probs=0.7 * one),
+    "Categorical": lambda v, one: d.Categorical(logits=tc.stack([v, one], -1)),
+    "Chi2": lambda v, one: d.Chi2(v),
+    "ContinuousBernoulli": lambda v, one: d.ContinuousBernoulli(logits=v),
+    "Dirichlet": lambda v, one: d.Dirichlet(tc.stack([v, one], -1)),
+    "FisherSnedecor": lambda v, one: d.FisherSnedecor(v, 3 * one),
+    "Gamma": d.Gamma,
+    "Geometric": lambda v, one: d.Geometric(logits=v),
+    "InverseGamma": d.InverseGamma,
+    "Kumaraswamy": d.Kumaraswamy,
+    "LKJCholesky": lambda v, one: d.LKJCholesky(3, v),
+    "NegativeBinomial": lambda v, one: d.NegativeBinomial(v, 0.5 * one),
+    "Poisson": lambda v, one: d.Poisson(v),
+    "RelaxedBernoulli": lambda v, one: d.RelaxedBernoulli(v, 0.5 * one),
+    "StudentT": lambda v, one: d.StudentT(v),
+    "VonMises": lambda v, one: d.VonMises(0 * one, v),
+    "VonMises of means": d.VonMises,
+    "Wishart": lambda v, one: d.Wishart(v, tc.eye(2, dtype=f64)),
+}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0, 0.0, 1e-300, 1e-15, 1e15, 1e300])
+@pytest.mark.parametrize("name", SAMPLED)
+def test_sampling_ends_whatever_the_parameters(name, value):
+    def stop(*_):
+        pytest.fail(f"{name} of {value} draws for more than 20 s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(20)
+    validates = d.Distribution._validate_args
+    d.Distribution.set_default_validate_args(False)
+    try:
+        with contextlib.suppress(ValueError, RuntimeError):
+            drawn = SAMPLED[name](t(value)[0], t(1.0)[0]).sample((3,))
+            assert drawn.shape[0] == 3
+    finally:
+        d.Distribution.set_default_validate_args(validates)
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -8,6 +8,7 @@ from taeda_nn import functional as F
 from taeda_nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
 from taeda_nn.attention.bias import causal_lower_right, causal_upper_left
 from taeda_nn.attention.flex_attention import and_masks, create_block_mask, create_mask, flex_attention
+from taeda_nn.attention.varlen import AuxRequest, varlen_attn
 from taeda_registry.slots import tensor as tt
 
 
@@ -184,3 +185,34 @@ def test_transformer_is_causal_in_its_target(norm_first, batch_first, rng, to_te
         net(tt.zeros(2, 3, 5), tt.zeros(2, 3, 5))
     with pytest.raises(RuntimeError, match="batches"):
         net(tt.zeros(2, 3, 4), tt.zeros(3, 3, 4))
+
+
+@pytest.mark.parametrize("window", [(-1, -1), (-1, 0), (1, 0), (0, 1)])
+def test_sequences_that_lie_one_after_the_other(window, close):
+    q, k, v = (tt.arange(n * 4.0 * 8).sin().reshape(n, -1, 8) for n in (7, 7, 7))
+    q, k, v = q[:, :4].requires_grad_(), k[:, :2] * 2, v[:, 2:] + 1
+    ends = tt.tensor([0, 3, 7], dtype=tt.int32)
+    out, sums = varlen_attn(
+        q, k, v, ends, None, 4, 4, window_size=window, enable_gqa=True, return_aux=AuxRequest(lse=True)
+    )
+    for begin, end in ((0, 3), (3, 7)):
+        for head in range(4):
+            scores = q.detach().numpy()[begin:end, head] @ k.numpy()[begin:end, head // 2].T / np.sqrt(8)
+            ahead = np.arange(end - begin)[None] - np.arange(end - begin)[:, None]
+            left, right = (end if side < 0 else side for side in window)
+            scores[(ahead < -left) | (ahead > right)] = -np.inf
+            close(out[begin:end, head], softmax(scores) @ v.numpy()[begin:end, head // 2], 1e-5)
+            close(sums[head, begin:end], np.log(np.exp(scores).sum(-1)), 1e-5)
+    out.sum().backward()
+    assert bool(q.grad.isfinite().all())
+
+
+def test_queries_that_see_no_key_get_zeros():
+    q, k = tt.ones(3, 1, 4, requires_grad=True), tt.ones(2, 1, 4)
+    ends, shorter = tt.tensor([0, 3]), tt.tensor([0, 2])
+    out = varlen_attn(q, k, k, ends, shorter, 3, 2, window_size=(-1, 0), seqused_k=tt.tensor([2]))
+    assert out[:, 0, 0].tolist() == [0.0, 1.0, 1.0]
+    out.sum().backward()
+    assert bool(q.grad.isfinite().all())
+    with pytest.raises(NotImplementedError, match="keys in pages"):
+        varlen_attn(q, k, k, ends, shorter, 3, 2, block_table=ends)

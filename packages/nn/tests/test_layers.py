@@ -324,6 +324,9 @@ def test_padding(rng, to_tensor, close, mode, numpy_mode):
     x = rng.standard_normal((2, 3, 4, 5))
     padded = np.pad(x, [(0, 0), (0, 0), (1, 0), (2, 3)], mode=numpy_mode)
     close(nn.functional.pad(to_tensor(x), (2, 3, 1, 0), mode=mode), padded)
+    volume = rng.standard_normal((2, 8, 9, 16, 17))
+    around = np.pad(volume, [(0, 0), (0, 0), (1, 0), (3, 2), (0, 4)], mode=numpy_mode)
+    close(nn.functional.pad(to_tensor(volume), (0, 4, 3, 2, 1, 0), mode=mode), around)
     constant = np.pad(x, [(0, 0), (0, 0), (1, 0), (2, 3)], constant_values=7)[..., 1:, :-1]
     close(nn.functional.pad(to_tensor(x), (2, 2, 0, 0), value=7), constant)
     with pytest.raises(ValueError, match="pad"):

@@ -603,3 +603,35 @@ def test_modules_that_pickle_their_dict_themselves(cls, copied):
     assert module.scale.item() == 1
     made.float().eval()
     assert module.training and made(x).tolist() == [[0, 0]]
+
+
+def test_parameters_whose_class_converts_itself():
+    class Packed(nn.Parameter):
+        def to(self, *args, **kwargs):
+            self.data = self.data.round().to(tt.int8)
+            self.packed = True
+            return self
+
+        def cpu(self):
+            return self.to("cpu")
+
+    for move in (lambda module: module.to("cpu"), lambda module: module.cpu()):
+        layer = nn.Linear(2, 1, bias=False)
+        weight = layer.weight = Packed(tt.tensor([[1.6, 2.4]]), requires_grad=False)
+        move(layer)
+        assert layer.weight is weight and weight.packed
+        assert weight.dtype == tt.int8 and weight.tolist() == [[2, 2]]
+
+
+def test_replicas_and_lists_of_hooks():
+    layer = nn.BatchNorm1d(2)
+    seen = []
+    layer.register_full_backward_hook(seen.append)
+    layer.register_full_backward_pre_hook(print)
+    replica = layer._replicate_for_data_parallel()
+    assert replica._is_replica and not list(replica.parameters()) and len(list(layer.parameters())) == 2
+    assert [name for name, _ in replica.named_buffers()] == [name for name, _ in layer.named_buffers()]
+    replica.weight = nn.Parameter(tt.zeros(2))
+    assert layer.weight is not replica.weight
+    assert layer._get_backward_hooks() == ([seen.append], []) and layer._get_backward_pre_hooks() == [print]
+    assert nn.ReLU()._get_backward_hooks() == ([], [])

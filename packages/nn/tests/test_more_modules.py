@@ -196,3 +196,20 @@ def test_what_derived_layers_call_by_private_names():
     with pytest.raises(IndexError, match="out of range"):
         parts._get_item_by_idx(parts, 2)
     assert parts[0]._slow_forward(tt.tensor([-1.0])).item() == 0
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.GELU("tanh"), nn.SiLU(), nn.SiLU(inplace=True), nn.ReLU(inplace=True), nn.LeakyReLU(0.2, True), nn.ELU(0.5),
+        nn.SELU(), nn.CELU(), nn.Mish(), nn.Hardtanh(), nn.Hardswish(), nn.Hardsigmoid(), nn.ReLU6(), nn.Softplus(2.0),
+        nn.Softsign(), nn.Tanhshrink(), nn.PReLU(), nn.Threshold(0.1, 2.0), nn.Dropout(0.5).eval(), nn.LayerNorm(4),
+        nn.RMSNorm(4), nn.Linear(4, 3), nn.Softmax(-1), nn.Sigmoid(),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)  # fmt: skip
+def test_layers_take_sequences_of_several_lengths(layer, close):
+    parts = [tt.arange(8.0).reshape(2, 4) / 4 - 1, tt.arange(12.0).reshape(3, 4) / 8 - 0.5]
+    found = layer(tt.nested.nested_tensor(parts, layout=tt.jagged))
+    for part, got in zip(parts, found.unbind(), strict=True):
+        close(got, layer(part.clone()))

@@ -261,3 +261,26 @@ def test_an_error_about_a_missing_name_names_the_slot(slot):
         AttributeError, match=rf"module 'taeda_{slot}', the provider of slot '{slot}', .*'Linaer'"
     ):
         getattr(getattr(taeda, slot), "Linaer")  # noqa: B009
+
+
+PROGRAM = """
+import sys
+import taeda
+kept = taeda.ones(2, requires_grad=True)
+for name in list(sys.modules):
+    if name.startswith("taeda"):
+        del sys.modules[name]
+import json.tool  # imports of others go on
+print((kept * 2).sum().item())
+import taeda as again
+layer = again.nn.Linear(2, 1, bias=False)
+(layer(again.ones(2)) + kept.sum()).backward()
+print(layer.weight.grad.tolist(), kept.grad.tolist(), again is taeda)
+"""
+
+
+def test_programs_that_take_the_library_out_of_the_imported_modules():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.split("\n")[:2], done.returncode) == (["4.0", "[[1.0, 1.0]] [1.0, 1.0] False"], 0), (
+        done.stderr
+    )

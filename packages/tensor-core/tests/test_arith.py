@@ -1,5 +1,7 @@
 """Arithmetic against NumPy: dtypes, layouts, broadcasting, promotion, errors."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -270,3 +272,21 @@ def test_float64_powers_of_whole_numbers_are_exact():
         for rows in zip(base, exponent, strict=True)
     ]
     assert np.array_equal(taeda.pow(taeda.from_numpy(base), taeda.from_numpy(exponent)).numpy(), exact)
+
+
+@pytest.mark.parametrize("other", [1, 1.5, True, taeda.tensor([2, 3]), taeda.tensor([True, False])])
+def test_differences_of_bools_are_refused_in_the_words_that_programs_look_for(other):
+    mask = taeda.tensor([True, False])
+    two = other is True or (isinstance(other, taeda.Tensor) and other.dtype is taeda.bool)
+    words = (
+        "with two bool tensors is not supported. Use the `^`"
+        if two
+        else "with a bool tensor is not supported"
+    )
+    for difference in (lambda: other - mask, lambda: mask - other, lambda: taeda.rsub(mask, other)):
+        with pytest.raises(RuntimeError, match=re.escape(words)):
+            difference()
+    with pytest.raises(RuntimeError, match="Negation, the `-` operator, on a bool tensor"):
+        _ = -mask
+    with pytest.raises(RuntimeError, match="with two bool tensors"):
+        mask -= mask.clone()

@@ -202,6 +202,10 @@ def test_trapezoid(dim):
         assert np.allclose(function(x, dx=0.5, dim=dim).numpy(), integrate(a, dx=0.5, axis=dim))
         assert np.allclose(function(x, places, dim=dim).numpy(), integrate(a, at, axis=dim))
         assert np.allclose(function(x, grid, dim=dim).numpy(), integrate(a, points, axis=dim))
+        few, some = pair(4, 3, seed=10)
+        stack, rows = pair(2, 4, 3, seed=11)
+        # Fewer dimensions stand to the right, as operands do.
+        assert np.allclose(function(stack, few, dim=1).numpy(), integrate(rows, some[None], axis=1))
     assert taeda.trapezoid(taeda.tensor([1, 2])).item() == 1.5 and taeda.trapezoid(
         taeda.ones(3, 1)
     ).tolist() == [0, 0, 0]

@@ -487,3 +487,22 @@ def test_safe_softmax_has_gradients_where_all_of_a_line_is_left_out():
     assert made[1].tolist() == [0, 0] and abs(made[0, 1].item() - 0.7310586) < 1e-6
     made[:, 1].sum().backward()
     assert x.grad[1].tolist() == [0, 0] and abs(x.grad[0, 1].item() - 0.1966119) < 1e-6
+
+
+def test_results_that_may_be_absent_and_writes_without_a_letter():
+    taeda.library.define(
+        "absent_test::halves", "(Tensor x, Tensor! out, Tensor? more=None) -> (Tensor, Tensor?)"
+    )
+
+    taeda.library.register_kernel("absent_test::halves", "xpu", len)
+
+    @taeda.library.register_kernel("absent_test::halves", "default")
+    def halves(x, out, more=None):
+        out.copy_(x)
+        return x / 2, None if more is None else more * 3
+
+    out = taeda.zeros(2)
+    first, second = taeda.ops.absent_test.halves(taeda.ones(2), out, taeda.ones(1))
+    assert first.tolist() == [0.5, 0.5] and second.tolist() == [3.0] and out.tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="absent_test::halves"):
+        taeda.ops.absent_test.halves(taeda.ones(2), out)

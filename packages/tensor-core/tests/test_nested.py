@@ -35,6 +35,10 @@ def same(nested, expected):
         (lambda x: tc.chunk(x, 3, dim=-1)[1], lambda p: p[:, 4:8]),
         (lambda x: x.split([5, 7], -1)[1], lambda p: p[:, 5:]),
         (lambda x: tc.erf(x), lambda p: p.erf()),
+        (lambda x: 1 / x, lambda p: 1 / p),
+        (lambda x: tc.where(x > 0, x, -x), lambda p: p.abs()),
+        (lambda x: tc.cat([x, x * 2], -1), lambda p: tc.cat([p, p * 2], 1)),
+        (lambda x: tc.cat([x[:1], x[1:]]), lambda p: p),
     ],
 )
 def test_shapes_of_the_parts(whole, part):

@@ -50,8 +50,13 @@ def test_device():
     assert pickle.loads(pickle.dumps(cpu)) == cpu
     with pytest.raises(RuntimeError, match=r"unknown device .gpu.*cpu, meta"):
         taeda.device("gpu")
-    with pytest.raises(TypeError, match="device"):
+    assert taeda.device("cpu:1") == cpu and taeda.ones(1, device="cpu:3").device == cpu
+    with pytest.raises(RuntimeError, match="accelerator device when none is available: device 3"):
         taeda.device(3)
+    with pytest.raises(RuntimeError, match="ones: Device index must not be negative"):
+        taeda.ones(1, device=-1)
+    with pytest.raises(TypeError, match="device"):
+        taeda.device(True)
 
 
 def test_size():

@@ -118,6 +118,8 @@ def test_nan_wins(count):
     assert np.isnan(taeda.sum(x).item())
     np.testing.assert_allclose(taeda.nansum(x).item(), np.nansum(a), rtol=1e-6)
     np.testing.assert_allclose(taeda.nanmean(x).item(), np.nanmean(a), rtol=1e-6)
+    a[1] = np.inf
+    assert taeda.nansum(tensor(a)).item() == np.inf
 
 
 def test_empty():

@@ -273,7 +273,13 @@ def test_to():
     assert t.double().dtype is taeda.float64 and t.float() is t and t.long().dtype is taeda.int64
     assert t.type() == "torch.FloatTensor" and t.type(taeda.float64).dtype is taeda.float64
     with pytest.raises(TypeError, match="to: expected"):
+        t.to(3.0)
+    with pytest.raises(RuntimeError, match="accelerator device when none is available"):
         t.to(3)
+    with pytest.raises(RuntimeError, match="index must not be negative, found -1"):
+        t.to(-1)
+    assert t.to("cpu:1").device == taeda.device("cpu")
+    assert t.reshape(1, -1).size(axis=0) == 1 and t.reshape(1, -1).stride(axis=1) == 1
 
 
 def test_resize():

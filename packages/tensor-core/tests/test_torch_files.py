@@ -198,6 +198,10 @@ def test_tensors_with_attributes_and_of_subclasses():
     x = tc.ones(2)
     x.note = "n"
     assert load(written(x)).note == "n"
+    file = io.BytesIO()
+    save({"x": x, "plain": tc.zeros(1)}, file)  # in the format that keeps it
+    file.seek(0)
+    assert load(file)["x"].note == "n"
     marked = tc.Tensor._make_subclass(class_, tc.ones(3), False)
     with pytest.raises(CheckpointError, match="Marked"):
         load(written(marked))
@@ -368,3 +372,25 @@ def test_slices_of_typed_storages_are_refused():
         x.storage()[1:3]
     with pytest.raises(RuntimeError, match="of step 1"):
         x.untyped_storage()[::2]
+
+
+OLD_TEXT = (  # [text, zeros(1), 2], as Python 2 and PyTorch 0.4 wrote it
+    b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}U\rlittle_endian\x88s."
+    b"\x80\x02](U\x04\xc5\xbc\xc4\x85ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\n"
+    b"U\x014U\x03cpuK\x01NtQK\x00K\x01\x85K\x01\x85\x89NtRK\x02e.\x80\x02]U\x014a."
+    + (1).to_bytes(8, "little") + bytes(4)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-8", "latin1", "bytes"])
+def test_encodings_of_old_text(weights_only, encoding):
+    text, zeros, two = load(io.BytesIO(OLD_TEXT), weights_only=weights_only, encoding=encoding)
+    data = b"\xc5\xbc\xc4\x85"
+    assert text == (data if encoding == "bytes" else data.decode(encoding))
+    assert (zeros.tolist(), two) == ([0], 2)
+
+
+def test_text_that_is_not_of_the_encoding():
+    with pytest.raises(CheckpointError, match="ascii"):
+        load(io.BytesIO(OLD_TEXT), encoding="ascii")

@@ -157,6 +157,14 @@ def test_atan2():
     np.testing.assert_allclose(taeda.atan2(tensor(a), tensor(b)).numpy(), np.arctan2(a, b))
 
 
+@pytest.mark.parametrize("function", [taeda.sign, taeda.sgn])
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.float32, taeda.bfloat16, taeda.float16])
+def test_nan_has_no_sign(function, dtype):
+    x = tensor(np.array([np.nan, -2.0, 0.0, np.inf] * 9)).to(dtype)
+    assert function(x).tolist() == [0.0, -1.0, 0.0, 1.0] * 9
+    assert taeda.isnan(taeda.array_api.sign(taeda.array_api.asarray(x))[::4]).all()  # as the standard asks
+
+
 def test_nan_to_num():
     x = tensor(np.array([np.nan, np.inf, -np.inf, 1.0]))
     assert taeda.nan_to_num(x, nan=5.0, posinf=6.0, neginf=7.0).tolist() == [5.0, 6.0, 7.0, 1.0]

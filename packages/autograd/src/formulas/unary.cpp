@@ -36,10 +36,8 @@ Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
 }
 
 Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
-  const Tensor slope = grad / (self * (1 - self));
-  if (!eps)
-    return ops::where(ops::logical_or(ops::lt(self, 0), ops::gt(self, 1)),
-                      Tensor(std::numeric_limits<double>::quiet_NaN()), slope);
+  const Tensor spread = self * (1 - self), slope = grad / spread;  // negative outside of 0 to 1
+  if (!eps) return ops::where(ops::lt(spread, 0), Tensor(std::numeric_limits<double>::quiet_NaN()), slope);
   return masked(slope, ops::logical_and(ops::ge(self, *eps), ops::le(self, 1.0 - *eps)));
 }
 

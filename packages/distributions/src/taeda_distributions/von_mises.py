@@ -17,6 +17,7 @@ def _log_i0(x: Any) -> Any:
     return tensor.special.i0e(x).log() + x
 
 
+_UNIFORM = 1e-12  # smaller concentrations count as this one
 _NORMAL = 1e10  # the least concentration of samples from the normal distribution
 
 
@@ -51,7 +52,7 @@ class VonMises(Parameterized):
 
     @lazy_property
     def _proposal_r(self) -> Any:
-        kappa = self.concentration.to(tensor.float64)
+        kappa = self.concentration.to(tensor.float64).clamp(min=_UNIFORM)
         tau = 1 + (1 + 4 * kappa**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
         exact = (1 + rho**2) / (2 * rho)
@@ -65,7 +66,7 @@ class VonMises(Parameterized):
             # Large ones are normal to all digits; NaN and negative ones have no samples: each proposal is rejected.
             drawn = (given >= 0) & (given < _NORMAL)
             r = tensor.where(drawn, self._proposal_r.expand(shape), 2.0)
-            angle = _rejected(r, tensor.where(drawn, given, 1.0), shape)
+            angle = _rejected(r, tensor.where(drawn, given.clamp(min=_UNIFORM), 1.0), shape)
             normal = tensor.randn(shape, dtype=tensor.float64, device=given.device) * given.rsqrt()
             angle = tensor.where(drawn, angle, normal)
             whole = angle + math.pi + self.loc.to(tensor.float64)

@@ -169,6 +169,8 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if "taeda" not in sys.modules:  # somebody took it out; all other imports go on
+            return None
         _names.follow_name()
         head, _, rest = name.partition(".")
         if name in BESIDE and sys.modules.get("torch") is sys.modules["taeda"]:

@@ -37,7 +37,6 @@ NAMES = {
     "checkpoint.utils": "CheckpointException _DistWrapper find_state_dict_object find_tensor_shard",
     "collective_utils": "SyncPayload all_gather broadcast",
     "remote_device": "_remote_device",
-    "rpc.api": "get_worker_info init_rpc remote rpc_async rpc_sync shutdown",
     "tensor._dispatch": "OpDispatcher",
     "tensor._op_schema": "OpInfo OpSchema OpStrategy OutputSharding PlacementStrategy RuntimeSchemaInfo",
     "tensor._random": "OffsetBasedRNGTracker is_rng_supported_mesh manual_seed",

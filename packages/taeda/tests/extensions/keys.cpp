@@ -49,6 +49,7 @@ TORCH_LIBRARY_IMPL(keyed, CPU, m) {
   m.impl(TORCH_SELECTIVE_NAME("keyed::scale"), TORCH_FN(scale_kernel));
   m.impl("add_one", &add_one);
 }
+TORCH_LIBRARY_IMPL(keyed, XPU, m) { m.impl("scale", &scale_kernel); }  // never asked where there is no such device
 TORCH_LIBRARY_IMPL(keyed, Meta, m) { m.impl("scale", &scale_meta); }
 TORCH_LIBRARY_IMPL(keyed, CompositeImplicitAutograd, m) { m.impl("quadruple", &quadruple); }
 

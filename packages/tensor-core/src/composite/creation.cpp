@@ -274,13 +274,13 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
 }
 }  // namespace
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
-                    std::optional<Device> device) {
-  return triangle_indices("tril_indices", row, col, offset, true, dtype, device);
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device,
+                    bool requires_grad) {
+  return with_grad(triangle_indices("tril_indices", row, col, offset, true, dtype, device), requires_grad);
 }
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
-                    std::optional<Device> device) {
-  return triangle_indices("triu_indices", row, col, offset, false, dtype, device);
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device,
+                    bool requires_grad) {
+  return with_grad(triangle_indices("triu_indices", row, col, offset, false, dtype, device), requires_grad);
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {

@@ -22,18 +22,14 @@ Tensor areas(const char* op, const Tensor& y, const Tensor& x, const std::option
   const auto [later, earlier] = neighbours(y, dim);
   const Tensor heights = ops::add(later, earlier);
   if (!x.defined()) return dx ? ops::mul(heights, Tensor(*dx)) : heights;
-  const int64_t along = x.dim() == y.dim() ? dim : x.dim() - 1;
-  check(x.dim() > 0 && x.size(along) == y.size(dim), ErrorKind::Runtime, op, ": argument 'x' has shape ",
-        shape_text(x.sizes()), ", expected size ", y.size(dim), " along the dimension of 'y' ", shape_text(y.sizes()),
-        " that is integrated");
-  const auto [right, left] = neighbours(x, along);
-  Tensor steps = ops::sub(right, left);
-  if (x.dim() == 1 && y.dim() > 1) {
-    Shape shape(y.sizes().size(), 1);
-    shape[size_t(dim)] = steps.numel();
-    steps = ops::reshape(steps, shape);
-  }
-  return ops::mul(heights, steps);
+  // One row stands along `dim`; what has more dimensions is aligned with `y` from the right, as operands are.
+  Shape shape(size_t(std::max(x.dim(), y.dim())), 1);
+  if (x.dim() == 1) shape[size_t(dim)] = x.numel();
+  else std::copy(x.sizes().begin(), x.sizes().end(), shape.end() - x.dim());
+  check(shape[size_t(dim)] == y.size(dim), ErrorKind::Runtime, op, ": argument 'x' has shape ", shape_text(x.sizes()),
+        ", expected size ", y.size(dim), " along the dimension of 'y' ", shape_text(y.sizes()), " that is integrated");
+  const auto [right, left] = neighbours(ops::reshape(x, shape), dim);
+  return ops::mul(heights, ops::sub(right, left));
 }
 
 }  // namespace

@@ -138,6 +138,10 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   check(input2.dim() > 0 && input2.size(-1) == weight.size(2), ErrorKind::Runtime,
         "bilinear: argument 'input2' has shape ", shape_text(input2.sizes()), ", expected (..., ", weight.size(2),
         ") to fit 'weight' of shape ", shape_text(weight.sizes()));
+  const bool together = input1.dim() == input2.dim() &&
+                        std::equal(input1.sizes().begin(), input1.sizes().end() - 1, input2.sizes().begin());
+  check(together, ErrorKind::Runtime, "bilinear: arguments 'input1' and 'input2' have shapes ",
+        shape_text(input1.sizes()), " and ", shape_text(input2.sizes()), ", expected the same batch");
   const Tensor operands[] = {input1, weight, input2};
   const Tensor result = ops::einsum("...i,kij,...j->...k", operands);
   return bias.defined() ? ops::add(result, bias) : result;

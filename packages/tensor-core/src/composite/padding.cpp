@@ -1,7 +1,11 @@
 // Padding, and channels that become finer places.
+#include <algorithm>
+#include <vector>
+
 #include "infer/numbers.h"
 #include "taeda/arithmetic.h"
 #include "taeda/checked.h"
+#include "taeda/levels.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/creation.h"
 #include "taeda/ops/index.h"
@@ -51,8 +55,8 @@ Mode mode_of(std::string_view mode) {
   return Mode::Circular;
 }
 
-/// One dimension with its own elements around it.
-Tensor pad_by_index(const Tensor& self, int64_t dim, int64_t before, int64_t after, Mode mode) {
+/// Which elements of a dimension stand in each place of the padded one.
+Tensor places_of(const Tensor& self, int64_t dim, int64_t before, int64_t after, Mode mode) {
   const int64_t size = self.size(dim), last = size - 1;
   const auto counted = [&](Count count) { return count.of("pad", "the size of dimension ", dim); };
   // What negative amounts leave; the circle is made of that.
@@ -68,12 +72,46 @@ Tensor pad_by_index(const Tensor& self, int64_t dim, int64_t before, int64_t aft
   const Tensor place = ops::arange(Scalar(-before), Scalar(end), Scalar(int64_t(1)), DType::Int64, self.device());
   const auto whole = [](int64_t value) { return Tensor(value); };
   switch (mode) {
-    case Mode::Replicate: return ops::index_select(self, dim, ops::clamp(place, Scalar(int64_t(0)), Scalar(last)));
-    case Mode::Circular:
-      return ops::index_select(self, dim,
-                               left ? ops::remainder(place - whole(first), whole(left)) + whole(first) : place);
-    default: return ops::index_select(self, dim, whole(last) - ops::abs(whole(last) - ops::abs(place)));
+    case Mode::Replicate: return ops::clamp(place, Scalar(int64_t(0)), Scalar(last));
+    case Mode::Circular: return left ? ops::remainder(place - whole(first), whole(left)) + whole(first) : place;
+    default: return whole(last) - ops::abs(whole(last) - ops::abs(place));
   }
+}
+
+/// Elements from which on a copy and its borders take less time than a pass for each dimension.
+constexpr int64_t kManyElements = 1 << 14;
+bool fills_borders(const Tensor& input, IntSpan pad) {
+  return input.numel() >= kManyElements && !input.requires_grad() && !is_carrier(input) &&
+         std::ranges::all_of(pad, [](int64_t amount) { return amount >= 0; });
+}
+/// The input in the middle; around it, dimension by dimension, what is there already.
+Tensor with_borders(const Tensor& input, IntSpan pad, Mode mode) {
+  const int64_t first = input.dim() - int64_t(pad.size() / 2);
+  Shape sizes(input.sizes());
+  std::vector<Tensor> places;
+  for (int64_t d = input.dim() - 1; d >= first; --d) {
+    const size_t at = 2 * size_t(input.dim() - 1 - d);
+    places.push_back(places_of(input, d, pad[at], pad[at + 1], mode));
+    sizes[size_t(d)] = places.back().numel();
+  }
+  const Tensor out = ops::empty(sizes, input.dtype(), input.device());
+  const auto inside = [&](const Tensor& of, int64_t d) {
+    return ops::narrow(of, d, pad[2 * size_t(input.dim() - 1 - d)], input.size(d));
+  };
+  Tensor middle = out;
+  for (int64_t d = first; d < input.dim(); ++d) middle = inside(middle, d);
+  ops::copy_(middle, input);
+  for (int64_t d = input.dim() - 1; d >= first; --d) {
+    const size_t at = size_t(input.dim() - 1 - d);
+    const int64_t before = pad[2 * at], end = before + input.size(d);
+    Tensor known = out;
+    for (int64_t other = first; other < d; ++other) known = inside(known, other);
+    for (const auto& [from, count] : {std::pair(int64_t(0), before), std::pair(end, pad[2 * at + 1])})
+      if (count > 0)
+        ops::copy_(ops::narrow(known, d, from, count),
+                   ops::index_select(inside(known, d), d, ops::narrow(places[at], 0, from, count)));
+  }
+  return out;
 }
 
 }  // namespace
@@ -86,9 +124,12 @@ Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, const std::o
   const Mode known = mode_of(mode);
   check(!value, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '", mode, "'");
   if (pad.empty()) return ops::clone(input);
+  if (fills_borders(input, pad)) return with_borders(input, pad, known);
   Tensor padded = input;
-  for (size_t i = 0; i < pad.size(); i += 2)
-    padded = pad_by_index(padded, input.dim() - 1 - int64_t(i / 2), pad[i], pad[i + 1], known);
+  for (size_t i = 0; i < pad.size(); i += 2) {
+    const int64_t d = input.dim() - 1 - int64_t(i / 2);
+    padded = ops::index_select(padded, d, places_of(padded, d, pad[i], pad[i + 1], known));
+  }
   return padded;
 }
 

@@ -2,8 +2,10 @@
 #include "taeda/ops/reduce.h"
 
 #include <cmath>
+#include <limits>
 
 #include "taeda/arithmetic.h"
+#include "taeda/levels.h"
 #include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/compare.h"
@@ -26,7 +28,11 @@ std::tuple<Tensor, Tensor> aminmax(const Tensor& self, Dims dim, bool keepdim) {
 
 Tensor nansum(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
   if (is_integral(self.dtype())) return ops::sum(self, dim, keepdim, dtype);
-  return ops::sum(ops::where(ops::isnan(self), Tensor(0), self), dim, keepdim, dtype);
+  // One pass instead of two where no gradient is asked for, which infinities have too.
+  const bool plain = is_floating(self.dtype()) && !self.requires_grad() && !is_carrier(self);
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor numbers = plain ? ops::nan_to_num(self, 0.0, inf, -inf) : ops::where(ops::isnan(self), Tensor(0), self);
+  return ops::sum(numbers, dim, keepdim, dtype);
 }
 Tensor nanmean(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
   const Tensor count = ops::sum(ops::logical_not(ops::isnan(self)), dim, keepdim);

@@ -195,6 +195,7 @@ Device parse_device(std::string_view text) {
   if (id < 0) [[unlikely]]
     fail(ErrorKind::Runtime, "device: unknown device '", text, "'; known devices: ", known_names());
   if (index < 0) index = current_device_index(BackendId(id));
+  if (id <= kMeta) index = 0;  // one device, whatever number programs give it
   check(index < backend(BackendId(id)).device_count(), ErrorKind::Runtime, "device: index ", index, " of '", text,
         "' is out of range; '", name, "' has ", backend(BackendId(id)).device_count(), " device(s)");
   return Device{BackendId(id), int8_t(index)};

@@ -80,7 +80,8 @@ Spec unary_bits(const char* op, const Tensor& self) {
 }
 Spec negation(const char* op, const Tensor& self) {
   check(self.dtype() != DType::Bool, ErrorKind::Runtime, op,
-        ": argument 'self' is bool, which has no negative; use logical_not");
+        ": Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead.");
   return like(self, self.dtype());
 }
 Spec round(const Tensor& self, int64_t decimals) {
@@ -221,10 +222,20 @@ Spec add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (alpha.kind() != Scalar::Kind::Int || is_integral(out.dtype)) check_alpha("add", out.dtype, alpha);
   return out;
 }
+// In the words that programs look for.
+[[noreturn]] static void refuse_bool_difference(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype())
+    fail(ErrorKind::Runtime,
+         "sub: Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
+         "or `logical_xor()` operator instead.");
+  fail(ErrorKind::Runtime,
+       "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+       "to invert a mask, use the `~` or `logical_not()` operator instead.");
+}
 Spec sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Spec out = binary("sub", a, b);
-  check(a.dtype() != DType::Bool || b.dtype() != DType::Bool, ErrorKind::Runtime,
-        "sub: both operands are bool, which have no difference; use logical_xor");
+  if (a.dtype() == DType::Bool || b.dtype() == DType::Bool) [[unlikely]]
+    refuse_bool_difference(a, b);
   if (alpha.kind() != Scalar::Kind::Int || is_integral(out.dtype)) check_alpha("sub", out.dtype, alpha);
   return out;
 }

@@ -57,6 +57,21 @@ std::optional<Device> absent_device(std::string_view text) {
   return std::nullopt;
 }
 
+/// The device of that number, of the accelerator's kind, as programs that know one kind say it.
+Device numbered_device(PyObject* number) {
+  const long index = PyLong_AsLong(number);
+  ensure(index != -1 || !PyErr_Occurred());
+  check(index >= 0, ErrorKind::Runtime, "Device index must not be negative, found ", index);
+  const Object module(PyImport_ImportModule("taeda_tensor_core.accelerator"));
+  ensure(module.get() != nullptr);
+  const Object found(PyObject_CallMethod(module.get(), "current_accelerator", nullptr));
+  ensure(found.get() != nullptr);
+  if (found.get() == Py_None)
+    fail(ErrorKind::Runtime, "Cannot access accelerator device when none is available: device ", index);
+  return parse_device(type_of(value_of(found.get())) + ":" + std::to_string(index));
+}
+bool is_device_number(PyObject* o) { return PyLong_Check(o) && !PyBool_Check(o); }
+
 PyObject* make(Device device) {
   PyDevice* object = PyObject_New(PyDevice, DeviceType);
   if (object) object->value = device;
@@ -71,6 +86,7 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   return guarded([&]() -> PyObject* {
     if (is_device(type)) return Py_NewRef(type);
+    if (is_device_number(type) && index == Py_None) return wrap(numbered_device(type));
     std::string text(text_of(type, "device: argument 'type'"));
     if (index != Py_None) {
       if (text.find(':') != std::string::npos)
@@ -144,6 +160,7 @@ std::optional<Device> as_device(PyObject* o) {
     return is_absent(device) ? parse_device(spelled(device)) : device;
   }
   if (PyUnicode_Check(o)) return parse_device(text_of(o, "device"));
+  if (is_device_number(o)) return numbered_device(o);
   return std::nullopt;
 }
 

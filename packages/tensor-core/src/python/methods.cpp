@@ -55,13 +55,14 @@ PyObject* get_device(PyObject* self, PyObject*) {
 PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, const char* op,
                 bool strides) {
   return guarded([&] {
-    static Names known{"size", 1, {"dim"}};
+    static Names known{"size", 1, {"dim", "axis"}};
     const Given given(known, args, count, names);
     const Tensor& t = tensor_of(self);
-    if (!given.has(0)) return strides ? wrap_tuple(t.strides()) : wrap_size(t.sizes());
-    check(t.dim() > 0, ErrorKind::Index, op, ": argument 'dim' is ", given.integer(0, 0),
+    const int dim = given[1] ? 1 : 0;
+    if (!given.has(dim)) return strides ? wrap_tuple(t.strides()) : wrap_size(t.sizes());
+    check(t.dim() > 0, ErrorKind::Index, op, ": argument 'dim' is ", given.integer(dim, 0),
           ", but the tensor has no dimensions");
-    const int64_t d = wrap_dim(given.integer(0, 0), t.dim(), op);
+    const int64_t d = wrap_dim(given.integer(dim, 0), t.dim(), op);
     return PyLong_FromLongLong(strides ? t.stride(d) : t.size(d));
   });
 }

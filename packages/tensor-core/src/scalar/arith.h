@@ -68,10 +68,8 @@ TAEDA_HD inline T sign_of(T x) {
     return {x.re / size, x.im / size};
   } else if constexpr (is_same<T, bool>) {
     return x;
-  } else if constexpr (is_real<T>) {
-    return x != x ? x : T(T(x > T(0)) - T(x < T(0)));
   } else {
-    return T((x > T(0)) - (x < T(0)));
+    return T(T(x > T(0)) - T(x < T(0)));
   }
 }
 template <class R>

@@ -40,6 +40,13 @@ TAEDA_HD inline double log1p_core(double x) {
 }
 TAEDA_HD inline float vlog1p(float x) { return log_of_single(log1p_core(double(x)), x + 1.0f); }
 TAEDA_HD inline double exp_core(double x) { return exp2_core(x * 1.44269504088896340736); }
+TAEDA_HD inline double exact_expm1(double x) { return vexpm1(x); }
+TAEDA_HD inline float exact_expm1(float x) {
+  const double y = double(x);
+  const double near =
+      y * (1.0 + y * poly(y, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320));
+  return x != x ? x : float(magnitude(y) < 0.3 ? near : exp_core(y) - 1.0);
+}
 TAEDA_HD inline float vsinh(float x) {
   const double a = magnitude(double(x)), z = a * a, e = exp_core(a);
   const double near = a + a * z * poly(z, 1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880);

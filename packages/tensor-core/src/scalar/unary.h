@@ -45,7 +45,7 @@ TAEDA_FUNCTION(cos_of, vcos(double(x)), wide_cos(z))
 TAEDA_FUNCTION(cosh_of, vcosh(x), wide_cos(turned(z)))
 TAEDA_FUNCTION(exp_of, vexp(x), wide_exp(z))
 TAEDA_FUNCTION(exp2_of, vexp2(x), wide_exp({z.re * 0.69314718055994530942, z.im * 0.69314718055994530942}))
-TAEDA_FUNCTION(expm1_of, vexpm1(double(x)), wide_exp(z) - Wide(1.0))
+TAEDA_FUNCTION(expm1_of, exact_expm1(x), wide_exp(z) - Wide(1.0))
 TAEDA_FUNCTION(log_of, vlog(x), wide_log(z))
 TAEDA_FUNCTION(log10_of, vlog10(x), 0.43429448190325182765 * wide_log(z))
 TAEDA_FUNCTION(log1p_of, vlog1p(x), wide_log(Wide(1.0) + z))
@@ -104,8 +104,10 @@ TAEDA_HD inline T sinc_of(T x) {
     const auto y = host(x) * typename T::Real(kPi);
     return from_host<T>(sin(y) / y);
   } else {
-    const T y = x * T(kPi);
-    return std::sin(y) / y;
+    // Without the half turns, whose rounding would be an error beside small sines.
+    const double turns = double(x), whole = std::nearbyint(turns), half = 0.5 * whole, y = kPi * (turns - whole);
+    const double sine = is_same<T, float> ? vsin(y) : std::sin(y);
+    return T((half == std::nearbyint(half) ? sine : -sine) / (kPi * turns));
   }
 }
 TAEDA_HD inline double erfc_of(double x) { return std::erfc(x); }
@@ -121,7 +123,14 @@ template <class T>
 TAEDA_HD inline T logit_of(T x, T low) {
   const T high = T(1) - low, bounded = x < low ? low : x > high ? high : x;
   const T y = low >= T(0) ? bounded : x;
-  return vlog(y / (T(1) - y));
+  if constexpr (is_same<T, float>) {
+    const double odds = double(y) / (1.0 - double(y));
+    return log_of_single(log2_core(odds) * 0.69314718055994530942, float(odds));
+  }
+  // Around a half the numerator is exact, so that nothing is lost where the result is small.
+  const bool below = y < T(0.5);
+  const T size = vlog1p((below ? T(1) - T(2) * y : T(2) * y - T(1)) / (below ? y : T(1) - y));
+  return below ? -size : size;
 }
 template <class T>
 TAEDA_HD inline T rounded(T x, T scale, bool divide) {

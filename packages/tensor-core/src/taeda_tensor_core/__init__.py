@@ -83,7 +83,7 @@ def abi_capsule(major: int = 1, minor: int = 0, distribution: str = "") -> objec
 def _announce(place: object) -> None:
     """`ops` and the namespaces that operators declare (`linalg`, `signal.windows`) can be imported as modules."""
     for module in list(vars(place).values()):
-        if isinstance(module, type(_sys)):
+        if isinstance(module, type(_sys)) and _sys.modules.get(module.__name__) is not module:
             _sys.modules[module.__name__] = module
             _announce(module)
 

@@ -209,7 +209,8 @@ def find(name: str) -> Any:
 def load_library(path: Any) -> None:
     """Load a plug-in or an extension of taeda, so that its operators are found under ``taeda.ops``.
 
-    For the library of torchvision, which needs PyTorch's, taeda's own versions of its operators take its place.
+    For the libraries of torchvision and torchaudio, which need PyTorch's, taeda's own versions of their operators take
+    their place.
 
     Raises:
         OSError: It is none, or cannot be loaded: libraries for PyTorch's C++ API cannot.
@@ -223,6 +224,11 @@ def load_library(path: Any) -> None:
         from taeda_tensor_core import _vision_operators
 
         _vision_operators.install()
+        return
+    if place.parent.name == "lib" and place.parent.parent.name == "torchaudio" and place.is_file():
+        from taeda_tensor_core import _audio_operators
+
+        _audio_operators.install()
         return
     if _open_extension(place):
         return

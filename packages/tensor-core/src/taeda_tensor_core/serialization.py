@@ -132,7 +132,7 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     **pickle_load_args: Any,
 ) -> Any:
     """Reads what `save` wrote, any safetensors file (as a dict of tensors), or a file of PyTorch's.
@@ -151,7 +151,8 @@ def load(
         weights_only: False unpickles whole objects of PyTorch's format, which can run any code that the file's author
             wanted; only for files that you trust.
         mmap: tensors share memory with the file, whose bytes are read when they are used; writes stay private.
-        encoding: accepted as in PyTorch, for text that Python 2 has pickled; what cannot be read as UTF-8 is refused.
+        encoding: of text that Python 2 has pickled; "bytes" leaves it bytes. By default UTF-8 with
+            ``weights_only=False``, else Latin-1.
         pickle_load_args: `errors` and `fix_imports` are accepted as well, and not used.
 
     Raises:
@@ -169,27 +170,30 @@ def load(
         if mmap:
             raise ValueError("load: argument 'mmap' needs a path for argument 'f', found a file object")
         source = Source(f)  # type: ignore[arg-type]
-        loaded = _read(source, place, whole)
+        loaded = _read(source, place, whole, encoding)
         source.finish()
         return loaded
-    return _from_path(os.fsdecode(f), place, whole, bool(mmap))  # type: ignore[arg-type]
+    return _from_path(os.fsdecode(f), place, whole, bool(mmap), encoding)  # type: ignore[arg-type]
 
 
-def _from_path(path: str, place: Callable[[Any, str], Any], whole: bool, mapped: bool) -> Any:
+def _from_path(
+    path: str, place: Callable[[Any, str], Any], whole: bool, mapped: bool, encoding: str | None = None
+) -> Any:
     if path.endswith(shards.SUFFIX):
         return shards.read(path, lambda shard: _from_path(shard, place, False, mapped))
     with open(path, "rb") as file:
-        return _read(Source(file, mapped), place, whole)
+        return _read(Source(file, mapped), place, whole, encoding)
 
 
-def _read(source: Source, place: Callable[[Any, str], Any], whole: bool) -> Any:
+def _read(source: Source, place: Callable[[Any, str], Any], whole: bool, encoding: str | None) -> Any:
     start = source.part(0, min(8, source.size))
     how = read_any if whole else read_torch
+    text = () if encoding is None else (encoding,)
     with read_torch.callers_errors():
         if start[:4] == b"PK\x03\x04":
-            return how.read_zip(source, place)
+            return how.read_zip(source, place, *text)
         if start[:1] == b"\x80" and int.from_bytes(start, "little") > source.size:
-            return how.read_legacy(source, place)
+            return how.read_legacy(source, place, *text)
         with read_torch.named_errors():
             return decode(source, lambda tensor: place(tensor, "cpu"))
 

@@ -128,7 +128,7 @@ def current_flash_attention_impl() -> str | None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("bias", "flex_attention"):
+    if name in ("bias", "flex_attention", "varlen"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")

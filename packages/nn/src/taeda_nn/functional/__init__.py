@@ -21,10 +21,23 @@ from taeda_nn.functional.norm import *
 from taeda_nn.functional.norm import __all__ as _norm
 from taeda_nn.functional.pooling import *
 from taeda_nn.functional.pooling import __all__ as _pooling
+from taeda_nn.functional.scaled import *
+from taeda_nn.functional.scaled import __all__ as _scaled
 from taeda_nn.functional.spatial import *
 from taeda_nn.functional.spatial import __all__ as _spatial
 
-__all__ = [*_activation, *_attention, *_conv, *_dropout, *_linear, *_loss, *_norm, *_pooling, *_spatial]
+__all__ = [
+    *_activation,
+    *_attention,
+    *_conv,
+    *_dropout,
+    *_linear,
+    *_loss,
+    *_norm,
+    *_pooling,
+    *_scaled,
+    *_spatial,
+]
 # Operators that are declared to stand here need no function around them.
 _declared = {
     _name: _function for _name, _function in _placed("nn.functional").items() if _name not in __all__

@@ -327,7 +327,8 @@ def set_member(module: Module, name: str, value: Any) -> None:
     if parameters is None:
         if kind is not None:
             raise AttributeError(
-                f"cannot assign {kind} {name!r}: call super().__init__() of {type(module).__name__} first"
+                f"cannot assign {'parameters' if kind == 'parameter' else kind} before Module.__init__() call: "
+                f"{name!r} needs super().__init__() of {type(module).__name__} first"
             )
         object.__setattr__(module, name, value)
         return

@@ -14,6 +14,7 @@ stands only where members are.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -215,7 +216,9 @@ class Module(Converting, Stateful):
 
     def _check_new_name(self, what: str, name: Any, known: dict[str, Any] | None) -> None:
         if self._parameter_names is None:
-            raise AttributeError(f"register_{what}: call super().__init__() of {type(self).__name__} first")
+            raise AttributeError(
+                f"register_{what}: cannot assign {what} before Module.__init__() call of {type(self).__name__}"
+            )
         if not isinstance(name, str):
             raise TypeError(f"register_{what}: name must be a str, got {type(name).__name__}")
         if "." in name or name == "":
@@ -517,6 +520,24 @@ class Module(Converting, Stateful):
     def _is_full_backward_hook(self) -> bool | None:
         hooks = None if self._hook_set is None else self._hook_set.backward
         return next(iter(hooks.values()))[1] if hooks else None
+
+    def _get_backward_hooks(self) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
+        """The backward hooks that a call meets: the full ones and the deprecated ones."""
+        sets = [hooks.backward for hooks in (_everywhere, self._hook_set) if hooks is not None]
+        found = [entry for hooks in sets for entry in hooks.values()]
+        return [hook for hook, full in found if full], [hook for hook, full in found if not full]
+
+    def _get_backward_pre_hooks(self) -> list[Callable[..., Any]]:
+        """The hooks before the backward pass that a call meets."""
+        sets = [hooks.backward_pre for hooks in (_everywhere, self._hook_set) if hooks is not None]
+        return [hook for hooks in sets for (hook,) in hooks.values()]
+
+    def _replicate_for_data_parallel(self) -> Module:
+        """A copy without parameters, for programs that share a batch out among replicas and set these themselves."""
+        replica = copy.copy(self)
+        replica._parameters = {}
+        replica._is_replica = True
+        return replica
 
     # Text
 

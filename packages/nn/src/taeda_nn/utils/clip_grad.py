@@ -57,7 +57,10 @@ def get_total_norm(
         else:
             total = tensor.stack([t.abs().pow(norm_type).sum() for t in tensors]).sum().pow(1.0 / norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
-        raise RuntimeError(f"get_total_norm: the norm of order {norm_type} is {total.item()}")
+        raise RuntimeError(
+            f"get_total_norm: The total norm of order {norm_type} for gradients is non-finite, so it cannot be "
+            f"clipped: found {total.item()}"
+        )
     return total
 
 

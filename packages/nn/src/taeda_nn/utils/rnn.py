@@ -146,7 +146,8 @@ def pack_padded_sequence(
         input, sizes = input.index_select(1, order), [sizes[i] for i in places]
     elif sizes != sorted(sizes, reverse=True):
         raise RuntimeError(
-            f"pack_padded_sequence: lengths must be sorted longest first, got {sizes}; or pass enforce_sorted=False"
+            "pack_padded_sequence: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True, "
+            f"got {sizes}; or pass enforce_sorted=False"
         )
     running = [sum(size > t for size in sizes) for t in range(sizes[0])]
     data = tensor.cat([input[t, :n] for t, n in enumerate(running)], 0)

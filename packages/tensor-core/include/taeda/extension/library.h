@@ -218,6 +218,7 @@ namespace detail {
 template <class R, class... A>
 void add_plain_function(const std::string& library, const std::string& name, R (*function)(A...));
 bool define_in_python(const std::string& library, const std::string& schema);
+bool may_be_asked(const std::string& device);
 template <class R, class... A>
 void add_rule(const std::string& library, const std::string& op, const std::string& key, R (*function)(A...));
 #else
@@ -226,6 +227,7 @@ void add_plain_function(const std::string& library, const std::string& name, R (
   throw Error(TAEDA_E_TYPE, joined(library, "::", name, ": operators give tensors; other functions need Python"));
 }
 inline bool define_in_python(const std::string&, const std::string&) { return false; }
+inline bool may_be_asked(const std::string&) { return true; }
 template <class R, class... A>
 void add_rule(const std::string& library, const std::string& op, const std::string& key, R (*)(A...)) {
   throw Error(TAEDA_E_VALUE,
@@ -379,6 +381,7 @@ class Library {
   /// Puts the kernels into their places.
   void commit() const {
     for (const Kernel& k : kernels_) {
+      if (!detail::may_be_asked(k.device)) continue;
       taeda_op known = nullptr;
       const std::string own = full(k.op);
       const bool ours = api().op_find(own.c_str(), &known) == TAEDA_OK;

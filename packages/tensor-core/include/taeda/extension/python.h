@@ -75,6 +75,17 @@ inline bool define_in_python(const std::string& library, const std::string& sche
   (void)python_library(library).attr("define")(schema);
   return true;
 }
+/// Whether a kernel for the device can be asked for: not where a known kind of device has no plug-in or no device.
+inline bool may_be_asked(const std::string& device) {
+  int32_t number = 0;
+  if (api().backend_find(device.c_str(), &number) == TAEDA_OK || !Py_IsInitialized()) return true;
+  const pybind11::gil_scoped_acquire lock;
+  try {
+    return core().attr("get_device_module")(device).attr("is_available")().cast<bool>();
+  } catch (const pybind11::error_already_set&) {
+    return true;  // nobody knows the device: registering says so
+  }
+}
 template <class R, class... A>
 void add_rule(const std::string& library, const std::string& op, const std::string& key, R (*function)(A...)) {
   const pybind11::gil_scoped_acquire lock;

@@ -69,13 +69,14 @@ inline void blend_rows(const T* const* rows, const typename How::Weight* weights
   }
 }
 
+/// One element after the other: vectors would gather, which takes longer than the loads do.
 template <class T, class How, int kCount>
-inline void line_fixed(const T* x, const LineTaps<typename How::Weight>& t, T* out) {
+[[gnu::noinline, gnu::optimize("no-tree-vectorize")]] void line_fixed(const T* x,
+                                                                      const LineTaps<typename How::Weight>& t, T* out) {
   using Sum = typename How::Sum;
   const int64_t n = t.n;
   const int32_t* const first = t.first;
   const typename How::Weight* const w = t.by_tap;
-#pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     Sum sum = Sum(w[i]) * Sum(x[first[i]]);
     for (int k = 1; k < kCount; ++k) sum += Sum(w[k * n + i]) * Sum(x[first[i] + k]);

@@ -42,6 +42,9 @@ class Names(Protocol):
     def is_data(self, value: Any) -> bool:
         """Whether a value may stand in the result."""
 
+    def old_text(self, data: bytes) -> Any:
+        """What a string of Python 2 is."""
+
 
 class Machine:
     """Runs the opcodes on a stack.
@@ -108,8 +111,8 @@ class Machine:
     def text(self, size: int) -> str:
         return self.take(self.number(size)).decode("utf-8", "surrogatepass")
 
-    def old_text(self, size: int) -> str:
-        return self.take(self.number(size)).decode("latin-1")
+    def old_text(self, size: int) -> Any:
+        return self._names.old_text(self.take(self.number(size)))
 
     def bytes(self, size: int) -> bytes:
         return self.take(self.number(size))

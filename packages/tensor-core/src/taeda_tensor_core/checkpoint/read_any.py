@@ -22,8 +22,8 @@ class _Kind:
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, storages: Callable[[Any], Any]) -> None:
-        super().__init__(file, encoding="utf-8")
+    def __init__(self, file: io.BytesIO, storages: Callable[[Any], Any], encoding: str = "utf-8") -> None:
+        super().__init__(file, encoding=encoding)
         self.persistent_load = storages
 
     def find_class(self, module: str, name: str) -> Any:
@@ -58,10 +58,11 @@ def _typed(make: Callable[..., Any], kind: type, args: tuple[Any, ...], state: A
     return torch_names.with_attributes(made, state)
 
 
-def read_zip(source: Source, place: Callable[[Any, str], Any]) -> Any:
+def read_zip(source: Source, place: Callable[[Any, str], Any], encoding: str = "utf-8") -> Any:
     """The object in a zip archive."""
     archive = Zip(source, Budget(source.size))
-    return _Unpickler(io.BytesIO(archive.pickle()), torch_names.Storages(archive.storage, place)).load()
+    storages = torch_names.Storages(archive.storage, place)
+    return _Unpickler(io.BytesIO(archive.pickle()), storages, encoding).load()
 
 
 class _Later:
@@ -94,14 +95,14 @@ class _Later:
             at += 8 + self._sizes[key]
 
 
-def read_legacy(source: Source, place: Callable[[Any, str], Any]) -> Any:
+def read_legacy(source: Source, place: Callable[[Any, str], Any], encoding: str = "utf-8") -> Any:
     """The object in a file before zip archives, whose storages stand behind its pickles."""
     file = io.BytesIO(source.part(0, source.size))
     later = _Later(place, source.size)
     if _Unpickler(file, later).load() != MAGIC or _Unpickler(file, later).load() != PROTOCOL:
         raise CheckpointError("load: the file is a pickle, but none of PyTorch's")
     _Unpickler(file, later).load()
-    loaded = _Unpickler(file, later).load()
+    loaded = _Unpickler(file, later, encoding).load()
     keys = _Unpickler(file, later).load()
     later.fill(source, keys, file.tell())
     return loaded

@@ -58,10 +58,15 @@ class Data:
     Args:
         storages: what persistent ids stand for.
         dry: leaves tensors out, for a first look at what a file refers to.
+        encoding: of strings of Python 2; "bytes" leaves them bytes.
     """
 
-    def __init__(self, storages: Callable[[Any], Any], dry: bool = False) -> None:
-        self._storages, self._dry = storages, dry
+    def __init__(self, storages: Callable[[Any], Any], dry: bool = False, encoding: str = "latin-1") -> None:
+        self._storages, self._dry, self._encoding = storages, dry, encoding
+
+    def old_text(self, data: bytes) -> Any:
+        """See `machine.Names`."""
+        return data if self._encoding == "bytes" else data.decode(self._encoding)
 
     def find(self, module: str, name: str) -> Any:
         """See `machine.Names`."""
@@ -276,12 +281,12 @@ class Zip:
         return self._archive.tensor(f"{self._root}data/{key}")
 
 
-def read_zip(source: Source, place: Callable[[Any, str], Any]) -> Any:
+def read_zip(source: Source, place: Callable[[Any, str], Any], encoding: str = "latin-1") -> Any:
     """The object in a zip archive; see `serialization.load` for its errors."""
     with named_errors():
         budget = Budget(source.size)
         archive = Zip(source, budget)
-        data = Data(torch_names.Storages(archive.storage, place))
+        data = Data(torch_names.Storages(archive.storage, place), encoding=encoding)
         return Machine(archive.pickle(), data, budget).run()
 
 
@@ -332,11 +337,11 @@ class Legacy:
         return self._source.tensor(self._places[key], self._wanted[key])
 
 
-def read_legacy(source: Source, place: Callable[[Any, str], Any]) -> Any:
+def read_legacy(source: Source, place: Callable[[Any, str], Any], encoding: str = "latin-1") -> Any:
     """The object in a file before zip archives; see `serialization.load` for its errors."""
     with named_errors():
         file = legacy(source)
-        data = Data(torch_names.Storages(file.storage, place))
+        data = Data(torch_names.Storages(file.storage, place), encoding=encoding)
         return Machine(file.pickle(), data, Budget(source.size), file.begin).run()
 
 

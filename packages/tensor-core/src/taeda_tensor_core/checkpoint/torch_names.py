@@ -93,6 +93,8 @@ class Reference(NamedTuple):
 
 def parse_reference(reference: Any) -> Reference:
     """What a persistent id says."""
+    if isinstance(reference, tuple):  # its text is bytes where the caller wants the strings of Python 2 so
+        reference = tuple(part.decode("latin-1") if isinstance(part, bytes) else part for part in reference)
     if not isinstance(reference, tuple) or len(reference) not in (5, 6) or reference[0] != "storage":
         fail(f"expected a reference to a storage, found {shown(reference)}")
     _, kind, key, location, count = reference[:5]

@@ -348,17 +348,22 @@ def register_kernel(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Give an operator's function for these device types; with `func` None a decorator."""
+    """Give an operator's function for these device types; with `func` None a decorator.
+
+    None and "default" are every device that has no function of its own; one for a kind of device that is not there is
+    never asked.
+    """
     if (listed := _of_lists(op)) is not None:
         return listed.register_kernel(device_types, func)
     made = _made(op, "register_kernel")
 
     def take(function: Callable) -> None:
         devices = _listed(device_types)
-        if devices is None:
+        if devices is None or "default" in devices:
             made.composite(_as_composite(made.op, function))
         for device in devices or ():
-            made.kernel(device)(as_kernel(made.op, function))
+            if device != "default" and _is_there(device):
+                made.kernel(device)(as_kernel(made.op, function))
 
     return _decorated(take, func)
 

@@ -10,6 +10,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 from taeda_tensor_core import _C
@@ -38,10 +39,18 @@ _NUMBERS = (frozenset({int, float, bool}), frozenset({int, float}), frozenset({i
 
 
 def translated(schema: str) -> str:
-    """A schema in the words of the operator table: `SymInt[2] n` is `int[] n`, 'text' is "text"."""
+    """A schema in the words of the operator table: `SymInt[2] n` is `int[] n`, 'text' is "text".
+
+    A tensor that is written without a letter, `Tensor! out`, gets one. A result that may be absent is one
+    that is there: a kernel that gives None for it is told so.
+    """
     for theirs, ours in _WORDS.items():
         schema = re.sub(rf"\b{theirs}\b", ours, schema)
     schema = re.sub(r"\[\d+\]", "[]", schema)
+    letters = (f"written{place}" for place in count())
+    schema = re.sub(r"\bTensor!", lambda _: f"Tensor({next(letters)}!)", schema)
+    arguments, arrow, results = schema.rpartition("->")
+    schema = f"{arguments}{arrow}{results.replace('Tensor?', 'Tensor')}" if arrow else schema
     return re.sub(r"'([^'\"]*)'", r'"\1"', schema)
 
 

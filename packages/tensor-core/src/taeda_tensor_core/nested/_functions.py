@@ -9,7 +9,7 @@ from typing import Any
 
 from taeda_tensor_core import _C, _info, ops
 from taeda_tensor_core._C import Tensor
-from taeda_tensor_core.nested._tensor import NestedTensor, _table, nested
+from taeda_tensor_core.nested._tensor import NestedTensor, _table, by_parts, nested
 
 
 def _checked(name: str, parts: Sequence[Tensor]) -> list[Tensor]:
@@ -275,35 +275,30 @@ def _backward(self: NestedTensor, gradient: Any = None, **options: Any) -> None:
 # Part by part
 
 
-def _parts_of(value: Any, i: int, count: int, name: str) -> Any:
-    if isinstance(value, NestedTensor):
-        if len(value._parts) != count:
-            raise RuntimeError(
-                f"{name}: found nested tensors of {count} and {len(value._parts)} parts, expected one number"
-            )
-        return value._parts[i]
-    if isinstance(value, Tensor) and value.dim() and value.shape[0] == count and value.dim() > 2:
-        return value[i]
-    return value
-
-
 def _by_parts(name: str, function: Callable[..., Any]) -> None:
     """What is done to each part alone."""
 
-    def by_parts(*args: Any, **kwargs: Any) -> Any:
-        first = next(v for v in (*args, *kwargs.values()) if isinstance(v, NestedTensor))
-        count = len(first._parts)
-        made = [
-            function(
-                *(_parts_of(v, i, count, name) for v in args),
-                **{k: _parts_of(v, i, count, name) for k, v in kwargs.items()},
-            )
-            for i in range(count)
-        ]
-        return NestedTensor.around(made, first._way)
+    def each(*args: Any, **kwargs: Any) -> Any:
+        return by_parts(name, function, *args, **kwargs)
 
-    by_parts.__name__ = name
-    _table[name] = by_parts
+    each.__name__ = name
+    _table[name] = each
+
+
+@nested("cat", "concat", "concatenate")
+def _cat(tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTensor:
+    whole = list(tensors)
+    if not all(isinstance(t, NestedTensor) for t in whole):
+        raise NotImplementedError("cat: nested tensors are only joined with nested tensors")
+    at = dim + whole[0].dim() if dim < 0 else dim
+    if at == 0:
+        return NestedTensor.around([p for t in whole for p in t._parts], whole[0]._way)
+    if len({len(t._parts) for t in whole}) > 1:
+        raise RuntimeError(
+            f"cat: found nested tensors of {[len(t._parts) for t in whole]} parts, expected one number"
+        )
+    rows = zip(*(t._parts for t in whole), strict=True)
+    return NestedTensor.around([_C.cat(list(row), at - 1) for row in rows], whole[0]._way)
 
 
 _METHODS = (
@@ -311,14 +306,12 @@ _METHODS = (
     "ge erf expm1 log1p log2 tan sinh cosh asin acos atan floor ceil round trunc frac logical_and logical_or "
     "nan_to_num logical_not isnan isinf isfinite masked_fill where clone detach to contiguous float double half "
     "bfloat16 cpu matmul sgn sign "
-    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __matmul__ __eq__ __ne__ __lt__ "
-    "__le__ __gt__ __ge__ add_ mul_ sub_ div_ fill_ zero_ relu_"
+    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __neg__ __pow__ __matmul__ "
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ add_ mul_ sub_ div_ fill_ zero_ relu_"
 )
 for _name in _METHODS.split():
     _by_parts(_name, getattr(Tensor, _name, None) or getattr(ops, _name))
-for _name in ("silu", "linear", "gelu", "scaled_dot_product_attention", "softplus", "leaky_relu", "elu", "mish",
-              "hardtanh", "relu6", "logsigmoid", "dropout", "layer_norm", "rms_norm", "embedding", "empty_like",
-              "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"):  # fmt: skip
+for _name in ("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"):
     _by_parts(_name, getattr(ops, _name, None) or getattr(_C, _name))
 
 

@@ -11,6 +11,14 @@ from taeda_tensor_core.overrides import resolve_name
 
 #: What each function or method computes with nested arguments, by its name.
 _table: dict[str, Callable[..., Any]] = {}
+#: Functions that are called for each part alone, with the arguments that they were given: those of layers take others
+#: than the operators of their names.
+_for_each = frozenset({
+    "alpha_dropout", "celu", "dropout", "elu", "embedding", "gelu", "hardshrink", "hardsigmoid", "hardswish",
+    "hardtanh", "layer_norm", "leaky_relu", "linear", "logsigmoid", "mish", "prelu", "relu", "relu6", "rms_norm",
+    "scaled_dot_product_attention", "selu", "silu", "softplus", "softshrink", "softsign", "tanhshrink", "threshold",
+    "where",
+})  # fmt: skip
 
 
 def nested(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -53,6 +61,8 @@ class NestedTensor(Tensor):
         name = parts[-1]
         if name in ("__get__", "__set__"):
             name = parts[-2] if name == "__get__" else f"{parts[-2]}{name}"
+        if name in _for_each:
+            return by_parts(name, func, *args, **(kwargs or {}))
         known = _table.get(name)
         if known is None:
             raise NotImplementedError(
@@ -84,3 +94,31 @@ class NestedTensor(Tensor):
         return NestedTensor.around, (self._parts, self._way)
 
     __hash__ = Tensor.__hash__
+
+
+def _part_of(value: Any, i: int, count: int, name: str) -> Any:
+    if isinstance(value, NestedTensor):
+        if len(value._parts) != count:
+            raise RuntimeError(
+                f"{name}: found nested tensors of {count} and {len(value._parts)} parts, expected one number"
+            )
+        return value._parts[i]
+    if isinstance(value, Tensor) and value.dim() and value.shape[0] == count and value.dim() > 2:
+        return value[i]
+    return value
+
+
+def by_parts(name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> NestedTensor:
+    """What a function makes of each part alone; the first nested tensor itself, where it writes into its parts."""
+    first = next(v for v in (*args, *kwargs.values()) if isinstance(v, NestedTensor))
+    count = len(first._parts)
+    made = [
+        function(
+            *(_part_of(v, i, count, name) for v in args),
+            **{k: _part_of(v, i, count, name) for k, v in kwargs.items()},
+        )
+        for i in range(count)
+    ]
+    if all(new is part for new, part in zip(made, first._parts, strict=True)):
+        return first
+    return NestedTensor.around(made, first._way)

@@ -67,6 +67,8 @@ def _limits(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _sign(x: np.ndarray) -> np.ndarray:
+    if not np.iscomplexobj(x):
+        return ((x > 0).astype(np.int8) - (x < 0).astype(np.int8)).astype(x.dtype)  # 0 for NaN
     size = np.abs(x)
     return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
 
@@ -178,5 +180,5 @@ RECORDS = [
         in_place=True,
         out=True,
     ),
-    differentiable("sign", np.sign, unary(), REALS, in_place=True, out=True),
+    differentiable("sign", _sign, unary(), REALS, in_place=True, out=True),
 ]  # fmt: skip

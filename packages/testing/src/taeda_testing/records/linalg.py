@@ -315,7 +315,8 @@ RECORDS = [
         ((2, 3), (2, 2), (4, 3, 2), (4,)), ((2, 3), (2, 2), (4, 3, 2), None), ((3,), (2,), (4, 3, 2)),
         ((2, 2, 1), (2, 2, 3), (1, 1, 3), (1,)), ((0, 3), (0, 2), (4, 3, 2), (4,)),
     ), FLOATS_AND_COMPLEX, namespace="ops",
-        errors=misfit("bilinear", (2, 3), (2, 2), (4, 5, 2), words=("input1", "3", "5"))),
+        errors=misfit("bilinear", (2, 3), (2, 2), (4, 5, 2), words=("input1", "3", "5"))
+        + misfit("bilinear", (1, 5), (2, 2), (4, 5, 2), words=("same batch", "(1, 5)"))),
     _product("chain_matmul", lambda *m: reduce(np.matmul, m), _chains, errors=misfit(
         "m", (2, 3), (4, 2), words=("3", "4")
     )),
