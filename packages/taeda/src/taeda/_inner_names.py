@@ -36,10 +36,10 @@ _INSIDE = {
     "multiprocessing": "queue spawn",
     "onnx": "utils",
     "optim": "_multi_tensor",
-    "package": "package_exporter package_importer",
+    "package": "file_structure_representation glob_group importer package_exporter package_importer",
     "profiler": "profiler",
     "signal.windows": "windows",
-    "utils.benchmark": "utils utils.common utils.compare utils.timer",
+    "utils.benchmark": "utils utils.common utils.compare utils.fuzzer utils.sparse_fuzzer utils.timer",
     "utils.data.datapipes.iter": "callable combinatorics combining filelister fileopener grouping selecting sharding "
     "streamreader utils",
     "utils.data.datapipes.map": "callable combinatorics combining grouping utils",
