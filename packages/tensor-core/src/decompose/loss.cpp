@@ -30,7 +30,7 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& t, int64_t how, double beta
 Tensor smooth_l1_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double beta) {
   const Tensor d = x - t;
   return shared(
-      grad, beta == 0 ? ops::sign(d) : ops::where(ops::lt(ops::abs(d), Tensor(beta)), d / Tensor(beta), ops::sign(d)),
+      grad, beta == 0 ? ops::sign(d) : ops::where(ops::ge(ops::abs(d), Tensor(beta)), ops::sign(d), d / Tensor(beta)),
       how);
 }
 Tensor huber_loss(const Tensor& x, const Tensor& t, int64_t how, double delta) {
@@ -40,7 +40,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& t, int64_t how, double delta) {
 }
 Tensor huber_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& t, int64_t how, double delta) {
   const Tensor d = x - t;
-  return shared(grad, ops::where(ops::lt(ops::abs(d), Tensor(delta)), d, ops::sign(d) * Tensor(delta)), how);
+  return shared(grad, ops::where(ops::ge(ops::abs(d), Tensor(delta)), ops::sign(d) * Tensor(delta), d), how);
 }
 Tensor bce_loss(const Tensor& x, const Tensor& t, int64_t how) {
   const Tensor yes = ops::clamp_min(ops::log(x), Tensor(-100.0)), no = ops::clamp_min(ops::log1p(-x), Tensor(-100.0));

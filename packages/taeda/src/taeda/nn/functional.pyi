@@ -7,4 +7,5 @@ from taeda_nn.functional.linear import *
 from taeda_nn.functional.loss import *
 from taeda_nn.functional.norm import *
 from taeda_nn.functional.pooling import *
+from taeda_nn.functional.scaled import *
 from taeda_nn.functional.spatial import *

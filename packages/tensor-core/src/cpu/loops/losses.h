@@ -6,16 +6,12 @@
 #include <type_traits>
 
 #include "cpu/loops/layers.h"
-#include "scalar/math.h"
+#include "scalar/arith.h"
 
 namespace taeda::loops::TAEDA_ISA {
 
 // Each loss is a class: constructed from its parameter, `value` and `slope` of one pair.
 
-template <class T>
-inline T sign_or_nan(T d) {
-  return d > T(0) ? T(1) : d < T(0) ? T(-1) : d;
-}
 template <class T>
 struct Mse {
   explicit Mse(double) {}
@@ -26,7 +22,7 @@ template <class T>
 struct L1 {
   explicit L1(double) {}
   T value(T x, T t) const { return magnitude(x - t); }
-  T slope(T x, T t) const { return sign_or_nan(x - t); }
+  T slope(T x, T t) const { return sign_of(x - t); }
 };
 template <class T>
 struct SmoothL1 {
@@ -38,7 +34,7 @@ struct SmoothL1 {
   }
   T slope(T x, T t) const {
     const T d = x - t;
-    return magnitude(d) < beta ? d / beta : sign_or_nan(d);
+    return magnitude(d) >= beta || beta == T(0) ? sign_of(d) : d / beta;
   }
 };
 template <class T>
@@ -51,7 +47,7 @@ struct Huber {
   }
   T slope(T x, T t) const {
     const T d = x - t;
-    return magnitude(d) < delta ? d : delta * sign_or_nan(d);
+    return magnitude(d) >= delta ? delta * sign_of(d) : d;
   }
 };
 template <class T>
