@@ -89,4 +89,5 @@ def test_pieces_of_a_function_meet_as_in_pytorch(record, options):
 
 @pytest.mark.parametrize(("name", "options"), TWO, ids=lambda v: v if isinstance(v, str) else "")
 def test_pieces_of_a_loss_meet_as_in_pytorch(name, options):
-    compare(name, options, COMMON * LANES, [0.0] * len(COMMON) * LANES)
+    points = [*COMMON, INF, -INF, NAN] * LANES
+    compare(name, options, points, [0.0] * len(points))
