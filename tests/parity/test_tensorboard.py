@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("tensorboard", reason="events are written through the package tensorboard")
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.graph_pb2 import GraphDef
 
 LIBRARIES = ("taeda", "torch")
 
@@ -106,3 +107,39 @@ def test_files_hold_the_same(tmp_path):
             assert a.read_text() == b.read_text()
         else:
             np.testing.assert_allclose(np.loadtxt(a), np.loadtxt(b))
+
+
+def drawn(name: str, folder: Path) -> tuple[list[tuple[str, str, list[int]]], list[list[int]]]:
+    """Of a network's graph: scope, operator and sizes of each call, and the sizes of inputs and outputs."""
+    torch: Any = importlib.import_module(name)
+    nn = torch.nn
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
+    with importlib.import_module(f"{name}.utils.tensorboard").SummaryWriter(folder) as writer:
+        writer.add_graph(network, torch.ones(2, 1, 8, 8))
+    calls, ends = [], []
+    for file in folder.rglob("events.out.*"):
+        for raw in RawEventFileLoader(str(file)).Load():
+            graph = GraphDef.FromString(Event.FromString(raw).graph_def)
+            names = {node.name for node in graph.node}
+            for node in graph.node:
+                # PyTorch leaves out the modules that it takes parameters from.
+                assert name == "torch" or all(taken in names for taken in node.input)
+                sizes = [d.size for s in node.attr["_output_shapes"].list.shape for d in s.dim]
+                if node.op == "IO Node":
+                    ends.append(sizes)
+                elif node.op.startswith("aten::"):
+                    calls.append((node.name.rpartition("/")[0], node.op, sizes))
+    return calls, sorted(ends)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+def test_graphs_of_a_network_have_the_same_calls(tmp_path):
+    ours, theirs = (drawn(name, tmp_path / name) for name in LIBRARIES)
+    assert len(theirs[0]) == 4 and ours == theirs
+
+
+def test_a_graph_is_one_of_a_module(tmp_path):
+    from taeda.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(tmp_path) as writer, pytest.raises(TypeError, match="add_graph: expected a module"):
+        writer.add_graph(len, ())

@@ -399,10 +399,23 @@ class SummaryWriter:
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
-        """Nothing but a warning: modules cannot be traced yet, so there is no graph to write."""
-        warnings.warn(
-            "add_graph: modules cannot be traced yet; no graph is written", UserWarning, stacklevel=2
-        )
+        """Write the graph of one call of a module.
+
+        Args:
+            model: The module.
+            input_to_model: A tensor, or a tuple of its arguments.
+            verbose: Print the graph.
+            use_strict_trace: Of no effect: containers of results are always followed.
+
+        Raises:
+            TypeError: The model is no module.
+        """
+        from taeda.utils.tensorboard._graph import graph
+
+        made = graph(model, input_to_model)
+        if verbose:
+            print(made[0])
+        self._get_file_writer().add_graph(made)
 
     def add_onnx_graph(self, prototxt: Any) -> None:
         """Raises NotImplementedError: graphs are not written."""
