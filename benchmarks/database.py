@@ -14,7 +14,13 @@ from taeda_testing import all_records
 
 # Sides of square matrices, and what else has as many elements: images, volumes, sequences.
 SIZES = {
-    "tiny": {"n": 2, "sides": "2, 2", "image": "1, 1, 2, 2", "volume": "1, 1, 2, 2, 2", "sequence": "1, 1, 4"},
+    "tiny": {
+        "n": 2,
+        "sides": "2, 2",
+        "image": "1, 1, 2, 2",
+        "volume": "1, 1, 2, 2, 2",
+        "sequence": "1, 1, 4",
+    },
     "1 MB": {
         "n": 512,
         "sides": "512, 512",
@@ -195,8 +201,12 @@ def main() -> None:
     options.add_argument("--sizes", default=",".join(SIZES), help="names of sizes, divided by commas")
     options.add_argument("--above", type=float, default=0.0, help="print only rows whose ratio is above this")
     options.add_argument("--threads", type=int, help="of each library; its own default without")
-    options.add_argument("--limit", type=float, default=10.0, help="seconds of a row: slow ones are sampled less often")
-    options.add_argument("--kept", type=Path, help="file of times: rows in it are not measured, new ones are added")
+    options.add_argument(
+        "--limit", type=float, default=10.0, help="seconds of a row: slow ones are sampled less often"
+    )
+    options.add_argument(
+        "--kept", type=Path, help="file of times: rows in it are not measured, new ones are added"
+    )
     options.add_argument(
         "--again",
         type=float,
