@@ -246,6 +246,33 @@ def test_checks_among_operators():
     assert found.tolist() == [1.0, 3.0]
 
 
+def test_modules_that_stand_under_two_names_hide_no_function():
+    from taeda._library.infer_schema import infer_schema
+    from taeda.distributed import fsdp
+    from taeda.distributed._composable.fsdp.fully_shard import fully_shard
+
+    assert infer_schema is taeda.library.infer_schema and fully_shard is fsdp.fully_shard
+
+
+def test_what_programs_tell_a_code_generator_leaves_functions_as_they_are():
+    from taeda._inductor.decomposition import register_decomposition
+    from taeda._inductor.lowering import make_fallback, register_lowering
+    from taeda._inductor.virtualized import ops
+
+    library = taeda.library.Library("small_tools", "FRAGMENT")
+    library.define("thrice(Tensor x) -> Tensor")
+    library.impl("thrice", lambda x: x * 3, "CompositeExplicitAutograd")
+    assert library.ns == "small_tools"
+    operator = getattr(taeda.ops, library.ns).thrice
+
+    def function(x):
+        return x + x + x
+
+    assert register_lowering(operator)(function) is function is register_decomposition([operator])(function)
+    make_fallback(operator)
+    assert operator(taeda.ones(2)).tolist() == [3.0, 3.0] and callable(ops)
+
+
 def test_operators_that_take_functions_are_classes():
     from taeda._ops import HigherOrderOperator
 

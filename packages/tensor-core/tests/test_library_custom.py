@@ -105,6 +105,10 @@ def test_builtin_has_no_fake():
             '(Tensor x, Scalar k, *, str s="a") -> (Tensor, Tensor)',
         ),
         ("(x: Tensor, d: taeda.dtype, e: taeda.device) -> Tensor", "(Tensor x, DType d, Device e) -> Tensor"),
+        (
+            "(x: Tensor, d: taeda.dtype = taeda.float16, e: taeda.device = taeda.device('cpu')) -> Tensor",
+            '(Tensor x, DType d=float16, Device e="cpu") -> Tensor',
+        ),
         ("(x: tuple[float, ...], y: Tensor = None) -> int", "(float[] x, Tensor y=None) -> int"),
     ],
 )  # fmt: skip

@@ -141,6 +141,13 @@ def _keep_hidden(name: str, module: ModuleType) -> None:
         child = full.removeprefix(start)
         if full.startswith(start) and "." not in child and vars(module).get(child, found) is not found:
             sys.modules.setdefault(f"{name}.{child}", found)
+    home = f"taeda.{name.partition('.')[2]}"
+    for full in (*PARTS, *STANDS):
+        parent, _, child = full.rpartition(".")
+        if parent == home and callable(vars(module).get(child)):
+            found = _module_for(full)
+            if found is not None:
+                sys.modules.setdefault(f"{name}.{child}", found)
 
 
 def _announce(name: str, module: ModuleType) -> None:

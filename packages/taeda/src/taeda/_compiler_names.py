@@ -63,7 +63,8 @@ NAMES = {
     "_inductor.cpp_builder": "CppBuilder CppOptions CppTorchOptions get_cpp_compiler",
     "_inductor.cpu_vec_isa": "VecISA pick_vec_isa valid_vec_isa_list",
     "_inductor.cudagraph_trees": "CUDAGraphNode CUDAGraphTreeManager",
-    "_inductor.decomposition": "register_decomposition select_decomp_table",
+    "_inductor.decomposition": "decomps_to_exclude "
+    "register_decomposition=taeda._decomp.register_decomposition select_decomp_table",
     "_inductor.dependencies": "Dep MemoryDep StarDep WeakDep",
     "_inductor.freezing": "freeze",
     "_inductor.fx_passes": "",
@@ -77,8 +78,8 @@ NAMES = {
     "_inductor.kernel": "",
     "_inductor.kernel.mm": "tuned_addmm tuned_mm",
     "_inductor.kernel.mm_common": "mm_args mm_configs mm_options",
-    "_inductor.lowering": "add_layout_constraint fallback_handler lowerings make_fallback make_pointwise "
-    "register_lowering",
+    "_inductor.lowering": "add_layout_constraint=taeda._inductor.utils.unread fallback_handler lowerings "
+    "make_fallback=taeda._inductor.utils.unread make_pointwise register_lowering=taeda._inductor.utils.unread",
     "_inductor.metrics": "reset",
     "_inductor.output_code": "CompiledFxGraph OutputCode",
     "_inductor.pattern_matcher": "Arg CallFunction CallFunctionVarArgs Ignored KeywordArg Match MultiOutputPattern "
@@ -92,7 +93,7 @@ NAMES = {
     "_inductor.select_algorithm": "AlgorithmSelectorCache ExternKernelChoice TritonTemplate autotune_select_algorithm",
     "_inductor.sizevars": "SizeVarAllocator",
     "_inductor.standalone_compile": "CompiledArtifact standalone_compile",
-    "_inductor.virtualized": "NullHandler OpsValue Virtualized",
+    "_inductor.virtualized": "NullHandler OpsValue Virtualized V ops",
     "_library.autograd": "Info InfoProtocol make_autograd_impl",
     "_subclasses.meta_utils": "MetaConverter MetaTensorDesc",
     "_subclasses.schema_check_mode": "SchemaCheckMode",

@@ -222,6 +222,11 @@ class Library:
         self.dispatch_key = dispatch_key
         self.registrations: list[Registration] = []
 
+    @property
+    def ns(self) -> str:
+        """The package, under PyTorch's name for it."""
+        return self.name
+
     def _keep(self, made: Any) -> Any:
         self.registrations.append(made)
         return made
