@@ -56,6 +56,7 @@ STANDS = {
     "taeda._refs.special": "taeda.special",
     "taeda.distributed._composable.fsdp": "taeda.distributed.fsdp",
     "taeda.distributed._composable.fsdp.fully_shard": "taeda.distributed.fsdp._fully_shard",
+    "taeda.distributed.checkpoint._traverse": "taeda.distributed.checkpoint._nested_dict",
     "taeda.distributed._shard._utils": "taeda.distributed.tensor._utils",
     "taeda.distributed._tensor": "taeda.distributed.tensor",
     "taeda.distributed._tensor._utils": "taeda.distributed.tensor._utils",
@@ -298,7 +299,9 @@ def _below(module: ModuleType | None, dotted: str) -> ModuleType | None:
     from taeda_registry.submodules import submodule
 
     for part in dotted.split("."):
-        module = submodule(module, part) if module is not None else None
+        if module is None or _is_inner(module.__name__):  # below names there are no files; to look is to come back here
+            return None
+        module = submodule(module, part)
     return module
 
 
