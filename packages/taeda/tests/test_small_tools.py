@@ -1,5 +1,6 @@
 """Small tools that programs import."""
 
+import importlib
 import operator
 
 import numpy as np
@@ -312,3 +313,31 @@ def test_functional_has_what_editors_import_from_it():
     from taeda.functional import F, Tensor, einsum
 
     assert F is nn.functional and Tensor is taeda.Tensor and einsum is taeda.einsum
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("distributed.elastic.rendezvous.api", "RendezvousClosedError"),
+        ("distributed.optim.functional_adam", "_FunctionalAdam"),
+        ("fx.experimental.normalize", "NormalizeArgs"),
+        ("fx.passes.splitter_base", "_SplitterBase"),
+        ("mtia.memory", "memory_stats"),
+        ("numa.binding", "AffinityMode"),
+        ("utils.data.datapipes.utils.common", "StreamWrapper"),
+    ],
+)
+def test_modules_whose_names_alone_are_there_can_be_imported(module, name):
+    assert hasattr(importlib.import_module(f"taeda.{module}"), name)
+
+
+def test_what_is_there_by_name_says_so_when_it_is_used():
+    from taeda.fx.passes.net_min_base import FxNetMinimizerRunFuncError
+    from taeda.fx.passes.splitter_base import generate_inputs_for_submodules
+
+    assert issubclass(FxNetMinimizerRunFuncError, Exception)
+    with pytest.raises(NotImplementedError, match="generate_inputs_for_submodules"):
+        generate_inputs_for_submodules(None, (), ())
+    with pytest.raises(ImportError):
+        importlib.import_module("taeda.fx.passes.no_such_module")
+    assert not taeda.mtia.is_available() and taeda.mtia.device_count() == 0

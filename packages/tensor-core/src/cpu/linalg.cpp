@@ -177,11 +177,10 @@ void linear_typed(const Tensor& out, const Tensor& input, const Tensor& weight, 
   const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1;
   const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
   T* const to = out.data<T>();
-  if (bias.defined()) fill_rows(to, bias.data<T>(), rows, columns);
-  const T beta = bias.defined() ? T(1) : T(0);
   // Row-major weight (columns, in) is the transposed right operand.
   blas::gemm<T>(rows, columns, in, T(1), {input.data<T>(), std::max<int64_t>(in, 1)},
-                {weight.data<T>(), std::max<int64_t>(in, 1), true}, beta, to, columns);
+                {weight.data<T>(), std::max<int64_t>(in, 1), true}, T(0), to, columns,
+                bias.defined() ? bias.data<T>() : nullptr);
 }
 
 /// As bfloat16_products, for the layer: its bias lies in `to` beforehand.
