@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from taeda_tensor_core import _C, _overridable
+from taeda_tensor_core import _C
 
 
 class Argument(NamedTuple):
@@ -79,8 +79,10 @@ class Result(NamedTuple):
         return Aliasing(frozenset({self.alias}), False) if self.alias else None
 
 
-class Operator:
+class Operator(_C._Operator):
     """One form of one operator ("add", "add_", "add.out", "mypkg::scale"): callable, and what is known of it.
+
+    A call takes arguments in the order of `arguments`, or by name.
 
     Attributes:
         name: Its unique name.
@@ -95,15 +97,6 @@ class Operator:
     def __init__(self, name: str, schema: str, kind: str, core: bool, form: str) -> None:
         self.name, self.schema, self.kind, self.core, self._form = name, schema, kind, core, form
         self._facts: tuple[tuple[Argument, ...], tuple[Result, ...]] | None = None
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call it with arguments in the order of `arguments`, or by name."""
-        if _overridable.asking():
-            return _C._call_overridable(self, self._call, args, kwargs)
-        return _C._call_operator(self.name, args, kwargs)
-
-    def _call(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_operator(self.name, args, kwargs)
 
     def _read(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
         if self._facts is None:
@@ -286,7 +279,7 @@ class Overload:
         self._schema = OperatorSchema(operator)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_operator(self.overloadpacket.name, args, kwargs)
+        return _C._call_operator(self.overloadpacket, args, kwargs)
 
     @property
     def __name__(self) -> str:
