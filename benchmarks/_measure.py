@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import math
 import os
 import platform
 import sys
@@ -43,15 +44,27 @@ def in_turn(
 
 
 def statements_in_turn(
-    libraries: dict[str, ModuleType], setup: str, statement: str, repeats: int = 9, budget: float = 0.01
+    libraries: dict[str, ModuleType],
+    setup: str,
+    statement: str,
+    repeats: int = 9,
+    budget: float = 0.01,
+    limit: float = math.inf,
 ) -> dict[str, float]:
-    """Seconds per execution of ``statement`` after ``setup``, in which ``torch`` stands for each library in turn."""
+    """Seconds per execution of ``statement`` after ``setup``, in which ``torch`` stands for each library in turn.
+
+    Statements of which ``repeats`` samples would take longer than ``limit`` seconds are sampled less often.
+    """
     timers = {}
     for name, library in libraries.items():
         space = {"torch": library, "nn": library.nn, "F": library.nn.functional}
         exec(setup, space)
         timers[name] = timeit.Timer(statement, globals=space)
-    counts = {name: _calls_for(lambda timer=timer: timer.timeit(1), budget) for name, timer in timers.items()}
+    counts, spent = {}, 0.0
+    for name, timer in timers.items():
+        counts[name] = _calls_for(lambda timer=timer: timer.timeit(1), budget)
+        spent += timer.timeit(counts[name])
+    repeats = max(1, min(repeats, int(limit / max(spent, 1e-9))))
     samples: dict[str, list[float]] = {name: [] for name in timers}
     for _round in range(repeats):
         for name, timer in timers.items():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from _measure import failure, load, parser, ratio, statements_in_turn, table
 
@@ -12,16 +14,23 @@ from taeda_testing import all_records
 
 # Sides of square matrices, and what else has as many elements: images, volumes, sequences.
 SIZES = {
-    "tiny": {"n": 2, "side": 2, "image": "1, 1, 2, 2", "volume": "1, 1, 2, 2, 2", "sequence": "1, 1, 4"},
+    "tiny": {
+        "n": 2,
+        "sides": "2, 2",
+        "image": "1, 1, 2, 2",
+        "volume": "1, 1, 2, 2, 2",
+        "sequence": "1, 1, 4",
+    },
     "1 MB": {
         "n": 512,
-        "side": 512,
+        "sides": "512, 512",
         "image": "4, 16, 64, 64",
         "volume": "1, 8, 32, 32, 32",
         "sequence": "8, 64, 512",
     },
     "64 MB": {
         "n": 4096,
+        "sides": "64, 512, 512",
         "image": "16, 64, 128, 128",
         "volume": "4, 16, 64, 64, 64",
         "sequence": "64, 256, 1024",
@@ -127,10 +136,10 @@ F.interpolate(x, scale_factor=2, mode='linear'); F.instance_norm(x); torch.bmm(x
 torch.baddbmm(x[:, :, :1], x, x.transpose(1, 2)); x @ x.transpose(1, 2);
 F.scaled_dot_product_attention(x, x, x); torch.stft(x[0], min(s, 64), return_complex=True).abs()
 """
-# Of cubic cost: at most 512.
+# Of cubic cost: matrices of at most 512 rows, in batches.
 LINALG = """
-q = torch.rand({side}, {side})
-p = (q @ q.t() + {side} * torch.eye({side})).requires_grad_({grad})
+q = torch.rand({sides})
+p = (q @ q.mT + q.shape[-1] * torch.eye(q.shape[-1])).requires_grad_({grad})
 """
 ON_LINALG = """
 torch.linalg.inv(p); torch.linalg.det(p); torch.linalg.solve(p, q); torch.linalg.cholesky(p);
@@ -192,7 +201,25 @@ def main() -> None:
     options.add_argument("--sizes", default=",".join(SIZES), help="names of sizes, divided by commas")
     options.add_argument("--above", type=float, default=0.0, help="print only rows whose ratio is above this")
     options.add_argument("--threads", type=int, help="of each library; its own default without")
+    options.add_argument(
+        "--limit", type=float, default=10.0, help="seconds of a row: slow ones are sampled less often"
+    )
+    options.add_argument(
+        "--kept", type=Path, help="file of times: rows in it are not measured, new ones are added"
+    )
+    options.add_argument(
+        "--again",
+        type=float,
+        help="measure rows of that file whose ratio is above this once more; each library keeps its lesser time",
+    )
     given = options.parse_args()
+    kept = json.loads(given.kept.read_text()) if given.kept and given.kept.exists() else {}
+
+    def keep(row: str, times: dict[str, float]) -> None:
+        kept[row] = times
+        if given.kept:
+            given.kept.write_text(json.dumps(kept, indent=0))
+
     chosen = given.libraries.split(",")
     libraries = load(chosen, threads=given.threads)
     for size in given.sizes.split(","):
@@ -203,7 +230,11 @@ def main() -> None:
                 if given.only and not re.search(given.only, label):
                     continue
                 try:
-                    times = statements_in_turn(libraries, setup, statement, repeats=5)
+                    times = kept.get(f"{size}: {label}", {})
+                    if not times or (given.again and times["taeda"] > given.again * times["torch"]):
+                        new = statements_in_turn(libraries, setup, statement, repeats=5, limit=given.limit)
+                        times = {name: min(time, times.get(name, time)) for name, time in new.items()}
+                        keep(f"{size}: {label}", times)
                 except Exception as error:
                     yield [label, failure(error), *[""] * len(chosen)]
                     continue

@@ -13,6 +13,7 @@ from _measure import LIBRARIES, machine
 ALL = (
     "footprint", "overhead", "operators", "accuracy", "training", "plugin_kernel", "profiler", "loading", "beside",
 )  # fmt: skip
+FILES = {"operators": ("operators", "database")}  # those of more than one file
 
 
 def main() -> int:
@@ -28,8 +29,9 @@ def main() -> int:
     folder = Path(__file__).parent
     failed = 0
     for name in chosen.benchmarks:
-        command = [sys.executable, str(folder / f"{name}.py"), "--libraries", chosen.libraries]
-        failed += subprocess.run(command, check=False).returncode != 0
+        for file in FILES.get(name, (name,)):
+            command = [sys.executable, str(folder / f"{file}.py"), "--libraries", chosen.libraries]
+            failed += subprocess.run(command, check=False).returncode != 0
     return failed
 
 

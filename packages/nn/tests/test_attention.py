@@ -144,7 +144,9 @@ def test_masks_by_blocks(rng, to_tensor, close):
     close(flex_attention(q, k, v, block_mask=mask), F.scaled_dot_product_attention(q, k, v, seen))
     assert mask.q_num_blocks.tolist() == [[[2, 2, 2]]] and mask.full_q_indices[0, 0, 0, :2].tolist() == [1, 2]
     parts = mask.as_tuple()
-    assert parts[:2] == (7, 5) and parts[-3:-1] == (2, 2) and len(mask.as_tuple(flatten=False)) == len(parts) - 2
+    assert (
+        parts[:2] == (7, 5) and parts[-3:-1] == (2, 2) and len(mask.as_tuple(flatten=False)) == len(parts) - 2
+    )
     assert mask.to_string() == "(0, 0)\n██    \n████  \n██████\n██████\n" and str(mask).endswith("██\n)")
     assert mask.to_string((2, 2)) == "(0, 0)\n░░  \n████\n"
     near = and_masks(lambda b, h, i, j: i >= j, lambda b, h, i, j: i - j < 2)
@@ -239,3 +241,28 @@ def test_queries_that_see_no_key_get_zeros():
     assert bool(q.grad.isfinite().all())
     with pytest.raises(NotImplementedError, match="keys in pages"):
         varlen_attn(q, k, k, ends, shorter, 3, 2, block_table=ends)
+
+
+@pytest.mark.parametrize("heads", [2, 9])
+@pytest.mark.parametrize("masked", [None, "mask", "causal"])
+def test_blocks_of_long_sequences(heads, masked, rng, to_tensor, close):
+    length, size = 270, 24
+    q, k, v, g = rng.standard_normal((4, heads, length, size))
+    allowed = np.tril(np.ones((length, length), bool)) if masked else np.ones((length, length), bool)
+    allowed[5] = masked != "mask"  # a row that sees nothing, or all
+    if masked == "causal":
+        allowed[5, 6:] = False
+    scores = np.where(allowed, q @ k.swapaxes(1, 2) / np.sqrt(size), -np.inf)
+    sees = allowed.any(1)[:, None]
+    weights = softmax(np.where(sees, scores, 0)) * sees
+    slopes = g @ v.swapaxes(1, 2)
+    slopes = weights * (slopes - (slopes * weights).sum(-1, keepdims=True)) / np.sqrt(size)
+    leaves = [to_tensor(x[None]).requires_grad_() for x in (q, k, v)]
+    options = {"is_causal": True} if masked == "causal" else {"attn_mask": tt.tensor(allowed.tolist())}
+    out = F.scaled_dot_product_attention(*leaves, **(options if masked else {}))
+    close(out[0], weights @ v, 1e-5)
+    out.backward(to_tensor(g[None]))
+    for leaf, expected in zip(
+        leaves, (slopes @ k, slopes.swapaxes(1, 2) @ q, weights.swapaxes(1, 2) @ g), strict=True
+    ):
+        close(leaf.grad[0], expected, 1e-5)

@@ -53,6 +53,17 @@ def test_binary_losses(rng, to_tensor, close):
         F.binary_cross_entropy(tt.zeros(2), tt.zeros(3))
 
 
+def test_weights_of_binary_losses_leave_the_dtype():
+    x, target = tt.tensor([0.3, 0.6]), tt.tensor([1.0, 0.0])
+    for loss in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits):
+        found = loss(x, target, weight=tt.tensor([2.0, 0.5], dtype=tt.float64), reduction="none")
+        plain = loss(x, target, reduction="none")
+        assert found.dtype == tt.float32
+        np.testing.assert_allclose(found.tolist(), [2 * plain[0].item(), 0.5 * plain[1].item()], rtol=1e-6)
+    wide = F.binary_cross_entropy_with_logits(x, target, pos_weight=tt.tensor([2.0], dtype=tt.float64))
+    assert wide.dtype == tt.float32
+
+
 @pytest.mark.parametrize("extra", [(), (2,), (2, 3)])
 def test_cross_entropy(rng, to_tensor, close, extra):
     x, target = rng.standard_normal((4, 5, *extra)), rng.integers(0, 5, (4, *extra))

@@ -97,6 +97,21 @@ def test_scale_factors_are_kept_unless_recomputed():
     same(again, np.array(F.interpolate(x, 12, mode="linear").tolist()))
 
 
+@pytest.mark.parametrize("size", [45, 60, 77, 200])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_long_lines(size, aligned):
+    x = (tt.arange(40) * 0.37).sin().reshape(1, 1, 40)
+    steps = np.arange(size, dtype=np.float64)
+    places = steps * 39 / (size - 1) if aligned else (steps + 0.5) * 40 / size - 0.5
+    found = F.interpolate(x, size, mode="linear", align_corners=aligned)
+    np.testing.assert_allclose(
+        found[0, 0].tolist(), np.interp(places, np.arange(40), x[0, 0].tolist()), atol=1e-5
+    )
+    planes = F.interpolate(x[..., None].expand(1, 1, 40, 3), (size, 3), mode="bicubic", align_corners=aligned)
+    lines = F.interpolate(x[:, :, None].expand(1, 1, 3, 40), (3, size), mode="bicubic", align_corners=aligned)
+    np.testing.assert_allclose(lines[0, 0, 1].tolist(), planes[0, 0, :, 1].tolist(), atol=1e-6)
+
+
 def test_upsampling_layers_and_their_names():
     x = wave(1, 2, 3, 3)
     same(nn.Upsample(scale_factor=2)(x), np.repeat(np.repeat(np.array(x.tolist()), 2, 2), 2, 3))

@@ -71,7 +71,10 @@ def test_hashes_tell_runs_apart():
         return mode.logs
 
     logs = run(2.0)
-    assert logs[0].log == {"input_hash": ((3.0,), {}), "hash": 1.0} and logs[0].record["output"].tolist() == [1, 0]
+    assert logs[0].log == {"input_hash": ((3.0,), {}), "hash": 1.0} and logs[0].record["output"].tolist() == [
+        1,
+        0,
+    ]
     assert DebugMode.check_hash_mismatches(logs, run(2.0)) == []
     found = DebugMode.check_hash_mismatches(logs, run(3.0))
     assert [(one["call"], one["hash1"], one["hash2"]) for one in found][-1] == ("aten::relu", 2.0, 3.0)

@@ -159,3 +159,40 @@ def test_what_cannot_be_fused_is_refused() -> None:
         tq.get_default_qconfig("none")
     with pytest.raises(ValueError, match="observer"):
         tq.QConfig(tq.MinMaxObserver(), tq.default_weight_observer)
+
+
+def test_descriptions_of_backends_keep_what_they_are_given():
+    from taeda.ao.quantization.backend_config import (
+        BackendConfig,
+        BackendPatternConfig,
+        DTypeConfig,
+        ObservationType,
+    )
+
+    kinds = DTypeConfig(taeda.quint8, taeda.quint8, taeda.qint8, taeda.float32)
+    pattern = (
+        BackendPatternConfig((nn.Linear, nn.ReLU))
+        .set_observation_type(ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT)
+        .add_dtype_config(kinds)
+        .set_root_module(nn.Linear)
+    )
+    config = BackendConfig("mine").set_backend_pattern_config(pattern)
+    again = BackendConfig.from_dict(config.to_dict())
+    assert again.name == "mine" and again.configs[0].pattern == (nn.Linear, nn.ReLU)
+    assert again.configs[0].root_module is nn.Linear and again.configs[0].dtype_configs == [kinds]
+    assert again.configs[0].observation_type is ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT
+
+
+def test_scales_follow_from_bounds():
+    from taeda.ao.quantization.utils import calculate_qmin_qmax, determine_qparams
+
+    assert calculate_qmin_qmax(None, None, False, taeda.qint8, True) == (-64, 63)
+    assert calculate_qmin_qmax(0, 15, True, taeda.quint8, False) == (0, 15)
+    eps = taeda.tensor([1e-7])
+    scale, zero = determine_qparams(taeda.tensor(-1.0), taeda.tensor(4.0), 0, 255, taeda.quint8, eps, False)
+    assert scale.item() == pytest.approx(5 / 255) and zero.item() == 51
+    scale, zero = determine_qparams(
+        taeda.tensor([-1.0, 0.5]), taeda.tensor([0.5, 2.0]), -128, 127, taeda.qint8, eps, False,
+        taeda.per_channel_symmetric,
+    )  # fmt: skip
+    assert scale.tolist() == pytest.approx([1 / 127.5, 2 / 127.5]) and zero.tolist() == [0, 0]

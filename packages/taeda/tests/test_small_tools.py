@@ -1,5 +1,6 @@
 """Small tools that programs import."""
 
+import importlib
 import operator
 
 import numpy as np
@@ -395,7 +396,9 @@ def test_names_that_programs_import_beside_what_they_use():
 
     assert str(LazyString("{}-{}".format, 1, 2)) == "1-2" and default is default_hooks
     assert trace_structured("artifact", payload_fn=lambda: 1 / 0) is None
-    assert maybe_get_fake_mode(taeda.ones(1)) is None and issubclass(DynamicOutputShapeException, RuntimeError)
+    assert maybe_get_fake_mode(taeda.ones(1)) is None and issubclass(
+        DynamicOutputShapeException, RuntimeError
+    )
     tree = {}
     set_element(tree, ("a", 1, "b"), 3)
     assert tree == {"a": [None, {"b": 3}]} and get_element(tree, ("a", 1, "b")) == 3
@@ -418,3 +421,31 @@ def test_a_name_that_modules_of_names_lack_is_an_import_error():
         from taeda.profiler._memory_profiler import _nothing  # noqa: F401
     with pytest.raises(ModuleNotFoundError):
         import taeda.profiler._memory_profiler.nothing  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("distributed.elastic.rendezvous.api", "RendezvousClosedError"),
+        ("distributed.optim.functional_adam", "_FunctionalAdam"),
+        ("fx.experimental.normalize", "NormalizeArgs"),
+        ("fx.passes.splitter_base", "_SplitterBase"),
+        ("mtia.memory", "memory_stats"),
+        ("numa.binding", "AffinityMode"),
+        ("utils.data.datapipes.utils.common", "StreamWrapper"),
+    ],
+)
+def test_modules_whose_names_alone_are_there_can_be_imported(module, name):
+    assert hasattr(importlib.import_module(f"taeda.{module}"), name)
+
+
+def test_what_is_there_by_name_says_so_when_it_is_used():
+    from taeda.fx.passes.net_min_base import FxNetMinimizerRunFuncError
+    from taeda.fx.passes.splitter_base import generate_inputs_for_submodules
+
+    assert issubclass(FxNetMinimizerRunFuncError, Exception)
+    with pytest.raises(NotImplementedError, match="generate_inputs_for_submodules"):
+        generate_inputs_for_submodules(None, (), ())
+    with pytest.raises(ImportError):
+        importlib.import_module("taeda.fx.passes.no_such_module")
+    assert not taeda.mtia.is_available() and taeda.mtia.device_count() == 0

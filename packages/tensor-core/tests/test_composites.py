@@ -224,6 +224,9 @@ def test_recurrent_cell() -> None:
     [
         (lambda: taeda.tile(taeda.ones(2), (-1,)), "tile: argument 'dims' "),
         (lambda: taeda.zeros(2**50), "zeros: a tensor of shape "),
+        (lambda: taeda.ones(1).expand(2**50).unbind(), "unbind: not enough memory"),
+        (lambda: taeda.ones(1).expand(2**50).split(1), "split: not enough memory"),
+        (lambda: taeda.combinations(taeda.arange(1000), 5), "combinations: "),
     ],
 )
 def test_errors_from_inside_are_told_in_terms_of_what_was_called(call, text):

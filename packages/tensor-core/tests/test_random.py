@@ -111,6 +111,9 @@ def test_integers_cover_their_range_evenly():
 def test_permutation():
     assert sorted(taeda.randperm(1000).tolist()) == list(range(1000))
     assert taeda.randperm(0).shape == (0,)
+    assert taeda.randperm(2049, dtype=taeda.float16).unique().numel() == 2049
+    with pytest.raises(RuntimeError, match="'n' is 2050, expected at most 2049"):
+        taeda.randperm(2050, dtype=taeda.float16)
 
 
 def test_bernoulli():

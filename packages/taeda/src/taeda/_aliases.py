@@ -101,6 +101,7 @@ FILES = frozenset(
         "_aliases",
         "_checks",
         "_compiler_names",
+        "_further_names",
         "_distributed_names",
         "_inner_names",
         "_names",
@@ -172,6 +173,14 @@ def _announce_inner(name: str) -> None:
         sys.modules.setdefault(f"{name}.{inner}", made)
 
 
+#: Modules beside the slots of which only the names are there.
+ALONE = frozenset({
+    "taeda._awaits", "taeda._classes", "taeda._custom_op", "taeda._dispatch", "taeda._lazy", "taeda._linalg_utils",
+    "taeda._lobpcg", "taeda._python_dispatcher", "taeda._sources", "taeda._streambase", "taeda._utils_internal",
+    "taeda.nativert", "taeda.numa",
+})  # fmt: skip
+
+
 class _Finder:
     """Answers imports below ``taeda.``, and below any other name that `sys.modules` gives to taeda."""
 
@@ -218,7 +227,7 @@ def _is_own(name: str) -> bool:
 
 def _is_inner(name: str) -> bool:
     """Whether the names of the module stand in a package of ours."""
-    if name.count(".") < 2:
+    if name.count(".") < 2 and name not in ALONE:
         return False
     from taeda import _inner_names
 
@@ -250,7 +259,8 @@ def _module_for(name: str) -> ModuleType | None:
         return _imported(STANDS[name])
     if name.startswith("taeda.distributed."):
         make = _part_of_distributed(name[len("taeda.distributed.") :])
-        return None if make is None else make(name[len("taeda.distributed.") :])
+        if make is not None:
+            return make(name[len("taeda.distributed.") :])
     if _is_inner(name):
         from taeda import _inner_names
 
@@ -299,7 +309,9 @@ def _below(module: ModuleType | None, dotted: str) -> ModuleType | None:
     from taeda_registry.submodules import submodule
 
     for part in dotted.split("."):
-        if module is None or _is_inner(module.__name__):  # below names there are no files; to look is to come back here
+        if module is None or _is_inner(
+            module.__name__
+        ):  # below names there are no files; to look is to come back here
             return None
         module = submodule(module, part)
     return module

@@ -5,13 +5,18 @@ Where something stands elsewhere already, the module has that.
 
 from __future__ import annotations
 
+import builtins
+from enum import Enum
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from taeda import _absent
+from taeda._further_names import NAMES as _FURTHER
 
 _REASON = "there is no compiler of Python programs; graphs of functions go to a backend of the program's own"
+_WITHOUT = "of its module only the names are"
 #: Below taeda: classes begin with a capital, functions with a small letter. `name=place` is what stands in `place`.
 NAMES = {
     "_compile": "_disable_dynamo=taeda.compiler.disable",
@@ -20,6 +25,8 @@ NAMES = {
     "_dynamo.backends.inductor": "inductor=taeda._dynamo.backends.debugging.eager",
     "_dynamo.backends.onnxrt": "has_onnxruntime onnxrt",
     "_dynamo.backends.tvm": "has_tvm tvm",
+    "cuda.amp.common": "amp_definitely_not_available",
+    "fx.passes.reinplace": "reinplace",
     "_dynamo.bytecode_transformation": "Instruction create_instruction transform_code_object",
     "_dynamo.callback": "CallbackTrigger on_compile_end on_compile_start",
     "_dynamo.comptime": "ComptimeContext ComptimeVar comptime",
@@ -148,20 +155,56 @@ _ERRORS = {
 _shared: dict[str, type] = {}
 
 
+def _no_autocast() -> bool:
+    """Whether mixed precision on CUDA is certainly not there: there is none."""
+    return True
+
+
+def _same_graph(gm: Any, *sample_args: Any) -> Any:
+    """The graph itself: that its functions write no operand is correct, too."""
+    return gm
+
+
+# What can be used all the same.
+_REAL: dict[str, dict[str, Any]] = {
+    "cuda.amp.common": {"amp_definitely_not_available": _no_autocast},
+    "fx.passes.reinplace": {"reinplace": _same_graph},
+}
+
+
 def has(name: str) -> bool:
     """Whether a module below taeda holds names only."""
-    return name.removeprefix("taeda.") in NAMES
+    below = name.removeprefix("taeda.")
+    return below in NAMES or below in _FURTHER
 
 
 def make(dotted: str) -> ModuleType:
     """The module of that name."""
     name = dotted.removeprefix("taeda.")
-    module = ModuleType(dotted, f"Names of `{name}`: {_REASON}.")
-    module.__dict__["__path__"] = []
-    for item in NAMES[name].split():
+    further = name not in NAMES
+    reason = _WITHOUT if further else _REASON
+    module = ModuleType(dotted, f"Names of `{name}`: {reason}.")
+    module.__dict__.update({"__path__": [], "__further__": further})
+    places: dict[str, str] = {}
+    for item in (_FURTHER if further else NAMES)[name].split():
         short, _, place = item.partition("=")
-        module.__dict__[short] = _at(place) if place else _value(dotted, short)
+        if place:
+            places[short] = f"taeda.{place}.{short}" if further else place
+        else:
+            made = _value(dotted, short, reason)
+            module.__dict__[made.__name__] = made
+    module.__dict__.update(_REAL.get(name, {}))
+    module.__dict__["__getattr__"] = partial(_elsewhere, module, places)
+    module.__dict__["__all__"] = [*(n for n in vars(module) if not n.startswith("__")), *places]
     return module
+
+
+def _elsewhere(module: ModuleType, places: dict[str, str], name: str) -> Any:
+    """What stands in another module, when it is asked for."""
+    if name not in places:
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+    module.__dict__[name] = found = _at(places[name])
+    return found
 
 
 def _at(place: str) -> Any:
@@ -169,15 +212,18 @@ def _at(place: str) -> Any:
     return getattr(import_module(home), name)
 
 
-def _value(dotted: str, name: str) -> Any:
-    if not name[0].isupper():
-        return _absent.function(f"{dotted}.{name}", _REASON)
+def _value(dotted: str, item: str, reason: str) -> Any:
+    name, _, members = item.partition(":")
+    name, _, error = name.partition("!")
+    if not name.lstrip("_")[:1].isupper():
+        return _absent.function(f"{dotted}.{name}", reason)
     if name not in _shared:
-        base = _ERRORS.get(name)
-        text = f"Never raised: {_REASON}."
-        _shared[name] = (
-            _absent.cls(f"{dotted}.{name}", _REASON)
-            if base is None
-            else type(name, (base,), {"__module__": dotted, "__doc__": text})
-        )
+        base = getattr(builtins, error) if error else _ERRORS.get(name)
+        if members:
+            made = Enum(name, members.split(","), module=dotted)
+        elif base is not None:
+            made = type(name, (base,), {"__module__": dotted, "__doc__": f"Never raised: {reason}."})
+        else:
+            made = _absent.cls(f"{dotted}.{name}", reason)
+        _shared[name] = made
     return _shared[name]

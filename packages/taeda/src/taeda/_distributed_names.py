@@ -158,8 +158,7 @@ def make(name: str) -> ModuleType:
     for item in NAMES[name].split():
         module.__dict__[item] = _value(home, dotted, item)
     module.__dict__.update(_REAL.get(name, {}))
-    if any(other.startswith(f"{name}.") for other in NAMES):
-        module.__dict__["__path__"] = []
+    module.__dict__["__path__"] = []
     module.__dict__["__getattr__"] = partial(child, name)
     return module
 

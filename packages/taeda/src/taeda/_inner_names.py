@@ -29,6 +29,7 @@ _INSIDE = {
     **{f"{start}nn.intrinsic{part}": inner for start in ("ao.", "") for part, inner in _INTRINSIC.items()},
     **{f"{start}nn.quantized{part}": inner for start in ("ao.", "") for part, inner in _QUANTIZED.items()},
     **{f"{start}nn.qat": _QAT for start in ("ao.", "")},
+    "ao.quantization.backend_config": "backend_config executorch fbgemm native onednn qnnpack tensorrt x86",
     "cuda": "sparse",
     "export": "dynamic_shapes exported_program unflatten",
     "jit": "_async _freeze _fuser _script _serialization _trace",
@@ -52,7 +53,7 @@ _HOMES |= {
     f"taeda.quantization.{name}": f"taeda.ao.quantization.{name}"
     for name in (
         "fake_quantize", "fuse_modules", "observer", "qconfig", "quantization_mappings", "quantize", "quantize_fx",
-        "stubs",
+        "quant_type", "stubs", "utils",
     )
 }  # fmt: skip
 

@@ -27,12 +27,12 @@ MODULES = {
 OWN = frozenset({
     "_VF", "__config__", "__future__", "_custom_ops", "_decomp", "_dynamo", "_functorch", "_guards",
     "_higher_order_ops",
-    "_inductor", "_absent", "_compiler_names", "_distributed_names", "_inner_names",
+    "_inductor", "_absent", "_compiler_names", "_distributed_names", "_further_names", "_inner_names",
     "_jit_internal", "_logging", "_ops", "_prims", "_prims_common", "_refs",
     "_subclasses",
     "_tensor", "_utils", "_vmap_internals", "ao", "classes", "compiler",
     "distributed", "export", "func", "functional", "futures", "fx",
-    "hub", "jit", "onnx", "package", "quantization", "torch_version", "types", "utils", "version",
+    "hub", "jit", "mtia", "onnx", "package", "quantization", "torch_version", "types", "utils", "version",
 })  # fmt: skip
 # Packages outside the slots.
 PACKAGES = frozenset({"distributions", "models"})
@@ -158,7 +158,7 @@ def _extension(tensor: ModuleType) -> ModuleType:
     functorch = import_module("taeda._functorch.extension")
     found = tensor._C
     found._functorch = functorch
-    for kind in RECORDED:
+    for kind in (*RECORDED, "ScriptMethod"):
         setattr(
             found, kind, _absent.cls(f"taeda._C.{kind}", "programs are recorded, not compiled; see taeda.jit")
         )

@@ -93,7 +93,11 @@ def type_to_dtype(typ: type) -> Any:
 
 def corresponding_complex_dtype(dtype: Any) -> Any:
     """The complex dtype with parts of a real one."""
-    names = {tensor.float16: tensor.complex32, tensor.float32: tensor.complex64, tensor.float64: tensor.complex128}
+    names = {
+        tensor.float16: tensor.complex32,
+        tensor.float32: tensor.complex64,
+        tensor.float64: tensor.complex128,
+    }
     return tensor.complex64 if dtype is tensor.bfloat16 else names[dtype]
 
 
@@ -138,11 +142,15 @@ def canonicalize_dim(rank: int, idx: int, wrap_scalar: bool = True) -> int:
     """
     most = max(rank, 1) if wrap_scalar else rank
     if not -most <= idx < most:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {idx})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {idx})"
+        )
     return idx % most
 
 
-def canonicalize_dims(rank: int, indices: int | Iterable[int], wrap_scalar: bool = True) -> int | tuple[int, ...]:
+def canonicalize_dims(
+    rank: int, indices: int | Iterable[int], wrap_scalar: bool = True
+) -> int | tuple[int, ...]:
     """Dimensions counted from the front."""
     if isinstance(indices, int):
         return canonicalize_dim(rank, indices, wrap_scalar)
@@ -179,7 +187,9 @@ def suggest_memory_format(x: Any) -> Any:
     """The memory format of a tensor, where it is one: `channels_last` of images, or `contiguous_format`."""
     names = {4: tensor.channels_last, 5: tensor.channels_last_3d}
     found = names.get(x.dim())
-    matches = found is not None and x.stride()[1] == 1 and x.stride() == make_channels_last_strides_for(x.shape)
+    matches = (
+        found is not None and x.stride()[1] == 1 and x.stride() == make_channels_last_strides_for(x.shape)
+    )
     return found if matches else tensor.contiguous_format
 
 

@@ -65,9 +65,17 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
   return std::get<0>(ops::cross_entropy_forward(input, target, weight, reduction, ignore_index, label_smoothing));
 }
 
+namespace {
+/// Weights of any floating-point dtype leave the losses theirs.
+Tensor in_dtype_of(const Tensor& losses, const Tensor& weight) {
+  return is_floating(weight.dtype()) ? ops::to_dtype(weight, losses.dtype()) : weight;
+}
+Tensor weighted(const Tensor& loss, const Tensor& weight) { return ops::mul(loss, in_dtype_of(loss, weight)); }
+}  // namespace
+
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction) {
   if (!weight.defined()) return ops::bce_loss(input, target, reduction);
-  return reduced("binary_cross_entropy", ops::mul(ops::bce_loss(input, target, 0), weight), reduction);
+  return reduced("binary_cross_entropy", weighted(ops::bce_loss(input, target, 0), weight), reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const Tensor& weight,
@@ -79,12 +87,12 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
           "binary_cross_entropy_with_logits: argument 'target' has shape ", shape_text(target.sizes()),
           ", expected that of 'self', ", shape_text(self.sizes()));
     // (1 - t) * x - (1 + (p - 1) * t) * logsigmoid(x)
-    const Tensor factor = ops::add(ops::mul(ops::sub(pos_weight, Tensor(1)), target), Tensor(1));
+    const Tensor factor = ops::add(ops::mul(ops::sub(in_dtype_of(target, pos_weight), Tensor(1)), target), Tensor(1));
     loss = ops::sub(ops::mul(ops::rsub(target, Tensor(1)), self), ops::mul(factor, ops::logsigmoid(self)));
   } else {
     loss = ops::bce_with_logits_loss(self, target, 0);
   }
-  return reduced("binary_cross_entropy_with_logits", weight.defined() ? ops::mul(loss, weight) : loss, reduction);
+  return reduced("binary_cross_entropy_with_logits", weight.defined() ? weighted(loss, weight) : loss, reduction);
 }
 
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {

@@ -82,6 +82,8 @@ Tensor randint_like(const Tensor& self, int64_t high, OptionalDType dtype, Optio
 Tensor randperm(int64_t n, const Generator& generator, OptionalDType dtype, OptionalDevice device, bool requires_grad) {
   check(n >= 0, ErrorKind::Runtime, "randperm: argument 'n' must not be negative, got ", n);
   const DType type = dtype.value_or(DType::Int64);
+  check(type != DType::Float16 || n <= 2049, ErrorKind::Runtime, "randperm: argument 'n' is ", n,
+        ", expected at most 2049: float16 does not tell larger numbers apart");
   check(n - 1 <= infer::largest_integer(type), ErrorKind::Runtime, "randperm: argument 'n' is ", n, ", expected that ",
         name(type), " holds the numbers below it, which it does up to ", infer::largest_integer(type));
   const Tensor draws = taeda::empty(Shape{n}, DType::Int64), order = taeda::empty(Shape{n}, DType::Int64);

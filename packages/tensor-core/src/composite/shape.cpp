@@ -88,6 +88,7 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   std::vector<Tensor> out;
   if (size == 0) return {ops::slice(self, dim, 0, 0, 1)};
   const int64_t step = std::min(split_size, size);  // larger ones give one part as well, and could not be added to
+  out.reserve(size_t(size / step + (size % step != 0)));
   for (int64_t start = 0; start < size; start += step)
     out.push_back(ops::slice(self, dim, start, std::min(size, start + step), 1));
   return out;
@@ -145,6 +146,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, ErrorKind::Index, "unbind: argument 'self' is 0-dimensional");
   dim = wrap_dim(dim, self.dim(), "unbind");
   std::vector<Tensor> out;
+  out.reserve(size_t(self.size(dim)));
   for (int64_t i = 0; i < self.size(dim); ++i) out.push_back(ops::select(self, dim, i));
   return out;
 }

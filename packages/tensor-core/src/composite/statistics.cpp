@@ -1,6 +1,7 @@
 // Statistics of samples in terms of sorting, searching and adding up.
 #include "taeda/ops/statistics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -166,9 +167,18 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
 
 namespace {
 
+/// r times n * (n - 1) ... over r!, without leaving 64 bits.
+double numbers_of_choices(int64_t n, int64_t r, bool again) {
+  double count = 1;
+  for (int64_t i = 0; i < r && count < 1e16; ++i) count *= double(again ? n + i : n - i) / double(i + 1);
+  check(count * double(r) < double(int64_t(1) << 40), ErrorKind::Memory, "combinations: ", r, " out of ", n,
+        " elements are more combinations than fit in memory");
+  return std::max(0.0, std::round(count * double(r)));
+}
 /// Places of all ways to take `r` of `n`, one row after the other.
 Tensor choices(int64_t n, int64_t r, bool again) {
   std::vector<int64_t> rows, at(static_cast<size_t>(r), 0);
+  rows.reserve(size_t(numbers_of_choices(n, r, again)));
   for (int64_t i = 0; i < r && !again; ++i) at[size_t(i)] = i;
   const auto most = [&](int64_t i) { return again ? n - 1 : n - r + i; };
   for (bool more = n > 0 && (again || r <= n); more;) {
@@ -185,14 +195,6 @@ Tensor choices(int64_t n, int64_t r, bool again) {
   return places;
 }
 
-/// n * (n - 1) ... over r!, without leaving 64 bits.
-void check_choices(int64_t n, int64_t r, bool again) {
-  double count = 1;
-  for (int64_t i = 0; i < r && count < 1e16; ++i) count *= double(again ? n + i : n - i) / double(i + 1);
-  check(count * double(r) < double(int64_t(1) << 40), ErrorKind::Memory, "combinations: ", r, " out of ", n,
-        " elements are more combinations than fit in memory");
-}
-
 }  // namespace
 
 Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
@@ -200,7 +202,6 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
         ", expected a vector");
   check(r >= 0, ErrorKind::Runtime, "combinations: argument 'r' must not be negative, got ", r);
   if (r == 0) return taeda::empty(Shape{0}, self.dtype(), self.device());
-  check_choices(self.numel(), r, with_replacement);
   const Tensor places = ops::to_device(choices(self.numel(), r, with_replacement), self.device());
   return ops::reshape(ops::index_select(self, 0, places), Shape{places.numel() / r, r});
 }

@@ -106,14 +106,20 @@ struct Walk {
 
 void add_dims(Walk& walk, const LoopOperand* operands) {
   const Tensor& out = *operands[0].tensor;
+  const int64_t *sizes[kMax], *strides[kMax];
+  int64_t missing[kMax], bytes[kMax];
+  for (int k = 0; k < walk.count; ++k) {
+    const Tensor& t = *operands[k].tensor;
+    missing[k] = out.dim() - t.dim(), bytes[k] = t.item_bytes();
+    sizes[k] = t.sizes().data(), strides[k] = t.strides().data();
+  }
   for (int64_t d = out.dim() - 1; d >= 0; --d) {
-    if (out.size(d) == 1) continue;
+    if (sizes[0][d] == 1) continue;
     const int n = walk.ndim++;
-    walk.sizes[n] = out.size(d);
+    walk.sizes[n] = sizes[0][d];
     for (int k = 0; k < walk.count; ++k) {
-      const Tensor& t = *operands[k].tensor;
-      const int64_t own = d - (out.dim() - t.dim());
-      walk.strides[n][k] = own < 0 || t.size(own) == 1 ? 0 : t.stride(own) * t.item_bytes();
+      const int64_t own = d - missing[k];
+      walk.strides[n][k] = own < 0 || sizes[k][own] == 1 ? 0 : strides[k][own] * bytes[k];
     }
   }
 }
@@ -208,13 +214,15 @@ void run_range(const Walk& walk, Loop loop, const LoopParams* params, int64_t be
     rest /= walk.sizes[d];
     for (int k = 0; k < walk.count; ++k) data[k] += index[d] * walk.strides[d][k];
   }
-  while (begin < end) {
+  for (;;) {
     const int64_t n = std::min(walk.sizes[0] - index[0], end - begin);
     if (walk.converts) run_converted(walk, loop, params, data, n);
     else loop(data, walk.strides[0], n, params);
-    begin += n;
-    for (int k = 0; k < walk.count; ++k) data[k] -= index[0] * walk.strides[0][k];
-    index[0] = 0;
+    if ((begin += n) >= end) return;
+    if (index[0] != 0) {  // only the first run begins in the middle
+      for (int k = 0; k < walk.count; ++k) data[k] -= index[0] * walk.strides[0][k];
+      index[0] = 0;
+    }
     for (int d = 1; d < walk.ndim; ++d) {
       for (int k = 0; k < walk.count; ++k) data[k] += walk.strides[d][k];
       if (++index[d] < walk.sizes[d]) break;

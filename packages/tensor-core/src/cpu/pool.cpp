@@ -41,15 +41,15 @@ struct Geometry {
   }
   void view(const PoolPlan& s) {
     windows.n = s.n, windows.c = s.c, windows.h = s.h, windows.w = s.w, windows.oh = s.oh, windows.ow = s.ow;
-    windows.row_begin = rows.begin.data(), windows.row_end = rows.end.data(), windows.row_first = rows.first.data();
-    windows.column_begin = columns.begin.data(), windows.column_end = columns.end.data(),
-    windows.column_first = columns.first.data();
+    windows.row_begin = rows.begin().data(), windows.row_end = rows.end().data();
+    windows.column_begin = columns.begin().data(), windows.column_end = columns.end().data();
+    windows.row_first = rows.first().data(), windows.column_first = columns.first().data();
   }
   Scales scales(std::optional<int64_t> divisor = {}) const {
     Scales out;
     double count = divisor ? double(*divisor) : 1, scale = 1 / count;
-    for (int32_t a : rows.length)
-      for (int32_t b : columns.length) {
+    for (int32_t a : rows.length())
+      for (int32_t b : columns.length()) {
         // Most windows are alike, and a division is slow.
         if (const double own = double(a) * double(b); !divisor && own != count) scale = 1 / (count = own);
         out.push_back(scale);
@@ -60,8 +60,8 @@ struct Geometry {
   /// Multiply-adds, roughly: what decides on threads and on giving up the host lock.
   int64_t work() const {
     int64_t a = 0, b = 0;
-    for (size_t i = 0; i < rows.begin.size(); ++i) a += rows.end[i] - rows.begin[i];
-    for (size_t i = 0; i < columns.begin.size(); ++i) b += columns.end[i] - columns.begin[i];
+    for (size_t i = 0; i < rows.begin().size(); ++i) a += rows.end()[i] - rows.begin()[i];
+    for (size_t i = 0; i < columns.begin().size(); ++i) b += columns.end()[i] - columns.begin()[i];
     return windows.n * windows.c * a * b;
   }
 };

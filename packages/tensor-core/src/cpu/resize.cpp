@@ -32,28 +32,32 @@ struct Dimension {
   using Weight = WeightOf<T>;
   Taps taps;
   std::vector<Weight> weights, by_tap;
-  int64_t in, uniform = 0;
+  int64_t in, begin = 0, end = 0;
   int shift = 0;
   bool identity;
   Dimension(Taps given, int64_t size) : taps(std::move(given)), in(size), identity(taps.identity(size)) {
-    const auto [least, most] = std::ranges::minmax(taps.count);
-    if (least == most) uniform = most;
+    end = out();
+    while (begin < end && taps.count[size_t(begin)] < taps.most) ++begin;
+    while (begin < end && taps.count[size_t(end - 1)] < taps.most) --end;
+    if (!std::all_of(taps.count.begin() + begin, taps.count.begin() + end,
+                     [&](int32_t count) { return count == taps.most; }))
+      end = begin;
     double scale = 1;
     if constexpr (std::is_same_v<T, uint8_t>) scale = double(1 << (shift = infer::fixed_point_bits(taps)));
     weights.reserve(taps.weights.size());
     for (const double weight : taps.weights)
       weights.push_back(scale == 1 ? Weight(weight) : Weight(std::lround(weight * scale)));
-    if (uniform != 2 && uniform != 4) return;
-    by_tap.resize(size_t(uniform * out()));
+    if (taps.most != 2 && taps.most != 4) return;
+    by_tap.resize(size_t(taps.most * out()));
     for (int64_t i = 0; i < out(); ++i)
-      for (int64_t k = 0; k < uniform; ++k) by_tap[size_t(k * out() + i)] = of(i)[k];
+      for (int64_t k = 0; k < taps.most; ++k) by_tap[size_t(k * out() + i)] = of(i)[k];
   }
   int64_t out() const { return taps.size(); }
   const Weight* of(int64_t i) const { return weights.data() + i * taps.most; }
   int64_t first(int64_t i) const { return taps.first[size_t(i)]; }
   int64_t count(int64_t i) const { return taps.count[size_t(i)]; }
   LineTaps<Weight> line() const {
-    return {out(), taps.most, uniform, taps.first.data(), taps.count.data(), weights.data(), by_tap.data(), shift};
+    return {out(), taps.most, begin, end, taps.first.data(), taps.count.data(), weights.data(), by_tap.data(), shift};
   }
 };
 

@@ -26,11 +26,10 @@ bool misses_input(int64_t size, int64_t stride, int64_t padding, int64_t dilatio
   return false;
 }
 
-void add(Ranges& r, int64_t first, int64_t begin, int64_t end, int64_t length) {
-  r.first.push_back(int32_t(first));
-  r.begin.push_back(int32_t(begin));
-  r.end.push_back(int32_t(end));
-  r.length.push_back(int32_t(length));
+void set(Ranges& r, int64_t i, int64_t first, int64_t begin, int64_t end, int64_t length) {
+  const size_t at = size_t(i);
+  r.first()[at] = int32_t(first), r.begin()[at] = int32_t(begin), r.end()[at] = int32_t(end);
+  r.length()[at] = int32_t(length);
 }
 
 void expect_floating(const char* op, const Tensor& input) {
@@ -96,21 +95,21 @@ PoolPlan adaptive_plan(const Tensor& input, const Pair& output_size) {
 Ranges window_ranges(int64_t size, int64_t out, const Window& w, size_t dimension, bool count_padding) {
   const int64_t kernel = w.kernel[dimension], stride = w.stride[dimension], padding = w.padding[dimension],
                 dilation = w.dilation[dimension];
-  Ranges r;
+  Ranges r(out);
   for (int64_t i = 0; i < out; ++i) {
     const int64_t first = i * stride - padding;
     const int64_t padded_end = std::min(first + (kernel - 1) * dilation + 1, size + padding);
     const int64_t begin = first < 0 ? first + (dilation - 1 - first) / dilation * dilation : first;
     const int64_t end = std::min(padded_end, size);
-    add(r, first, begin, end, count_padding ? padded_end - first : end - begin);
+    set(r, i, first, begin, end, count_padding ? padded_end - first : end - begin);
   }
   return r;
 }
 Ranges adaptive_ranges(int64_t size, int64_t out) {
-  Ranges r;
+  Ranges r(out);
   for (int64_t i = 0; i < out; ++i) {
     const int64_t begin = i * size / out, end = ((i + 1) * size + out - 1) / out;
-    add(r, begin, begin, end, end - begin);
+    set(r, i, begin, begin, end, end - begin);
   }
   return r;
 }

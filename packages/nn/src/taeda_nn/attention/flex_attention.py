@@ -149,7 +149,10 @@ def _vmap_for_bhqkv(
     def mapped(*given: Any) -> Any:
         vectors = given[first : first + count]
         sizes = [len(vector) for vector in vectors]
-        numbers = [v.reshape([n if d == i else 1 for d in range(count)]) for i, (v, n) in enumerate(zip(vectors, sizes))]
+        numbers = [
+            v.reshape([n if d == i else 1 for d in range(count)])
+            for i, (v, n) in enumerate(zip(vectors, sizes))
+        ]
         return fn(*given[:first], *numbers, *given[first + count :]).expand(sizes)
 
     return mapped
@@ -256,7 +259,9 @@ class BlockMask:
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
         """The parts, in PyTorch's order; lengths and sizes of blocks as numbers, or as pairs."""
-        lengths, block = (self.seq_lengths, self.BLOCK_SIZE) if flatten else ((self.seq_lengths,), (self.BLOCK_SIZE,))
+        lengths, block = (
+            (self.seq_lengths, self.BLOCK_SIZE) if flatten else ((self.seq_lengths,), (self.BLOCK_SIZE,))
+        )
         names = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
         names += tuple(name.replace("kv_", "q_") for name in names)
         return (*lengths, *(getattr(self, name) for name in names), *[None] * 4, *block, self.mask_mod)
@@ -275,8 +280,13 @@ class BlockMask:
 
         def lines(part: Tensor) -> Iterator[str]:
             for r in range(0, rows, steps[0]):
-                squares = [part[r : r + steps[0], c : c + steps[1]].float().mean() for c in range(0, columns, steps[1])]
-                yield "".join(("██" if share == 1 else "  " if share == 0 else "░░") for share in map(float, squares))
+                squares = [
+                    part[r : r + steps[0], c : c + steps[1]].float().mean()
+                    for c in range(0, columns, steps[1])
+                ]
+                yield "".join(
+                    ("██" if share == 1 else "  " if share == 0 else "░░") for share in map(float, squares)
+                )
 
         places = list(product(*map(range, dense.shape[:-2])))
         pictures = ["\n".join([str(place), *lines(dense[place]), ""]) for place in places[:limit]]
@@ -306,7 +316,9 @@ class BlockMask:
         return made
 
     def __str__(self) -> str:
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
+        return (
+            f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
+        )
 
     def __repr__(self) -> str:
         name = getattr(self.mask_mod, "__name__", self.mask_mod)

@@ -52,7 +52,9 @@ def _text(value: Any, attributes: list[str], numbers: _Numbers | None) -> str:
         kind = str(item.dtype).rpartition(".")[2]
         told = ", ".join(f"{name}={getattr(item, name)}" for name in attributes if hasattr(item, name))
         number = "" if numbers is None else f"${numbers.of(item)}"
-        return _Bare(f"t{number}: {_SHORT.get(kind, kind)}{list(item.shape)}" + (f"{{{told}}}" if told else ""))
+        return _Bare(
+            f"t{number}: {_SHORT.get(kind, kind)}{list(item.shape)}" + (f"{{{told}}}" if told else "")
+        )
 
     return str(_pytree.tree_map(shown, value))
 
@@ -99,7 +101,9 @@ class _OpCall(_Call):
     def put_down(self, attributes: list[str], numbers: _Numbers | None) -> None:
         """Keep the text of the arguments instead of the arguments."""
         self.args_str = ", ".join(_text(arg, attributes, numbers) for arg in self.args)
-        self.kwargs_str = "".join(f", {name}={_text(v, attributes, numbers)}" for name, v in self.kwargs.items())
+        self.kwargs_str = "".join(
+            f", {name}={_text(v, attributes, numbers)}" for name, v in self.kwargs.items()
+        )
         del self.args, self.kwargs
 
     def __iter__(self) -> Iterator[Any]:
@@ -236,7 +240,9 @@ class DebugMode(TorchDispatchMode):
         call = _OpCall(func, args, kwargs, depth)
         if self.record_stack_trace:
             frames = [f for f in traceback.extract_stack() if not _ours(f.filename)]
-            call.stack_trace = "\n".join(f"File: {f.filename}:{f.lineno} in {f.name}, code: {f.line}" for f in frames)
+            call.stack_trace = "\n".join(
+                f"File: {f.filename}:{f.lineno} in {f.name}, code: {f.line}" for f in frames
+            )
         for hook in _HOOKS["pre_log"]:
             call.log = {**(call.log or {}), **(hook(func, types, args, kwargs, call) or {})} or None
         if not self.store_original_args:

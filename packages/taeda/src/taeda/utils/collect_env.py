@@ -30,7 +30,9 @@ def run(command: str | list[str]) -> tuple[int, str, str]:
     """The exit status of a command, and what it wrote to its two outputs."""
     import subprocess
 
-    done = subprocess.run(command, shell=isinstance(command, str), capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        command, shell=isinstance(command, str), capture_output=True, text=True, errors="replace"
+    )
     return done.returncode, done.stdout.strip(), done.stderr.strip()
 
 

@@ -51,7 +51,7 @@ void adam(void* param_, const void* grad_, void* average_, void* square_, void* 
   const T sign = step.maximize ? T(-1) : T(1);
   const T shrink = step.decoupled ? T(1 - step.lr * step.weight_decay) : T(1),
           decay = step.decoupled ? T(0) : T(step.weight_decay);
-  const T size = T(step.lr / step.correction1), root = T(step.root_correction2);
+  const T size = T(step.lr / step.correction1), root = T(1 / step.root_correction2);  // a division is saved
   if (largest) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
@@ -60,7 +60,7 @@ void adam(void* param_, const void* grad_, void* average_, void* square_, void* 
       average[i] = m;
       square[i] = v;
       largest[i] = top;
-      param[i] = p - size * (m / (std::sqrt(top) / root + eps));
+      param[i] = p - size * (m / (std::sqrt(top) * root + eps));
     }
     return;
   }
@@ -70,7 +70,7 @@ void adam(void* param_, const void* grad_, void* average_, void* square_, void* 
     const T m = b1 * average[i] + c1 * g, v = b2 * square[i] + c2 * g * g;
     average[i] = m;
     square[i] = v;
-    param[i] = p - size * (m / (std::sqrt(v) / root + eps));
+    param[i] = p - size * (m / (std::sqrt(v) * root + eps));
   }
 }
 

@@ -2,6 +2,8 @@
 #include "cpu/loops/spatial.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "cpu/loops/points.h"
 
@@ -69,7 +71,46 @@ inline void blend_rows(const T* const* rows, const typename How::Weight* weights
   }
 }
 
-/// One element after the other: vectors would gather, which takes longer than the loads do.
+#ifdef __AVX2__
+#ifdef __AVX512F__
+constexpr int kPermuted = 16;
+#else
+constexpr int kPermuted = 8;
+#endif
+typedef float Floats __attribute__((vector_size(4 * kPermuted)));
+typedef int32_t Places __attribute__((vector_size(4 * kPermuted)));
+template <class Vector, class T>
+inline Vector vector_at(const T* p) {
+  Vector v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+/// Outputs of kCount taps, vector by vector while the taps of one lie within a vector, as in lines that grow: a load
+/// and a permutation for each tap. Returns where they end.
+template <int kCount>
+inline int64_t line_permuted(const float* x, const LineTaps<float>& t, float* out) {
+  const int64_t n = t.n, end = t.begin < t.end ? t.first[t.end - 1] + kCount : 0;
+  int64_t i = t.begin;
+  for (; i + kPermuted <= t.end; i += kPermuted) {
+    const int32_t from = t.first[i];
+    if (t.first[i + kPermuted - 1] - from >= kPermuted || from + kCount - 1 + kPermuted > end) break;
+    const Places places = vector_at<Places>(t.first + i) - from;
+    Floats sum = vector_at<Floats>(t.by_tap + i) * __builtin_shuffle(vector_at<Floats>(x + from), places);
+    for (int k = 1; k < kCount; ++k)
+      sum += vector_at<Floats>(t.by_tap + k * n + i) * __builtin_shuffle(vector_at<Floats>(x + from + k), places);
+    std::memcpy(out + i, &sum, sizeof sum);
+  }
+  return i;
+}
+#endif
+template <class T, int kCount, class Taps>
+inline int64_t line_begun(const T* x, const Taps& t, T* out) {
+#ifdef __AVX2__
+  if constexpr (std::is_same_v<T, float>) return line_permuted<kCount>(x, t, out);
+#endif
+  return t.begin;
+}
+/// The others one by one: vectors would gather, which takes longer than the loads do.
 template <class T, class How, int kCount>
 [[gnu::noinline, gnu::optimize("no-tree-vectorize")]] void line_fixed(const T* x,
                                                                       const LineTaps<typename How::Weight>& t, T* out) {
@@ -77,16 +118,16 @@ template <class T, class How, int kCount>
   const int64_t n = t.n;
   const int32_t* const first = t.first;
   const typename How::Weight* const w = t.by_tap;
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = line_begun<T, kCount>(x, t, out); i < t.end; ++i) {
     Sum sum = Sum(w[i]) * Sum(x[first[i]]);
     for (int k = 1; k < kCount; ++k) sum += Sum(w[k * n + i]) * Sum(x[first[i] + k]);
     out[i] = How::result(sum, t.shift);
   }
 }
 template <class T, class How>
-inline void line_any(const T* x, const LineTaps<typename How::Weight>& t, T* out) {
+inline void line_any(const T* x, const LineTaps<typename How::Weight>& t, int64_t begin, int64_t end, T* out) {
   using Sum = typename How::Sum;
-  for (int64_t i = 0; i < t.n; ++i) {
+  for (int64_t i = begin; i < end; ++i) {
     const T* const from = x + t.first[i];
     const typename How::Weight* const w = t.weights + i * t.most;
     Sum sum(0);
@@ -131,9 +172,11 @@ template <class T, class How>
 inline void line_of(const T* x, const LineTaps<typename How::Weight>& t, int64_t inner, T* out) {
   switch (inner) {
     case 1:
-      if (t.uniform == 2) return line_fixed<T, How, 2>(x, t, out);
-      if (t.uniform == 4) return line_fixed<T, How, 4>(x, t, out);
-      return line_any<T, How>(x, t, out);
+      if (t.most != 2 && t.most != 4) return line_any<T, How>(x, t, 0, t.n, out);
+      line_any<T, How>(x, t, 0, t.begin, out);
+      if (t.most == 2) line_fixed<T, How, 2>(x, t, out);
+      else line_fixed<T, How, 4>(x, t, out);
+      return line_any<T, How>(x, t, t.end, t.n, out);
     case 2: return line_groups<T, How, 2>(x, t, out);
     case 3: return line_groups<T, How, 3>(x, t, out);
     case 4: return line_groups<T, How, 4>(x, t, out);

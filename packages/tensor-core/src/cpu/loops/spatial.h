@@ -11,10 +11,10 @@ namespace taeda::loops {
 template <class W>
 struct LineTaps {
   int64_t n, most;
-  int64_t uniform;  // the count of all, or 0 where they differ
+  int64_t begin, end;  // results in the middle, of `most` taps each
   const int32_t *first, *count;
   const W* weights;
-  const W* by_tap;  // weights of two or four taps: those of the first of all results, then of the next
+  const W* by_tap;  // weights, where `most` is two or four: those of the first of all results, then of the next
   int shift = 0;
 };
 

@@ -6,7 +6,16 @@ from typing import Any
 
 from taeda._dynamo._explain import ExplainOutput, explain
 
-__all__ = ["ExplainOutput", "aot_eager", "boxed_nop", "eager", "eager_noexcept", "explain", "get_nop_func", "torchscript"]
+__all__ = [
+    "ExplainOutput",
+    "aot_eager",
+    "boxed_nop",
+    "eager",
+    "eager_noexcept",
+    "explain",
+    "get_nop_func",
+    "torchscript",
+]
 
 
 def eager(gm: Any, fake_tensor_inputs: Any, **_: Any) -> Any:
