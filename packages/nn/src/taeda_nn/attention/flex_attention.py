@@ -151,7 +151,7 @@ def _vmap_for_bhqkv(
         sizes = [len(vector) for vector in vectors]
         numbers = [
             v.reshape([n if d == i else 1 for d in range(count)])
-            for i, (v, n) in enumerate(zip(vectors, sizes))
+            for i, (v, n) in enumerate(zip(vectors, sizes, strict=True))
         ]
         return fn(*given[:first], *numbers, *given[first + count :]).expand(sizes)
 
@@ -276,7 +276,7 @@ class BlockMask:
         dense = self.to_dense()
         rows, columns = dense.shape[-2:]
         most = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
-        steps = [1 if m < 0 else max(1, -(-n // m)) for n, m in zip((rows, columns), most)]
+        steps = [1 if m < 0 else max(1, -(-n // m)) for n, m in zip((rows, columns), most, strict=True)]
 
         def lines(part: Tensor) -> Iterator[str]:
             for r in range(0, rows, steps[0]):

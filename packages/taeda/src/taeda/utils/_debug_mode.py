@@ -1,4 +1,4 @@
-"""A record of the operators that a program calls, as text: what ran, on tensors of which shapes, below which modules."""
+"""A record of the operators that a program calls, as text: what ran, on which shapes, below which modules."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from taeda_registry.slots import nn, tensor
-
 from taeda.utils import _pytree
 from taeda.utils._python_dispatch import TorchDispatchMode
+from taeda_registry.slots import nn, tensor
 
 __all__ = ["DebugMode", "get_active_debug_mode"]
 
@@ -370,7 +369,7 @@ class DebugMode(TorchDispatchMode):
         if len(logs1) != len(logs2):
             raise ValueError(f"Log lengths don't match: {len(logs1)} vs {len(logs2)}")
         found: list[dict] = []
-        for place, (one, two) in enumerate(zip(logs1, logs2)):
+        for place, (one, two) in enumerate(zip(logs1, logs2, strict=True)):
             names = [_name(call.op) if isinstance(call, _OpCall) else str(call) for call in (one, two)]
             if names[0] != names[1] or one.call_depth != two.call_depth:
                 raise ValueError(f"Operators don't match at index {place}: {names[0]} vs {names[1]}")
@@ -383,7 +382,7 @@ class DebugMode(TorchDispatchMode):
                     {"call_type": "torch op", "call": names[0], "arg_name": None, "pytree_path": _pytree.keystr(path),
                      "hash1": a, "hash2": b, "rel_diff": abs(a - b) / max(abs(a), abs(b), 1e-10),
                      "is_input_hash": key == "input_hash"}
-                    for (path, a), (_, b) in zip(*leaves) if a is not None and a != b
+                    for (path, a), (_, b) in zip(*leaves, strict=False) if a is not None and a != b
                 ]  # fmt: skip
         return found
 
@@ -399,7 +398,7 @@ def _hash(kind: Any) -> Callable[[Any], Any]:
 
 
 def _ours(file: str) -> bool:
-    return "/taeda" in file and "/src/taeda" in file or "/site-packages/taeda" in file
+    return ("/taeda" in file and "/src/taeda" in file) or "/site-packages/taeda" in file
 
 
 class _Functions(contextlib.AbstractContextManager):

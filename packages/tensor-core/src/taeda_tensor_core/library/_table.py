@@ -167,7 +167,7 @@ _OVERLOAD_NAMES = (
     "Tensor_generator Tensor_mode array atol_rtol_float atol_rtol_tensor beta bin_ct bins_tensor ccol_row_value "
     "ccol_row_value_size center comp_plain_value comp_plain_value_size correction crow_col_value "
     "crow_col_value_size data data_legacy decimals deprecated device dim dim_IntList dim_dtype dim_int dim_max "
-    "dim_min dim_values dims dtype dtype_layout dx eigenvalues eigvals float float_Tensor float_float from generator grad_input "
+    "dim_min dim_values dims dtype dx eigenvalues eigvals float float_Tensor float_float from generator grad_input "
     "indexing indices indices_size input input_legacy int int_Scalar int_Tensor int_bins intlist inverse low "
     "low_dtype low_generator low_generator_dtype m memory_format msg n_scalar no_stats ord_str other other_scalar out "
     "out_mode out_rcond_tensor out_tol_tensor output output_mask p p_str padding padding_idx periodic "
@@ -175,7 +175,7 @@ _OVERLOAD_NAMES = (
     "scalarrayint sections self self_Tensor self_int self_scalar size sizes source_Storage "
     "source_Storage_storage_offset source_Tensor source_Tensor_storage_offset sparse_dim src stable start "
     "start_step step str_ord tensor_indices_or_sections tensor_lr tensor_qparams tensorarray tensorarrayint "
-    "tensor list sublist prim_Device prim_dtype prim_other hacked_twin Tensor_hacked_twin with_index "
+    "dtype_layout tensor list sublist prim_Device prim_dtype prim_other hacked_twin Tensor_hacked_twin with_index "
     "tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar"
 )
 _OVERLOADS = frozenset(_OVERLOAD_NAMES.split())

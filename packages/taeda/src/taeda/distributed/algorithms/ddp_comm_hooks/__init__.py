@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks as default
+from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+default = default_hooks
 
 
 class DDPCommHookType(Enum):
