@@ -189,6 +189,12 @@ def test_linear_and_its_gradients(lead):
     close(grad_x, grad @ w, "float64")
     close(grad_w, rows.T @ wide, "float64")
     close(grad_b, rows.sum(0), "float64")
+    turned = tensor(np.ascontiguousarray(w.T)).t()
+    close(taeda.ops.linear(tensor(x), turned, tensor(b)), x @ w.T + b, "float64")
+    grad_x, grad_w, _ = taeda.ops.linear_backward(tensor(grad), tensor(x), turned)
+    close(grad_x, grad @ w, "float64")
+    close(grad_w, rows.T @ wide, "float64")
+    assert grad_w.stride() == turned.stride()
     assert taeda.ops.linear_backward(tensor(grad), tensor(x), tensor(w), 2)[0] is None
 
 

@@ -343,6 +343,13 @@ def _fill() -> None:
             _known[name] = Operator(name, schema, kind, core, form)
 
 
+def has(name: str) -> bool:
+    """Whether there is an operator of this name."""
+    if name not in _known:
+        _fill()
+    return name in _known
+
+
 def op(name: str) -> Operator:
     """The operator of this name.
 
@@ -353,9 +360,7 @@ def op(name: str) -> Operator:
         >>> taeda.library.op("add").core
         True
     """
-    if name not in _known:
-        _fill()
-    if name not in _known:
+    if not has(name):
         import difflib
 
         near = difflib.get_close_matches(name, _known, 3)
