@@ -29,8 +29,11 @@ RELATIONS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 }
 
 
-def settle(saved: Any, change: Callable[[], Any], name: str) -> str:
-    """Whether a gradient that needs `saved` is right, or refused with a word about who changed it."""
+def settle(saved: Any, change: Callable[[], Any], name: str, goes_on: bool = False) -> str:
+    """Whether a gradient that needs `saved` is right, or refused with a word about who changed it.
+
+    With `goes_on` the right one is that of the values afterwards.
+    """
     weight = taeda.ones_like(saved).requires_grad_()
     total = (weight * saved).sum()
     expected = saved.detach().clone().numpy()
@@ -38,6 +41,8 @@ def settle(saved: Any, change: Callable[[], Any], name: str) -> str:
         change()
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
         return "refused"
+    if goes_on:
+        expected = saved.detach().clone().numpy()
     try:
         total.backward()
     except RuntimeError as error:
@@ -140,7 +145,38 @@ SHOWN: dict[str, Callable[[Any], Any]] = {
 def test_programs_that_change_what_is_shown(relation: str, program: str) -> None:
     target = taeda.arange(9.0).view(3, 3).clone()
     saved, changed = RELATIONS[relation](target)
-    settle(saved, lambda: SHOWN[program](changed), "")
+    # What is assigned to `data` takes the place of the values, in graphs too.
+    settle(saved, lambda: SHOWN[program](changed), "", goes_on=program.startswith(".data"))
+
+
+def test_data_that_is_assigned_takes_the_place_of_what_was_saved() -> None:
+    def weight_after(*changes: Callable[[Any], Any]) -> Any:
+        x = taeda.ones(2, requires_grad=True)
+        weight = taeda.full((2,), 5.0, requires_grad=True)
+        total = (x * weight).sum()
+        for change in changes:
+            change(weight)
+        total.backward()
+        return x.grad.tolist()
+
+    def other(value: float, writes: int = 0) -> Callable[[Any], Any]:
+        made = taeda.full((2,), value)
+        for _ in range(writes):
+            made.add_(0)
+        return lambda weight: setattr(weight, "data", made)
+
+    @taeda.no_grad()
+    def write(weight: Any) -> None:
+        weight.add_(1)
+
+    for writes in (0, 1, 5):
+        assert weight_after(other(3.0, writes)) == [3.0, 3.0]
+        assert weight_after(other(2.0), other(3.0, writes)) == [3.0, 3.0]
+        for changes in ([other(3.0, writes), write], [write, other(3.0, writes)]):
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                weight_after(*changes)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        weight_after(lambda weight: setattr(weight, "data", taeda.ones(3)))
 
 
 @pytest.mark.parametrize("program", [name for name in SHOWN if name.endswith("_") and name[0] in "tsua"])

@@ -27,6 +27,21 @@ def test_what_has_a_history_keeps_it():
     taeda.testing.assert_close(x.grad, 6 * x.detach())
 
 
+def test_duals_change_in_place():
+    values, tangent = taeda.tensor([1.0, 2.0]), taeda.tensor([3.0, 4.0])
+    with fwd.dual_level():
+        x = fwd.make_dual(values, tangent)
+        assert fwd.unpack_dual(x).tangent is tangent
+        part = x[:1]
+        part.mul_(5)
+        x.add_(1)
+        assert fwd.unpack_dual(x).tangent.tolist() == [15.0, 4.0]
+        assert fwd.unpack_dual(x).primal.tolist() == [6.0, 3.0] == values.tolist()
+        into = taeda.zeros(3)
+        into[1:].copy_(x * x)
+        assert fwd.unpack_dual(into).tangent.tolist() == [0.0, 180.0, 24.0]
+
+
 def test_levels():
     with pytest.raises(RuntimeError, match="enter_dual_level"):
         fwd.make_dual(taeda.ones(1), taeda.ones(1))

@@ -399,3 +399,23 @@ def test_a_result_kept_as_an_attribute_can_be_deleted():
     x = taeda.tensor([0.5, 1.0], requires_grad=True)
     Exp.apply(x).sum().backward()
     assert x.grad.tolist() == x.detach().exp().tolist()
+
+
+@pytest.mark.parametrize("dtype", [taeda.int64, taeda.bool, taeda.uint8])
+def test_gradients_of_whole_numbers_are_converted(dtype):
+    class Signs(Function):
+        @staticmethod
+        def forward(ctx, x, index):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return taeda.ones(grad.shape, dtype=dtype), taeda.ones(grad.shape, dtype=dtype)
+
+    for kind in (taeda.float32, taeda.bfloat16):
+        x = taeda.ones(2, dtype=kind, requires_grad=True)
+        Signs.apply(x, taeda.tensor([1, 2])).sum().backward()
+        assert x.grad.dtype is kind and x.grad.tolist() == [1.0, 1.0]
+    z = taeda.ones(2, dtype=taeda.complex64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="invalid gradient"):
+        Signs.apply(z, taeda.tensor([1, 2])).abs().sum().backward()

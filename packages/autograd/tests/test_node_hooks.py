@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import taeda_tensor_core as taeda
+from taeda_autograd import grad
+from taeda_autograd.graph import get_gradient_edge
 
 
 @pytest.fixture
@@ -95,3 +97,59 @@ def test_retain_grad_of_leaf_changes_nothing_and_of_constant_is_an_error(x):
     assert not x.retains_grad
     with pytest.raises(RuntimeError, match="retain_grad"):
         taeda.zeros(2).retain_grad()
+
+
+def test_leaves_with_hooks_are_reached_before_nodes_that_were_made_earlier():
+    x, w = taeda.ones(2, requires_grad=True), taeda.ones(2, requires_grad=True)
+    shared = taeda.ones(2, requires_grad=True)
+    first = x * shared
+    last = (first * shared + w) * 2
+    seen = []
+    for name, tensor in {"x": x, "w": w, "shared": shared, "first": first}.items():
+        tensor.register_hook(lambda grad, name=name: seen.append(name))
+    w.register_post_accumulate_grad_hook(lambda leaf: setattr(leaf, "grad", None))
+    last.sum().backward()
+    assert seen == ["w", "first", "x", "shared"]
+    assert w.grad is None and shared.grad.tolist() == [4.0, 4.0] and x.grad.tolist() == [2.0, 2.0]
+
+
+def test_gradients_of_leaves_can_be_used_and_dropped_one_by_one():
+    weights = [taeda.ones(3, requires_grad=True) for _ in range(50)]
+    most = []
+
+    def use(leaf):
+        most.append(sum(w.grad is not None for w in weights))
+        leaf.grad = None
+
+    for weight in weights:
+        weight.register_post_accumulate_grad_hook(use)
+    x = taeda.ones(3)
+    for weight in weights:
+        x = x * weight
+    x.sum().backward()
+    assert most == [1] * 50
+
+
+def test_what_grad_asks_for_is_taken_before_the_hooks_of_its_node():
+    x = taeda.ones(2, requires_grad=True)
+    seen = []
+    y = x * 2
+    nodes = {"leaf": get_gradient_edge(x).node, "y": y.grad_fn}
+    for name, node in nodes.items():
+        node.register_prehook(lambda grads, name=name: seen.append(name))
+    total = y.sum()
+    grad(total, y, retain_graph=True)
+    assert seen == []
+    grad(total, x, retain_graph=True)
+    assert seen == ["y"]
+    total.backward()
+    assert seen == ["y", "y", "leaf"]
+
+
+def test_hooks_keep_size_and_kind_of_gradients(x):
+    for wrong in (lambda g: g.long(), lambda g: g[..., :1], lambda g: g.sum()):
+        y = x * 2
+        handle = y.register_hook(wrong)
+        with pytest.raises(RuntimeError, match="tensor hook"):
+            y.sum().backward()
+        handle.remove()

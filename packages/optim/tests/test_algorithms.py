@@ -188,8 +188,9 @@ def test_parameters_without_gradients_stay_and_join_later(name, rng, make):
         np.testing.assert_allclose(values(pb), b, rtol=1e-9)
 
 
+@pytest.mark.parametrize("large", [(), ((40961,), (0,), (3, 4097))], ids=["few", "many"])
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
-def test_fused_step_equals_single_operations(name, rng, make, monkeypatch):
+def test_fused_step_equals_single_operations(name, large, rng, make, monkeypatch):
     from taeda_optim import optimizer as base
     from taeda_registry.slots import tensor as tt
 
@@ -197,7 +198,7 @@ def test_fused_step_equals_single_operations(name, rng, make, monkeypatch):
     if getattr(getattr(tt, "ops", None), fused_name, None) is None:
         pytest.skip(f"the tensor provider has no {fused_name}")
     parameter, give_grad, values = make
-    shapes = [(), (5,), (3, 4), (0, 2), (70, 33)]
+    shapes = [(), (5,), (3, 4), (0, 2), (70, 33), *large]
     start = [rng.standard_normal(shape) for shape in shapes]
     options = {"lr": 0.05, "weight_decay": 0.1}
     options |= {"momentum": 0.9, "nesterov": True} if name == "SGD" else {"amsgrad": True}

@@ -132,3 +132,36 @@ def test_frombuffer_gives_the_buffer_back_after_an_error():
     with pytest.raises(TypeError, match="frombuffer: argument 'offset' must be an int"):
         taeda.frombuffer(memory, dtype=taeda.float32, offset="a")
     memory.append(1)  # BufferError while somebody still shows it
+
+
+class _Items:
+    """What has items and nothing else: asked for any of them it gives one, so that only `__len__` ends it."""
+
+    def __init__(self, item, length=None):
+        self._item, self._length = item, length
+
+    def __getitem__(self, index):
+        return self._item if self._item is not None else _Items(None, 1)
+
+    def __len__(self):
+        if self._length is None:
+            raise TypeError("no length")
+        return self._length
+
+
+def test_sequences_that_never_end_are_read_as_far_as_they_say():
+    one = taeda.ones(1)
+    assert taeda.cat(_Items(one, 3)).tolist() == [1.0] * 3
+    assert taeda.stack(_Items(one, 3)).shape == (3, 1)
+    assert taeda.tensor(_Items(2.0, 3)).tolist() == [2.0] * 3
+    assert taeda.tensor(_Items(one, 2)).tolist() == [[1.0], [1.0]]
+    assert taeda.arange(4)[_Items(2, 3)].tolist() == [2, 2, 2]
+    for read in (taeda.cat, taeda.stack, taeda.tensor, taeda.as_tensor, lambda s: one[s]):
+        with pytest.raises(TypeError, match="length"):
+            read(_Items(one))
+
+
+def test_sequences_that_never_reach_a_number_are_refused():
+    for read in (taeda.tensor, taeda.as_tensor, lambda s: taeda.ones(2, 2)[s]):
+        with pytest.raises(RecursionError):
+            read(_Items(None, 1))

@@ -163,3 +163,9 @@ def test_asking_for_an_absent_device_again_reads_no_metadata(monkeypatch, tmp_pa
     with pytest.raises(RuntimeError, match="nothing_here"):
         tc.ones(1, device="latedev")
     assert len(reads) == 1
+
+
+def test_absent_devices_are_failed_assertions_too():
+    for use in (lambda: tc.ones(2, device=ABSENT), lambda: tc.ones(2).to(ABSENT)):
+        with pytest.raises(AssertionError, match=f"unknown device '{ABSENT}'"):
+            use()

@@ -206,3 +206,29 @@ def test_choices_keep_every_bit(dtype: str) -> None:
     chosen = taeda.where(taeda.tensor(condition), taeda.tensor(a), taeda.tensor(b)).numpy()
     expected = np.where(np.repeat(condition, size), a.view(np.uint8), b.view(np.uint8))
     np.testing.assert_array_equal(chosen.view(np.uint8), expected)
+
+
+#: Operands with gaps, by how they are made, and the strides of what lies as they do without gaps.
+GAPS = {
+    "a part of a transposed matrix": (lambda: taeda.ones(4, 6).t()[::2], (1, 3)),
+    "a part of a permuted volume": (lambda: taeda.ones(2, 3, 4, 10)[..., ::2].permute(3, 1, 0, 2), (1, 20, 60, 5)),
+    "channels last": (lambda: taeda.ones(2, 5, 4, 6).permute(0, 3, 1, 2)[:, :2], (40, 1, 8, 2)),
+    "rows": (lambda: taeda.ones(4, 6)[:, ::2], (3, 1)),
+    "repeated": (lambda: taeda.ones(2, 1, 3).expand(2, 4, 3), (12, 3, 1)),
+    "repeated and turned": (lambda: taeda.ones(2, 1, 3).expand(2, 4, 3).transpose(0, 2), (1, 3, 12)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_results_lie_as_operands_with_gaps_do(name: str) -> None:
+    make, strides = GAPS[name]
+    x = make()
+    dense = taeda.ones(x.shape)
+    for made in (
+        x.clone(), x + 1, x * x, x + x[:1], x.exp(), x > 0, x.double(), taeda.empty_like(x), taeda.zeros_like(x),
+        taeda.where(x > 0, x, 0.0),
+    ):  # fmt: skip
+        assert made.stride() == strides and made.shape == x.shape
+    assert (dense + x).stride() == dense.stride()  # the first one decides, where it can tell
+    assert (x + dense).stride() == (dense.stride() if "repeated" in name else strides)
+    assert x.clone(memory_format=taeda.contiguous_format).stride() == dense.stride()

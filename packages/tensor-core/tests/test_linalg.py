@@ -189,7 +189,26 @@ def test_linear_and_its_gradients(lead):
     close(grad_x, grad @ w, "float64")
     close(grad_w, rows.T @ wide, "float64")
     close(grad_b, rows.sum(0), "float64")
+    turned = tensor(np.ascontiguousarray(w.T)).t()
+    close(taeda.ops.linear(tensor(x), turned, tensor(b)), x @ w.T + b, "float64")
+    grad_x, grad_w, _ = taeda.ops.linear_backward(tensor(grad), tensor(x), turned)
+    close(grad_x, grad @ w, "float64")
+    close(grad_w, rows.T @ wide, "float64")
+    assert grad_w.stride() == turned.stride()
     assert taeda.ops.linear_backward(tensor(grad), tensor(x), tensor(w), 2)[0] is None
+
+
+@pytest.mark.parametrize(
+    "rows, inner, columns", [(12, 3000, 64), (40, 96, 600), (130, 192, 600), (1030, 96, 193)]
+)
+def test_linear_in_pieces(rows, inner, columns):
+    rng = np.random.default_rng(10)
+    x, w, b = (
+        rng.standard_normal(s).astype("float32") for s in ((rows, inner), (columns, inner), (columns,))
+    )
+    exact = x.astype("float64") @ w.T
+    close(taeda.ops.linear(tensor(x), tensor(w), tensor(b)), exact + b, "float32")
+    close(taeda.ops.linear(tensor(x), tensor(w)), exact, "float32")
 
 
 def test_thread_count_does_not_change_bits():

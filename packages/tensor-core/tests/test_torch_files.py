@@ -394,3 +394,16 @@ def test_encodings_of_old_text(weights_only, encoding):
 def test_text_that_is_not_of_the_encoding():
     with pytest.raises(CheckpointError, match="ascii"):
         load(io.BytesIO(OLD_TEXT), encoding="ascii")
+
+
+def test_errors_of_files_and_of_places():
+    file = io.BytesIO()
+    save({"a": tc.arange(1000.0)}, file)
+    for wrong in (b"", b"PK\3\4", file.getvalue()[:500], b"hello world" * 20):
+        for kind in (RuntimeError, ValueError, pickle.UnpicklingError):
+            with pytest.raises(kind, match="load: "):
+                load(io.BytesIO(wrong))
+    with pytest.raises(EOFError):
+        load(io.BytesIO())
+    with pytest.raises(RuntimeError, match=r"^device: unknown device 'nowhere'"):
+        load(io.BytesIO(file.getvalue()), map_location=tc.device("nowhere"))

@@ -2,7 +2,9 @@
 #include "taeda/autograd/engine.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "taeda/arithmetic.h"
 #include "taeda/autograd/accumulate.h"
@@ -45,6 +47,14 @@ class Gradients {
   Tensor room_[kRoom];
   std::unique_ptr<Tensor[]> heap_;
 };
+
+/// What a hook of a tensor has returned in a gradient's place.
+Tensor replaced(Tensor by, const OutputInfo& info) {
+  if (!is_differentiable(by.dtype()) || (info.known && !std::ranges::equal(by.sizes(), IntSpan(info.sizes))))
+    fail(ErrorKind::Runtime, "tensor hook returned an invalid gradient: it is ", taeda::describe(by), ", expected ",
+         name(info.dtype), shape_text(info.sizes));
+  return fit_gradient(std::move(by), info, "tensor hook", 0);
+}
 
 bool any_defined(const Tensor* tensors, size_t count) noexcept {
   return std::any_of(tensors, tensors + count, [](const Tensor& t) { return t.defined(); });
@@ -95,6 +105,8 @@ class Run {
   /// A leaf that nobody watches takes each gradient as it comes, without a buffer.
   bool direct(const Node* node) const noexcept;
   bool ends_here(Node* node) const;
+  void count_awaited();
+  void advance_leaves();
   void let_go() noexcept;
 
   const RunOptions& options_;
@@ -107,6 +119,10 @@ class Run {
   std::unordered_map<Node*, std::vector<Tensor>> elsewhere_;  // buffers for nodes that another run owns
   NodeSet needed_;
   std::unordered_map<const Node*, std::vector<Capture>> captures_;
+  bool reached_any_ = false;
+  std::vector<Node*> reached_;                                // leaves with hooks, once for each gradient
+  std::optional<std::unordered_map<Node*, size_t>> awaited_;  // how many gradients are still to come to each of them
+  uint64_t turn_ = UINT64_MAX;
 };
 
 void Run::start(std::span<const Edge> roots, std::span<Tensor> grads) {
@@ -191,13 +207,53 @@ void Run::deliver_there(const Edge& edge, Tensor grad) {
 
 void Run::put(const Edge& edge, Tensor grad) {
   Node* node = edge.node.get();
-  if (direct(node)) {
-    if (grad.defined()) accumulate_grad(static_cast<AccumulateGrad*>(node)->leaf, std::move(grad));
-    return;
+  if (node->flags & kAccumulates) {
+    if (direct(node)) {
+      if (grad.defined()) accumulate_grad(static_cast<AccumulateGrad*>(node)->leaf, std::move(grad));
+      return;
+    }
+    reached_.push_back(node);
+    reached_any_ = true;
   }
   Tensor& slot = buffer_of(edge.node)[edge.output];
   if (!grad.defined()) return;
   slot = slot.defined() ? accumulate(std::move(slot), std::move(grad), options_.create_graph) : std::move(grad);
+}
+
+void Run::count_awaited() {
+  awaited_.emplace();
+  std::vector<Node*> stack;
+  std::unordered_set<const Node*> seen;
+  const auto enter = [&](Node* node) {
+    if (seen.insert(node).second) stack.push_back(node);
+  };
+  for (const Item& item : heap_) enter(item.node.get());
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    for (size_t i = 0; i < node->edge_count; ++i) {
+      Node* next = node->edges[i].node.get();
+      if (!next) continue;
+      if (!(next->flags & kAccumulates)) enter(next);
+      else if (!direct(next)) ++(*awaited_)[next];
+    }
+  }
+}
+
+// See Note [Order of execution].
+void Run::advance_leaves() {
+  reached_any_ = false;
+  const bool counted = bool(awaited_);
+  if (!counted) count_awaited();
+  for (Node* leaf : std::exchange(reached_, {})) {
+    const auto found = awaited_->find(leaf);
+    if (counted && (found == awaited_->end() || found->second == 0 || --found->second > 0)) continue;
+    if (!counted && found != awaited_->end() && found->second > 0) continue;
+    const auto item = std::ranges::find_if(heap_, [&](const Item& i) { return i.node.get() == leaf; });
+    if (item == heap_.end()) continue;
+    item->sequence = turn_--;
+    std::push_heap(heap_.begin(), item + 1);
+  }
 }
 
 void Run::take_buffer(Node* node, Tensor* into) {
@@ -241,22 +297,24 @@ void Run::before(Node* node, Tensor* grads) {
       UserCode scope;
       for (const auto& hook : hooks)
         if (Tensor changed = hook.call(grads[0]); changed.defined())
-          grads[0] = fit_gradient(std::move(changed), node->outputs[0], "tensor hook", 0);
+          grads[0] = replaced(std::move(changed), node->outputs[0]);
     }
   }
   if (node->extras) {
     const auto on_output = node->extras->on_output;
-    const auto hooks = node->extras->before;
     UserCode scope;
     for (const auto& hook : on_output)
       if (grads[hook.output].defined())
         if (Tensor changed = hook.call(grads[hook.output]); changed.defined())
-          grads[hook.output] = fit_gradient(std::move(changed), node->outputs[hook.output], "tensor hook", hook.output);
+          grads[hook.output] = replaced(std::move(changed), node->outputs[hook.output]);
     retain(node, grads);
-    for (const auto& hook : hooks) hook.call(node, grads, node->output_count);
   }
   if (const auto found = captures_.find(node); found != captures_.end())
     for (const Capture& c : found->second) captured[c.input] = grads[c.output];
+  if (!node->extras || ends_here(node)) return;
+  const auto hooks = node->extras->before;
+  UserCode scope;
+  for (const auto& hook : hooks) hook.call(node, grads, node->output_count);
 }
 
 bool Run::ends_here(Node* node) const {
@@ -314,6 +372,8 @@ void Run::run() {
     } else {
       execute(node.get());
     }
+    if (reached_any_ && !Node::filter) [[unlikely]]
+      advance_leaves();
   }
   streams_.join();
 }

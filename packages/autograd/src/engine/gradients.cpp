@@ -36,7 +36,7 @@ Tensor fit_slow(Tensor grad, const OutputInfo& info, const char* who, size_t ind
   // Of a number on the cpu that was combined with tensors elsewhere.
   if (grad.device() != info.device) grad = ops::to_device(grad, info.device);
   if (grad.dtype() == info.dtype) return grad;
-  if (!is_differentiable(grad.dtype())) [[unlikely]]
+  if (!is_differentiable(grad.dtype()) && is_complex(info.dtype)) [[unlikely]]
     fail(ErrorKind::Runtime, who, " returned an invalid gradient for input ", index, ": it is ", describe(grad),
          ", expected dtype ", name(info.dtype));
   if (is_complex(grad.dtype()) && !is_complex(info.dtype)) grad = ops::real(grad);

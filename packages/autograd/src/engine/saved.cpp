@@ -58,6 +58,12 @@ Tensor as_output(const Tensor& values, Node* node, uint32_t number) {
        ". Use the form of that operation without '_', or clone() the tensor first");
 }
 
+/// Whether nothing but an assignment to `data` has happened to the tensor since it had that version.
+bool moved_on(const Tensor& tensor, uint32_t version) {
+  const AutogradMeta* meta = meta_of(tensor);
+  return meta && version == meta->data_before && tensor.version() == meta->data_after;
+}
+
 }  // namespace
 
 void SavedTensor::refuse_inference(const Tensor& input, const Node* node, const char* argument) {
@@ -125,7 +131,7 @@ Tensor SavedTensor::unpack_slow(Node* node, const char* argument) const {
   if (state_ == State::Released) freed(node, argument);
   if (state_ == State::Empty) return tensor_;
   if (state_ == State::Packed) return unpack_packed(node);
-  if (tensor_.version() != version_) modified(node, argument, tensor_, version_);
+  if (tensor_.version() != version_ && !moved_on(tensor_, version_)) modified(node, argument, tensor_, version_);
   if (state_ == State::Input || !thread_state.grad_enabled || !is_differentiable(tensor_.dtype())) return tensor_;
   // See Note [Saved outputs]: gradients are being recorded, so the result takes its place in the graph again.
   return as_output(tensor_, node, output_);

@@ -232,6 +232,12 @@ void fill_api() {
   autograd_api.orphaned = collect_cycle;
   autograd_api.moved_home = moved_home;
   autograd_api.tracked = [](const Tensor& self) { return tracked(self); };
+  autograd_api.data_set = [](const Tensor& self, uint32_t before) {
+    if (self.version() == before) return;
+    AutogradMeta& meta = ensure_meta(self.impl());
+    meta.data_before = before;
+    meta.data_after = self.version();
+  };
   release_python_object = [](void* object) noexcept {
     if (!Py_IsInitialized()) return;
     Gil gil;

@@ -1,7 +1,8 @@
 """Derivatives along directions, by tensors that carry a tangent through a program.
 
-A dual tensor is a leaf (or a view, where it has a history) that the level knows with its tangent; the tangent of a
-result follows from the graph between them, differentiated twice. For whole functions `taeda.func.jvp` is shorter.
+A dual tensor begins a graph (or is a view, where it has a history); the level knows the beginning with its tangent. The
+tangent of a result follows from the graph between them, differentiated twice. For whole functions
+`taeda.func.jvp` is shorter.
 
 Example:
     >>> with dual_level():
@@ -13,10 +14,11 @@ Example:
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from taeda_autograd._engine import grad
-from taeda_autograd.graph import reaches_beyond
+from taeda_autograd.function import Function
+from taeda_autograd.graph import GradientEdge, get_gradient_edge, reaches_beyond
 from taeda_tensor_core import Tensor, enable_grad, is_grad_enabled, zeros_like
 
 __all__ = [
@@ -36,14 +38,34 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
+class _Moving(NamedTuple):
+    """Where a dual tensor stands in the graph, what is there before it, and its tangent."""
+
+    edge: GradientEdge
+    start: Tensor
+    tangent: Tensor
+
+
 class _Thread(threading.local):
-    """The dual tensors of a thread's level with their tangents; None outside of a level."""
+    """The dual tensors of a thread's level; None outside of a level."""
 
     def __init__(self) -> None:
-        self.duals: list[tuple[Tensor, Tensor]] | None = None
+        self.duals: list[_Moving] | None = None
 
 
 _thread = _Thread()
+
+
+class _Dual(Function):
+    """Values that begin a graph and can be changed in place, which a leaf cannot."""
+
+    @staticmethod
+    def forward(ctx: Any, start: Tensor, values: list[Tensor]) -> Tensor:
+        return values[0].detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
 
 
 def enter_dual_level() -> int:
@@ -98,8 +120,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"make_dual: argument 'tangent' has shape {tuple(tangent.shape)}, expected {tuple(tensor.shape)}"
         )
     with enable_grad():
-        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
-    _thread.duals.append((dual, tangent))
+        if tensor.requires_grad:
+            dual = start = tensor.view_as(tensor)
+        else:
+            start = tensor.new_zeros(()).expand(tensor.shape).requires_grad_()
+            dual = _Dual.apply(start, [tensor])
+    _thread.duals.append(_Moving(get_gradient_edge(dual), start, tangent))
     return dual
 
 
@@ -107,17 +133,18 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The value of a tensor and its tangent; outside of a level nothing moves."""
     if not _thread.duals or not tensor.requires_grad:
         return UnpackedDualTensor(tensor, None)
-    for dual, tangent in _thread.duals:
-        if dual is tensor:
-            return UnpackedDualTensor(dual.detach(), tangent)
+    place = get_gradient_edge(tensor)
+    for moving in _thread.duals:
+        if moving.edge.node is place.node and moving.edge.output_nr == place.output_nr:
+            return UnpackedDualTensor(tensor.detach(), moving.tangent)
     recorded = is_grad_enabled()
     with enable_grad():
         weight = zeros_like(tensor).requires_grad_()
-        leaves = [dual for dual, _ in _thread.duals]
-        products = grad(tensor, leaves, weight, create_graph=True, retain_graph=True, allow_unused=True)
+        edges, starts, tangents = zip(*_thread.duals, strict=True)
+        products = grad(tensor, edges, weight, create_graph=True, retain_graph=True, allow_unused=True)
         moved = [
             (product, tangent)
-            for product, (_, tangent) in zip(products, _thread.duals, strict=True)
+            for product, tangent in zip(products, tangents, strict=True)
             if product is not None and product.requires_grad
         ]
         if not moved:
@@ -126,7 +153,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             [p for p, _ in moved], [weight], [t for _, t in moved], create_graph=recorded, retain_graph=True,
             allow_unused=True,
         )  # fmt: skip
-    if found is not None and not (recorded and reaches_beyond([found], leaves)):
+    if found is not None and not (recorded and reaches_beyond([found], starts)):
         found = found.detach()
     return UnpackedDualTensor(tensor, found)
 

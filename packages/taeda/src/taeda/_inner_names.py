@@ -24,6 +24,7 @@ _QAT = (
 )
 #: By the package that has the names: the modules inside of it.
 _INSIDE = {
+    "_logging": "_internal",
     "accelerator": "graphs memory",
     **{f"{start}nn.intrinsic{part}": inner for start in ("ao.", "") for part, inner in _INTRINSIC.items()},
     **{f"{start}nn.quantized{part}": inner for start in ("ao.", "") for part, inner in _QUANTIZED.items()},

@@ -32,6 +32,8 @@ struct AutogradApi {
   void (*moved_home)(TensorImpl* impl) noexcept = nullptr;
   /// Whether calls with the tensor are recorded; a view may learn it from its base.
   bool (*tracked)(const Tensor& self) = nullptr;
+  /// `self` shows other memory from now on, and what was saved of it at version `before` is to go on with that.
+  void (*data_set)(const Tensor& self, uint32_t before) = nullptr;
 };
 extern TAEDA_API AutogradApi autograd_api;
 

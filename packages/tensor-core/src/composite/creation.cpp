@@ -37,14 +37,15 @@ Tensor fill_with(Tensor made, const Scalar& value) {
   return made;
 }
 
-/// The layout of `self` where it is dense, else row-major.
+/// The layout of `self`, without gaps.
 Tensor empty_as(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
   const DType type = dtype.value_or(self.dtype());
   const Device place = device.value_or(self.device());
   if (self.contiguous()) return empty(self.sizes(), type, place);
   if (self.dense()) return empty_strided(self.sizes(), self.strides(), type, place);
-  if (infer::lies_with_gaps(self)) return empty_strided(self.sizes(), infer::closed_strides(self), type, place);
-  return empty(self.sizes(), type, place);
+  const Tensor* const only[] = {&self};
+  const Shape strides = infer::closed_strides(self.sizes(), only);
+  return strides.empty() ? empty(self.sizes(), type, place) : empty_strided(self.sizes(), strides, type, place);
 }
 
 DType dtype_of_value(const Scalar& value) { return value.dtype() == DType::UInt64 ? DType::UInt64 : value.dtype(); }

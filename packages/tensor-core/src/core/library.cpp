@@ -1,10 +1,7 @@
 // Operators made at run time: their definition, and what a call of one does.
 #include "taeda/library.h"
 
-#include <cstring>
-#include <map>
 #include <mutex>
-#include <set>
 
 #include "core/fork.h"
 #include "taeda/backend.h"
@@ -17,27 +14,19 @@ Values (*record_runtime_op)(RuntimeOp& op, KeySet keys, Values arguments) = null
 
 namespace {
 
-struct Defined {
-  std::mutex lock;
-  HeldAtFork held{lock};
-  std::map<const OpEntry*, RuntimeOp*> by_entry;
-};
-Defined& defined() {
-  static auto* instance = new Defined;
-  return *instance;
-}
-
-/// Stands where generated operators have a typed adapter: run-time operators have only boxed entries.
+/// Stands where generated operators have a typed adapter: run-time operators have only boxed entries, and are known by
+/// it.
 char boxed_only;
 
-std::vector<const Tensor*> tensors_of(const Values& arguments) {
-  std::vector<const Tensor*> out;
+using Tensors = SmallVec<const Tensor*, 8>;
+Tensors tensors_of(const Values& arguments) {
+  Tensors out;
   for (const Value& value : arguments) each_tensor_of(value, [&](const Tensor& t) { out.push_back(&t); });
   return out;
 }
 
 Device device_of(const RuntimeOp& op, KeySet keys, const Values& arguments) {
-  const std::vector<const Tensor*> tensors = tensors_of(arguments);
+  const Tensors tensors = tensors_of(arguments);
   if (tensors.empty()) {
     for (const Value& value : arguments)
       if (auto* device = std::get_if<Device>(&value)) return *device;
@@ -54,6 +43,7 @@ Values outputs_of(const RuntimeOp& op, const RuntimeFunctions& fn, const Values&
   check(specs.size() == op.parsed.results.size(), ErrorKind::Value, op.name, ": inference gave ", specs.size(),
         " result(s), expected ", op.parsed.results.size(), " as in '", op.schema, "'");
   Values out;
+  out.reserve(specs.size());
   for (const Spec& s : specs)
     out.push_back(s.strides.empty() ? empty(s.sizes, s.dtype, device)
                                     : empty_strided(s.sizes, s.strides, s.dtype, device));
@@ -106,7 +96,9 @@ Values compute_plain(const RuntimeOp& op, KeySet keys, Values arguments) {
     }
     Values outputs = outputs_of(op, *fn, arguments, device);
     if (!kernel) return outputs;
-    Values all = outputs;
+    Values all;
+    all.reserve(outputs.size() + arguments.size());
+    all.insert(all.end(), outputs.begin(), outputs.end());
     all.insert(all.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
     (*kernel)(op, keys, std::move(all));
     return outputs;
@@ -158,10 +150,8 @@ void RuntimeOp::set_functions(RuntimeFunctions functions) {
 }
 
 RuntimeOp* as_runtime(const OpEntry* op) {
-  if (!op || op->go_on_boxed) return nullptr;
-  std::lock_guard guard(defined().lock);
-  const auto found = defined().by_entry.find(op);
-  return found == defined().by_entry.end() ? nullptr : found->second;
+  const bool own = op && op->boxed_layer_adapter == &boxed_only;
+  return own ? static_cast<RuntimeOp*>(const_cast<OpEntry*>(op)) : nullptr;
 }
 
 RuntimeOp* define_operator(std::string_view text, RuntimeFunctions functions, std::string who) {
@@ -187,10 +177,6 @@ RuntimeOp* define_operator(std::string_view text, RuntimeFunctions functions, st
   auto* op = new RuntimeOp(std::move(schema),
                            std::move(who));  // lives as long as the process: graphs and tools point to entries
   op->set_functions(std::move(functions));
-  {
-    std::lock_guard guard(defined().lock);
-    defined().by_entry[op] = op;
-  }
   register_op(op);
   return op;
 }

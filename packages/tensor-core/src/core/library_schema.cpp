@@ -257,6 +257,7 @@ Schema boxed_schema(const OpEntry& op) {
 }
 
 const Schema& schema_of(const OpEntry& op) {
+  if (const RuntimeOp* own = as_runtime(&op)) return own->parsed;
   static auto* lock = new ForkLock;
   static auto* known = new std::map<const OpEntry*, Schema>;
   std::lock_guard guard(*lock);

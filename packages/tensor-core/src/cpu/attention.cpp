@@ -14,6 +14,7 @@
 
 #include "cpu/blas.h"
 #include "cpu/loops/layers.h"
+#include "cpu/loops/softmax.h"
 #include "cpu/prepare.h"
 #include "infer/dtypes.h"
 #include "taeda/elementwise.h"
@@ -59,8 +60,21 @@ struct Attention {
         causal(is_causal),
         scale(T(factor)) {}
 
+  /// Few heads are shared out by their blocks, and the products in them too.
+  bool few() const { return n * heads < 8; }
+  /// c = a @ b + beta * c with a (rows, inner).
+  void product(int64_t rows, int64_t columns, int64_t inner, Operand<T> a, Operand<T> b, T beta, T* c,
+               int64_t ldc) const {
+    few() ? blas::gemm<T>(rows, columns, inner, T(1), a, b, beta, c, ldc)
+          : blas::gemm_whole<T>(rows, columns, inner, a, b, beta, c, ldc);
+  }
   /// Rows of a block: its scores stay in the cache, and products are worth their call.
-  int64_t rows() const { return std::min(length, std::clamp<int64_t>(65536 / std::max<int64_t>(places, 1), 32, 128)); }
+  int64_t rows() const {
+    const int64_t most = few() ? 128 : 256;
+    return std::min(length, std::clamp<int64_t>(65536 / std::max<int64_t>(places, 1), 32, most));
+  }
+  /// Numbers of scratch for the scores of a block and its queries.
+  size_t room() const { return size_t(rows() * (places + features)); }
   int64_t blocks() const { return (length + rows() - 1) / rows(); }
   int64_t work() const { return length * places * (features + outputs); }
   /// Keys that the rows before `end` may see.
@@ -73,10 +87,16 @@ struct Attention {
     return {at(t, b, h, row), std::max({t.stride(2), t.size(3), int64_t(1)}), transposed};
   }
 
-  /// query key^T * scale + mask of rows [begin, end), each of `keys` numbers.
+  /// query key^T * scale + mask of rows [begin, end), each of `keys` numbers; the scaled queries stand behind them.
   void scores(int64_t b, int64_t h, int64_t begin, int64_t end, int64_t keys, T* out) const {
-    blas::gemm<T>(end - begin, keys, features, scale, matrix(query, b, h, begin), matrix(key, b, h, 0, true), T(0), out,
-                  keys);
+    T* const scaled = out + (end - begin) * keys;
+    for (int64_t i = begin; i < end; ++i) {
+      const T* const row = at(query, b, h, i);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < features; ++j) scaled[(i - begin) * features + j] = row[j] * scale;
+    }
+    product(end - begin, keys, features, {scaled, std::max<int64_t>(features, 1)}, matrix(key, b, h, 0, true), T(0),
+            out, keys);
     if (mask.defined())
       mask.dtype() == DType::Bool ? forbid(b, h, begin, end, keys, out) : add(b, h, begin, end, keys, out);
     if (causal)
@@ -123,7 +143,9 @@ void forward(const Attention<T>& s, const Tensor& result, const Tensor& logsumex
   const int64_t grain = std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.work() / blocks));
   const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
   parallel_for(tasks, grain, [&](int64_t first, int64_t last) {
-    const auto scratch = std::make_unique_for_overwrite<T[]>(size_t(rows * s.places));
+    const auto scratch = std::make_unique_for_overwrite<T[]>(s.room());
+    const auto factors = std::make_unique_for_overwrite<T[]>(size_t(rows));
+    const auto exponentials = loops::softmax_table().exponentials[sizeof(T) == 8];
     for (int64_t task = first; task < last; ++task) {
       const int64_t b = task / blocks / s.heads, h = task / blocks % s.heads, begin = task % blocks * rows,
                     end = std::min(s.length, begin + rows), keys = s.seen(end);
@@ -131,12 +153,21 @@ void forward(const Attention<T>& s, const Tensor& result, const Tensor& logsumex
       T* const lse = logsumexp.data<T>() + (b * s.heads + h) * s.length;
       for (int64_t i = begin; i < end; ++i) {
         T* const row = scratch.get() + (i - begin) * keys;
-        const double sum = layers<T>().log_sum_exp(row, keys);
-        lse[i] = T(sum);
-        s.weigh(row, keys, sum);
+        double sum = 1;
+        const double top = keys ? exponentials(row, keys, &sum) : double(s.kNever);
+        const bool nothing = top == double(s.kNever);  // may be attended to
+        if (nothing) std::fill_n(row, keys, T(0));
+        lse[i] = nothing ? s.kNever : T(top + std::log(sum));
+        factors[size_t(i - begin)] = T(nothing ? 1 : 1 / sum);
       }
-      blas::gemm<T>(end - begin, s.outputs, keys, T(1), {scratch.get(), keys}, s.matrix(s.value, b, h, 0), T(0),
-                    s.at(result, b, h, begin), result.stride(2));
+      s.product(end - begin, s.outputs, keys, {scratch.get(), keys}, s.matrix(s.value, b, h, 0), T(0),
+                s.at(result, b, h, begin), result.stride(2));
+      for (int64_t i = begin; i < end; ++i) {
+        T* const row = s.at(result, b, h, i);
+        const T factor = factors[size_t(i - begin)];
+#pragma GCC ivdep
+        for (int64_t j = 0; j < s.outputs; ++j) row[j] *= factor;
+      }
     }
   });
 }
@@ -180,10 +211,9 @@ void backward_head(const Attention<T>& s, const Gradients<T>& g, int64_t b, int6
     }
     const Operand<T> up = s.matrix(g.grad, b, h, begin);
     if (g.value.defined())
-      blas::gemm<T>(keys, s.outputs, rows, T(1), {weights, keys, true}, up, T(1), s.at(g.value, b, h, 0),
-                    g.value.stride(2));
+      s.product(keys, s.outputs, rows, {weights, keys, true}, up, T(1), s.at(g.value, b, h, 0), g.value.stride(2));
     if (!g.query.defined() && !g.key.defined()) continue;
-    blas::gemm<T>(rows, keys, s.outputs, T(1), up, s.matrix(s.value, b, h, 0, true), T(0), slopes, keys);
+    s.product(rows, keys, s.outputs, up, s.matrix(s.value, b, h, 0, true), T(0), slopes, keys);
     for (int64_t i = 0; i < rows; ++i) {
       const T* const p = weights + i * keys;
       T* const d = slopes + i * keys;
@@ -193,11 +223,11 @@ void backward_head(const Attention<T>& s, const Gradients<T>& g, int64_t b, int6
       for (int64_t j = 0; j < keys; ++j) d[j] = p[j] * (d[j] - along) * s.scale;
     }
     if (g.query.defined())
-      blas::gemm<T>(rows, s.features, keys, T(1), {slopes, keys}, s.matrix(s.key, b, h, 0), T(0),
-                    s.at(g.query, b, h, begin), g.query.stride(2));
+      s.product(rows, s.features, keys, {slopes, keys}, s.matrix(s.key, b, h, 0), T(0), s.at(g.query, b, h, begin),
+                g.query.stride(2));
     if (g.key.defined())
-      blas::gemm<T>(keys, s.features, rows, T(1), {slopes, keys, true}, s.matrix(s.query, b, h, begin), T(1),
-                    s.at(g.key, b, h, 0), g.key.stride(2));
+      s.product(keys, s.features, rows, {slopes, keys, true}, s.matrix(s.query, b, h, begin), T(1),
+                s.at(g.key, b, h, 0), g.key.stride(2));
   }
 }
 
@@ -217,7 +247,7 @@ std::tuple<Tensor, Tensor, Tensor> fused_attention_backward_kernel(const Tensor&
     const Unlocked unlocked(s.n * s.heads * s.work() > blas::kUnlockFlops);
     parallel_for(s.n * s.heads, std::max<int64_t>(1, (int64_t(1) << 17) / std::max<int64_t>(1, s.work())),
                  [&](int64_t first, int64_t last) {
-                   const size_t size = size_t(s.rows() * s.places);
+                   const size_t size = s.room();
                    const auto scratch = std::make_unique_for_overwrite<T[]>(2 * size);
                    for (int64_t i = first; i < last; ++i)
                      backward_head(s, g, i / s.heads, i % s.heads, scratch.get(), scratch.get() + size);

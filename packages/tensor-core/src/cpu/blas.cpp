@@ -131,6 +131,13 @@ void in_strips(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T
     vendor_gemm<T>(m, std::min(kStrip, n - j), k, alpha, a, columns_from(b, j), beta, c + j, ldc);
 }
 
+/// Puts `row`, where given, into all rows of c; the beta of a product that is then added.
+template <class T>
+[[gnu::noinline]] T fill_rows(int64_t m, int64_t n, const T* row, T beta, T* c, int64_t ldc) {
+  for (int64_t i = 0; row && i < m; ++i) std::copy_n(row, n, c + i * ldc);
+  return row ? T(1) : beta;
+}
+
 #ifdef TAEDA_WITH_ONEDNN
 /// dnnl_sgemm builds its kernels at its first call, under a lock of its own.
 bool build_sgemm() {
@@ -143,29 +150,32 @@ bool build_sgemm() {
 }
 #endif
 
-/// One call of the fastest routine on this thread.
+/// One call of the fastest routine on this thread; `row`, where given, is what c's rows are before it.
 template <class T>
-void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
+                 const T* row = nullptr) {
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>) {
     // Measured: OpenBLAS is several times faster on small products; brgemm by a third where the right operand is
     // transposed (linear layers) or narrow; sgemm by a few percent elsewhere.
     const int64_t work = m * n * k;
-    if (has_vendor<T> && b.transposed && n > kStrip && m <= 48) {
-      if (m * kStrip * k <= kSmallWork) return in_strips(m, n, k, alpha, a, b, beta, c, ldc);
-      // So few rows are worth a sum in parts.
-      if (m <= 16) {
-        const int64_t parts = m * kStrip * k / kSmallWork + 1, step = (k / parts + 63) / 64 * 64;
-        for (int64_t from = 0; from < k; from += step)
-          in_strips(m, n, std::min(step, k - from), alpha, columns_from(a, from), rows_from(b, from),
-                    from == 0 ? beta : T(1), c, ldc);
-        return;
-      }
-    }
+    const bool few = has_vendor<T> && b.transposed && n > kStrip && m <= 48;
+    const bool strips = few && (m <= 16 || m * kStrip * k <= kSmallWork);
     const bool brgemm =
         m > 4 && work > 100'000 && (b.transposed || n <= 64) && alpha == 1.f && (beta == 0.f || beta == 1.f);
-    if (brgemm && onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, c, ldc))
+    if (brgemm && !strips &&
+        onednn::matmul(m, n, k, a.data, a.ld, a.transposed, b.data, b.ld, b.transposed, beta == 1.f, row, c, ldc))
       return;
+    beta = fill_rows(m, n, row, beta, c, ldc);
+    if (strips) {
+      if (m * kStrip * k <= kSmallWork) return in_strips(m, n, k, alpha, a, b, beta, c, ldc);
+      // So few rows are worth a sum in parts.
+      const int64_t parts = m * kStrip * k / kSmallWork + 1, step = (k / parts + 63) / 64 * 64;
+      for (int64_t from = 0; from < k; from += step)
+        in_strips(m, n, std::min(step, k - from), alpha, columns_from(a, from), rows_from(b, from),
+                  from == 0 ? beta : T(1), c, ldc);
+      return;
+    }
     // dnnl_sgemm (oneDNN 3.2) keeps values below its stack pointer, where the handler of a signal overwrites them: none
     // may come. That takes a microsecond, so smaller products go to OpenBLAS.
     if (!has_vendor<T> || work > kSmallWork) {
@@ -177,9 +187,10 @@ void serial_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
                  c, ldc);
       return;
     }
+    return vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   }
 #endif
-  vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  vendor_gemm(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc);
 }
 
 /// Multiplications that one call of a routine may take, so that signals are looked at several times a second.
@@ -192,28 +203,30 @@ constexpr double kPatientWork = std::is_same_v<T, float>        ? 0x1p31
 
 /// serial_gemm() in halves that are short enough: of the result's longer side, or of a long sum.
 template <class T>
-void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
+                  const T* row) {
   poll_signals();
-  if (double(m) * double(n) * double(k) <= kPatientWork<T>) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  if (double(m) * double(n) * double(k) <= kPatientWork<T>) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
   constexpr int64_t whole = 256;  // halves below this cost speed
   const auto half = [](int64_t size) { return (size / 2 + 15) / 16 * 16; };
   if (k >= 16 * std::max(m, n) || std::max(m, n) < 2 * whole) {
     const int64_t first = half(k);
-    patient_gemm(m, n, first, alpha, a, b, beta, c, ldc);
-    patient_gemm(m, n, k - first, alpha, columns_from(a, first), rows_from(b, first), T(1), c, ldc);
+    patient_gemm(m, n, first, alpha, a, b, beta, c, ldc, row);
+    patient_gemm<T>(m, n, k - first, alpha, columns_from(a, first), rows_from(b, first), T(1), c, ldc, nullptr);
   } else if (m >= n) {
     const int64_t first = half(m);
-    patient_gemm(first, n, k, alpha, a, b, beta, c, ldc);
-    patient_gemm(m - first, n, k, alpha, rows_from(a, first), b, beta, c + first * ldc, ldc);
+    patient_gemm(first, n, k, alpha, a, b, beta, c, ldc, row);
+    patient_gemm(m - first, n, k, alpha, rows_from(a, first), b, beta, c + first * ldc, ldc, row);
   } else {
     const int64_t first = half(n);
-    patient_gemm(m, first, k, alpha, a, b, beta, c, ldc);
-    patient_gemm(m, n - first, k, alpha, a, columns_from(b, first), beta, c + first, ldc);
+    patient_gemm(m, first, k, alpha, a, b, beta, c, ldc, row);
+    patient_gemm(m, n - first, k, alpha, a, columns_from(b, first), beta, c + first, ldc, row ? row + first : row);
   }
 }
 
 constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
 constexpr int64_t kMaxPieces = 16;
+constexpr int64_t kManyRows = 512;  // from here on linear layers are cut by rows alone
 
 /// Longest runs of the inner dimension that a vendor's routine sums up in the operands' own dtype: of dot, which keeps
 /// blocks apart itself, and of matrix products.
@@ -240,7 +253,7 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
     for (int64_t p = begin; p < end; ++p) {
       const int64_t from = p * step, count = std::min(k, from + step) - from;
       patient_gemm<T>(m, n, std::max<int64_t>(count, 0), alpha, columns_from(a, from), rows_from(b, from), T(0),
-                      parts.get() + p * m * n, n);
+                      parts.get() + p * m * n, n, nullptr);
     }
   });
   for (int64_t i = 0; i < m; ++i)
@@ -277,17 +290,36 @@ int64_t count_pieces(int64_t work) { return std::min(kMaxPieces, (work + kPieceF
 }  // namespace
 
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
+          const T* row) {
   const int64_t work = m * n * k;
   const int64_t pieces = count_pieces(work);
   if (m * n <= 128 * 128 && (k > kLongestSum || (k >= 4096 && work > kPieceFlops)))
-    return split_inner(m, n, k, alpha, a, b, beta, c, ldc,
+    return split_inner(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc,
                        std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));
-  if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
+  if constexpr (std::is_same_v<T, float>)
+    if (b.transposed && ldc == n && m >= kManyRows && pieces > kMaxPieces / 2) {
+      // Whole rows: brgemm writes no narrower results in place.
+      const int64_t count = m < 2 * kManyRows ? kMaxPieces / 2 : kMaxPieces,
+                    step = ((m + count - 1) / count + 3) / 4 * 4;
+      return parallel_for((m + step - 1) / step, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin * step; i < std::min(m, end * step); i += step)
+          patient_gemm(std::min(step, m - i), n, k, alpha, rows_from(a, i), b, beta, c + i * ldc, ldc, row);
+      });
+    }
   in_pieces(m, n, pieces, pieces == kMaxPieces ? 128 : 64, [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
-    patient_gemm(rows, columns, k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc);
+    patient_gemm(rows, columns, k, alpha, rows_from(a, i), columns_from(b, j), beta, c + i * ldc + j, ldc,
+                 row ? row + j : row);
   });
 }
+
+template <class T>
+void gemm_whole(int64_t m, int64_t n, int64_t k, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc) {
+  patient_gemm<T>(m, n, k, T(1), a, b, beta, c, ldc, nullptr);
+}
+template void gemm_whole<float>(int64_t, int64_t, int64_t, Operand<float>, Operand<float>, float, float*, int64_t);
+template void gemm_whole<double>(int64_t, int64_t, int64_t, Operand<double>, Operand<double>, double, double*, int64_t);
 
 bool gemm_bfloat16(int64_t m, int64_t n, int64_t k, Operand<BFloat16> a, Operand<BFloat16> b, bool accumulate,
                    float* c) {
@@ -383,9 +415,9 @@ T dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {
   return T(sum);
 }
 
-#define TAEDA_INSTANTIATE(T)                                                                   \
-  template void gemm<T>(int64_t, int64_t, int64_t, T, Operand<T>, Operand<T>, T, T*, int64_t); \
-  template void gemv<T>(int64_t, int64_t, T, Operand<T>, const T*, int64_t, T, T*, int64_t);   \
+#define TAEDA_INSTANTIATE(T)                                                                             \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, Operand<T>, Operand<T>, T, T*, int64_t, const T*); \
+  template void gemv<T>(int64_t, int64_t, T, Operand<T>, const T*, int64_t, T, T*, int64_t);             \
   template T dot<T>(int64_t, const T*, int64_t, const T*, int64_t);
 TAEDA_INSTANTIATE(float)
 TAEDA_INSTANTIATE(double)

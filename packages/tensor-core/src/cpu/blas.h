@@ -15,9 +15,15 @@ struct Operand {
 };
 
 /// c = alpha * a @ b + beta * c with a (m, k), b (k, n) and row-major c (m, n); beta 0 does not read c.
-/// T: float, double, Complex64, Complex128 and the integer types. The result does not depend on the number of threads.
+/// With `row` (n numbers, and beta 0) it is added to each row. T: float, double, Complex64, Complex128 and the integer
+/// types. The result does not depend on the number of threads.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc);
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
+          const T* row = nullptr);
+/// The same, alpha 1, on this thread alone and in one piece: for products of which several threads make many. T: float
+/// and double.
+template <class T>
+void gemm_whole(int64_t m, int64_t n, int64_t k, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc);
 
 /// c = a @ b, added to c when `accumulate`, for bfloat16 operands summed in float32; c (m, n) dense. False, with c as
 /// it was, where products of float32 copies are as good: without the instructions, and for small products.

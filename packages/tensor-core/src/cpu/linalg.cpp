@@ -170,6 +170,12 @@ void fill_rows(T* out, const T* row, int64_t rows, int64_t columns) {
   });
 }
 
+/// Whether a weight is the transpose of a row-major matrix, which products take as it stands.
+bool stands_turned(const Tensor& weight, DType dtype) {
+  return weight.dim() == 2 && weight.dtype() == dtype && weight.stride(0) == 1 && weight.stride(1) == weight.size(0) &&
+         weight.size(0) > 1 && weight.size(1) > 1;
+}
+
 template <class T>
 void linear_typed(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const int64_t in = input.size(-1),
@@ -177,11 +183,11 @@ void linear_typed(const Tensor& out, const Tensor& input, const Tensor& weight, 
   const int64_t columns = weight.dim() == 2 ? weight.size(0) : 1;
   const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
   T* const to = out.data<T>();
-  if (bias.defined()) fill_rows(to, bias.data<T>(), rows, columns);
-  const T beta = bias.defined() ? T(1) : T(0);
   // Row-major weight (columns, in) is the transposed right operand.
+  const bool turned = stands_turned(weight, dtype_of<T>);
   blas::gemm<T>(rows, columns, in, T(1), {input.data<T>(), std::max<int64_t>(in, 1)},
-                {weight.data<T>(), std::max<int64_t>(in, 1), true}, beta, to, columns);
+                {weight.data<T>(), turned ? columns : std::max<int64_t>(in, 1), !turned}, T(0), to, columns,
+                bias.defined() ? bias.data<T>() : nullptr);
 }
 
 /// As bfloat16_products, for the layer: its bias lies in `to` beforehand.
@@ -201,7 +207,8 @@ void linear_kernel(const Tensor& out, const Tensor& input, const Tensor& weight,
   const DType dtype = compute_dtype(out.dtype());
   const cpu::Target target(out, dtype);
   if (bfloat16_linear(target.tensor(), input, weight, bias)) return target.finish();
-  const Tensor x = row_major(input, dtype), w = row_major(weight, dtype), b = cpu::row_major_or_none(bias, dtype);
+  const Tensor x = row_major(input, dtype), w = stands_turned(weight, dtype) ? weight : row_major(weight, dtype),
+               b = cpu::row_major_or_none(bias, dtype);
   visit_numeric("linear", dtype, [&]<class T>() { linear_typed<T>(target.tensor(), x, w, b); });
   target.finish();
 }
@@ -237,19 +244,24 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward_kernel(const Tensor& grad, co
   const Tensor g = row_major(grad, dtype);
   Tensor grad_input, grad_weight, grad_bias;
   const int64_t ldg = std::max<int64_t>(columns, 1), ldi = std::max<int64_t>(in, 1);
+  const bool turned = stands_turned(weight, dtype);
   visit_numeric("linear_backward", dtype, [&]<class T>() {
     if (output_mask & 1) {
       grad_input = empty(input.sizes(), dtype);
-      const Tensor w = row_major(weight, dtype);
+      const Tensor w = turned ? weight : row_major(weight, dtype);
       const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
       if (grad_input.numel())
-        blas::gemm<T>(rows, in, columns, T(1), {g.data<T>(), ldg}, {w.data<T>(), ldi}, T(0), grad_input.data<T>(), ldi);
+        blas::gemm<T>(rows, in, columns, T(1), {g.data<T>(), ldg}, {w.data<T>(), turned ? ldg : ldi, turned}, T(0),
+                      grad_input.data<T>(), ldi);
     }
     if (output_mask & 2) {
-      grad_weight = empty(weight.sizes(), dtype);
+      grad_weight = turned ? empty_strided(weight.sizes(), weight.strides(), dtype) : empty(weight.sizes(), dtype);
       const Tensor x = row_major(input, dtype);
       const Unlocked unlocked(rows * in * columns > blas::kUnlockFlops);
-      if (grad_weight.numel())
+      if (turned)
+        blas::gemm<T>(in, columns, rows, T(1), {x.data<T>(), ldi, true}, {g.data<T>(), ldg}, T(0),
+                      grad_weight.data<T>(), ldg);
+      else if (grad_weight.numel())
         blas::gemm<T>(columns, in, rows, T(1), {g.data<T>(), ldg, true}, {x.data<T>(), ldi}, T(0),
                       grad_weight.data<T>(), ldi);
     }

@@ -20,17 +20,14 @@ void refuse_complex(const char* op, DType d) {
     unsupported(op, d);
 }
 
-/// The first operand of the result's shape that is dense decides the layout, or has its channels innermost.
+/// The first operand of the result's shape decides the layout where it is dense, else all of them.
 Spec with_layout(Shape sizes, DType dtype, std::initializer_list<const Tensor*> operands) {
   Spec out{std::move(sizes), dtype, {}};
   for (const Tensor* t : operands) {
     if (!std::ranges::equal(t->sizes(), IntSpan(out.sizes))) continue;
-    if (!t->dense()) {
-      if (!lies_with_gaps(*t)) continue;
-      out.strides = closed_strides(*t);
-    } else if (!t->contiguous()) {
-      out.strides.assign(t->strides());
-    }
+    if (!t->dense()) [[unlikely]]
+      out.strides = closed_strides(out.sizes, {operands.begin(), operands.size()});
+    else if (!t->contiguous()) out.strides.assign(t->strides());
     break;
   }
   return out;

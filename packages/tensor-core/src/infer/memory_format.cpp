@@ -2,6 +2,7 @@
 #include "infer/memory_format.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "taeda/error.h"
 #include "taeda/spec.h"
@@ -35,19 +36,45 @@ Shape volume_strides(IntSpan sizes) {
 
 }  // namespace
 
-bool lies_with_gaps(const Tensor& t) noexcept {
-  if ((t.dim() != 4 && t.dim() != 5) || t.size(1) < 2 || t.stride(1) < 1) return false;
-  int64_t inner = t.stride(1) * (t.size(1) - 1) + 1;
-  for (int d = t.dim() - 1; d >= 0; --d) {
-    if (d == 1 || t.size(d) == 1) continue;
-    if (t.stride(d) < inner) return false;
-    inner = t.stride(d) * (t.size(d) - 1) + inner;
+Shape closed_strides(IntSpan sizes, std::span<const Tensor* const> operands) {
+  // Whether `outer` has shorter steps than `inner`, in the first operand that can tell: 1, and -1 where they are
+  // longer.
+  const auto shorter = [&](int64_t outer, int64_t inner) {
+    for (const Tensor* t : operands) {
+      const int64_t first = int64_t(sizes.size()) - t->dim();
+      const auto step = [&](int64_t d) {
+        return d >= first && t->size(d - first) == sizes[size_t(d)] ? std::abs(t->stride(d - first)) : 0;
+      };
+      const int64_t a = step(outer), b = step(inner);
+      if (a == 0 || b == 0) continue;
+      if (a != b) return a < b ? 1 : -1;
+      if (sizes[size_t(outer)] < sizes[size_t(inner)]) return 1;
+    }
+    return 0;
+  };
+  // Sorted by insertion from the innermost outwards: dimensions that nothing tells apart keep their order.
+  Shape order;
+  bool row_major = true;
+  for (int64_t d = int64_t(sizes.size()) - 1; d >= 0; --d) {
+    size_t at = order.size();
+    order.push_back(d);
+    for (size_t k = at; k-- > 0;) {
+      const int found = shorter(d, order[k]);
+      if (found < 0) break;
+      if (found == 0) continue;
+      std::swap(order[k], order[at]);
+      at = k;
+      row_major = false;
+    }
   }
-  return true;
-}
-
-Shape closed_strides(const Tensor& t) {
-  return t.dim() == 4 ? channels_last_strides(t.sizes()) : volume_strides(t.sizes());
+  if (row_major) return {};
+  Shape strides(sizes);
+  int64_t step = 1;
+  for (const int64_t d : order) {
+    strides[size_t(d)] = step;
+    step *= std::max<int64_t>(sizes[size_t(d)], 1);
+  }
+  return strides;
 }
 
 bool lies_as(const char* op, const Tensor& t, std::string_view format) {

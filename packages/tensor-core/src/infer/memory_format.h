@@ -9,11 +9,10 @@ namespace taeda::infer {
 /// Whether the elements of `t` lie in that order without gaps. ValueError for names of no order.
 TAEDA_API bool lies_as(const char* op, const Tensor& t, std::string_view format);
 
-/// Whether the elements of `t` lie in the order of a channels-last format though with gaps, as those of a part of such
-/// a tensor: the order that results of element-wise operators keep.
-bool lies_with_gaps(const Tensor& t) noexcept;
-/// Strides of that order without gaps.
-Shape closed_strides(const Tensor& t);
+/// Strides without gaps in the order in which the elements of the operands lie, which all broadcast to `sizes`: the
+/// layout of an element-wise result where some have gaps. An earlier operand decides before a later one. Empty:
+/// row-major.
+Shape closed_strides(IntSpan sizes, std::span<const Tensor* const> operands);
 
 /// The strides of a tensor of these sizes in 'channels_last' or 'channels_last_3d'. RuntimeError where the format is
 /// for another number of dimensions.

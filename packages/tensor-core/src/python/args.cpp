@@ -608,9 +608,8 @@ TensorListArg::TensorListArg(const Signature& sig, int i, Slots& slots) {
   }
   if (!is_plain(o) && !PyList_CheckExact(o) && !PyTuple_CheckExact(o) && overrides(o)) throw Overridden();
   if (is_tensor(o) || PyUnicode_Check(o) || !PySequence_Check(o)) wrong_type(sig, i, o);
-  const Object owner(PySequence_Fast(o, ""));
+  const Object owner = PyList_Check(o) || PyTuple_Check(o) ? share(o) : items_of(o);
   PyObject* fast = owner.get();
-  if (!fast) wrong_type(sig, i, o);
   tensors_.reserve(size_t(PySequence_Fast_GET_SIZE(fast)));
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(fast); ++k) take(share(PySequence_Fast_GET_ITEM(fast, k)).get());
 }

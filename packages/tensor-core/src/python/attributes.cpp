@@ -98,8 +98,13 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (to.requires_grad() && !is_differentiable(from.dtype())) [[unlikely]]
       fail(ErrorKind::Runtime, "data: a tensor that requires grad needs a floating dtype, found ", describe(from));
     if (!same_place(to, from)) {
+      const bool fits = !to.is_view() && to.dtype() == from.dtype() && to.device() == from.device() &&
+                        std::ranges::equal(to.sizes(), from.sizes());
+      const uint32_t before = to.version();
       assign_storage(to, from);
-      to.bump_version(0);
+      // What was saved of the tensor goes on with the new values, unless they do not fit.
+      if (!fits) to.bump_version(0);
+      else if (autograd_api.data_set) autograd_api.data_set(to, before);
     }
     TensorImpl* impl = to.impl();
     impl->device = from.device();

@@ -175,6 +175,10 @@ T* fill(PyObject* o, IntSpan sizes, T* to, Looks& looks) {
 
 /// A sequence whose items are arrays or tensors: each is converted, then they are stacked.
 Tensor stacked(PyObject* data, std::optional<DType> dtype) {
+  struct Depth {  // an item may be made anew each time that it is asked for
+    Depth() { ensure(Py_EnterRecursiveCall(" while a sequence was read") == 0); }
+    ~Depth() { Py_LeaveRecursiveCall(); }
+  } depth;
   std::vector<Tensor> items;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i) {
     const Object held = share(PySequence_Fast_GET_ITEM(data, i));  // its conversion may change the list
@@ -216,7 +220,7 @@ std::optional<Tensor> from_plain(PyObject* data, std::optional<DType> dtype) {
 
 Tensor from_other(PyObject* data, std::optional<DType> dtype) {
   if (!PySequence_Check(data) && as_number(data)) return from_number(data, dtype);
-  if (is_other_sequence(data)) return from_sequence(own(PySequence_List(data)).get(), dtype);
+  if (is_other_sequence(data)) return from_sequence(items_of(data).get(), dtype);
   fail(ErrorKind::Type,
        "tensor: argument 'data' must be a number, a (nested) sequence of numbers, an array or a Tensor, found ",
        type_name(data));
@@ -334,6 +338,16 @@ PyObject* py_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
 }
 
 }  // namespace
+
+Object items_of(PyObject* sequence) {
+  if (Py_TYPE(sequence)->tp_iter) return own(PySequence_List(sequence));
+  const Py_ssize_t count = PySequence_Size(sequence);
+  ensure(count >= 0);
+  Object items = own(PyList_New(0));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    ensure(PyList_Append(items.get(), own(PySequence_GetItem(sequence, i)).get()) == 0);
+  return items;
+}
 
 Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device) {
   Tensor out = self;

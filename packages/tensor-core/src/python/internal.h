@@ -21,6 +21,9 @@ inline Object share(PyObject* o) { return Object(Py_NewRef(o)); }
 inline void ensure(bool ok) {
   if (!ok) throw PythonError();
 }
+/// The items of a sequence. A class with nothing but `__getitem__` is read as far as its `__len__` says: it may never
+/// raise IndexError.
+Object items_of(PyObject* sequence);
 /// "list", "Tensor", "ndarray"...
 inline const char* type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
 /// UTF-8 text of a str; TypeError otherwise.

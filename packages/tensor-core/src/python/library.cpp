@@ -327,61 +327,6 @@ PyObject* remove_entry(PyObject*, PyObject* number) {
   });
 }
 
-Values bind(const OpEntry& op, const Schema& schema, PyObject* args, PyObject* kwargs) {
-  const Py_ssize_t given = PyTuple_GET_SIZE(args);
-  Py_ssize_t positional = 0, used = 0;
-  Values out;
-  for (const SchemaArgument& a : schema.arguments) {
-    PyObject* named = kwargs ? PyDict_GetItemString(kwargs, a.name.c_str()) : nullptr;
-    PyObject* placed = !a.keyword_only && positional < given ? PyTuple_GET_ITEM(args, positional) : nullptr;
-    positional += !a.keyword_only;
-    used += named != nullptr;
-    if (named && placed) fail(ErrorKind::Type, op.name, ": got several values for argument '", a.name, "'");
-    if (PyObject* o = named ? named : placed) {
-      // What a default says may also be said aloud.
-      const bool none_as_default = o == Py_None && a.has_default && std::holds_alternative<std::monostate>(a.missing);
-      out.push_back(none_as_default ? Value() : from_python(o, a, op.name));
-    } else {
-      if (!a.has_default && !a.optional)
-        fail(ErrorKind::Type, op.name, ": missing argument '", a.name, "'; schema: ", schema.text);
-      out.push_back(a.type == ArgumentType::Operand && a.has_default ? Value(Tensor(std::get<Scalar>(a.missing)))
-                                                                     : a.missing);
-    }
-  }
-  if (given > positional)
-    fail(ErrorKind::Type, op.name, ": expected at most ", positional, " positional arguments, found ", given);
-  if (kwargs && PyDict_Size(kwargs) > used) {
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) {
-      bool known = false;
-      for (const SchemaArgument& a : schema.arguments)
-        known = known || PyUnicode_CompareWithASCIIString(key, a.name.c_str()) == 0;
-      if (!known)
-        fail(ErrorKind::Type, op.name, ": unexpected keyword argument '", text_of(key, "keyword"),
-             "'; schema: ", schema.text);
-    }
-  }
-  return out;
-}
-
-/// _call_operator(name, args, kwargs)
-PyObject* call(PyObject*, PyObject* args) {
-  PyObject *name, *given, *named;
-  if (!PyArg_ParseTuple(args, "OO!O!", &name, &PyTuple_Type, &given, &PyDict_Type, &named)) return nullptr;
-  return guarded([&]() -> PyObject* {
-    const OpEntry& op = entry_of(name);
-    const RuntimeOp* own_op = as_runtime(&op);
-    const Schema& schema = own_op ? own_op->parsed : schema_of(op);
-    Values arguments = bind(op, schema, given, named);
-    if (op.form == Form::Function) return results_to_python(call_operator(op, std::move(arguments)));
-    // Forms that write give back what they wrote to.
-    const size_t outputs = op.form == Form::InPlace ? 1 : parse_schema(op.schema).results.size();
-    const Values written(arguments.begin(), arguments.begin() + Py_ssize_t(outputs));
-    call_operator(op, std::move(arguments));
-    return results_to_python(written);
-  });
-}
-
 /// ((name, type, list, optional, keyword_only, has_default, default, alias, written, when), ...), ((name, type, list,
 /// alias), ...)
 PyObject* schema_facts(PyObject*, PyObject* name) {
@@ -507,7 +452,6 @@ PyMethodDef library_functions[] = {{"_define_operator", define, METH_VARARGS, nu
                                    {"_add_kernel", add_kernel_function, METH_VARARGS, nullptr},
                                    {"_add_layer", add_layer_function, METH_VARARGS, nullptr},
                                    {"_remove_registration", remove_entry, METH_O, nullptr},
-                                   {"_call_operator", call, METH_VARARGS, nullptr},
                                    {"_schema_facts", schema_facts, METH_O, nullptr},
                                    {"_host_backend", make_host_backend, METH_VARARGS, nullptr},
                                    {"_remove_host_backend", remove_host, METH_O, nullptr},

@@ -42,7 +42,9 @@ class Callback {
 std::shared_ptr<OwnMemory> memory_of_python(PyObject* owner);
 
 extern PyMethodDef library_functions[];
+extern PyMethodDef operator_functions[];
 extern PyMethodDef library_autograd_functions[];
 extern PyMethodDef level_functions[];
+bool init_operator(PyObject* module);
 
 }  // namespace taeda::py

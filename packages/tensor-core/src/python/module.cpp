@@ -130,14 +130,27 @@ bool add_namespaces(PyObject* module) {
 }
 
 bool fill(PyObject* module) {
-  PyMethodDef* const own_tables[] = {
-      dtype_functions,   devices_together_functions, data_functions,   buffer_functions,
-      dlpack_functions,  runtime_functions,          text_functions,   stream_functions,
-      library_functions, library_autograd_functions, plugin_functions, override_functions,
-      level_functions,   ending_functions,           step_functions,   nullptr};
+  PyMethodDef* const own_tables[] = {dtype_functions,
+                                     devices_together_functions,
+                                     data_functions,
+                                     buffer_functions,
+                                     dlpack_functions,
+                                     runtime_functions,
+                                     text_functions,
+                                     stream_functions,
+                                     library_functions,
+                                     operator_functions,
+                                     library_autograd_functions,
+                                     plugin_functions,
+                                     override_functions,
+                                     level_functions,
+                                     ending_functions,
+                                     step_functions,
+                                     nullptr};
   return add_errors(module) && init_dtype(module) && init_device(module) && init_generator(module) &&
-         init_size(module) && init_tensor(module) && init_mode(module) && add_tables(module, all_functions) &&
-         add_tables(module, own_tables) && init_override(module) && add_ops(module) && add_namespaces(module);
+         init_size(module) && init_tensor(module) && init_mode(module) && init_operator(module) &&
+         add_tables(module, all_functions) && add_tables(module, own_tables) && init_override(module) &&
+         add_ops(module) && add_namespaces(module);
 }
 
 PyMethodDef methods[] = {{"_check_interpreter", check_interpreter, METH_NOARGS, "Refuses sub-interpreters."},

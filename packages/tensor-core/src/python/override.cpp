@@ -377,12 +377,8 @@ PyObject* call_overridable(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     check(count == 4 && PyTuple_Check(args[2]) && PyDict_Check(args[3]), ErrorKind::Type,
           "_call_overridable: expected 4 arguments");
-    Answering all;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i) all.look_at(PyTuple_GET_ITEM(args[2], i));
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(args[3], &at, &key, &value);) all.look_at(value);
-    if (all.empty() && !modes.in_force()) return call_function(args[1], args[2], args[3]);
-    return answered(args[0], all, args[2], args[3]);
+    if (Object answer = overridden(args[0], args[2], args[3]); answer.get()) return answer.release();
+    return call_function(args[1], args[2], args[3]);
   });
 }
 
@@ -438,6 +434,17 @@ PyObject* arm_now(PyObject*, PyObject*) {
 }  // namespace
 
 bool mode_in_force() { return modes.in_force(); }
+
+Object overridden(PyObject* function, PyObject* args, PyObject* kwargs) {
+  if (!armed) return {};
+  Answering all;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) all.look_at(PyTuple_GET_ITEM(args, i));
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) all.look_at(value);
+  if (all.empty() && !modes.in_force()) return {};
+  const Object none = kwargs ? share(kwargs) : own(PyDict_New());
+  return own(answered(function, all, args, none.get()));
+}
 
 bool dispatches(PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");

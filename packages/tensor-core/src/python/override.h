@@ -42,6 +42,9 @@ inline void watch_modes() {
     meet_mode();
 }
 bool mode_in_force();
+/// What those who override operators answer to this call of a public function; nothing where nobody does. `kwargs` may
+/// be null.
+Object overridden(PyObject* function, PyObject* args, PyObject* kwargs);
 
 /// Lets a mode or the arguments' classes answer for a public function. `self` may be null; keywords as in
 /// METH_FASTCALL. `partner`: NotImplemented is a result, because the other operand of a Python operator may still know

@@ -277,9 +277,14 @@ TAEDA_HD inline double vcosh(double x) {
 
 template <class T>
 TAEDA_HD inline T vtanh(T x) {
+  using F = Format<T>;
   const T a = magnitude(x);
   const T limit = is_same<T, float> ? T(10) : T(22);
-  const T e = vexpm1(T(2) * (a > limit ? limit : a));
+  // e^(2a) - 1, as vexpm1 gives it, but for numbers that need no bounds and whose power of two is in range.
+  const T x2 = T(2) * (a > limit ? limit : a), shifted = x2 * T(1.44269504088896340736) + F::magic,
+          n = shifted - F::magic;
+  const T power = power_of_two(shifted);
+  const T e = expm1_core((x2 - n * F::ln2_high) - n * F::ln2_low) * power + (power - T(1));
   const T y = e / (e + T(2));
   return (x == T(0)) | (x != x) ? x : with_sign_of(y, x);
 }

@@ -91,11 +91,6 @@ def overridable(functions: Iterable[Any]) -> None:
                 _ask_first(function)
 
 
-def asking() -> bool:
-    """Whether somebody has begun to answer."""
-    return _asking
-
-
 def known() -> list[types.FunctionType]:
     """All functions that were named."""
     return list(_functions)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from taeda_tensor_core import _C
+from taeda_tensor_core.errors import UnknownDeviceError
 
 GROUP = "taeda.backends"
 #: Where a module that is named by an entry point keeps its plug-in: the path of a library, or a capsule.
@@ -139,9 +140,7 @@ def _find(name: str) -> None:
     points = offered()
     offering = [point for point in points if point.name == name]
     if not offering:
-        if points:
-            raise _unknown(name, points)
-        return
+        raise _unknown(name, points)
     before = set(sys.modules)
     try:
         with _registering(joins=False):
@@ -228,12 +227,11 @@ def _remedy(point: Any) -> str:
     return f"; try: pip install --upgrade --force-reinstall {name}" if name else ""
 
 
-def _unknown(name: str, points: list[Any]) -> RuntimeError:
+def _unknown(name: str, points: list[Any]) -> UnknownDeviceError:
     known = ", ".join(_C._backend_names())
     offers = ", ".join(sorted(f"{point.name} ({_distribution(point)})" for point in points))
-    return RuntimeError(
-        f"device: unknown device {name!r}; known devices: {known}; installed plug-ins offer: {offers}"
-    )
+    offered = f"; installed plug-ins offer: {offers}" if offers else ""
+    return UnknownDeviceError(f"device: unknown device {name!r}; known devices: {known}{offered}")
 
 
 def _unusable(name: str, failure: Failure) -> RuntimeError:

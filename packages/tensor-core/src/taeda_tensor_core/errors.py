@@ -14,9 +14,13 @@ from __future__ import annotations
 
 from taeda_tensor_core import _C
 
-__all__ = ["IndexError", "MemoryError", "OverflowError", "ZeroDivisionError"]
+__all__ = ["IndexError", "MemoryError", "OverflowError", "UnknownDeviceError", "ZeroDivisionError"]
 
 IndexError = _C._IndexError
 MemoryError = _C._MemoryError
 OverflowError = _C._OverflowError
 ZeroDivisionError = _C._ZeroDivisionError
+
+
+class UnknownDeviceError(RuntimeError, AssertionError):
+    """No backend, installed or not yet loaded, has the device that was named."""

@@ -36,7 +36,8 @@ struct OutputHook {
 
 /// Note [Order of hooks]
 /// When all gradients of a node's outputs are in: hooks of the output tensors (in order of registration), retain_grad,
-/// then the node's pre hooks; after the formula, its post hooks.
+/// then what `grad` asked for is taken. Where the run goes on through the node: its pre hooks, the formula, its post
+/// hooks.
 struct NodeExtras : Pooled {
   std::vector<OutputHook> on_output;
   std::vector<std::pair<uint32_t, AutogradMeta*>>

@@ -29,7 +29,9 @@ struct AutogradMeta final : GradMeta, Pooled {
   /// Of leaves: the dtype of gradients where it is not the tensor's own.
   std::optional<DType> grad_dtype;
   bool any_grad_dtype = false;  // `grad` may be given in any dtype
-  Tensor grad;                  // of leaves, and of others after retain_grad; see Note [Gradients and threads]
+  /// What was saved at the first version holds at the second: `data` was set in between.
+  uint32_t data_before = 0, data_after = 0;
+  Tensor grad;  // of leaves, and of others after retain_grad; see Note [Gradients and threads]
   std::atomic<const void*> keeper{nullptr};  // the thread that holds `grad`'s lock
   Node* accumulator = nullptr;               // see Note [Resting accumulators]
   HookList* hooks = nullptr;                 // of leaves; owned

@@ -45,7 +45,8 @@ enum NodeFlag : uint8_t {
 /// Note [Order of execution]
 /// `sequence` is taken from one global counter when a node is attached to its first output, so each edge leads from a
 /// higher to a lower number. The engine runs nodes in falling order, which needs no count of dependencies. Leaves have
-/// number 0 and come last.
+/// number 0 and come last; those with hooks, whose programs may use and drop gradients early, as soon as all that is on
+/// its way to them has arrived.
 struct Node : Counted, Pooled {
   uint8_t flags = 0;
   uint16_t edge_count = 0;

@@ -78,6 +78,15 @@ void channel_combine(const void* grad_, const void* x_, const void* center_, con
   }
 }
 
+/// The sum of 32 lanes by a tree: a chain of additions would take longer than short rows.
+template <class T>
+[[gnu::noinline]] double fold_lanes(const T* lanes) {
+  alignas(64) double sums[32];
+  for (int j = 0; j < 32; ++j) sums[j] = double(lanes[j]);
+  for (int step = 16; step; step /= 2)
+    for (int j = 0; j < step; ++j) sums[j] += sums[j + step];
+  return sums[0];
+}
 /// Two sums over a contiguous run in fixed lanes, flushed to double every few thousand elements.
 template <class T, class Term>
 inline void run_sums(int64_t n, double* sums, const Term& term) {
@@ -90,10 +99,8 @@ inline void run_sums(int64_t n, double* sums, const Term& term) {
     for (; i + lanes <= end; i += lanes)
       for (int64_t j = 0; j < lanes; ++j) term(i + j, first[j], second[j]);
     for (int64_t j = 0; i < end; ++i, ++j) term(i, first[j], second[j]);
-    for (int64_t j = 0; j < lanes; ++j) {
-      sums[0] += double(first[j]);
-      sums[1] += double(second[j]);
-    }
+    sums[0] += fold_lanes(first);
+    sums[1] += fold_lanes(second);
   }
 }
 template <class T>
@@ -140,9 +147,9 @@ void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t 
                  *const bias = static_cast<const T*>(bias_);
   T* const y = static_cast<T*>(y_);
   double sums[2];
-  plane_moments<T>(x, 0.0, n, sums);
+  run_sums<T>(n, sums, [=](int64_t i, T& first, T&) { first += x[i]; });
   const double mean = sums[0] / double(n);
-  plane_moments<T>(x, mean, n, sums);  // again, around the mean: nothing cancels
+  plane_moments<T>(x, mean, n, sums);  // around the mean: nothing cancels
   const double rest = sums[0] / double(n), variance = sums[1] / double(n) - rest * rest;
   const double scale = 1.0 / std::sqrt((variance < 0 ? 0.0 : variance) + eps);
   // `rest` is what the rounded mean lacks.

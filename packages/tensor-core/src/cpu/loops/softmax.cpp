@@ -6,15 +6,30 @@
 namespace taeda::loops::TAEDA_ISA {
 namespace {
 
+/// out = exp(in - greatest) and its sum; returns the greatest.
+template <class T>
+[[gnu::noinline]] T exponentials_of(T* out, const T* in, int64_t n, T& sum) {
+  const T top = max_contiguous(in, n);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = vexp(in[i] - top);
+  sum = sum_contiguous(out, n);
+  return top;
+}
+template <class T>
+double exponentials(void* x, int64_t n, double* sum) {
+  T total;
+  const T top = exponentials_of(static_cast<T*>(x), static_cast<const T*>(x), n, total);
+  *sum = double(total);
+  return double(top);
+}
 template <class T>
 void softmax_rows(void* out_, const void* in_, const void*, int64_t rows, int64_t n) {
   T* out = static_cast<T*>(out_);
   const T* in = static_cast<const T*>(in_);
   for (int64_t r = 0; r < rows; ++r, in += n, out += n) {
-    const T top = max_contiguous(in, n);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = vexp(in[i] - top);
-    const T scale = T(1) / sum_contiguous(out, n);
+    T sum;
+    exponentials_of(out, in, n, sum);
+    const T scale = T(1) / sum;
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] *= scale;
   }
@@ -170,6 +185,8 @@ constexpr SoftmaxTable make() {
   t.row_fns[kSoftmaxBackward][1] = softmax_backward_rows<double>;
   t.row_fns[kLogSoftmaxBackward][0] = log_softmax_backward_rows<float>;
   t.row_fns[kLogSoftmaxBackward][1] = log_softmax_backward_rows<double>;
+  t.exponentials[0] = exponentials<float>;
+  t.exponentials[1] = exponentials<double>;
   set_columns<float>(t, 0);
   set_columns<double>(t, 1);
   return t;

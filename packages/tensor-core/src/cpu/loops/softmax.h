@@ -13,10 +13,13 @@ enum RowCode { kSoftmax, kLogSoftmax, kSoftmaxBackward, kLogSoftmaxBackward, kRo
 using ColumnFn = void (*)(void* out, const void* in, const void* output, int64_t n, int64_t stride, int64_t columns,
                           void* scratch);
 inline constexpr int64_t kColumns = 64;
+/// x = exp(x - greatest) of one row that is not empty, and their sum; the greatest of the row.
+using ExponentialsFn = double (*)(void* x, int64_t n, double* sum);
 
 struct SoftmaxTable {
   ColumnFn column_fns[kRowCount][2];
   RowFn row_fns[kRowCount][2];  // float32, float64
+  ExponentialsFn exponentials[2];
 };
 
 /// Declares the copy of one instruction set.

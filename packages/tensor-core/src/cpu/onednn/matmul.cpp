@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 
 #include "cpu/one_thread.h"
 #include "cpu/onednn/engine.h"
@@ -18,18 +19,18 @@ using dnnl::memory;
 
 struct Key {
   int64_t m, n, k, lda, ldb;
-  bool ta, tb, accumulate, halves;
+  bool ta, tb, accumulate, biased, halves;
   friend bool operator==(const Key&, const Key&) = default;
   size_t slot() const {
-    uint64_t hash = uint64_t(halves) * 8 + uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
+    uint64_t hash = uint64_t(biased) * 16 + uint64_t(halves) * 8 + uint64_t(ta) * 4 + uint64_t(tb) * 2 + accumulate;
     for (int64_t part : {m, n, k, lda, ldb}) hash = (hash ^ uint64_t(part)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 31;
     return size_t(hash % 64);
   }
 };
 struct Plan {
-  Key key;
+  Key key{};
   dnnl::primitive primitive;
-  memory::desc a, b, c, scratch;
+  memory::desc a, b, c, row, scratch;
   bool by_gemm = false;  // no brgemm: the routines that signals must not interrupt, see cpu/blas.cpp
 };
 
@@ -45,6 +46,7 @@ dnnl::matmul::primitive_desc describe(const Plan& plan, bool accumulate) {
     add.append_sum(1.f);
     attr.set_post_ops(add);
   }
+  if (plan.key.biased) return {engine(), plan.a, plan.b, plan.row, plan.c, attr};
   return {engine(), plan.a, plan.b, plan.c, attr};
 }
 
@@ -58,6 +60,7 @@ std::unique_ptr<Plan> make_plan(const Key& key) {
   plan->a = matrix(key.m, key.k, key.lda, key.ta, type);
   plan->b = matrix(key.k, key.n, key.ldb, key.tb, type);
   plan->c = matrix(key.m, key.n, key.n, false);
+  plan->row = matrix(1, key.n, key.n, false);
   const dnnl::matmul::primitive_desc pd = describe(*plan, key.accumulate);
   plan->scratch = pd.scratchpad_desc();
   plan->by_gemm = std::strstr(pd.impl_info_str(), "brg") == nullptr;
@@ -86,22 +89,24 @@ void store(const float* from, int64_t m, int64_t n, bool accumulate, float* c, i
   }
 }
 
-/// c = a @ b, or c += a @ b, for float32 or (`halves`) bfloat16 operands.
+/// c = a @ b, c += a @ b or c = row + a @ b, for float32 or (`halves`) bfloat16 operands.
 bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool ta, const void* b, int64_t ldb, bool tb,
-              bool accumulate, bool halves, float* c, int64_t ldc) {
+              bool accumulate, const float* row, bool halves, float* c, int64_t ldc) {
   try {
     // brgemm writes dense results only: a part of a larger matrix goes through a block of its own.
     const bool dense = ldc == n;
-    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense, halves});
+    const Plan& plan = plan_of(Key{m, n, k, lda, ldb, ta, tb, accumulate && dense, row != nullptr, halves});
     if (plan.by_gemm && !halves) return false;
     std::optional<Quiet> quiet;
     if (plan.by_gemm) quiet.emplace();
     const Scratch scratch(plan.scratch), block(dense ? memory::desc() : plan.c);
     float* const to = dense ? c : static_cast<float*>(block.data());
-    plan.primitive.execute(plain_stream(), {{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<void*>(a))},
-                                            {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<void*>(b))},
-                                            {DNNL_ARG_DST, memory(plan.c, engine(), to)},
-                                            {DNNL_ARG_SCRATCHPAD, scratch.memory()}});
+    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(plan.a, engine(), const_cast<void*>(a))},
+                                              {DNNL_ARG_WEIGHTS, memory(plan.b, engine(), const_cast<void*>(b))},
+                                              {DNNL_ARG_DST, memory(plan.c, engine(), to)},
+                                              {DNNL_ARG_SCRATCHPAD, scratch.memory()}};
+    if (row) arguments.emplace(DNNL_ARG_BIAS, memory(plan.row, engine(), const_cast<float*>(row)));
+    plan.primitive.execute(plain_stream(), arguments);
     if (!dense) store(to, m, n, accumulate, c, ldc);
     return true;
   } catch (const dnnl::error&) {
@@ -112,12 +117,12 @@ bool multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, bool 
 }  // namespace
 
 bool matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, bool ta, const float* b, int64_t ldb, bool tb,
-            bool accumulate, float* c, int64_t ldc) {
-  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, false, c, ldc);
+            bool accumulate, const float* row, float* c, int64_t ldc) {
+  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, row, false, c, ldc);
 }
 bool matmul(int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda, bool ta, const BFloat16* b, int64_t ldb,
             bool tb, bool accumulate, float* c, int64_t ldc) {
-  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, true, c, ldc);
+  return multiply(m, n, k, a, lda, ta, b, ldb, tb, accumulate, nullptr, true, c, ldc);
 }
 
 bool has_bfloat16() {
@@ -145,8 +150,8 @@ bool matmul(int64_t, int64_t, int64_t, const BFloat16*, int64_t, bool, const BFl
   return false;
 }
 bool has_bfloat16() { return false; }
-bool matmul(int64_t, int64_t, int64_t, const float*, int64_t, bool, const float*, int64_t, bool, bool, float*,
-            int64_t) {
+bool matmul(int64_t, int64_t, int64_t, const float*, int64_t, bool, const float*, int64_t, bool, bool, const float*,
+            float*, int64_t) {
   return false;
 }
 }  // namespace taeda::onednn

@@ -62,8 +62,15 @@ DTYPES = _DTypes(_BUILT_IN)
 BY_CODE = _Codes({code: name for name, (code, _) in _BUILT_IN.items()})
 
 
-class CheckpointError(ValueError, pickle.UnpicklingError):
-    """A file that is no well-formed checkpoint; nothing of it was loaded."""
+class CheckpointError(ValueError, RuntimeError, pickle.UnpicklingError):
+    """A file that is no well-formed checkpoint; nothing of it was loaded.
+
+    PyTorch raises one or another of its base classes, depending on the file.
+    """
+
+
+class EmptyFileError(CheckpointError, EOFError):
+    """A file without a byte."""
 
 
 def fail(message: str) -> NoReturn:

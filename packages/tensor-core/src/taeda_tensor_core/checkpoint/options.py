@@ -98,6 +98,14 @@ def check_module_version_greater_or_equal(
         return True
 
 
+def _is_zipfile(f: Any) -> bool:
+    """Whether a file's next bytes are those that zip archives begin with; its place stays."""
+    start = f.tell()
+    first = f.read(4)
+    f.seek(start)
+    return first == b"PK\x03\x04"
+
+
 def location_tag(storage: Any) -> str:
     """The device of a storage as text, as files name it."""
     return str(storage.device)

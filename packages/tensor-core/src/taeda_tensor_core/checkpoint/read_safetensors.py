@@ -18,6 +18,7 @@ from taeda_tensor_core.checkpoint.common import (
     STRUCTURE,
     Budget,
     CheckpointError,
+    EmptyFileError,
     check_view,
     fail,
     is_count,
@@ -65,6 +66,8 @@ def _check_gapless(ranges: list[tuple[int, int, str]], body: int) -> None:
 
 def _header(source: Source, budget: Budget) -> tuple[dict[str, Any], int]:
     """The header, and how many bytes of data follow."""
+    if source.size == 0:
+        raise EmptyFileError("load: the file is empty")
     if source.size < 8:
         fail(f"expected at least 8 bytes, found {source.size}")
     length = int.from_bytes(source.part(0, 8), "little")

@@ -379,7 +379,14 @@ def placer(map_location: Any) -> Callable[[Any, str], Any]:
     if isinstance(map_location, dict):
         return lambda memory, location: _home(memory, str(map_location.get(location, location)))
     target = tc.device(map_location)
-    return lambda memory, location: memory.to(target)
+
+    def to_target(memory: Any, location: str) -> Any:
+        try:
+            return memory.to(target)
+        except RuntimeError as error:
+            raise CallersError(error) from error
+
+    return to_target
 
 
 def _home(memory: Any, location: str) -> Any:

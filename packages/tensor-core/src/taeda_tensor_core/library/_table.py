@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from taeda_tensor_core import _C, _overridable
+from taeda_tensor_core import _C
 
 
 class Argument(NamedTuple):
@@ -79,8 +79,10 @@ class Result(NamedTuple):
         return Aliasing(frozenset({self.alias}), False) if self.alias else None
 
 
-class Operator:
+class Operator(_C._Operator):
     """One form of one operator ("add", "add_", "add.out", "mypkg::scale"): callable, and what is known of it.
+
+    A call takes arguments in the order of `arguments`, or by name.
 
     Attributes:
         name: Its unique name.
@@ -95,15 +97,6 @@ class Operator:
     def __init__(self, name: str, schema: str, kind: str, core: bool, form: str) -> None:
         self.name, self.schema, self.kind, self.core, self._form = name, schema, kind, core, form
         self._facts: tuple[tuple[Argument, ...], tuple[Result, ...]] | None = None
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call it with arguments in the order of `arguments`, or by name."""
-        if _overridable.asking():
-            return _C._call_overridable(self, self._call, args, kwargs)
-        return _C._call_operator(self.name, args, kwargs)
-
-    def _call(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_operator(self.name, args, kwargs)
 
     def _read(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
         if self._facts is None:
@@ -182,6 +175,7 @@ _OVERLOAD_NAMES = (
     "scalarrayint sections self self_Tensor self_int self_scalar size sizes source_Storage "
     "source_Storage_storage_offset source_Tensor source_Tensor_storage_offset sparse_dim src stable start "
     "start_step step str_ord tensor_indices_or_sections tensor_lr tensor_qparams tensorarray tensorarrayint "
+    "dtype_layout tensor list sublist prim_Device prim_dtype prim_other hacked_twin Tensor_hacked_twin with_index "
     "tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar"
 )
 _OVERLOADS = frozenset(_OVERLOAD_NAMES.split())
@@ -286,7 +280,7 @@ class Overload:
         self._schema = OperatorSchema(operator)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _C._call_operator(self.overloadpacket.name, args, kwargs)
+        return _C._call_operator(self.overloadpacket, args, kwargs)
 
     @property
     def __name__(self) -> str:
@@ -350,6 +344,13 @@ def _fill() -> None:
             _known[name] = Operator(name, schema, kind, core, form)
 
 
+def has(name: str) -> bool:
+    """Whether there is an operator of this name."""
+    if name not in _known:
+        _fill()
+    return name in _known
+
+
 def op(name: str) -> Operator:
     """The operator of this name.
 
@@ -360,9 +361,7 @@ def op(name: str) -> Operator:
         >>> taeda.library.op("add").core
         True
     """
-    if name not in _known:
-        _fill()
-    if name not in _known:
+    if not has(name):
         import difflib
 
         near = difflib.get_close_matches(name, _known, 3)
