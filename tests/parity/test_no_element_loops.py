@@ -1,4 +1,4 @@
-"""No operator of PyTorch's database is a loop of Python over elements: operands that grow cost no more steps of Python."""
+"""No operator of PyTorch's database is a loop of Python over elements: more elements cost no more steps of Python."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ SAMPLES = 200  # at most; four of an operator of the core
 GROWN = 1000  # elements more
 # Dimensions along which operands are repeated, until the operator takes them.
 ALONG = ((0,), (-1,), (0, -1), (-2,), (-2, -1), (0, 1, 2, 3, 4))
-# Operands that the sizes among the arguments, or there being one element, keep from growing; their loops are over dimensions.
+# Operands that the sizes among the arguments, or there being one element, keep from growing: read by eye.
 FIXED = {"item", "native_group_norm", "nn.functional.multi_head_attention_forward"}
 # One step of Python for each block of rows, whose number the samples give: single rows.
 BLOCKS = {"nn.functional.linear_cross_entropy.chunked", "nn.functional.linear_cross_entropy.chunked_none"}
@@ -112,15 +112,15 @@ def examined(record: Any) -> tuple[int, list[tuple[int, int]]]:
     function = function_of(record)
     dtypes = [d for d in (torch.float32, torch.complex64, torch.int64, torch.bool) if d in record.dtypes]
     torch.manual_seed(SEED)
-    most, seen, found = 0, 0, []
-    for sample in itertools.islice(record.sample_inputs("cpu", dtypes[0]), SAMPLES) if dtypes else ():
+    most, found = 0, []
+    samples = itertools.islice(record.sample_inputs("cpu", dtypes[0]), SAMPLES) if dtypes else ()
+    for number, sample in enumerate(samples):
         arguments, keywords = [sample.input, *sample.args], sample.kwargs
         taken = calls(function, arguments, keywords) or 0
         most = max(most, taken)
         if taken > FEW:
             found += grown(function, arguments, keywords)
-        seen += 1
-        if found or (seen >= 4 and most <= FEW):
+        if found or (number >= 3 and most <= FEW):
             break
     return most, found
 
