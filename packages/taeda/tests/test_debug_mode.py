@@ -5,6 +5,7 @@ import pytest
 import taeda
 from taeda import nn
 from taeda.utils._debug_mode import DebugMode, get_active_debug_mode
+from taeda.utils._debug_mode._calls import _OpCall
 
 
 def lines(mode):
@@ -20,6 +21,7 @@ def test_operators_are_recorded_with_the_shapes_of_their_tensors():
     written = lines(mode)
     assert written[0] == "aten::relu(t: f32[2, 3])  ->  t: f32[2, 3]"
     assert written[-1] == "aten::mm(t: f32[2, 3], t: f32[3, 2])  ->  t: f32[2, 2]"
+    assert isinstance(mode.logs[0], _OpCall)
     op, args, kwargs, depth = mode.logs[0]
     assert op.name().endswith("::relu") and (args, kwargs, depth) == ("t: f32[2, 3]", "", 1)
     with DebugMode(record_output=False, record_tensor_attributes=["kind"], store_original_args=True) as mode:

@@ -20,7 +20,6 @@ NAMES = {
     "_shard": "shard_module shard_parameter",
     "_shard.sharded_tensor": "Shard ShardMetadata ShardedTensor ShardedTensorBase ShardedTensorMetadata "
     "TensorProperties",
-    "_shard.sharded_tensor.api": "ShardedTensor",
     "_state_dict_utils": "",
     "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
     "_tools": "",
@@ -31,7 +30,6 @@ NAMES = {
     "autograd": "DistAutogradContext backward context get_gradients",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files "
     "consolidate_safetensors_files_on_every_rank",
-    "checkpoint.quantized_hf_storage": "QuantizedHuggingFaceStorageReader",
     "_composable.contract": "RegistryItem contract",
     "_shard.api": "ShardedTensor load_with_process_group shard_module shard_parameter",
     "_shard.metadata": "ShardMetadata",
@@ -59,7 +57,6 @@ NAMES = {
     "fsdp._common_utils": "HandleTrainingState TrainingState _FSDPState _get_module_fsdp_state clean_tensor_name",
     "fsdp._init_utils": "ProcessGroupType",
     "fsdp._optim_utils": "_optim_state_dict",
-    "fsdp._fsdp_extensions": "FSDPExtensions _ext_chunk_dtensor _ext_chunk_tensor",
     "fsdp._runtime_utils": "_lazy_init _post_backward_final_callback _reshard _root_pre_forward _unshard",
     "fsdp._state_dict_utils": "",
     "fsdp._traversal_utils": "_get_fsdp_handles _get_fsdp_states",
@@ -79,7 +76,6 @@ NAMES = {
     "pipelining.schedules": "PipelineScheduleMulti PipelineScheduleSingle Schedule1F1B ScheduleDualPipeV "
     "ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble "
     "_PipelineSchedule _PipelineScheduleRuntime get_schedule_class",
-    "pipelining.stage": "PipelineStage build_stage",
     "rpc": "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo get_worker_info "
     "init_rpc remote rpc_async rpc_sync shutdown",
     "rpc.functions": "async_execution",

@@ -42,6 +42,7 @@ _INSIDE = {
     "profiler": "profiler",
     "signal.windows": "windows",
     "utils.benchmark": "utils utils.common utils.compare utils.fuzzer utils.sparse_fuzzer utils.timer",
+    "utils._debug_mode": "_calls _mode _utils",
     "utils.data.datapipes.iter": "callable combinatorics combining filelister fileopener grouping selecting sharding "
     "streamreader utils",
     "utils.data.datapipes.map": "callable combinatorics combining grouping utils",
