@@ -408,3 +408,29 @@ def test_nothing_to_read(workers):
         loader = data.DataLoader(**options, num_workers=workers)
         assert len(loader) == 0
         assert list(loader) == []
+
+
+def test_a_loader_may_say_itself_what_is_read():
+    class Slices(data.Dataset):
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, indices):
+            return [number * 10 for number in indices]
+
+    class ByBatch(data.DataLoader):
+        reading = False
+
+        def __iter__(self):
+            self.reading, self.collate_fn = True, list
+            return super().__iter__()
+
+        @property
+        def _auto_collation(self):
+            return not self.reading and super()._auto_collation
+
+        @property
+        def _index_sampler(self):
+            return self.batch_sampler
+
+    assert list(ByBatch(Slices(), batch_size=2)) == [[0, 10], [20, 30], [40]]

@@ -105,6 +105,10 @@ def test_builtin_has_no_fake():
             '(Tensor x, Scalar k, *, str s="a") -> (Tensor, Tensor)',
         ),
         ("(x: Tensor, d: taeda.dtype, e: taeda.device) -> Tensor", "(Tensor x, DType d, Device e) -> Tensor"),
+        (
+            "(x: Tensor, d: taeda.dtype = taeda.float16, e: taeda.device = taeda.device('cpu')) -> Tensor",
+            '(Tensor x, DType d=float16, Device e="cpu") -> Tensor',
+        ),
         ("(x: tuple[float, ...], y: Tensor = None) -> int", "(float[] x, Tensor y=None) -> int"),
     ],
 )  # fmt: skip
@@ -506,3 +510,16 @@ def test_results_that_may_be_absent_and_writes_without_a_letter():
     assert first.tolist() == [0.5, 0.5] and second.tolist() == [3.0] and out.tolist() == [1.0, 1.0]
     with pytest.raises(TypeError, match="absent_test::halves"):
         taeda.ops.absent_test.halves(taeda.ones(2), out)
+
+
+def test_a_function_that_comes_before_its_operator_waits_for_it():
+    early = library.Library("waits_here", "FRAGMENT")
+    early.impl("waits_here::twice", lambda x: x + x, "CPU")
+    library.impl("waits_here::thrice", "default", lambda x: x + x + x)
+    with library.Library("waits_here", "DEF") as late:
+        late.define("twice(Tensor x) -> Tensor")
+        late.define("thrice(Tensor x) -> Tensor")
+        x = taeda.tensor([1.0, 2.0])
+        assert taeda.ops.waits_here.twice(x).tolist() == [2.0, 4.0]
+        assert taeda.ops.waits_here.thrice(x).tolist() == [3.0, 6.0]
+    early.remove()

@@ -39,7 +39,7 @@ class BaseDataLoaderIter(Iterator[Any]):
     """
 
     def __init__(self, loader: Any) -> None:
-        self._loader = loader if hasattr(loader, "_start") else _as_loader(loader)
+        self._loader = loader if hasattr(loader, "_start") else as_loader(loader)
         self._batches: Any = self._loader._start()
 
     def __iter__(self) -> Iterator[Any]:
@@ -90,7 +90,7 @@ class _Iterated(IterableDataset[Any]):
         return getattr(self._of, name)
 
 
-def _as_loader(like: Any) -> Any:
+def as_loader(like: Any) -> Any:
     """The `DataLoader` that reads as an object with its attributes says."""
     from taeda_data.loader import DataLoader
 

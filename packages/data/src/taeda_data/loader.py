@@ -19,6 +19,7 @@ from taeda_data.iterators import (
     DatasetKind,
     MultiProcessingDataLoaderIter,
     SingleProcessDataLoaderIter,
+    as_loader,
 )
 from taeda_data.pinning import pinner
 from taeda_data.progress import shown
@@ -224,6 +225,12 @@ class DataLoader(Generic[T_co]):
 
     def _get_iterator(self) -> BaseDataLoaderIter:
         kind = MultiProcessingDataLoaderIter if self.num_workers else SingleProcessDataLoaderIter
+        own = type(self)
+        if (
+            own._auto_collation is not DataLoader._auto_collation
+            or own._index_sampler is not DataLoader._index_sampler
+        ):
+            return kind(as_loader(self))  # a subclass says what is read
         return kind(self)
 
     def _start(self) -> Iterator[Any]:

@@ -56,6 +56,7 @@ STANDS = {
     "taeda._refs.special": "taeda.special",
     "taeda.distributed._composable.fsdp": "taeda.distributed.fsdp",
     "taeda.distributed._composable.fsdp.fully_shard": "taeda.distributed.fsdp._fully_shard",
+    "taeda.distributed.checkpoint._traverse": "taeda.distributed.checkpoint._nested_dict",
     "taeda.distributed._shard._utils": "taeda.distributed.tensor._utils",
     "taeda.distributed._tensor": "taeda.distributed.tensor",
     "taeda.distributed._tensor._utils": "taeda.distributed.tensor._utils",
@@ -142,6 +143,13 @@ def _keep_hidden(name: str, module: ModuleType) -> None:
         child = full.removeprefix(start)
         if full.startswith(start) and "." not in child and vars(module).get(child, found) is not found:
             sys.modules.setdefault(f"{name}.{child}", found)
+    home = f"taeda.{name.partition('.')[2]}"
+    for full in (*PARTS, *STANDS):
+        parent, _, child = full.rpartition(".")
+        if parent == home and callable(vars(module).get(child)):
+            found = _module_for(full)
+            if found is not None:
+                sys.modules.setdefault(f"{name}.{child}", found)
 
 
 def _announce(name: str, module: ModuleType) -> None:
@@ -301,7 +309,11 @@ def _below(module: ModuleType | None, dotted: str) -> ModuleType | None:
     from taeda_registry.submodules import submodule
 
     for part in dotted.split("."):
-        module = submodule(module, part) if module is not None else None
+        if module is None or _is_inner(
+            module.__name__
+        ):  # below names there are no files; to look is to come back here
+            return None
+        module = submodule(module, part)
     return module
 
 

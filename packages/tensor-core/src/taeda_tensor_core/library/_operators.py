@@ -12,7 +12,7 @@ from taeda_tensor_core import _C
 from taeda_tensor_core.library._aten_names import define, other_name, plain
 from taeda_tensor_core.library._registration import Kernel, Registration, add_kernel, owner_text
 from taeda_tensor_core.library._schemas import translated
-from taeda_tensor_core.library._table import Operator, op
+from taeda_tensor_core.library._table import Operator, has, op
 
 _defined: dict[str, NewOperator] = {}
 
@@ -199,6 +199,10 @@ def unpublish(name: str) -> None:
     vars(vars(_C.ops)[package]).pop(short, None)
 
 
+# By name: functions of operators that nobody has defined yet, each with its library and key.
+_waiting: dict[str, list[tuple[Any, ...]]] = {}
+
+
 class Library:
     """What one package registers; the name stands in messages about conflicts.
 
@@ -222,6 +226,11 @@ class Library:
         self.dispatch_key = dispatch_key
         self.registrations: list[Registration] = []
 
+    @property
+    def ns(self) -> str:
+        """The package, under PyTorch's name for it."""
+        return self.name
+
     def _keep(self, made: Any) -> Any:
         self.registrations.append(made)
         return made
@@ -235,7 +244,10 @@ class Library:
         """
 
         def take(function: Callable | None = None) -> NewOperator:
-            return self._keep(NewOperator(schema, self.name, function))
+            made = self._keep(NewOperator(schema, self.name, function))
+            for owner, *given in _waiting.pop(schema.partition("(")[0].strip(), ()):
+                owner.impl(*given)
+            return made
 
         return take
 
@@ -263,7 +275,8 @@ class Library:
             dispatch_key: "CPU", "Meta" or another device; "CompositeImplicitAutograd",
                 "CompositeExplicitAutograd" or "" for every device that has no function of its own; "Autograd",
                 "AutogradCPU" and the like for calls that are recorded: what the function calls is; "AutocastCPU" and
-                the like for blocks of autocast. A function for a kind of device that is not there is never asked.
+                the like for blocks of autocast. A function for a kind of device that is not there is never asked;
+                one of another package's operator waits until that is defined.
             with_keyset: Must be false: there is no key set to give.
 
         Raises:
@@ -280,6 +293,9 @@ class Library:
             name = f"{self.name}::{name}"
         name = name.removeprefix("aten::").removeprefix("taeda::")
         key = dispatch_key or self.dispatch_key
+        if "::" in name and not has(name) and defined(name) is None:
+            _waiting.setdefault(name, []).append((self, name, fn, key))
+            return None
         if key.startswith("Autocast"):
             from taeda_tensor_core.library import _autocast
 
@@ -333,6 +349,8 @@ class Library:
 
     def remove(self) -> None:
         """Take away all that was registered, the last first."""
+        for name in list(_waiting):
+            _waiting[name] = [each for each in _waiting[name] if each[0] is not self]
         while self.registrations:
             self.registrations.pop().remove()
 
