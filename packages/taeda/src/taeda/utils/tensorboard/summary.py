@@ -328,7 +328,9 @@ def mesh(
     made = Summary()
     for name, (array, kind) in given.items():
         if array.ndim != 3 or array.shape[-1] != 3:
-            raise ValueError(f"add_mesh: argument '{name}' must have shape (batch, number, 3), found {array.shape}")
+            raise ValueError(
+                f"add_mesh: argument '{name}' must have shape (batch, number, 3), found {array.shape}"
+            )
         about = metadata.create_summary_metadata(
             tag, display_name, kind, there, list(array.shape), description, json_config=settings
         )
