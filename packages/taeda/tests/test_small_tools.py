@@ -413,6 +413,15 @@ def test_matrices_with_two_in_four_elements_are_refused_by_name():
     assert not isinstance(taeda.ones(1), taeda.sparse.SparseSemiStructuredTensor)
 
 
+def test_operators_give_another_dtype():
+    from taeda._higher_order_ops.out_dtype import out_dtype
+
+    codes = taeda.tensor([[100, 2], [-100, 1]], dtype=taeda.int8)
+    made = out_dtype(taeda.ops.aten.mm.default, taeda.int32, codes, codes)
+    assert made.dtype is taeda.int32 and (made.numpy() == codes.numpy().astype(int) @ codes.numpy()).all()
+    assert out_dtype(taeda.ops.aten.mul.Tensor, taeda.float32, codes, 0.5).tolist() == [[50, 1], [-50, 0.5]]
+
+
 def test_a_name_that_modules_of_names_lack_is_an_import_error():
     from taeda.profiler._memory_profiler import Category
 

@@ -72,9 +72,6 @@ NAMES: dict[str, str] = {
     "get_invoke_subgraph_cache get_invoke_subgraph_compile_options get_non_differentiable_indices "
     "get_output_metadata invoke_subgraph_inductor_compile invoke_subgraph_infer invoke_subgraph_placeholder "
     "mark_compile_region trace_joint_graph trace_joint_graph_as_bwd warn_and_trace_duplicate_backward",
-    "_higher_order_ops.out_dtype":
-    "OutDtypeOperator is_int_mm out_dtype_dense out_dtype_fake_tensor_mode out_dtype_fallback out_dtype_func "
-    "out_dtype_proxy trace_out_dtype",
     "_higher_order_ops.strict_mode":
     "StrictMode inner strict_mode_fake_tensor_mode strict_mode_func strict_mode_op_dense trace_strict_mode",
     "_higher_order_ops.torchbind":
