@@ -341,3 +341,31 @@ def test_what_is_there_by_name_says_so_when_it_is_used():
     with pytest.raises(ImportError):
         importlib.import_module("taeda.fx.passes.no_such_module")
     assert not taeda.mtia.is_available() and taeda.mtia.device_count() == 0
+
+
+def test_products_of_bytes_have_wider_results():
+    from taeda._higher_order_ops.out_dtype import out_dtype
+
+    x = taeda.tensor([[100, -100], [1, 2]], dtype=taeda.int8)
+    found = out_dtype(taeda.ops.aten.mm.default, taeda.int32, x, x)
+    assert found.dtype == taeda.int32 and found.tolist() == [[9900, -10200], [102, -96]]
+
+
+def test_a_warning_is_given_once():
+    from taeda._dynamo.utils import warn_once
+
+    with pytest.warns(UserWarning, match="only once"):
+        warn_once("only once")
+    warn_once("only once")
+
+
+def test_a_module_hides_no_function_of_its_name():
+    from taeda._library.custom_ops import custom_op
+    from taeda._library.infer_schema import infer_schema
+
+    def twice(x: taeda.Tensor) -> taeda.Tensor:
+        return x * 2
+
+    assert callable(taeda.library.infer_schema) and infer_schema is taeda.library.infer_schema
+    assert taeda.library.infer_schema(twice, mutates_args=()) == "(Tensor x) -> Tensor"
+    assert custom_op is taeda.library.custom_op

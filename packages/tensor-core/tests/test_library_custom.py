@@ -516,6 +516,7 @@ def test_a_function_that_comes_before_its_operator_waits_for_it():
         late.define("twice(Tensor x) -> Tensor")
         late.define("thrice(Tensor x) -> Tensor")
         x = taeda.tensor([1.0, 2.0])
+        assert late.ns == "waits_here"
         assert taeda.ops.waits_here.twice(x).tolist() == [2.0, 4.0]
         assert taeda.ops.waits_here.thrice(x).tolist() == [3.0, 6.0]
     early.remove()

@@ -226,6 +226,11 @@ class Library:
         self.dispatch_key = dispatch_key
         self.registrations: list[Registration] = []
 
+    @property
+    def ns(self) -> str:
+        """The namespace, by PyTorch's name."""
+        return self.name
+
     def _keep(self, made: Any) -> Any:
         self.registrations.append(made)
         return made
