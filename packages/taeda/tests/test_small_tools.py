@@ -369,3 +369,15 @@ def test_a_module_hides_no_function_of_its_name():
     assert callable(taeda.library.infer_schema) and infer_schema is taeda.library.infer_schema
     assert taeda.library.infer_schema(twice, mutates_args=()) == "(Tensor x) -> Tensor"
     assert custom_op is taeda.library.custom_op
+
+
+def test_rules_for_a_compiler_that_is_not_there_are_taken_and_never_asked():
+    from taeda._inductor.decomposition import register_decomposition
+    from taeda._inductor.lowering import make_fallback, register_lowering
+
+    def rule(x):
+        return x
+
+    assert register_lowering(taeda.ops.aten.sin.default)(rule) is rule
+    assert make_fallback(taeda.ops.aten.sin.default) is None
+    assert register_decomposition([taeda.ops.aten.sin.default], registry={})(rule) is rule

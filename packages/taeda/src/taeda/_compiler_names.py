@@ -70,7 +70,7 @@ NAMES = {
     "_inductor.cpp_builder": "CppBuilder CppOptions CppTorchOptions get_cpp_compiler",
     "_inductor.cpu_vec_isa": "VecISA pick_vec_isa valid_vec_isa_list",
     "_inductor.cudagraph_trees": "CUDAGraphNode CUDAGraphTreeManager",
-    "_inductor.decomposition": "register_decomposition select_decomp_table",
+    "_inductor.decomposition": "register_decomposition=taeda._decomp.register_decomposition select_decomp_table",
     "_inductor.dependencies": "Dep MemoryDep StarDep WeakDep",
     "_inductor.freezing": "freeze",
     "_inductor.fx_passes": "",
@@ -142,11 +142,32 @@ def _same_graph(gm: Any, *sample_args: Any) -> Any:
     return gm
 
 
+def _registers(*args: Any, **kwargs: Any) -> Any:
+    """A decorator that changes nothing: rules for a compiler that is not there are never asked."""
+    return _itself
+
+
+def _itself(function: Any) -> Any:
+    return function
+
+
+def _not_asked(*args: Any, **kwargs: Any) -> None:
+    """Nothing: rules for a compiler that is not there are never asked."""
+
+
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
+    "_inductor.codegen.common": {"register_backend_for_device": _not_asked},
+    "_inductor.lowering": {
+        "add_layout_constraint": _not_asked, "make_fallback": _not_asked, "register_lowering": _registers,
+    },
+    "_inductor.pattern_matcher": {
+        "register_graph_pattern": _registers, "register_lowering_pattern": _registers,
+        "register_replacement": _not_asked,
+    },
     "cuda.amp.common": {"amp_definitely_not_available": _no_autocast},
     "fx.passes.reinplace": {"reinplace": _same_graph},
-}
+}  # fmt: skip
 
 
 def has(name: str) -> bool:

@@ -147,6 +147,8 @@ def _default(parameter: inspect.Parameter) -> str:
         return f'="{value}"'
     if value is None or isinstance(value, bool | int | float):
         return f"={value}"
+    if isinstance(value, _C.dtype):
+        return f"={value.name}"
     raise ValueError(f"infer_schema: the default of parameter '{parameter.name}' cannot be told: {value!r}")
 
 
