@@ -96,7 +96,9 @@ def ours(name: str) -> ModuleType | None:
         made = importlib.import_module(f"taeda.{name}")
     except Exception:  # what a module lacks shows in any way
         return None
-    return None if made.__dict__.get("__further__") else made
+    file = PAGE.parent.joinpath(*name.split("."))  # the table as it is hides a file that is new
+    written = file.with_suffix(".py").exists() or (file / "__init__.py").exists()
+    return None if made.__dict__.get("__further__") and not written else made
 
 
 @functools.cache

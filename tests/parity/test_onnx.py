@@ -159,6 +159,7 @@ FUNCTIONS = {
         a.split(2, 1),
         a.chunk(2, 1),
         a.unbind(0),
+        taeda.broadcast_tensors(a, a[:1], a[:, :1], a[0]),
     ),
     "sums": lambda a: (
         a.sum(),

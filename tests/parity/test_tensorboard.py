@@ -52,6 +52,12 @@ def write(name: str, folder: Path) -> None:
         writer.add_hparams(
             {"lr": 0.1, "name": "adam", "size": 3, "none": None}, {"best": 0.5}, run_name="run"
         )
+        corners = picture[:, :4, :3]
+        writer.add_mesh("cloud", corners, global_step=1)
+        faces = torch.tensor([[[0, 1, 2], [1, 2, 3]]] * 3)
+        writer.add_mesh(
+            "body", corners, (corners * 255).int(), faces, {"camera": {"cls": "PerspectiveCamera"}}, 2
+        )
         writer.add_embedding(numbers[:4], metadata=["a", "b", "c", "d"], tag="points", global_step=1)
 
 

@@ -7,7 +7,13 @@ import taeda_nn as nn
 from taeda_nn import functional as F
 from taeda_nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
 from taeda_nn.attention.bias import causal_lower_right, causal_upper_left
-from taeda_nn.attention.flex_attention import and_masks, create_block_mask, create_mask, flex_attention
+from taeda_nn.attention.flex_attention import (
+    _vmap_for_bhqkv,
+    and_masks,
+    create_block_mask,
+    create_mask,
+    flex_attention,
+)
 from taeda_nn.attention.varlen import AuxRequest, varlen_attn
 from taeda_registry.slots import tensor as tt
 
@@ -136,6 +142,13 @@ def test_masks_by_blocks(rng, to_tensor, close):
     q, k, v = (to_tensor(rng.standard_normal((1, 2, n, 4))) for n in (7, 5, 5))
     seen = to_tensor(np.tril(np.ones((7, 5), bool)))
     close(flex_attention(q, k, v, block_mask=mask), F.scaled_dot_product_attention(q, k, v, seen))
+    assert mask.q_num_blocks.tolist() == [[[2, 2, 2]]] and mask.full_q_indices[0, 0, 0, :2].tolist() == [1, 2]
+    parts = mask.as_tuple()
+    assert (
+        parts[:2] == (7, 5) and parts[-3:-1] == (2, 2) and len(mask.as_tuple(flatten=False)) == len(parts) - 2
+    )
+    assert mask.to_string() == "(0, 0)\n██    \n████  \n██████\n██████\n" and str(mask).endswith("██\n)")
+    assert mask.to_string((2, 2)) == "(0, 0)\n░░  \n████\n"
     near = and_masks(lambda b, h, i, j: i >= j, lambda b, h, i, j: i - j < 2)
     assert create_mask(near, None, None, 3, 3)[0, 0].tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     with pytest.raises(ValueError, match="lengths"):
@@ -144,6 +157,18 @@ def test_masks_by_blocks(rng, to_tensor, close):
         q, k, v, block_mask=create_block_mask(lambda b, h, i, j: i + j < 0, 1, 1, 7, 5), return_lse=True
     )
     assert not nothing.any() and bool((sums == -float("inf")).all())
+
+
+def test_functions_of_places_are_mapped_over_vectors(to_tensor):
+    vectors = [to_tensor(np.arange(n)) for n in (2, 3, 4, 5)]
+    places = np.arange(2)[:, None, None, None] * 100 + np.arange(4)[:, None] * 10 + np.arange(5)
+    scores = to_tensor(np.ones((2, 3, 4, 5)))
+    mapped = _vmap_for_bhqkv(lambda score, b, h, q, k: score + b * 100 + q * 10 + k, (0,))(scores, *vectors)
+    assert (mapped.numpy() == np.broadcast_to(places + 1, (2, 3, 4, 5))).all()
+    seen = _vmap_for_bhqkv(lambda b, h, q, k: q >= k, ())(*vectors)
+    assert seen.shape == (2, 3, 4, 5) and (seen[1, 2].numpy() == np.tril(np.ones((4, 5), bool))).all()
+    with pytest.raises(NotImplementedError, match="out_dims"):
+        _vmap_for_bhqkv(lambda b, h, q, k: q, (), out_dims=1)
 
 
 def test_encoder_leaves_out_padding_at_the_ends(rng, to_tensor, close):

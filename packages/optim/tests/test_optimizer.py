@@ -218,3 +218,28 @@ def test_groups_stand_apart_in_the_text(make):
         lines[lines.index("Parameter Group 1") - 1] == ""
         and "" not in lines[: lines.index("Parameter Group 1") - 1]
     )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_sgd_goes_on_with_parameters_that_were_given_another_dtype(dtype):
+    params = [tt.ones(2, requires_grad=True) for _ in range(2)]
+    optimizer = optim.SGD(params, lr=0.5, momentum=0.5)
+    for _ in range(2):
+        for p in params:
+            p.grad = tt.ones(2).to(p.dtype)
+        optimizer.step()
+        params[1].data = params[1].data.to(getattr(tt, dtype))
+    assert params[0].tolist() == params[1].tolist() == [-0.25, -0.25]
+    assert optimizer.state[params[1]]["momentum_buffer"].tolist() == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("kind", ["RMSprop", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop", "SGD"])
+def test_rates_that_are_tensors(kind):
+    found = []
+    for lr in (0.25, tt.tensor(0.25)):
+        p = tt.ones(2, requires_grad=True)
+        optimizer = getattr(optim, kind)([p], lr=lr, foreach=True)
+        p.grad = tt.ones(2)
+        optimizer.step()
+        found.append(p.tolist())
+    assert found[0] == found[1]

@@ -247,6 +247,33 @@ def test_checks_among_operators():
     assert found.tolist() == [1.0, 3.0]
 
 
+def test_modules_that_stand_under_two_names_hide_no_function():
+    from taeda._library.infer_schema import infer_schema
+    from taeda.distributed import fsdp
+    from taeda.distributed._composable.fsdp.fully_shard import fully_shard
+
+    assert infer_schema is taeda.library.infer_schema and fully_shard is fsdp.fully_shard
+
+
+def test_what_programs_tell_a_code_generator_leaves_functions_as_they_are():
+    from taeda._inductor.decomposition import register_decomposition
+    from taeda._inductor.lowering import make_fallback, register_lowering
+    from taeda._inductor.virtualized import ops
+
+    library = taeda.library.Library("small_tools", "FRAGMENT")
+    library.define("thrice(Tensor x) -> Tensor")
+    library.impl("thrice", lambda x: x * 3, "CompositeExplicitAutograd")
+    assert library.ns == "small_tools"
+    operator = getattr(taeda.ops, library.ns).thrice
+
+    def function(x):
+        return x + x + x
+
+    assert register_lowering(operator)(function) is function is register_decomposition([operator])(function)
+    make_fallback(operator)
+    assert operator(taeda.ones(2)).tolist() == [3.0, 3.0] and callable(ops)
+
+
 def test_operators_that_take_functions_are_classes():
     from taeda._ops import HigherOrderOperator
 
@@ -315,6 +342,96 @@ def test_functional_has_what_editors_import_from_it():
     assert F is nn.functional and Tensor is taeda.Tensor and einsum is taeda.einsum
 
 
+def test_questions_about_dtypes():
+    from taeda import _prims_common as common
+
+    assert common.dtype_to_type(taeda.int8) is int and common.dtype_to_type(taeda.complex64) is complex
+    assert common.type_to_dtype(float) is taeda.float32 and common.type_to_dtype(bool) is taeda.bool
+    assert common.is_integer_dtype(taeda.uint8) and not common.is_integer_dtype(taeda.bool)
+    assert common.corresponding_real_dtype(taeda.complex128) is taeda.float64
+    assert common.corresponding_complex_dtype(taeda.float32) is taeda.complex64
+    kind = common.ELEMENTWISE_TYPE_PROMOTION_KIND
+    whole, half = taeda.ones(2, dtype=taeda.int32), taeda.ones(2, dtype=taeda.float16)
+    for given, how, expected in (
+        ((whole, 2.0), kind.DEFAULT, (taeda.float32, taeda.float32)),
+        ((half, None, 1), kind.DEFAULT, (taeda.float32, taeda.float16)),
+        ((half, half), kind.NO_OPMATH, (taeda.float16, taeda.float16)),
+        ((whole,), kind.INT_TO_FLOAT, (taeda.float32, taeda.float32)),
+        ((whole, whole), kind.ALWAYS_BOOL, (taeda.int32, taeda.bool)),
+        ((taeda.ones(1, dtype=taeda.complex64),), kind.COMPLEX_TO_FLOAT, (taeda.complex64, taeda.float32)),
+        ((whole > 0,), kind.BOOL_TO_LONG, (taeda.int64, taeda.int64)),
+    ):
+        assert common.elementwise_dtypes(*given, type_promotion_kind=how) == expected
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, 4, 5, 2), (4, 1, 0, 2), ()])
+def test_questions_about_strides(shape):
+    from taeda import _prims_common as common
+
+    x = taeda.zeros(shape)
+    assert common.make_contiguous_strides_for(shape) == x.stride()
+    assert common.suggest_memory_format(x) is taeda.contiguous_format
+    assert common.compute_required_storage_length(shape, x.stride(), 3) == (x.numel() + 3 if x.numel() else 0)
+    if len(shape) > 1:
+        turned = taeda.zeros((*shape[:-2], shape[-1], shape[-2])).transpose(-1, -2)
+        assert 0 in shape or common.make_contiguous_strides_for(shape, row_major=False) == turned.stride()
+    if len(shape) > 3 and 0 not in shape:
+        order = {4: taeda.channels_last, 5: taeda.channels_last_3d}[len(shape)]
+        last = x.to(memory_format=order)
+        assert common.make_channels_last_strides_for(shape) == last.stride()
+        assert common.suggest_memory_format(last) is order
+    assert common.canonicalize_dims(3, (-1, 0)) == (2, 0) and common.canonicalize_dim(0, -1) == 0
+    with pytest.raises(IndexError, match="out of range"):
+        common.canonicalize_dim(2, 2)
+
+
+def test_names_that_programs_import_beside_what_they_use():
+    from taeda._logging._internal import LazyString, trace_structured
+    from taeda._subclasses.fake_tensor import DynamicOutputShapeException, maybe_get_fake_mode
+    from taeda.distributed.algorithms.ddp_comm_hooks import default, default_hooks
+    from taeda.distributed.checkpoint._traverse import get_element, set_element
+    from taeda.fx._pytree import TreeSpec, register_pytree_flatten_spec
+    from taeda.utils import _pytree
+    from taeda.utils.collect_env import get_pip_packages, run
+
+    assert str(LazyString("{}-{}".format, 1, 2)) == "1-2" and default is default_hooks
+    assert trace_structured("artifact", payload_fn=lambda: 1 / 0) is None
+    assert maybe_get_fake_mode(taeda.ones(1)) is None and issubclass(
+        DynamicOutputShapeException, RuntimeError
+    )
+    tree = {}
+    set_element(tree, ("a", 1, "b"), 3)
+    assert tree == {"a": [None, {"b": 3}]} and get_element(tree, ("a", 1, "b")) == 3
+    assert get_element(tree, ("a", 5), "none") == "none" == get_element(tree, ("c",), "none")
+    assert TreeSpec is _pytree.TreeSpec and register_pytree_flatten_spec(dict, len) is None
+    assert run("echo told; exit 3") == (3, "told", "") and "numpy" in get_pip_packages()[1]
+
+
+def test_matrices_with_two_in_four_elements_are_refused_by_name():
+    with pytest.raises(RuntimeError, match=r"argument 'original_tensor' is on cpu"):
+        taeda.sparse.to_sparse_semi_structured(taeda.ones(32, 32))
+    assert not isinstance(taeda.ones(1), taeda.sparse.SparseSemiStructuredTensor)
+
+
+def test_operators_give_another_dtype():
+    from taeda._higher_order_ops.out_dtype import out_dtype
+
+    codes = taeda.tensor([[100, 2], [-100, 1]], dtype=taeda.int8)
+    made = out_dtype(taeda.ops.aten.mm.default, taeda.int32, codes, codes)
+    assert made.dtype is taeda.int32 and (made.numpy() == codes.numpy().astype(int) @ codes.numpy()).all()
+    assert out_dtype(taeda.ops.aten.mul.Tensor, taeda.float32, codes, 0.5).tolist() == [[50, 1], [-50, 0.5]]
+
+
+def test_a_name_that_modules_of_names_lack_is_an_import_error():
+    from taeda.profiler._memory_profiler import Category
+
+    assert isinstance(Category, type)
+    with pytest.raises(ImportError):
+        from taeda.profiler._memory_profiler import _nothing  # noqa: F401
+    with pytest.raises(ModuleNotFoundError):
+        import taeda.profiler._memory_profiler.nothing  # noqa: F401
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [
@@ -341,14 +458,6 @@ def test_what_is_there_by_name_says_so_when_it_is_used():
     with pytest.raises(ImportError):
         importlib.import_module("taeda.fx.passes.no_such_module")
     assert not taeda.mtia.is_available() and taeda.mtia.device_count() == 0
-
-
-def test_products_of_bytes_have_wider_results():
-    from taeda._higher_order_ops.out_dtype import out_dtype
-
-    x = taeda.tensor([[100, -100], [1, 2]], dtype=taeda.int8)
-    found = out_dtype(taeda.ops.aten.mm.default, taeda.int32, x, x)
-    assert found.dtype == taeda.int32 and found.tolist() == [[9900, -10200], [102, -96]]
 
 
 def test_a_warning_is_given_once():
@@ -379,5 +488,5 @@ def test_rules_for_a_compiler_that_is_not_there_are_taken_and_never_asked():
         return x
 
     assert register_lowering(taeda.ops.aten.sin.default)(rule) is rule
-    assert make_fallback(taeda.ops.aten.sin.default) is None
+    make_fallback(taeda.ops.aten.sin.default)
     assert register_decomposition([taeda.ops.aten.sin.default], registry={})(rule) is rule

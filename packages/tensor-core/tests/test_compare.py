@@ -104,6 +104,11 @@ def test_masked_fill():
     assert x.masked_fill(mask, 7).tolist() == [[7, 0, 7], [7, 0, 7]]
     x.masked_fill_(mask, 1)
     assert x.sum().item() == 4 and x.dtype == taeda.int32
+    for value in (2.5, taeda.tensor(2.5), taeda.tensor(2.5, dtype=taeda.float64)):
+        assert x.masked_fill(mask, value).tolist() == [[2, 0, 2], [2, 0, 2]]
+        assert x.clone().masked_fill_(mask, value).dtype == taeda.int32
+    with pytest.raises(RuntimeError, match="complex64 cannot be stored"):
+        x.masked_fill(mask, taeda.tensor(1j))
 
 
 def test_closeness():

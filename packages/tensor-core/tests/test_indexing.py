@@ -1,5 +1,7 @@
 """Indexing and assignment against NumPy."""
 
+import collections
+
 import numpy as np
 import pytest
 
@@ -415,3 +417,15 @@ def test_places_of_all_elements_are_integers():
             with pytest.raises(RuntimeError, match="'index' must have dtype int64 or another of integers"):
                 call(wrong)
     assert t.take(taeda.tensor([5, 0])).tolist() == [5, 0] and t.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_sequences_without_an_item_choose_nothing():
+    x = taeda.arange(6).reshape(2, 3)
+    for key in ([], (), range(0), collections.deque(), np.array([], dtype=np.int64)):
+        assert x[[]].shape == x[key,].shape == (0, 3) and x[:, key].shape == (2, 0)
+        y = x.clone()
+        y[key,] = 7
+        y[:, key] += 1
+        assert y.equal(x)
+    with pytest.raises(IndexError, match="float64"):
+        x[np.array([])]

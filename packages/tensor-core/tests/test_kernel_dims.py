@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import pytest
 
 import taeda_tensor_core as tc
 from taeda_tensor_core import library
+from taeda_testing.record import OpRecord, all_records
+from taeda_testing.runner import to_tensors
 
 X = tc.arange(24, dtype=tc.float32).reshape(2, 3, 4)
-INDEX = tc.zeros(2, 3, 4, dtype=tc.int64)
-PLACES = tc.tensor([0, 1])
-REDUCED = ("all", "amax", "amin", "any", "argmax", "argmin", "mean", "prod", "sum", "var")
-CALLS = {
-    **{name: lambda name=name: getattr(tc, name)(X, dim=-1) for name in REDUCED},
-    "log_softmax": lambda: tc.log_softmax(X, -1),
-    "log_softmax_backward": lambda: tc.ops.log_softmax_backward(X, X, -1),
-    "softmax": lambda: tc.softmax(X, -1),
-    "softmax_backward": lambda: tc.ops.softmax_backward(X, X, -1),
-    "_fft_c2c": lambda: tc.fft.fft(tc.complex(X, X), dim=-2),
-    "_fft_c2r": lambda: tc.fft.irfft(tc.complex(X, X), dim=-2),
-    "_fft_r2c": lambda: tc.fft.rfft(X, dim=-2),
-    "gather": lambda: X.gather(-1, INDEX),
-    "index_add": lambda: X.clone().index_add_(-1, PLACES, X[..., :2]),
-    "index_copy": lambda: X.index_copy(-1, PLACES, X[..., :2]),
-    "index_fill": lambda: X.index_fill(-1, PLACES, 3.0),
-    "index_select": lambda: X.index_select(-1, PLACES),
-    "scatter": lambda: X.scatter(-1, INDEX, X),
-    "scatter.value": lambda: X.scatter(-1, INDEX, 2.0),
-    "scatter_add": lambda: X.scatter_add(-1, INDEX, X),
-    "scatter_reduce": lambda: X.scatter_reduce(-1, INDEX, X, "amax"),
-    "linalg_cross": lambda: tc.linalg.cross(X.transpose(1, 2), X[:1].transpose(1, 2)),
-    "cummax": lambda: X.cummax(-1),
-    "cummin": lambda: X.cummin(-1),
-    "cumprod": lambda: tc.cumprod(X, -1, out=tc.empty(0)),
-    "cumsum": lambda: X.clone().cumsum_(-1),
-    "logcumsumexp": lambda: X.logcumsumexp(-1),
-    "max.dim": lambda: X.max(-1),
-    "min.dim": lambda: X.min(-1, keepdim=True),
-    "vector_norm": lambda: tc.linalg.vector_norm(X, dim=(-1, 0)),
-    "cat": lambda: tc.cat([X, X], -1),
-    "sort": lambda: X.sort(),
-    "topk": lambda: X.topk(2),
-}
 WITH_DIM = [
-    o.name
+    o
     for o in library.operators()
-    if o.form == "function"
+    if o.form in ("function", "inplace")
     and o.kind == "structured"
     and "::" not in o.name
     and any(a.name == "dim" for a in o.arguments)
 ]
 
 
-def test_every_operator_with_a_dimension_is_called_here():
-    assert sorted(WITH_DIM) == sorted(CALLS)
+def function_form(operator: library.Operator) -> str:
+    """Whose kernel an in-place form runs."""
+    base, dot, overload = operator.name.partition(".")
+    return (base.removesuffix("_") if operator.form == "inplace" else base) + dot + overload
+
+
+def records_of(operator: library.Operator) -> list[OpRecord]:
+    """Those of the overload, else of all overloads of the name."""
+    name = function_form(operator)
+    own = [record for record in all_records() if record.title == name]
+    return own or [record for record in all_records() if record.title == name.partition(".")[0]]
+
+
+def calls(operator: library.Operator) -> Iterator[tuple[list, dict, list[int]]]:
+    """Arguments of its record's samples, every dimension counted from the end, and what the kernel is to see."""
+    place = [a.name for a in operator.arguments].index("dim")
+    for record in records_of(operator):
+        dtype = "float32" if "float32" in record.dtypes else record.dtypes[0]
+        for sample in record.samples(dtype, np.random.default_rng(0)):
+            args, kwargs = list(to_tensors(sample.args)), dict(sample.kwargs)
+            dim = kwargs.get("dim", args[place] if place < len(args) else None)
+            first = args[0][0] if isinstance(args[0], list | tuple) else args[0]
+            dims = list(dim) if isinstance(dim, tuple | list) else [dim]
+            if not dims or any(type(d) is not int for d in dims) or first.dim() * first.numel() == 0:
+                continue
+            counted = [d % first.dim() for d in dims]
+            negative = [d - first.dim() for d in counted]
+            given = tuple(negative) if isinstance(dim, tuple | list) else negative[0]
+            if "dim" in kwargs:
+                kwargs["dim"] = given
+            else:
+                args[place] = given
+            yield args, {name: to_tensors(value) for name, value in kwargs.items()}, counted
 
 
 class Seen(Exception):
@@ -74,10 +76,20 @@ def dims_of(name, call):
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
-@pytest.mark.parametrize("name", sorted(CALLS))
-def test_dimensions_are_counted_from_the_front(name):
-    found = dims_of(name, CALLS[name])
-    assert found and all(0 <= dim < 3 for dim in found), found
+@pytest.mark.parametrize("operator", WITH_DIM, ids=lambda o: o.name)
+def test_dimensions_are_counted_from_the_front(operator):
+    seen = [(of_sample(operator, args, kwargs), counted) for args, kwargs, counted in calls(operator)]
+    assert any(found is not None for found, _ in seen), f"no sample is a call of {operator.name}"
+    assert all(found is None or found == counted for found, counted in seen), seen
+
+
+def of_sample(operator: library.Operator, args: list, kwargs: dict) -> list | None:
+    """Dimensions that the kernel was given; None where the sample is of another overload."""
+    try:
+        return dims_of(function_form(operator), lambda: operator(*args, **kwargs))
+    except (TypeError, RuntimeError) as error:
+        assert operator.name in str(error)
+        return None
 
 
 def test_none_and_numbers_without_dimensions():

@@ -105,6 +105,10 @@ def test_builtin_has_no_fake():
             '(Tensor x, Scalar k, *, str s="a") -> (Tensor, Tensor)',
         ),
         ("(x: Tensor, d: taeda.dtype, e: taeda.device) -> Tensor", "(Tensor x, DType d, Device e) -> Tensor"),
+        (
+            "(x: Tensor, d: taeda.dtype = taeda.float16, e: taeda.device = taeda.device('cpu')) -> Tensor",
+            '(Tensor x, DType d=float16, Device e="cpu") -> Tensor',
+        ),
         ("(x: tuple[float, ...], y: Tensor = None) -> int", "(float[] x, Tensor y=None) -> int"),
     ],
 )  # fmt: skip
@@ -393,6 +397,16 @@ def test_an_operator_is_made_anew_where_a_program_is_read_twice(devices):
             scaled.register_fake(lambda x: x.new_empty(7))
     scaled.register_fake(lambda x: x.new_empty(1))
     assert scaled(taeda.ones(1, device="meta")).shape == (1,)
+
+
+def test_packages_that_pytorch_always_has_are_found_before_their_operators():
+    space = taeda.ops._c10d_functional
+    assert not hasattr(space, "all_reduce") and not hasattr(taeda.ops, "no_such_package")
+    early = taeda.ops.static_runtime
+    with library.Library("static_runtime", "FRAGMENT") as made:
+        made.define("plus(Tensor x) -> Tensor")
+        made.impl("plus", lambda x: x + 1, "CompositeExplicitAutograd")
+        assert early.plus(taeda.ones(1)).item() == taeda.ops.static_runtime.plus(taeda.ones(1)).item() == 2
 
 
 def test_names_of_overloads_that_tell_the_arguments():

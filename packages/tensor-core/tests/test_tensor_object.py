@@ -350,3 +350,5 @@ def test_private_names_that_programs_use():
     assert list(x._typed_storage()) == [1.0, 2.0]
     truths = taeda.tensor([True, False])
     assert not truths._is_all_true() and truths._is_any_true()
+    assert taeda._has_compatible_shallow_copy_type(truths, taeda.ones(3))
+    assert not taeda._has_compatible_shallow_copy_type(truths, taeda.ones(3, device="meta"))

@@ -27,7 +27,7 @@ def _shared(
 ) -> dict[str, Any]:
     """The options of all three, checked."""
     check_adam(kind, options["lr"], options["betas"], options["eps"], options["weight_decay"])
-    check_rate(kind, options["lr"], foreach, capturable)
+    check_rate(kind, options["lr"])
     check_modes(kind, foreach, capturable, differentiable)
     modes = {"maximize": maximize, "foreach": foreach, "capturable": capturable}
     return {**options, **modes, "differentiable": differentiable}

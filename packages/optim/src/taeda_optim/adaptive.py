@@ -61,7 +61,7 @@ class RMSprop(Optimizer):
         differentiable: bool = False,
     ) -> None:
         _check("RMSprop", eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        check_rate("RMSprop", lr, foreach, capturable)
+        check_rate("RMSprop", lr)
         check_modes("RMSprop", foreach, capturable, differentiable)
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
         options |= {"centered": centered, "capturable": capturable, "foreach": foreach}
@@ -212,7 +212,7 @@ class Adadelta(Optimizer):
     ) -> None:
         _check("Adadelta", eps=eps, weight_decay=weight_decay)
         check_range("Adadelta", "rho", rho, 0, 1 + 1e-15)
-        check_rate("Adadelta", lr, foreach, capturable)
+        check_rate("Adadelta", lr)
         check_modes("Adadelta", foreach, capturable, differentiable)
         options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         options |= {"capturable": capturable, "foreach": foreach, "differentiable": differentiable}
@@ -264,7 +264,7 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate("Rprop", lr, foreach, capturable)
+        check_rate("Rprop", lr)
         check_modes("Rprop", foreach, capturable, differentiable)
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Rprop: argument 'etas' must be below and above 1, found {etas}")

@@ -53,7 +53,7 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_rate("ASGD", lr, foreach, capturable)
+        check_rate("ASGD", lr)
         check_range("ASGD", "weight_decay", weight_decay, 0)
         check_modes("ASGD", foreach, capturable, differentiable)
         options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}

@@ -53,6 +53,7 @@ STANDS = {
     "taeda._refs.special": "taeda.special",
     "taeda.distributed._composable.fsdp": "taeda.distributed.fsdp",
     "taeda.distributed._composable.fsdp.fully_shard": "taeda.distributed.fsdp._fully_shard",
+    "taeda.distributed.checkpoint._traverse": "taeda.distributed.checkpoint._nested_dict",
     "taeda.distributed._shard._utils": "taeda.distributed.tensor._utils",
     "taeda.distributed._tensor": "taeda.distributed.tensor",
     "taeda.distributed._tensor._utils": "taeda.distributed.tensor._utils",
@@ -139,6 +140,13 @@ def _keep_hidden(name: str, module: ModuleType) -> None:
         child = full.removeprefix(start)
         if full.startswith(start) and "." not in child and vars(module).get(child, found) is not found:
             sys.modules.setdefault(f"{name}.{child}", found)
+    home = f"taeda.{name.partition('.')[2]}"
+    for full in (*PARTS, *STANDS):
+        parent, _, child = full.rpartition(".")
+        if parent == home and callable(vars(module).get(child)):
+            found = _module_for(full)
+            if found is not None:
+                sys.modules.setdefault(f"{name}.{child}", found)
 
 
 def _announce(name: str, module: ModuleType) -> None:
@@ -164,9 +172,9 @@ def _announce_inner(name: str) -> None:
 
 #: Modules beside the slots of which only the names are there.
 ALONE = frozenset({
-    "taeda._awaits", "taeda._classes", "taeda._custom_op", "taeda._dispatch", "taeda._lazy", "taeda._library", "taeda._linalg_utils",
-    "taeda._lobpcg", "taeda._python_dispatcher", "taeda._sources", "taeda._streambase", "taeda._utils_internal",
-    "taeda.nativert", "taeda.numa",
+    "taeda._awaits", "taeda._classes", "taeda._custom_op", "taeda._dispatch", "taeda._lazy", "taeda._library",
+    "taeda._linalg_utils", "taeda._lobpcg", "taeda._python_dispatcher", "taeda._sources", "taeda._streambase",
+    "taeda._utils_internal", "taeda.nativert", "taeda.numa",
 })  # fmt: skip
 
 
@@ -298,7 +306,11 @@ def _below(module: ModuleType | None, dotted: str) -> ModuleType | None:
     from taeda_registry.submodules import submodule
 
     for part in dotted.split("."):
-        module = submodule(module, part) if module is not None else None
+        if module is None or _is_inner(
+            module.__name__
+        ):  # below names there are no files; to look is to come back here
+            return None
+        module = submodule(module, part)
     return module
 
 

@@ -52,25 +52,29 @@ NAMES = {
     "_dynamo.variables.constant": "ConstantVariable EnumVariable",
     "_dynamo.variables.tensor": "SymNodeVariable TensorVariable",
     "_export": "capture_pre_autograd_graph=taeda.export.export_for_training",
+    "_export.error": "ExportError ExportErrorType InternalError",
     "_functorch.autograd_function": "CustomFunctionHigherOrderOperator autograd_function_forward_rewritten",
     "_functorch.pyfunctorch": "FuncTorchInterpreter VmapInterpreter retrieve_current_functorch_interpreter "
     "temporarily_pop_interpreter_stack",
     "_higher_order_ops.flex_attention": "FlexAttentionBackwardHOP FlexAttentionHOP flex_attention "
     "flex_attention_backward",
+    "_higher_order_ops.inline_asm_elementwise": "inline_asm_elementwise",
     "_higher_order_ops.triton_kernel_wrap": "TritonKernelWrapperFunctional TritonKernelWrapperMutation",
     "_higher_order_ops.utils": "UnsupportedAliasMutationException autograd_not_implemented reenter_make_fx",
     "_higher_order_ops.wrap": "TagActivationCheckpoint Wrap WrapActivationCheckpoint",
     "_inductor.async_compile": "AsyncCompile",
     "_inductor.codecache": "CppCodeCache FxGraphCache PyCodeCache code_hash get_path",
     "_inductor.codegen": "",
-    "_inductor.codegen.common": "BackendFeature Kernel OpOverrides register_backend_for_device",
+    "_inductor.codegen.common": "BackendFeature Kernel OpOverrides "
+    "register_backend_for_device=taeda._inductor.utils.unread",
     "_inductor.codegen.cpp": "CppKernel CppScheduling",
     "_inductor.codegen.triton": "TritonKernel TritonScheduling",
     "_inductor.codegen.wrapper": "PythonWrapperCodegen WrapperCodeGen",
     "_inductor.cpp_builder": "CppBuilder CppOptions CppTorchOptions get_cpp_compiler",
     "_inductor.cpu_vec_isa": "VecISA pick_vec_isa valid_vec_isa_list",
     "_inductor.cudagraph_trees": "CUDAGraphNode CUDAGraphTreeManager",
-    "_inductor.decomposition": "register_decomposition=taeda._decomp.register_decomposition select_decomp_table",
+    "_inductor.decomposition": "decomps_to_exclude "
+    "register_decomposition=taeda._decomp.register_decomposition select_decomp_table",
     "_inductor.dependencies": "Dep MemoryDep StarDep WeakDep",
     "_inductor.freezing": "freeze",
     "_inductor.fx_passes": "",
@@ -84,28 +88,31 @@ NAMES = {
     "_inductor.kernel": "",
     "_inductor.kernel.mm": "tuned_addmm tuned_mm",
     "_inductor.kernel.mm_common": "mm_args mm_configs mm_options",
-    "_inductor.lowering": "add_layout_constraint fallback_handler lowerings make_fallback make_pointwise "
-    "register_lowering",
+    "_inductor.lowering": "add_layout_constraint=taeda._inductor.utils.unread fallback_handler lowerings "
+    "make_fallback=taeda._inductor.utils.unread make_pointwise register_lowering=taeda._inductor.utils.unread",
     "_inductor.metrics": "reset",
     "_inductor.output_code": "CompiledFxGraph OutputCode",
     "_inductor.pattern_matcher": "Arg CallFunction CallFunctionVarArgs Ignored KeywordArg Match MultiOutputPattern "
-    "PatternExpr PatternMatcherPass PatternPrettyPrinter fwd_only gen_pattern joint_fwd_bwd register_graph_pattern "
-    "register_lowering_pattern register_replacement "
+    "PatternExpr PatternMatcherPass PatternPrettyPrinter fwd_only gen_pattern joint_fwd_bwd "
+    "register_graph_pattern=taeda._inductor.utils.unread register_lowering_pattern=taeda._inductor.utils.unread "
+    "register_replacement=taeda._inductor.utils.unread "
     "stable_topological_sort=taeda.fx.passes.tools_common.legalize_graph",
     "_inductor.runtime": "",
+    "_inductor.runtime.benchmarking": "Benchmarker TritonBenchmarker benchmarker",
     "_inductor.runtime.hints": "AutotuneHint DeviceProperties HeuristicType ReductionHint",
     "_inductor.runtime.triton_helpers": "",
     "_inductor.scheduler": "BaseSchedulerNode FusedSchedulerNode Scheduler SchedulerNode",
     "_inductor.select_algorithm": "AlgorithmSelectorCache ExternKernelChoice TritonTemplate autotune_select_algorithm",
     "_inductor.sizevars": "SizeVarAllocator",
     "_inductor.standalone_compile": "CompiledArtifact standalone_compile",
-    "_inductor.virtualized": "NullHandler OpsValue Virtualized",
+    "_inductor.virtualized": "NullHandler OpsValue Virtualized V ops",
     "_library.autograd": "Info InfoProtocol make_autograd_impl",
     "_subclasses.meta_utils": "MetaConverter MetaTensorDesc",
     "_subclasses.schema_check_mode": "SchemaCheckMode",
     "ao.quantization.pt2e": "",
     "ao.quantization.quantize_jit": "convert_dynamic_jit convert_jit fuse_conv_bn_jit prepare_dynamic_jit prepare_jit "
     "quantize_dynamic_jit quantize_jit script_qconfig script_qconfig_dict",
+    "fx._graph_pickler": "GraphPickler Options",
     "fx.experimental.graph_gradual_typechecker": "GraphTypeChecker Refine",
     "fx.experimental.sym_node": "SymNode method_to_operator sympy_is_contiguous",
     "fx.experimental.validator": "TranslationValidator ValidationException",
@@ -118,6 +125,11 @@ NAMES = {
     "onnx.verification": "OnnxBackend VerificationOptions verify",
     "profiler._memory_profiler": "Action Category MemoryProfile MemoryProfileTimeline",
     "profiler._utils": "BasicEvaluation",
+    "utils._sympy": "",
+    "utils._sympy.functions": "CeilDiv FloorDiv Max Min Mod ModularIndexing",
+    "utils._sympy.numbers": "IntInfinity int_oo",
+    "utils._sympy.value_ranges": "ValueRangeError ValueRanges bound_sympy",
+    "utils.viz._cycles": "observe_tensor_cycles warn_tensor_cycles",
     "utils.bundled_inputs": "InflatableArg augment_model_with_bundled_inputs bundle_inputs bundle_large_tensor "
     "bundle_randn",
     "utils.hipify": "",
@@ -142,29 +154,8 @@ def _same_graph(gm: Any, *sample_args: Any) -> Any:
     return gm
 
 
-def _registers(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that changes nothing: rules for a compiler that is not there are never asked."""
-    return _itself
-
-
-def _itself(function: Any) -> Any:
-    return function
-
-
-def _not_asked(*args: Any, **kwargs: Any) -> None:
-    """Nothing: rules for a compiler that is not there are never asked."""
-
-
 # What can be used all the same.
 _REAL: dict[str, dict[str, Any]] = {
-    "_inductor.codegen.common": {"register_backend_for_device": _not_asked},
-    "_inductor.lowering": {
-        "add_layout_constraint": _not_asked, "make_fallback": _not_asked, "register_lowering": _registers,
-    },
-    "_inductor.pattern_matcher": {
-        "register_graph_pattern": _registers, "register_lowering_pattern": _registers,
-        "register_replacement": _not_asked,
-    },
     "cuda.amp.common": {"amp_definitely_not_available": _no_autocast},
     "fx.passes.reinplace": {"reinplace": _same_graph},
 }  # fmt: skip

@@ -18,7 +18,8 @@ NAMES = {
     "_composable": "checkpoint contract fully_shard replicate",
     "_composable.replicate": "DDP replicate",
     "_shard": "shard_module shard_parameter",
-    "_shard.sharded_tensor": "Shard ShardedTensor",
+    "_shard.sharded_tensor": "Shard ShardMetadata ShardedTensor ShardedTensorBase ShardedTensorMetadata "
+    "TensorProperties",
     "_state_dict_utils": "",
     "_symmetric_memory": "empty enable_symm_mem_for_group rendezvous",
     "_tools": "",
@@ -27,9 +28,10 @@ NAMES = {
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
     "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "autograd": "DistAutogradContext backward context get_gradients",
-    "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
+    "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files "
+    "consolidate_safetensors_files_on_every_rank",
     "_composable.contract": "RegistryItem contract",
-    "_shard.api": "load_with_process_group shard_module shard_parameter",
+    "_shard.api": "ShardedTensor load_with_process_group shard_module shard_parameter",
     "_shard.metadata": "ShardMetadata",
     "_shard.sharding_spec": "ChunkShardingSpec EnumerableShardingSpec ShardMetadata ShardingSpec",
     "algorithms._comm_hooks": "default_hooks",
@@ -55,7 +57,7 @@ NAMES = {
     "fsdp._common_utils": "HandleTrainingState TrainingState _FSDPState _get_module_fsdp_state clean_tensor_name",
     "fsdp._init_utils": "ProcessGroupType",
     "fsdp._optim_utils": "_optim_state_dict",
-    "fsdp._runtime_utils": "_lazy_init _post_backward_final_callback",
+    "fsdp._runtime_utils": "_lazy_init _post_backward_final_callback _reshard _root_pre_forward _unshard",
     "fsdp._state_dict_utils": "",
     "fsdp._traversal_utils": "_get_fsdp_handles _get_fsdp_states",
     "fsdp._unshard_param_utils": "_unshard_params",
@@ -71,7 +73,9 @@ NAMES = {
     "pipelining": "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint pipe_split "
     "pipeline",
     "pipelining.microbatch": "TensorChunkSpec merge_chunks split_args_kwargs_into_chunks",
-    "pipelining.schedules": "ScheduleGPipe Schedule1F1B",
+    "pipelining.schedules": "PipelineScheduleMulti PipelineScheduleSingle Schedule1F1B ScheduleDualPipeV "
+    "ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble "
+    "_PipelineSchedule _PipelineScheduleRuntime get_schedule_class",
     "rpc": "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo get_worker_info "
     "init_rpc remote rpc_async rpc_sync shutdown",
     "rpc.functions": "async_execution",

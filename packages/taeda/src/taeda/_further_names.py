@@ -123,11 +123,6 @@ NAMES: dict[str, str] = {
     "parse_namespace requires_set_python_module zip_schema",
     "_linalg_utils": "basis bform eig get_floating_dtype is_sparse lstsq matmul matrix_rank qform solve symeig",
     "_lobpcg": "LOBPCG LOBPCGAutogradFunction LOBPCG_call_tracker LOBPCG_call_tracker_orig lobpcg",
-    "_logging._internal":
-    "LazyString LazyTraceHandler LogRegistry LogState TorchLogsFormatter add_structured_logging_overhead "
-    "configure_artifact_log dtrace_structured getArtifactLogger get_loggers get_structured_logging_overhead "
-    "help_message hide_warnings make_module_path_relative process_env_var_string_for_windows register_artifact "
-    "register_log safe_grad_filter set_logs trace_structured trace_structured_artifact user_warning_filter",
     "_logging._registrations": "",
     "_logging.scribe": "make_scribe_logger open_source_signpost",
     "_logging.structured": "dump_file from_traceback get_framework_stack get_user_stack intern_string",
@@ -377,8 +372,6 @@ NAMES: dict[str, str] = {
     "distributed.checkpoint._hf_utils": "_HFStorageInfo",
     "distributed.checkpoint._sharded_tensor_utils": "",
     "distributed.checkpoint._storage_utils": "",
-    "distributed.checkpoint._traverse":
-    "get_element print_tensor set_element traverse_state_dict traverse_state_dict_v_2_3",
     "distributed.checkpoint.logger": "",
     "distributed.checkpoint.logging_handlers": "",
     "distributed.checkpoint.quantized_hf_storage": "QuantizedHuggingFaceStorageReader",
@@ -767,11 +760,6 @@ NAMES: dict[str, str] = {
     "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS "
     "_SEMI_STRUCTURED_SPARSE_CONFIG to_sparse_semi_structured",
     "utils._content_store": "ContentStoreReader ContentStoreWriter hash_storage hash_storage_kernel lazy_compile",
-    "utils._debug_mode": "DebugMode=utils._debug_mode._mode get_active_debug_mode=utils._debug_mode._mode",
-    "utils._debug_mode._calls":
-    "_AnnotateCall _DebugCall _OpCall _OutputPlacementCall _RedistributeCall _TritonKernelCall",
-    "utils._debug_mode._mode": "DebugInterpreter DebugMode get_active_debug_mode",
-    "utils._debug_mode._utils": "TensorIdTracker hash_tensor_fn norm_hash_fn",
     "utils._dtype_abbrs": "",
     "utils._exposed_in": "exposed_in",
     "utils._functools": "cache_method prefetchable_cache",

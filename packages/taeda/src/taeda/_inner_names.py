@@ -24,6 +24,7 @@ _QAT = (
 )
 #: By the package that has the names: the modules inside of it.
 _INSIDE = {
+    "_logging": "_internal",
     "accelerator": "graphs memory",
     **{f"{start}nn.intrinsic{part}": inner for start in ("ao.", "") for part, inner in _INTRINSIC.items()},
     **{f"{start}nn.quantized{part}": inner for start in ("ao.", "") for part, inner in _QUANTIZED.items()},
@@ -41,6 +42,7 @@ _INSIDE = {
     "profiler": "profiler",
     "signal.windows": "windows",
     "utils.benchmark": "utils utils.common utils.compare utils.fuzzer utils.sparse_fuzzer utils.timer",
+    "utils._debug_mode": "_calls _mode _utils",
     "utils.data.datapipes.iter": "callable combinatorics combining filelister fileopener grouping selecting sharding "
     "streamreader utils",
     "utils.data.datapipes.map": "callable combinatorics combining grouping utils",

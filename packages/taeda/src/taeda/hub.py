@@ -69,6 +69,11 @@ def _hubconf(repo_or_dir: str | os.PathLike[str], source: str, what: str) -> Any
     return module
 
 
+def _check_module_exists(name: str) -> bool:
+    """Whether a module could be imported."""
+    return _installed(name)
+
+
 def _installed(name: str) -> bool:
     return name in sys.modules or importlib.util.find_spec(name) is not None
 

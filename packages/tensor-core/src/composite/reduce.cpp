@@ -30,6 +30,11 @@ Tensor nansum(const Tensor& self, Dims dim, bool keepdim, std::optional<DType> d
   if (is_integral(self.dtype())) return ops::sum(self, dim, keepdim, dtype);
   // One pass instead of two where no gradient is asked for, which infinities have too.
   const bool plain = is_floating(self.dtype()) && !self.requires_grad() && !is_carrier(self);
+  if (plain && self.device() == Device{}) {
+    // The sum itself, unless there is a NaN in it.
+    const Tensor sum = ops::sum(self, dim, keepdim, dtype);
+    if (!*ops::any(ops::isnan(sum)).data<bool>()) return sum;
+  }
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor numbers = plain ? ops::nan_to_num(self, 0.0, inf, -inf) : ops::where(ops::isnan(self), Tensor(0), self);
   return ops::sum(numbers, dim, keepdim, dtype);

@@ -23,12 +23,12 @@ struct PickedBlocks {
   /// Blocks that lie side by side on both sides; none where they are too few in a run to be worth it.
   std::vector<Run> runs() const {
     std::vector<Run> found;
-    const int64_t n = int64_t(offsets.size()), most = n / 4;
+    const int64_t n = int64_t(offsets.size()), start = std::min<int64_t>(n / 4, 256);
     if (n < 8) return found;
     for (int64_t i = 0; i < n;) {
       int64_t end = i + 1;
       while (end < n && offsets[size_t(end)] == offsets[size_t(end - 1)] + length) ++end;
-      if (int64_t(found.size()) == most) return {};
+      if (int64_t(found.size()) >= start + i / 4) return {};
       found.push_back({i, end - i});
       i = end;
     }

@@ -126,7 +126,7 @@ def _more_ops(name: str):
         from taeda_tensor_core import _profiler_operators
 
         return _profiler_operators
-    if name.startswith("_"):
+    if name.startswith("__"):
         raise AttributeError(f"module {ops.__name__!r} has no attribute {name!r}")
     from taeda_tensor_core.library._operators import find_package
 

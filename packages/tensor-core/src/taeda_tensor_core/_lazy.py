@@ -26,8 +26,8 @@ NAMES = {
     "bits1x8 bits2x4 bits4x2 bits8 bits16 float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4",
     "private_names": "_shape_as_tensor _assert_async _convert_indices_from_coo_to_csr "
     "_convert_indices_from_csr_to_coo _softmax_backward_data _log_softmax_backward_data _grouped_mm _int_mm "
-    "_scaled_mm _is_all_true _is_any_true _segment_reduce _amp_foreach_non_finite_check_and_unscale_ "
-    "_amp_update_scale_",
+    "_scaled_mm _has_compatible_shallow_copy_type _is_all_true _is_any_true _segment_reduce "
+    "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_",
     "random": "thread_safe_generator",
     "removed_names": "eig lstsq matrix_rank solve symeig",
     "storage": "Storage StorageBase UntypedStorage TypedStorage is_storage FloatStorage DoubleStorage HalfStorage "

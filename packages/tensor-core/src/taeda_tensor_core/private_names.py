@@ -250,6 +250,11 @@ def _is_any_true(self: Tensor) -> Tensor:
     return self.any()
 
 
+def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
+    """Whether ``input.data = from_`` is taken: both are dense, or both sparse, on devices of one kind."""
+    return (input.device.type, input.layout) == (from_.device.type, from_.layout)
+
+
 def is_alias_of(self: Tensor, other: Tensor) -> bool:
     """Whether two tensors show the same storage."""
     return self.untyped_storage()._cdata == other.untyped_storage()._cdata

@@ -8,7 +8,9 @@ blocks too: no kernel is generated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from enum import Enum
+from itertools import product
 from typing import Any, NamedTuple, TypedDict
 
 from taeda_nn._bind import Tensor, op, tensor
@@ -32,6 +34,7 @@ _score_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor
 _mask_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 #: Rows and columns of a block of a mask.
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
+_LARGE_SPARSE_BLOCK_SIZE = 1 << 30
 
 
 class FlexKernelOptions(TypedDict, total=False):
@@ -50,6 +53,18 @@ class AuxOutput(NamedTuple):
 
     lse: Any = None
     max_scores: Any = None
+
+
+class _ModificationType(Enum):
+    """What a function of places is: one of scores, or a mask."""
+
+    SCORE_MOD = 1
+    MASK_MOD = 2
+    UNKNOWN = 3
+
+
+def _identity(score: Tensor, batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
+    return score
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
@@ -113,6 +128,44 @@ def create_mask(
     return tensor.as_tensor(made, dtype=tensor.bool).expand(sizes).contiguous()
 
 
+def _vmap_for_bhqkv(
+    fn: Callable[..., Any],
+    prefix: tuple[int | None, ...],
+    suffix: tuple[int | None, ...] = (),
+    out_dims: int | list[int | None] = 0,
+    group_dim: bool = False,
+) -> Callable[..., Any]:
+    """A function of single numbers as one of vectors of them, whose results have a dimension for each vector.
+
+    Args:
+        fn: Takes what comes first, numbers of batch, head (and its group), query and key, and what comes last.
+        prefix, suffix: 0 for each tensor beside the numbers that has their dimensions, None for one that is not mapped.
+        group_dim: Whether there are five numbers.
+    """
+    if out_dims != 0:
+        raise NotImplementedError(f"_vmap_for_bhqkv: argument 'out_dims' must be 0, found {out_dims}")
+    count, first = 5 if group_dim else 4, len(prefix)
+
+    def mapped(*given: Any) -> Any:
+        vectors = given[first : first + count]
+        sizes = [len(vector) for vector in vectors]
+        numbers = [
+            v.reshape([n if d == i else 1 for d in range(count)])
+            for i, (v, n) in enumerate(zip(vectors, sizes, strict=True))
+        ]
+        return fn(*given[:first], *numbers, *given[first + count :]).expand(sizes)
+
+    return mapped
+
+
+def _get_mod_type(fn: Callable[..., Any]) -> _ModificationType:
+    """Whether a function takes a score and four numbers, or these numbers."""
+    found = {5: _ModificationType.SCORE_MOD, 4: _ModificationType.MASK_MOD}.get(_takes(fn))
+    if found is None:
+        raise AssertionError(f"Expected 4 or 5 positional args, got {_takes(fn)}")
+    return found
+
+
 def _takes(function: Callable[..., Any]) -> int:
     import inspect
 
@@ -131,6 +184,7 @@ class BlockMask:
         BLOCK_SIZE: Rows and columns of a block.
         mask_mod: The function.
         seq_lengths: Queries and keys.
+        q_num_blocks, q_indices, full_q_num_blocks, full_q_indices: The same blocks by columns.
     """
 
     def __init__(
@@ -198,6 +252,49 @@ class BlockMask:
             shown += int(self.full_kv_num_blocks.sum())
         return 100 * (1 - shown * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
+    q_num_blocks = property(lambda self: _turned(self.kv_num_blocks, self.kv_indices)[0])
+    q_indices = property(lambda self: _turned(self.kv_num_blocks, self.kv_indices)[1])
+    full_q_num_blocks = property(lambda self: _turned(self.full_kv_num_blocks, self.full_kv_indices)[0])
+    full_q_indices = property(lambda self: _turned(self.full_kv_num_blocks, self.full_kv_indices)[1])
+
+    def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
+        """The parts, in PyTorch's order; lengths and sizes of blocks as numbers, or as pairs."""
+        lengths, block = (
+            (self.seq_lengths, self.BLOCK_SIZE) if flatten else ((self.seq_lengths,), (self.BLOCK_SIZE,))
+        )
+        names = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
+        names += tuple(name.replace("kv_", "q_") for name in names)
+        return (*lengths, *(getattr(self, name) for name in names), *[None] * 4, *block, self.mask_mod)
+
+    def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
+        """A picture: a full square where all is shown, a grey one where a part is.
+
+        Args:
+            grid_size: At most so many rows and columns; -1 for one of each block.
+            limit: At most so many pairs of batch and head.
+        """
+        dense = self.to_dense()
+        rows, columns = dense.shape[-2:]
+        most = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
+        steps = [1 if m < 0 else max(1, -(-n // m)) for n, m in zip((rows, columns), most, strict=True)]
+
+        def lines(part: Tensor) -> Iterator[str]:
+            for r in range(0, rows, steps[0]):
+                squares = [
+                    part[r : r + steps[0], c : c + steps[1]].float().mean()
+                    for c in range(0, columns, steps[1])
+                ]
+                yield "".join(
+                    ("██" if share == 1 else "  " if share == 0 else "░░") for share in map(float, squares)
+                )
+
+        places = list(product(*map(range, dense.shape[:-2])))
+        pictures = ["\n".join([str(place), *lines(dense[place]), ""]) for place in places[:limit]]
+        if len(places) > limit:
+            pictures += ["...", "To print out more, set BlockMask.to_string(limit=N)"]
+            pictures += ["You can also index (BlockMask[batch, head]) to choose a specific batch or head"]
+        return "\n".join(pictures)
+
     def to(self, device: Any) -> BlockMask:
         """The mask on another device."""
         return self._each(lambda part: part.to(device))
@@ -218,8 +315,14 @@ class BlockMask:
         made.seq_lengths = (new_q_len, new_kv_len)
         return made
 
+    def __str__(self) -> str:
+        return (
+            f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
+        )
+
     def __repr__(self) -> str:
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+        name = getattr(self.mask_mod, "__name__", self.mask_mod)
+        return f"BlockMask(\n    shape={self.shape},\n    sparsity={self.sparsity():.2f}%,\n    mask_mod={name}\n)"
 
 
 def _block(size: int | tuple[int, int]) -> tuple[int, int]:
@@ -237,6 +340,19 @@ def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """How many blocks of each row there are, and the blocks, first those that are there."""
     order = blocks.to(tensor.int32).sort(dim=-1, descending=True, stable=True)[1]
     return blocks.sum(-1).to(tensor.int32), order.to(tensor.int32)
+
+
+def _turned(counts: Tensor | None, indices: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """The blocks of each column, of those of each row."""
+    return (None, None) if counts is None else _listed(_dense(counts, indices).transpose(-2, -1))
+
+
+def _create_empty_block_mask(query: Tensor, key: Tensor) -> BlockMask:
+    """The mask of one block that hides nothing."""
+    one = tensor.ones(1, 1, 1, dtype=tensor.int32, device=query.device)
+    return BlockMask.from_kv_blocks(
+        one, one.new_zeros(1, 1, 1, 1), BLOCK_SIZE=_LARGE_SPARSE_BLOCK_SIZE, seq_lengths=(1, 1)
+    )
 
 
 def create_block_mask(

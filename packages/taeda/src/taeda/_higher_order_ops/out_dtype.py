@@ -1,25 +1,28 @@
-"""Operators whose results have a wider dtype than their operands."""
+"""An operator whose result has another dtype than its arguments say."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import taeda
+from taeda.utils._pytree import tree_map
+from taeda_registry.slots import tensor
 
 __all__ = ["out_dtype"]
 
 
 def out_dtype(op: Any, output_dtype: Any, *args: Any) -> Any:
-    """What an operator gives of its operands in another dtype, which its results have: products of bytes in int32.
+    """The result of an operator that computes in a dtype.
 
     Args:
-        op: An operator, as `taeda.ops.aten.mm.default`.
-        output_dtype: The results' dtype; tensors among the operands are converted to it.
-        *args: The operands.
+        op: An operator with one tensor as its result, as `taeda.ops.aten.mm.default`.
+        output_dtype: The dtype that tensors are given in, and that the result has.
+        args: Its arguments.
 
     Example:
-        >>> x = taeda.full((1, 2), 100, dtype=taeda.int8)
-        >>> out_dtype(taeda.ops.aten.mm.default, taeda.int32, x, x.t()).item()
-        20000
+        >>> codes = taeda.full((2, 2), 100, dtype=taeda.int8)
+        >>> out_dtype(taeda.ops.aten.mm.default, taeda.int32, codes, codes)
+        tensor([[20000, 20000],
+                [20000, 20000]], dtype=int32)
     """
-    return op(*(arg.to(output_dtype) if isinstance(arg, taeda.Tensor) else arg for arg in args))
+    wide = tree_map(lambda item: item.to(output_dtype) if isinstance(item, tensor.Tensor) else item, args)
+    return op(*wide).to(output_dtype)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["tree_flatten_spec"]
+from taeda.utils._pytree import PyTree, TreeSpec
+
+__all__ = ["PyTree", "TreeSpec", "register_pytree_flatten_spec", "tree_flatten_spec"]
 
 
 def tree_flatten_spec(pytree: Any, spec: Any) -> list[Any]:
@@ -15,3 +17,9 @@ def tree_flatten_spec(pytree: Any, spec: Any) -> list[Any]:
         spec: The form.
     """
     return list(spec.flatten_up_to(tuple(pytree) if spec.type is tuple else pytree))
+
+
+def register_pytree_flatten_spec(
+    cls: type, flatten_fn_spec: Any, flatten_fn_exact_match_spec: Any = None
+) -> None:
+    """Nothing is to be done: containers are taken apart as `utils._pytree` was told."""

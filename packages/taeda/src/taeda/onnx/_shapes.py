@@ -128,6 +128,18 @@ def _expand_as(g: GraphWriter, input: Value, other: Value) -> Value:
     return g.op("Expand", input, g.shape_of(other))
 
 
+@writes("broadcast_tensors")
+def _broadcast_tensors(g: GraphWriter, *tensors: Any) -> list[Value]:
+    given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    made = []
+    for one in given:
+        spread = one
+        for other in given:
+            spread = spread if other is one else g.op("Expand", spread, g.shape_of(other))
+        made.append(spread)
+    return made
+
+
 @writes("repeat", "tile")
 def _repeat(g: GraphWriter, input: Value, *sizes: Any, **named: Any) -> Value:
     times = listed((*sizes, *named.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from importlib import metadata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class SystemEnv(NamedTuple):
@@ -24,6 +24,27 @@ class SystemEnv(NamedTuple):
 
 
 _WORTH_NAMING = ("taeda", "numpy", "scipy", "torchvision", "timm", "einops", "opt-einsum", "safetensors")
+
+
+def run(command: str | list[str]) -> tuple[int, str, str]:
+    """The exit status of a command, and what it wrote to its two outputs."""
+    import subprocess
+
+    done = subprocess.run(
+        command, shell=isinstance(command, str), capture_output=True, text=True, errors="replace"
+    )
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+def get_pip_packages(run_lambda: Any = None, patterns: Any = None) -> tuple[str, str]:
+    """The word "pip", and the packages that matter with their versions, a line each."""
+    return "pip", "\n".join(_packages())
+
+
+def get_nvidia_driver_version(run_lambda: Any = None) -> str | None:
+    """The version of the driver of NVIDIA's GPUs; None where there is none."""
+    status, text, _ = (run_lambda or run)("nvidia-smi --query-gpu=driver_version --format=csv,noheader")
+    return text.splitlines()[0] if status == 0 and text else None
 
 
 def get_env_info() -> SystemEnv:

@@ -64,13 +64,24 @@ void adam(void* param_, const void* grad_, void* average_, void* square_, void* 
     }
     return;
   }
+  // The processor's own prefetching stops at the ends of pages, of which there are four at once.
+  constexpr int64_t block = 256 / sizeof(T), ahead = 4096 / sizeof(T);
+  for (int64_t b = 0; b < n; b += block) {
+    const int64_t end = n - b < block ? n : b + block;
+    for (int64_t i = b + ahead; i < n && i < b + ahead + block; i += 64 / int64_t(sizeof(T))) {
+      __builtin_prefetch(grad + i);
+      __builtin_prefetch(param + i, 1);
+      __builtin_prefetch(average + i, 1);
+      __builtin_prefetch(square + i, 1);
+    }
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T p = param[i] * shrink, g = sign * grad[i] + decay * p;
-    const T m = b1 * average[i] + c1 * g, v = b2 * square[i] + c2 * g * g;
-    average[i] = m;
-    square[i] = v;
-    param[i] = p - size * (m / (std::sqrt(v) * root + eps));
+    for (int64_t i = b; i < end; ++i) {
+      const T p = param[i] * shrink, g = sign * grad[i] + decay * p;
+      const T m = b1 * average[i] + c1 * g, v = b2 * square[i] + c2 * g * g;
+      average[i] = m;
+      square[i] = v;
+      param[i] = p - size * (m / (std::sqrt(v) * root + eps));
+    }
   }
 }
 

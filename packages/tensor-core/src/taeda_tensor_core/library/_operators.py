@@ -160,7 +160,10 @@ def _find_compiled(package: str, short: str) -> Operator:
 
 
 def find_package(package: str) -> types.ModuleType:
-    """Attribute of `ops` that is not there yet: a package whose operators a compiled plug-in has defined."""
+    """Attribute of `ops` that is not there yet: a package whose operators a compiled plug-in has defined.
+
+    Programs name PyTorch's packages before they ask for operators, so one of these is found without any.
+    """
     if package in _BUILT_IN:
         if package not in vars(_C.ops):
             setattr(_C.ops, package, _built_in(package))
@@ -169,8 +172,32 @@ def find_package(package: str) -> types.ModuleType:
         if name.startswith(f"{package}::") and _C._operator_functions(name)[1]:
             publish(name, op(name))
     if package not in vars(_C.ops):
-        raise AttributeError(f"module {_C.ops.__name__!r} has no attribute {package!r}")
+        if package not in _THEIRS:
+            raise AttributeError(f"module {_C.ops.__name__!r} has no attribute {package!r}")
+        return _Empty(package)
     return vars(_C.ops)[package]
+
+
+_THEIR_NAMES = (
+    "c10d c10d_functional debugprims export fsdp higher_order inductor inductor_prims mkl mkldnn mkldnn_prepacked "
+    "onednn prepacked prim prims rngprims sparse static_runtime streams symm_mem xnnpack _c10d_functional "
+    "_c10d_functional_autograd _dtensor _quantized"
+)
+#: Packages of operators that are always there in PyTorch.
+_THEIRS = frozenset(_THEIR_NAMES.split())
+
+
+class _Empty(types.ModuleType):
+    """A package that nothing has been defined in; what is defined later is found."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"{_C.ops.__name__}.{package}", f"Operators of {package}.")
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        if self._package in vars(_C.ops):
+            return getattr(vars(_C.ops)[self._package], name)
+        return _find_compiled(self._package, name)
 
 
 def _built_in(package: str) -> types.ModuleType:
@@ -228,7 +255,7 @@ class Library:
 
     @property
     def ns(self) -> str:
-        """The namespace, by PyTorch's name."""
+        """The package, under PyTorch's name for it."""
         return self.name
 
     def _keep(self, made: Any) -> Any:

@@ -143,8 +143,10 @@ def _default(parameter: inspect.Parameter) -> str:
     value = parameter.default
     if value is parameter.empty:
         return ""
-    if isinstance(value, str):
+    if isinstance(value, str | _C.device):
         return f'="{value}"'
+    if isinstance(value, _C.dtype):
+        return f"={str(value).rpartition('.')[2]}"
     if value is None or isinstance(value, bool | int | float):
         return f"={value}"
     if isinstance(value, _C.dtype):

@@ -175,6 +175,7 @@ _OVERLOAD_NAMES = (
     "scalarrayint sections self self_Tensor self_int self_scalar size sizes source_Storage "
     "source_Storage_storage_offset source_Tensor source_Tensor_storage_offset sparse_dim src stable start "
     "start_step step str_ord tensor_indices_or_sections tensor_lr tensor_qparams tensorarray tensorarrayint "
+    "dtype_layout tensor list sublist prim_Device prim_dtype prim_other hacked_twin Tensor_hacked_twin with_index "
     "tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar"
 )
 _OVERLOADS = frozenset(_OVERLOAD_NAMES.split())

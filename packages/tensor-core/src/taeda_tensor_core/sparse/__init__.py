@@ -25,9 +25,18 @@ from taeda_tensor_core.sparse._making import (
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
+from taeda_tensor_core.sparse._semi_structured import (
+    SparseSemiStructuredTensor,
+    SparseSemiStructuredTensorCUSPARSELT,
+    SparseSemiStructuredTensorCUTLASS,
+    to_sparse_semi_structured,
+)
 from taeda_tensor_core.sparse._tensor import SparseTensor
 
 __all__ = [
+    "SparseSemiStructuredTensor",
+    "SparseSemiStructuredTensorCUSPARSELT",
+    "SparseSemiStructuredTensorCUTLASS",
     "SparseTensor",
     "addmm",
     "check_sparse_tensor_invariants",
@@ -43,6 +52,7 @@ __all__ = [
     "sparse_csr_tensor",
     "spdiags",
     "sum",
+    "to_sparse_semi_structured",
 ]
 
 

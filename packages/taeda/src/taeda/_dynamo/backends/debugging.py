@@ -6,7 +6,16 @@ from typing import Any
 
 from taeda._dynamo._explain import ExplainOutput, explain
 
-__all__ = ["ExplainOutput", "aot_eager", "boxed_nop", "eager", "eager_noexcept", "explain", "torchscript"]
+__all__ = [
+    "ExplainOutput",
+    "aot_eager",
+    "boxed_nop",
+    "eager",
+    "eager_noexcept",
+    "explain",
+    "get_nop_func",
+    "torchscript",
+]
 
 
 def eager(gm: Any, fake_tensor_inputs: Any, **_: Any) -> Any:
@@ -22,3 +31,8 @@ def boxed_nop(fx_g: Any, example_inputs: Any) -> Any:
     from taeda._functorch.aot_autograd import make_boxed_func
 
     return make_boxed_func(fx_g)
+
+
+def get_nop_func() -> Any:
+    """What leaves a graph as it is."""
+    return eager

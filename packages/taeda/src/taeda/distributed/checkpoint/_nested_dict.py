@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda as torch
 
-__all__ = ["flatten_state_dict", "unflatten_state_dict"]
+__all__ = ["flatten_state_dict", "get_element", "set_element", "unflatten_state_dict"]
 
 
 def _keeps(value: Any) -> bool:
@@ -64,6 +64,18 @@ def set_element(root: Any, path: tuple, value: Any) -> None:
         root[path[-1]] = value
     else:
         root[_present(root, path[-1])] = value
+
+
+def get_element(root: Any, path: tuple, default_value: Any = None) -> Any:
+    """The value that keys lead to in nested dicts and lists, or another one where there is none."""
+    for key in path:
+        if isinstance(key, int) and isinstance(root, list):
+            if len(root) <= key:
+                return default_value
+        elif not isinstance(root, dict) or key not in root:
+            return default_value
+        root = root[key]
+    return root
 
 
 def _present(root: dict[Any, Any], key: Any) -> Any:

@@ -16,6 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+STATE_DICT_TYPE = dict[str, Any]
+
+
 @dataclass
 class ChunkStorageMetadata:
     """A part of a tensor: where it begins, and its shape."""

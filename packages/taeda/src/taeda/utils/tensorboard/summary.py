@@ -295,6 +295,54 @@ def pr_curve(
     return pr_curve_raw(tag, tp, fp, tn, fn, tp / np.maximum(least, tp + fp), tp / np.maximum(least, tp + fn))
 
 
+def mesh(
+    tag: str,
+    vertices: Any,
+    colors: Any = None,
+    faces: Any = None,
+    config_dict: dict[str, Any] | None = None,
+    display_name: str | None = None,
+    description: str | None = None,
+) -> Summary:
+    """Bodies of triangles, or clouds of points.
+
+    Args:
+        vertices: (batch, points, 3) places.
+        colors: (batch, points, 3) numbers from 0 to 255.
+        faces: (batch, triangles, 3) numbers of points.
+        config_dict: Settings of camera, light and material, as three.js names them.
+
+    Raises:
+        ValueError: One of them has another shape.
+    """
+    import json
+
+    from tensorboard.plugins.mesh import metadata
+    from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
+
+    parts = {"vertices": (vertices, MeshPluginData.VERTEX), "faces": (faces, MeshPluginData.FACE)}
+    parts["colors"] = (colors, MeshPluginData.COLOR)
+    given = {name: (make_np(x), kind) for name, (x, kind) in parts.items() if x is not None}
+    there = metadata.get_components_bitmask([kind for _, kind in given.values()])
+    settings = json.dumps(config_dict or {}, sort_keys=True)
+    made = Summary()
+    for name, (array, kind) in given.items():
+        if array.ndim != 3 or array.shape[-1] != 3:
+            raise ValueError(
+                f"add_mesh: argument '{name}' must have shape (batch, number, 3), found {array.shape}"
+            )
+        about = metadata.create_summary_metadata(
+            tag, display_name, kind, there, list(array.shape), description, json_config=settings
+        )
+        content = TensorProto(
+            dtype=DT_FLOAT,
+            float_val=array.astype(np.float32).reshape(-1).tolist(),
+            tensor_shape=_shape(*array.shape),
+        )
+        made.value.add(tag=metadata.get_instance_name(tag, kind), tensor=content, metadata=about)
+    return made
+
+
 def custom_scalars(layout: dict[str, dict[str, list[Any]]]) -> Summary:
     """Which charts are shown together: ``{category: {title: ["Multiline" or "Margin", tags]}}``."""
     from tensorboard.plugins.custom_scalar import layout_pb2 as made

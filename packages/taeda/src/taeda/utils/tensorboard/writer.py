@@ -421,9 +421,31 @@ class SummaryWriter:
         """Raises NotImplementedError: graphs are not written."""
         raise NotImplementedError("add_onnx_graph: graphs are not written")
 
-    def add_mesh(self, tag: str, vertices: Any, *args: Any, **kwargs: Any) -> None:
-        """Raises NotImplementedError: meshes are not written."""
-        raise NotImplementedError("add_mesh: meshes are not written")
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: dict[str, Any] | None = None,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write bodies of triangles, or clouds of points.
+
+        Args:
+            tag: Name.
+            vertices: (batch, points, 3) places.
+            colors: (batch, points, 3) numbers from 0 to 255.
+            faces: (batch, triangles, 3) numbers of points; without them points are shown.
+            config_dict: Settings of camera, light and material, as three.js names them.
+            global_step: Number of the step.
+            walltime: Seconds since 1970; now by default.
+
+        Raises:
+            ValueError: One of them has another shape.
+        """
+        self._add(made.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
 
     def flush(self) -> None:
         """Write what waits."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+default = default_hooks
+
 
 class DDPCommHookType(Enum):
     """Names of functions that average gradients; those of the first three are there."""
