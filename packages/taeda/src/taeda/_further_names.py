@@ -510,7 +510,6 @@ NAMES: dict[str, str] = {
     "mesh_scatter one_step_redistribute_cost pad_tensor redistribute_cost reduce_scatter_cost shard_dim_alltoall "
     "spec_to_bytes unpad_tensor",
     "distributed.tensor._shards_wrapper": "LocalShardsWrapper",
-    "distributed.tensor.debug._comm_mode": "_CommModeModuleTracker",
     "distributed.tensor.debug._op_coverage": "fwd_bwd_compiler get_inductor_decomp_graphs print_op_coverage_summary",
     "distributed.tensor.debug._visualize_sharding": "make_color_iter visualize_sharding=distributed.tensor.debug",
     "distributed.tensor.experimental._context_parallel":
