@@ -110,3 +110,14 @@ def test_options():
 def test_float32_shortest():
     value = struct.unpack("f", struct.pack("f", 0.1))[0]
     assert repr(taeda.tensor(value)) == "tensor(0.1000)"
+
+
+def test_a_precision_does_not_cut_small_numbers_off():
+    taeda.set_printoptions(precision=3)
+    assert repr(taeda.tensor([1.0, 2000.5, 0.001])) == "tensor([1.000e+00, 2.000e+03, 1.000e-03])"
+    assert repr(taeda.tensor([1.5, 20.0])) == "tensor([ 1.500, 20.000])"
+
+
+def test_lines_are_filled_to_their_width():
+    first = repr(taeda.arange(100000, 100009)).splitlines()
+    assert first == ["tensor([100000, 100001, 100002, 100003, 100004, 100005, 100006, 100007, 100008])"]

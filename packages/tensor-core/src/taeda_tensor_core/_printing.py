@@ -81,6 +81,8 @@ def _float_texts(values: Tensor) -> list[str]:
     scientific = options.sci_mode
     if scientific is None:
         scientific = largest >= 1e8 or smallest < 1e-4
+        # Where digits are cut off, small numbers beside large ones would lose theirs.
+        scientific |= options.precision is not None and largest > 1000 * smallest
     if scientific:
         return _scientific(values, numbers)
     if whole:
@@ -161,7 +163,7 @@ def _nested(sizes: tuple[int, ...], full: tuple[int, ...], take: Callable[[], st
 def _wrapped(items: list[str], indent: int) -> str:
     """Items joined by commas, broken into lines of the allowed width."""
     width = max(map(len, items), default=0) + 2
-    per_line = max(1, (options.linewidth - indent) // width)
+    per_line = max(1, (options.linewidth + 1 - indent) // width)  # no comma and space at its end
     lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
     return (",\n" + " " * indent).join(lines)
 
