@@ -162,7 +162,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
     if isinstance(first, int):
         return tensor.tensor(list(batch))
     if isinstance(first, (str, bytes)):
-        return batch  # as it is, so a tuple for an item of samples
+        return batch if isinstance(batch, tuple) else list(batch)
     if isinstance(first, Mapping):
         _expect_keys(batch, first)
         entries = joined([item[key] for item in batch] for key in first)
