@@ -112,6 +112,9 @@ def entry(module: ModuleType, name: str, value: Any) -> str | None:
     home = getattr(value, "__module__", None)
     if not isinstance(home, str) or home.partition(".")[0] in FOREIGN.split() or not home.startswith("torch"):
         return None
+    made = callable(value) and type(value).__module__.startswith("torch") and not name.startswith("_")
+    if made and not inspect.isclass(value):  # an operator of PyTorch's
+        return name
     if not (inspect.isclass(value) or inspect.isfunction(value)):
         return None
     if home != module.__name__:

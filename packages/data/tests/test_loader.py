@@ -434,3 +434,15 @@ def test_a_loader_may_say_itself_what_is_read():
             return self.batch_sampler
 
     assert list(ByBatch(Slices(), batch_size=2)) == [[0, 10], [20, 30], [40]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_strings_that_are_items_of_samples_make_a_tuple(workers):
+    samples = [(i, str(i), {"name": str(i)}) for i in range(4)]
+    batches = [batch[1:] for batch in data.DataLoader(samples, batch_size=2, num_workers=workers)]
+    assert batches == [[("0", "1"), {"name": ["0", "1"]}], [("2", "3"), {"name": ["2", "3"]}]]
+
+
+def test_length_without_batches_is_that_of_the_sampler():
+    assert len(data.DataLoader(range(7), batch_size=None, sampler=[0, 0, 1])) == 3
+    assert len(data.DataLoader(range(7), batch_size=None)) == 7

@@ -391,6 +391,31 @@ def recomputed() -> None:
         assert value.item() == expected
 
 
+def exchanges() -> None:
+    """How often parallel layers exchange tensors, forward and backward, and by which module."""
+    from taeda.distributed.tensor.debug import CommDebugMode
+
+    mesh, operators = init_device_mesh("cpu", (SIZE,)), torch.ops.c10d_functional
+    net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4)).double()
+    parallelize_module(net, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
+    with CommDebugMode() as mode:
+        made = net(numbers(1, 2, 4).requires_grad_())
+    assert mode.get_total_counts() == 1 and mode.get_comm_counts() == {operators.all_reduce: 1}
+    assert mode.comm_module_counts["Sequential"]["forward"] == {operators.all_reduce: 1}
+    assert mode.get_comm_counts()[operators.broadcast] == 0
+    assert "all_reduce: 1" in mode.generate_comm_debug_tracing_table()
+    with mode:
+        made.sum().backward()
+        dist.all_gather([torch.zeros(1)] * SIZE, torch.ones(1))
+    assert mode.get_comm_counts()[operators.all_gather_into_tensor] == 1
+    net(numbers(1, 2, 4))
+    assert mode.get_total_counts() == sum(mode.get_comm_counts().values())
+    group = dist.group.WORLD.group_name
+    assert operators.all_reduce(torch.ones(2), "sum", group).tolist() == [SIZE, SIZE]
+    assert operators.all_gather_into_tensor(torch.ones(1), SIZE, group).shape == (SIZE,)
+    assert operators.reduce_scatter_tensor(torch.ones(SIZE), "sum", SIZE, group).tolist() == [SIZE]
+
+
 def main() -> None:
     dist.init_process_group("gloo")
     globals()[sys.argv[1]]()

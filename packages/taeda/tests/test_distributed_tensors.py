@@ -11,7 +11,7 @@ import pytest
 PROGRAM = Path(__file__).with_name("distributed_tensor_program.py")
 PARTS = (
     "meshes", "layouts", "grids", "parallel_layers", "fully_sharded", "flattened", "checkpoints", "shared_states",
-    "different_lengths", "recomputed",
+    "different_lengths", "recomputed", "exchanges",
 )  # fmt: skip
 
 

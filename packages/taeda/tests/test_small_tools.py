@@ -458,3 +458,35 @@ def test_what_is_there_by_name_says_so_when_it_is_used():
     with pytest.raises(ImportError):
         importlib.import_module("taeda.fx.passes.no_such_module")
     assert not taeda.mtia.is_available() and taeda.mtia.device_count() == 0
+
+
+def test_a_warning_is_given_once():
+    from taeda._dynamo.utils import warn_once
+
+    with pytest.warns(UserWarning, match="only once"):
+        warn_once("only once")
+    warn_once("only once")
+
+
+def test_a_module_hides_no_function_of_its_name():
+    from taeda._library.custom_ops import custom_op
+    from taeda._library.infer_schema import infer_schema
+
+    def twice(x: taeda.Tensor) -> taeda.Tensor:
+        return x * 2
+
+    assert callable(taeda.library.infer_schema) and infer_schema is taeda.library.infer_schema
+    assert taeda.library.infer_schema(twice, mutates_args=()) == "(Tensor x) -> Tensor"
+    assert custom_op is taeda.library.custom_op
+
+
+def test_rules_for_a_compiler_that_is_not_there_are_taken_and_never_asked():
+    from taeda._inductor.decomposition import register_decomposition
+    from taeda._inductor.lowering import make_fallback, register_lowering
+
+    def rule(x):
+        return x
+
+    assert register_lowering(taeda.ops.aten.sin.default)(rule) is rule
+    make_fallback(taeda.ops.aten.sin.default)
+    assert register_decomposition([taeda.ops.aten.sin.default], registry={})(rule) is rule

@@ -169,3 +169,12 @@ def test_absent_devices_are_failed_assertions_too():
     for use in (lambda: tc.ones(2, device=ABSENT), lambda: tc.ones(2).to(ABSENT)):
         with pytest.raises(AssertionError, match=f"unknown device '{ABSENT}'"):
             use()
+
+
+def test_programs_ask_which_kernels_could_compute_an_attention():
+    from taeda_tensor_core.backends import cuda
+
+    x = tc.ones(1, 1, 2, 4)
+    given = cuda.SDPAParams(x, x, x, None, 0.0, True, False)
+    assert given.query is x and given.is_causal and given.attn_mask is None
+    assert not (cuda.can_use_flash_attention(given) or cuda.can_use_efficient_attention(given))

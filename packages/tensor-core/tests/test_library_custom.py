@@ -530,6 +530,19 @@ def test_a_function_that_comes_before_its_operator_waits_for_it():
         late.define("twice(Tensor x) -> Tensor")
         late.define("thrice(Tensor x) -> Tensor")
         x = taeda.tensor([1.0, 2.0])
+        assert late.ns == "waits_here"
         assert taeda.ops.waits_here.twice(x).tolist() == [2.0, 4.0]
         assert taeda.ops.waits_here.thrice(x).tolist() == [3.0, 6.0]
     early.remove()
+
+
+def test_schemas_name_dtypes_that_are_defaults():
+    def cast(x: Tensor, dtype: taeda.dtype = taeda.float64) -> Tensor:
+        return x.to(dtype) + 1
+
+    schema = library.infer_schema(cast, mutates_args=())
+    assert schema.endswith("dtype=float64) -> Tensor")
+    with library.Library("casts_here", "DEF") as lib:
+        lib.define("cast" + schema)
+        lib.impl("cast", cast, "CPU")
+        assert taeda.ops.casts_here.cast(taeda.ones(2)).dtype is taeda.float64

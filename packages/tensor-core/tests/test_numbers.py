@@ -251,7 +251,11 @@ def test_other_errors_name_the_called_operator():
 
 
 def test_types_of_python_stand_for_dtypes():
-    assert taeda.finfo(float).dtype is taeda.float64 and taeda.finfo(complex).eps == 2.0**-52
+    assert (
+        taeda.finfo(float).dtype == "float64"
+        and taeda.iinfo(int).dtype == "int64"
+        and taeda.finfo(complex).eps == 2.0**-52
+    )
     assert taeda.iinfo(int).max == 2**63 - 1
     with pytest.raises(TypeError, match="floating"):
         taeda.finfo(int)

@@ -187,3 +187,10 @@ def test_whole_numbers_stay_below_the_upper_end(dtype):
 @pytest.mark.parametrize("dtype", HALVES_AND_FLOATS, ids=str)
 def test_exponential_numbers_are_positive(dtype):
     assert taeda.empty(300_000, dtype=dtype).exponential_(1e4).min().item() > 0
+
+
+def test_seeds_may_be_given_by_name():
+    assert taeda.manual_seed(seed=11) is taeda.random.default_generator
+    first = taeda.rand(3)
+    taeda.random.manual_seed(seed=11)
+    assert taeda.equal(first, taeda.rand(3))

@@ -108,9 +108,9 @@ default_collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] = {}
 def default_collate(batch: Sequence[Any]) -> Any:
     """Joins samples along a new first dimension.
 
-    Tensors and arrays are stacked, numbers become a tensor (float64 for float, int64 for int), strings stay a list;
-    mappings, named tuples, dataclasses and sequences are joined item by item. Types that are entered in
-    `default_collate_fn_map` are joined as that says.
+    Tensors and arrays are stacked, numbers become a tensor (float64 for float, int64 for int), strings stay a
+    list, or a tuple where they are items of sequences; mappings, named tuples, dataclasses and sequences are joined
+    item by item. Types that are entered in `default_collate_fn_map` are joined as that says.
 
     Raises:
         TypeError: samples of a type that cannot be joined. ValueError: sequences of different lengths.
@@ -118,7 +118,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Example:
         >>> default_collate([(1, "a"), (2, "b")])
-        [tensor([1, 2]), ['a', 'b']]
+        [tensor([1, 2]), ('a', 'b')]
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
@@ -162,7 +162,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
     if isinstance(first, int):
         return tensor.tensor(list(batch))
     if isinstance(first, (str, bytes)):
-        return list(batch)
+        return batch if isinstance(batch, tuple) else list(batch)
     if isinstance(first, Mapping):
         _expect_keys(batch, first)
         entries = joined([item[key] for item in batch] for key in first)

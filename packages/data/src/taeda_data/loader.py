@@ -193,6 +193,8 @@ class DataLoader(Generic[T_co]):
         """Number of batches of an epoch; TypeError for a data set without a length."""
         if self.batch_sampler is not None:
             return len(self.batch_sampler)  # type: ignore[arg-type]
+        if not self._batched and self.sampler is not None:
+            return len(self.sampler)  # type: ignore[arg-type]
         n = len(self.dataset)  # type: ignore[arg-type]
         if not self._batched:
             return n

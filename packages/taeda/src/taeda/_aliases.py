@@ -30,9 +30,6 @@ SLOTS = {
 PARTS = {
     "taeda.memory": ("profiler", "memory"),
     "taeda.utils._python_dispatch": ("tensor", "python_dispatch"),
-    "taeda._library": ("tensor", "library"),
-    "taeda._library.custom_ops": ("tensor", "library"),
-    "taeda._library.infer_schema": ("tensor", "library"),
     "taeda.autograd.profiler": ("profiler", "autograd_profiler"),
     "taeda.autograd.profiler_util": ("profiler", "autograd_profiler"),
     "taeda.cuda.comm": ("nn", "parallel.comm"),
@@ -175,9 +172,9 @@ def _announce_inner(name: str) -> None:
 
 #: Modules beside the slots of which only the names are there.
 ALONE = frozenset({
-    "taeda._awaits", "taeda._classes", "taeda._custom_op", "taeda._dispatch", "taeda._lazy", "taeda._linalg_utils",
-    "taeda._lobpcg", "taeda._python_dispatcher", "taeda._sources", "taeda._streambase", "taeda._utils_internal",
-    "taeda.nativert", "taeda.numa",
+    "taeda._awaits", "taeda._classes", "taeda._custom_op", "taeda._dispatch", "taeda._lazy", "taeda._library",
+    "taeda._linalg_utils", "taeda._lobpcg", "taeda._python_dispatcher", "taeda._sources", "taeda._streambase",
+    "taeda._utils_internal", "taeda.nativert", "taeda.numa",
 })  # fmt: skip
 
 

@@ -65,7 +65,8 @@ NAMES = {
     "_inductor.async_compile": "AsyncCompile",
     "_inductor.codecache": "CppCodeCache FxGraphCache PyCodeCache code_hash get_path",
     "_inductor.codegen": "",
-    "_inductor.codegen.common": "BackendFeature Kernel OpOverrides register_backend_for_device",
+    "_inductor.codegen.common": "BackendFeature Kernel OpOverrides "
+    "register_backend_for_device=taeda._inductor.utils.unread",
     "_inductor.codegen.cpp": "CppKernel CppScheduling",
     "_inductor.codegen.triton": "TritonKernel TritonScheduling",
     "_inductor.codegen.wrapper": "PythonWrapperCodegen WrapperCodeGen",
@@ -92,8 +93,9 @@ NAMES = {
     "_inductor.metrics": "reset",
     "_inductor.output_code": "CompiledFxGraph OutputCode",
     "_inductor.pattern_matcher": "Arg CallFunction CallFunctionVarArgs Ignored KeywordArg Match MultiOutputPattern "
-    "PatternExpr PatternMatcherPass PatternPrettyPrinter fwd_only gen_pattern joint_fwd_bwd register_graph_pattern "
-    "register_lowering_pattern register_replacement "
+    "PatternExpr PatternMatcherPass PatternPrettyPrinter fwd_only gen_pattern joint_fwd_bwd "
+    "register_graph_pattern=taeda._inductor.utils.unread register_lowering_pattern=taeda._inductor.utils.unread "
+    "register_replacement=taeda._inductor.utils.unread "
     "stable_topological_sort=taeda.fx.passes.tools_common.legalize_graph",
     "_inductor.runtime": "",
     "_inductor.runtime.benchmarking": "Benchmarker TritonBenchmarker benchmarker",
@@ -156,7 +158,7 @@ def _same_graph(gm: Any, *sample_args: Any) -> Any:
 _REAL: dict[str, dict[str, Any]] = {
     "cuda.amp.common": {"amp_definitely_not_available": _no_autocast},
     "fx.passes.reinplace": {"reinplace": _same_graph},
-}
+}  # fmt: skip
 
 
 def has(name: str) -> bool:

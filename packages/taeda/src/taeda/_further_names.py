@@ -59,24 +59,28 @@ NAMES: dict[str, str] = {
     "_functorch.utils": "enable_single_level_autograd_function exposed_in=utils._exposed_in unwrap_dead_wrappers",
     "_higher_order_ops.auto_functionalize":
     "AliasViewInfo AsStridedViewInfo AutoFunctionalized AutoFunctionalizedV2 FunctionalCallableWithEpilogue "
-    "NotView SchemaHolder SliceViewInfo ViewInfo auto_functionalized_dense auto_functionalized_fake "
-    "auto_functionalized_func auto_functionalized_proxy auto_functionalized_v2_dense auto_functionalized_v2_fake "
-    "auto_functionalized_v2_func auto_functionalized_v2_proxy can_auto_functionalize do_auto_functionalize "
-    "do_auto_functionalize_v2 get_base get_mutable_args get_mutable_args_from_schema is_alias "
-    "read_view_information_from_args try_use_slice write_view_information_to_args",
+    "NotView SchemaHolder SliceViewInfo ViewInfo auto_functionalized auto_functionalized_dense "
+    "auto_functionalized_fake auto_functionalized_func auto_functionalized_proxy auto_functionalized_v2 "
+    "auto_functionalized_v2_dense auto_functionalized_v2_fake auto_functionalized_v2_func "
+    "auto_functionalized_v2_proxy can_auto_functionalize do_auto_functionalize do_auto_functionalize_v2 get_base "
+    "get_mutable_args get_mutable_args_from_schema is_alias read_view_information_from_args try_use_slice "
+    "write_view_information_to_args",
     "_higher_order_ops.effects":
-    "WithEffects handle_effects has_aliasing has_effects new_token_tensor with_effects_dense with_effects_fake "
-    "with_effects_functional with_effects_proxy",
+    "WithEffects call_torchbind handle_effects has_aliasing has_effects hop_print invoke_leaf_function "
+    "new_token_tensor with_effects with_effects_dense with_effects_fake with_effects_functional "
+    "with_effects_proxy",
     "_higher_order_ops.invoke_subgraph":
     "InvokeSubgraphAutogradOp InvokeSubgraphHOP NestedCompileRegionOptions OutputMetadata create_fw_bw_graph "
     "get_invoke_subgraph_cache get_invoke_subgraph_compile_options get_non_differentiable_indices "
-    "get_output_metadata invoke_subgraph_inductor_compile invoke_subgraph_infer invoke_subgraph_placeholder "
-    "mark_compile_region trace_joint_graph trace_joint_graph_as_bwd warn_and_trace_duplicate_backward",
+    "get_output_metadata invoke_subgraph invoke_subgraph_inductor_compile invoke_subgraph_infer "
+    "invoke_subgraph_placeholder mark_compile_region trace_joint_graph trace_joint_graph_as_bwd "
+    "warn_and_trace_duplicate_backward",
     "_higher_order_ops.strict_mode":
-    "StrictMode inner strict_mode_fake_tensor_mode strict_mode_func strict_mode_op_dense trace_strict_mode",
+    "StrictMode inner strict_mode_fake_tensor_mode strict_mode_func strict_mode_op strict_mode_op_dense "
+    "trace_strict_mode",
     "_higher_order_ops.torchbind":
-    "CallTorchBind call_torchbind_fake call_torchbind_func call_torchbind_impl enable_torchbind_tracing inner "
-    "torchbind_method_redispatch",
+    "CallTorchBind call_torchbind call_torchbind_fake call_torchbind_func call_torchbind_impl "
+    "enable_torchbind_tracing inner torchbind_method_redispatch",
     "_lazy.closure": "AsyncClosureHandler ClosureHandler add_step_closure run_step_closures",
     "_lazy.computation": "get_graph_hash get_tensors_ts_device_data_node run_cached_graph",
     "_lazy.config": "get_force_fallback set_force_fallback set_reuse_ir",
@@ -253,10 +257,10 @@ NAMES: dict[str, str] = {
     "EqualizationQConfig _InputEqualizationObserver _WeightEqualizationObserver calculate_equalization_scale "
     "clear_weight_quant_obs_node convert_eq_obs custom_module_supports_equalization "
     "fused_module_supports_equalization get_equalization_qconfig_dict get_layer_sqnr_dict "
-    "get_op_node_and_weight_eq_obs is_equalization_observer maybe_get_next_equalization_scale "
-    "maybe_get_next_input_eq_obs maybe_get_weight_eq_obs_node nn_module_supports_equalization "
-    "node_supports_equalization remove_node reshape_scale scale_input_observer scale_weight_functional "
-    "scale_weight_node update_obs_for_equalization",
+    "get_op_node_and_weight_eq_obs input_equalization_observer is_equalization_observer "
+    "maybe_get_next_equalization_scale maybe_get_next_input_eq_obs maybe_get_weight_eq_obs_node "
+    "nn_module_supports_equalization node_supports_equalization remove_node reshape_scale scale_input_observer "
+    "scale_weight_functional scale_weight_node update_obs_for_equalization weight_equalization_observer",
     "ao.quantization.fx._lower_to_native_backend":
     "fold_weight is_copy_node is_default_node is_dequantize_node is_fixed_qparams_node "
     "is_general_tensor_shape_node is_get_tensor_info_node is_getattr_tensor_metadata_node is_other_node "
@@ -264,7 +268,8 @@ NAMES: dict[str, str] = {
     "ao.quantization.fx._model_report": "",
     "ao.quantization.fx._model_report.detector":
     "DetectorBase DetectorQConfigInfo DynamicStaticDetector InputWeightEqualizationDetector OutlierDetector "
-    "PerChannelDetector",
+    "PerChannelDetector default_dynamic_quant_observer default_observer default_per_channel_weight_observer "
+    "default_weight_observer",
     "ao.quantization.fx._model_report.model_report": "ModelReport",
     "ao.quantization.fx._model_report.model_report_observer": "ModelReportObserver",
     "ao.quantization.fx._model_report.model_report_visualizer": "ModelReportVisualizer",
@@ -277,7 +282,7 @@ NAMES: dict[str, str] = {
     "FusedGraphModule ObservedGraphModule ObservedStandaloneGraphModule QuantizedGraphModule",
     "ao.quantization.fx.lower_to_fbgemm": "lower_to_fbgemm",
     "ao.quantization.fx.lower_to_qnnpack": "lower_to_qnnpack",
-    "ao.quantization.fx.lstm_utils": "",
+    "ao.quantization.fx.lstm_utils": "default_weight_fake_quant default_weight_observer",
     "ao.quantization.fx.match_utils": "",
     "ao.quantization.fx.pattern_utils":
     "get_default_fusion_patterns get_default_output_activation_post_process_map get_default_quant_patterns",
@@ -474,7 +479,7 @@ NAMES: dict[str, str] = {
     "distributed.pipelining._IR":
     "DetachExecutor LossWrapper MultiUseParameterConfig:TRANSMIT,REPLICATE Pipe PipeSequential PipeSplitWrapper "
     "SplitPoint:BEGINNING,END TrivialLossWrapper _LinearNodeList _NodeReference annotate_split_points "
-    "get_submod_name pipe_split pipeline",
+    "aten_pipe_split_alias get_submod_name pipe_split pipeline",
     "distributed.pipelining._backward":
     "construct_reverse_graph get_param_groups reverse_closure stage_backward stage_backward_input "
     "stage_backward_weight",
@@ -505,7 +510,6 @@ NAMES: dict[str, str] = {
     "mesh_scatter one_step_redistribute_cost pad_tensor redistribute_cost reduce_scatter_cost shard_dim_alltoall "
     "spec_to_bytes unpad_tensor",
     "distributed.tensor._shards_wrapper": "LocalShardsWrapper",
-    "distributed.tensor.debug._comm_mode": "_CommModeModuleTracker",
     "distributed.tensor.debug._op_coverage": "fwd_bwd_compiler get_inductor_decomp_graphs print_op_coverage_summary",
     "distributed.tensor.debug._visualize_sharding": "make_color_iter visualize_sharding=distributed.tensor.debug",
     "distributed.tensor.experimental._context_parallel":
@@ -517,14 +521,14 @@ NAMES: dict[str, str] = {
     "_PerDocumentHeadTailLoadBalancer=distributed.tensor.experimental._context_parallel._load_balancer "
     "_RotateMethod=distributed.tensor.experimental._context_parallel._attention "
     "context_parallel=distributed.tensor.experimental "
-    "context_parallel_unshard=distributed.tensor.experimental._context_parallel._attention "
+    "context_parallel_unshard=distributed.tensor.experimental._context_parallel._attention flex_cp_allgather "
     "set_rotate_method=distributed.tensor.experimental._context_parallel._attention",
     "distributed.tensor.experimental._context_parallel._attention":
     "_AllGatherRotater _AllToAllRotater _AttentionOp _CausalBehavior:SKIP,NOT_IS_CAUSAL,IS_CAUSAL "
     "_ContextParallel _ContextParallelOptions _DispatchMode:MONKEY_PATCH,MODULE_WRAPPER _RingRotater "
     "_RotateMethod:ALL_TO_ALL,ALL_GATHER _SDPAMerger context_parallel=distributed.tensor.experimental "
     "context_parallel_unshard set_rotate_method",
-    "distributed.tensor.experimental._context_parallel._cp_custom_ops": "",
+    "distributed.tensor.experimental._context_parallel._cp_custom_ops": "flex_cp_allgather flex_cp_allgather_backward",
     "distributed.tensor.experimental._context_parallel._load_balancer":
     "_HeadTailLoadBalancer _LoadBalancer _PTRRLoadBalancer _PerDocumentHeadTailLoadBalancer",
     "distributed.tensor.experimental._context_parallel._sharding_rules":
@@ -569,12 +573,12 @@ NAMES: dict[str, str] = {
     "fx.experimental.rewriter": "AST_Rewriter RewritingTracer",
     "fx.experimental.schema_type_annotation": "AnnotateTypesWithSchema",
     "fx.experimental.unification":
-    "Var=fx.experimental.unification.variable reify=fx.experimental.unification.core "
-    "unifiable=fx.experimental.unification.more var=fx.experimental.unification.variable "
+    "Var=fx.experimental.unification.variable isvar reify=fx.experimental.unification.core "
+    "unifiable=fx.experimental.unification.more unify var=fx.experimental.unification.variable "
     "variables=fx.experimental.unification.variable vars=fx.experimental.unification.variable",
-    "fx.experimental.unification.core": "reify",
+    "fx.experimental.unification.core": "reify unify",
     "fx.experimental.unification.dispatch": "",
-    "fx.experimental.unification.match": "Dispatcher VarDispatcher edge match ordering supercedes",
+    "fx.experimental.unification.match": "Dispatcher VarDispatcher edge isvar match ordering supercedes unify",
     "fx.experimental.unification.more": "reify_object unifiable unify_object",
     "fx.experimental.unification.multipledispatch":
     "Dispatcher=fx.experimental.unification.multipledispatch.dispatcher "
@@ -596,7 +600,7 @@ NAMES: dict[str, str] = {
     "assoc assoc_in dissoc first get_in getter groupby itemfilter itemmap keyfilter keymap merge merge_with "
     "update_in valfilter valmap",
     "fx.experimental.unification.utils": "freeze hashable raises reverse_dict transitive_get xfail",
-    "fx.experimental.unification.variable": "Var var variables vars",
+    "fx.experimental.unification.variable": "Var isvar var variables vars",
     "fx.experimental.unify_refinements":
     "check_for_type_equality convert_eq infer_symbolic_types infer_symbolic_types_single_pass "
     "substitute_all_types substitute_solution_one_type unify_eq",
@@ -725,7 +729,7 @@ NAMES: dict[str, str] = {
     "quantization.fuser_method_mappings": "",
     "quantization.fx":
     "convert=ao.quantization.fx.convert fuse=ao.quantization.fx.fuse prepare=ao.quantization.fx.prepare",
-    "quantization.fx._equalize": "",
+    "quantization.fx._equalize": "input_equalization_observer weight_equalization_observer",
     "quantization.fx.convert": "",
     "quantization.fx.fuse": "",
     "quantization.fx.fusion_patterns": "",

@@ -76,6 +76,10 @@ def lookup(name: str) -> object:
         return import_module(f"taeda.{name}")
     if name in PACKAGES:
         return _package(name)
+    if name == "_library":
+        from importlib import import_module
+
+        return import_module(f"taeda.{name}")
     if name in OWN_NAMES:
         from importlib import import_module
 

@@ -122,7 +122,8 @@ Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, const std::o
         shape_text(input.sizes()));
   if (mode == "constant") return ops::constant_pad_nd(input, pad, value.value_or(Scalar(int64_t(0))));
   const Mode known = mode_of(mode);
-  check(!value, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '", mode, "'");
+  check(!value || value->to_double() == 0, ErrorKind::Value, "pad: argument 'value' is for mode 'constant', got mode '",
+        mode, "'");
   if (pad.empty()) return ops::clone(input);
   if (fills_borders(input, pad)) return with_borders(input, pad, known);
   Tensor padded = input;

@@ -60,7 +60,7 @@ from taeda_tensor_core._modes import enable_grad, inference_mode, no_grad, set_g
 from taeda_tensor_core._overridable import overridable  # noqa: E402
 from taeda_tensor_core._printing import set_printoptions  # noqa: E402
 from taeda_tensor_core._unique import unique, unique_consecutive  # noqa: E402
-from taeda_tensor_core.random import get_rng_state, initial_seed, seed, set_rng_state  # noqa: E402
+from taeda_tensor_core.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from taeda_tensor_core.streams import Event, Stream, current_stream, set_stream  # noqa: E402
 
 ops = _C.ops

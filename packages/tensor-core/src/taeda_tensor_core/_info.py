@@ -79,7 +79,7 @@ class finfo:
         min: Smallest finite number, which is -max.
         tiny: Smallest positive normal number, also `smallest_normal`.
         resolution: 10 to the number of decimal digits that always survive, as a fraction.
-        dtype: The real floating dtype.
+        dtype: The real floating dtype's name.
 
     Raises:
         TypeError: The dtype is not floating or complex.
@@ -96,8 +96,8 @@ class finfo:
                 f"finfo: argument 'dtype' must be a floating or complex dtype, found {given!r}; use iinfo for integers"
             )
         mantissa, high, low, digits = _FLOATS[name]
-        self.dtype = getattr(_C, name)
-        self.bits = self.dtype.itemsize * 8
+        self.dtype = name
+        self.bits = getattr(_C, name).itemsize * 8
         self.eps = 2.0**-mantissa
         self.max = _LARGEST.get(name, (2.0 - self.eps) * 2.0**high)
         self.min = _LEAST.get(name, -self.max)
@@ -108,7 +108,7 @@ class finfo:
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype.name})"
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
         )
 
 
@@ -119,7 +119,7 @@ class iinfo:
         bits: Bits of one element.
         max: Largest number.
         min: Smallest number.
-        dtype: The dtype.
+        dtype: The dtype's name.
 
     Raises:
         TypeError: The dtype is no integer dtype.
@@ -134,13 +134,13 @@ class iinfo:
             raise TypeError(
                 f"iinfo: argument 'dtype' must be an integer dtype, found {dtype!r}; use finfo for floating dtypes"
             )
-        self.dtype = dtype
+        self.dtype = name
         self.bits = dtype.itemsize * 8
         self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
         self.max = 2 ** (self.bits - dtype.is_signed) - 1
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype.name})"
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
 #: What tensors tell that wrap others and are recorded by nobody: functions of the tensor, by the attribute's name.

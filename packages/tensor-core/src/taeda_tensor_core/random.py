@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from taeda_tensor_core import _C
-from taeda_tensor_core._C import Generator, Tensor, manual_seed
+from taeda_tensor_core._C import Generator, Tensor
 
 __all__ = [
     "default_generator",
@@ -19,6 +19,24 @@ __all__ = [
     "set_rng_state",
     "thread_safe_generator",
 ]
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generators of all devices, also of those that appear later.
+
+    Args:
+        seed: An integer from -2**63 to 2**64 - 1.
+
+    Returns:
+        The cpu's generator.
+
+    Example:
+        >>> first = taeda.manual_seed(0), taeda.rand(2)
+        >>> again = taeda.manual_seed(seed=0), taeda.rand(2)
+        >>> taeda.equal(first[1], again[1])
+        True
+    """
+    return _C.manual_seed(seed)
 
 
 #: The generator that operators on the cpu use when none is given.

@@ -21,7 +21,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise NotImplementedError(
             f"pad: argument 'mode' must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}"
         )
-    if value is not None:
+    if value:
         raise ValueError(f"pad: argument 'value' is for mode 'constant', got mode {mode!r}")
     for i in range(len(pad) // 2):
         input = _pad_by_index(input, input.dim() - 1 - i, int(pad[2 * i]), int(pad[2 * i + 1]), mode)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import functools
+import warnings
 from typing import Any
 
 import taeda
@@ -22,6 +24,12 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> str:
 counters: collections.defaultdict[str, collections.Counter[str]] = collections.defaultdict(
     collections.Counter
 )
+
+
+@functools.cache
+def warn_once(msg: str, stacklevel: int = 1) -> None:
+    """Warn of something the first time that it is said."""
+    warnings.warn(msg, stacklevel=stacklevel + 2)
 
 
 def clone_input(x: Any, *, dtype: Any = None) -> Any:

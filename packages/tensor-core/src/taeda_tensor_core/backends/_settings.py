@@ -10,11 +10,23 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from taeda_tensor_core._build_facts import get_library_dir
 
 __all__ = ["DEVICE_INDEPENDENT", "device_settings", "settings"]
+
+
+class SDPAParams(NamedTuple):
+    """The arguments of an attention, about which programs ask which kernels could compute it."""
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
 
 
 class Settings(ModuleType):
@@ -246,6 +258,7 @@ def _device_answers(kind: str) -> dict[str, Any]:
         "is_macos_or_newer": _no,
         "is_macos13_or_newer": _no,
         "is_flash_attention_available": _no,
+        "SDPAParams": SDPAParams,
         "can_use_flash_attention": _no,
         "can_use_efficient_attention": _no,
         "can_use_cudnn_attention": _no,

@@ -149,6 +149,8 @@ def _default(parameter: inspect.Parameter) -> str:
         return f"={str(value).rpartition('.')[2]}"
     if value is None or isinstance(value, bool | int | float):
         return f"={value}"
+    if isinstance(value, _C.dtype):
+        return f"={value.name}"
     raise ValueError(f"infer_schema: the default of parameter '{parameter.name}' cannot be told: {value!r}")
 
 

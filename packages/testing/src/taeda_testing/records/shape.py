@@ -306,6 +306,7 @@ def _pads(dtype: str, rng: np.random.Generator) -> Iterator[Sample]:
             yield Sample((random_array(rng, shape, dtype), pad, mode))
     for mode in ("replicate", "circular"):
         yield Sample((random_array(rng, (2, 5), dtype), (-1, 2), mode))
+    yield Sample((random_array(rng, (2, 5), dtype), (1, 2), "reflect", 0))
     yield Sample((random_array(rng, (2, 3), dtype), (1, -1, 0, 2), "constant", 1))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["visualize_sharding"]
+from taeda.distributed.tensor.debug._comm_mode import CommDebugMode
+
+__all__ = ["CommDebugMode", "visualize_sharding"]
 
 
 def visualize_sharding(dtensor: Any, header: str = "", use_rich: bool = False) -> None:
