@@ -51,8 +51,8 @@ class Gradients {
 /// What a hook of a tensor has returned in a gradient's place.
 Tensor replaced(Tensor by, const OutputInfo& info) {
   if (!is_differentiable(by.dtype()) || (info.known && !std::ranges::equal(by.sizes(), IntSpan(info.sizes))))
-    fail(ErrorKind::Runtime, "tensor hook returned an invalid gradient: it is ", taeda::describe(by), ", expected ",
-         name(info.dtype), shape_text(info.sizes));
+    fail(ErrorKind::Runtime, "tensor hook returned an invalid gradient: it has shape ", shape_text(by.sizes()),
+         " and dtype ", name(by.dtype()), ", expected shape ", shape_text(info.sizes), " and dtype ", name(info.dtype));
   return fit_gradient(std::move(by), info, "tensor hook", 0);
 }
 
