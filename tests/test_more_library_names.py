@@ -449,8 +449,7 @@ def test_names_of_a_compilers_inside_can_be_imported():
     for kind in (LocalSource, PatternMatcherPass):
         with pytest.raises(NotImplementedError, match="no compiler"):
             kind()
-    with pytest.raises(NotImplementedError, match=r"register_lowering"):
-        register_lowering(taeda.add)
+    assert register_lowering(taeda.add)(len) is len  # there is no compiler that would ask for it
     assert taeda.compile(taeda.exp, backend=compile_fx)(taeda.zeros(1)).item() == 1
 
 

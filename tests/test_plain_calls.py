@@ -14,9 +14,9 @@ for inputs, targets in loader:
     optimizer.zero_grad()
     torch.nn.functional.cross_entropy(model(inputs), targets).backward()
     optimizer.step()
-assert not _overridable.asking(), "a part has loaded taeda.overrides"
+assert not _overridable._asking, "a part has loaded taeda.overrides"
 import taeda.overrides
-assert _overridable.asking()
+assert _overridable._asking
 """
 
 

@@ -32,5 +32,5 @@ def loss(torch: Any, output: Any, target: Any) -> Any:
 
 
 def make_optimizer(torch: Any, model: Any) -> Any:
-    """AdamW."""
-    return torch.optim.AdamW(model.parameters(), lr=1e-4)
+    """AdamW in its fused form, PyTorch's fastest."""
+    return torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)

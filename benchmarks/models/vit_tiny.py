@@ -26,5 +26,5 @@ def make_batch(torch: Any, rng: Any) -> tuple:
 
 
 def make_optimizer(torch: Any, model: Any) -> Any:
-    """AdamW."""
-    return torch.optim.AdamW(model.parameters(), lr=1e-4)
+    """AdamW in its fused form, PyTorch's fastest."""
+    return torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
