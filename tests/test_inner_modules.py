@@ -13,7 +13,9 @@ from taeda import _inner_names
 @pytest.mark.parametrize("name", sorted(_inner_names._HOMES))
 def test_every_one_has_the_names_of_its_home(name):
     made, home = importlib.import_module(name), importlib.import_module(_inner_names._HOMES[name])
-    public = [each for each in made.__all__ if f"{name}.{each}" not in sys.modules]  # a module of that name hides it
+    public = [
+        each for each in made.__all__ if f"{name}.{each}" not in sys.modules
+    ]  # a module of that name hides it
     assert all(getattr(made, each) is getattr(home, each) for each in public)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         made.nothing  # noqa: B018
