@@ -64,7 +64,7 @@ def statements_in_turn(
     for name, timer in timers.items():
         counts[name] = _calls_for(lambda timer=timer: timer.timeit(1), budget)
         spent += timer.timeit(counts[name])
-    repeats = max(1, min(repeats, int(limit / max(spent, 1e-9))))
+    repeats = max(1, int(min(repeats, limit / max(spent, 1e-9))))
     samples: dict[str, list[float]] = {name: [] for name in timers}
     for _round in range(repeats):
         for name, timer in timers.items():
