@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+import torch
 
-torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from op_checks import SEED, label  # noqa: E402
