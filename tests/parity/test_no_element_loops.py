@@ -12,9 +12,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from op_checks import SEED, label  # noqa: E402
-from op_functions import function_of, known  # noqa: E402
-from op_samples import convert, op_records  # noqa: E402
+from op_checks import SEED, label
+from op_functions import function_of, known
+from op_samples import convert, op_records
 
 FEW = 12  # steps of Python around an operator of the core
 SAMPLES = 200  # at most; four of an operator of the core
