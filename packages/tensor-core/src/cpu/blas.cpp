@@ -257,13 +257,15 @@ void split_inner(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand
                       parts.get() + p * m * n, n, nullptr);
     }
   });
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      using W = typename Wide<T>::type;
-      W sum = beta == T(0) ? W(0) : W(beta * c[i * ldc + j]);
-      for (int64_t p = 0; p < pieces; ++p) sum += W(parts[size_t((p * m + i) * n + j)]);
-      c[i * ldc + j] = T(sum);
-    }
+  parallel_for(m, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        using W = typename Wide<T>::type;
+        W sum = beta == T(0) ? W(0) : W(beta * c[i * ldc + j]);
+        for (int64_t p = 0; p < pieces; ++p) sum += W(parts[size_t((p * m + i) * n + j)]);
+        c[i * ldc + j] = T(sum);
+      }
+  });
 }
 
 /// Calls `body(i, j, rows, columns)` for pieces of an m by n result, in several threads. The pieces are of whole
@@ -287,6 +289,7 @@ void in_pieces(int64_t m, int64_t n, int64_t pieces, int64_t narrowest, const Bo
 }
 
 constexpr int64_t kManyRows = 512;                  // from here on linear layers are cut by rows alone
+constexpr int64_t kMostInParts = 1 << 17;           // numbers of a result that is summed up in parts
 constexpr int64_t kMostPacked = 1 << 24;            // numbers of a right operand that is copied for all pieces
 constexpr int64_t kPatientRows = int64_t(1) << 31;  // multiplications of one piece of rows
 
@@ -330,7 +333,10 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, 
       if (turned.data()) return gemm<float>(m, n, k, alpha, {turned.data(), k}, b, beta, c, ldc, row);
     }
 #endif
-  if (m * n <= 128 * 128 && (k > kLongestSum || (k >= 4096 && work > kPieceFlops)))
+  // Parts of the sum also where pieces of the result would read the operands several times: in the gradient of a
+  // language model's last layer.
+  const bool few = m * n <= 128 * 128 || (m * n <= kMostInParts && k >= 32 * std::max(m, n));
+  if (few && (k > kLongestSum || (k >= 4096 && work > kPieceFlops)))
     return split_inner(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc,
                        std::max(std::min<int64_t>(pieces, k / 1024), k / kLongestSum));
   if (work <= kPieceFlops) return serial_gemm(m, n, k, alpha, a, b, beta, c, ldc, row);
