@@ -43,7 +43,7 @@ OWN_NAMES = {
     "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks",
     "_check_tensor_all": "_checks", "_check_tensor_all_with": "_checks", "_check_with": "_checks",
     "_sample_dirichlet": "_samples", "_standard_gamma": "_samples",
-    "compile": "compiler",
+    "compile": "compiler", "_disable_dynamo": "_compile",
     "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
     "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
@@ -97,6 +97,8 @@ def lookup(name: str) -> object:
     tensor = _tensor()
     if name == "_C" and hasattr(tensor, "_C"):
         return _extension(tensor)
+    if name == "ops":
+        _give_homes(tensor)
     for slot in NAMESPACES:
         allowed = CONTRIBUTED.get(slot)
         if allowed is not None and name not in allowed:
@@ -226,6 +228,15 @@ def _tensor() -> ModuleType:
     if _autograd_belongs():
         _optional("autograd")
     return tensor
+
+
+def _give_homes(tensor: ModuleType) -> None:
+    """Tell first-party tensors where operators are defined that this package has."""
+    if tensor.__name__ == "taeda_tensor_core":
+        from taeda_tensor_core.library import _operators
+
+        for package in "c10d c10d_functional _c10d_functional _c10d_functional_autograd _dtensor".split():
+            _operators.homes.setdefault(package, "taeda.distributed._operators")
 
 
 def _show_dtypes(tensor: ModuleType) -> None:
