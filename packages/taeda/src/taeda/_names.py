@@ -58,6 +58,8 @@ OWN_NAMES = {
 RECORDED = ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Value")
 # Old questions after parts of the build, which `backends` answers.
 BUILT = frozenset({"has_cuda", "has_cudnn", "has_mkldnn", "has_mps"})
+# Packages of operators that `distributed` defines.
+COLLECTIVES = ("c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
 NAMESPACES = ("tensor", "autograd", "nn")
 # The only names that a slot further down contributes; everything else there stays in its own module.
@@ -235,7 +237,7 @@ def _give_homes(tensor: ModuleType) -> None:
     if tensor.__name__ == "taeda_tensor_core":
         from taeda_tensor_core.library import _operators
 
-        for package in "c10d c10d_functional _c10d_functional _c10d_functional_autograd _dtensor".split():
+        for package in COLLECTIVES:
             _operators.homes.setdefault(package, "taeda.distributed._operators")
 
 
