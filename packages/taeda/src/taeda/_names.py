@@ -235,7 +235,7 @@ def _tensor() -> ModuleType:
 def _give_homes(tensor: ModuleType) -> None:
     """Tell first-party tensors where operators are defined that this package has."""
     if tensor.__name__ == "taeda_tensor_core":
-        from taeda_tensor_core.library import _operators
+        from taeda.library import _operators
 
         for package in COLLECTIVES:
             _operators.homes.setdefault(package, "taeda.distributed._operators")

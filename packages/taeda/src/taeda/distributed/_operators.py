@@ -14,8 +14,8 @@ from taeda.distributed import _functional_collectives as together
 from taeda.distributed._world import groups
 from taeda.distributed.distributed_c10d import _resolve_process_group as named
 from taeda.library import Library
-from taeda_tensor_core.library._custom_lists import Named
-from taeda_tensor_core.library._operators import publish
+from taeda.library._custom_lists import Named
+from taeda.library._operators import publish
 
 _PACKAGES = ("c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 _libraries = {name: Library(name, "FRAGMENT") for name in _PACKAGES}
