@@ -224,7 +224,7 @@ void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operan
   }
 }
 
-constexpr int64_t kTinyWork = 4096;                  // up to here the choice between routines takes longer than one
+constexpr int64_t kTinyWork = 4096;                // up to here the choice between routines takes longer than one
 constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
 constexpr int64_t kMaxPieces = 16;
 constexpr int64_t kManyRows = 512;  // from here on linear layers are cut by rows alone
