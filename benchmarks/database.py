@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from _measure import failure, load, parser, ratio, statements_in_turn, table
+from _reasons import write
 
 from taeda_testing import all_records
 
@@ -307,6 +308,9 @@ def main() -> None:
         type=float,
         help="measure rows of that file whose ratio is above this once more; each library keeps its lesser time",
     )
+    options.add_argument(
+        "--page", action="store_true", help="write that file's slow rows with their reasons into the page"
+    )
     given = options.parse_args()
     kept = json.loads(given.kept.read_text()) if given.kept and given.kept.exists() else {}
 
@@ -315,6 +319,8 @@ def main() -> None:
         if given.kept:
             given.kept.write_text(json.dumps(kept, indent=0))
 
+    if given.page:
+        return write(kept, AIMS)
     chosen = given.libraries.split(",")
     libraries = load(chosen, threads=given.threads)
     for size in given.sizes.split(","):
