@@ -48,7 +48,7 @@ constexpr double kTurn = 2 * std::numbers::pi;
 /// a + b cos(x), in the place of x.
 Tensor raised(const Tensor& x, double a, double b) {
   ops::cos_(x);
-  if (b != 1) ops::mul_(x, Tensor(b));
+  ops::mul_(x, Tensor(b));
   ops::add_(x, Tensor(a));
   return x;
 }

@@ -430,6 +430,19 @@ int64_t leading(const T* row, int64_t length, const Holds& holds) {
   return first - row + int64_t(holds(*first));
 }
 
+/// How many elements of an ascending row, NaN last, are less than `v`; on the `right` also those that are equal.
+template <class T>
+int64_t place_of(const T* row, int64_t length, T v, bool right) {
+  if constexpr (cpu::is_half<T>) {
+    return right ? leading(row, length, [v](T edge) { return !before(v, edge); })
+                 : leading(row, length, [v](T edge) { return before(edge, v); });
+  } else {
+    if (v != v) return right ? length : leading(row, length, [](T edge) { return edge == edge; });
+    return right ? leading(row, length, [v](T edge) { return edge <= v; })
+                 : leading(row, length, [v](T edge) { return edge < v; });
+  }
+}
+
 Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bool right) {
   const DType dtype = promote(sorted_sequence.dtype(),
                               self.is_wrapped_number() && !is_integral(self.dtype()) ? default_dtype() : self.dtype());
@@ -444,8 +457,7 @@ Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bo
       for (int64_t i = begin; i < end; ++i) {
         const T* row = edges.data<T>() + (shared ? 0 : i / per_row * length);
         const T v = wanted.data<T>()[i];
-        out.data<int64_t>()[i] = right ? leading(row, length, [v](T edge) { return !before(v, edge); })
-                                       : leading(row, length, [v](T edge) { return before(edge, v); });
+        out.data<int64_t>()[i] = place_of(row, length, v, right);
       }
     });
   });

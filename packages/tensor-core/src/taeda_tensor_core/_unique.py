@@ -55,7 +55,7 @@ def unique_consecutive(
     if dim is None and not (return_inverse or return_counts) and input.numel() > _MANY:
         flat = input.detach().flatten()
         fresh = _C.ones(flat.numel(), dtype=_C.bool, device=flat.device)
-        fresh[1:].copy_(flat[1:] != flat[:-1])
+        _C.ne(flat[1:], flat[:-1], out=fresh[1:])
         return flat[fresh]
     if dim is None:
         values, inverse, counts = _C.ops.unique_consecutive_all(input)

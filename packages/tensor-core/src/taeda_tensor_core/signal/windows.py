@@ -121,7 +121,7 @@ def blackman(k: Tensor, n: float) -> Tensor:
 @_window
 def cosine(k: Tensor, n: float) -> Tensor:
     """Half a wave of the sine: sin(pi (k + 1/2) / (n + 1))."""
-    return ((k + 0.5) * (math.pi / (n + 1))).sin()
+    return k.add_(0.5).mul_(math.pi / (n + 1)).sin_()
 
 
 @_window
