@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import taeda
-from taeda import _aliases, _inner_names
+from taeda import _inner_names
 
 
 @pytest.mark.parametrize("name", sorted(_inner_names._HOMES))
