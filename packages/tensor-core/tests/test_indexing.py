@@ -188,7 +188,6 @@ def test_zero_dimensional():
         (-4, IndexError, "-4 is out of bounds"),
         ((0, 4), IndexError, "4 is out of bounds for dimension 1 with size 4"),
         ((0, 0, 0, 0), IndexError, "too many indices for tensor of dimension 3.*found 4"),
-        ((..., ...), IndexError, "only one Ellipsis"),
         (1.5, IndexError, "expected int, slice.*found float"),
         ("a", IndexError, "found str"),
         ([0.5], IndexError, "integer or bool dtype"),
@@ -478,3 +477,12 @@ def test_one_bad_place_among_many_changes_nothing(size):
         assert x.tolist() == list(range(size))
     places[size - 2] = -size
     assert x.take(places).tolist() == [*range(size - 2), 0, size - 1]
+
+
+def test_of_several_ellipses_the_first_stands_for_dimensions():
+    """As in PyTorch; NumPy refuses them."""
+    x = taeda.arange(24.0).reshape(2, 3, 4)
+    assert x[..., ...].tolist() == x.tolist() and x[..., 0, ...].tolist() == x[:, :, 0].tolist()
+    assert x[..., None, ...].shape == (2, 3, 4, 1) and x[0, ..., ..., 1].tolist() == x[0, :, 1].tolist()
+    x[..., 0, ...] = 5.0
+    assert (x[:, :, 0] == 5).all() and (x[:, :, 1] != 5).any()

@@ -11,8 +11,9 @@ from taeda_data.iterators import MultiProcessingDataLoaderIter as _MultiProcessi
 from taeda_data.iterators import SingleProcessDataLoaderIter as _SingleProcessDataLoaderIter
 from taeda_data.loader import DataLoader
 from taeda_data.reading import get_worker_info
-from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 
+_InfiniteConstantSampler = NoIndices
 _collate_fn_t: TypeAlias = Callable[[list[Any]], Any]
 _worker_init_fn_t: TypeAlias = Callable[[int], None]
 
@@ -26,6 +27,7 @@ __all__ = [
     "SequentialSampler",
     "_BaseDataLoaderIter",
     "_DatasetKind",
+    "_InfiniteConstantSampler",
     "_MultiProcessingDataLoaderIter",
     "_SingleProcessDataLoaderIter",
     "_collate_fn_t",

@@ -224,6 +224,7 @@ void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operan
   }
 }
 
+constexpr int64_t kTinyWork = 4096;                // up to here the choice between routines takes longer than one
 constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
 constexpr int64_t kMaxPieces = 16;
 constexpr int64_t kManyRows = 512;  // from here on linear layers are cut by rows alone
@@ -293,6 +294,7 @@ template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
           const T* row) {
   const int64_t work = m * n * k;
+  if (has_vendor<T> && work <= kTinyWork && n <= kStrip && !row) return vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   const int64_t pieces = count_pieces(work);
   if (m * n <= 128 * 128 && (k > kLongestSum || (k >= 4096 && work > kPieceFlops)))
     return split_inner(m, n, k, alpha, a, b, fill_rows(m, n, row, beta, c, ldc), c, ldc,
