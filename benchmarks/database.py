@@ -321,7 +321,8 @@ def main() -> None:
             given.kept.write_text(json.dumps(kept, indent=0))
 
     if given.page:
-        return write(kept, AIMS)
+        write(kept, AIMS)
+        return
     chosen = given.libraries.split(",")
     libraries = load(chosen, threads=given.threads)
     # What one thread computes is not to be longer for others' work on its core.
