@@ -1,7 +1,6 @@
 """``utils.data.dataloader``: where programs import the loader, its passes and its collation from."""
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from taeda_data.collate import default_collate, default_convert
@@ -12,17 +11,9 @@ from taeda_data.iterators import MultiProcessingDataLoaderIter as _MultiProcessi
 from taeda_data.iterators import SingleProcessDataLoaderIter as _SingleProcessDataLoaderIter
 from taeda_data.loader import DataLoader
 from taeda_data.reading import get_worker_info
-from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 
-
-class _InfiniteConstantSampler(Sampler):
-    """None, again and again: where a data set says itself what comes next."""
-
-    def __init__(self) -> None:
-        pass
-
-    def __iter__(self) -> Iterator[None]:
-        return itertools.repeat(None)
+_InfiniteConstantSampler = NoIndices
 
 
 def _sharding_worker_init_fn(
