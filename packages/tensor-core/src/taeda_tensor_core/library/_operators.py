@@ -342,6 +342,8 @@ class Library:
         if (listed := _custom_lists.known(full)) is not None:
             listed.give(key, fn)
             return None
+        if "::" not in name and not has(name):
+            name = full
         if "::" in name and not has(name) and defined(name) is None:
             _waiting.setdefault(name, []).append((self, name, fn, key))
             return None
