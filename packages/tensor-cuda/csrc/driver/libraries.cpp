@@ -1,3 +1,4 @@
+// Opens libraries of NVIDIA's where they lie.
 #include "driver/libraries.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// Products by their definition, element by element.
 #include "driver/simulated_product.h"
 
 #include <algorithm>
