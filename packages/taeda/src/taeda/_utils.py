@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import taeda
 
@@ -109,3 +111,37 @@ def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]
             group, held = [], 0
         groups[kind] = ([*group, tensor], held + size)
     yield from (group for group, _ in groups.values())
+
+
+class ExceptionWrapper:
+    """An exception on its way to another thread or process, with the text of where it came from.
+
+    Args:
+        exc_info: As `sys.exc_info` gives it; None for the exception that is being handled.
+        where: Place, as texts name it.
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        found = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type, self.where = found[0], where
+        self.exc_msg = "".join(traceback.format_exception(*found))
+
+    def reraise(self) -> NoReturn:
+        """Raises an exception of the same class, whose text has the place; a RuntimeError if it takes no text alone."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            raise KeyError(_Shown(text))
+        if getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=text)
+        try:
+            made = self.exc_type(text)
+        except Exception:
+            raise RuntimeError(text) from None
+        raise made
+
+
+class _Shown(str):
+    """A key whose text shows line by line."""
+
+    __slots__ = ()
+    __repr__ = str.__str__

@@ -226,6 +226,7 @@ void patient_gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operan
   }
 }
 
+constexpr int64_t kTinyWork = 4096;                // up to here the choice between routines takes longer than one
 constexpr int64_t kPieceFlops = int64_t(1) << 20;  // multiplications that pay for a piece of their own
 constexpr int64_t kMaxPieces = 16;
 
@@ -325,6 +326,7 @@ template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T beta, T* c, int64_t ldc,
           const T* row) {
   const int64_t work = m * n * k;
+  if (has_vendor<T> && work <= kTinyWork && n <= kStrip && !row) return vendor_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   const int64_t pieces = count_pieces(work);
 #ifdef TAEDA_WITH_ONEDNN
   if constexpr (std::is_same_v<T, float>)
