@@ -43,7 +43,7 @@ OWN_NAMES = {
     "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks",
     "_check_tensor_all": "_checks", "_check_tensor_all_with": "_checks", "_check_with": "_checks",
     "_sample_dirichlet": "_samples", "_standard_gamma": "_samples",
-    "compile": "compiler",
+    "_disable_dynamo": "compiler", "compile": "compiler",
     "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
     "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",

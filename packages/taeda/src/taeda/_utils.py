@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import taeda
@@ -109,3 +111,47 @@ def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]
             group, held = [], 0
         groups[kind] = ([*group, tensor], held + size)
     yield from (group for group, _ in groups.values())
+
+
+class ExceptionWrapper:
+    """An exception on its way to another process or thread, with the text of its traceback.
+
+    Args:
+        exc_info: What `sys.exc_info` gives, by default that of the exception being handled.
+        where: Where it happened, for the text.
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind, error, trace = exc_info or sys.exc_info()
+        self.exc_type, self.where = kind, where
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+
+    def reraise(self) -> None:
+        """Raise it again, with the place and the traceback as its text."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        try:
+            error = self.exc_type(text)
+        except Exception:
+            raise RuntimeError(text) from None  # it takes other arguments
+        raise error
+
+
+class KeyErrorMessage(str):
+    """A text whose repr keeps its lines, since KeyError shows the repr of its argument."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class classproperty:
+    """A property of a class."""
+
+    def __init__(self, func: Callable[[Any], Any]) -> None:
+        self.func = func
+
+    def __get__(self, instance: object, owner: Any = None) -> Any:
+        return self.func(owner if owner is not None else type(instance))

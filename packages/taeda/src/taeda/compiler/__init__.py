@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable",
-    "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "keep_portable_guards_unsafe", "list_backends", "load_cache_artifacts", "reset",
-    "save_cache_artifacts", "set_enable_guard_collectives",
-    "set_stance", "skip_all_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe", "substitute_in_graph",
+    "get_default_backend", "is_compiling", "is_dynamo_compiling",
+    "is_exporting", "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe", "list_backends",
+    "load_cache_artifacts", "load_compiled_function", "nested_compile_region", "reset",
+    "save_cache_artifacts", "set_default_backend", "set_enable_guard_collectives",
+    "set_stance", "skip_all_guards_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
+    "skip_guard_on_inbuilt_nn_modules_unsafe", "substitute_in_graph",
     "wrap_numpy",
 ]  # fmt: skip
 
@@ -110,6 +112,9 @@ def is_exporting() -> bool:
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Mark of a function that is not to be compiled: the function itself, used with or without parentheses."""
     return _itself if fn is None else fn
+
+
+_disable_dynamo = disable
 
 
 def allow_in_graph(fn: T) -> T:
