@@ -46,3 +46,25 @@ def test_what_is_nowhere_is_not_found():
     for name in ("taeda.quantization.nothing", "taeda.optim._nothing", "taeda.masked.maskedtensor.nothing"):
         with pytest.raises(ModuleNotFoundError, match="nothing"):
             importlib.import_module(name)
+
+
+FUNCTIONS = """
+import importlib, sys, types
+import taeda
+from taeda import _aliases
+sys.modules[sys.argv[1]] = taeda
+for home, names in _aliases.FUNCTIONS.items():
+    home = home.replace("taeda", sys.argv[1])
+    for name in names:
+        module = importlib.import_module(f"{home}.{name}")
+        found = getattr(importlib.import_module(home), name)
+        assert isinstance(module, types.ModuleType), module
+        assert callable(found) and not isinstance(found, types.ModuleType), found
+        assert callable(getattr(module, name, found))
+"""
+
+
+@pytest.mark.parametrize("name", ["taeda", "torch"])
+def test_a_module_does_not_hide_the_function_of_its_name(name):
+    """In a process of its own, which has imported none before."""
+    subprocess.run([sys.executable, "-c", FUNCTIONS, name], check=True)

@@ -2,7 +2,11 @@
 
 import copy
 import importlib
+import inspect
+import io
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -490,3 +494,112 @@ def test_what_is_asked_of_remote_calls_when_they_are_absent():
     from taeda.distributed import rpc
 
     assert not rpc.is_available() and not hasattr(rpc, "api")
+
+
+def test_exceptions_travel_with_their_place():
+    from taeda._utils import ExceptionWrapper
+
+    class Asking(Exception):
+        def __init__(self, one, other):
+            super().__init__(one, other)
+
+    for error, raised in (
+        (ValueError("odd"), ValueError),
+        (KeyError("lost"), KeyError),
+        (Asking(1, 2), RuntimeError),
+    ):
+        try:
+            raise error
+        except Exception:
+            kept = (
+                pickle.loads(pickle.dumps(ExceptionWrapper(where="in thread 3")))
+                if raised is not RuntimeError
+                else (ExceptionWrapper(where="in thread 3"))
+            )
+        with pytest.raises(raised) as caught:
+            kept.reraise()
+        assert f"Caught {type(error).__name__} in thread 3.\nOriginal Traceback" in str(caught.value)
+
+
+def test_the_processor_says_what_it_can_do():
+    found = taeda.cpu.get_capabilities()
+    assert found["architecture"] and all(isinstance(value, (bool, int, str)) for value in found.values())
+    assert taeda.cpu._is_avx2_supported() == found.get("avx2", False)
+    assert taeda._C._cpu._get_cpu_capability() == dict(found)
+    assert taeda._C._cpu._is_amx_tile_supported() == taeda.cpu._is_amx_tile_supported()
+
+
+def test_names_of_the_compiler_that_libraries_use():
+    compiled = importlib.import_module("taeda._compile")
+    assert taeda._disable_dynamo(len) is compiled._disable_dynamo(len) is len
+    assert taeda._dynamo.nonstrict_trace(len) is len
+    with importlib.import_module("taeda._dynamo.utils").disable_cache_limit():
+        pass
+    assert importlib.import_module("taeda.nested._internal.nested_tensor").NestedTensor
+    assert int(taeda.nn.functional.ScalingType.RowWise) == 1
+    assert taeda.ops.aten.numpy_T(taeda.ones(2, 3, 4)).shape == (4, 3, 2)
+    assert taeda.sparse.SparseSemiStructuredTensor._DEFAULT_ALG_ID == 0
+
+
+class Scaled(taeda.Tensor):
+    """A tensor of codes and a scale."""
+
+    @staticmethod
+    def __new__(cls, codes, scale):
+        return taeda.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=scale.dtype, device=codes.device)
+
+    def __init__(self, codes, scale):
+        self.codes, self.scale = codes, scale
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [item.codes * item.scale if isinstance(item, Scaled) else item for item in args]
+        return func(*plain, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("weights_only", [False, True])
+def test_tensors_without_memory_are_saved_by_their_attributes(weights_only):
+    codes = taeda.tensor([[1, -2, 3], [4, 5, -6]], dtype=taeda.int8)
+    file = io.BytesIO()
+    taeda.save({"w": Scaled(codes, taeda.tensor(0.5)), "same": codes}, file)
+    file.seek(0)
+    with taeda.serialization.safe_globals([Scaled]):
+        found = taeda.load(file, weights_only=weights_only)
+    assert type(found["w"]) is Scaled and found["w"].shape == (2, 3) and found["w"].dtype == taeda.float32
+    assert (found["w"] + 0).tolist() == (codes * 0.5).tolist()
+    assert (
+        found["w"].device == taeda.device("cpu") and found["w"].codes.data_ptr() == found["same"].data_ptr()
+    )
+
+
+def test_where_nodes_of_graphs_come_from():
+    from taeda.fx.traceback import NodeSource, NodeSourceAction
+
+    node = list(taeda.fx.symbolic_trace(lambda x: x + 1).graph.nodes)[1]
+    first = NodeSource(node, "one", NodeSourceAction.CREATE)
+    node.meta["from_node"] = [first]
+    second = NodeSource(node, "two", [NodeSourceAction.REPLACE])
+    assert second.from_node == [first] and second.name == "add" and second != first
+    assert second.to_dict()["from_node"][0]["action"] == "create" and "pass_name=one" in repr(second)
+    with pytest.raises(AssertionError, match="action"):
+        NodeSource(node, action="create")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "jit.frontend", "fx._pytree", "fx.experimental.proxy_tensor", "cuda.amp.common", "utils._config_module",
+        "export.exported_program", "nn.parallel.comm", "ao.nn.quantized.modules.linear", "sparse.semi_structured",
+        "masked.maskedtensor.core", "_dispatch.python", "_utils_internal",
+    ],
+)  # fmt: skip
+def test_modules_are_reached_without_an_import(path):
+    script = f"import taeda, sys; sys.modules['torch'] = taeda; import torch; print(torch.{path}.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and path.rpartition(".")[2] in done.stdout, done.stderr[-1000:]
+
+
+def test_loaders_of_files_are_their_own_again():
+    assert "def onednn_fusion_enabled" in inspect.getsource(importlib.import_module("taeda.jit"))
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        taeda.jit.nothing_of_the_kind  # noqa: B018

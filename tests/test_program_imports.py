@@ -68,27 +68,6 @@ def test_registrations_of_hooks_are_no_names_of_nn():
     assert not hasattr(taeda.nn, "register_module_forward_hook")
 
 
-def test_exceptions_on_their_way_to_another_thread():
-    from taeda._utils import ExceptionWrapper
-
-    def caught(error):
-        try:
-            raise error
-        except type(error):
-            return ExceptionWrapper(where="in thread 3")
-
-    with pytest.raises(ValueError, match=r"Caught ValueError in thread 3.\nOriginal Traceback(.|\n)*no such"):
-        caught(ValueError("no such")).reraise()
-    with pytest.raises(KeyError, match="Caught KeyError in thread 3"):
-        caught(KeyError("k")).reraise()
-    with pytest.raises(RuntimeError, match="Caught UnicodeDecodeError"):
-        caught(UnicodeDecodeError("utf-8", b"", 0, 1, "no")).reraise()
-
-
-def test_a_function_that_is_not_compiled():
-    assert taeda._disable_dynamo(abs) is abs and taeda._disable_dynamo(recursive=False)(abs) is abs
-
-
 def test_functions_stay_where_modules_of_their_names_are_imported():
     source = (
         "import sys, taeda; sys.modules['torch'] = taeda\n"

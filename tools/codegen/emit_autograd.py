@@ -363,6 +363,12 @@ class NodeWriter:
                 lines += stores
         return lines
 
+    def overwrites(self) -> bool:
+        """Whether an in-place call keeps nothing of the old value: no formula reads it, and its gradient is zero."""
+        first = self.op.arguments[0].name
+        mine = [f for f in self.d.formulas if first in f.targets]
+        return not self.d.formulas or any(f.text == "zeros_like(grad)" for f in mine)
+
     def _condition(self, s: Saved) -> str:
         """When only some gradients need the value and it is a tensor, keep it only for these."""
         if s.kind != "tensor" or len(s.formulas) == len(self.d.formulas):
@@ -485,10 +491,19 @@ def inplace_entry(w: NodeWriter, tag: str) -> str:
     """Entry of an in-place form, or of an operator that exists only in place."""
     target = w.op.arguments[0].name
     tracked = [target, *(a.name for a in w.targets)]
-    before, after = indented(w.prepare(True, "1"), 4), indented(w.keep_results({0: target}), 4)
+    node, lines = w.struct, w.prepare(True, "1")
+    if not w.d.formulas:
+        node = "Overwritten"
+        lines = [
+            f"node = make_node<Overwritten>({literal(w.shown)});",
+            f"collect_edges(node.get(), 0, {target});",
+        ]
+    elif w.overwrites():
+        lines.append("node->flags |= kOverwrites;")
+    before, after = indented(lines, 4), indented(w.keep_results({0: target}), 4)
     # An in-place view operator changes what self shows, not the bytes: a view stays a view with another formula.
     record = f"set_view_history({target}, {target}, node.get())" if w.op.kind == "view" else rebase(target)
-    values = {"node": w.struct, "target": target, "before": before, "after": after, "record": record}
+    values = {"node": node, "target": target, "before": before, "after": after, "record": record}
     refuse = refusals(w, tag) if w.d.formulas else ""
     return entry(IN_PLACE, w.op, tag, tracked, refuse=refuse, **values)
 
@@ -542,12 +557,12 @@ def unknown_inplace(op: Operator, tag: str) -> str:
 
 
 def known_entries(w: NodeWriter) -> tuple[str, list[str]]:
-    """A record without formulas says that nothing flows; in place that still ends the history of self."""
-    op = w.op
+    """A record without formulas says that nothing flows; in place the old value's gradient is zero."""
+    op, node = w.op, w.emit() if w.d.formulas else ""
     if op.in_place_only:
         if op.arguments[0].type != "Tensor":
             return "", []
-        return w.emit() + inplace_entry(w, op.cxx), [op.cxx]
+        return node + inplace_entry(w, op.cxx), [op.cxx]
     text, tags = "", []
     if w.d.outputs and w.d.formulas:
         text += function_entry(w)
@@ -555,7 +570,7 @@ def known_entries(w: NodeWriter) -> tuple[str, list[str]]:
     if "inplace" in op.forms:
         text += inplace_entry(w, op.cxx + "_")
         tags.append(op.cxx + "_")
-    return (w.emit() + text if tags else ""), tags
+    return (node + text if tags else ""), tags
 
 
 def unknown_entries(op: Operator) -> tuple[str, list[str]]:

@@ -264,6 +264,8 @@ def out_body(op: Operator) -> list[str]:
         items = ["result_"] if len(names) == 1 else [f"std::get<{i}>(result_)" for i in range(len(names))]
         for name, item in zip(names, items, strict=True):
             lines += same_dtype(op, tag, name, f"{item}.dtype()")
+        if op.out_dtype == "any":
+            items = [f"ops::to_dtype({i}, {name}.dtype())" for name, i in zip(names, items, strict=True)]
         stored = zip(names, items, strict=True)
         return [*lines, *(f"store_out(op::{tag}::entry, {name}, {item});" for name, item in stored)]
     call = infer(op)
@@ -348,6 +350,8 @@ def forms(op: Operator) -> list[FormText]:
 def emit(family: str, ops: list[Operator]) -> str:
     all_forms = [(op, forms(op)) for op in ops]
     text = fill(HEAD, family=family)
+    if any(op.out_dtype == "any" for op in ops):
+        text = text.replace('#include "taeda/stub.h"', '#include "taeda/ops/cast.h"\n#include "taeda/stub.h"')
     for op, written in all_forms:
         if op.kind in BY_BACKEND:
             text += f"constinit Kernels kernels_{op.cxx};\n"

@@ -27,7 +27,7 @@ FORMS = {"function", "method", "inplace", "out"}
 KINDS = {"structured", "direct", "view", "composite"}
 # What dtype an out= tensor may have: one that the result's can be cast to, the result's alone, or any, which is then
 # what the argument `dtype` is when it is left out.
-OUT_DTYPES = {"cast", "same", "asked"}
+OUT_DTYPES = {"cast", "same", "asked", "any"}
 
 
 RESERVED = {
@@ -343,6 +343,10 @@ def _check_meaning(op: Operator) -> None:
         )
     if op.out_dtype == "asked" and "dtype" not in {a.name for a in op.arguments if a.type == "DType?"}:
         raise DeclarationError(f"{op.where}: 'out_dtype' is 'asked', and there is no argument 'DType? dtype'")
+    if op.out_dtype == "any" and op.kind == "structured":
+        raise DeclarationError(
+            f"{op.where}: 'out_dtype' is 'any', which a structured operator's kernel is not made for"
+        )
     for name, _ in op.operands:
         if name not in {a.name for a in op.arguments if a.type == "Operand"}:
             raise DeclarationError(f"{op.where}: 'operands' names {name!r}, which is no Operand argument")

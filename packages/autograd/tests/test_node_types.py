@@ -73,3 +73,54 @@ def test_nodes_name_the_tensor_of_an_order_that_is_free_first():
     for made in (2 * x.sin(), 2 + x.sin(), x.sin() * 2):
         (first, _), *rest = made.grad_fn.next_functions
         assert type(first).__name__ == "SinBackward0" and all(node is None for node, _ in rest)
+
+
+def test_one_saved_tensor_can_be_packed_by_hooks_of_its_own():
+    x = tt.tensor([3.0], requires_grad=True)
+    node = (y := x * x).grad_fn
+    saved = node._raw_saved_self
+    assert [name for name in dir(node) if name.startswith("_raw")] == ["_raw_saved_other", "_raw_saved_self"]
+    saved.register_hooks(lambda tensor: tensor.tolist(), lambda values: tt.tensor(values) * 10)
+    assert node._saved_self.tolist() == [30.0] and node._saved_other is x
+    with pytest.raises(RuntimeError, match="has hooks already"):
+        saved.register_hooks(lambda tensor: tensor, lambda tensor: tensor)
+    with pytest.raises(TypeError, match="callable"):
+        node._raw_saved_other.register_hooks(None, None)
+    y.backward()
+    assert x.grad.tolist() == [33.0]
+    with pytest.raises(RuntimeError, match="freed"):
+        saved.register_hooks(lambda tensor: tensor, lambda tensor: tensor)
+    with pytest.raises(AttributeError, match="no saved tensor"):
+        node._raw_saved_third  # noqa: B018
+
+
+@pytest.mark.parametrize("wrong", ["writes", "frees", "raises"])
+def test_hooks_of_a_saved_tensor_that_fail_leave_it_as_it_is(wrong):
+    x = tt.tensor([3.0], requires_grad=True)
+    y = (x * 1).exp()
+
+    def pack(tensor):
+        if wrong == "writes":
+            tensor.zero_()
+        elif wrong == "frees":
+            y.backward()
+        raise ValueError("no")
+
+    before = y.tolist()
+    with pytest.raises((RuntimeError, ValueError)):
+        y.grad_fn._raw_saved_result.register_hooks(pack, pack)
+    if wrong == "raises":
+        y.backward()
+    if wrong != "writes":
+        assert x.grad.tolist() == before
+
+
+def test_backward_takes_its_arguments_by_position():
+    x = tt.ones(2, requires_grad=True)
+    y = x * 3
+    autograd.backward([y.sum()], None, None, False, None, [x])
+    with pytest.warns(FutureWarning, match="grad_tensors"):
+        autograd.backward([x * 2], grad_variables=[tt.ones(2)])
+    assert x.grad.tolist() == [5.0, 5.0]
+    with pytest.raises(RuntimeError, match="exclude each other"):
+        autograd.backward([x * 2], [tt.ones(2)], grad_variables=[tt.ones(2)])

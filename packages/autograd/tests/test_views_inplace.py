@@ -299,3 +299,42 @@ def test_writes_to_the_parts_of_complex_numbers(part):
         assert taeda.allclose(a, b)
     assert gradcheck(written, (z, x))
     assert gradgradcheck(written, (z, x))
+
+
+OVERWRITES = {
+    "fill_": lambda y: y.fill_(2.0),
+    "fill_ with a tensor": lambda y: y.fill_(taeda.tensor(2.0)),
+    "zero_": lambda y: y.zero_(),
+    "copy_": lambda y: y.copy_(taeda.ones(3, dtype=taeda.float64)),
+    "copy_ of another dtype": lambda y: y.copy_(taeda.ones(3, dtype=taeda.int64)),
+    "a view of all": lambda y: y[:].fill_(1.0),
+    "eq_": lambda y: y.eq_(1.0),
+    "heaviside_": lambda y: y.heaviside_(taeda.ones(3, dtype=taeda.float64)),
+    **{
+        name: (lambda y, name=name: getattr(y, name)())
+        for name in ("uniform_", "normal_", "cauchy_", "exponential_", "log_normal_", "bernoulli_", "random_")
+    },
+    "geometric_": lambda y: y.geometric_(0.5),
+}
+
+
+@pytest.mark.parametrize("overwrite", OVERWRITES.values(), ids=OVERWRITES)
+def test_what_was_overwritten_has_the_gradient_zero(overwrite):
+    x = taeda.ones(3, dtype=taeda.float64, requires_grad=True)
+    y = x * 2
+    overwrite(y)
+    assert y.requires_grad
+    (found,) = grad([y.sum()], [x], retain_graph=True)
+    assert found.tolist() == [0.0, 0.0, 0.0]
+    (y * x).sum().backward()
+    assert x.grad.tolist() == y.tolist()
+
+
+def test_what_takes_the_place_of_a_part_has_its_gradient():
+    x = taeda.ones(3, dtype=taeda.float64, requires_grad=True)
+    w = taeda.ones(2, dtype=taeda.float64, requires_grad=True)
+    y = x * 2
+    y[1:].copy_(w * 3)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 0.0, 0.0]
+    assert w.grad.tolist() == [3.0, 3.0]

@@ -446,3 +446,14 @@ def test_strings_that_are_items_of_samples_make_a_tuple(workers):
 def test_length_without_batches_is_that_of_the_sampler():
     assert len(data.DataLoader(range(7), batch_size=None, sampler=[0, 0, 1])) == 3
     assert len(data.DataLoader(range(7), batch_size=None)) == 7
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stream_has_an_order_without_indices(workers):
+    loader = data.DataLoader(Stream(), batch_size=3, sampler=None, num_workers=workers)
+    assert next(iter(loader.sampler)) is None and loader.batch_sampler.sampler is loader.sampler
+    assert next(iter(loader.batch_sampler)) == [None] * 3
+    assert sorted(i for batch in loader for i in batch.tolist()) == sorted([*range(7)] * max(1, workers))
+    assert data.DataLoader(Stream(), batch_size=None).batch_sampler is None
+    with pytest.raises(TypeError):
+        len(loader)

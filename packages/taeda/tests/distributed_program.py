@@ -170,6 +170,55 @@ def gradients() -> None:
     same(result.detach(), sum(every(SIZE, 2))[RANK])
 
 
+def operators() -> None:
+    """The same under the names that graphs have, of all and of some processes."""
+    ops, old, name = torch.ops._c10d_functional, torch.ops.c10d_functional, dist.group.WORLD.group_name
+    everyone = list(range(SIZE))
+    x, whole = numbers(RANK, SIZE, 2), torch.stack(every(SIZE, 2))
+    wait = ops.wait_tensor
+    same(wait(ops.all_reduce(x, "sum", name)), whole.sum(0))
+    same(old.all_reduce(x, "max", "", everyone, SIZE), whole.amax(0))
+    for found, factor in zip(ops.all_reduce_coalesced([x, 2 * x], "avg", name), (1, 2), strict=True):
+        same(wait(found), factor * whole.mean(0))
+    given = x.clone()
+    assert ops.all_reduce_(given, "sum", name) is given
+    same(given, whole.sum(0))
+    same(ops.all_reduce_coalesced_([given := x.clone()], "sum", name), [given])
+    same(given, whole.sum(0))
+    same(wait(ops.broadcast(x, SIZE - 1, name)), whole[-1])
+    same(ops.broadcast_(x.clone(), 1, name), whole[1])
+    joined = torch.cat(every(SIZE, 2))
+    same(wait(ops.all_gather_into_tensor(x, SIZE, name)), joined)
+    same(ops.all_gather_into_tensor_out(x, SIZE, name, out=torch.zeros_like(joined)), joined)
+    same(ops.all_gather_into_tensor_coalesced([x], SIZE, name)[0], joined)
+    same(wait(ops.reduce_scatter_tensor(x, "sum", SIZE, name)), whole.sum(0)[RANK : RANK + 1])
+    same(ops.reduce_scatter_tensor_coalesced([x], "sum", SIZE, name)[0], whole.sum(0)[RANK : RANK + 1])
+    same(ops.all_to_all_single(x, [1] * SIZE, [1] * SIZE, name), whole[:, RANK])
+    same(old.all_to_all_single(x, None, None, "", everyone, SIZE), whole[:, RANK])
+    columns = torch.ops._dtensor.shard_dim_alltoall(x.t().contiguous(), 0, 1, name)  # 2 x SIZE to 2 SIZE x 1
+    same(columns, torch.cat([value.t()[:, RANK : RANK + 1] for value in every(SIZE, 2)]))
+    leaf = x.clone().requires_grad_()
+    torch.ops._c10d_functional_autograd.all_gather_into_tensor(leaf, SIZE, name).sum().backward()
+    same(leaf.grad, torch.full_like(x, SIZE))
+    world, given, room = dist.group.WORLD, x.clone(), torch.zeros(SIZE * SIZE, 2, dtype=torch.float64)
+    torch.ops.c10d.allreduce_([given], world, dist.ReduceOp.SUM, None)[1].wait()
+    same(given, whole.sum(0))
+    torch.ops.c10d._allgather_base_.default(room, x, world)[1].wait()
+    same(room, joined)
+    torch.ops.c10d.scatter_([given], [list(whole)] if RANK == 1 else [], world, 1)[1].wait()
+    same(given, whole[RANK])
+    torch.ops.c10d.alltoall_base_(given, x, world, [], []).wait()
+    same(given, whole[:, RANK])
+    pair = dist.new_group([0, 2])
+    if RANK != 1:
+        same(ops.broadcast(x, 1, pair.group_name), whole[2])
+        same(old.all_gather_into_tensor(x, "", [0, 2], 2), torch.cat([whole[0], whole[2]]))
+        try:
+            ops.all_gather_into_tensor(x, SIZE, pair.group_name)
+        except ValueError as error:
+            assert "group_size" in str(error)
+
+
 class Halves(nn.Module):
     """A network of which a call uses one of two ends."""
 

@@ -31,6 +31,7 @@ def start(*arguments: str, processes: int = 3) -> subprocess.CompletedProcess[st
         "movements",
         "objects",
         "gradients",
+        "operators",
         "training",
         "unused",
         "normalisation",

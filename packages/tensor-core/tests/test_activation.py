@@ -83,3 +83,11 @@ def test_dropout():
     assert taeda.dropout(x, 1.0, True).sum().item() == 0
     with pytest.raises(ValueError, match="'p'"):
         taeda.dropout(x, 1.5, True)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_takes_a_dtype_by_position(name):
+    x = taeda.tensor([[1.0, 2.0]])
+    for made in (getattr(taeda, name)(x, 1, taeda.float64), getattr(x, name)(1, taeda.float64)):
+        assert made.dtype == taeda.float64
+        assert made.tolist() == getattr(x.double(), name)(1).tolist()

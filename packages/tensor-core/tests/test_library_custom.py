@@ -400,8 +400,8 @@ def test_an_operator_is_made_anew_where_a_program_is_read_twice(devices):
 
 
 def test_packages_that_pytorch_always_has_are_found_before_their_operators():
-    space = taeda.ops._c10d_functional
-    assert not hasattr(space, "all_reduce") and not hasattr(taeda.ops, "no_such_package")
+    space = taeda.ops.xnnpack
+    assert not hasattr(space, "linear") and not hasattr(taeda.ops, "no_such_package")
     early = taeda.ops.static_runtime
     with library.Library("static_runtime", "FRAGMENT") as made:
         made.define("plus(Tensor x) -> Tensor")
@@ -416,6 +416,28 @@ def test_names_of_overloads_that_tell_the_arguments():
     assert aten.std.correction(taeda.tensor([1.0, 3.0]), [0], correction=0).item() == 1
     assert aten.arange.start(1, 4).tolist() == [1, 2, 3]
     assert aten.scatter.value(taeda.zeros(2), 0, taeda.tensor([1]), 5.0).tolist() == [0, 5]
+
+
+def test_operators_of_libraries_give_lists_and_arguments():
+    with library.Library("giving", "DEF") as made:
+        made.impl("giving::early", lambda xs: [x + 1 for x in xs], "CompositeImplicitAutograd")
+        made.define("early(Tensor[] xs) -> Tensor[]")
+        made.define("parts(Tensor x, int count) -> Tensor[]")
+        made.impl(
+            "parts", lambda x, count: [part * 2 for part in x.chunk(count)], "CompositeImplicitAutograd"
+        )
+        made.define("kernels(Tensor x) -> Tensor[]")
+        with pytest.raises(NotImplementedError, match="giving::kernels"):
+            taeda.ops.giving.kernels(taeda.ones(2))
+        made.impl("kernels", lambda x: [x * 3, x * 4], "CPU")
+        made.define("filled_(Tensor(a!) x, float value) -> Tensor(a!)")
+        made.impl("filled_", lambda x, value: x.fill_(value), "CPU")
+        x = taeda.ones(4)
+        assert [part.tolist() for part in taeda.ops.giving.parts.default(x, 2)] == [[2, 2], [2, 2]]
+        assert [part.tolist() for part in taeda.ops.giving.kernels(x)] == [[3] * 4, [4] * 4]
+        assert taeda.ops.giving.early([x])[0].tolist() == [2] * 4
+        assert taeda.ops.giving.filled_(x, 5.0) is x and x.tolist() == [5] * 4
+    assert not hasattr(taeda.ops.giving, "parts")
 
 
 def test_operators_give_lists_of_tensors():

@@ -277,3 +277,27 @@ def test_questions_about_modes_and_classes():
         assert inner.seen == outer.seen == []
         taeda.ones(2).exp()
     assert inner.seen[-1] == outer.seen[-1] == "taeda::exp"
+
+
+def test_wrappers_meet_a_change_of_device():
+    seen = []
+
+    class Held(taeda.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return taeda.Tensor._make_wrapper_subclass(
+                cls, inner.shape, dtype=inner.dtype, device=inner.device
+            )
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.overloadpacket.name.rpartition("::")[2], dict(kwargs or {})))
+            return Held(func(args[0].inner, **(kwargs or {})))
+
+    held = Held(taeda.ones(3))
+    assert held.to("cpu") is held and held.cpu() is held and held.to(taeda.ones(1)) is held and seen == []
+    assert held.to("cpu", taeda.float64).inner.dtype == taeda.float64
+    assert seen == [("_to_copy", {"dtype": taeda.float64})]

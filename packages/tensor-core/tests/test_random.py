@@ -194,3 +194,10 @@ def test_seeds_may_be_given_by_name():
     first = taeda.rand(3)
     taeda.random.manual_seed(seed=11)
     assert taeda.equal(first, taeda.rand(3))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float64", "float16"])
+def test_bernoulli_draws_into_a_target_of_any_dtype(dtype):
+    target = taeda.zeros(2, dtype=getattr(taeda, dtype))
+    assert taeda.bernoulli(taeda.tensor([1.0, 0.0]), out=target) is target
+    assert target.tolist() == [1, 0]

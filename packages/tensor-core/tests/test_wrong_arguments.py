@@ -117,3 +117,11 @@ def test_huge_windows_are_refused():
 def test_wide_padding_is_not_walked_through():
     pooled = ops.max_pool2d(zeros(1, 4, 4), [2**30, 1], [1], [2**29, 0])
     assert tuple(pooled.shape) == (1, 5, 4)
+
+
+@pytest.mark.parametrize("name", ["flip", "permute", "tile"])
+def test_dimensions_that_are_chosen_are_not_left_out(name):
+    for x in (taeda.ones(2, 3), taeda.tensor(1.0)):
+        with pytest.raises(TypeError, match=f"{name}: missing argument 'dims'"):
+            getattr(x, name)()
+    assert taeda.ones(2).flip(()).tolist() == [1.0, 1.0]

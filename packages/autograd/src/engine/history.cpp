@@ -119,6 +119,8 @@ void rebase_history(const Tensor& self, Node* node, uint32_t nr) {
   slices->reserve(node->edge_count ? node->edge_count : 1);
   slices->edges[0] = collect_edge(base);
   for (size_t i = 1; i < node->edge_count; ++i) slices->edges[i] = node->edges[i];
+  // CopySlices itself makes zeros where the view stands.
+  if (node->flags & kOverwrites) node->edges[0] = {};
   slices->base = Geometry::of(base, base);
   slices->view = Geometry::of(self, base);
   slices->view_dtype = self.dtype();
@@ -133,6 +135,10 @@ void rebase_history(const Tensor& self, Node* node, uint32_t nr) {
 
 void UnknownDerivative::apply(Tensor*, Tensor*) {
   fail(ErrorKind::NotImplemented, op_, ": the derivative of this operator is not implemented");
+}
+
+void Overwritten::apply(Tensor* grads, Tensor* result) {
+  if (grads[0].defined() && wanted(0)) result[0] = ops::zeros_like(grads[0]);
 }
 
 }  // namespace taeda::autograd

@@ -100,6 +100,8 @@ void SavedTensor::pack() {
     const GradMode unrecorded(false);
     packed->unpack = pack_values(detached_alias(tensor_));
   }
+  check(tensor_.defined(), ErrorKind::Runtime,
+        "saved_tensors_hooks: the pack hook ran a backward that freed what it packs");
   if (tensor_.version() != version_) [[unlikely]]
     fail(ErrorKind::Runtime, "saved_tensors_hooks: the pack hook modified its argument (", describe(tensor_),
          ") in place; work on a clone() of it");

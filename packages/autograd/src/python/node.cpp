@@ -142,6 +142,52 @@ PyObject* saved_attribute(Node* node, const char* wanted) {
   return PyErr_Format(PyExc_AttributeError, "%s has no saved tensor '%s'", node->name(), wanted);
 }
 
+/// The saved tensors of a name, none of them unpacked.
+std::vector<SavedTensor*> saved_of(Node* node, std::string_view wanted) {
+  struct Finder final : SavedVisitor {
+    std::string_view wanted;
+    std::vector<SavedTensor*> found;
+    void operator()(const char* name, SavedTensor& saved) override {
+      if (wanted == name) found.push_back(&saved);
+    }
+  } finder;
+  finder.wanted = wanted;
+  node->each_saved(finder);
+  return std::move(finder.found);
+}
+
+/// `_raw_saved_<name>`: graph.SavedTensor; a tuple where there are several.
+PyObject* raw_saved_attribute(PyObject* self, const char* wanted) {
+  const size_t count = saved_of(of(self), wanted).size();
+  if (!count) return PyErr_Format(PyExc_AttributeError, "%s has no saved tensor '%s'", of(self)->name(), wanted);
+  const Object graph = own(PyImport_ImportModule("taeda_autograd.graph"));
+  const auto made = [&](size_t i) { return PyObject_CallMethod(graph.get(), "SavedTensor", "Osn", self, wanted, i); };
+  if (count == 1) return made(0);
+  Object all = own(PyTuple_New(Py_ssize_t(count)));
+  for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(all.get(), Py_ssize_t(i), own(made(i)).release());
+  return all.release();
+}
+
+/// _hook_saved(name, number, pack, unpack): packs what is saved by hooks of its own.
+PyObject* hook_saved(PyObject* self, PyObject* args) {
+  const char* wanted;
+  Py_ssize_t number;
+  PyObject *pack, *unpack;
+  if (!PyArg_ParseTuple(args, "snOO", &wanted, &number, &pack, &unpack)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const auto found = saved_of(of(self), wanted);
+    check(size_t(number) < found.size(), ErrorKind::Runtime, "register_hooks: the saved tensor '", wanted,
+          "' has been freed");
+    SavedTensor& saved = *found[size_t(number)];
+    check(saved.defined(), ErrorKind::Runtime, "register_hooks: the saved tensor '", wanted, "' of ", of(self)->name(),
+          " is None or has been freed");
+    check(!saved.packed_edge(), ErrorKind::Runtime, "register_hooks: the saved tensor '", wanted, "' of ",
+          of(self)->name(), " has hooks already");
+    pack_saved(saved, pack, unpack);
+    Py_RETURN_NONE;
+  });
+}
+
 /// What a node of its kind has, and `_saved_<name>` of what this one saved.
 PyObject* dir(PyObject* self, PyObject*) {
   return guarded([&] {
@@ -152,7 +198,8 @@ PyObject* dir(PyObject* self, PyObject*) {
       void operator()(const char* name, SavedTensor& saved) override {
         if (!saved.defined() || std::string_view(name) == last) return;
         last = name;
-        ensure(PyList_Append(names, own(PyUnicode_FromFormat("_saved_%s", name)).get()) == 0);
+        for (const char* form : {"_saved_%s", "_raw_saved_%s"})
+          ensure(PyList_Append(names, own(PyUnicode_FromFormat(form, name)).get()) == 0);
       }
     } namer;
     namer.names = names.get();
@@ -168,6 +215,10 @@ PyObject* getattro(PyObject* self, PyObject* key) {
   if (text && std::string_view(text).starts_with("_saved_")) {
     PyErr_Clear();
     return guarded([&] { return saved_attribute(of(self), text + 7); });
+  }
+  if (text && std::string_view(text).starts_with("_raw_saved_")) {
+    PyErr_Clear();
+    return guarded([&] { return raw_saved_attribute(self, text + 11); });
   }
   if (!(of(self)->flags & kPython)) return nullptr;
   PyErr_Clear();
@@ -186,6 +237,7 @@ PyMethodDef methods[] = {
     {"_register_prehook", register_prehook, METH_O, "Adds a hook on the gradients that come in; returns its number."},
     {"_register_hook", register_hook, METH_O, "Adds a hook on the gradients that go out; returns its number."},
     {"_remove_hook", drop_hook, METH_O, "Removes a hook by its number."},
+    {"_hook_saved", hook_saved, METH_VARARGS, "Packs one saved tensor by hooks of its own."},
     {"__dir__", dir, METH_NOARGS, "Names of its attributes, `_saved_` ones among them."},
     {nullptr},
 };

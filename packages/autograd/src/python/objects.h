@@ -8,6 +8,7 @@
 
 #include "taeda/autograd/engine.h"
 #include "taeda/autograd/hooks.h"
+#include "taeda/autograd/saved.h"
 #include "taeda/python_api.h"
 #include "taeda/python_lock.h"
 
@@ -67,6 +68,8 @@ TensorHook tensor_hook(PyObject* hook);
 bool init_node(PyObject* module);
 bool init_function(PyObject* module);
 bool init_saved_hooks(PyObject* module);
+/// Packs what is saved by a pair of Python functions.
+void pack_saved(SavedTensor& saved, PyObject* pack, PyObject* unpack);
 void init_anomaly();
 extern PyMethodDef function_methods[];
 

@@ -89,6 +89,15 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
+void pack_saved(SavedTensor& saved, PyObject* pack, PyObject* unpack) {
+  struct Scope {
+    ~Scope() { hooks().pairs.pop_back(); }
+  };
+  hooks().pairs.push_back({shared(pack), shared(unpack)});
+  const Scope scope;
+  saved.pack();
+}
+
 bool init_saved_hooks(PyObject* module) {
   pack_values = pack_by_hook;
   return PyModule_AddFunctions(module, methods) == 0;

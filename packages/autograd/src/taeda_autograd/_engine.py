@@ -42,6 +42,7 @@ def backward(
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Add the gradients of `tensors` to the ``.grad`` of the leaves they depend on.
@@ -51,6 +52,7 @@ def backward(
         grad_tensors: Weight of every element of each root, of the root's shape; not needed for roots of one element.
         retain_graph: Keep what the graph saved, so that it can be run again; by default the value of `create_graph`.
         create_graph: Record the computation of the gradients, for derivatives of higher order.
+        grad_variables: The older name of `grad_tensors`, with a warning.
         inputs: Accumulate into these tensors only.
 
     Raises:
@@ -67,6 +69,15 @@ def backward(
         inputs = _as_tuple(inputs)
         if not inputs:
             raise RuntimeError("backward: argument 'inputs' is empty, expected at least one tensor or None")
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("backward: arguments 'grad_tensors' and 'grad_variables' exclude each other")
+        warnings.warn(
+            "backward: argument 'grad_variables' is deprecated: give 'grad_tensors'",
+            FutureWarning,
+            stacklevel=2,
+        )
+        grad_tensors = grad_variables
     keep = create_graph if retain_graph is None else retain_graph
     roots = _as_tuple(tensors)
     weights = _weights(roots, grad_tensors)

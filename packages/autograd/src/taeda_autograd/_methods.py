@@ -31,7 +31,7 @@ def backward(
         keep = create_graph if retain_graph is None else retain_graph
         _C.run_backward((self,), (), bool(keep), bool(create_graph), (), False, True)
         return
-    _engine.backward(self, (gradient,), retain_graph, create_graph, inputs)
+    _engine.backward(self, (gradient,), retain_graph, create_graph, None, inputs)
 
 
 def _expect_callable(hook: object, name: str) -> None:

@@ -90,6 +90,34 @@ class saved_tensors_hooks:
         _C.pop_saved_hooks()
 
 
+class SavedTensor:
+    """One tensor that a node keeps for backward: `node._raw_saved_<name>`.
+
+    Example:
+        >>> x = taeda.tensor([2.0], requires_grad=True)
+        >>> y = x * x
+        >>> y.grad_fn._raw_saved_self.register_hooks(lambda tensor: tensor.numpy(), taeda.tensor)
+        >>> y.backward()
+        >>> x.grad
+        tensor([4.])
+    """
+
+    def __init__(self, node: _C.Node, name: str, number: int) -> None:
+        self._node, self._name, self._number = node, name, number
+
+    def register_hooks(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        """Keep what `pack_hook` makes of the tensor; `unpack_hook` makes a tensor of it again in backward.
+
+        Raises:
+            TypeError: A hook is not callable.
+            RuntimeError: The tensor has hooks, is None or was freed.
+        """
+        hooks = saved_tensors_hooks(pack_hook, unpack_hook)
+        self._node._hook_saved(self._name, self._number, hooks.pack_hook, hooks.unpack_hook)
+
+
 class save_on_cpu(saved_tensors_hooks):
     """Keep what the block's operations save in the host's memory; it comes back to its device when it is needed.
 

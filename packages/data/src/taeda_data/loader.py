@@ -25,7 +25,7 @@ from taeda_data.pinning import pinner
 from taeda_data.progress import shown
 from taeda_data.randomness import Source, draw_seed, seed_all, sources
 from taeda_data.reading import Failed, Reader
-from taeda_data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from taeda_data.sampler import BatchSampler, NoIndices, RandomSampler, Sampler, SequentialSampler
 from taeda_data.workers import EPOCH, Plan
 from taeda_registry.spans import waited_for
 
@@ -155,7 +155,9 @@ class DataLoader(Generic[T_co]):
         self._pass: Callable[[], BaseDataLoaderIter | None] = (
             _nothing  # the pass that has them, while it lives
         )
-        if sampler is None and not iterable:
+        if iterable:
+            sampler = NoIndices()
+        elif sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
         self.sampler = sampler
         if batch_sampler is not None:
@@ -163,11 +165,8 @@ class DataLoader(Generic[T_co]):
             self.batch_sampler: Iterable[list[Any]] | None = batch_sampler
         else:
             self.batch_size = batch_size
-            batched = batch_size is not None and not iterable
-            self.batch_sampler = BatchSampler(sampler, batch_size, drop_last) if batched else None  # type: ignore[arg-type]
+            self.batch_sampler = None if batch_size is None else BatchSampler(sampler, batch_size, drop_last)
         self._batched = batch_sampler is not None or batch_size is not None
-        if iterable and batch_size is not None:
-            BatchSampler([], batch_size, drop_last)  # checks its arguments
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
         self._resume: dict[str, Any] | None = None
         self._epoch = 0  # epochs begun
@@ -191,10 +190,8 @@ class DataLoader(Generic[T_co]):
 
     def __len__(self) -> int:
         """Number of batches of an epoch; TypeError for a data set without a length."""
-        if self.batch_sampler is not None:
-            return len(self.batch_sampler)  # type: ignore[arg-type]
-        if not self._batched and self.sampler is not None:
-            return len(self.sampler)  # type: ignore[arg-type]
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._index_sampler)
         n = len(self.dataset)  # type: ignore[arg-type]
         if not self._batched:
             return n
@@ -289,10 +286,8 @@ class DataLoader(Generic[T_co]):
 
     def _groups(self) -> Iterator[Any]:
         """Lists of indices, single indices, or (for iterable data sets) samples or lists of them."""
-        if self.batch_sampler is not None:
-            return iter(self.batch_sampler)
         if not isinstance(self.dataset, IterableDataset):
-            return iter(self.sampler)  # type: ignore[arg-type]
+            return iter(self._index_sampler)
         if self.num_workers:
             return itertools.repeat(None)  # workers cut their own samples
         samples = iter(self.dataset)

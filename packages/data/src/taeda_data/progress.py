@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from taeda_data.sampler import NoIndices
+
 
 def shown(batches: Iterator[Any], loader: Any) -> Iterator[Any]:
     """The same batches, counted by a bar in samples; without a terminal or a notebook there is none.
@@ -18,7 +20,7 @@ def shown(batches: Iterator[Any], loader: Any) -> Iterator[Any]:
         raise ImportError("DataLoader: progress=True needs tqdm: pip install tqdm") from error
     size = loader.batch_size or 1
     try:
-        total: int | None = len(loader) * size if loader.batch_sampler is None else _samples(loader)
+        total: int | None = _samples(loader)
     except TypeError:
         total = None
     return _counted(batches, size, tqdm(total=total, unit="sample", disable=None, dynamic_ncols=True))
@@ -27,8 +29,9 @@ def shown(batches: Iterator[Any], loader: Any) -> Iterator[Any]:
 def _samples(loader: Any) -> int:
     """Samples of an epoch, or its batches where these are lists of their own making."""
     if loader.batch_size is None:
-        return len(loader.batch_sampler)
-    return min(len(loader.sampler), len(loader) * loader.batch_size)
+        return len(loader)
+    read = loader.dataset if isinstance(loader.sampler, NoIndices) else loader.sampler
+    return min(len(read), len(loader) * loader.batch_size)
 
 
 def _counted(batches: Iterator[Any], size: int, bar: Any) -> Iterator[Any]:

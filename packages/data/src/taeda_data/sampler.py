@@ -34,6 +34,13 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+class NoIndices(Sampler[None]):
+    """None without end: what stands in the place of an order where the data set has its own."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
+
+
 class _Seeded(Sampler[int]):
     """Orders drawn from one seed an epoch, so that an epoch can be gone through again.
 

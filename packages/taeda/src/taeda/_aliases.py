@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from taeda import _names
+from taeda import _names, _reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +91,17 @@ BESIDE = {
 }
 # Import path under taeda, and the package outside the slots that stands there.
 PACKAGES = {f"taeda.{name}": f"taeda_{name}" for name in _names.PACKAGES}
+# Module under taeda, and the functions of it that have the name of a module below it. An import of that module puts it
+# in the function's place, if nobody prevents it.
+FUNCTIONS = {
+    "taeda.ao.quantization": ("fuse_modules", "quantize"),
+    "taeda.distributed": ("rendezvous",),
+    "taeda.distributed._composable": ("contract", "replicate"),
+    "taeda.export": ("unflatten",),
+    "taeda.multiprocessing": ("spawn",),
+    "taeda.package.analyze": ("find_first_use_of_broken_modules", "trace_dependencies"),
+    "taeda.quantization": ("fuse_modules", "quantize"),
+}
 # Files of this package that programs do not import.
 FILES = frozenset(
     {
@@ -102,6 +113,7 @@ FILES = frozenset(
         "_distributed_names",
         "_inner_names",
         "_names",
+        "_reachable",
         "_samples",
     }
 )
@@ -149,6 +161,25 @@ def _keep_hidden(name: str, module: ModuleType) -> None:
                 sys.modules.setdefault(f"{name}.{child}", found)
 
 
+def _keep_function(parent: str, child: str) -> None:
+    """Lets no module take the place of a function of its name: the module is to be imported, not to be an attribute."""
+    if child not in FUNCTIONS.get(f"taeda.{parent.partition('.')[2]}", ()):
+        return
+    module = sys.modules[parent]
+    if getattr(type(module), "_functions", None):
+        return
+    from types import ModuleType
+
+    class Keeping(type(module)):  # type: ignore[misc]
+        _functions = FUNCTIONS[f"taeda.{parent.partition('.')[2]}"]
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name not in self._functions or not isinstance(value, ModuleType):
+                super().__setattr__(name, value)
+
+    module.__class__ = Keeping
+
+
 def _announce(name: str, module: ModuleType) -> None:
     """Enter the submodules of a provider that is no package: below such a module Python asks no import hook."""
     from taeda_registry.interface import interface
@@ -172,7 +203,8 @@ def _announce_inner(name: str) -> None:
 
 #: Modules beside the slots of which only the names are there.
 ALONE = frozenset({
-    "taeda._awaits", "taeda._classes", "taeda._custom_op", "taeda._dispatch", "taeda._lazy", "taeda._library",
+    "taeda._awaits", "taeda._classes", "taeda._compile", "taeda._custom_op", "taeda._dispatch", "taeda._lazy",
+    "taeda._library",
     "taeda._linalg_utils", "taeda._lobpcg", "taeda._python_dispatcher", "taeda._sources", "taeda._streambase",
     "taeda._utils_internal", "taeda.nativert", "taeda.numa",
 })  # fmt: skip
@@ -187,12 +219,17 @@ class _Finder:
             return None
         _names.follow_name()
         head, _, rest = name.partition(".")
+        if rest and sys.modules.get(head) is sys.modules["taeda"]:
+            parent, _, child = name.rpartition(".")
+            _keep_function(parent, child)
         if name in BESIDE and sys.modules.get("torch") is sys.modules["taeda"]:
             module = _imported(BESIDE[name])
         elif not rest:
             return None
+        elif head == "taeda" and _is_own(name):
+            return _reachable.own_spec(name, path)
         elif head == "taeda":
-            module = None if _is_own(name) else _module_for(name)
+            module = _module_for(name)
         elif sys.modules.get(head) is sys.modules["taeda"]:
             module = _imported(f"taeda.{rest}")
         else:
@@ -203,6 +240,7 @@ class _Finder:
 
         from taeda_registry.submodules import is_package
 
+        _reachable.reach(module, rest)
         return ModuleSpec(name, _Alias(name, module), is_package=is_package(module))
 
 

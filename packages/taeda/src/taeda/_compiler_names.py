@@ -83,8 +83,12 @@ NAMES = {
     "_inductor.fx_passes.pre_grad": "pre_grad_passes",
     "_inductor.fx_utils": "FakeTensorUpdater get_fake",
     "_inductor.graph": "GraphLowering",
-    "_inductor.ir": "Buffer ComputedBuffer ExternKernel FallbackKernel FixedLayout FlexibleLayout IRNode Layout "
-    "Pointwise Reduction StorageBox TensorBox View",
+    "_inductor.codegen.cpp_flex_attention_template": "CppFlexAttentionTemplate",
+    "_inductor.codegen.cpp_template": "CppTemplate",
+    "_inductor.codegen.cpp_template_kernel": "CppTemplateCaller CppTemplateKernel",
+    "_inductor.freezing_utils": "maybe_set_is_frozen_param=taeda._inductor.utils.unread",
+    "_inductor.ir": "Buffer ChoiceCaller ComputedBuffer ExternKernel FallbackKernel FixedLayout FlexibleLayout IRNode "
+    "Layout Pointwise Reduction StorageBox TensorBox View",
     "_inductor.kernel": "",
     "_inductor.kernel.mm": "tuned_addmm tuned_mm",
     "_inductor.kernel.mm_common": "mm_args mm_configs mm_options",
@@ -122,6 +126,7 @@ NAMES = {
     "jit.frontend": "Builder ExprBuilder FrontendError FrontendTypeError NotSupportedError StmtBuilder "
     "UnsupportedNodeError get_default_args get_jit_class_def get_jit_def",
     "jit.mobile": "LiteScriptModule",
+    "nested._internal": "",
     "onnx.verification": "OnnxBackend VerificationOptions verify",
     "profiler._memory_profiler": "Action Category MemoryProfile MemoryProfileTimeline",
     "profiler._utils": "BasicEvaluation",

@@ -43,7 +43,7 @@ OWN_NAMES = {
     "_check_not_implemented": "_checks", "_check_type": "_checks", "_check_value": "_checks",
     "_check_tensor_all": "_checks", "_check_tensor_all_with": "_checks", "_check_with": "_checks",
     "_sample_dirichlet": "_samples", "_standard_gamma": "_samples",
-    "_disable_dynamo": "compiler", "compile": "compiler",
+    "compile": "compiler", "_disable_dynamo": "_compile",
     "Tag": "_ops",
     "fork": "jit", "wait": "jit", "Future": "futures",
     "PyTorchFileReader": "jit", "ScriptModule": "jit", "typename": "_checks", "vmap": "func",
@@ -58,6 +58,13 @@ OWN_NAMES = {
 RECORDED = ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Value")
 # Old questions after parts of the build, which `backends` answers.
 BUILT = frozenset({"has_cuda", "has_cudnn", "has_mkldnn", "has_mps"})
+# Modules of names alone.
+ALONE = frozenset({
+    "_awaits", "_classes", "_compile", "_custom_op", "_dispatch", "_linalg_utils", "_lobpcg", "_sources",
+    "_utils_internal",
+})  # fmt: skip
+# Packages of operators that `distributed` defines.
+COLLECTIVES = ("c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
 NAMESPACES = ("tensor", "autograd", "nn")
 # The only names that a slot further down contributes; everything else there stays in its own module.
@@ -76,6 +83,10 @@ def lookup(name: str) -> object:
         return import_module(f"taeda.{name}")
     if name in PACKAGES:
         return _package(name)
+    if name in ALONE:
+        from importlib import import_module
+
+        return import_module(f"taeda.{name}")
     if name == "_library":
         from importlib import import_module
 
@@ -97,6 +108,8 @@ def lookup(name: str) -> object:
     tensor = _tensor()
     if name == "_C" and hasattr(tensor, "_C"):
         return _extension(tensor)
+    if name == "ops":
+        _give_homes(tensor)
     for slot in NAMESPACES:
         allowed = CONTRIBUTED.get(slot)
         if allowed is not None and name not in allowed:
@@ -226,6 +239,15 @@ def _tensor() -> ModuleType:
     if _autograd_belongs():
         _optional("autograd")
     return tensor
+
+
+def _give_homes(tensor: ModuleType) -> None:
+    """Tell first-party tensors where operators are defined that this package has."""
+    if tensor.__name__ == "taeda_tensor_core":
+        from taeda.library import _operators
+
+        for package in COLLECTIVES:
+            _operators.homes.setdefault(package, "taeda.distributed._operators")
 
 
 def _show_dtypes(tensor: ModuleType) -> None:

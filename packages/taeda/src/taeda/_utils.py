@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import taeda
 
@@ -114,37 +114,40 @@ def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]
 
 
 class ExceptionWrapper:
-    """An exception on its way to another process or thread, with the text of its traceback.
+    """An exception on its way to another thread or process, with the text of where it came from.
 
     Args:
-        exc_info: What `sys.exc_info` gives, by default that of the exception being handled.
-        where: Where it happened, for the text.
+        exc_info: As `sys.exc_info` gives it; None for the exception that is being handled.
+        where: Place, as texts name it.
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        kind, error, trace = exc_info or sys.exc_info()
-        self.exc_type, self.where = kind, where
-        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+        found = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type, self.where = found[0], where
+        self.exc_msg = "".join(traceback.format_exception(*found))
 
-    def reraise(self) -> None:
-        """Raise it again, with the place and the traceback as its text."""
+    def reraise(self) -> NoReturn:
+        """Raises an exception of the same class, whose text has the place; a RuntimeError if it takes no text alone."""
         text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
-            text = KeyErrorMessage(text)
+            raise KeyError(_Shown(text))
+        if getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=text)
         try:
-            error = self.exc_type(text)
+            made = self.exc_type(text)
         except Exception:
-            raise RuntimeError(text) from None  # it takes other arguments
-        raise error
+            raise RuntimeError(text) from None
+        raise made
 
 
-class KeyErrorMessage(str):
-    """A text whose repr keeps its lines, since KeyError shows the repr of its argument."""
+class _Shown(str):
+    """A key whose text shows line by line."""
 
     __slots__ = ()
+    __repr__ = str.__str__
 
-    def __repr__(self) -> str:
-        return str(self)
+
+KeyErrorMessage = _Shown
 
 
 class classproperty:

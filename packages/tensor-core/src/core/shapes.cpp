@@ -68,6 +68,14 @@ int64_t product(IntSpan sizes) {
 }
 
 int64_t count_of(IntSpan sizes, const char* op) {
+  // Where every size and every product but the last has 29 bits, nothing can overflow.
+  uint64_t total = 1, bits = 0;
+  for (int64_t size : sizes) {
+    bits |= total | uint64_t(size);
+    total *= uint64_t(size);
+  }
+  if (bits >> 29 == 0) [[likely]]
+    return int64_t(total);
   int64_t most = 1;
   bool counted = true, none = false;
   for (int64_t size : sizes) {
@@ -146,7 +154,7 @@ DType result_type(TensorList operands) {
       else if (is_floating(dtype)) dtype = default_dtype();
     }
     std::optional<DType>& slot = ranks[wrapped ? 2 : t.dim() == 0 ? 1 : 0];
-    slot = slot ? promote(*slot, dtype) : dtype;
+    slot = slot && *slot != dtype ? promote(*slot, dtype) : dtype;
   }
   std::optional<DType> result;
   for (const auto& rank : ranks) {

@@ -156,15 +156,15 @@ Tensor empty(IntSpan sizes, DType dtype, Device device) {
   Ref<TensorImpl> impl = fresh_on(dtype, device);
   int64_t* dims = reserve_dims(impl.get(), sizes.size());
   const int n = int(sizes.size());
-  int64_t numel = 1;
-  bool plain = true;
+  uint64_t count = 1, bits = 0;
   for (int d = n - 1; d >= 0; --d) {
     dims[d] = sizes[d];
-    dims[n + d] = numel;
-    plain &= sizes[d] > 0 && sizes[d] < (int64_t(1) << 31) && numel < (int64_t(1) << 31);
-    numel *= plain ? sizes[d] : 1;
+    dims[n + d] = int64_t(count);
+    bits |= count | uint64_t(sizes[d]);
+    count *= uint64_t(sizes[d]);
   }
-  if (!plain) {
+  int64_t numel = int64_t(count);
+  if (bits >> 29 || numel == 0) [[unlikely]] {  // as in count_of()
     numel = count_of(sizes, "empty");
     const Shape strides = contiguous_strides(sizes);
     std::copy(strides.begin(), strides.end(), dims + n);

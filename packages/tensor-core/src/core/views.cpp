@@ -243,10 +243,14 @@ Tensor squeeze_dims(const Tensor& self, IntSpan dim) {
 
 Tensor unsqueeze(const Tensor& self, int64_t dim) {
   dim = wrap_dim(dim, self.dim() + 1, "unsqueeze");
-  Shape sizes(self.sizes()), strides(self.strides());
-  const int64_t stride = dim < self.dim() ? sizes[dim] * strides[dim] : 1;
-  sizes.insert(dim, 1);
-  strides.insert(dim, stride);
+  const int64_t ndim = self.dim();
+  const IntSpan from = self.sizes(), steps = self.strides();
+  Shape sizes(size_t(ndim + 1), 1), strides(size_t(ndim + 1), 1);
+  for (int64_t d = 0; d < ndim; ++d) {
+    sizes[d + (d >= dim)] = from[size_t(d)];
+    strides[d + (d >= dim)] = steps[size_t(d)];
+  }
+  if (dim < ndim) strides[dim] = from[size_t(dim)] * steps[size_t(dim)];
   return alias(self, sizes, strides, 0);
 }
 

@@ -11,12 +11,12 @@ namespace taeda::infer {
 namespace {
 
 /// Dimensions of volumes from the innermost outwards.
-constexpr int kVolumeOrder[] = {1, 4, 3, 2, 0};
+constexpr int64_t kVolumeOrder[] = {1, 4, 3, 2, 0};
 
 bool lies_as_volumes(const Tensor& t) {
   if (t.dim() != 5) return false;
   int64_t expected = 1;
-  for (const int d : kVolumeOrder) {
+  for (const int64_t d : kVolumeOrder) {
     if (t.size(d) == 1) continue;
     if (t.stride(d) != expected) return t.numel() == 0;
     expected *= t.size(d);
@@ -24,10 +24,11 @@ bool lies_as_volumes(const Tensor& t) {
   return true;
 }
 
-Shape volume_strides(IntSpan sizes) {
+/// Strides without gaps; `order` has the dimensions from the innermost outwards.
+Shape strides_in(IntSpan sizes, IntSpan order) {
   Shape strides(sizes);
   int64_t step = 1;
-  for (const int d : kVolumeOrder) {
+  for (const int64_t d : order) {
     strides[size_t(d)] = step;
     step *= std::max<int64_t>(sizes[size_t(d)], 1);
   }
@@ -67,14 +68,7 @@ Shape closed_strides(IntSpan sizes, std::span<const Tensor* const> operands) {
       row_major = false;
     }
   }
-  if (row_major) return {};
-  Shape strides(sizes);
-  int64_t step = 1;
-  for (const int64_t d : order) {
-    strides[size_t(d)] = step;
-    step *= std::max<int64_t>(sizes[size_t(d)], 1);
-  }
-  return strides;
+  return row_major ? Shape() : strides_in(sizes, order);
 }
 
 bool lies_as(const char* op, const Tensor& t, std::string_view format) {
@@ -92,7 +86,7 @@ Shape format_strides(const char* op, std::string_view format, IntSpan sizes) {
   const size_t dims = volumes ? 5 : 4;
   if (sizes.size() != dims) [[unlikely]]
     fail(ErrorKind::Runtime, op, ": ", format, " needs a ", dims, "-dimensional tensor, got shape ", shape_text(sizes));
-  return volumes ? volume_strides(sizes) : channels_last_strides(sizes);
+  return volumes ? strides_in(sizes, kVolumeOrder) : channels_last_strides(sizes);
 }
 
 }  // namespace taeda::infer

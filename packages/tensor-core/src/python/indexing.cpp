@@ -203,8 +203,11 @@ Selection select_items(const Tensor& self, std::span<PyObject* const> keys) {
     items.push_back(classify(key));
     const Item& item = items.back();
     used += consumed(item);
-    check(!(ellipsis && item.kind == Item::Kind::Ellipsis), ErrorKind::Index, "index: only one Ellipsis is allowed");
-    ellipsis = ellipsis || item.kind == Item::Kind::Ellipsis;
+    // The first one leaves nothing for others to stand for.
+    if (item.kind == Item::Kind::Ellipsis && std::exchange(ellipsis, true)) {
+      items.pop_back();
+      continue;
+    }
     advanced = advanced || item.kind == Item::Kind::Index || item.kind == Item::Kind::Truth;
   }
   check(used <= self.dim(), ErrorKind::Index, "index: too many indices for tensor of dimension ", self.dim(),

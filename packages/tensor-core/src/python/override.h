@@ -97,9 +97,16 @@ PyObject* method_fast(PyObject* self, PyObject* const* args, Py_ssize_t count, P
   return F(self, args, count, names);
 }
 template <getter F>
+PyObject* get(PyObject* self, void* closure);
+template <getter F>
+[[gnu::noinline]] PyObject* get_slow(PyObject* self, void* closure) {
+  if (overrides(self)) return override_get(attribute_name(reinterpret_cast<void*>(&get<F>), closure), self);
+  return F(self, closure);
+}
+template <getter F>
 PyObject* get(PyObject* self, void* closure) {
   if (Py_TYPE(self) != plain_type) [[unlikely]]
-    if (overrides(self)) return override_get(attribute_name(reinterpret_cast<void*>(&get<F>), closure), self);
+    return get_slow<F>(self, closure);
   return F(self, closure);
 }
 template <setter F>

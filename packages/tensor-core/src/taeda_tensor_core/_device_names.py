@@ -238,6 +238,11 @@ def _makers(module: Any, kind: str) -> dict[str, Callable[[], Any]]:
 def _more(module: Any, kind: str, name: str) -> Any:
     if name == "graph" or name.endswith("Graph"):
         return _Graph
+    if kind == "cpu":
+        from taeda_tensor_core import _processor
+
+        if name in _processor.FUNCTIONS:
+            return _processor.FUNCTIONS[name]
     if name in _device_modules.MODULES:
         return _device_modules.MODULES[name](module)
     made = _makers(module, kind)

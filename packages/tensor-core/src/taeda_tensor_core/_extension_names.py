@@ -183,6 +183,10 @@ def find(name: str) -> Any:
         return lambda: str(get_default_device())
     if name in ("_nn", "_linalg", "_fft", "_special", "_sparse"):
         return _C.ops
+    if name == "_cpu":
+        from taeda_tensor_core import _processor
+
+        return _processor.extension
     if name == "_is_alias_of":
         from taeda_tensor_core.private_names import is_alias_of
 

@@ -210,7 +210,6 @@ _Histogram.__name__ = "histogramdd"  # as PyTorch's class is called
 def histogramdd(
     input: Tensor,
     bins: int | Sequence[int] | Sequence[Tensor],
-    *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,

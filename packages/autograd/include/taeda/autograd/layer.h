@@ -53,4 +53,14 @@ struct UnknownDerivative final : DynamicNode {
   const char* op_;
 };
 
+/// Node of an in-place operator that leaves nothing of the old value and takes no gradient to others (`zero_`).
+struct Overwritten final : FixedNode<1> {
+  explicit Overwritten(const char* name) : name_(name) { flags = kOverwrites; }
+  const char* name() const override { return name_; }
+  void apply(Tensor* grads, Tensor* result) override;
+
+ private:
+  const char* name_;
+};
+
 }  // namespace taeda::autograd

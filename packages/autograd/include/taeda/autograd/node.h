@@ -40,6 +40,7 @@ enum NodeFlag : uint8_t {
   kAccumulates = 2,  // AccumulateGrad
   kPython = 4,       // PyNode: backward is Python code
   kReleased = 8,     // saved tensors were freed by a backward without retain_graph
+  kOverwrites = 16,  // in place: nothing is left of the old value, whose gradient (edge 0) is zero
 };
 
 /// Note [Order of execution]

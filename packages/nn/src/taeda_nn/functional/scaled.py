@@ -13,7 +13,7 @@ __all__ = ["ScalingType", "SwizzleType", "scaled_grouped_mm", "scaled_mm"]
 _BFLOAT16 = getattr(tensor, "bfloat16", None)
 
 
-class ScalingType(enum.Enum):
+class ScalingType(enum.IntEnum):
     """How many elements share a scale: all, those of a row, or those of a block."""
 
     TensorWise = 0
@@ -24,7 +24,7 @@ class ScalingType(enum.Enum):
     BlockWise128x128 = 5
 
 
-class SwizzleType(enum.Enum):
+class SwizzleType(enum.IntEnum):
     """The order in which the scales of blocks lie."""
 
     NO_SWIZZLE = 0

@@ -37,7 +37,7 @@ config = _Config(
     trace_numpy=True, verbose=False,
 )  # fmt: skip
 export = _absent.function("taeda._dynamo.export", "there is no compiler of Python programs")
-disallow_in_graph = forbid_in_graph = allow_in_graph
+disallow_in_graph = forbid_in_graph = nonstrict_trace = allow_in_graph
 run = _itself
 
 

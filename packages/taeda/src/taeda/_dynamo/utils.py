@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import taeda
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def is_compile_supported(device_type: str) -> bool:
@@ -24,6 +28,12 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> str:
 counters: collections.defaultdict[str, collections.Counter[str]] = collections.defaultdict(
     collections.Counter
 )
+
+
+@contextlib.contextmanager
+def disable_cache_limit() -> Iterator[None]:
+    """A block in which functions may be compiled anew as often as they like: none is counted."""
+    yield
 
 
 @functools.cache

@@ -23,7 +23,10 @@ globals().update(
 # Programs read some of these before they change them.
 config = _Config(
     "taeda._inductor.config",
-    **{part: _Config(f"taeda._inductor.config.{part}") for part in ("aot_inductor", "cpp", "cuda", "trace", "triton")},
+    **{
+        part: _Config(f"taeda._inductor.config.{part}")
+        for part in ("aot_inductor", "cpp", "cuda", "eager_numerics", "trace", "triton")
+    },
     benchmark_kernel=False, compile_threads=1, conv_1x1_as_mm=False, coordinate_descent_tuning=False, cpp_wrapper=False,
     debug=False, dce=False, disable_progress=True, epilogue_fusion=True, fallback_random=False,
     force_fuse_int_mm_with_mul=False, freezing=False, fx_graph_cache=True, inplace_buffers=True,

@@ -114,9 +114,6 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return _itself if fn is None else fn
 
 
-_disable_dynamo = disable
-
-
 def allow_in_graph(fn: T) -> T:
     """Mark of a function that a compiler takes as it is: the function itself."""
     return fn

@@ -26,8 +26,8 @@ def wait_tensor(tensor: Any) -> Any:
 
 
 def broadcast(self: Any, src: int, group: Any, tag: str = "") -> Any:
-    """The tensor of one process."""
-    return _differentiable.broadcast(self, src, group)
+    """The tensor of one process, `src` of the group."""
+    return _differentiable.broadcast(self, dist.get_global_rank(group, src), group)
 
 
 def all_reduce(self: Any, reduceOp: str, group: Any, tag: str = "") -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,88 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "annotate", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta",
-    "reset_grad_fn_seq_nr", "set_current_meta", "set_grad_fn_seq_nr", "set_stack_trace",
+    "NodeSource", "NodeSourceAction", "annotate", "format_stack", "get_current_meta", "has_preserved_node_meta",
+    "preserve_node_meta", "reset_grad_fn_seq_nr", "set_current_meta", "set_grad_fn_seq_nr", "set_stack_trace",
 ]  # fmt: skip
+
+
+class NodeSourceAction(enum.Enum):
+    """What a pass over a graph has done to a node."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+
+
+class NodeSource:
+    """Where a node comes from: another node, or a graph, and what a pass has done.
+
+    Args:
+        node: The node; None for a graph.
+        pass_name: Name of the pass.
+        action: One of `NodeSourceAction`, or several.
+    """
+
+    class NodeInfo:
+        """What names the node.
+
+        Args:
+            name, target: Its own.
+            graph_id: Which graph it is in.
+        """
+
+        def __init__(self, name: str, target: str, graph_id: int) -> None:
+            self.name, self.target, self.graph_id = name, target, graph_id
+
+    def __init__(self, node: Any, pass_name: str = "", action: Any = None) -> None:
+        self.pass_name = pass_name
+        self.action = list(action) if isinstance(action, list) else [] if action is None else [action]
+        if not all(isinstance(item, NodeSourceAction) for item in self.action):
+            raise AssertionError(f"NodeSource: argument 'action' is {action!r}, expected NodeSourceAction")
+        self.node_info = node and NodeSource.NodeInfo(node.name, str(node.target), id(node.graph))
+        self.from_node: list[NodeSource] = copy.deepcopy(node.meta.get("from_node", [])) if node else []
+
+    @property
+    def name(self) -> str:
+        """Name of the node; empty for a graph."""
+        return self.node_info.name if self.node_info else ""
+
+    @property
+    def target(self) -> str:
+        """What the node calls; empty for a graph."""
+        return self.node_info.target if self.node_info else ""
+
+    @property
+    def graph_id(self) -> int:
+        """Which graph the node is in; -1 for a graph."""
+        return self.node_info.graph_id if self.node_info else -1
+
+    def _actions(self) -> str:
+        return "+".join(item.name.lower() for item in self.action)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "name": self.name, "target": self.target, "graph_id": self.graph_id, "pass_name": self.pass_name,
+            "action": self._actions(), "from_node": [item.to_dict() for item in self.from_node],
+        }  # fmt: skip
+
+    def print_readable(self, indent: int = 0) -> str:
+        """A line for it and for each that it comes from, ten at most."""
+        if indent > 9:
+            return ""
+        facts = f"name={self.name}, pass_name={self.pass_name}, action={self._actions()}, graph_id={self.graph_id}"
+        return (
+            " " * indent * 4 + f"({facts})\n" + "".join(n.print_readable(indent + 1) for n in self.from_node)
+        )
+
+    __repr__ = print_readable
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeSource) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.print_readable())
+
 
 _current: dict[str, Any] = {}
 _preserving = [False]

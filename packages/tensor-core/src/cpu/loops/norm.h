@@ -87,11 +87,20 @@ template <class T>
     for (int j = 0; j < step; ++j) sums[j] += sums[j + step];
   return sums[0];
 }
-/// Two sums over a contiguous run in fixed lanes, flushed to double every few thousand elements.
-template <class T, class Term>
+/// Two sums over a contiguous run (or the first alone) in fixed lanes, flushed to double every few thousand elements.
+template <class T, bool first_only = false, class Term>
 inline void run_sums(int64_t n, double* sums, const Term& term) {
-  constexpr int64_t lanes = 32, block = 4096;
+  constexpr int64_t lanes = 32, block = 4096, few = 8;
   sums[0] = sums[1] = 0;
+  if (n <= few) {  // folding the lanes would take longer
+    for (int64_t i = 0; i < n; ++i) {
+      T first = 0, second = 0;
+      term(i, first, second);
+      sums[0] += double(first);
+      sums[1] += double(second);
+    }
+    return;
+  }
   for (int64_t begin = 0; begin < n; begin += block) {
     const int64_t end = std::min(n, begin + block);
     alignas(64) T first[lanes] = {}, second[lanes] = {};
@@ -100,7 +109,7 @@ inline void run_sums(int64_t n, double* sums, const Term& term) {
       for (int64_t j = 0; j < lanes; ++j) term(i + j, first[j], second[j]);
     for (int64_t j = 0; i < end; ++i, ++j) term(i, first[j], second[j]);
     sums[0] += fold_lanes(first);
-    sums[1] += fold_lanes(second);
+    if constexpr (!first_only) sums[1] += fold_lanes(second);
   }
 }
 template <class T>
@@ -147,7 +156,7 @@ void layer_norm(const void* x_, const void* weight_, const void* bias_, int64_t 
                  *const bias = static_cast<const T*>(bias_);
   T* const y = static_cast<T*>(y_);
   double sums[2];
-  run_sums<T>(n, sums, [=](int64_t i, T& first, T&) { first += x[i]; });
+  run_sums<T, true>(n, sums, [=](int64_t i, T& first, T&) { first += x[i]; });
   const double mean = sums[0] / double(n);
   plane_moments<T>(x, mean, n, sums);  // around the mean: nothing cancels
   const double rest = sums[0] / double(n), variance = sums[1] / double(n) - rest * rest;

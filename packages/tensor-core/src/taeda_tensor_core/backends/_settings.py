@@ -127,11 +127,9 @@ def _capability() -> str:
 
 
 def _machine() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            flags = next((set(line.split()) for line in file if line.startswith("flags")), set())
-    except OSError:
-        return "base"
+    from taeda_tensor_core._processor import system_flags
+
+    flags = system_flags()
     if not {"avx2", "fma", "bmi1", "bmi2", "f16c"} <= flags:
         return "base"
     return "avx512" if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags else "avx2"

@@ -82,6 +82,18 @@ def rebuild_sparse(way: Any, data: Any) -> Any:
     return tc.sparse_compressed_tensor(*data[:3], tuple(data[3]), layout=way, check_invariants=True)
 
 
+def rebuild_wrapper(
+    cls: Any, dtype: Any, size: Any, stride: Any, offset: Any, layout: Any, device: Any, grad: Any
+) -> Any:
+    """A tensor that has no memory, of a class of the program's own; its attributes say what it is."""
+    if not (isinstance(cls, type) and issubclass(cls, tc.Tensor) and isinstance(dtype, tc.dtype)):
+        fail(f"the file makes a wrapping tensor of {shown(cls)} and {shown(dtype)}")
+    place = device if isinstance(device, tc.device) else "cpu"
+    return tc.Tensor._make_wrapper_subclass(
+        cls, tuple(size), strides=tuple(stride), dtype=dtype, device=place, requires_grad=bool(grad)
+    )
+
+
 def rebuild_nested(memory: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
     """A nested tensor whose parts stand in one memory."""
     if not all(type(part) is tc.Tensor for part in (memory, sizes, strides, offsets)):

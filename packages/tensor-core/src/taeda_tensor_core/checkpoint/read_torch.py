@@ -113,12 +113,18 @@ class Data:
     def _typed(self, machine: Machine, make: Any, kind: Any, args: Any, state: Any) -> Any:
         """A tensor of a subclass, or one with attributes."""
         kinds = torch_names.CLASSES
-        if not isinstance(kind, Name) or kind.full not in kinds or not isinstance(make, Name):
+        declared = isinstance(kind, type) and issubclass(kind, tc.Tensor) and _is_safe(kind)
+        known = declared or (isinstance(kind, Name) and kind.full in kinds)
+        if not known or not isinstance(make, Name):
             fail(f"the file refers to the tensor type {kind if isinstance(kind, Name) else shown(kind)}")
         if not isinstance(args, tuple) or not make.full.startswith("torch._utils."):
             fail("a tensor of the file has parts that are not data")
         made = self.call(machine, make, args)
-        return made if self._dry else torch_names.with_attributes(made, state)
+        if self._dry:
+            return made
+        if declared and type(made) is not kind:
+            made = tc.Tensor._make_subclass(kind, made, made.requires_grad)
+        return torch_names.with_attributes(made, state)
 
     def new(self, machine: Machine, what: Any, args: tuple[Any, ...]) -> Any:
         """See `machine.Names`."""

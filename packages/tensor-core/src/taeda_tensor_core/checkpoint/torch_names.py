@@ -341,6 +341,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
     "torch._utils._rebuild_tensor_v3": rebuild_typed,
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
+    "torch._utils._rebuild_wrapper_subclass": _of_kinds("rebuild_wrapper"),
     "torch._utils._rebuild_sparse_tensor": _of_kinds("rebuild_sparse"),
     "torch._utils._rebuild_qtensor": rebuild_quantized,
     "torch._utils._rebuild_nested_tensor": _of_kinds("rebuild_nested"),

@@ -141,8 +141,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
             return self.name("torch._utils", what), args
         if cls is tc.Tensor and not state:
             return make, args
+        state = {name: value for name, value in (state or {}).items() if name != "_wrapped_device"}
+        self._alive.append(state)
         kind = self.name("torch", "Tensor") if cls is tc.Tensor else cls
-        return self.name("torch._tensor", "_rebuild_from_type_v2"), (make, kind, args, state or {})
+        return self.name("torch._tensor", "_rebuild_from_type_v2"), (make, kind, args, state)
 
     def _of_kinds(self, tensor: Any) -> Any:
         """A sparse, quantized or nested tensor, by its parts."""
@@ -170,6 +172,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
 
     def _values(self, tensor: Any) -> tuple[_Global, tuple[Any, ...]]:
         dtype, grad = dtype_name(tensor), tensor.requires_grad
+        if "_wrapped_device" in tensor.__dict__:
+            return self._wrapper(tensor, dtype, grad)
         if tensor.device.type == "meta":
             facts = getattr(tc, dtype), tuple(tensor.shape), tuple(tensor.stride()), grad
             return self.name("torch._utils", "_rebuild_meta_tensor_no_storage"), facts
@@ -183,6 +187,12 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         if typed:
             return self.name("torch._utils", "_rebuild_tensor_v2"), args
         return self.name("torch._utils", "_rebuild_tensor_v3"), (*args, getattr(tc, dtype))
+
+    def _wrapper(self, tensor: Any, dtype: str, grad: bool) -> tuple[_Global, tuple[Any, ...]]:
+        """A tensor that has no memory: its shape and what it is of; the rest are its attributes."""
+        place = tuple(tensor.shape), tuple(tensor.stride()), 0
+        facts = type(tensor), getattr(tc, dtype), *place, tc.strided, tensor.device, grad
+        return self.name("torch._utils", "_rebuild_wrapper_subclass"), facts
 
     def _memory(self, tensor: Any, location: str) -> tuple[Any, Any, str]:
         """A tensor with steps that PyTorch has too, its whole storage as bytes, and the storage's key.

@@ -409,6 +409,7 @@ def _aminmax(self: Any) -> Any:
 
 FUNCTIONS |= {
     "dim": _C.Tensor.dim,
+    "numpy_T": lambda self: self.permute(*range(self.ndim)[::-1]),
     "is_same_size": lambda self, other: self.shape == other.shape,
     "item": _C.Tensor.item,
     "_local_scalar_dense": _C.Tensor.item,

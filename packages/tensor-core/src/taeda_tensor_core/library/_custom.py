@@ -172,7 +172,7 @@ class CustomOpDef:
 
     def __init__(self, made: NewOperator, function: Callable) -> None:
         self._made = made
-        self._function = function
+        self._function = self._init_fn = function
         self._kernels: list[Any] = []
         self.__name__ = made.name.partition("::")[2]
         self.__doc__ = function.__doc__

@@ -1,12 +1,13 @@
-"""Operators of `custom_op` that give a list of tensors.
+"""Operators that give a list of tensors or an argument, made by `custom_op` or by a library's `define` and `impl`.
 
 The table's operators have a fixed number of results. So the function runs first, and its results go through an operator
-of the table with as many of them, which is what gradients are recorded of.
+of the table with as many of them, which is what gradients are recorded of. What gives an argument back is a function.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from taeda_tensor_core.library._schemas import translated
 from taeda_tensor_core.library._table import Plain
 
 _LIST = "-> Tensor[]"
+_ARGUMENT = re.compile(r"->\s*Tensor\(\w+!\)\s*$")
 #: By "package::operator".
 _known: dict[str, ListOpDef] = {}
 
@@ -26,16 +28,21 @@ def gives_list(schema: str) -> bool:
     return schema.rstrip().endswith(_LIST)
 
 
+def gives_argument(schema: str) -> bool:
+    """Whether the result of a schema is one of the arguments, written into: `-> Tensor(a!)`."""
+    return _ARGUMENT.search(schema) is not None
+
+
 def known(target: Any) -> ListOpDef | None:
     """The operator of this kind that an object or a name means."""
     if isinstance(target, ListOpDef):
         return target
-    name = target if isinstance(target, str) else target.name() if isinstance(target, _Public) else ""
+    name = target if isinstance(target, str) else target.name() if isinstance(target, Named) else ""
     return _known.get(name)
 
 
-class _Public(Plain):
-    """What `ops.<package>.<operator>` is."""
+class Named(Plain):
+    """A function as `ops.<package>.<operator>`, which is no operator of the table."""
 
     __slots__ = ("_full",)
 
@@ -54,25 +61,36 @@ class _Public(Plain):
 
 
 class ListOpDef:
-    """An operator that `custom_op` has made of a function that gives a list: callable, with decorators as others."""
+    """An operator whose result is a list: callable, with decorators as others.
 
-    def __init__(self, name: str, schema: str, function: Callable) -> None:
+    Without `function` the first one that is registered says which arguments there are.
+    """
+
+    def __init__(self, name: str, schema: str, function: Callable | None = None) -> None:
         self._qualname, self._schema = name, schema
-        self._signature = inspect.signature(function)
+        self._signature = None if function is None else inspect.signature(function)
         self._functions: dict[str | None, Callable] = {}
+        self._of_others: Callable | None = None
         self._gradient: tuple[Callable, Callable | None] | None = None
         self._of_count: dict[int, NewOperator] = {}
         self._made: list[Tensor] = []  # on their way through the table's operator
         self.__name__, self.__doc__ = name.partition("::")[2], function.__doc__
-        self._opoverload = _Public(name, self)
+        self._opoverload = Named(name, self)
         publish(name, self._opoverload)
         _known[name] = self
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> list[Tensor]:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self._of_others is not None:
+            found = self._of_others(*args, **kwargs)
+            return list(found) if gives_list(self._schema) else found
+        if self._signature is None:
+            raise NotImplementedError(f"{self._qualname}: no function has been registered")
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         tensors = _custom._tensors([*bound.args, *bound.kwargs.values()])
         function = self._function_for(tensors[0].device.type if tensors else "cpu")
+        if not gives_list(self._schema):
+            return function(*args, **kwargs)
         shown = [_custom._unrecorded(item) for item in bound.args]
         made = function(*shown, **{k: _custom._unrecorded(v) for k, v in bound.kwargs.items()})
         if not isinstance(made, list | tuple) or not all(isinstance(item, Tensor) for item in made):
@@ -128,12 +146,20 @@ class ListOpDef:
 
         return _custom._as_derivative(made.op, lambda ctx, *grads: backward(ctx, list(grads)), listed)
 
+    def give(self, key: str, function: Callable) -> None:
+        """The function for a device, or one of PyTorch's dispatch keys."""
+        if key == "CompositeImplicitAutograd" or key.startswith("Autograd"):
+            self._of_others = function
+        elif not key.startswith("Autocast"):
+            self.register_kernel(None if key.startswith("Composite") or not key else key.lower(), function)
+
     def register_kernel(
         self, device_types: str | Iterable[str] | None, fn: Callable | None = None, /
     ) -> Callable:
         """Give the function for these device types; None for every device without one."""
 
         def take(function: Callable) -> Callable:
+            self._signature = self._signature or inspect.signature(function)
             for device in _custom._listed(device_types) or [None]:
                 self._functions[device] = function
             return function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import types
 from collections.abc import Callable
@@ -150,9 +151,17 @@ def publish(name: str, target: Any) -> None:
     setattr(space, short, target)
 
 
+#: By package: the module that defines its operators when one is asked for.
+homes: dict[str, str] = {}
+
+
 def _find_compiled(package: str, short: str) -> Operator:
-    """Attribute `short` of `ops.<package>`: an operator that a compiled plug-in has defined."""
+    """Attribute `short` of `ops.<package>`: an operator of the package's home, or one that a plug-in has defined."""
     name = f"{package}::{short}"
+    if not short.startswith("__") and (home := homes.pop(package, None)):
+        importlib.import_module(home)
+        if (space := vars(_C.ops).get(package)) is not None and short in vars(space):
+            return vars(space)[short]
     if any(known == name for known, *_ in _C._operators()) and _C._operator_functions(name)[1]:
         publish(name, op(name))
         return op(name)
@@ -278,7 +287,7 @@ class Library:
 
         return take
 
-    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> NewOperator:
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> Any:
         """Define an operator without a composite form: `operator(schema)()`.
 
         `alias_analysis` and `tags` are not used: the schema says what is written.
@@ -289,6 +298,14 @@ class Library:
             )
         if self.kind is not None and "::" not in schema.partition("(")[0]:
             schema = f"{self.name}::{schema.strip()}"
+        from taeda_tensor_core.library import _custom_lists
+
+        if _custom_lists.gives_list(schema) or _custom_lists.gives_argument(schema):
+            name, bracket, rest = schema.strip().partition("(")
+            listed = self._keep(_custom_lists.ListOpDef(name, bracket + rest))
+            for owner, *given in _waiting.pop(name, ()):
+                owner.impl(*given)
+            return listed
         return self.operator(translated(schema))()
 
     def impl(
@@ -309,6 +326,7 @@ class Library:
         Raises:
             NotImplementedError: The key is one of automatic differentiation, and the operator built in.
         """
+        from taeda_tensor_core.library import _custom_lists
         from taeda_tensor_core.library._custom import _is_there, as_kernel
 
         if with_keyset:
@@ -320,6 +338,12 @@ class Library:
             name = f"{self.name}::{name}"
         name = name.removeprefix("aten::").removeprefix("taeda::")
         key = dispatch_key or self.dispatch_key
+        full = name if "::" in name else f"{self.name}::{name}"
+        if (listed := _custom_lists.known(full)) is not None:
+            listed.give(key, fn)
+            return None
+        if "::" not in name and not has(name):
+            name = full
         if "::" in name and not has(name) and defined(name) is None:
             _waiting.setdefault(name, []).append((self, name, fn, key))
             return None

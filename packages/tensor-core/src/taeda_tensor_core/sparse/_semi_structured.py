@@ -16,6 +16,7 @@ class SparseSemiStructuredTensor:
     """A matrix of which two in four elements are kept; nothing is an instance."""
 
     _FORCE_CUTLASS = False
+    _DEFAULT_ALG_ID = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
@@ -37,7 +38,7 @@ class SparseSemiStructuredTensorCUSPARSELT(SparseSemiStructuredTensor):
     """The same, for the other one."""
 
 
-def to_sparse_semi_structured(original_tensor: Any, transposed: bool = False) -> NoReturn:
+def to_sparse_semi_structured(original_tensor: Any, transposed: bool = False, alg_id: int = 0) -> NoReturn:
     """Keep two in four elements of a matrix.
 
     Raises:
