@@ -721,6 +721,8 @@ def _normalized(input: Any, dim: int, dtype: Any, logarithm: bool) -> Any:
     x = coalesced(input)
     values = x._elements if dtype is None else x._elements.to(dtype)
     places, count = x._places[0], x._places[0].shape[0]
+    if not -x.dim() <= dim < x.dim():
+        raise IndexError(f"softmax: argument 'dim' is {dim}, expected a dimension of shape {tuple(x.shape)}")
     dim %= x.dim()
     if dim >= count:
         change = core.log_softmax if logarithm else core.softmax
@@ -738,13 +740,13 @@ def _normalized(input: Any, dim: int, dtype: Any, logarithm: bool) -> Any:
 
 
 @sparse("softmax")
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """Softmax along ``dim`` of the elements that are there: the others count as minus infinity."""
     return _normalized(input, dim, dtype, False)
 
 
 @sparse("log_softmax")
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """The logarithm of `softmax`."""
     return _normalized(input, dim, dtype, True)
 
