@@ -9,6 +9,7 @@ import math
 import os
 import platform
 import sys
+import time
 import timeit
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
@@ -50,6 +51,7 @@ def statements_in_turn(
     repeats: int = 9,
     budget: float = 0.01,
     limit: float = math.inf,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Seconds per execution of ``statement`` after ``setup``, in which ``torch`` stands for each library in turn.
 
@@ -59,7 +61,7 @@ def statements_in_turn(
     for name, library in libraries.items():
         space = {"torch": library, "nn": library.nn, "F": library.nn.functional}
         exec(setup, space)
-        timers[name] = timeit.Timer(statement, globals=space)
+        timers[name] = timeit.Timer(statement, timer=clock, globals=space)
     counts, spent = {}, 0.0
     for name, timer in timers.items():
         counts[name] = _calls_for(lambda timer=timer: timer.timeit(1), budget)

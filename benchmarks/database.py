@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from _measure import failure, load, parser, ratio, statements_in_turn, table
+from _reasons import write
 
 from taeda_testing import all_records
 
@@ -307,6 +309,9 @@ def main() -> None:
         type=float,
         help="measure rows of that file whose ratio is above this once more; each library keeps its lesser time",
     )
+    options.add_argument(
+        "--page", action="store_true", help="write that file's slow rows with their reasons into the page"
+    )
     given = options.parse_args()
     kept = json.loads(given.kept.read_text()) if given.kept and given.kept.exists() else {}
 
@@ -315,8 +320,13 @@ def main() -> None:
         if given.kept:
             given.kept.write_text(json.dumps(kept, indent=0))
 
+    if given.page:
+        write(kept, AIMS)
+        return
     chosen = given.libraries.split(",")
     libraries = load(chosen, threads=given.threads)
+    # What one thread computes is not to be longer for others' work on its core.
+    clock = time.thread_time if given.threads == 1 else time.perf_counter
     for size in given.sizes.split(","):
         found: list[float] = []
 
@@ -327,7 +337,9 @@ def main() -> None:
                 try:
                     times = kept.get(f"{size}: {label}", {})
                     if not times or (given.again and times["taeda"] > given.again * times["torch"]):
-                        new = statements_in_turn(libraries, setup, statement, repeats=5, limit=given.limit)
+                        new = statements_in_turn(
+                            libraries, setup, statement, repeats=5, limit=given.limit, clock=clock
+                        )
                         times = {name: min(time, times.get(name, time)) for name, time in new.items()}
                         keep(f"{size}: {label}", times)
                 except Exception as error:

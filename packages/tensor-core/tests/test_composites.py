@@ -201,6 +201,50 @@ def test_histogram() -> None:
     same(found, np.histogram(values, bins=10, range=(-2, 2))[0].astype(np.float64))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_histogram_of_numbers_between_bounds(dtype: str) -> None:
+    x = rng(5).integers(-9, 10, 3000).astype(dtype)
+    for low, high in ((0, 0), (-4, 6)):
+        found = taeda.histc(taeda.tensor(x).to(taeda.float32), 7, low, high)
+        bounds = (x.min(), x.max()) if low == high else (low, high)
+        np.testing.assert_array_equal(found.numpy(), np.histogram(x, 7, bounds)[0])
+
+
+@pytest.mark.parametrize("edges", [0, 1, 2, 3, 8, 100])
+def test_places_among_many_edges(edges: int) -> None:
+    drawn = rng(6)
+    row, wanted = np.sort(drawn.integers(0, 30, edges)).astype("float32"), drawn.uniform(-2, 32, 500).round()
+    for side in ("left", "right"):
+        found = taeda.searchsorted(taeda.tensor(row), taeda.tensor(wanted.astype("float32")), side=side)
+        np.testing.assert_array_equal(found.numpy(), np.searchsorted(row, wanted, side))
+
+
+def test_runs_of_many_elements() -> None:
+    x = np.repeat(rng(7).integers(0, 3, 900), 3).astype("float32")
+    x[[4, 5, 6]] = np.nan  # none equals another
+    starts = np.append(True, x[1:] != x[:-1])
+    np.testing.assert_array_equal(taeda.unique_consecutive(taeda.tensor(x)).numpy(), x[starts])
+    values, counts = taeda.unique_consecutive(taeda.tensor(x), return_counts=True)
+    np.testing.assert_array_equal(values.numpy(), x[starts])
+    np.testing.assert_array_equal(counts.numpy(), np.diff(np.append(np.nonzero(starts)[0], x.size)))
+
+
+def test_many_classes_with_many_labels() -> None:
+    # As pairs these would be 7 GB.
+    drawn = rng(8)
+    scores, labels = drawn.normal(size=(200, 3000)), drawn.integers(-1, 3000, (200, 3000))
+    labels[0] = drawn.permutation(3000)  # no other class is left
+    labels[1] = -1
+    exact = []
+    for s, row in zip(scores, labels, strict=True):
+        chosen = row[: np.argmax(row < 0)] if (row < 0).any() else row
+        others = np.delete(s, chosen)
+        gaps = np.maximum(0, 1 - s[chosen][:, None] + others)
+        exact.append(gaps.sum() / 3000)
+    found = ops.multilabel_margin_loss(taeda.tensor(scores), taeda.tensor(labels), 0)
+    np.testing.assert_allclose(found.numpy(), exact, rtol=1e-12)
+
+
 def test_pooling_in_one_dimension() -> None:
     x = rng(15).standard_normal((2, 3, 8))
     windows = x.reshape(2, 3, 4, 2)

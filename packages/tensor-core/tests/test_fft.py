@@ -110,6 +110,8 @@ def test_windows(name, arguments, m, sym):
         warnings.simplefilter("ignore")
         exact = getattr(windows, name)(m, sym=sym, **arguments)
     assert found.shape == (m,)
+    if sym:
+        assert found.tolist() == found.flip(0).tolist()
     np.testing.assert_allclose(found.numpy(), exact, rtol=1e-13, atol=1e-15)
     assert getattr(t.signal.windows, name)(m, **arguments, requires_grad=False).dtype == t.float32
 

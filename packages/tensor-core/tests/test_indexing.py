@@ -430,6 +430,55 @@ def test_sequences_without_an_item_choose_nothing():
         x[np.array([])]
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("name", ["prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize(("shape", "dim"), [((5, 400), 0), ((4, 6, 300), 1)])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_slices_that_meet_in_a_place(shape, dim, name, include_self, dtype):
+    rng = np.random.default_rng(3)
+    places = np.array([1, 3, 1, 0, 1])
+    x = rng.integers(-4, 5, shape).astype(dtype)
+    source = rng.integers(-4, 5, [5 if d == dim else n for d, n in enumerate(shape)]).astype(dtype)
+    if dtype == "float32":
+        source[0] = np.nan
+    combine = {"prod": np.prod, "mean": np.mean, "amax": np.max, "amin": np.min}[name]
+    exact, own, given = x.copy(), np.moveaxis(x, dim, 0), np.moveaxis(source, dim, 0)
+    for place in set(places):
+        met = [*([own[place]] if include_self else []), *given[places == place]]
+        found = combine(np.stack(met), axis=0)
+        np.moveaxis(exact, dim, 0)[place] = np.floor(found) if dtype == "int64" else found
+    for at in (places, places - shape[dim]):  # from the beginning, and from the end
+        found = taeda.tensor(x).index_reduce(
+            dim, taeda.tensor(at), taeda.tensor(source), name, include_self=include_self
+        )
+        np.testing.assert_allclose(found.numpy(), exact, rtol=1e-6)
+
+
+def test_places_that_are_written_over():
+    # The index is what is written to.
+    for size in (7, 5000):
+        z = taeda.arange(size).flip(0).contiguous()
+        z[z] = taeda.arange(size) * 2
+        assert z.tolist() == [2 * i for i in reversed(range(size))]
+        both = taeda.arange(2 * size)
+        both.index_put_((both[:size],), both[size:])
+        assert both[:size].tolist() == list(range(size, 2 * size))
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+def test_one_bad_place_among_many_changes_nothing(size):
+    x, places = taeda.arange(size), taeda.arange(size)
+    for bad in (size, -size - 1):
+        places[size - 2] = bad
+        with pytest.raises(IndexError, match=str(bad)):
+            x.put_(places, taeda.zeros(size, dtype=taeda.int64))
+        with pytest.raises(IndexError, match=str(bad)):
+            x.take(places)
+        assert x.tolist() == list(range(size))
+    places[size - 2] = -size
+    assert x.take(places).tolist() == [*range(size - 2), 0, size - 1]
+
+
 def test_of_several_ellipses_the_first_stands_for_dimensions():
     """As in PyTorch; NumPy refuses them."""
     x = taeda.arange(24.0).reshape(2, 3, 4)

@@ -48,9 +48,7 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   } else if (weight.dim() > self.dim()) {
     slope = ops::reshape(weight, Shape{});
   }
-  // The slope meets what it scales alone: elsewhere its gradient is 0 whatever the element is.
-  const Tensor positive = ops::gt(self, Tensor(0));
-  return ops::where(positive, self, ops::mul(ops::where(positive, Tensor(0), self), slope));
+  return ops::prelu_forward(self, slope);
 }
 
 Tensor rrelu(const Tensor& self, double lower, double upper, bool training, const Generator& generator) {
@@ -60,7 +58,7 @@ Tensor rrelu(const Tensor& self, double lower, double upper, bool training, cons
   infer::uniform_bounds("rrelu", self, lower, upper, "lower", "upper");
   const Tensor slope = ops::empty_like(self);
   ops::uniform_(slope, lower, upper, generator);
-  return ops::where(ops::gt(self, Tensor(0)), self, ops::mul(self, slope));
+  return ops::prelu_forward(self, slope);
 }
 
 Tensor dropout(const Tensor& self, double p, bool training) {

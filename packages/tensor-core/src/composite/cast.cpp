@@ -4,6 +4,8 @@
 #include "infer/memory_format.h"
 #include "infer/numbers.h"
 #include "taeda/backend.h"
+#include "taeda/levels.h"
+#include "taeda/ops/creation.h"
 #include "taeda/ops/shape.h"
 #include "taeda/stream.h"
 
@@ -91,7 +93,8 @@ void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
 }
 
 Tensor fill(const Tensor& self, const Tensor& value) {
-  const Tensor out = ops::clone(self);
+  // A gradient that is recorded reaches `self` as zeros.
+  const Tensor out = self.requires_grad() || is_carrier(self) ? ops::clone(self) : ops::empty_like(self);
   ops::fill_(out, value);
   return out;
 }

@@ -195,14 +195,20 @@ Tensor arange(const Scalar& start, const std::optional<Scalar>& end, const Scala
 }
 
 namespace {
-template <class T>
+/// Computed as T and kept as Kept.
+template <class T, class Kept = T>
 Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, DType dtype) {
   const Tensor out = taeda::empty(Shape{steps}, dtype, Device{});
   const T a = start.to<T>(), b = end.to<T>(), width = steps > 1 ? (b - a) / double(steps - 1) : T(0);
   // From both ends, so that the last element is `end` itself and the row is symmetric.
-  const int64_t half = std::max<int64_t>(steps / 2, 1);
-  for (int64_t i = 0; i < steps; ++i)
-    out.data<T>()[i] = i < half ? a + width * double(i) : b - width * double(steps - 1 - i);
+  const int64_t half = std::min(steps, std::max<int64_t>(steps / 2, 1));
+  Kept* const to = out.data<Kept>();
+  const auto fill = [&]<class Int>(Int first, Int last) {  // 32 bits become doubles in vectors
+    for (Int i = 0; i < first; ++i) to[i] = Kept(a + width * double(i));
+    for (Int i = first; i <= last; ++i) to[i] = Kept(b - width * double(last - i));
+  };
+  if (steps <= INT32_MAX) fill(int32_t(half), int32_t(steps - 1));
+  else fill(half, steps - 1);
   return out;
 }
 }  // namespace
@@ -218,8 +224,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   infer::check_number("linspace", "end", end, type);
   const bool integral = is_integral(type);
   const Scalar first = integral ? whole(start) : start, last = integral ? whole(end) : end;
-  const Tensor exact = complex ? spaced<std::complex<double>>(first, last, steps, DType::Complex128)
-                               : spaced<double>(first, last, steps, DType::Float64);
+  const Tensor exact = complex                  ? spaced<std::complex<double>>(first, last, steps, DType::Complex128)
+                       : type == DType::Float32 ? spaced<double, float>(first, last, steps, type)
+                                                : spaced<double>(first, last, steps, DType::Float64);
+  if (exact.dtype() == type && device.value_or(Device{}).backend == kCPU) return with_grad(exact, requires_grad);
   const Tensor out = taeda::empty(Shape{steps}, type, device.value_or(Device{}));
   if (steps > 0) ops::copy_(out, exact);
   return with_grad(out, requires_grad);
@@ -267,8 +275,10 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
   for (int64_t i = 0; i < row; ++i) {
     const auto [begin, end] = part(i);
     rows = std::fill_n(rows, end - begin, i);
-    for (int64_t j = begin; j < end; ++j) *columns++ = j;
+    for (int64_t j = begin; j < end; ++j) columns[j - begin] = j;
+    columns += end - begin;
   }
+  if (dtype.value_or(DType::Int64) == DType::Int64 && device.value_or(Device{}).backend == kCPU) return both;
   const Tensor out = taeda::empty(Shape{2, count}, dtype.value_or(DType::Int64), device.value_or(Device{}));
   if (count) ops::copy_(out, both);
   return out;

@@ -82,6 +82,9 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
   expect_dims("addr", "vec1", vec1, 1);
   expect_dims("addr", "vec2", vec2, 1);
+  const bool alike = self.dtype() == vec1.dtype() && self.dtype() == vec2.dtype() && is_differentiable(self.dtype());
+  if (alike && beta.equal(1) && !vec1.requires_grad() && !vec2.requires_grad())
+    return ops::addcmul(self, ops::unsqueeze(vec1, 1), vec2, alpha);
   return weighted(self, ops::outer(vec1, vec2), beta, alpha);
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {

@@ -2,6 +2,7 @@
 #include "taeda/ops/loss.h"
 
 #include <algorithm>
+#include <limits>
 #include <numbers>
 
 #include "taeda/arithmetic.h"
@@ -161,14 +162,35 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   check(target.dtype() == DType::Int64, ErrorKind::Runtime, "multi_margin_loss: argument 'target' has dtype ",
         name(target.dtype()), ", expected int64");
   const Tensor chosen = ops::reshape(target, Shape{samples, 1});
-  Tensor gaps = ops::relu(Tensor(margin) - ops::gather(scores, 1, chosen) + scores);
+  // The chosen class has no gap to itself.
+  const Tensor apart = scores + (Tensor(margin) - ops::gather(scores, 1, chosen));
+  Tensor gaps = ops::relu(ops::scatter_value(apart, 1, chosen, Scalar(int64_t(0))));
   if (p == 2) gaps = gaps * gaps;
   if (weight.defined())
     gaps = gaps * ops::unsqueeze(ops::index_select(weight, 0, ops::reshape(chosen, Shape{samples})), 1);
-  const Tensor others = ops::scatter_value(ops::ones_like(gaps), 1, chosen, Scalar(int64_t(0)));
-  const Tensor loss = ops::sum(gaps * others, Shape{1}) / Tensor(double(std::max<int64_t>(1, classes)));
+  const Tensor loss = ops::sum(gaps, Shape{1}) / Tensor(double(std::max<int64_t>(1, classes)));
   return reduced("multi_margin_loss", single && reduction == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss, reduction);
 }
+
+namespace {
+/// Of each row the sum of max(0, 1 - chosen[t] + scores[o]) over all wanted t and all others o. In ascending order of
+/// -scores those above 0 come before 1 - chosen[t], so running sums give what all pairs would; in float64, since they
+/// are sums of whole rows.
+Tensor hinges(const Tensor& scores, const Tensor& chosen, const Tensor& wanted, const Tensor& others) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor wide = ops::to_dtype(scores, DType::Float64);
+  const Tensor sorted = std::get<0>(ops::sort(ops::where(others, ops::neg(wide), Tensor(inf)), 1, false, false));
+  const Tensor bound = Tensor(1) - ops::to_dtype(chosen, DType::Float64);
+  const Tensor count = ops::searchsorted(sorted, ops::detach(bound), false);
+  const Tensor before = ops::gather(ops::cumsum(sorted, 1), 1, ops::clamp_min(count - Tensor(1), Tensor(0)));
+  const Tensor gaps = masked(ops::to_dtype(count, DType::Float64) * bound - before,
+                             ops::logical_and(wanted, ops::gt(count, Tensor(0))));
+  // A score that is no number lies behind all bounds, yet makes its row's loss one that is none.
+  const Tensor nan =
+      masked(wide, ops::logical_and(ops::logical_and(others, ops::isnan(wide)), ops::narrow(wanted, 1, 0, 1)));
+  return ops::to_dtype(ops::sum(gaps + nan, Shape{1}), scores.dtype());
+}
+}  // namespace
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
   check(input.dim() <= 2 && (input.dim() == 0 || input.size(-1) > 0), ErrorKind::Runtime,
@@ -179,6 +201,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
         ", expected that of 'input', ", shape_text(input.sizes()));
   check(is_integral(target.dtype()) && target.dtype() != DType::Bool, ErrorKind::Runtime,
         "multilabel_margin_loss: argument 'target' has dtype ", name(target.dtype()), ", expected int64");
+  check(is_floating(input.dtype()), ErrorKind::NotImplemented, "multilabel_margin_loss: not implemented for dtype ",
+        name(input.dtype()));
   const bool single = input.dim() < 2;
   const int64_t classes = input.dim() ? input.size(-1) : 1;
   const Tensor scores = ops::reshape(input, Shape{single ? 1 : input.size(0), classes});
@@ -187,10 +211,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
   const Tensor counts = ops::cumprod(ops::to_dtype(ops::ge(given, Tensor(0)), DType::Int64), 1);
   const Tensor wanted = ops::to_dtype(counts, DType::Bool), safe = masked(given, wanted);
   const Tensor hits = ops::scatter_add(ops::zeros_like(given), 1, safe, counts);
-  const Tensor chosen = ops::gather(scores, 1, safe), others = ops::eq(hits, Tensor(0));
-  const Tensor gaps = ops::relu(Tensor(1) - ops::unsqueeze(chosen, 2) + ops::unsqueeze(scores, 1));
-  const Tensor counted = ops::logical_and(ops::unsqueeze(wanted, 2), ops::unsqueeze(others, 1));
-  const Tensor loss = ops::sum(masked(gaps, counted), Shape{1, 2}) / Tensor(double(classes));
+  const Tensor loss =
+      hinges(scores, ops::gather(scores, 1, safe), wanted, ops::eq(hits, Tensor(0))) / Tensor(double(classes));
   return reduced("multilabel_margin_loss", single && reduction == 0 ? ops::squeeze_dims(loss, Shape{0}) : loss,
                  reduction);
 }

@@ -363,8 +363,7 @@ void check_edges(const char* op, const Tensor& self, const Tensor& edges) {
 std::tuple<Tensor, std::vector<Tensor>> counted(const char* op, const Tensor& self, std::vector<Tensor> edges,
                                                 const Tensor& weight, bool density) {
   const int64_t points = self.size(0), axes = self.size(1);
-  Tensor place = ops::zeros(Shape{points}, DType::Int64, self.device());
-  Tensor inside = ops::ones(Shape{points}, DType::Bool, self.device());
+  Tensor place, inside;
   Shape sizes;
   Count cells = 1;
   for (int64_t d = 0; d < axes; ++d) {
@@ -377,16 +376,18 @@ std::tuple<Tensor, std::vector<Tensor>> counted(const char* op, const Tensor& se
     const Tensor found = ops::searchsorted(edges[size_t(d)], x, true) - Tensor(1);
     // The last interval has its upper bound.
     const Tensor bin = ops::where(ops::eq(x, last), Tensor(bins - 1), found);
-    inside = ops::logical_and(inside, ops::logical_and(ops::ge(x, at(edges[size_t(d)], 0, 0)), ops::le(x, last)));
-    place = place * Tensor(bins) + bin;
+    const Tensor within = ops::logical_and(ops::ge(x, at(edges[size_t(d)], 0, 0)), ops::le(x, last));
+    inside = inside.defined() ? ops::logical_and(inside, within) : within;
+    place = place.defined() ? place * Tensor(bins) + bin : bin;
   }
   const int64_t count = cells.of(op, "the number of bins");
-  // What lies nowhere goes to one place more.
-  const Tensor where = ops::where(inside, place, Tensor(count));
-  const Tensor weights =
-      weight.defined() ? ops::reshape(weight, Shape{-1}) : ops::ones(Shape{points}, self.dtype(), self.device());
   Tensor hist = ops::zeros(Shape{count + 1}, self.dtype(), self.device());
-  if (points > 0 && count > 0) hist = ops::index_add(hist, 0, where, weights);
+  if (points > 0 && count > 0) {
+    const Tensor weights =
+        weight.defined() ? ops::reshape(weight, Shape{-1}) : ops::ones(Shape{points}, self.dtype(), self.device());
+    // What lies nowhere goes to one place more.
+    hist = ops::index_add(hist, 0, ops::where(inside, place, Tensor(count)), weights);
+  }
   hist = ops::reshape(ops::narrow(hist, 0, 0, count), sizes);
   if (density) {
     hist = hist / ops::sum(hist);

@@ -23,9 +23,10 @@ struct Window {
   std::optional<Device> device;
   bool requires_grad;
 
-  /// shape(k, n) of the places k = 0, ..., n, of which a periodic window leaves out the last.
+  /// shape(x) of angles x = turn k / n for k = 0, ..., n, of which a periodic window leaves out the last; it may write
+  /// to them. The second half is the first one backwards.
   template <class Shape_>
-  Tensor made(const Shape_& shape) const {
+  Tensor made(double turn, const Shape_& shape) const {
     const DType type = dtype.value_or(default_dtype());
     check(is_floating(type), ErrorKind::Runtime, op, ": argument 'dtype' is ", name(type),
           ", expected a floating-point one");
@@ -33,45 +34,56 @@ struct Window {
     const Tensor out = ops::empty(Shape{length}, type, device, requires_grad), values = ops::detach(out);
     const double n = double(periodic ? length : length - 1);
     if (length == 1) ops::fill_(values, Tensor(1));
-    else if (length > 1) ops::copy_(values, shape(ops::arange(0, Scalar(length), 1, DType::Float64, device), n));
+    if (length < 2) return out;
+    const int64_t half = int64_t(n) / 2 + 1, rest = length - half;
+    const Scalar step = turn / n, end = turn / n * (double(half) - 0.5);
+    ops::copy_(ops::narrow(values, 0, 0, half), shape(ops::arange(0, end, step, DType::Float64, device)));
+    if (rest > 0)
+      ops::copy_(ops::narrow(values, 0, half, rest),
+                 ops::flip(ops::narrow(values, 0, int64_t(periodic), rest), Shape{0}));
     return out;
   }
 };
-Tensor wave(const Tensor& k, double n, double turns) { return ops::cos(k * Tensor(2 * turns * std::numbers::pi / n)); }
-/// From -1 at k = 0 to 1 at k = n.
-Tensor centred(const Tensor& k, double n) { return k * Tensor(2 / n) - Tensor(1.0); }
+constexpr double kTurn = 2 * std::numbers::pi;
+/// a + b cos(x), in the place of x.
+Tensor raised(const Tensor& x, double a, double b) {
+  ops::cos_(x);
+  ops::mul_(x, Tensor(b));
+  ops::add_(x, Tensor(a));
+  return x;
+}
 
 }  // namespace
 
 Tensor bartlett_window(int64_t window_length, bool periodic, std::optional<DType> dtype, std::optional<Device> device,
                        bool requires_grad) {
   return Window{"bartlett_window", window_length, periodic, dtype, device, requires_grad}.made(
-      [](const Tensor& k, double n) { return Tensor(1.0) - ops::abs(centred(k, n)); });
+      2, [](const Tensor& x) { return x; });
 }
 Tensor blackman_window(int64_t window_length, bool periodic, std::optional<DType> dtype, std::optional<Device> device,
                        bool requires_grad) {
   return Window{"blackman_window", window_length, periodic, dtype, device, requires_grad}.made(
-      [](const Tensor& k, double n) {
-        return wave(k, n, 2) * Tensor(0.08) - wave(k, n, 1) * Tensor(0.5) + Tensor(0.42);
+      kTurn, [](const Tensor& x) {
+        ops::cos_(x);  // cos(2 x) is 2 cos(x)**2 - 1
+        return (x * Tensor(0.16) - Tensor(0.5)) * x + Tensor(0.34);
       });
 }
 Tensor hamming_window(int64_t window_length, bool periodic, double alpha, double beta, std::optional<DType> dtype,
                       std::optional<Device> device, bool requires_grad) {
   return Window{"hamming_window", window_length, periodic, dtype, device, requires_grad}.made(
-      [=](const Tensor& k, double n) { return wave(k, n, 1) * Tensor(-beta) + Tensor(alpha); });
+      kTurn, [=](const Tensor& x) { return raised(x, alpha, -beta); });
 }
 Tensor hann_window(int64_t window_length, bool periodic, std::optional<DType> dtype, std::optional<Device> device,
                    bool requires_grad) {
   return Window{"hann_window", window_length, periodic, dtype, device, requires_grad}.made(
-      [](const Tensor& k, double n) { return wave(k, n, 1) * Tensor(-0.5) + Tensor(0.5); });
+      kTurn, [](const Tensor& x) { return raised(x, 0.5, -0.5); });
 }
 Tensor kaiser_window(int64_t window_length, bool periodic, double beta, std::optional<DType> dtype,
                      std::optional<Device> device, bool requires_grad) {
-  return Window{"kaiser_window", window_length, periodic, dtype, device, requires_grad}.made(
-      [=](const Tensor& k, double n) {
-        const Tensor x = centred(k, n), root = ops::sqrt(ops::clamp(Tensor(1.0) - x * x, Scalar(0.0), std::nullopt));
-        return ops::i0(root * Tensor(beta)) / ops::i0(Tensor(beta));
-      });
+  return Window{"kaiser_window", window_length, periodic, dtype, device, requires_grad}.made(2, [=](const Tensor& k) {
+    const Tensor x = k - Tensor(1.0), root = ops::sqrt(ops::clamp(Tensor(1.0) - x * x, Scalar(0.0), std::nullopt));
+    return ops::i0(root * Tensor(beta)) / ops::i0(Tensor(beta));
+  });
 }
 
 }  // namespace taeda::impl

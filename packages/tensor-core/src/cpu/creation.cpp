@@ -17,6 +17,12 @@ void arange_fill(const Tensor& self, const Scalar& start, const Scalar& step) {
       }
     }
     const double a = start.to_double(), s = step.to_double();
+    if constexpr (std::is_floating_point_v<T>) {
+      if (stride == 1 && count <= INT32_MAX) {  // 32 bits become doubles in vectors
+        for (int32_t i = 0; i < int32_t(count); ++i) out[i] = T(a + s * double(i));
+        return;
+      }
+    }
     for (int64_t i = 0; i < count; ++i) out[i * stride] = Scalar(a + s * double(i)).to<T>();
   });
 }

@@ -127,7 +127,6 @@ T slope(T difference, T grad, T distance, T p) {
   const T sign = difference > 0 ? T(1) : difference < 0 ? T(-1) : T(0);
   if constexpr (kNorm == Norm::Zero) return T(0);
   else if constexpr (kNorm == Norm::One) return grad * sign;
-  else if constexpr (kNorm == Norm::Two) return distance == 0 ? T(0) : grad * difference / distance;
   else if constexpr (kNorm == Norm::Infinite) return std::abs(difference) == distance ? grad * sign : T(0);
   else
     return distance == 0 || difference == 0
@@ -156,7 +155,13 @@ void cdist_backward_kernel(const Tensor& grad_x, const Tensor& grad, const Tenso
                          const T above = g.data<T>()[i * others + j], far = d.data<T>()[i * others + j];
                          if (above == 0) continue;
                          const T* const other = b.data<T>() + (i / rows * others + j) * n;
-                         for (int64_t k = 0; k < n; ++k) to[k] += slope<T, kNorm>(own[k] - other[k], above, far, T(p));
+                         if constexpr (kNorm == Norm::Two) {
+                           const T by = far == 0 ? T(0) : above / far;
+                           for (int64_t k = 0; k < n; ++k) to[k] += (own[k] - other[k]) * by;
+                         } else {
+                           for (int64_t k = 0; k < n; ++k)
+                             to[k] += slope<T, kNorm>(own[k] - other[k], above, far, T(p));
+                         }
                        }
                      }
                    });

@@ -128,7 +128,6 @@ template <class T>
 int64_t fill_bag(const Bags& bags, int64_t bag, const T* table, const T* factors, T* to, int64_t* places) {
   const auto at = size_t(bag);
   int64_t count = 0;
-  std::fill_n(to, bags.width, T(0));
   if (places) std::fill_n(places, bags.width, int64_t(0));
   for (int64_t i = bags.borders[at]; i < bags.borders[at + 1]; ++i) {
     const int64_t row = bags.indices[i];
@@ -139,10 +138,14 @@ int64_t fill_bag(const Bags& bags, int64_t bag, const T* table, const T* factors
         if (count == 0 || from[j] > to[j]) to[j] = from[j], places[j] = row;
     } else {
       const T factor = factors ? factors[i] : T(1);
-      for (int64_t j = 0; j < bags.width; ++j) to[j] += factor * from[j];
+      if (count == 0)
+        for (int64_t j = 0; j < bags.width; ++j) to[j] = T(0) + factor * from[j];
+      else
+        for (int64_t j = 0; j < bags.width; ++j) to[j] += factor * from[j];
     }
     ++count;
   }
+  if (count == 0) std::fill_n(to, bags.width, T(0));
   if (bags.mode == 1 && count > 1)
     for (int64_t j = 0; j < bags.width; ++j) to[j] /= T(count);
   return count;

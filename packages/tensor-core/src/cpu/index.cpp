@@ -251,7 +251,7 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
 void index_select_kernel(const Tensor& out, const Tensor& self_, int64_t dim, const Tensor& index) {
   const Tensor self = cpu::at_least_1d(self_), to = cpu::at_least_1d(out);
   const int64_t d = infer::axis_of(dim, self.dim());
-  std::vector<int64_t> places = cpu::checked_indices("index_select", index, self.size(d), d);
+  cpu::Offsets places = cpu::checked_indices("index_select", index, self.size(d), d, to);
   if (out.numel() == 0) return;
   if (self.contiguous() && to.contiguous()) return gather(to, self, PickedBlocks::along(self, d, std::move(places)));
   const int64_t item = self.item_bytes();
@@ -274,7 +274,7 @@ void into_slices(const char* op, const Tensor& out_, int64_t dim, const Tensor& 
   const Tensor out = cpu::at_least_1d(out_);
   Tensor source = cpu::at_least_1d(source_);
   const int64_t d = infer::axis_of(dim, out.dim());
-  std::vector<int64_t> places = cpu::checked_indices(op, index, out.size(d), d);
+  const cpu::Offsets places = cpu::checked_indices(op, index, out.size(d), d, out);
   if (source.numel() == 0) return;
   const bool row_major = out.contiguous();
   if (row_major) source = ops::contiguous(source);

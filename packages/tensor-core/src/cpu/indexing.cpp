@@ -57,7 +57,23 @@ void add_offsets(std::vector<int64_t>& offsets, const char* op, const Tensor& in
 
 }  // namespace
 
-std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim) {
+/// Four at a time, which become vector instructions on any processor.
+bool plain_indices(const int64_t* index, int64_t count, int64_t size) {
+  std::array<uint64_t, 4> signs{};
+  const uint64_t last = uint64_t(size) - 1;
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (size_t k = 0; k < 4; ++k)
+      signs[k] |= uint64_t(index[i + int64_t(k)]) | (last - uint64_t(index[i + int64_t(k)]));
+  for (; i < count; ++i) signs[0] |= uint64_t(index[i]) | (last - uint64_t(index[i]));
+  return !((signs[0] | signs[1] | signs[2] | signs[3]) >> 63);
+}
+
+Offsets checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim, const Tensor& target) {
+  if (index.dtype() == DType::Int64 && index.contiguous() &&
+      index.impl()->storage.get() != target.impl()->storage.get() &&
+      plain_indices(index.data<int64_t>(), index.numel(), size))
+    return Offsets(index);
   std::vector<int64_t> out;
   add_offsets(out, op, index, size, dim, 1);
   return out;
@@ -83,9 +99,13 @@ IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices) {
   for (int64_t d = 0; d < plan.picked_at; ++d) plan.result.push_back(plan.rest_sizes[d]);
   for (int64_t size : plan.picked) plan.result.push_back(size);
   for (size_t d = size_t(plan.picked_at); d < plan.rest_sizes.size(); ++d) plan.result.push_back(plan.rest_sizes[d]);
-  if (picked.empty()) plan.offsets.push_back(0);
+  if (picked.size() == 1 && self.stride(picked[0].dim) == 1) {
+    plan.offsets = checked_indices(op, picked[0].index, self.size(picked[0].dim), picked[0].dim, self);
+    return plan;
+  }
+  if (picked.empty()) plan.offsets.own().push_back(0);
   for (const Picked& p : picked)
-    add_offsets(plan.offsets, op, ops::expand(p.index, plan.picked), self.size(p.dim), p.dim, self.stride(p.dim));
+    add_offsets(plan.offsets.own(), op, ops::expand(p.index, plan.picked), self.size(p.dim), p.dim, self.stride(p.dim));
   return plan;
 }
 

@@ -10,18 +10,43 @@
 
 namespace taeda::cpu {
 
+/// Whether all of a dense run lie in [0, size).
+bool plain_indices(const int64_t* index, int64_t count, int64_t size);
+
+/// Offsets in elements: a list of their own, or an index tensor whose numbers are offsets as they stand.
+class Offsets {
+ public:
+  Offsets() = default;
+  Offsets(std::vector<int64_t> own) : own_(std::move(own)) {}
+  explicit Offsets(Tensor index) : index_(std::move(index)) {}
+  const int64_t* data() const { return index_.defined() ? index_.data<int64_t>() : own_.data(); }
+  size_t size() const { return index_.defined() ? size_t(index_.numel()) : own_.size(); }
+  int64_t operator[](size_t i) const { return data()[i]; }
+  std::vector<int64_t>& own() { return own_; }
+  Offsets times(int64_t length) const {
+    std::vector<int64_t> made(data(), data() + size());
+    for (int64_t& offset : made) offset *= length;
+    return made;
+  }
+
+ private:
+  std::vector<int64_t> own_;
+  Tensor index_;
+};
+
 /// Advanced indexing resolved to byte offsets: result = [before dims] + picked shape + [after dims].
 struct IndexPlan {
   Shape result;                    // shape of self[indices]
   Shape picked;                    // broadcast shape of the index tensors
   int64_t picked_at = 0;           // its position in `result`
-  std::vector<int64_t> offsets;    // one per picked element, into self
+  Offsets offsets;                 // one per picked element, into self
   Shape rest_sizes, rest_strides;  // dimensions of self that are kept whole (strides in elements)
 };
 IndexPlan plan_index(const char* op, const Tensor& self, TensorList indices);
 
-/// int64, row-major copy of an integer index tensor, each entry checked and wrapped into [0, size).
-std::vector<int64_t> checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim);
+/// The entries of an integer index tensor in row-major order, each checked and wrapped into [0, size). They do not
+/// change when `target` is written to.
+Offsets checked_indices(const char* op, const Tensor& index, int64_t size, int64_t dim, const Tensor& target);
 
 /// Copies a block of `sizes` elements between strided places (strides in elements).
 void copy_block(char* to, IntSpan to_strides, const char* from, IntSpan from_strides, IntSpan sizes, int64_t item);

@@ -15,7 +15,7 @@ inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFl
 template <class T>
 bool before(T a, T b) {
   if constexpr (is_half<T>) return before<float>(float(a), float(b));
-  else if constexpr (std::is_floating_point_v<T>) return a < b || (b != b && a == a);
+  else if constexpr (std::is_floating_point_v<T>) return (a < b) | ((b != b) & (a == a));
   else return a < b;
 }
 

@@ -13,7 +13,8 @@ namespace taeda::cpu {
 /// In each stack, `offsets[i]` is where the block of `length` elements begins that block i of the row-major side
 /// belongs to.
 struct PickedBlocks {
-  std::vector<int64_t> stacks, offsets;
+  std::vector<int64_t> stacks;
+  Offsets offsets;
   int64_t length = 1;
   bool fits = true;  // whether the picked places are such blocks at all
 
@@ -57,16 +58,14 @@ struct PickedBlocks {
     return p;
   }
   /// Those of `places` along one dimension of a row-major tensor.
-  static PickedBlocks along(const Tensor& t, int64_t dim, std::vector<int64_t> places) {
+  static PickedBlocks along(const Tensor& t, int64_t dim, Offsets places) {
     PickedBlocks p;
     int64_t outer = 1;
     for (int64_t d = 0; d < dim; ++d) outer *= t.size(d);
     for (int64_t d = dim + 1; d < t.dim(); ++d) p.length *= t.size(d);
     p.stacks.resize(size_t(outer));
     for (int64_t i = 0; i < outer; ++i) p.stacks[size_t(i)] = i * t.size(dim) * p.length;
-    p.offsets = std::move(places);
-    if (p.length != 1)
-      for (int64_t& offset : p.offsets) offset *= p.length;
+    p.offsets = p.length == 1 ? std::move(places) : places.times(p.length);
     return p;
   }
 };

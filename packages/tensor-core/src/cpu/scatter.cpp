@@ -5,10 +5,13 @@
 #include <cmath>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "cpu/indexing.h"
 #include "infer/dims.h"
 #include "taeda/elementwise.h"
+#include "taeda/interrupt.h"
+#include "taeda/ops/arith.h"
 #include "taeda/ops/cast.h"
 #include "taeda/ops/index.h"
 #include "taeda/ops/shape.h"
@@ -27,18 +30,6 @@ struct IndexRow {
             other + begin * other_step, other_step};
   }
 };
-
-/// Whether all of a dense run lie in [0, size); four at a time, which become vector instructions on any processor.
-bool plain_indices(const int64_t* index, int64_t count, int64_t size) {
-  std::array<uint64_t, 4> signs{};
-  const uint64_t last = uint64_t(size) - 1;
-  int64_t i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (size_t k = 0; k < 4; ++k)
-      signs[k] |= uint64_t(index[i + int64_t(k)]) | (last - uint64_t(index[i + int64_t(k)]));
-  for (; i < count; ++i) signs[0] |= uint64_t(index[i]) | (last - uint64_t(index[i]));
-  return !((signs[0] | signs[1] | signs[2] | signs[3]) >> 63);
-}
 
 /// Calls `body(place, element of the other tensor)` along a row; `step` is the target's stride along the indexed
 /// dimension of `size`.
@@ -171,7 +162,8 @@ bool exceeds(T a, T b) {
   if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>)
     return false;  // inference has refused it
   else if constexpr (std::is_integral_v<T>) return a > b;
-  else return std::isnan(double(a)) || (!std::isnan(double(b)) && double(a) > double(b));
+  else if constexpr (std::is_floating_point_v<T>) return (a != a) | (a > b);
+  else return exceeds(float(a), float(b));
 }
 
 /// Places of a result and its counts, and the elements of the source that meet there.
@@ -186,15 +178,56 @@ struct ScatterReduction {
 };
 template <class T, class V>
 void reduce_visits(const ScatterReduction& how, std::span<const Visit> visits) {
-  for (const auto [place, at] : visits) {
-    T& into = reinterpret_cast<T*>(how.target)[place];
-    const T value = T(reinterpret_cast<const V*>(how.values)[at]);
-    if (how.seen && how.seen[place]++ == 0) into = value;
-    else if (how.sum) into = plus(into, value);
-    else if (how.prod) into = times(into, value);
-    else if (how.largest ? exceeds(value, into) : value != value || (into == into && exceeds(into, value)))
-      into = value;
+  const auto each = [&](const auto& joined) {
+    for (const auto [place, at] : visits) {
+      T& into = reinterpret_cast<T*>(how.target)[place];
+      const T value = T(reinterpret_cast<const V*>(how.values)[at]);
+      into = how.seen && how.seen[place]++ == 0 ? value : joined(into, value);
+    }
+  };
+  if (how.sum) each([](T a, T b) { return plus(a, b); });
+  else if (how.prod) each([](T a, T b) { return times(a, b); });
+  else if (how.largest) each([](T a, T b) { return exceeds(b, a) ? b : a; });
+  else each([](T a, T b) { return b != b || (a == a && exceeds(a, b)) ? b : a; });
+}
+/// The same for an index that is spread from one dimension to the others: whole slices meet.
+void reduce_slices(const ScatterReduction& how, const Tensor& to, int64_t dim, const Tensor& index,
+                   const Tensor& source) {
+  std::vector<int64_t> counts(size_t(to.size(dim)), how.seen ? how.seen[0] : 1);
+  for (int64_t i = 0; i < index.size(dim); ++i) {
+    poll_signals();
+    const int64_t given = index.data<int64_t>()[i * index.stride(dim)];
+    const int64_t place = given < 0 ? given + to.size(dim) : given;
+    const Tensor into = ops::select(to, dim, place), value = ops::select(source, dim, i);
+    if (counts[size_t(place)]++ == 0) ops::copy_(into, value);
+    else if (how.sum) ops::add_(into, value);
+    else if (how.prod) ops::mul_(into, value);
+    else if (how.largest) ops::maximum_out(into, into, value);
+    else ops::minimum_out(into, into, value);
   }
+  for (int64_t place = 0; how.mean && place < to.size(dim); ++place) {
+    if (counts[size_t(place)] <= 1) continue;
+    const Tensor into = ops::select(to, dim, place), count(counts[size_t(place)]);
+    if (is_integral(to.dtype())) ops::floor_divide_(into, count);
+    else ops::div_(into, count);
+  }
+}
+/// The first of the index's lines along `dim`.
+Tensor line(const Tensor& index, int64_t dim) {
+  Shape sizes(size_t(index.dim()), 1);
+  sizes[size_t(dim)] = index.size(dim);
+  return alias(index, sizes, index.strides(), 0);
+}
+/// Whether `index` says the same place for slices of many elements.
+bool spread(const Tensor& index, const Tensor& to, const Tensor& source, int64_t dim) {
+  constexpr int64_t many = 256;
+  if (index.numel() < many * index.size(dim) || index.dtype() != DType::Int64 || to.dtype() == DType::Bool)
+    return false;
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    if (index.size(d) != source.size(d)) return false;
+    if (d != dim && (index.stride(d) != 0 || index.size(d) != to.size(d))) return false;
+  }
+  return true;
 }
 template <class T>
 void divide_by_counts(T* target, const int64_t* counts, int64_t n) {
@@ -220,15 +253,17 @@ void scatter_reduce_kernel(const Tensor& out, const Tensor& self, int64_t dim, c
   }
   const Tensor to = at_least_1d(out), index1 = at_least_1d(index), source = at_least_1d(src);
   const int64_t d = infer::axis_of(dim, to.dim());
-  const bool checked = index1.numel() && check_all("scatter_reduce", to, d, index1);
+  if (index1.numel() == 0) return start_from(out, self);
+  const bool slices = spread(index1, to, source, d);
+  const bool checked = check_all("scatter_reduce", to, d, slices ? line(index1, d) : index1);
   start_from(out, self);
-  if (index1.numel() == 0) return;
   const bool counted = mean || !include_self;
   const Tensor counts = empty(Shape{counted ? out.numel() : 0}, DType::Int64);
   std::fill_n(counts.data<int64_t>(), counts.numel(), int64_t(include_self));
-  const Unlocked unlocked(index1.numel() > 32768);
   const ScatterReduction how{
       mean, sum, prod, largest, to.bytes(), source.bytes(), counted ? counts.data<int64_t>() : nullptr};
+  if (slices) return reduce_slices(how, to, d, index1, source);
+  const Unlocked unlocked(index1.numel() > 32768);
   // The walk is the same for all dtypes.
   void (*reduce_some)(const ScatterReduction&, std::span<const Visit>) = nullptr;
   visit_sum(out.dtype(), source.dtype(), [&]<class T, class V>() { reduce_some = &reduce_visits<T, V>; });

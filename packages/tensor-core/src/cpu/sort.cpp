@@ -15,6 +15,7 @@
 #include "taeda/checked.h"
 #include "taeda/interrupt.h"
 #include "taeda/ops/cast.h"
+#include "taeda/ops/reduce.h"
 #include "taeda/ops/shape.h"
 #include "taeda/parallel.h"
 
@@ -390,28 +391,56 @@ Tensor bincount_kernel(const Tensor& self, const Tensor& weights, int64_t minlen
 }
 
 Tensor histc_kernel(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
-  const Tensor values = ops::contiguous(ops::to_dtype(self, DType::Float64));
-  const double* data = values.data<double>();
+  const Tensor values = ops::contiguous(self.dtype() == DType::Float32 ? self : ops::to_dtype(self, DType::Float64));
   const int64_t n = values.numel();
   double low = min.to_double(), high = max.to_double();
   if (low == high && n > 0) {
-    const auto [a, b] = std::minmax_element(data, data + n);
-    const bool nan = std::any_of(data, data + n, [](double v) { return std::isnan(v); });
-    low = nan ? NAN : *a;
-    high = nan ? NAN : *b;
+    const auto number = [](const Tensor& t) { return *ops::to_dtype(t, DType::Float64).data<double>(); };
+    low = number(ops::amin(values));
+    high = number(ops::amax(values));
   }
   infer::histogram_range(low, high);
   const Tensor counts = empty(Shape{bins}, DType::Float64);
   std::memset(counts.bytes(), 0, size_t(bins) * 8);
   {
     const Unlocked unlocked(n > 32768);
-    in_blocks(n, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        if (data[i] >= low && data[i] <= high)
-          counts.data<double>()[std::min(bins - 1, int64_t((data[i] - low) / (high - low) * double(bins)))] += 1;
-    });
+    const auto count = [&](const auto* data) {
+      in_blocks(n, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          if (const double x = double(data[i]); x >= low && x <= high)
+            counts.data<double>()[std::min(bins - 1, int64_t((x - low) / (high - low) * double(bins)))] += 1;
+      });
+    };
+    if (values.dtype() == DType::Float32) count(values.data<float>());
+    else count(values.data<double>());
   }
   return ops::to_dtype(counts, self.dtype());
+}
+
+/// How many elements at the beginning `hold`, which no element behind them does; without a branch that depends on one.
+template <class T, class Holds>
+int64_t leading(const T* row, int64_t length, const Holds& holds) {
+  if (length == 0) return 0;
+  const T* first = row;
+  while (length > 1) {
+    const int64_t half = length / 2;
+    first += half & -int64_t(holds(first[half - 1]));
+    length -= half;
+  }
+  return first - row + int64_t(holds(*first));
+}
+
+/// How many elements of an ascending row, NaN last, are less than `v`; on the `right` also those that are equal.
+template <class T>
+int64_t place_of(const T* row, int64_t length, T v, bool right) {
+  if constexpr (cpu::is_half<T>) {
+    return right ? leading(row, length, [v](T edge) { return !before(v, edge); })
+                 : leading(row, length, [v](T edge) { return before(edge, v); });
+  } else {
+    if (v != v) return right ? length : leading(row, length, [](T edge) { return edge == edge; });
+    return right ? leading(row, length, [v](T edge) { return edge <= v; })
+                 : leading(row, length, [v](T edge) { return edge < v; });
+  }
 }
 
 Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bool right) {
@@ -428,9 +457,7 @@ Tensor searchsorted_kernel(const Tensor& sorted_sequence, const Tensor& self, bo
       for (int64_t i = begin; i < end; ++i) {
         const T* row = edges.data<T>() + (shared ? 0 : i / per_row * length);
         const T v = wanted.data<T>()[i];
-        const T* found = right ? std::upper_bound(row, row + length, v, before<T>)
-                               : std::lower_bound(row, row + length, v, before<T>);
-        out.data<int64_t>()[i] = found - row;
+        out.data<int64_t>()[i] = place_of(row, length, v, right);
       }
     });
   });

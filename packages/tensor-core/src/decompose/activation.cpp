@@ -71,6 +71,7 @@ Tensor mish_backward(const Tensor& grad, const Tensor& x) {
   const Tensor t = ops::tanh(smooth_softplus(x));
   return grad * (t + x * ops::sigmoid(x) * (Tensor(1) - t * t));
 }
+Tensor prelu_forward(const Tensor& x, const Tensor& weight) { return ops::where(ops::gt(x, Tensor(0)), x, x * weight); }
 Tensor relu(const Tensor& x) { return ops::clamp_min(x, Tensor(0)); }
 Tensor sigmoid_backward(const Tensor& grad, const Tensor& y) { return grad * conj_of(y * (Tensor(1) - y)); }
 Tensor tanh_backward(const Tensor& grad, const Tensor& y) { return grad * conj_of(Tensor(1) - y * y); }
@@ -140,6 +141,7 @@ DECOMPOSE(logsigmoid)
 DECOMPOSE(logsigmoid_backward)
 DECOMPOSE(mish)
 DECOMPOSE(mish_backward)
+DECOMPOSE(prelu_forward)
 DECOMPOSE(relu)
 DECOMPOSE(sigmoid_backward)
 DECOMPOSE(tanh_backward)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from taeda_tensor_core import _C
 from taeda_tensor_core._C import Tensor
 
+#: Elements beyond which two steps over them are quicker than to number and count the runs as well.
+_MANY = 1024
+
 
 def _results(
     values: Tensor, inverse: Tensor, counts: Tensor, return_inverse: bool, return_counts: bool
@@ -49,6 +52,11 @@ def unique_consecutive(
         >>> taeda.unique_consecutive(taeda.tensor([1, 1, 2, 1]))
         tensor([1, 2, 1])
     """
+    if dim is None and not (return_inverse or return_counts) and input.numel() > _MANY:
+        flat = input.detach().flatten()
+        fresh = _C.ones(flat.numel(), dtype=_C.bool, device=flat.device)
+        _C.ne(flat[1:], flat[:-1], out=fresh[1:])
+        return flat[fresh]
     if dim is None:
         values, inverse, counts = _C.ops.unique_consecutive_all(input)
     else:

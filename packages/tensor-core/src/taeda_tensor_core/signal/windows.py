@@ -66,8 +66,12 @@ def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
             options["sym"] = sym
         # A single number is the middle of its window.
         n = 0.0 if M < 2 else float(M - 1 if sym else M)
-        values = shape(_C.arange(M, dtype=_C.float64, device=device), n, **options)
-        return values.to(dtype).requires_grad_(requires_grad)
+        # The second half is the first one backwards, unless the middle is elsewhere.
+        half = int(n) // 2 + 1 if M > 1 and options.get("center") is None else M
+        values = shape(_C.arange(half, dtype=_C.float64, device=device), n, **options).to(dtype)
+        if half < M:
+            values = _C.cat([values, values[int(n) + 1 - M : int(n) + 1 - half].flip(0)])
+        return values.requires_grad_(requires_grad)
 
     common = list(inspect.signature(window, follow_wrapped=False).parameters.values())[:-1]
     own = [p for p in own if p.name != "sym"]
@@ -91,10 +95,15 @@ def _cosines(k: Tensor, n: float, *amplitudes: float) -> Tensor:
     """a[0] - a[1] cos(2 pi k / n) + a[2] cos(4 pi k / n) - ..."""
     if not n:
         return _C.ones_like(k)
-    total = _C.zeros_like(k)
-    for i, amplitude in enumerate(amplitudes):
-        total += (-1) ** i * amplitude * (k * (2 * math.pi * i / n)).cos()
-    return total
+    # Of one cosine the others are Chebyshev's polynomials: Clenshaw's recurrence.
+    once = (k * (2 * math.pi / n)).cos() if len(amplitudes) > 1 else k
+    signed = [-a if i % 2 else a for i, a in enumerate(amplitudes)]
+    if len(signed) < 3:
+        return once * signed[1] + signed[0] if len(signed) == 2 else _C.full_like(k, signed[0])
+    above, total = signed[-1], once * (2 * signed[-1]) + signed[-2]
+    for a in signed[-3:0:-1]:
+        above, total = total, once * total * 2 + (a - above)
+    return once * total + (signed[0] - above)
 
 
 @_window
@@ -112,7 +121,7 @@ def blackman(k: Tensor, n: float) -> Tensor:
 @_window
 def cosine(k: Tensor, n: float) -> Tensor:
     """Half a wave of the sine: sin(pi (k + 1/2) / (n + 1))."""
-    return ((k + 0.5) * (math.pi / (n + 1))).sin()
+    return k.add_(0.5).mul_(math.pi / (n + 1)).sin_()
 
 
 @_window

@@ -360,6 +360,7 @@ RECORDS = [
     _backward("log_softmax_backward", _log_softmax_backward, samples=_row_gradients, cancels=True),
     _backward("logsigmoid_backward", lambda g, x: g * special.expit(-x)),
     _backward("mish_backward", _mish_backward, cancels=True),
+    _backward("prelu_forward", lambda x, slope: np.where(x > 0, x, slope * x)),
     _backward("shrink_backward", lambda g, x, at: np.where(np.abs(x) > at, g, 0), (0.5,), (2,)),
     _backward("sigmoid_backward", lambda g, y: g * np.conj(y * (1 - y)), dtypes=FLOATS_AND_COMPLEX),
     _backward("silu_backward", lambda g, x: g * special.expit(x) * (1 + x * special.expit(-x)), cancels=True),
