@@ -269,7 +269,7 @@ def _accessor_name(func: Any) -> str | None:
 
 
 def misplaced(error: AttributeError, name: str, kind: type) -> Exception:
-    """What stands for the error of a class's function of this name that was given a plain tensor where it reads its own.
+    """What stands for the error of a function of a class that was given a plain tensor where it reads its own.
 
     It is the error itself unless a tensor lacks a part that `kind` declares.
     """
