@@ -123,15 +123,6 @@ class _StorageBase:
         """False."""
         return False
 
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the memory is of a device "cuda"."""
-        return self.device.type == "cuda"
-
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
-        """The same elements on a device "cuda"."""
-        return type(self)._over(self._elements().cuda(device, non_blocking=non_blocking))
-
     def resizable(self) -> bool:
         """Whether `resize_` may be called."""
         return not self.is_shared()
