@@ -2,8 +2,11 @@
 
 import copy
 import importlib
+import inspect
 import io
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -580,3 +583,23 @@ def test_where_nodes_of_graphs_come_from():
     assert second.to_dict()["from_node"][0]["action"] == "create" and "pass_name=one" in repr(second)
     with pytest.raises(AssertionError, match="action"):
         NodeSource(node, action="create")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "jit.frontend", "fx._pytree", "fx.experimental.proxy_tensor", "cuda.amp.common", "utils._config_module",
+        "export.exported_program", "nn.parallel.comm", "ao.nn.quantized.modules.linear", "sparse.semi_structured",
+        "masked.maskedtensor.core", "_dispatch.python", "_utils_internal",
+    ],
+)  # fmt: skip
+def test_modules_are_reached_without_an_import(path):
+    script = f"import taeda, sys; sys.modules['torch'] = taeda; import torch; print(torch.{path}.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and path.rpartition(".")[2] in done.stdout, done.stderr[-1000:]
+
+
+def test_loaders_of_files_are_their_own_again():
+    assert "def onednn_fusion_enabled" in inspect.getsource(importlib.import_module("taeda.jit"))
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        taeda.jit.nothing_of_the_kind  # noqa: B018

@@ -26,7 +26,13 @@ ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "docs" / "benchmarks"
 NO_GPU, FAILED = 3, 1
 # How long a step may take.
-MOST_SECONDS = {"install": 1800, "tests": 1800, "conformance": 3600, "measurements": 1800}
+MOST_SECONDS = {
+    "install": 1800,
+    "tests": 1800,
+    "conformance": 3600,
+    "conformance without libraries": 3600,
+    "measurements": 1800,
+}
 
 
 def graphics_processor() -> tuple[dict[str, str], str]:
@@ -42,6 +48,13 @@ def graphics_processor() -> tuple[dict[str, str], str]:
         return {}, f"nvidia-smi shows no GPU: {(made.stdout + made.stderr).strip() or 'no line'}"
     values = [value.strip() for value in lines[0].split(",")]
     return dict(zip(fields.split(","), values, strict=True)), ""
+
+
+def library_folders() -> str:
+    """Where NVIDIA's wheels lie on Python's path, which PyTorch brings; for TAEDA_CUDA_LIBRARIES."""
+    told = os.environ.get("TAEDA_CUDA_LIBRARIES")
+    found = [str(lib) for entry in sys.path if entry for lib in sorted(Path(entry).glob("nvidia/*/lib"))]
+    return told or ":".join(found)
 
 
 def step(name: str, command: list[str], **environment: str) -> dict[str, Any]:
@@ -97,7 +110,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"gpu_check: there is no GPU on this machine ({why}). Nothing was run and nothing was written.")
         return NO_GPU
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(options.wheels.resolve())} if options.wheels else {}
-    python, real = sys.executable, {"TAEDA_CUDA_DRIVER": ""}
+    python = sys.executable
+    real = {"TAEDA_CUDA_DRIVER": "", "TAEDA_CUDA_LIBRARIES": library_folders()}
+    alone = {**real, "TAEDA_CUDA_LIBRARIES": "none"}
     figures = options.out / "gpu_figures.json"
     options.out.mkdir(parents=True, exist_ok=True)
     steps = []
@@ -107,7 +122,9 @@ def main(arguments: list[str] | None = None) -> int:
         steps.append(step("install", install, TAEDA_CUDA_ARCHITECTURES=number, **offline))
     tests = [python, "-m", "pytest", "-q", "packages/tensor-cuda/tests"]
     steps.append(step("tests", tests))
-    steps.append(step("conformance", [python, "-m", "taeda_testing", "backend", "cuda"], **real))
+    conformance = [python, "-m", "taeda_testing", "backend", "cuda"]
+    steps.append(step("conformance", conformance, **real))
+    steps.append(step("conformance without libraries", conformance, **alone))
     steps.append(step("measurements", [python, "tools/gpu_check/measure.py", str(figures)], **real))
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False

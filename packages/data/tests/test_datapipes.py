@@ -1,5 +1,6 @@
 """Pipes: steps by name, one reader at a time, shares of workers, orders."""
 
+import functools
 import pickle
 
 import pytest
@@ -125,3 +126,29 @@ def test_new_steps():
     with pytest.raises(AttributeError, match="nothing"):
         numbers(3).nothing  # noqa: B018
     assert list(pickle.loads(pickle.dumps(numbers(4).map(square)))) == [0, 1, 4, 9]
+
+
+def test_parts_of_the_loader_that_other_loaders_use():
+    from itertools import islice
+
+    from taeda_data._utils import HAS_NUMPY
+    from taeda_data._utils.worker import ManagerWatchdog, _IterableDatasetStopIteration, _ResumeIteration
+    from taeda_data.dataloader import _InfiniteConstantSampler, _sharding_worker_init_fn
+    from taeda_data.datapipes.datapipe import (
+        _IterDataPipeSerializationWrapper,
+        _MapDataPipeSerializationWrapper,
+    )
+
+    assert HAS_NUMPY and ManagerWatchdog().is_alive()
+    assert list(islice(_InfiniteConstantSampler(), 3)) == [None] * 3
+    assert _IterableDatasetStopIteration(2).worker_id == 2 and _ResumeIteration().seed is None
+    wrapped = pickle.loads(pickle.dumps(_IterDataPipeSerializationWrapper(pipes.IterableWrapper(range(4)))))
+    assert list(wrapped) == list(wrapped) == [0, 1, 2, 3] and len(wrapped) == 4
+    assert _MapDataPipeSerializationWrapper(mapped.SequenceWrapper([5, 6]))[1] == 6
+    with pytest.raises(AssertionError, match="worker"):
+        _sharding_worker_init_fn(None, 1, 0, 0)
+    loader = data.DataLoader(
+        numbers(8).sharding_filter(), batch_size=None, num_workers=2,
+        worker_init_fn=functools.partial(_sharding_worker_init_fn, None, 2, 1),
+    )  # fmt: skip
+    assert sorted(loader) == [1, 3, 5, 7]

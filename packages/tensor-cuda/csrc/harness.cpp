@@ -113,13 +113,14 @@ TAEDA_CUDA_EXPORT int taeda_cuda_reset(void* m, int device, const char* what) {
     return Status::InvalidValue;
   });
 }
-/// "statistics", "snapshot" or "inconsistency"; what is told is the text then.
+/// "statistics", "snapshot", "inconsistency" or, of the whole machine, "libraries"; what is told is the text then.
 TAEDA_CUDA_EXPORT int taeda_cuda_report(void* m, int device, const char* what) {
   return on(m, [&](Machine& machine) {
     const Allocator& allocator = allocator_of(machine, device);
     if (std::strcmp(what, "statistics") == 0) return last_text = json_of(allocator.statistics()), Status::Ok;
     if (std::strcmp(what, "snapshot") == 0) return last_text = allocator.snapshot(), Status::Ok;
     if (std::strcmp(what, "inconsistency") == 0) return last_text = allocator.inconsistency(), Status::Ok;
+    if (std::strcmp(what, "libraries") == 0) return last_text = machine.driver().libraries(), Status::Ok;
     return Status::InvalidValue;
   });
 }

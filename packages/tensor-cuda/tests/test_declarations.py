@@ -1,4 +1,4 @@
-"""The driver's functions, which are declared by hand, against the header of a toolkit where there is one."""
+"""The driver's functions and cuBLAS's, which are declared by hand, against NVIDIA's headers where there are such."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import pytest
 
 SOURCES = Path(__file__).resolve().parents[1] / "csrc"
 # Enumerations are ints and handles are pointers, so types are compared by what a call passes.
-CHECK = r"""
-#include <cuda.h>
+AGREE = r"""
 #include <type_traits>
-#include "driver/functions.h"
 namespace {
 template <class T> constexpr int passed = std::is_pointer_v<T> ? 1 : std::is_void_v<T> ? 2 : 3;
 template <class A, class B> constexpr bool same = passed<A> == passed<B> && (passed<A> != 3 || sizeof(A) == sizeof(B));
@@ -22,6 +20,12 @@ template <class R, class... A, class S, class... B>
   requires(sizeof...(A) == sizeof...(B))
 constexpr bool agree<R (*)(A...), S (*)(B...)> = same<R, S> && (same<A, B> && ...);
 }
+"""
+CHECK = (
+    "#include <cuda.h>\n"
+    + AGREE
+    + r"""
+#include "driver/functions.h"
 #define CHECK(NAME, PARAMETERS) \
   static_assert(agree<decltype(&::NAME), decltype(taeda::cuda::Functions::NAME)>, #NAME);
 TAEDA_CUDA_FUNCTIONS(CHECK)
@@ -32,6 +36,24 @@ static_assert(taeda::cuda::kAttributeProcessors == CU_DEVICE_ATTRIBUTE_MULTIPROC
 static_assert(taeda::cuda::kAttributeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(taeda::cuda::kAttributeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 """
+)
+CUBLAS = (
+    "#include <cublas_v2.h>\n"
+    + AGREE
+    + r"""
+#include "driver/cublas_functions.h"
+#define CHECK(RESULT, NAME, PARAMETERS) \
+  static_assert(agree<decltype(&::NAME), RESULT (*) PARAMETERS>, #NAME);
+TAEDA_CUBLAS_FUNCTIONS(CHECK)
+static_assert(taeda::cuda::kCublasFloat == CUDA_R_32F && taeda::cuda::kCublasDouble == CUDA_R_64F);
+static_assert(taeda::cuda::kCublasHalf == CUDA_R_16F && taeda::cuda::kCublasBfloat16 == CUDA_R_16BF);
+static_assert(taeda::cuda::kCublasComplexFloat == CUDA_C_32F && taeda::cuda::kCublasComplexDouble == CUDA_C_64F);
+static_assert(taeda::cuda::kCublasComputeFloat == CUBLAS_COMPUTE_32F);
+static_assert(taeda::cuda::kCublasComputeDouble == CUBLAS_COMPUTE_64F);
+static_assert(taeda::cuda::kCublasDefaultAlgorithm == CUBLAS_GEMM_DEFAULT);
+static_assert(CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1 && CUBLAS_STATUS_SUCCESS == 0);
+"""
+)
 STATUSES = r"""
 #include "driver/driver.h"
 using taeda::cuda::Status;
@@ -58,6 +80,14 @@ def compiled(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_is_declared_is_what_the_toolkit_declares(tmp_path: Path) -> None:
     made = compiled(tmp_path, CHECK + STATUSES)
+    assert made.returncode == 0, made.stderr
+
+
+def test_what_is_declared_of_cublas_is_what_its_header_declares(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "#include <cublas_v2.h>")
+    if found.returncode != 0:
+        pytest.skip("needs cublas_v2.h, which a whole toolkit or CPATH brings")
+    made = compiled(tmp_path, CUBLAS)
     assert made.returncode == 0, made.stderr
 
 

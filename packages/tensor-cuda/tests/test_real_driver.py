@@ -63,6 +63,37 @@ int cuMemcpyPeerAsync(uint64_t to, void* tc, uint64_t from, void* fc, size_t n, 
 }
 #endif
 """
+# cuBLAS likewise: products by their definition, in float32. A handle is its stream and whether it has a workspace.
+CUBLAS = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+struct handle { void* stream; size_t workspace; };
+int cublasCreate_v2(struct handle** h) { return (*h = calloc(1, sizeof **h)) ? getenv("FAKE_CREATES") != 0 : 3; }
+int cublasDestroy_v2(struct handle* h) { return free(h), 0; }
+int cublasSetStream_v2(struct handle* h, void* stream) { return h->stream = stream, h->workspace = 0, 0; }
+int cublasSetWorkspace_v2(struct handle* h, void* w, size_t n) { return h->workspace = n, 0; }
+const char* cublasGetStatusString(int s) { return s == 1 ? "CUBLAS_STATUS_FAKE" : 0; }
+#ifndef OLD
+int cublasGemmStridedBatchedEx_64(struct handle* h, int ta, int tb, int64_t m, int64_t n, int64_t k, const float* alpha,
+                                  const float* a, int at, int64_t lda, long long sa, const float* b, int bt,
+                                  int64_t ldb, long long sb, const float* beta, float* c, int ct, int64_t ldc,
+                                  long long sc, int64_t count, int compute, int algorithm) {
+  if (at || bt || ct || compute != 68 || algorithm != -1 || h->workspace < 1 << 20) return 15;
+  printf("product %lld %lld %lld x %lld, %d%d\n", (long long)m, (long long)n, (long long)k, (long long)count, ta, tb);
+  fflush(stdout);
+  for (int64_t i = 0; i < count * n * m; ++i) {
+    const int64_t q = i / (n * m), x = i % m, y = i / m % n;
+    float sum = 0;
+    for (int64_t l = 0; l < k; ++l)
+      sum += a[q * sa + (ta ? l + x * lda : x + l * lda)] * b[q * sb + (tb ? y + l * ldb : l + y * ldb)];
+    float* to = &c[q * sc + x + y * ldc];
+    *to = *alpha * sum + (*beta ? *beta * *to : 0);
+  }
+  return 0;
+}
+#endif
+"""
 HEAD = "import os, sys, taeda_tensor_core as tc, taeda_tensor_cuda as cuda\n"
 
 
@@ -77,6 +108,9 @@ def library(tmp_path_factory: pytest.TempPathFactory):
         folder = tmp_path_factory.mktemp("driver")
         folder.joinpath("fake.c").write_text(WHOLE)
         command = [compiler, "-w", "-shared", "-fPIC", *options, "fake.c", "-o", "libcuda.so.1"]
+        subprocess.run(command, cwd=folder, check=True)
+        folder.joinpath("cublas.c").write_text(CUBLAS)
+        command = [compiler, "-w", "-shared", "-fPIC", *options, "cublas.c", "-o", "libcublas.so.13"]
         subprocess.run(command, cwd=folder, check=True)
         return folder
 
@@ -156,6 +190,74 @@ print(x.cpu().tolist())
     )
     assert "CUDA was started before this process was forked" in shown[0] and "try: " in shown[0]
     assert "'spawn'" in shown[0] and shown[1] == "[1.0, 1.0]"
+
+
+PRODUCTS = """
+a, b = tc.arange(6.0).reshape(2, 3), tc.arange(12.0).reshape(3, 4)
+found = (a.to("cuda") @ b.to("cuda")).cpu()
+print(tc.equal(found, a @ b))
+turned = tc.ops.linear(a.to("cuda"), b.t().contiguous().to("cuda")).cpu()
+print(tc.equal(turned, a @ b), cuda.libraries()["cublas"])
+"""
+
+
+def test_products_go_to_cublas(library) -> None:
+    folder = library()
+    for environment in ({}, {"TAEDA_CUDA_LIBRARIES": str(folder)}):
+        shown = run(folder, PRODUCTS, **environment)
+        where = "libcublas.so.13" if not environment else f"{folder}/libcublas.so.13"
+        assert shown == [
+            "product 4 2 3 x 1, 00",
+            "True",
+            "product 4 2 3 x 1, 10",
+            f"True {{'found': True, 'text': '{where}'}}",
+        ]
+
+
+def test_what_cublas_says_is_passed_on(library) -> None:
+    (shown,) = run(
+        library(),
+        """
+x = tc.ones(2, 2).to("cuda")
+try:
+    tc.mm(x, x)
+except RuntimeError as error:
+    print(error)
+""",
+        FAKE_CREATES="fails",
+    )
+    assert shown == "mm: cuda: product: cuBLAS: CUBLAS_STATUS_FAKE"
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "text"),
+    [
+        (["-DOLD"], {}, "libcublas.so.13 lacks cublasGemmStridedBatchedEx_64"),
+        ([], {"TAEDA_CUDA_LIBRARIES": "none"}, "TAEDA_CUDA_LIBRARIES is 'none'"),
+    ],
+)
+def test_without_cublas_the_own_kernels_multiply(library, options, environment, text: str) -> None:
+    folder = library()
+    if options:
+        command = ["cc", "-w", "-shared", "-fPIC", *options, "cublas.c", "-o", "libcublas.so.13"]
+        subprocess.run(command, cwd=folder, check=True)
+    shown = run(
+        folder,
+        """
+x = tc.ones(2, 2).to("cuda")
+print(cuda.libraries()["cublas"])
+try:
+    tc.mm(x, x)
+except RuntimeError as error:  # no code for devices in this build
+    print(error)
+""",
+        FAKE_LAUNCHES=str(folder / "launches"),
+        **environment,
+    )
+    assert shown[0] == str({"found": False, "text": text})
+    launched = folder.joinpath("launches").read_text() if cuda.has_device_code() else shown[1]
+    assert "product" in launched
+    assert cuda.has_device_code() or launched.startswith("mm: cuda: launch of ")
 
 
 WHY = "print(tc.get_device_module('cuda').is_available(), cuda.unavailable_reason())"

@@ -8,13 +8,15 @@ Programs written for PyTorch run after ``import taeda as torch``. Libraries that
 taeda after ``sys.modules["torch"] = taeda``, with every submodule.
 """
 
-from taeda import _aliases, _names
+from taeda import _aliases, _names, _reachable
 
 _aliases.install()
 
 
 def __getattr__(name: str) -> object:
     value = _names.lookup(name)
+    if isinstance(value, type(_names)):
+        _reachable.reach(value, name)
     # Kept, so that the next use is a plain module attribute.
     globals()[name] = value
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from taeda import _names
+from taeda import _names, _reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ FILES = frozenset(
         "_distributed_names",
         "_inner_names",
         "_names",
+        "_reachable",
         "_samples",
     }
 )
@@ -225,8 +226,10 @@ class _Finder:
             module = _imported(BESIDE[name])
         elif not rest:
             return None
+        elif head == "taeda" and _is_own(name):
+            return _reachable.own_spec(name, path)
         elif head == "taeda":
-            module = None if _is_own(name) else _module_for(name)
+            module = _module_for(name)
         elif sys.modules.get(head) is sys.modules["taeda"]:
             module = _imported(f"taeda.{rest}")
         else:
@@ -237,6 +240,7 @@ class _Finder:
 
         from taeda_registry.submodules import is_package
 
+        _reachable.reach(module, rest)
         return ModuleSpec(name, _Alias(name, module), is_package=is_package(module))
 
 

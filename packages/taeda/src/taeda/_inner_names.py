@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from taeda import _compiler_names
+from taeda._reachable import reach
 
 _INTRINSIC = {
     "": "modules modules.fused",
@@ -99,4 +100,6 @@ class _Inner(ModuleType):
 @cache
 def make(name: str) -> ModuleType:
     """The module of that name."""
-    return _Inner(name, _HOMES[name]) if name in _HOMES else _compiler_names.make(name)
+    made = _Inner(name, _HOMES[name]) if name in _HOMES else _compiler_names.make(name)
+    reach(made, name.partition(".")[2])
+    return made

@@ -58,6 +58,11 @@ OWN_NAMES = {
 RECORDED = ("Argument", "Block", "FunctionSchema", "Graph", "Node", "Type", "Value")
 # Old questions after parts of the build, which `backends` answers.
 BUILT = frozenset({"has_cuda", "has_cudnn", "has_mkldnn", "has_mps"})
+# Modules of names alone.
+ALONE = frozenset({
+    "_awaits", "_classes", "_compile", "_custom_op", "_dispatch", "_linalg_utils", "_lobpcg", "_sources",
+    "_utils_internal",
+})  # fmt: skip
 # Packages of operators that `distributed` defines.
 COLLECTIVES = ("c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 # Slots whose names appear at top level, the first that has the name wins; later ones load only when reached.
@@ -78,6 +83,10 @@ def lookup(name: str) -> object:
         return import_module(f"taeda.{name}")
     if name in PACKAGES:
         return _package(name)
+    if name in ALONE:
+        from importlib import import_module
+
+        return import_module(f"taeda.{name}")
     if name == "_library":
         from importlib import import_module
 

@@ -101,6 +101,7 @@ void throw_error(int32_t status, const std::string& what, uint32_t before) {
   const std::string text =
       meant && !now.text.empty() ? now.text : "gave status " + std::to_string(status) + " without a text";
   if (status == TAEDA_DECLINED) throw KernelDeclined(what + ": the kernel has no way for these arguments");
+  if (text.starts_with(what + ": ")) fail(kind, text);  // it names the operator itself
   fail(kind, what, ": ", text);
 }
 

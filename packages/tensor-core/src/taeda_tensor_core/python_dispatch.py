@@ -118,6 +118,12 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return made if input.dim() == 2 else made.view((*input.shape[:-1], weight.shape[0]))
 
 
+#: Operators that PyTorch knows as one, and what they change.
+_COPIES = {"cast": "dtype", "to_device": "device"}
+#: Composites that are met whole: what wraps tensors of a device has no memory there to be copied.
+_WHOLE = frozenset({"copy_", "to_device"})
+
+
 class _Dispatch(Layer):
     """The layer that asks, at one of the two positions."""
 
@@ -133,9 +139,11 @@ class _Dispatch(Layer):
             if (found := convolution(op.name, args)) is not None:
                 define("convolution")
                 op, args = find_op("aten::convolution"), found
-        if op.name == "cast":
+        if op.name == "to_device" and args[0].device == args[1]:
+            return args[0]
+        if op.name in _COPIES:
             define("_to_copy")
-            op, args, kwargs = find_op("aten::_to_copy"), args[:1], {"dtype": args[1], **kwargs}
+            op, args, kwargs = find_op("aten::_to_copy"), args[:1], {_COPIES[op.name]: args[1], **kwargs}
         args, kwargs = _given(op, args, kwargs)
         call = _Call(op.default, args, kwargs, self.asks_at)
         # A class is asked after the modes, those below autograd included.
@@ -187,7 +195,7 @@ def start(position: str = _ABOVE) -> None:
     """Put the layer before every operator that there is by now; composites are met in what they consist of."""
     with _lock:
         seen = _seen[position]
-        fresh = [o for o in operators() if o.name not in seen and o.kind != "composite"]
+        fresh = [o for o in operators() if o.name not in seen and (o.kind != "composite" or o.name in _WHOLE)]
         if fresh:
             _layers.append(_Dispatch(position, fresh))
             seen.update(o.name for o in fresh)

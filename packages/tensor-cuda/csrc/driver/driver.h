@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "driver/product.h"
+
 namespace taeda::cuda {
 
 struct Kernel;
@@ -80,6 +82,13 @@ class Driver {
 
   /// Puts a kernel with its body, which is copied, into the stream; `items` is more than 0.
   virtual Status launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) = 0;
+
+  /// Whether NVIDIA's library is there and multiplies matrices of such a dtype.
+  virtual bool can_multiply(const BlasProduct& product) = 0;
+  /// Puts such a product into the stream.
+  virtual Status multiply(int device, const BlasProduct& product, StreamHandle stream) = 0;
+  /// What of NVIDIA's libraries was found where, as a JSON object by their names.
+  virtual std::string libraries() = 0;
 };
 
 }  // namespace taeda::cuda

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "driver/cublas.h"
 #include "driver/functions.h"
 #include "driver/images.h"
 #include "kernels/launch.h"
@@ -30,7 +31,7 @@ constexpr int64_t kBlocksPerProcessor = 32;
 class RealDriver final : public Driver {
  public:
   RealDriver(const Functions& functions, int count)
-      : f_(functions), contexts_(size_t(count), nullptr), loaded_(size_t(count)) {
+      : f_(functions), cublas_(f_), contexts_(size_t(count), nullptr), loaded_(size_t(count)) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
   }
 
@@ -39,6 +40,7 @@ class RealDriver final : public Driver {
     if (status == kAfterFork)
       return "CUDA was started before this process was forked, and cannot be used in the child; try: "
              "multiprocessing's start method 'spawn'";
+    if (int(status) >= kFirstCublasStatus) return cublas_.text_of(status);
     const char *name = nullptr, *text = nullptr;
     f_.cuGetErrorName(int(status), &name);
     f_.cuGetErrorString(int(status), &text);
@@ -145,6 +147,16 @@ class RealDriver final : public Driver {
         f_.cuLaunchKernel(function, blocks, 1, 1, unsigned(kernel.threads), 1, 1, 0, stream, parameters, nullptr));
   }
 
+  bool can_multiply(const BlasProduct& product) override { return cublas_.can_multiply(product); }
+  Status multiply(int device, const BlasProduct& product, StreamHandle stream) override {
+    const Status status = use(device);
+    return status == Status::Ok ? cublas_.multiply(device, product, stream) : status;
+  }
+  std::string libraries() override {
+    return "{\"cublas\": {\"found\": " + std::string(cublas_.there() ? "true" : "false") + ", \"text\": \"" +
+           cublas_.description() + "\"}}";
+  }
+
  private:
   /// What of the device code a device has loaded.
   struct Loaded {
@@ -197,6 +209,7 @@ class RealDriver final : public Driver {
   }
 
   const Functions f_;
+  mutable Cublas cublas_;
   std::mutex lock_;
   std::vector<void*> contexts_;
   std::vector<Loaded> loaded_;

@@ -9,13 +9,14 @@
 #include <new>
 #include <string>
 
+#include "driver/simulated_product.h"
 #include "kernels/launch.h"
 
 namespace taeda::cuda {
 namespace {
 
-enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kKinds };
-constexpr std::string_view kNames[kKinds] = {"allocate", "pinned", "copy", "event", "synchronize", "kernel"};
+enum Kind { kAllocate, kPinned, kCopy, kEvent, kSynchronize, kKernel, kProduct, kKinds };
+constexpr std::string_view kNames[kKinds] = {"allocate", "pinned", "copy", "event", "synchronize", "kernel", "product"};
 
 // Beyond what a process of the host is given, and far apart: an address of one device plus any offset is none of
 // another's.
@@ -331,5 +332,25 @@ Status SimulatedDriver::launch(int device, const Kernel& kernel, const void* bod
   int64_t end = 0;
   return work(device, stream, kLaunch + items / kItemsPerNanosecond, end, run);
 }
+
+// --- products ---
+
+bool SimulatedDriver::can_multiply(const BlasProduct& product) {
+  const char* const libraries = std::getenv("TAEDA_CUDA_LIBRARIES");
+  return !(libraries && std::string_view(libraries) == "none") && multiplies_on_host(product);
+}
+Status SimulatedDriver::multiply(int device, const BlasProduct& product, StreamHandle stream) {
+  const Device& at = *devices_[size_t(device)];
+  {
+    const std::lock_guard held(lock_);
+    if (fails(kProduct)) return Status::LaunchFailed;
+  }
+  if (!is_valid(product)) return Status::InvalidValue;
+  const uint64_t shift = uint64_t(reinterpret_cast<uintptr_t>(at.bytes)) - at.base;
+  int64_t end = 0;
+  return work(device, stream, kLaunch + product.batch * product.m * product.n / kItemsPerNanosecond, end,
+              [product, shift] { multiply_on_host(product, shift); });
+}
+std::string SimulatedDriver::libraries() { return "{\"cublas\": {\"found\": true, \"text\": \"simulated\"}}"; }
 
 }  // namespace taeda::cuda

@@ -43,6 +43,9 @@ class SimulatedDriver final : public Driver {
   Status copy_peer(int to_device, Address to, int from_device, Address from, size_t nbytes,
                    StreamHandle stream) override;
   Status launch(int device, const Kernel& kernel, const void* body, int64_t items, StreamHandle stream) override;
+  bool can_multiply(const BlasProduct& product) override;
+  Status multiply(int device, const BlasProduct& product, StreamHandle stream) override;
+  std::string libraries() override;
 
   // What tests do beside it.
   /// Where the bytes of an address lie with the host.
@@ -51,8 +54,8 @@ class SimulatedDriver final : public Driver {
   void advance(int64_t nanoseconds);
   /// Queues work of a length and gives the time of its end; null: it has no effect.
   Status work(int device, StreamHandle stream, int64_t nanoseconds, int64_t& end, std::function<void()> effect = {});
-  /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", or the next
-  /// "kernel" when it runs, after which the device is unusable. 0 takes it back. False: no such kind.
+  /// The nth call of a kind from now on fails: "allocate", "pinned", "copy", "event", "synchronize", "product", or
+  /// the next "kernel" when it runs, after which the device is unusable. 0 takes it back. False: no such kind.
   bool fail(std::string_view kind, int64_t nth);
   /// Other processes hold so many bytes of a device's memory.
   void hold(int device, uint64_t nbytes);

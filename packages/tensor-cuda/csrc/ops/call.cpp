@@ -164,9 +164,12 @@ Tensor Call::other(const char* name, std::span<const taeda_value> arguments) con
 
 void Call::launch(const Kernel& kernel, const void* body, int64_t items) const {
   const Status status = own_machine()->driver().launch(call_.device.index, kernel, body, items, call_.stream);
+  if (status != Status::Ok) done(status, std::string("launch of ") + kernel.name);
+}
+void Call::done(Status status, const std::string& what) const {
   if (status == Status::Ok) return;
   fail(status == Status::OutOfMemory ? TAEDA_E_MEMORY : TAEDA_E_RUNTIME,
-       std::string(name_) + ": cuda: launch of " + kernel.name + ": " + own_machine()->driver().text_of(status));
+       std::string(name_) + ": cuda: " + what + ": " + own_machine()->driver().text_of(status));
 }
 
 }  // namespace taeda::cuda

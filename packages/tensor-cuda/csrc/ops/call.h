@@ -115,6 +115,7 @@ class Call {
   int count() const { return int(call_.argument_count - call_.output_count); }
   void result(int i, Tensor&& tensor) const;
   taeda_device device() const { return call_.device; }
+  StreamHandle stream() const { return call_.stream; }
 
   /// Contiguous memory of the device, which lasts as long as the work that is queued while it is held.
   Tensor empty(std::span<const int64_t> sizes, int dtype) const;
@@ -137,6 +138,8 @@ class Call {
   void launch(const Body& body, int64_t items) const {
     if (items > 0) launch(kernel_of<Body>(), &body, items);
   }
+  /// The outcome of what was put into the stream.
+  void done(Status status, const std::string& what) const;
   /// Waits, and copies bytes to the host.
   void read(void* to, const Tensor& from) const;
   /// Calls another operator, from its top; the first of its results.

@@ -2,7 +2,9 @@
 #include "ops/matrix.h"
 
 #include <array>
+#include <optional>
 
+#include "driver/product.h"
 #include "kernels/matrix.h"
 #include "ops/elementwise.h"
 
@@ -26,6 +28,73 @@ Tensor spread(const Call& call, const Tensor& t, const Tensor& to) {
   std::vector<int64_t> strides(size_t(to.ndim()), 0);
   for (int d = 1; d <= t.ndim(); ++d) strides[size_t(to.ndim() - d)] = t.size(-d) == 1 ? 0 : t.stride(-d);
   return call.view(t, to.sizes(), strides);
+}
+
+/// How the library is told of matrices that lie row by row, or column by column; none where they do neither. To it,
+/// whose matrices lie column by column, rows are the columns of the transposed one.
+std::optional<BlasProduct::Matrix> columns_of(const Tensor& t) {
+  const int64_t rows = t.size(1), columns = t.size(2), row = t.stride(1), column = t.stride(2);
+  BlasProduct::Matrix found{t.address(), 1, t.size(0) == 1 ? 0 : t.stride(0), false};
+  if (found.step < 0) return std::nullopt;
+  const auto lie = [&](int64_t length, int64_t count, int64_t within, int64_t between) {
+    if ((within != 1 && length != 1) || (between < length && count != 1)) return false;
+    found.ld = std::max<int64_t>(count == 1 ? length : between, 1);
+    return true;
+  };
+  if (lie(columns, rows, column, row)) return found;
+  found.turned = true;
+  if (lie(rows, columns, row, column)) return found;
+  return std::nullopt;
+}
+/// An operand as the library takes it, by way of a copy where it has to be.
+class Factor {
+ public:
+  Factor(const Call& call, const Tensor& t) {
+    if (const auto found = columns_of(t)) {
+      matrix_ = *found;
+      return;
+    }
+    copy_ = call.rows(t);
+    matrix_ = *columns_of(copy_);
+  }
+  const BlasProduct::Matrix& matrix() const { return matrix_; }
+
+ private:
+  Tensor copy_;
+  BlasProduct::Matrix matrix_;
+};
+
+/// By NVIDIA's library. False, with nothing done, where it is not there or multiplies no such matrices.
+bool multiply_by_library(const Call& call, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor* base,
+                         const Number& alpha, const Number& beta) {
+  const int dtype = out.dtype();
+  if (!(is_float_type(dtype) || is_complex_type(dtype)) || a.dtype() != dtype || b.dtype() != dtype) return false;
+  if (a.size(2) == 0) return false;
+  const auto place = columns_of(out);
+  const bool fits = place && !place->turned;
+  const Tensor made = fits ? Tensor() : call.empty(out.sizes(), dtype);
+  const Tensor& to = fits ? out : made;
+  const Factor left(call, a), right(call, b);
+  const bool adds = base && (beta.re != 0 || beta.im != 0);
+  // Row by row, the transposed product: out' = b' a'.
+  BlasProduct p;
+  p.dtype = dtype;
+  p.m = out.size(2);
+  p.n = out.size(1);
+  p.k = a.size(2);
+  p.batch = out.size(0);
+  p.a = right.matrix();
+  p.b = left.matrix();
+  p.c = *columns_of(to);
+  p.alpha[0] = base ? alpha.re : 1, p.alpha[1] = base ? alpha.im : 0;
+  if (adds) p.beta[0] = beta.re, p.beta[1] = beta.im;
+  Driver& driver = own_machine()->driver();
+  if (!driver.can_multiply(p)) return false;
+  if (adds && !(base->address() == to.address() && std::ranges::equal(base->strides(), to.strides())))
+    call.copy(to, *base);
+  call.done(driver.multiply(call.device().index, p, call.stream()), "product");
+  if (!fits) call.copy(out, made);
+  return true;
 }
 
 void bmm(const Call& call) { multiply(call, call.output(0), call.tensor(0), call.tensor(1)); }
@@ -69,6 +138,7 @@ void linear(const Call& call) {
 void multiply(const Call& call, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor* base,
               const Number& alpha, const Number& beta) {
   if (out.numel() == 0) return;
+  if (multiply_by_library(call, out, a, b, base, alpha, beta)) return;
   Product3 p{};
   p.a = matrices(a);
   p.b = matrices(b);

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
+from typing import Any
 
+from taeda_tensor_cuda._library import report_object
 from taeda_tensor_cuda.memory import (
     get_per_process_memory_fraction,
     max_memory_allocated,
@@ -29,6 +31,7 @@ from taeda_tensor_cuda.memory import (
 __all__ = [
     "get_per_process_memory_fraction",
     "has_device_code",
+    "libraries",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -51,6 +54,24 @@ __taeda_plugin__ = str(Path(__file__).with_name("libtaeda_cuda.so"))
 def has_device_code() -> bool:
     """Whether the library holds kernels for devices; one that was built without nvcc has those of the simulated one."""
     return bool(ctypes.CDLL(__taeda_plugin__).taeda_cuda_has_device_code())
+
+
+def libraries() -> dict[str, dict[str, Any]]:
+    """NVIDIA's libraries that the backend uses where they are found: for each whether it was, and its path or why not.
+
+    They are looked for in the folders of the environment's TAEDA_CUDA_LIBRARIES (apart by colons; "none" does without
+    any), in NVIDIA's wheels beside this package, where the system looks, and in CUDA_HOME. Without cuBLAS the
+    backend's own kernels multiply matrices.
+
+    Raises:
+        RuntimeError: The backend has not been started.
+
+    Example:
+        >>> taeda_tensor_cuda.libraries()["cublas"]["found"]
+        True
+    """
+    found: dict[str, dict[str, Any]] = report_object(None, 0, "libraries")
+    return found
 
 
 def unavailable_reason() -> str:

@@ -193,3 +193,29 @@ class functional_datapipe:
         kind = IterDataPipe if issubclass(cls, IterDataPipe) else MapDataPipe
         kind.register_datapipe_as_function(self.name, cls)
         return cls
+
+
+class _IterDataPipeSerializationWrapper(IterDataPipe):
+    """A pipe as a loader's workers get it: the pipe itself, which pickles as other objects do."""
+
+    def __init__(self, datapipe: IterDataPipe) -> None:
+        self._datapipe = datapipe
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._datapipe
+
+    def __len__(self) -> int:
+        return len(self._datapipe)  # type: ignore[arg-type]
+
+
+class _MapDataPipeSerializationWrapper(MapDataPipe):
+    """The same, for pipes that are read by keys."""
+
+    def __init__(self, datapipe: MapDataPipe) -> None:
+        self._datapipe = datapipe
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._datapipe[idx]
+
+    def __len__(self) -> int:
+        return len(self._datapipe)  # type: ignore[arg-type]

@@ -1,0 +1,115 @@
+// Declarations by hand after NVIDIA's cublas_api.h, as those of the driver are; tests compile both against each other.
+#include "driver/cublas.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "driver/cublas_functions.h"
+#include "driver/libraries.h"
+#include "taeda/abi.h"
+
+namespace taeda::cuda {
+
+struct Cublas::Table {
+#define TAEDA_CUBLAS_POINTER(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS = nullptr;
+  TAEDA_CUBLAS_FUNCTIONS(TAEDA_CUBLAS_POINTER)
+#undef TAEDA_CUBLAS_POINTER
+};
+
+namespace {
+
+/// What NVIDIA recommends for its newest devices; smaller ones make the library choose slower kernels.
+constexpr size_t kWorkspace = size_t(32) << 20;
+
+/// Types of elements and of the computation; -1 where cuBLAS multiplies no such elements.
+struct Types {
+  int data = -1, compute = -1;
+};
+Types types_of(int dtype) {
+  switch (dtype) {
+    case TAEDA_FLOAT16: return {kCublasHalf, kCublasComputeFloat};
+    case TAEDA_BFLOAT16: return {kCublasBfloat16, kCublasComputeFloat};
+    case TAEDA_FLOAT32: return {kCublasFloat, kCublasComputeFloat};
+    case TAEDA_FLOAT64: return {kCublasDouble, kCublasComputeDouble};
+    case TAEDA_COMPLEX64: return {kCublasComplexFloat, kCublasComputeFloat};
+    case TAEDA_COMPLEX128: return {kCublasComplexDouble, kCublasComputeDouble};
+    default: return {};
+  }
+}
+/// A factor in the type in which the library reads it.
+struct Factor {
+  union {
+    float single[2];
+    double wide[2];
+  };
+  Factor(const double (&value)[2], int compute) {
+    for (int i = 0; i < 2; ++i)
+      compute == kCublasComputeFloat ? void(single[i] = float(value[i])) : void(wide[i] = value[i]);
+  }
+};
+
+}  // namespace
+
+const Cublas::Table& Cublas::functions() {
+  std::call_once(once_, [this] {
+    table_ = std::make_shared<Table>();
+    std::string why;
+    void* const library = open_library({"libcublas.so.13", "libcublas.so.12"}, {"cu13", "cublas"}, description_, why);
+    if (!library) {
+      description_ = why;
+      return;
+    }
+    std::string absent;
+#define TAEDA_CUBLAS_LOOK_UP(RESULT, NAME, PARAMETERS)                            \
+  table_->NAME = reinterpret_cast<decltype(table_->NAME)>(dlsym(library, #NAME)); \
+  if (!table_->NAME) absent += " " #NAME;
+    TAEDA_CUBLAS_FUNCTIONS(TAEDA_CUBLAS_LOOK_UP)
+#undef TAEDA_CUBLAS_LOOK_UP
+    opened_ = absent.empty();
+    if (!opened_) description_ += " lacks" + absent;
+  });
+  return *table_;
+}
+std::string Cublas::description() {
+  functions();
+  return description_;
+}
+std::string Cublas::text_of(Status status) {
+  const char* const text = there() ? functions().cublasGetStatusString(int(status) - kFirstCublasStatus) : nullptr;
+  return text ? "cuBLAS: " + std::string(text)
+              : "status " + std::to_string(int(status) - kFirstCublasStatus) + " of cuBLAS";
+}
+
+int Cublas::handle_for(int device, StreamHandle stream, Handle*& found) {
+  const std::lock_guard held(lock_);
+  found = &handles_[{device, stream}];
+  if (found->handle) return 0;
+  void* made = nullptr;
+  int status = functions().cublasCreate_v2(&made);
+  if (status == 0) status = functions().cublasSetStream_v2(made, stream);
+  uint64_t workspace = 0;
+  // Without one of its own the library asks the driver when it needs memory, which waits for the device.
+  if (status == 0 && driver_.cuMemAlloc_v2(&workspace, kWorkspace) == 0)
+    status = functions().cublasSetWorkspace_v2(made, reinterpret_cast<void*>(uintptr_t(workspace)), kWorkspace);
+  if (status == 0) found->handle = made;
+  else if (made) functions().cublasDestroy_v2(made);
+  return status;
+}
+bool Cublas::can_multiply(const BlasProduct& product) { return types_of(product.dtype).data >= 0 && there(); }
+Status Cublas::multiply(int device, const BlasProduct& p, StreamHandle stream) {
+  const Types types = types_of(p.dtype);
+  Handle* handle = nullptr;
+  if (const int status = handle_for(device, stream, handle); status != 0) return Status(kFirstCublasStatus + status);
+  const auto place = [](uint64_t address) { return reinterpret_cast<void*>(uintptr_t(address)); };
+  const Factor alpha(p.alpha, types.compute), beta(p.beta, types.compute);
+  const std::lock_guard held(handle->lock);
+  const int status = functions().cublasGemmStridedBatchedEx_64(
+      handle->handle, p.a.turned, p.b.turned, p.m, p.n, p.k, &alpha, place(p.a.data), types.data, p.a.ld, p.a.step,
+      place(p.b.data), types.data, p.b.ld, p.b.step, &beta, place(p.c.data), types.data, p.c.ld, p.c.step, p.batch,
+      types.compute, kCublasDefaultAlgorithm);
+  return status == 0 ? Status::Ok : Status(kFirstCublasStatus + status);
+}
+
+}  // namespace taeda::cuda

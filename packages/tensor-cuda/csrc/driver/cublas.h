@@ -1,0 +1,48 @@
+// cuBLAS, from NVIDIA's library, opened when the first product needs it.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/driver.h"
+#include "driver/functions.h"
+
+namespace taeda::cuda {
+
+/// Status numbers of cuBLAS lie above the driver's.
+inline constexpr int kFirstCublasStatus = 100'000;
+
+class Cublas {
+ public:
+  explicit Cublas(const Functions& driver) : driver_(driver) {}
+
+  /// Whether there is a library; opens it at the first call.
+  bool there() { return functions(), opened_; }
+  /// Its path and version; where there is none, what was looked for.
+  std::string description();
+  bool can_multiply(const BlasProduct& product);
+  /// The device's context is the thread's.
+  Status multiply(int device, const BlasProduct& product, StreamHandle stream);
+  std::string text_of(Status status);
+
+ private:
+  struct Table;
+  /// A handle serves one stream: its workspace is written by the work that is queued there.
+  struct Handle {
+    std::mutex lock;
+    void* handle = nullptr;
+  };
+  const Table& functions();
+  int handle_for(int device, StreamHandle stream, Handle*& found);
+
+  const Functions& driver_;
+  std::once_flag once_;
+  bool opened_ = false;
+  std::string description_;
+  std::shared_ptr<Table> table_;
+  std::mutex lock_;
+  std::map<std::pair<int, StreamHandle>, Handle> handles_;
+};
+
+}  // namespace taeda::cuda
